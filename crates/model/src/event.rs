@@ -1,0 +1,229 @@
+//! What happened: one closed list, from which every state, view and record is folded.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::ending::{Ending, TimeoutKind, WaitStatus};
+use crate::evidence::{Ability, Usage};
+use crate::owner::Principal;
+use crate::policy::{Degraded, Limit};
+use crate::spec::TermSize;
+
+/// One event with its place in the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// Its number, from 0; the event part of a [`Cursor`](crate::Cursor).
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// Output bytes before it: this orders events and output.
+    pub offset: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Everything that can happen to an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The request was accepted; the spec stands beside the events.
+    Created {
+        /// What was asked and cannot be had here.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<Degraded>,
+    },
+    /// The request was turned down; only the ledger ever holds this.
+    Refused {
+        /// The stable code of the refusal.
+        code: crate::ErrorCode,
+        /// What the caller was told.
+        message: String,
+    },
+    /// A process runs.
+    Started {
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// Its OS pid, for people; never an identity.
+        pid: u32,
+    },
+    /// An attempt never ran.
+    SpawnFailed {
+        /// Which attempt.
+        attempt: u32,
+        /// The step that failed, for example `exec`.
+        step: String,
+        /// The kernel's error number.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        errno: Option<i32>,
+        /// For people.
+        message: String,
+    },
+    /// A service answered its readiness rule.
+    Ready {
+        /// Which attempt.
+        attempt: u32,
+        /// What showed it.
+        evidence: String,
+    },
+    /// A liveness probe changed its answer.
+    Health {
+        /// Whether it is well.
+        ok: bool,
+        /// What the probe saw.
+        detail: String,
+    },
+    /// The command waits for an answer.
+    PromptDetected {
+        /// The prompt's text.
+        text: String,
+        /// Whether the answer must not be shown.
+        secret: bool,
+    },
+    /// Somebody answered a prompt.
+    PromptAnswered {
+        /// Who.
+        by: Principal,
+    },
+    /// Bytes went in; their content is not kept.
+    Input {
+        /// From whom.
+        by: Principal,
+        /// How many bytes were taken.
+        len: u64,
+    },
+    /// The terminal changed its size.
+    Resized {
+        /// The new size.
+        size: TermSize,
+    },
+    /// The tree was frozen.
+    Paused {
+        /// By whom.
+        by: Principal,
+    },
+    /// The tree goes on.
+    Resumed {
+        /// By whom.
+        by: Principal,
+    },
+    /// Somebody holds the terminal's single writer lease.
+    LeaseTaken {
+        /// Who; none when it was handed back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
+    /// Resources were measured.
+    Sampled {
+        /// What was seen.
+        usage: Usage,
+    },
+    /// A limit was reached.
+    LimitHit {
+        /// Which.
+        limit: Limit,
+    },
+    /// Something promised cannot be kept any more, for example the disk is full.
+    Degraded {
+        /// What is gone.
+        ability: DegradedAbility,
+        /// For people.
+        detail: String,
+    },
+    /// Somebody or a clock decided that it must end.
+    Stopping {
+        /// Who or what.
+        order: StopOrder,
+    },
+    /// The leader of an attempt ended.
+    Exited {
+        /// Which attempt.
+        attempt: u32,
+        /// How.
+        status: WaitStatus,
+        /// Processes it left behind that were ended.
+        #[serde(default)]
+        leftovers: u32,
+        /// Whether a limit on memory killed it.
+        #[serde(default)]
+        out_of_memory: bool,
+        /// What the tree used.
+        #[serde(default)]
+        usage: Usage,
+    },
+    /// The next attempt waits.
+    Backoff {
+        /// The attempt that will follow.
+        attempt: u32,
+        /// When.
+        until: Timestamp,
+    },
+    /// A new daemon found it alive.
+    Adopted {
+        /// The attempt found.
+        attempt: u32,
+    },
+    /// Output before this offset (or in a gap) is gone.
+    Trimmed {
+        /// First byte dropped.
+        from: u64,
+        /// First byte kept after the gap.
+        to: u64,
+        /// Why.
+        reason: TrimReason,
+    },
+    /// The last event of an execution's run.
+    Finished {
+        /// How it ended.
+        ending: Ending,
+    },
+}
+
+/// Who or what decided that an execution must end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum StopOrder {
+    /// A caller asked.
+    Requested {
+        /// Who.
+        by: Principal,
+        /// What they gave as the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Whether at once, without grace.
+        force: bool,
+    },
+    /// A clock ran out.
+    TimedOut {
+        /// Which.
+        clock: TimeoutKind,
+    },
+    /// Its session ended.
+    SessionEnded,
+    /// The engine shuts down and this one is not durable.
+    Shutdown,
+    /// The one request that waited for it was cancelled or its stream closed (F7).
+    Cancelled,
+}
+
+/// What can be lost while a command runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DegradedAbility {
+    /// Output cannot be written to disk.
+    Journal,
+    /// An enforced [`Ability`] is gone.
+    Enforcement(Ability),
+}
+
+/// Why output was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrimReason {
+    /// Cleared on request (A1).
+    Cleared,
+    /// Retention made room.
+    Retention,
+    /// The disk was full.
+    DiskFull,
+}

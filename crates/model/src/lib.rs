@@ -1,0 +1,42 @@
+//! The nouns of Ostler, and nothing else: what was asked ([`Spec`]), what happened ([`Event`]),
+//! what that amounts to ([`State`]) and how it ended ([`Ending`]).
+//!
+//! Everything here is plain data and pure functions. This crate must never know of async
+//! runtimes, files, sockets, JSON schema or MCP: those are edges, and edges translate into
+//! these words.
+//!
+//! Read [`event`] first, then [`state`]: the second is a fold over the first.
+#![forbid(unsafe_code)]
+
+pub mod code;
+pub mod cursor;
+pub mod ending;
+pub mod event;
+pub mod evidence;
+pub mod id;
+pub mod owner;
+pub mod policy;
+pub mod signal;
+pub mod spec;
+pub mod state;
+pub mod status;
+pub mod text;
+
+pub use code::ErrorCode;
+pub use cursor::Cursor;
+pub use ending::{Cause, Ending, LostReason, TimeoutKind};
+pub use event::{Event, EventRecord, StopOrder};
+pub use evidence::{Abilities, Ability, Evidence, LimitBackend, Observation, Usage};
+pub use id::{ExecutionId, IdError};
+pub use owner::{Caller, Owner, Principal, Scope, SessionName};
+pub use policy::{Degraded, IsolationLevel, Limit, Limits, Policy};
+pub use signal::Signal;
+pub use spec::{
+    Command, Environment, Io, Leftovers, Lifetime, PlaceName, Restart, Spec, Stdin, StreamName,
+    TermSize,
+};
+pub use state::{Phase, State};
+pub use text::Text;
+
+/// A moment in time, in nanoseconds since the Unix epoch; RFC 3339 in JSON.
+pub use jiff::Timestamp;

@@ -1,0 +1,121 @@
+//! Isolation and limits: what was asked, what is in force, what is missing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::evidence::{Ability, LimitBackend};
+
+/// How far a command is walled off (D8).
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum IsolationLevel {
+    /// Clean environment, own process group, whole-tree kill.
+    Basic,
+    /// And its own cgroup with limits, or rlimits where there is none.
+    #[default]
+    Medium,
+    /// And namespaces, Landlock and seccomp.
+    High,
+    /// In a container.
+    Container,
+}
+
+/// A word that is no isolation level.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("'{0}' is no isolation level: basic, medium, high or container")]
+pub struct LevelError(String);
+
+impl FromStr for IsolationLevel {
+    type Err = LevelError;
+
+    fn from_str(text: &str) -> Result<Self, LevelError> {
+        match text {
+            "basic" => Ok(Self::Basic),
+            "medium" => Ok(Self::Medium),
+            "high" => Ok(Self::High),
+            "container" => Ok(Self::Container),
+            other => Err(LevelError(other.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for IsolationLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Basic => "basic",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Container => "container",
+        })
+    }
+}
+
+/// Limits of one execution's tree; none means unlimited by us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processes and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pids: Option<u32>,
+    /// Bytes of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Thousandths of one core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_millis: Option<u32>,
+    /// Open files of each process (`RLIMIT_NOFILE`, lowered only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u32>,
+    /// Bytes of the largest file it may write (`RLIMIT_FSIZE`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<u64>,
+}
+
+/// Processes and threads a medium execution may have unless it asks otherwise.
+pub const DEFAULT_PIDS: u32 = 4096;
+
+/// A limit by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Processes and threads.
+    Pids,
+    /// Memory.
+    Memory,
+    /// Processor time per time.
+    Cpu,
+    /// Open files.
+    OpenFiles,
+    /// File size.
+    FileSize,
+}
+
+/// Something asked for that this host or place cannot do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Degraded {
+    /// What is missing.
+    pub ability: Ability,
+    /// Why, in words a person can act on.
+    pub reason: String,
+}
+
+/// The level asked, resolved once against what the place can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// What was asked.
+    pub level: IsolationLevel,
+    /// The limits to apply.
+    pub limits: Limits,
+    /// How limits are enforced here.
+    pub backend: LimitBackend,
+    /// What is in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_force: Vec<Ability>,
+    /// What is missing; said in every answer, never silent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Degraded>,
+}

@@ -1,0 +1,95 @@
+//! Signals by number and name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A POSIX signal, 1 to 64 as Linux numbers them (signal(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "i32", into = "i32")]
+pub struct Signal(i32);
+
+/// A string or number that is no signal.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("'{0}' is no signal: give a name such as TERM or SIGINT, or a number from 1 to 64")]
+pub struct SignalError(String);
+
+const NAMES: [&str; 31] = [
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+    "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+    "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+];
+
+impl Signal {
+    /// Hang-up.
+    pub const HUP: Self = Self(1);
+    /// Interrupt, as Ctrl-C sends it.
+    pub const INT: Self = Self(2);
+    /// Cannot be caught.
+    pub const KILL: Self = Self(9);
+    /// The polite request to end.
+    pub const TERM: Self = Self(15);
+    /// Continue after a stop.
+    pub const CONT: Self = Self(18);
+
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        self.0
+    }
+
+    /// The name with its prefix, for example `SIGTERM`; `SIG40` where there is none.
+    #[must_use]
+    pub fn name(self) -> String {
+        usize::try_from(self.0 - 1)
+            .ok()
+            .and_then(|place| NAMES.get(place))
+            .map_or_else(|| format!("SIG{}", self.0), |name| format!("SIG{name}"))
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl From<Signal> for i32 {
+    fn from(signal: Signal) -> Self {
+        signal.0
+    }
+}
+
+impl TryFrom<i32> for Signal {
+    type Error = SignalError;
+
+    fn try_from(number: i32) -> Result<Self, SignalError> {
+        if (1..=64).contains(&number) {
+            Ok(Self(number))
+        } else {
+            Err(SignalError(number.to_string()))
+        }
+    }
+}
+
+impl FromStr for Signal {
+    type Err = SignalError;
+
+    fn from_str(text: &str) -> Result<Self, SignalError> {
+        let refused = || SignalError(text.to_owned());
+        let upper = text.trim().to_ascii_uppercase();
+        let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
+        if let Ok(number) = bare.parse::<i32>() {
+            return Self::try_from(number).map_err(|_| refused());
+        }
+        let place = NAMES
+            .iter()
+            .position(|name| *name == bare)
+            .ok_or_else(refused)?;
+        i32::try_from(place)
+            .map(|place| Self(place + 1))
+            .map_err(|_| refused())
+    }
+}

@@ -1,0 +1,281 @@
+//! What was asked. Immutable once an execution exists; secrets by name only.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::owner::Owner;
+use crate::policy::Policy;
+use crate::text::Text;
+
+/// One request to run a command, resolved and admitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// What to run.
+    pub command: Command,
+    /// The absolute working directory.
+    pub cwd: Text,
+    /// What the environment is made of.
+    pub env: Environment,
+    /// How bytes go in and out.
+    pub io: Io,
+    /// When it may end, and what happens then.
+    pub lifetime: Lifetime,
+    /// Isolation and limits: asked, in force, missing.
+    pub policy: Policy,
+    /// Where processes are born.
+    pub place: PlaceName,
+    /// Who may see it.
+    pub owner: Owner,
+    /// What to call it, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// For filtering; kept in the order given, without doubles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// The WHATWG label output is decoded with on reading, or `auto`; none means UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// How long the journal is kept after the end; none keeps it until cleaned.
+    #[serde(
+        default,
+        with = "optional_millis",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retention: Option<Duration>,
+    /// Whether the execution outlives its session (D3) and the daemon's shutdown.
+    #[serde(default)]
+    pub keep: bool,
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// A program and its arguments, verbatim; no shell ever sees them (A12).
+    Argv {
+        /// The program as the caller wrote it: a name looked up in `PATH`, or a path.
+        program: Text,
+        /// The arguments after it.
+        args: Vec<Text>,
+    },
+    /// A script for a shell, asked for as such.
+    Shell {
+        /// The shell's path, for example `/bin/sh`.
+        shell: Text,
+        /// The script, passed to `-c`.
+        script: Text,
+    },
+}
+
+impl Command {
+    /// The argument vector as execve(2) will get it, program name first.
+    #[must_use]
+    pub fn argv(&self) -> Vec<Text> {
+        match self {
+            Self::Argv { program, args } => std::iter::once(program).chain(args).cloned().collect(),
+            Self::Shell { shell, script } => vec![shell.clone(), Text::from("-c"), script.clone()],
+        }
+    }
+
+    /// The program or shell to look up.
+    #[must_use]
+    pub const fn program(&self) -> &Text {
+        match self {
+            Self::Argv { program, .. } => program,
+            Self::Shell { shell, .. } => shell,
+        }
+    }
+
+    /// One line for people; the script itself where there is one.
+    #[must_use]
+    pub fn display(&self) -> String {
+        match self {
+            Self::Shell { script, .. } => script.to_string(),
+            Self::Argv { .. } => {
+                let words: Vec<String> = self.argv().iter().map(quote).collect();
+                words.join(" ")
+            }
+        }
+    }
+}
+
+/// A word as a POSIX shell would need it quoted; for display, never for execution.
+fn quote(word: &Text) -> String {
+    let text = word.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_^~".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// What the environment of the command is made of (D8).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Environment {
+    /// Whether the whole environment of the asking front is passed on; otherwise only the
+    /// listed base names are.
+    #[serde(default)]
+    pub inherit: bool,
+    /// Variables added or replaced by the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<(Text, Text)>,
+    /// Names of secrets; their values never reach a file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+}
+
+/// How bytes go in and out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Io {
+    /// Separate pipes for output and errors.
+    Pipes {
+        /// Where standard input comes from.
+        stdin: Stdin,
+    },
+    /// One terminal.
+    Pty {
+        /// Its size at the start.
+        size: TermSize,
+    },
+}
+
+/// Where standard input comes from. The bytes themselves are not kept, only their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdin {
+    /// At end of file from the start.
+    Empty,
+    /// This many bytes given with the request, then end of file.
+    Given {
+        /// Their number.
+        bytes: u64,
+    },
+    /// Open until it is closed by request; silent until written to.
+    Open,
+}
+
+/// A terminal's size in character cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TermSize {
+    /// Columns.
+    pub cols: u16,
+    /// Rows.
+    pub rows: u16,
+}
+
+/// When an execution may end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifetime {
+    /// It ends by itself, or when a clock runs out.
+    Finite {
+        /// Wall-clock limit of the command.
+        #[serde(
+            default,
+            with = "optional_millis",
+            skip_serializing_if = "Option::is_none"
+        )]
+        timeout: Option<Duration>,
+        /// Limit of time without output.
+        #[serde(
+            default,
+            with = "optional_millis",
+            skip_serializing_if = "Option::is_none"
+        )]
+        idle: Option<Duration>,
+    },
+    /// It is meant to stay.
+    Service {
+        /// What happens when it ends anyway.
+        restart: Restart,
+    },
+}
+
+impl Lifetime {
+    /// What happens to processes the leader leaves behind.
+    #[must_use]
+    pub const fn leftovers(&self) -> Leftovers {
+        match self {
+            Self::Finite { .. } => Leftovers::Kill,
+            Self::Service { .. } => Leftovers::Keep,
+        }
+    }
+}
+
+/// What happens when a service's process ends without having been asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restart {
+    /// It stays ended.
+    Never,
+    /// Another attempt follows every end but a success, at most this many times.
+    OnFailure {
+        /// Attempts after the first.
+        max: u32,
+    },
+    /// Another attempt follows every end, at most this many times.
+    Always {
+        /// Attempts after the first.
+        max: u32,
+    },
+}
+
+/// What happens to processes that outlive the leader of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leftovers {
+    /// They are ended, and counted in the answer.
+    Kill,
+    /// They live on under the shim until the execution is stopped.
+    Keep,
+}
+
+/// The name of a place where processes are born: `local` today.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PlaceName(pub String);
+
+impl PlaceName {
+    /// This machine.
+    #[must_use]
+    pub fn local() -> Self {
+        Self("local".to_owned())
+    }
+}
+
+/// Which stream a byte came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamName {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Both, through a terminal.
+    Pty,
+    /// Audited input.
+    Stdin,
+}
+
+/// Durations as whole milliseconds, absent when none.
+pub(crate) mod optional_millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let millis = value.map(|value| u64::try_from(value.as_millis()).unwrap_or(u64::MAX));
+        millis.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
+}

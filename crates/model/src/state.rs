@@ -1,0 +1,174 @@
+//! What was observed: a fold of events. [`State::apply`] is the only mutator.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::ending::Ending;
+use crate::event::{Event, EventRecord, StopOrder};
+use crate::evidence::Usage;
+use crate::policy::{Degraded, Limit};
+
+/// Where an execution is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Accepted, no process yet (or none between two attempts).
+    #[default]
+    Starting,
+    /// A process runs.
+    Running,
+    /// Somebody or a clock decided that it must end.
+    Stopping,
+    /// It ended, finally.
+    Finished,
+}
+
+/// Everything known of one execution besides its spec and its output.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct State {
+    /// Where it is on its way.
+    pub phase: Phase,
+    /// Events folded so far; the next one must have this number.
+    pub events: u64,
+    /// When the request was accepted.
+    pub created_at: Option<Timestamp>,
+    /// When the first process ran.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// The newest attempt, from 1; 0 before the first.
+    pub attempt: u32,
+    /// The OS pid of the newest attempt, while it runs or for the record.
+    pub pid: Option<u32>,
+    /// Whether the newest attempt was seen ready.
+    pub ready: bool,
+    /// What showed it.
+    pub ready_evidence: Option<String>,
+    /// The newest answer of a liveness probe.
+    pub healthy: Option<bool>,
+    /// Whether the tree is frozen.
+    pub paused: bool,
+    /// The prompt that waits for an answer.
+    pub prompt: Option<String>,
+    /// Why it is ending, once that is decided; the first decision stands.
+    pub stopping: Option<StopOrder>,
+    /// How it ended.
+    pub ending: Option<Ending>,
+    /// Processes left behind by leaders and ended, over all attempts.
+    pub leftovers: u32,
+    /// Times a new daemon found it alive.
+    pub adoptions: u32,
+    /// Output bytes that are gone.
+    pub trimmed_bytes: u64,
+    /// What was asked and could not be had.
+    pub missing: Vec<Degraded>,
+    /// What was lost while it ran, in words.
+    pub degraded: Vec<String>,
+    /// Limits that were reached, each once.
+    pub limits_hit: Vec<Limit>,
+    /// What the tree used.
+    pub usage: Usage,
+}
+
+impl State {
+    /// The state after these events, from nothing.
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a EventRecord>) -> Self {
+        let mut state = Self::default();
+        for record in records {
+            state.apply(record);
+        }
+        state
+    }
+
+    /// Whether it ended, finally.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    /// Takes one event in. Nothing after `Finished` changes how it ended.
+    pub fn apply(&mut self, record: &EventRecord) {
+        self.events = record.seq + 1;
+        match &record.event {
+            Event::Created { missing } => {
+                self.created_at = Some(record.at);
+                self.missing.clone_from(missing);
+            }
+            Event::Started { attempt, pid } => self.start(record.at, *attempt, *pid),
+            Event::SpawnFailed { attempt, .. } => self.attempt = *attempt,
+            Event::Ready { evidence, .. } => {
+                self.ready = true;
+                self.ready_evidence = Some(evidence.clone());
+            }
+            Event::Health { ok, .. } => self.healthy = Some(*ok),
+            Event::PromptDetected { text, .. } => self.prompt = Some(text.clone()),
+            Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt = None,
+            Event::Paused { .. } => self.paused = true,
+            Event::Resumed { .. } => self.paused = false,
+            Event::Sampled { usage } => self.usage = *usage,
+            Event::LimitHit { limit } => self.hit(*limit),
+            Event::Degraded { detail, .. } => self.degraded.push(detail.clone()),
+            Event::Stopping { order } => self.stop(order),
+            Event::Exited {
+                leftovers, usage, ..
+            } => self.exit(*leftovers, *usage),
+            Event::Adopted { attempt } => self.adopt(*attempt),
+            Event::Trimmed { from, to, .. } => self.trimmed_bytes += to.saturating_sub(*from),
+            Event::Finished { ending } => self.finish(record.at, ending),
+            Event::Refused { .. }
+            | Event::Resized { .. }
+            | Event::LeaseTaken { .. }
+            | Event::Backoff { .. } => {}
+        }
+    }
+
+    fn start(&mut self, at: Timestamp, attempt: u32, pid: u32) {
+        self.attempt = attempt;
+        self.pid = Some(pid);
+        self.started_at.get_or_insert(at);
+        self.ready = false;
+        self.healthy = None;
+        if self.phase == Phase::Starting {
+            self.phase = Phase::Running;
+        }
+    }
+
+    fn stop(&mut self, order: &StopOrder) {
+        if self.phase != Phase::Finished {
+            self.phase = Phase::Stopping;
+            self.stopping.get_or_insert_with(|| order.clone());
+        }
+    }
+
+    fn exit(&mut self, leftovers: u32, usage: Usage) {
+        self.leftovers += leftovers;
+        self.usage = usage;
+        self.paused = false;
+        self.prompt = None;
+        self.ready = false;
+        if self.phase == Phase::Running {
+            self.phase = Phase::Starting;
+        }
+    }
+
+    fn adopt(&mut self, attempt: u32) {
+        self.adoptions += 1;
+        self.attempt = self.attempt.max(attempt);
+    }
+
+    fn hit(&mut self, limit: Limit) {
+        if !self.limits_hit.contains(&limit) {
+            self.limits_hit.push(limit);
+        }
+    }
+
+    fn finish(&mut self, at: Timestamp, ending: &Ending) {
+        if self.ending.is_none() {
+            self.phase = Phase::Finished;
+            self.ended_at = Some(at);
+            self.ending = Some(ending.clone());
+            self.paused = false;
+            self.prompt = None;
+        }
+    }
+}
