@@ -1,0 +1,179 @@
+//! Sealed segments, compressed in frames: the seekable Zstandard format, so that `zstd -d`
+//! and `zstdgrep` read them too, and the end of one costs one frame.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+
+use crate::files;
+
+/// Bytes of a frame before compression.
+const FRAME_BYTES: usize = 256 * 1024;
+/// The compression level.
+const LEVEL: i32 = 3;
+const TABLE_MAGIC: u32 = 0x184D_2A5E;
+const FOOTER_MAGIC: u32 = 0x8F92_EAB1;
+const FOOTER_BYTES: usize = 9;
+const ENTRY_BYTES: usize = 8;
+/// The most frames a table may name; a segment has 4096 at the most.
+const FRAMES_MAX: usize = 64 * 1024;
+
+/// A compressed segment, opened for reading.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    file: File,
+    frames: Vec<Frame>,
+    /// The frame decoded last, by number.
+    decoded: RefCell<Option<(usize, Vec<u8>)>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    /// Where it begins in the file.
+    at: u64,
+    packed: usize,
+    /// Where its bytes begin in the segment.
+    from: u64,
+    len: usize,
+}
+
+impl Frames {
+    pub(crate) fn open(file: File) -> io::Result<Self> {
+        let size = file.metadata()?.len();
+        let mut footer = [0; FOOTER_BYTES];
+        let footer_at = size.checked_sub(FOOTER_BYTES as u64).ok_or_else(damaged)?;
+        file.read_exact_at(&mut footer, footer_at)?;
+        let count = u32_at(&footer, 0) as usize;
+        if u32_at(&footer, 5) != FOOTER_MAGIC || count > FRAMES_MAX {
+            return Err(damaged());
+        }
+        let mut table = vec![0; count * ENTRY_BYTES];
+        let table_at = footer_at.checked_sub(table.len() as u64);
+        file.read_exact_at(&mut table, table_at.ok_or_else(damaged)?)?;
+        Ok(Self {
+            file,
+            frames: frames(&table),
+            decoded: RefCell::new(None),
+        })
+    }
+
+    /// Fills as much of `buffer` as there is from `at` on.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let at = at + filled as u64;
+            let number = self
+                .frames
+                .partition_point(|one| one.from + one.len as u64 <= at);
+            let Some(frame) = self.frames.get(number) else {
+                break;
+            };
+            let mut decoded = self.decoded.borrow_mut();
+            if decoded.as_ref().is_none_or(|(known, _)| *known != number) {
+                *decoded = Some((number, self.decode(frame)?));
+            }
+            let bytes = decoded.as_ref().map_or(&[][..], |(_, bytes)| bytes);
+            let skip = usize::try_from(at - frame.from).unwrap_or(usize::MAX);
+            let bytes = bytes.get(skip..).unwrap_or_default();
+            let count = bytes.len().min(buffer.len() - filled);
+            if count == 0 {
+                break;
+            }
+            buffer[filled..filled + count].copy_from_slice(&bytes[..count]);
+            filled += count;
+        }
+        Ok(filled)
+    }
+
+    fn decode(&self, frame: &Frame) -> io::Result<Vec<u8>> {
+        let mut packed = vec![0; frame.packed];
+        self.file.read_exact_at(&mut packed, frame.at)?;
+        zstd::bulk::decompress(&packed, frame.len)
+    }
+}
+
+fn frames(table: &[u8]) -> Vec<Frame> {
+    let mut frames: Vec<Frame> = Vec::with_capacity(table.len() / ENTRY_BYTES);
+    for entry in table.chunks_exact(ENTRY_BYTES) {
+        let (at, from) = frames.last().map_or((0, 0), |last| {
+            (last.at + last.packed as u64, last.from + last.len as u64)
+        });
+        frames.push(Frame {
+            at,
+            packed: (u32_at(entry, 0) as usize).min(2 * FRAME_BYTES),
+            from,
+            len: (u32_at(entry, 4) as usize).min(FRAME_BYTES),
+        });
+    }
+    frames
+}
+
+/// Writes `segment` compressed to `out`.
+pub(crate) fn pack(segment: &File, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Vec::new();
+    let mut buffer = vec![0; FRAME_BYTES];
+    let mut at = 0;
+    loop {
+        let filled = files::read_at(segment, &mut buffer, at)?;
+        if filled == 0 {
+            break;
+        }
+        let packed = zstd::bulk::compress(&buffer[..filled], LEVEL)?;
+        out.write_all(&packed)?;
+        table.extend_from_slice(&length(packed.len())?);
+        table.extend_from_slice(&length(filled)?);
+        at += filled as u64;
+    }
+    let count = length(table.len() / ENTRY_BYTES)?;
+    out.write_all(&TABLE_MAGIC.to_le_bytes())?;
+    out.write_all(&length(table.len() + FOOTER_BYTES)?)?;
+    out.write_all(&table)?;
+    out.write_all(&count)?;
+    out.write_all(&[0])?;
+    out.write_all(&FOOTER_MAGIC.to_le_bytes())
+}
+
+fn length(len: usize) -> io::Result<[u8; 4]> {
+    u32::try_from(len)
+        .map(u32::to_le_bytes)
+        .map_err(|_| damaged())
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "no compressed segment")
+}
+
+fn u32_at(raw: &[u8], at: usize) -> u32 {
+    raw.get(at..at + 4)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u32::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Seek;
+
+    #[test]
+    fn every_place_reads_as_before() {
+        let bytes: Vec<u8> = (0..700_000u32).map(|n| (n % 251) as u8).collect();
+        let mut plain = tempfile::tempfile().unwrap();
+        plain.write_all(&bytes).unwrap();
+        plain.rewind().unwrap();
+        let mut packed = tempfile::tempfile().unwrap();
+        pack(&plain, &mut packed).unwrap();
+        let frames = Frames::open(packed).unwrap();
+        for (at, len) in [
+            (0, 10),
+            (262_140, 10),
+            (262_144, 300_000),
+            (699_990, 100),
+            (700_000, 1),
+        ] {
+            let mut buffer = vec![0; len];
+            let filled = frames.read_at(&mut buffer, at as u64).unwrap();
+            assert_eq!(buffer[..filled], bytes[at..(at + len).min(bytes.len())]);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Output bytes to text (A7): any WHATWG label, never splitting a character.
+
+use std::fmt;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use thiserror::Error;
+
+/// Bytes with something besides ASCII in them that `auto` looks at before it decides.
+pub const DETECT_BYTES: usize = 4096;
+
+/// A character encoding, or `auto`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Encoding(Option<&'static encoding_rs::Encoding>);
+
+/// A label that names no encoding.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "'{0}' is no known encoding: give a WHATWG label such as utf-8, gbk, gb18030, shift_jis, \
+     euc-kr, windows-1252, or auto"
+)]
+pub struct UnknownEncoding(pub String);
+
+/// Names in common use that the WHATWG table does not list.
+const ALIASES: [(&str, &str); 16] = [
+    ("cp936", "gbk"),
+    ("ms936", "gbk"),
+    ("cp54936", "gb18030"),
+    ("cp950", "big5"),
+    ("cp932", "shift_jis"),
+    ("cp949", "euc-kr"),
+    ("cp65001", "utf-8"),
+    ("cp1200", "utf-16le"),
+    ("utf_8", "utf-8"),
+    ("utf16", "utf-16le"),
+    ("utf_16_le", "utf-16le"),
+    ("latin-1", "windows-1252"),
+    ("euc_jp", "euc-jp"),
+    ("euc_kr", "euc-kr"),
+    ("cp874", "windows-874"),
+    ("cp20932", "euc-jp"),
+];
+
+/// The encoding with this label: any WHATWG label, common aliases (`cp936`, `latin1`), or
+/// `auto`. Case does not matter.
+///
+/// # Errors
+/// When there is none.
+pub fn encoding_named(label: &str) -> Result<Encoding, UnknownEncoding> {
+    let plain = label.trim().to_ascii_lowercase();
+    if plain == "auto" {
+        return Ok(Encoding::AUTO);
+    }
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == plain);
+    let name = alias.map_or(plain.as_str(), |(_, name)| name);
+    encoding_rs::Encoding::for_label_no_replacement(name.as_bytes())
+        .map(|found| Encoding(Some(found)))
+        .ok_or_else(|| UnknownEncoding(label.to_owned()))
+}
+
+impl Encoding {
+    /// UTF-8.
+    pub const UTF_8: Self = Self(Some(encoding_rs::UTF_8));
+    /// Found out from the bytes.
+    pub const AUTO: Self = Self(None);
+
+    /// Its WHATWG name, or `auto`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.map_or("auto", encoding_rs::Encoding::name)
+    }
+
+    /// This encoding, or for `auto` the one that `sample` seems to be in.
+    #[must_use]
+    pub fn resolve(self, sample: &[u8]) -> Self {
+        Self(Some(self.0.unwrap_or_else(|| detect(sample))))
+    }
+
+    /// Whether these bytes are the same text in UTF-8.
+    pub(crate) fn keeps(self, bytes: &[u8]) -> bool {
+        let superset = self
+            .0
+            .is_none_or(encoding_rs::Encoding::is_ascii_compatible);
+        superset && bytes.is_ascii()
+    }
+
+    /// How many bytes this text takes; exact for what was decoded from well-formed bytes.
+    pub(crate) fn encoded_len(self, text: &str) -> usize {
+        self.0
+            .map_or(text.len(), |encoding| encoding.encode(text).0.len())
+    }
+
+    /// Decodes a whole text at once; what is malformed becomes U+FFFD.
+    #[must_use]
+    pub fn decode(self, bytes: &[u8]) -> String {
+        let mut decoder = Decoder::new(self);
+        let mut text = decoder.push(bytes);
+        text.push_str(&decoder.finish());
+        text
+    }
+}
+
+impl fmt::Debug for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn detect(sample: &[u8]) -> &'static encoding_rs::Encoding {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    // A sample may end in the middle of a character.
+    detector.feed(sample, false);
+    detector.guess(None, Utf8Detection::Allow)
+}
+
+/// Decodes one stream piece by piece, however it is cut. With `auto`, ASCII passes as it
+/// comes; from the first other byte on, up to [`DETECT_BYTES`] are held until the encoding is
+/// clear, so that the text does not depend on the cuts.
+pub struct Decoder {
+    state: State,
+}
+
+enum State {
+    /// Nothing but ASCII so far; these bytes wait for a decision.
+    Undecided(Vec<u8>),
+    Decided(encoding_rs::Decoder),
+    Finished,
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder").finish_non_exhaustive()
+    }
+}
+
+impl Decoder {
+    /// At the beginning of a stream.
+    #[must_use]
+    pub fn new(encoding: Encoding) -> Self {
+        let state = match encoding.0 {
+            None => State::Undecided(Vec::new()),
+            Some(encoding) => State::Decided(encoding.new_decoder_with_bom_removal()),
+        };
+        Self { state }
+    }
+
+    /// The text that is complete after these bytes; the beginning of a character is kept back.
+    pub fn push(&mut self, bytes: &[u8]) -> String {
+        match &mut self.state {
+            State::Decided(decoder) => convert(decoder, bytes, false),
+            State::Finished => String::new(),
+            State::Undecided(held) => {
+                let mut text = String::new();
+                let mut bytes = bytes;
+                if held.is_empty() {
+                    let plain = bytes.iter().position(|&byte| !is_plain(byte));
+                    let (ascii, rest) = bytes.split_at(plain.unwrap_or(bytes.len()));
+                    text.extend(ascii.iter().map(|&byte| char::from(byte)));
+                    bytes = rest;
+                }
+                let room = DETECT_BYTES - held.len();
+                held.extend_from_slice(&bytes[..room.min(bytes.len())]);
+                if held.len() == DETECT_BYTES {
+                    let rest = bytes[room.min(bytes.len())..].to_vec();
+                    text.push_str(&self.decide());
+                    text.push_str(&self.push(&rest));
+                }
+                text
+            }
+        }
+    }
+
+    /// The rest; a character that never ended becomes U+FFFD. Nothing can follow.
+    pub fn finish(&mut self) -> String {
+        let mut text = match &self.state {
+            State::Undecided(_) => self.decide(),
+            State::Decided(_) | State::Finished => String::new(),
+        };
+        if let State::Decided(decoder) = &mut self.state {
+            text.push_str(&convert(decoder, &[], true));
+        }
+        self.state = State::Finished;
+        text
+    }
+
+    fn decide(&mut self) -> String {
+        let State::Undecided(held) = &mut self.state else {
+            return String::new();
+        };
+        let held = std::mem::take(held);
+        let mut decoder = detect(&held).new_decoder_without_bom_handling();
+        let text = convert(&mut decoder, &held, false);
+        self.state = State::Decided(decoder);
+        text
+    }
+}
+
+/// ASCII that means itself in every encoding that may be guessed.
+const fn is_plain(byte: u8) -> bool {
+    const ESCAPE: u8 = 0x1b;
+    byte < 0x80 && byte != ESCAPE
+}
+
+fn convert(decoder: &mut encoding_rs::Decoder, bytes: &[u8], last: bool) -> String {
+    let most = decoder
+        .max_utf8_buffer_length(bytes.len())
+        .unwrap_or(bytes.len());
+    let mut text = String::with_capacity(most);
+    let mut rest = bytes;
+    loop {
+        let (result, read, _) = decoder.decode_to_string(rest, &mut text, last);
+        rest = &rest[read..];
+        match result {
+            encoding_rs::CoderResult::InputEmpty => return text,
+            encoding_rs::CoderResult::OutputFull => text.reserve(rest.len().max(16) * 3),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "plain, 汉字と한국어, カタカナ ½ é ü — end\n";
+
+    fn encoded(encoding: Encoding) -> Vec<u8> {
+        if encoding.name() == "UTF-16LE" {
+            return TEXT.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        }
+        encoding.0.unwrap().encode(TEXT).0.into_owned()
+    }
+
+    #[test]
+    fn no_cut_breaks_a_character() {
+        for label in [
+            "utf-8",
+            "gbk",
+            "cp936",
+            "gb18030",
+            "shift_jis",
+            "euc-kr",
+            "utf-16le",
+            "big5",
+            "iso-2022-jp",
+            "auto",
+        ] {
+            let encoding = encoding_named(label).unwrap();
+            let bytes = if label == "auto" {
+                TEXT.as_bytes().to_vec()
+            } else {
+                encoded(encoding)
+            };
+            let whole = encoding.decode(&bytes);
+            for one in 0..=bytes.len() {
+                for two in one..=bytes.len() {
+                    let mut decoder = Decoder::new(encoding);
+                    let mut text = decoder.push(&bytes[..one]);
+                    text.push_str(&decoder.push(&bytes[one..two]));
+                    text.push_str(&decoder.push(&bytes[two..]));
+                    text.push_str(&decoder.finish());
+                    assert_eq!(text, whole, "{label} cut at {one} and {two}");
+                }
+            }
+        }
+        for label in ["utf-8", "gb18030", "utf-16le"] {
+            let encoding = encoding_named(label).unwrap();
+            assert_eq!(encoding.decode(&encoded(encoding)), TEXT);
+        }
+    }
+
+    #[test]
+    fn auto_finds_out() {
+        let text = "编译失败：找不到文件。请检查路径是否正确，然后再试一次。\n".repeat(200);
+        let gbk = encoding_rs::GBK.encode(&text).0.into_owned();
+        assert!(Encoding::AUTO.decode(&gbk) == text);
+        assert!(Encoding::AUTO.decode(text.as_bytes()) == text);
+        assert_eq!(Encoding::AUTO.resolve(&gbk).name(), "GBK");
+        let mut decoder = Decoder::new(Encoding::AUTO);
+        assert_eq!(decoder.push(b"ready\n"), "ready\n");
+    }
+
+    #[test]
+    fn labels_are_known_or_refused() {
+        for (label, name) in [
+            ("UTF-8", "UTF-8"),
+            ("cp936", "GBK"),
+            ("latin1", "windows-1252"),
+            (" GB18030 ", "gb18030"),
+            ("Shift_JIS", "Shift_JIS"),
+            ("auto", "auto"),
+        ] {
+            assert_eq!(encoding_named(label).unwrap().name(), name);
+        }
+        for label in ["", "utf-9", "klingon", "iso-2022-kr"] {
+            assert!(
+                encoding_named(label)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("auto")
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_is_replaced() {
+        assert_eq!(
+            Encoding::UTF_8.decode(b"a\xffb\xe6\xb1"),
+            "a\u{fffd}b\u{fffd}"
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! `events.jsonl`: a header line, then one event in each line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use ostler_model::EventRecord;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ReadError, WriteError};
+
+/// The file's name in an execution's directory.
+pub const EVENTS_FILE: &str = "events.jsonl";
+/// The version in the header line.
+pub const EVENTS_VERSION: u8 = 1;
+const FORMAT: &str = "ostler-events";
+
+/// The first line of a file of lines.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Header<'a> {
+    pub(crate) format: std::borrow::Cow<'a, str>,
+    pub(crate) version: u8,
+}
+
+/// Appends events. One writer: the driver.
+#[derive(Debug)]
+pub struct EventWriter {
+    file: File,
+    bytes: u64,
+    line: Vec<u8>,
+}
+
+impl EventWriter {
+    /// Creates the file in the execution's directory, or recovers it: a torn last line is cut.
+    /// Returns what is there.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, read or cut, or is of a newer version.
+    pub fn open(dir: &Path) -> Result<(Self, Vec<EventRecord>), WriteError> {
+        let failed = |action| move |error| WriteError::io(action, EVENTS_FILE, error);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(dir.join(EVENTS_FILE))
+            .map_err(failed("open"))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(failed("read"))?;
+        let (records, valid) = parse(&text)?;
+        if valid < text.len() {
+            file.set_len(valid as u64).map_err(failed("cut"))?;
+        }
+        let mut writer = Self {
+            file,
+            bytes: valid as u64,
+            line: Vec::new(),
+        };
+        if valid == 0 {
+            // The header goes out with the first batch.
+            serde_json::to_writer(&mut writer.line, &header())?;
+            writer.line.push(b'\n');
+        }
+        Ok((writer, records))
+    }
+
+    /// Appends all of them in one write.
+    ///
+    /// # Errors
+    /// When the file system refuses; then none of them is there.
+    pub fn append(&mut self, records: &[EventRecord]) -> Result<(), WriteError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let kept = self.line.len();
+        for record in records {
+            if let Err(error) = serde_json::to_writer(&mut self.line, record) {
+                self.line.truncate(kept);
+                return Err(error.into());
+            }
+            self.line.push(b'\n');
+        }
+        if let Err(error) = self.file.write_all(&self.line) {
+            // Should the cut fail too, the torn line is cut by the next writer.
+            drop(self.file.set_len(self.bytes));
+            self.line.truncate(kept);
+            return Err(WriteError::io("append to", EVENTS_FILE, error));
+        }
+        self.bytes += self.line.len() as u64;
+        self.line.clear();
+        Ok(())
+    }
+}
+
+/// The events of the execution in this directory, a torn last line left out; none where there
+/// is no file.
+///
+/// # Errors
+/// When the file cannot be read or is of a newer version.
+pub fn read_events(dir: &Path) -> Result<Vec<EventRecord>, ReadError> {
+    match std::fs::read(dir.join(EVENTS_FILE)) {
+        Ok(text) => parse(&text).map(|(records, _)| records),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(ReadError::io("read", EVENTS_FILE, error)),
+    }
+}
+
+fn header() -> Header<'static> {
+    Header {
+        format: FORMAT.into(),
+        version: EVENTS_VERSION,
+    }
+}
+
+/// The events up to the first line that is none, and how many bytes they take.
+fn parse(text: &[u8]) -> Result<(Vec<EventRecord>, usize), ReadError> {
+    let mut lines = text.split_inclusive(|&byte| byte == b'\n');
+    let Some(first) = lines.next().filter(|line| line.ends_with(b"\n")) else {
+        return Ok((Vec::new(), 0));
+    };
+    match serde_json::from_slice::<Header<'_>>(first) {
+        Ok(header) if header.format == FORMAT && header.version > EVENTS_VERSION => {
+            return Err(ReadError::Version {
+                file: EVENTS_FILE.to_owned(),
+                found: header.version,
+                known: EVENTS_VERSION,
+            });
+        }
+        Ok(header) if header.format == FORMAT => {}
+        Ok(_) | Err(_) => return Ok((Vec::new(), 0)),
+    }
+    let mut records = Vec::new();
+    let mut valid = first.len();
+    for line in lines.take_while(|line| line.ends_with(b"\n")) {
+        let Ok(record) = serde_json::from_slice::<EventRecord>(line) else {
+            break;
+        };
+        records.push(record);
+        valid += line.len();
+    }
+    Ok((records, valid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_model::{Event, Timestamp};
+
+    fn record(seq: u64) -> EventRecord {
+        EventRecord {
+            seq,
+            at: Timestamp::UNIX_EPOCH,
+            offset: seq * 10,
+            event: Event::Started {
+                attempt: 1,
+                pid: 42,
+            },
+        }
+    }
+
+    #[test]
+    fn what_was_appended_is_read_after_every_tear() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut writer, before) = EventWriter::open(dir.path()).unwrap();
+        assert!(before.is_empty());
+        assert_eq!(read_events(dir.path()).unwrap(), []);
+        writer.append(&[record(0), record(1)]).unwrap();
+        writer.append(&[record(2)]).unwrap();
+        let all = [record(0), record(1), record(2)];
+        assert_eq!(read_events(dir.path()).unwrap(), all);
+        let path = dir.path().join(EVENTS_FILE);
+        let text = std::fs::read(&path).unwrap();
+        for cut in 0..=text.len() {
+            std::fs::write(&path, &text[..cut]).unwrap();
+            let whole = text[..cut].iter().filter(|&&byte| byte == b'\n').count();
+            let whole = whole.saturating_sub(1);
+            assert_eq!(read_events(dir.path()).unwrap(), all[..whole]);
+            let (mut writer, records) = EventWriter::open(dir.path()).unwrap();
+            assert_eq!(records, all[..whole]);
+            writer.append(&all[whole..]).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "{\"format\":\"ostler-events\",\"version\":9}\n";
+        std::fs::write(dir.path().join(EVENTS_FILE), text).unwrap();
+        let error = EventWriter::open(dir.path()).unwrap_err();
+        assert!(matches!(error, WriteError::Read(_)), "{error}");
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join(EVENTS_FILE)).unwrap(),
+            text
+        );
+    }
+}

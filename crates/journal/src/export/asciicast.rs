@@ -1,0 +1,126 @@
+//! An asciicast, version 2: what `asciinema play` shows.
+
+use std::io::Write;
+
+use ostler_model::{Event, Io, StreamName, TermSize, Timestamp};
+use serde_json::json;
+
+use super::entry::{Entry, EntrySink};
+use super::formats::{ExportError, Subject};
+use crate::decode::{Decoder, Encoding, encoding_named};
+
+/// The size shown for what ran without a terminal.
+const DEFAULT_SIZE: TermSize = TermSize { cols: 80, rows: 24 };
+const NANOSECONDS: f64 = 1e9;
+
+/// Writes entries as events of a recording.
+pub(crate) struct CastSink<W: Write> {
+    out: W,
+    begun: Option<Timestamp>,
+    /// Decoders of stdout, stderr and terminal: each keeps back half a character.
+    decoders: [Decoder; 3],
+    /// Whether the stream's last character was a carriage return.
+    returned: [bool; 3],
+}
+
+impl<W: Write> CastSink<W> {
+    /// Writes the header.
+    pub(crate) fn begin(mut out: W, subject: &Subject<'_>) -> Result<Self, ExportError> {
+        let size = match subject.spec.map(|spec| &spec.io) {
+            Some(Io::Pty { size }) => *size,
+            Some(Io::Pipes { .. }) | None => DEFAULT_SIZE,
+        };
+        let begun = subject.events.first().map(|record| record.at);
+        let mut header = json!({
+            "version": 2,
+            "width": size.cols,
+            "height": size.rows,
+            "timestamp": begun.map_or(0, Timestamp::as_second),
+        });
+        if let Some(spec) = subject.spec {
+            header["command"] = spec.command.display().into();
+            if !spec.description.is_empty() {
+                header["title"] = spec.description.clone().into();
+            }
+        }
+        writeln!(out, "{header}")?;
+        let label = subject.spec.and_then(|spec| spec.encoding.as_deref());
+        let encoding = label.and_then(|label| encoding_named(label).ok());
+        let encoding = encoding.unwrap_or(Encoding::UTF_8);
+        Ok(Self {
+            out,
+            begun,
+            decoders: std::array::from_fn(|_| Decoder::new(encoding)),
+            returned: [false; 3],
+        })
+    }
+
+    fn event(&mut self, at: Timestamp, code: &str, data: &str) -> Result<(), ExportError> {
+        let begun = *self.begun.get_or_insert(at);
+        let nanoseconds = (at.as_nanosecond() - begun.as_nanosecond()).max(0);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a recording's times are seconds as floats"
+        )]
+        let seconds = nanoseconds as f64 / NANOSECONDS;
+        writeln!(self.out, "{}", json!([seconds, code, data]))?;
+        Ok(())
+    }
+
+    fn output(&mut self, at: Timestamp, place: usize, bytes: &[u8]) -> Result<(), ExportError> {
+        let text = self.decoders[place].push(bytes);
+        self.text(at, place, &text)
+    }
+
+    fn text(&mut self, at: Timestamp, place: usize, text: &str) -> Result<(), ExportError> {
+        const TERMINAL: usize = 2;
+        if text.is_empty() {
+            return Ok(());
+        }
+        if place == TERMINAL {
+            return self.event(at, "o", text);
+        }
+        // Without a terminal nobody has put a carriage return before the newlines.
+        let mut shown = String::with_capacity(text.len() + 16);
+        for character in text.chars() {
+            if character == '\n' && !self.returned[place] {
+                shown.push('\r');
+            }
+            shown.push(character);
+            self.returned[place] = character == '\r';
+        }
+        self.event(at, "o", &shown)
+    }
+
+    /// Writes what the decoders kept back.
+    pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
+        let at = self.begun.unwrap_or(Timestamp::UNIX_EPOCH);
+        for place in 0..self.decoders.len() {
+            let rest = self.decoders[place].finish();
+            self.text(at, place, &rest)?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> EntrySink for CastSink<W> {
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ExportError> {
+        match entry {
+            Entry::Execution { .. } | Entry::Gap(_) => Ok(()),
+            Entry::Event(record) => {
+                let Event::Resized { size } = &record.event else {
+                    return Ok(());
+                };
+                self.event(record.at, "r", &format!("{}x{}", size.cols, size.rows))
+            }
+            Entry::Output(chunk) => match chunk.stream {
+                StreamName::Stdout => self.output(chunk.at, 0, &chunk.bytes),
+                StreamName::Stderr => self.output(chunk.at, 1, &chunk.bytes),
+                StreamName::Pty => self.output(chunk.at, 2, &chunk.bytes),
+                StreamName::Stdin => {
+                    self.event(chunk.at, "i", &String::from_utf8_lossy(&chunk.bytes))
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! An Avro object container file.
+
+use std::io::Write;
+use std::sync::LazyLock;
+
+use apache_avro::types::Value;
+use apache_avro::{Schema, Writer};
+
+use super::entry::{Entry, EntrySink};
+use super::formats::ExportError;
+use crate::query::STREAMS;
+
+/// One record for every kind of entry; `kind` says which fields are set.
+const SCHEMA: &str = r#"{
+  "type": "record", "name": "Entry", "namespace": "ostler",
+  "fields": [
+    {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["execution", "event", "output", "gap"]}},
+    {"name": "at_ns", "type": ["null", "long"], "doc": "nanoseconds since the Unix epoch", "default": null},
+    {"name": "stream", "type": ["null", {"type": "enum", "name": "Stream", "symbols": ["stdout", "stderr", "pty", "stdin"]}], "default": null},
+    {"name": "offset", "type": "long", "doc": "output bytes before this; the first byte gone"},
+    {"name": "to", "type": ["null", "long"], "doc": "the first byte after a gap", "default": null},
+    {"name": "data", "type": ["null", "bytes"], "doc": "output, as it was printed", "default": null},
+    {"name": "json", "type": ["null", "string"], "doc": "the execution or the event", "default": null}
+  ]
+}"#;
+
+/// Parsed once. The text above is a schema; should it not be one, exports say so.
+static PARSED: LazyLock<Result<Schema, String>> =
+    LazyLock::new(|| Schema::parse_str(SCHEMA).map_err(|error| error.to_string()));
+
+/// Bytes at the end of a file that must be repeated to append to it.
+pub(crate) const MARKER_BYTES: usize = 16;
+const KINDS: [&str; 4] = ["execution", "event", "output", "gap"];
+
+/// Writes entries as records of a container file.
+pub(crate) struct AvroSink<W: Write> {
+    writer: Writer<'static, W>,
+}
+
+impl<W: Write> AvroSink<W> {
+    /// At the beginning of a file.
+    pub(crate) fn begin(out: W) -> Result<Self, ExportError> {
+        let schema = PARSED
+            .as_ref()
+            .map_err(|error| ExportError::Encode(error.clone()))?;
+        Ok(Self {
+            writer: Writer::new(schema, out),
+        })
+    }
+
+    /// At the end of a file that ends with this marker.
+    pub(crate) fn append(out: W, marker: [u8; MARKER_BYTES]) -> Result<Self, ExportError> {
+        let schema = PARSED
+            .as_ref()
+            .map_err(|error| ExportError::Encode(error.clone()))?;
+        Ok(Self {
+            writer: Writer::append_to(schema, out, marker),
+        })
+    }
+
+    /// Writes what is buffered.
+    pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
+        self.writer.flush().map(drop).map_err(encode)
+    }
+}
+
+impl<W: Write> EntrySink for AvroSink<W> {
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ExportError> {
+        let record = record(entry)?;
+        self.writer.append(record).map(drop).map_err(encode)
+    }
+}
+
+fn encode(error: apache_avro::Error) -> ExportError {
+    ExportError::Encode(error.to_string())
+}
+
+/// The fields of an entry besides its kind.
+#[derive(Default)]
+struct Fields {
+    at_ns: Option<i64>,
+    stream: Option<u32>,
+    offset: u64,
+    to: Option<u64>,
+    data: Option<Vec<u8>>,
+    json: Option<String>,
+}
+
+fn record(entry: &Entry<'_>) -> Result<Value, ExportError> {
+    let (kind, fields) = match entry {
+        Entry::Execution { id, spec } => {
+            let json = serde_json::json!({ "id": id, "spec": spec }).to_string();
+            (
+                0,
+                Fields {
+                    json: Some(json),
+                    ..Fields::default()
+                },
+            )
+        }
+        Entry::Event(record) => {
+            let json = serde_json::to_string(record)?;
+            let at_ns = i64::try_from(record.at.as_nanosecond()).ok();
+            (
+                1,
+                Fields {
+                    at_ns,
+                    offset: record.offset,
+                    json: Some(json),
+                    ..Fields::default()
+                },
+            )
+        }
+        Entry::Output(chunk) => {
+            let stream = STREAMS.iter().position(|one| *one == chunk.stream);
+            let fields = Fields {
+                at_ns: i64::try_from(chunk.at.as_nanosecond()).ok(),
+                stream: stream.and_then(|place| u32::try_from(place).ok()),
+                offset: chunk.offset,
+                data: Some(chunk.bytes.clone()),
+                ..Fields::default()
+            };
+            (2, fields)
+        }
+        Entry::Gap(gap) => (
+            3,
+            Fields {
+                offset: gap.from,
+                to: Some(gap.to),
+                ..Fields::default()
+            },
+        ),
+    };
+    Ok(spell(kind, fields))
+}
+
+fn spell(kind: u32, fields: Fields) -> Value {
+    let long = |number: u64| Value::Long(i64::try_from(number).unwrap_or(i64::MAX));
+    let stream = |place: u32| {
+        let name = ["stdout", "stderr", "pty", "stdin"][place as usize % STREAMS.len()];
+        Value::Enum(place, name.to_owned())
+    };
+    let kind_name = KINDS[kind as usize % KINDS.len()].to_owned();
+    let field = |name: &str, value: Value| (name.to_owned(), value);
+    Value::Record(vec![
+        field("kind", Value::Enum(kind, kind_name)),
+        field("at_ns", optional(fields.at_ns.map(Value::Long))),
+        field("stream", optional(fields.stream.map(stream))),
+        field("offset", long(fields.offset)),
+        field("to", optional(fields.to.map(long))),
+        field("data", optional(fields.data.map(Value::Bytes))),
+        field("json", optional(fields.json.map(Value::String))),
+    ])
+}
+
+fn optional(value: Option<Value>) -> Value {
+    match value {
+        None => Value::Union(0, Box::new(Value::Null)),
+        Some(value) => Value::Union(1, Box::new(value)),
+    }
+}

@@ -1,0 +1,82 @@
+//! Events and output of one journal in one sequence.
+
+use ostler_model::{Cursor, EventRecord};
+
+use super::entry::{Entry, EntrySink};
+use super::formats::{ExportError, Subject};
+use crate::journal::Journal;
+use crate::query::{ByteQuery, StreamSet};
+
+/// Walks a journal from a cursor on: an event comes before the output at its offset.
+#[derive(Debug)]
+pub(crate) struct Merge<'a> {
+    journal: &'a Journal,
+    subject: &'a Subject<'a>,
+    cursor: Cursor,
+    /// Bytes of output handed over.
+    bytes: u64,
+}
+
+impl<'a> Merge<'a> {
+    pub(crate) const fn new(
+        journal: &'a Journal,
+        subject: &'a Subject<'a>,
+        cursor: Cursor,
+    ) -> Self {
+        Self {
+            journal,
+            subject,
+            cursor,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) const fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Hands over everything from the cursor on.
+    pub(crate) fn run(&mut self, sink: &mut dyn EntrySink) -> Result<(), ExportError> {
+        loop {
+            let more = self.page(sink)?;
+            if !more {
+                return self.events(u64::MAX, sink);
+            }
+        }
+    }
+
+    /// Hands over one page of output with its events; false where nothing follows.
+    pub(crate) fn page(&mut self, sink: &mut dyn EntrySink) -> Result<bool, ExportError> {
+        let mut query = ByteQuery::from(self.cursor);
+        query.streams = StreamSet::ALL;
+        let page = self.journal.read(&query)?;
+        if let Some(gap) = page.gap {
+            self.events(gap.from, sink)?;
+            sink.entry(&Entry::Gap(gap))?;
+        }
+        for chunk in &page.chunks {
+            self.events(chunk.offset, sink)?;
+            sink.entry(&Entry::Output(chunk))?;
+            self.bytes += chunk.bytes.len() as u64;
+        }
+        self.cursor.offset = page.next.offset;
+        Ok(page.more)
+    }
+
+    /// Hands over the events that happened at or before `offset`.
+    fn events(&mut self, offset: u64, sink: &mut dyn EntrySink) -> Result<(), ExportError> {
+        let due = |record: &&EventRecord| record.seq >= self.cursor.event;
+        let first = self.subject.events.iter().filter(due);
+        let mut next = self.cursor.event;
+        for record in first.take_while(|record| record.offset <= offset) {
+            sink.entry(&Entry::Event(record))?;
+            next = record.seq + 1;
+        }
+        self.cursor.event = next;
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! Journals in other formats (A2): the native segments stay the truth.
+
+mod asciicast;
+mod avro;
+mod entry;
+mod formats;
+mod jsonl;
+mod merge;
+mod yaml;
+
+pub use formats::{ExportError, Format, Subject, UnknownFormat, export};
+
+pub(crate) use avro::AvroSink;
+pub(crate) use entry::{Entry, EntrySink};
+pub(crate) use jsonl::JsonlSink;
+pub(crate) use merge::Merge;
+pub(crate) use yaml::YamlSink;

@@ -1,0 +1,105 @@
+//! A YAML sequence, appendable: one block mapping for each entry, flow style inside.
+//!
+//! Strings are double-quoted, with everything escaped that YAML does not take as printable.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use serde_json::Value;
+
+use super::entry::{Entry, EntrySink, Spelled};
+use super::formats::ExportError;
+
+/// Writes entries as items of a sequence.
+pub(crate) struct YamlSink<W: Write>(pub(crate) W);
+
+impl<W: Write> EntrySink for YamlSink<W> {
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ExportError> {
+        let mut text = String::new();
+        if let Value::Object(fields) = serde_json::to_value(Spelled::from(entry))? {
+            for (place, (key, value)) in fields.iter().enumerate() {
+                text.push_str(if place == 0 { "- " } else { "  " });
+                text.push_str(key);
+                text.push_str(": ");
+                flow(value, &mut text);
+                text.push('\n');
+            }
+        }
+        Ok(self.0.write_all(text.as_bytes())?)
+    }
+}
+
+fn flow(value: &Value, text: &mut String) {
+    match value {
+        Value::Null => text.push_str("null"),
+        Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => text.push_str(&number.to_string()),
+        Value::String(string) => quote(string, text),
+        Value::Array(items) => {
+            text.push('[');
+            for (place, item) in items.iter().enumerate() {
+                separate(place, text);
+                flow(item, text);
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            text.push('{');
+            for (place, (key, item)) in fields.iter().enumerate() {
+                separate(place, text);
+                quote(key, text);
+                text.push_str(": ");
+                flow(item, text);
+            }
+            text.push('}');
+        }
+    }
+}
+
+fn separate(place: usize, text: &mut String) {
+    if place > 0 {
+        text.push_str(", ");
+    }
+}
+
+fn quote(string: &str, text: &mut String) {
+    text.push('"');
+    for character in string.chars() {
+        match character {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push_str("\\t"),
+            '\r' => text.push_str("\\r"),
+            plain if is_printable(plain) => text.push(plain),
+            // Writing to a string does not fail.
+            other => drop(write!(text, "\\U{:08x}", u32::from(other))),
+        }
+    }
+    text.push('"');
+}
+
+/// What may stand in a quoted scalar as it is (YAML 1.2 §5.1), line separators aside.
+const fn is_printable(character: char) -> bool {
+    matches!(
+        character,
+        ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}'
+            | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_quoted_so_that_nothing_is_lost() {
+        let mut text = String::new();
+        quote(
+            "a\"b\\c\n\t\r\u{0}\u{1b}\u{7f}\u{85}\u{2028}\u{feff}ü汉😀",
+            &mut text,
+        );
+        let want = "\"a\\\"b\\\\c\\n\\t\\r\\U00000000\\U0000001b\\U0000007f\\U00000085\\U00002028\\U0000feffü汉😀\"";
+        assert_eq!(text, want);
+    }
+}

@@ -1,0 +1,217 @@
+//! Names of the files of an execution's output, and what is in its directory.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::index::{HEADER_BYTES, Header, Tallies};
+
+/// The suffix of segments.
+pub(crate) const SEGMENT: &str = "seg";
+/// The suffix of indexes.
+pub(crate) const INDEX: &str = "idx";
+/// The suffix of compressed segments.
+pub(crate) const COMPRESSED: &str = "seg.zst";
+/// The persisted floor: what lies below it was cleared.
+pub(crate) const FLOOR: &str = "output.floor";
+const PREFIX: &str = "output.";
+
+/// The name of one file of a segment.
+pub(crate) fn name(number: u32, suffix: &str) -> String {
+    format!("{PREFIX}{number}.{suffix}")
+}
+
+/// Spells names without allocating.
+pub(crate) struct NameBuffer {
+    bytes: [u8; 32],
+    len: usize,
+}
+
+impl NameBuffer {
+    pub(crate) const fn new() -> Self {
+        Self {
+            bytes: [0; 32],
+            len: 0,
+        }
+    }
+
+    /// The name; empty only if a suffix were longer than ours are.
+    pub(crate) fn write(&mut self, number: u32, suffix: &str) -> &str {
+        self.len = 0;
+        if write!(self, "{PREFIX}{number}.{suffix}").is_err() {
+            self.len = 0;
+        }
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Write for NameBuffer {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.len + text.len();
+        let room = self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+/// One segment as the directory shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Listed {
+    pub(crate) number: u32,
+    pub(crate) has_index: bool,
+    pub(crate) has_segment: bool,
+    pub(crate) has_compressed: bool,
+}
+
+/// What a directory holds of an execution's output.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    /// Segments by number.
+    pub(crate) segments: Vec<Listed>,
+    /// Whether there is a floor.
+    pub(crate) has_floor: bool,
+}
+
+/// Lists the segments in a directory.
+pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Listing> {
+    let mut listing = Listing::default();
+    for entry in Dir::read_from(dir)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().to_str() else {
+            continue;
+        };
+        if name == FLOOR {
+            listing.has_floor = true;
+        } else if let Some((number, suffix)) = parse(name) {
+            listing.note(number, suffix);
+        }
+    }
+    listing.segments.sort_unstable();
+    Ok(listing)
+}
+
+impl Listing {
+    fn note(&mut self, number: u32, suffix: &str) {
+        let known = self.segments.iter().position(|one| one.number == number);
+        let place = known.unwrap_or_else(|| {
+            self.segments.push(Listed {
+                number,
+                has_index: false,
+                has_segment: false,
+                has_compressed: false,
+            });
+            self.segments.len() - 1
+        });
+        let one = &mut self.segments[place];
+        one.has_index |= suffix == INDEX;
+        one.has_segment |= suffix == SEGMENT;
+        one.has_compressed |= suffix == COMPRESSED;
+    }
+}
+
+/// The number and suffix in a name, spelled exactly as [`name`] does.
+fn parse(file: &str) -> Option<(u32, &str)> {
+    let (digits, suffix) = file.strip_prefix(PREFIX)?.split_once('.')?;
+    let number = digits.parse().ok()?;
+    let ours = [SEGMENT, INDEX, COMPRESSED].contains(&suffix);
+    (ours && name(number, suffix) == file).then_some((number, suffix))
+}
+
+/// Opens a file of a segment for reading; none where it is gone.
+pub(crate) fn open(
+    dir: BorrowedFd<'_>,
+    number: u32,
+    suffix: &str,
+    flags: OFlags,
+) -> io::Result<Option<File>> {
+    let mut buffer = NameBuffer::new();
+    open_named(dir, buffer.write(number, suffix), flags)
+}
+
+fn open_named(dir: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<Option<File>> {
+    match rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(file) => Ok(Some(File::from(file))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Fills as much of `buffer` as the file has from `at` on.
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    let mut filled = 0;
+    // Offsets out of garbled records may be beyond what files can have.
+    let reachable =
+        i64::try_from(at).is_ok_and(|at| at.checked_add_unsigned(buffer.len() as u64).is_some());
+    while reachable && filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// What was cleared: everything below an offset, and what each stream had come to there.
+/// Spelled like the header of a segment that begins at that offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Floor {
+    pub(crate) offset: u64,
+    pub(crate) tallies: Tallies,
+}
+
+/// The floor; at 0 where nothing was cleared, or where the file cannot be read.
+pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<Floor> {
+    let Some(file) = open_named(dir, FLOOR, OFlags::RDONLY)? else {
+        return Ok(Floor::default());
+    };
+    let mut raw = [0; HEADER_BYTES];
+    let filled = read_at(&file, &mut raw, 0)?;
+    let header = Header::decode(&raw[..filled]);
+    Ok(header.map_or(Floor::default(), |header| Floor {
+        offset: header.base,
+        tallies: header.tallies,
+    }))
+}
+
+/// Replaces the floor, whole or not at all.
+pub(crate) fn write_floor(dir: BorrowedFd<'_>, floor: Floor) -> io::Result<()> {
+    use std::io::Write;
+    const FRESH: &str = "output.floor.new";
+    let header = Header {
+        number: 0,
+        base: floor.offset,
+        tallies: floor.tallies,
+    };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(dir, FRESH, flags, Mode::from_raw_mode(0o600))?;
+    File::from(file).write_all(&header.encode())?;
+    rustix::fs::renameat(dir, FRESH, dir, FLOOR)?;
+    Ok(())
+}
+
+/// Opens a directory for use with the functions here.
+pub(crate) fn open_dir(dir: &std::path::Path) -> io::Result<std::os::fd::OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(dir, flags, Mode::empty())?)
+}
+
+/// Removes a file of a segment; it may be gone already.
+pub(crate) fn remove(dir: BorrowedFd<'_>, number: u32, suffix: &str) -> io::Result<bool> {
+    match rustix::fs::unlinkat(
+        dir.as_fd(),
+        name(number, suffix),
+        rustix::fs::AtFlags::empty(),
+    ) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,96 @@
+//! Following a journal without polling: wake-ups come from whoever watches the writer.
+
+use ostler_model::Cursor;
+use tokio::sync::watch;
+
+use crate::error::ReadError;
+use crate::journal::Journal;
+use crate::query::{BytePage, ByteQuery, PAGE_BYTES, StreamSet};
+
+/// How far the writer is known to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mark {
+    /// The journal's end.
+    pub end: u64,
+    /// Whether nothing will follow.
+    pub finished: bool,
+}
+
+/// Reads a journal as it grows, each follower with its own cursor. While nothing is printed
+/// it makes no system call and is not woken.
+#[derive(Debug)]
+pub struct Follower {
+    journal: Journal,
+    marks: watch::Receiver<Mark>,
+    query: ByteQuery,
+    done: bool,
+}
+
+impl Follower {
+    /// Follows what the command prints from `from` on.
+    #[must_use]
+    pub const fn new(journal: Journal, from: Cursor, marks: watch::Receiver<Mark>) -> Self {
+        Self {
+            journal,
+            marks,
+            query: ByteQuery::from(from),
+            done: false,
+        }
+    }
+
+    /// Only these streams.
+    #[must_use]
+    pub const fn streams(mut self, streams: StreamSet) -> Self {
+        self.query.streams = streams;
+        self
+    }
+
+    /// At most this many bytes in a page; [`PAGE_BYTES`] otherwise.
+    #[must_use]
+    pub const fn page_bytes(mut self, bytes: u64) -> Self {
+        self.query.max_bytes = if bytes < PAGE_BYTES {
+            bytes
+        } else {
+            PAGE_BYTES
+        };
+        self
+    }
+
+    /// Where the next page begins.
+    #[must_use]
+    pub const fn cursor(&self) -> Cursor {
+        self.query.from
+    }
+
+    /// The next page with bytes or a gap in it; waits for one. None once the journal is
+    /// finished and read, once its writer's watcher is gone, or where the files are damaged.
+    /// Cancel safe.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub async fn next(&mut self) -> Result<Option<BytePage>, ReadError> {
+        while !self.done {
+            // The mark is taken before reading: what it promises is then on disk.
+            let mark = *self.marks.borrow_and_update();
+            let page = self.journal.read(&self.query)?;
+            self.query.from = page.next;
+            self.done = page.damaged.is_some() || (mark.finished && !page.more);
+            if !page.chunks.is_empty() || page.gap.is_some() {
+                return Ok(Some(page));
+            }
+            if !page.more && !self.done && !self.woken().await {
+                self.done = true;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until there is something behind the cursor; false when nobody watches any more.
+    async fn woken(&mut self) -> bool {
+        let offset = self.query.from.offset;
+        let reached = self
+            .marks
+            .wait_for(|mark| mark.finished || mark.end > offset);
+        reached.await.is_ok()
+    }
+}

@@ -1,0 +1,228 @@
+//! The index: a header, then one fixed-size record for each chunk of output.
+//!
+//! Pure codec; the layout stands in `docs/design/001-journal-format.md`. The memory segment
+//! uses the same records.
+
+use ostler_model::StreamName;
+
+use crate::query::{STREAMS, stream_code};
+
+/// Bytes of the header: three records' worth, so that records stay aligned.
+pub(crate) const HEADER_BYTES: usize = 96;
+/// Bytes of a record.
+pub(crate) const RECORD_BYTES: usize = 32;
+/// The version byte.
+pub(crate) const VERSION: u8 = 1;
+/// The most bytes one record speaks for; longer appends are cut into several.
+pub(crate) const CHUNK_BYTES: usize = 1024 * 1024;
+
+const MAGIC: [u8; 7] = *b"OSTLIDX";
+const RECORD_SUMMED: usize = RECORD_BYTES - 4;
+const HEADER_SUMMED: usize = HEADER_BYTES - 4;
+const LINE_MASK: u64 = (1 << 56) - 1;
+const FRESH: u8 = 0x10;
+const STREAM_MASK: u8 = 0x0f;
+
+/// What one stream has come to before some place in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tally {
+    /// Bytes.
+    pub(crate) bytes: u64,
+    /// Newlines.
+    pub(crate) newlines: u64,
+    /// Whether the last byte was no newline.
+    pub(crate) open: bool,
+}
+
+/// The tallies of all streams, by stream code.
+pub(crate) type Tallies = [Tally; 4];
+
+/// The beginning of an index file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// The segment's number; the same as in its name.
+    pub(crate) number: u32,
+    /// The journal offset of the segment's first byte.
+    pub(crate) base: u64,
+    /// What was before it.
+    pub(crate) tallies: Tallies,
+}
+
+/// Why bytes are no header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderError {
+    /// Too short, foreign or damaged.
+    Damaged,
+    /// Of a version that is not known.
+    Version(u8),
+}
+
+/// One chunk of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// When it was read, in nanoseconds since the Unix epoch; never less than before.
+    pub(crate) at_ns: i64,
+    /// The journal offset of its first byte.
+    pub(crate) offset: u64,
+    /// Its length; never 0.
+    pub(crate) len: u32,
+    /// Newlines of its stream before it.
+    pub(crate) line: u64,
+    /// Its stream.
+    pub(crate) stream: StreamName,
+    /// Whether its first byte begins a line.
+    pub(crate) fresh: bool,
+}
+
+impl Tally {
+    /// Takes in a chunk.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        let Some(&last) = bytes.last() else { return };
+        self.bytes += bytes.len() as u64;
+        self.newlines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        self.open = last != b'\n';
+    }
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut raw = [0; HEADER_BYTES];
+        raw[..7].copy_from_slice(&MAGIC);
+        raw[7] = VERSION;
+        raw[8..12].copy_from_slice(&self.number.to_le_bytes());
+        raw[16..24].copy_from_slice(&self.base.to_le_bytes());
+        for (place, tally) in self.tallies.iter().enumerate() {
+            let at = 24 + place * 16;
+            raw[at..at + 8].copy_from_slice(&tally.bytes.to_le_bytes());
+            raw[at + 8..at + 16].copy_from_slice(&tally.newlines.to_le_bytes());
+            raw[12] |= u8::from(tally.open) << place;
+        }
+        let sum = crc32fast::hash(&raw[..HEADER_SUMMED]);
+        raw[HEADER_SUMMED..].copy_from_slice(&sum.to_le_bytes());
+        raw
+    }
+
+    pub(crate) fn decode(raw: &[u8]) -> Result<Self, HeaderError> {
+        let raw: &[u8; HEADER_BYTES] = raw.try_into().map_err(|_| HeaderError::Damaged)?;
+        if raw[..7] != MAGIC {
+            return Err(HeaderError::Damaged);
+        }
+        if raw[7] != VERSION {
+            return Err(HeaderError::Version(raw[7]));
+        }
+        if crc32fast::hash(&raw[..HEADER_SUMMED]) != u32_at(raw, HEADER_SUMMED) {
+            return Err(HeaderError::Damaged);
+        }
+        let mut tallies = Tallies::default();
+        for (place, tally) in tallies.iter_mut().enumerate() {
+            tally.bytes = u64_at(raw, 24 + place * 16);
+            tally.newlines = u64_at(raw, 32 + place * 16);
+            tally.open = raw[12] & (1 << place) != 0;
+        }
+        Ok(Self {
+            number: u32_at(raw, 8),
+            base: u64_at(raw, 16),
+            tallies,
+        })
+    }
+}
+
+impl Record {
+    /// The journal offset after its last byte.
+    pub(crate) const fn end(&self) -> u64 {
+        self.offset.saturating_add(self.len as u64)
+    }
+
+    /// The bytes on disk for this record and the chunk it speaks for.
+    pub(crate) fn encode(&self, chunk: &[u8]) -> [u8; RECORD_BYTES] {
+        let mut raw = [0; RECORD_BYTES];
+        raw[..8].copy_from_slice(&self.at_ns.to_le_bytes());
+        raw[8..16].copy_from_slice(&self.offset.to_le_bytes());
+        raw[16..20].copy_from_slice(&self.len.to_le_bytes());
+        raw[20..28].copy_from_slice(&(self.line & LINE_MASK).to_le_bytes());
+        raw[27] = stream_code(self.stream) | if self.fresh { FRESH } else { 0 };
+        let sum = checksum(&raw, chunk);
+        raw[RECORD_SUMMED..].copy_from_slice(&sum.to_le_bytes());
+        raw
+    }
+
+    /// Reads a record; none where the bytes cannot be one. The checksum is not looked at.
+    pub(crate) fn decode(raw: &[u8; RECORD_BYTES]) -> Option<Self> {
+        let tag = raw[27];
+        let stream = *STREAMS.get(usize::from(tag & STREAM_MASK))?;
+        let len = u32_at(raw, 16);
+        if tag & !(STREAM_MASK | FRESH) != 0 || len == 0 || len as usize > CHUNK_BYTES {
+            return None;
+        }
+        Some(Self {
+            at_ns: i64::from_le_bytes(raw[..8].try_into().ok()?),
+            offset: u64_at(raw, 8),
+            len,
+            line: u64_at(raw, 20) & LINE_MASK,
+            stream,
+            fresh: tag & FRESH != 0,
+        })
+    }
+
+    /// Whether the record and its chunk are as they were written.
+    pub(crate) fn is_intact(raw: &[u8; RECORD_BYTES], chunk: &[u8]) -> bool {
+        checksum(raw, chunk) == u32_at(raw, RECORD_SUMMED)
+    }
+}
+
+fn checksum(raw: &[u8; RECORD_BYTES], chunk: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&raw[..RECORD_SUMMED]);
+    sum.update(chunk);
+    sum.finalize()
+}
+
+fn u32_at(raw: &[u8], at: usize) -> u32 {
+    raw.get(at..at + 4)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u32::from_le_bytes)
+}
+
+fn u64_at(raw: &[u8], at: usize) -> u64 {
+    raw.get(at..at + 8)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn records_survive_the_round_trip(
+            at_ns: i64, offset: u64, line in 0..=LINE_MASK, stream in 0usize..4, fresh: bool,
+            chunk in prop::collection::vec(any::<u8>(), 1..300), flip in 0usize..(RECORD_BYTES * 8),
+        ) {
+            let len = u32::try_from(chunk.len()).unwrap();
+            let record = Record { at_ns, offset, len, line, stream: STREAMS[stream], fresh };
+            let mut raw = record.encode(&chunk);
+            prop_assert_eq!(Record::decode(&raw), Some(record));
+            prop_assert!(Record::is_intact(&raw, &chunk));
+            raw[flip / 8] ^= 1 << (flip % 8);
+            prop_assert!(!Record::is_intact(&raw, &chunk));
+        }
+
+        #[test]
+        fn headers_survive_the_round_trip(number: u32, base: u64, counts: [(u64, u64, bool); 4], flip in 0usize..(HEADER_BYTES * 8)) {
+            let tallies = counts.map(|(bytes, newlines, open)| Tally { bytes, newlines, open });
+            let header = Header { number, base, tallies };
+            let mut raw = header.encode();
+            prop_assert_eq!(Header::decode(&raw), Ok(header));
+            raw[flip / 8] ^= 1 << (flip % 8);
+            prop_assert!(Header::decode(&raw).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        assert_eq!(Record::decode(&[0; RECORD_BYTES]), None);
+        assert_eq!(Record::decode(&[0xff; RECORD_BYTES]), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! The read side of one execution's journal.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use ostler_model::{StreamName, Timestamp};
+
+use crate::error::{ReadError, WriteError};
+use crate::query::{BytePage, ByteQuery, LinePage, LineQuery, TrimmedRange, stream_code};
+use crate::segment::Trouble;
+use crate::view::{View, with_view};
+use crate::{files, lines, read, retention};
+
+/// A cheap handle on the journal of one execution. Readers need no lock: they tolerate a
+/// writer, a trim and a compression at every instant. Each question is answered from the
+/// files as they stand when it is asked.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    dir: Arc<OwnedFd>,
+    memory: Option<Arc<OwnedFd>>,
+}
+
+/// How much one stream printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamStats {
+    /// Bytes, trimmed ones included. Bytes lost to a full disk are not known by stream.
+    pub bytes: u64,
+    /// Newlines, trimmed ones included.
+    pub newlines: u64,
+    /// Whether its last line has no newline yet.
+    pub open_line: bool,
+}
+
+/// How much there is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Each stream's share, in the order stdout, stderr, pty, stdin; see [`Stats::of`].
+    pub streams: [StreamStats; 4],
+    /// The valid end.
+    pub end: u64,
+    /// The oldest byte kept.
+    pub start: u64,
+    /// Bytes of `0..end` still readable.
+    pub kept_bytes: u64,
+    /// Bytes that are gone.
+    pub dropped_bytes: u64,
+    /// When the newest byte was read from the command.
+    pub last_at: Option<Timestamp>,
+}
+
+impl Stats {
+    /// One stream's share.
+    #[must_use]
+    pub const fn of(&self, stream: StreamName) -> StreamStats {
+        self.streams[stream_code(stream) as usize]
+    }
+}
+
+impl Journal {
+    /// A handle on the execution in `dir`. There need not be any output yet.
+    ///
+    /// # Errors
+    /// When there is no such directory.
+    pub fn open(dir: &Path) -> Result<Self, ReadError> {
+        let shown = || dir.display().to_string();
+        let opened = files::open_dir(dir).map_err(|error| {
+            let kind = error.kind();
+            if kind == ErrorKind::NotFound || kind == ErrorKind::NotADirectory {
+                return ReadError::Missing { dir: shown() };
+            }
+            ReadError::io("open", shown(), error)
+        })?;
+        Ok(Self {
+            dir: Arc::new(opened),
+            memory: None,
+        })
+    }
+
+    /// This journal, continued by the memory file of a
+    /// [`MemorySegment`](crate::MemorySegment). A file that is none changes nothing.
+    #[must_use]
+    pub fn with_memory(self, memory: OwnedFd) -> Self {
+        Self {
+            memory: Some(Arc::new(memory)),
+            ..self
+        }
+    }
+
+    /// The valid end. The newest records are checked; damage further back shows when it is
+    /// read, as `damaged` in the answer.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn end(&self) -> Result<u64, ReadError> {
+        self.view(|view| Ok(view.end))
+    }
+
+    /// The oldest byte kept.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn start(&self) -> Result<u64, ReadError> {
+        self.view(|view| view.start())
+    }
+
+    /// How much there is.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn stats(&self) -> Result<Stats, ReadError> {
+        self.view(stats)
+    }
+
+    /// Raw chunks from a cursor on.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn read(&self, query: &ByteQuery) -> Result<BytePage, ReadError> {
+        self.view(|view| read::page(view, query))
+    }
+
+    /// Lines.
+    ///
+    /// A line belongs to one stream. It is *in* a page when its last byte lies at or after the
+    /// page's beginning; within a page lines stand in the order of their first bytes. So a
+    /// line that other streams' bytes cut in two is returned whole, once, in the page in which
+    /// it ends, and going on at `next` yields each terminated line exactly once, also while
+    /// the writer is in the middle of one.
+    ///
+    /// A last line without a newline is returned as
+    /// [`unfinished`](crate::query::Unfinished) says: not before it ends, as a preview that
+    /// comes again, or for good; after that `next` is one beyond the end, so that asking
+    /// again yields nothing. Where bytes are gone, the lines they cut are returned as they
+    /// are, unterminated, and the page ends there; the next one begins behind the gap.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or a backtracking pattern exceeds its budget.
+    pub fn lines(&self, query: &LineQuery) -> Result<LinePage, ReadError> {
+        self.view(|view| lines::page(view, query))
+    }
+
+    /// Drops everything there is now, also while a writer appends. Numbers of lines and
+    /// offsets go on.
+    ///
+    /// # Errors
+    /// When the floor cannot be written or segments cannot be removed.
+    pub fn clear(&self) -> Result<TrimmedRange, WriteError> {
+        let (from, floor) = self.view(|view| Ok((view.start()?, view.as_floor()?)))?;
+        retention::clear_below(self.dir.as_fd(), floor)?;
+        Ok(TrimmedRange {
+            from,
+            to: floor.offset,
+        })
+    }
+
+    fn view<T>(&self, answer: impl Fn(&View<'_>) -> Result<T, Trouble>) -> Result<T, ReadError> {
+        with_view(&self.dir, self.memory.as_deref(), answer)
+    }
+}
+
+fn stats(view: &View<'_>) -> Result<Stats, Trouble> {
+    let start = view.start()?;
+    let mut stats = Stats {
+        end: view.end,
+        start,
+        ..Stats::default()
+    };
+    for slot in 0..view.len() {
+        if let Some(segment) = view.sound_segment(slot)? {
+            stats.kept_bytes += segment.end()?.saturating_sub(segment.base.max(view.floor));
+        }
+    }
+    stats.dropped_bytes = stats.end.saturating_sub(stats.kept_bytes);
+    let tallies = view.as_floor()?.tallies;
+    for (stream, tally) in stats.streams.iter_mut().zip(tallies) {
+        *stream = StreamStats {
+            bytes: tally.bytes,
+            newlines: tally.newlines,
+            open_line: tally.open,
+        };
+    }
+    if let Some(last) = view.len().checked_sub(1)
+        && let Some(segment) = view.sound_segment(last)?
+        && let Some(place) = segment.count.checked_sub(1)
+    {
+        let newest = segment.record(place)?;
+        stats.last_at = newest.map(|record| read::timestamp(record.at_ns));
+    }
+    Ok(stats)
+}

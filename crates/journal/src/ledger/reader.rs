@@ -1,0 +1,140 @@
+//! Reading and verifying the ledger.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::chain;
+use super::entry::{LedgerCursor, LedgerRecord};
+use crate::error::ReadError;
+
+/// Reads the ledger; needs no lock.
+#[derive(Debug, Clone)]
+pub struct LedgerReader {
+    dir: PathBuf,
+}
+
+/// What was verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// The first entry kept.
+    pub first: u64,
+    /// Entries up to here form one chain.
+    pub end: LedgerCursor,
+    /// The hash of the last one, to be compared with one noted elsewhere.
+    pub hash: String,
+}
+
+/// Why the ledger is not what was written.
+#[derive(Debug, Error)]
+pub enum VerifyError {
+    /// It could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// An entry does not follow from the one before it.
+    #[error("the chain breaks at entry {seq} in {file}")]
+    Broken {
+        /// The first entry that does not fit.
+        seq: u64,
+        /// The segment it stands in.
+        file: String,
+    },
+}
+
+impl LedgerReader {
+    /// Reads the ledger in `dir`; there need not be one yet.
+    #[must_use]
+    pub fn open(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// At most `limit` entries from `from` on (or from the oldest kept), and where to go on.
+    /// Entries that do not fit the chain are not returned.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn read(
+        &self,
+        from: LedgerCursor,
+        limit: usize,
+    ) -> Result<(Vec<LedgerRecord>, LedgerCursor), ReadError> {
+        let segments = chain::segments(&self.dir)?;
+        let mut records: Vec<LedgerRecord> = Vec::new();
+        for (_, path) in &segments[self.first_segment(&segments, from)?..] {
+            if records.len() >= limit {
+                break;
+            }
+            let Some(segment) = chain::read_segment(path)? else {
+                continue;
+            };
+            let wanted = segment
+                .records
+                .into_iter()
+                .filter(|record| record.seq >= from.0);
+            records.extend(wanted.take(limit - records.len()));
+        }
+        let next = records
+            .last()
+            .map_or(from, |last| LedgerCursor(last.seq + 1));
+        Ok((records, next))
+    }
+
+    /// The segment that holds `from`, by the headers alone.
+    fn first_segment(
+        &self,
+        segments: &[(u64, PathBuf)],
+        from: LedgerCursor,
+    ) -> Result<usize, ReadError> {
+        for (place, (_, path)) in segments.iter().enumerate().rev() {
+            if chain::read_header(path)?.is_some_and(|header| header.first <= from.0) {
+                return Ok(place);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Checks the whole chain from the first segment kept. A torn tail is no break.
+    ///
+    /// # Errors
+    /// When an entry was changed, removed or put in, or the files cannot be read.
+    pub fn verify(&self) -> Result<Verified, VerifyError> {
+        let mut verified: Option<Verified> = None;
+        let segments = chain::segments(&self.dir)?;
+        let mut expected_number = None;
+        for (place, (number, path)) in segments.iter().enumerate() {
+            let broken = |seq| VerifyError::Broken {
+                seq,
+                file: chain::file_name(*number),
+            };
+            let end = verified.as_ref().map_or(0, |verified| verified.end.0);
+            let Some(segment) = chain::read_segment(path)? else {
+                if place + 1 == segments.len() {
+                    break;
+                }
+                return Err(broken(end));
+            };
+            let follows = verified.as_ref().is_none_or(|verified| {
+                segment.header.first == verified.end.0 && segment.header.prev == verified.hash
+            });
+            if !follows || expected_number.is_some_and(|expected| expected != *number) {
+                return Err(broken(end));
+            }
+            if !segment.unbroken {
+                return Err(broken(segment.end()));
+            }
+            expected_number = Some(number + 1);
+            verified = Some(Verified {
+                first: verified.map_or(segment.header.first, |verified| verified.first),
+                end: LedgerCursor(segment.end()),
+                hash: segment.last_hash,
+            });
+        }
+        Ok(verified.unwrap_or_else(|| Verified {
+            first: 0,
+            end: LedgerCursor(0),
+            hash: chain::GENESIS.to_owned(),
+        }))
+    }
+}

@@ -1,0 +1,224 @@
+//! The one writer of the ledger.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ostler_model::Timestamp;
+
+use super::chain::{self, GENESIS, Segment, SegmentHeader};
+use super::entry::LedgerEntry;
+use super::reader::LedgerReader;
+use crate::error::WriteError;
+
+/// Bytes of a segment before the next one is begun.
+pub const LEDGER_SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
+/// How long entries are kept unless configured otherwise.
+pub const LEDGER_KEEP_DAYS: u64 = 90;
+/// How old a segment's first entry may grow before the next one is begun, so that expiry can
+/// take whole segments: a day, in seconds.
+const SEGMENT_SPAN_S: i64 = 24 * 60 * 60;
+
+/// The ledger, held by its one writer.
+#[derive(Debug)]
+pub struct Ledger {
+    dir: PathBuf,
+    /// Locked for as long as the ledger is open.
+    _lock: File,
+    current: Option<Current>,
+    next_number: u64,
+    end: u64,
+    last_hash: String,
+}
+
+/// The segment being appended to.
+#[derive(Debug)]
+struct Current {
+    file: File,
+    name: String,
+    bytes: u64,
+    begun: Option<Timestamp>,
+}
+
+impl Ledger {
+    /// Opens or creates the ledger in `dir` (`<state>/ledger`) and locks it; a torn tail is cut.
+    ///
+    /// # Errors
+    /// When another process holds it, the file system refuses, or an entry that is no torn
+    /// tail does not fit the chain: [`LedgerReader::verify`] says where.
+    pub fn open(dir: &Path) -> Result<Self, WriteError> {
+        let shown = || dir.display().to_string();
+        std::fs::create_dir_all(dir).map_err(|error| WriteError::io("create", shown(), error))?;
+        let lock = File::open(dir).map_err(|error| WriteError::io("open", shown(), error))?;
+        lock.try_lock().map_err(|error| match error {
+            std::fs::TryLockError::WouldBlock => WriteError::Locked { file: shown() },
+            std::fs::TryLockError::Error(error) => WriteError::io("lock", shown(), error),
+        })?;
+        let mut ledger = Self {
+            dir: dir.to_owned(),
+            _lock: lock,
+            current: None,
+            next_number: 0,
+            end: 0,
+            last_hash: GENESIS.to_owned(),
+        };
+        ledger.recover()?;
+        Ok(ledger)
+    }
+
+    /// Appends one entry and returns its number.
+    ///
+    /// # Errors
+    /// When the file system refuses; then it is not there.
+    pub fn append(&mut self, entry: &LedgerEntry) -> Result<u64, WriteError> {
+        let seq = self.end;
+        let (line, hash) = chain::spell(seq, entry, &self.last_hash)?;
+        if self
+            .current
+            .as_ref()
+            .is_none_or(|current| current.is_full(entry.at))
+        {
+            self.current = Some(self.begin_segment()?);
+        }
+        if let Some(current) = &mut self.current {
+            current.append(&line)?;
+            current.begun.get_or_insert(entry.at);
+        }
+        self.end = seq + 1;
+        self.last_hash = hash;
+        Ok(seq)
+    }
+
+    /// Entries so far, expired ones included.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// A reader of this ledger; any number of them, also in other processes.
+    #[must_use]
+    pub fn reader(&self) -> LedgerReader {
+        LedgerReader::open(&self.dir)
+    }
+
+    /// Removes whole segments whose newest entry is older than `keep` at `now`, never the
+    /// newest segment: the chain stays verifiable from its first segment kept. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// When a segment cannot be read or removed.
+    pub fn expire(&mut self, now: Timestamp, keep: Duration) -> Result<u64, WriteError> {
+        let mut segments = chain::segments(&self.dir)?;
+        segments.pop();
+        let mut removed = 0;
+        for (_, path) in segments {
+            let newest = chain::read_segment(&path)?
+                .and_then(|segment| segment.records.last().map(|record| record.entry.at));
+            let age = newest.map(|newest| now.duration_since(newest));
+            if age.is_some_and(|age| age.unsigned_abs() <= keep || age.is_negative()) {
+                break;
+            }
+            std::fs::remove_file(&path)
+                .map_err(|error| WriteError::io("remove", path.display().to_string(), error))?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// Finds the end of the chain and cuts what is torn after it.
+    fn recover(&mut self) -> Result<(), WriteError> {
+        let mut segments = chain::segments(&self.dir)?;
+        self.next_number = segments.last().map_or(0, |(number, _)| number + 1);
+        while let Some((number, path)) = segments.pop() {
+            if let Some(segment) = chain::read_segment(&path)? {
+                return self.go_on(number, &path, &segment);
+            }
+            // Torn while it was begun: nothing was in it.
+            let shown = path.display().to_string();
+            std::fs::remove_file(&path).map_err(|error| WriteError::io("remove", shown, error))?;
+            self.next_number = number;
+        }
+        Ok(())
+    }
+
+    fn go_on(&mut self, number: u64, path: &Path, segment: &Segment) -> Result<(), WriteError> {
+        let name = chain::file_name(number);
+        let failed = |action| {
+            let name = name.clone();
+            move |error| WriteError::io(action, name, error)
+        };
+        let file = OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map_err(failed("open"))?;
+        let bytes = file.metadata().map_err(failed("measure"))?.len();
+        if bytes > segment.valid_bytes {
+            if !segment.unbroken {
+                // A whole line that does not fit is no torn tail: it is kept as evidence, and
+                // the chain goes on in a new segment.
+                self.end = segment.end();
+                self.last_hash.clone_from(&segment.last_hash);
+                return Ok(());
+            }
+            file.set_len(segment.valid_bytes).map_err(failed("cut"))?;
+        }
+        self.end = segment.end();
+        self.last_hash.clone_from(&segment.last_hash);
+        self.current = Some(Current {
+            file,
+            name,
+            bytes: segment.valid_bytes,
+            begun: segment.records.first().map(|record| record.entry.at),
+        });
+        Ok(())
+    }
+
+    fn begin_segment(&mut self) -> Result<Current, WriteError> {
+        let name = chain::file_name(self.next_number);
+        let header = SegmentHeader::new(self.end, self.last_hash.clone());
+        let mut line = serde_json::to_vec(&header)?;
+        line.push(b'\n');
+        let path = self.dir.join(&name);
+        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = file.map_err(|error| WriteError::io("create", name.clone(), error))?;
+        let mut current = Current {
+            file,
+            name,
+            bytes: 0,
+            begun: None,
+        };
+        if let Err(error) = current.append(&line) {
+            // Without its header it is no segment; its number is free again.
+            drop(std::fs::remove_file(&path));
+            return Err(error);
+        }
+        self.next_number += 1;
+        Ok(current)
+    }
+}
+
+impl Current {
+    fn is_full(&self, now: Timestamp) -> bool {
+        let old = self
+            .begun
+            .is_some_and(|begun| now.duration_since(begun).as_secs() >= SEGMENT_SPAN_S);
+        self.bytes >= LEDGER_SEGMENT_BYTES || old
+    }
+
+    fn append(&mut self, line: &[u8]) -> Result<(), WriteError> {
+        match self.file.write_all(line) {
+            Ok(()) => {
+                self.bytes += line.len() as u64;
+                Ok(())
+            }
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    /// Cuts what a failed write left; should that fail too, the next writer does it.
+    fn refused(&self, error: io::Error) -> WriteError {
+        drop(self.file.set_len(self.bytes));
+        WriteError::io("append to", self.name.clone(), error)
+    }
+}

@@ -1,0 +1,55 @@
+//! Journals and the ledger on disk: the append-only log of one execution (output and events),
+//! and the append-only, hash-chained log of every request.
+//!
+//! The write side ([`OutputWriter`], [`MemorySegment`]) is synchronous, single-threaded and
+//! does not allocate per append: shims use it. [`EventWriter`] and [`Ledger`] belong to the
+//! daemon. The read side is [`Journal`], a cheap handle whose every answer carries the
+//! [`Cursor`](ostler_model::Cursor) at which the next one goes on.
+//!
+//! Byte layouts stand in `docs/design/001-journal-format.md`. This crate must never know of
+//! processes or HTTP, and of tokio only in [`follow`].
+#![forbid(unsafe_code)]
+
+mod blocks;
+mod bounds;
+mod compress;
+pub mod decode;
+pub mod error;
+pub mod events;
+pub mod export;
+mod files;
+mod filter;
+pub mod follow;
+mod index;
+pub mod journal;
+pub mod ledger;
+mod lines;
+mod lookback;
+pub mod memory;
+pub mod mirror;
+pub mod pattern;
+pub mod query;
+mod read;
+mod recover;
+pub mod retention;
+mod scan;
+mod segment;
+mod taker;
+mod view;
+pub mod writer;
+
+pub use decode::{Decoder, Encoding, UnknownEncoding, encoding_named};
+pub use error::{ReadError, WriteError};
+pub use events::{EventWriter, read_events};
+pub use export::{Format, Subject, export};
+pub use follow::{Follower, Mark};
+pub use journal::{Journal, Stats, StreamStats};
+pub use ledger::{Ledger, LedgerCursor, LedgerEntry, LedgerReader, LedgerRecord};
+pub use memory::MemorySegment;
+pub use mirror::Mirror;
+pub use pattern::{Pattern, PatternError};
+pub use query::{
+    BytePage, ByteQuery, Chunk, Gap, GrepMode, Line, LinePage, LineQuery, StreamSet, TrimmedRange,
+    Unfinished,
+};
+pub use writer::{OutputWriter, SegmentLimits};

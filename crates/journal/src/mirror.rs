@@ -1,0 +1,152 @@
+//! A live copy of a journal in another format, resumable (A2).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use ostler_model::Cursor;
+use serde::{Deserialize, Serialize};
+
+use crate::export::{
+    AvroSink, Entry, EntrySink, ExportError, Format, JsonlSink, Merge, Subject, YamlSink,
+};
+use crate::journal::Journal;
+
+const POSITION_FILE: &str = "mirror.position";
+/// Bytes at the end of an Avro file that a later append must repeat.
+const MARKER_BYTES: usize = 16;
+
+/// Keeps `mirror.<format>` in an execution's directory level with its journal. Works when
+/// told to, never by itself; its position is saved beside it, so that after a crash the copy
+/// is cut to what was saved and goes on from there.
+#[derive(Debug)]
+pub struct Mirror {
+    dir: PathBuf,
+    journal: Journal,
+    file: File,
+    position: Position,
+}
+
+/// What was copied, and how much the copy held then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Position {
+    format: Format,
+    cursor: Cursor,
+    bytes: u64,
+}
+
+impl Mirror {
+    /// Opens or creates the copy; goes on where it was. Another format than before begins anew.
+    ///
+    /// # Errors
+    /// When the copy cannot be opened, or `format` cannot be appended to (text and asciicast
+    /// cannot).
+    pub fn open(dir: &Path, journal: Journal, format: Format) -> Result<Self, ExportError> {
+        let name = match format {
+            Format::Yaml => "mirror.yaml",
+            Format::Avro => "mirror.avro",
+            Format::Jsonl => "mirror.jsonl",
+            Format::Text | Format::Asciicast => return Err(ExportError::NotLive(format)),
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(dir.join(name))?;
+        let fresh = Position {
+            format,
+            cursor: Cursor::START,
+            bytes: 0,
+        };
+        let saved = read_position(dir)?.filter(|saved| saved.format == format);
+        let length = file.metadata()?.len();
+        let position = saved.filter(|saved| saved.bytes <= length).unwrap_or(fresh);
+        file.set_len(position.bytes)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            journal,
+            file,
+            position,
+        })
+    }
+
+    /// Copies what is new. Returns the bytes of output copied. `subject.events` holds all
+    /// events so far; those copied before are passed over.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or the copy cannot be written; what was saved before
+    /// stays, and the next call tries again.
+    pub fn advance(&mut self, subject: &Subject<'_>) -> Result<u64, ExportError> {
+        // What a failed call left is cut first.
+        self.file.set_len(self.position.bytes)?;
+        let mut merge = Merge::new(&self.journal, subject, self.position.cursor);
+        let mut out = BufWriter::new(&self.file);
+        match self.position.format {
+            Format::Yaml => copy(&mut YamlSink(&mut out), self.position, subject, &mut merge)?,
+            Format::Jsonl => copy(&mut JsonlSink(&mut out), self.position, subject, &mut merge)?,
+            Format::Avro => {
+                let mut sink = match self.position.bytes {
+                    0 => AvroSink::begin(&mut out)?,
+                    bytes => AvroSink::append(&mut out, marker(&self.file, bytes)?)?,
+                };
+                copy(&mut sink, self.position, subject, &mut merge)?;
+                sink.finish()?;
+            }
+            format @ (Format::Text | Format::Asciicast) => {
+                return Err(ExportError::NotLive(format));
+            }
+        }
+        out.flush()?;
+        drop(out);
+        let (cursor, bytes) = (merge.cursor(), merge.bytes());
+        self.save(cursor)?;
+        Ok(bytes)
+    }
+
+    fn save(&mut self, cursor: Cursor) -> Result<(), ExportError> {
+        let position = Position {
+            cursor,
+            bytes: self.file.metadata()?.len(),
+            ..self.position
+        };
+        if position != self.position {
+            let fresh = self.dir.join("mirror.position.new");
+            std::fs::write(&fresh, serde_json::to_vec(&position)?)?;
+            std::fs::rename(&fresh, self.dir.join(POSITION_FILE))?;
+            self.position = position;
+        }
+        Ok(())
+    }
+}
+
+fn copy(
+    sink: &mut dyn EntrySink,
+    position: Position,
+    subject: &Subject<'_>,
+    merge: &mut Merge<'_>,
+) -> Result<(), ExportError> {
+    if position.bytes == 0 {
+        sink.entry(&Entry::Execution {
+            id: subject.id,
+            spec: subject.spec,
+        })?;
+    }
+    merge.run(sink)
+}
+
+fn marker(file: &File, bytes: u64) -> io::Result<[u8; MARKER_BYTES]> {
+    let mut marker = [0; MARKER_BYTES];
+    file.read_exact_at(&mut marker, bytes.saturating_sub(MARKER_BYTES as u64))?;
+    Ok(marker)
+}
+
+/// The saved position; none where there is none, or where it is garbled: then the copy begins
+/// anew.
+fn read_position(dir: &Path) -> io::Result<Option<Position>> {
+    match std::fs::read(dir.join(POSITION_FILE)) {
+        Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,128 @@
+//! Raw chunks from a cursor on.
+
+use ostler_model::{Cursor, Timestamp};
+
+use crate::blocks::{Block, Forward, Step, within};
+use crate::index::Record;
+use crate::query::{BytePage, ByteQuery, Chunk, Gap};
+use crate::segment::Trouble;
+use crate::view::View;
+
+/// The time of a record; the end of time where the number is none.
+pub(crate) fn timestamp(at_ns: i64) -> Timestamp {
+    Timestamp::from_nanosecond(i128::from(at_ns)).unwrap_or(Timestamp::MAX)
+}
+
+/// Answers a query on one view.
+pub(crate) fn page(view: &View<'_>, query: &ByteQuery) -> Result<BytePage, Trouble> {
+    let until = query.until.unwrap_or(u64::MAX).min(view.end);
+    let mut reader = Reader {
+        query,
+        until,
+        left: query.max_bytes.max(1),
+        page: BytePage {
+            chunks: Vec::new(),
+            next: query.from,
+            gap: None,
+            more: false,
+            damaged: None,
+        },
+    };
+    let from = query.from.offset.max(view.floor);
+    if from > query.from.offset && from <= until {
+        reader.gap(Gap {
+            from: query.from.offset,
+            to: from,
+        });
+    }
+    if from < until {
+        reader.run(view)?;
+    }
+    let mut page = reader.page;
+    page.more = page.damaged.is_none() && page.next.offset < until;
+    Ok(page)
+}
+
+struct Reader<'q> {
+    query: &'q ByteQuery,
+    until: u64,
+    left: u64,
+    page: BytePage,
+}
+
+impl Reader<'_> {
+    fn run(&mut self, view: &View<'_>) -> Result<(), Trouble> {
+        let from = self.page.next.offset;
+        let mut forward = Forward::new(view, view.locate(from)?);
+        let mut block = Block::default();
+        loop {
+            match forward.step(&mut block)? {
+                Step::Block => {
+                    if !self.take(&block) {
+                        return Ok(());
+                    }
+                }
+                Step::Gap(gap) => {
+                    if !self.page.chunks.is_empty() {
+                        return Ok(());
+                    }
+                    self.gap(gap);
+                }
+                Step::Damaged(at) => {
+                    self.page.damaged = Some(at.max(self.page.next.offset));
+                    return Ok(());
+                }
+                Step::End => return Ok(()),
+            }
+        }
+    }
+
+    /// Goes on behind bytes that are gone.
+    fn gap(&mut self, gap: Gap) {
+        let from = self.page.gap.map_or(gap.from, |known| known.from);
+        self.page.gap = Some(Gap { from, to: gap.to });
+        self.page.next.offset = gap.to;
+    }
+
+    /// Takes what belongs on the page; false once it is full.
+    fn take(&mut self, block: &Block) -> bool {
+        let next = self.page.next.offset;
+        if block.base() > next {
+            // The place asked for lies in a gap.
+            self.gap(Gap {
+                from: next,
+                to: block.base(),
+            });
+        }
+        for record in &block.records {
+            if record.end() <= self.page.next.offset {
+                continue;
+            }
+            if record.offset >= self.until || self.left == 0 {
+                return false;
+            }
+            self.take_record(block, record);
+        }
+        self.left > 0 && self.page.next.offset < self.until
+    }
+
+    fn take_record(&mut self, block: &Block, record: &Record) {
+        let from = self.page.next.offset.max(record.offset);
+        let mut to = record.end().min(self.until);
+        if self.query.streams.contains(record.stream) {
+            to = to.min(from.saturating_add(self.left));
+            self.left -= to - from;
+            let range = within(block.base(), from)..within(block.base(), to);
+            self.page.chunks.push(Chunk {
+                at: timestamp(record.at_ns),
+                stream: record.stream,
+                offset: from,
+                bytes: block.bytes[range].to_vec(),
+            });
+        }
+        self.page.next = Cursor {
+            offset: to,
+            event: self.page.next.event,
+        };
+    }
+}

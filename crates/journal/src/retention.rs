@@ -1,0 +1,384 @@
+//! What is dropped when there is too much: pure plans, and their execution.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use ostler_model::{ExecutionId, Timestamp};
+use rustix::fs::{FallocateFlags, OFlags};
+use rustix::io::Errno;
+
+use crate::compress;
+use crate::error::{ReadError, WriteError};
+use crate::files::{self, Floor, Listed};
+use crate::query::TrimmedRange;
+use crate::segment::Segment;
+use crate::view::with_view;
+
+const DIRECTORY: &str = "the execution's directory";
+
+/// Bytes kept from the beginning of an execution's output.
+pub const HEAD_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes kept from the end of an execution's output.
+pub const TAIL_BYTES: u64 = 8 * 1024 * 1024 * 1024;
+/// Bytes of a whole state directory.
+pub const STATE_BYTES: u64 = 20 * 1024 * 1024 * 1024;
+/// The share of the disk a state directory may take, in hundredths.
+pub const STATE_DISK_PERCENT: u64 = 10;
+
+/// How much output of one execution is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputPolicy {
+    /// Bytes from the beginning.
+    pub head_bytes: u64,
+    /// Bytes from the end.
+    pub tail_bytes: u64,
+}
+
+/// How much a state directory may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatePolicy {
+    /// Bytes.
+    pub max_bytes: u64,
+    /// Files and directories.
+    pub max_inodes: u64,
+}
+
+/// One execution as the sweep sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holding {
+    /// Which.
+    pub id: ExecutionId,
+    /// Bytes its directory takes on disk.
+    pub bytes: u64,
+    /// Files and directories it takes.
+    pub inodes: u64,
+    /// When it ended; none while it runs, and then it is never dropped.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl Default for OutputPolicy {
+    fn default() -> Self {
+        Self {
+            head_bytes: HEAD_BYTES,
+            tail_bytes: TAIL_BYTES,
+        }
+    }
+}
+
+/// One segment as retention sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Its number.
+    pub number: u32,
+    /// The offset of its first byte.
+    pub from: u64,
+    /// The offset after its last byte.
+    pub to: u64,
+}
+
+/// Which executions must go, oldest ended first, so that the rest fits.
+#[must_use]
+pub fn plan(holdings: &[Holding], policy: StatePolicy) -> Vec<ExecutionId> {
+    let mut bytes: u64 = holdings.iter().map(|one| one.bytes).sum();
+    let mut inodes: u64 = holdings.iter().map(|one| one.inodes).sum();
+    let mut ended: Vec<(Timestamp, &Holding)> = holdings
+        .iter()
+        .filter_map(|one| one.ended_at.map(|at| (at, one)))
+        .collect();
+    ended.sort_by_key(|(at, one)| (*at, one.id));
+    let mut dropped = Vec::new();
+    for (_, one) in ended {
+        if bytes <= policy.max_bytes && inodes <= policy.max_inodes {
+            break;
+        }
+        bytes -= one.bytes;
+        inodes -= one.inodes;
+        dropped.push(one.id);
+    }
+    dropped
+}
+
+/// Which segments lie neither in the head nor in the tail; never the newest. `segments` stand
+/// in their order.
+#[must_use]
+pub fn plan_output(segments: &[Extent], policy: OutputPolicy) -> Vec<Extent> {
+    let Some((newest, older)) = segments.split_last() else {
+        return Vec::new();
+    };
+    let tail = newest.to.saturating_sub(policy.tail_bytes);
+    let beyond = |one: &&Extent| one.from >= policy.head_bytes && one.to <= tail;
+    older.iter().filter(beyond).copied().collect()
+}
+
+/// What the default policy is on the disk that holds `state_dir`: [`STATE_BYTES`] or
+/// [`STATE_DISK_PERCENT`] of it, whichever is less, and the same share of its inodes.
+///
+/// # Errors
+/// When the disk cannot be asked.
+pub fn state_policy(state_dir: &Path) -> Result<StatePolicy, ReadError> {
+    let disk = rustix::fs::statvfs(state_dir).map_err(|error| {
+        ReadError::io("ask the disk of", state_dir.display().to_string(), error)
+    })?;
+    let share = |whole: u64| whole / 100 * STATE_DISK_PERCENT;
+    // File systems without a fixed number of inodes tell none.
+    let inodes = if disk.f_files == 0 {
+        u64::MAX
+    } else {
+        share(disk.f_files)
+    };
+    Ok(StatePolicy {
+        max_bytes: share(disk.f_blocks.saturating_mul(disk.f_frsize)).min(STATE_BYTES),
+        max_inodes: inodes,
+    })
+}
+
+/// What one execution's directory takes on disk: (bytes, inodes).
+///
+/// # Errors
+/// When it cannot be listed.
+pub fn measure(dir: &Path) -> Result<(u64, u64), ReadError> {
+    const BLOCK_BYTES: u64 = 512;
+    let failed = |error| ReadError::io("measure", dir.display().to_string(), error);
+    let whole = dir.symlink_metadata().map_err(failed)?;
+    let (mut bytes, mut inodes) = (whole.blocks() * BLOCK_BYTES, 1);
+    for entry in dir.read_dir().map_err(failed)? {
+        // A file that went away while we looked takes nothing.
+        if let Ok(metadata) = entry.map_err(failed)?.metadata() {
+            bytes += metadata.blocks() * BLOCK_BYTES;
+            inodes += 1;
+        }
+    }
+    Ok((bytes, inodes))
+}
+
+/// Applies the policy to one execution's output, also while it runs; returns what went.
+///
+/// # Errors
+/// When segments cannot be listed or removed.
+pub fn trim(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, WriteError> {
+    let handle = open_dir(dir)?;
+    let segments = with_view(&handle, None, |view| view.extents())?;
+    let dropped = plan_output(&segments, policy);
+    for one in &dropped {
+        discard(handle.as_fd(), one.number)?;
+    }
+    let range = dropped.first().zip(dropped.last());
+    Ok(range.map(|(first, last)| TrimmedRange {
+        from: first.from,
+        to: last.to,
+    }))
+}
+
+/// Compresses the segments of an ended execution, readable as before; returns the bytes won.
+///
+/// # Errors
+/// When a segment cannot be read or written; what was not compressed stays as it was.
+pub fn compress(dir: &Path) -> Result<u64, WriteError> {
+    let handle = open_dir(dir)?;
+    let listing = files::list(handle.as_fd()).map_err(|error| failed("list", DIRECTORY, error))?;
+    let mut won = 0;
+    for one in listing.segments.iter().filter(|one| one.has_segment) {
+        won += compress_segment(dir, one.number)?;
+    }
+    Ok(won)
+}
+
+/// Bytes of a segment below which compressing wins no block.
+const COMPRESS_MIN_BYTES: u64 = 4096;
+
+fn compress_segment(dir: &Path, number: u32) -> Result<u64, WriteError> {
+    let name = files::name(number, files::SEGMENT);
+    let segment = File::open(dir.join(&name)).map_err(|error| failed("open", &name, error))?;
+    let before = segment
+        .metadata()
+        .map_err(|error| failed("measure", &name, error))?
+        .len();
+    if before < COMPRESS_MIN_BYTES {
+        return Ok(0);
+    }
+    let packed_name = files::name(number, files::COMPRESSED);
+    let fresh = dir.join(format!("{packed_name}.new"));
+    let packed = pack_file(&segment, &fresh).map_err(|error| failed("write", &packed_name, error));
+    let after = match packed {
+        Ok(after) if after < before => after,
+        other => {
+            // Nothing won, or no room: what was begun goes away, the segment stays.
+            drop(std::fs::remove_file(&fresh));
+            return other.map(|_| 0);
+        }
+    };
+    std::fs::rename(&fresh, dir.join(&packed_name))
+        .map_err(|error| failed("rename", &packed_name, error))?;
+    std::fs::remove_file(dir.join(&name)).map_err(|error| failed("remove", &name, error))?;
+    Ok(before - after)
+}
+
+fn pack_file(segment: &File, fresh: &Path) -> io::Result<u64> {
+    let mut out = BufWriter::new(File::create(fresh)?);
+    compress::pack(segment, &mut out)?;
+    let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(out.metadata()?.len())
+}
+
+/// Removes an ended execution's directory with all that is in it.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn remove(dir: &Path) -> Result<(), WriteError> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed("remove", &dir.display().to_string(), error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Drops everything below the floor: whole segments where something newer stands behind them,
+/// the bytes of the last one as far as it reaches.
+pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: Floor) -> Result<(), WriteError> {
+    files::write_floor(dir, floor).map_err(|error| failed("write", files::FLOOR, error))?;
+    let listing = files::list(dir).map_err(|error| failed("list", DIRECTORY, error))?;
+    let mut newer_base = None;
+    for one in listing.segments.iter().rev() {
+        let Ok(segment) = Segment::open(dir, *one) else {
+            continue;
+        };
+        match newer_base {
+            Some(base) if base <= floor.offset => discard(dir, one.number)?,
+            Some(_) | None => punch(dir, *one, floor.offset.saturating_sub(segment.base))?,
+        }
+        newer_base = Some(segment.base);
+    }
+    Ok(())
+}
+
+/// Gives the first `bytes` of a segment back to the disk. The writer may hold the file, so it
+/// stays; a compressed one has no writer.
+fn punch(dir: BorrowedFd<'_>, listed: Listed, bytes: u64) -> Result<(), WriteError> {
+    let name = files::name(listed.number, files::SEGMENT);
+    let file = files::open(dir, listed.number, files::SEGMENT, OFlags::WRONLY);
+    let Some(file) = file.map_err(|error| failed("open", &name, error))? else {
+        let removed = files::remove(dir, listed.number, files::COMPRESSED);
+        return removed
+            .map(drop)
+            .map_err(|error| failed("remove", &name, error));
+    };
+    let size = file
+        .metadata()
+        .map_err(|error| failed("measure", &name, error))?
+        .len();
+    let bytes = bytes.min(size);
+    if bytes == 0 {
+        return Ok(());
+    }
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(&file, flags, 0, bytes) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP) => {
+            overwrite(&file, bytes).map_err(|error| failed("clear", &name, error))
+        }
+        Err(error) => Err(failed("clear", &name, error)),
+    }
+}
+
+/// Where the file system knows no holes: zeros.
+fn overwrite(file: &File, bytes: u64) -> io::Result<()> {
+    const STEP_BYTES: usize = 64 * 1024;
+    let zeros = [0; STEP_BYTES];
+    let mut at = 0;
+    while at < bytes {
+        let step = (bytes - at).min(STEP_BYTES as u64);
+        let step = usize::try_from(step).unwrap_or(STEP_BYTES);
+        file.write_all_at(&zeros[..step], at)?;
+        at += step as u64;
+    }
+    Ok(())
+}
+
+/// Removes a segment's files, the index first: without it the rest is not looked at.
+fn discard(dir: BorrowedFd<'_>, number: u32) -> Result<(), WriteError> {
+    for suffix in [files::INDEX, files::SEGMENT, files::COMPRESSED] {
+        files::remove(dir, number, suffix)
+            .map_err(|error| failed("remove", &files::name(number, suffix), error))?;
+    }
+    Ok(())
+}
+
+fn open_dir(dir: &Path) -> Result<OwnedFd, WriteError> {
+    files::open_dir(dir).map_err(|error| failed("open", &dir.display().to_string(), error))
+}
+
+fn failed(action: &'static str, file: &str, error: impl Into<io::Error>) -> WriteError {
+    WriteError::io(action, file, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holding(bytes: u64, ended: Option<i64>) -> Holding {
+        Holding {
+            id: ExecutionId::mint(),
+            bytes,
+            inodes: 5,
+            ended_at: ended.map(|at| Timestamp::from_second(at).unwrap()),
+        }
+    }
+
+    #[test]
+    fn the_oldest_ended_go_first_and_no_more_than_needed() {
+        let all = [
+            holding(50, Some(30)),
+            holding(40, None),
+            holding(30, Some(10)),
+            holding(20, Some(20)),
+        ];
+        let policy = |max_bytes, max_inodes| StatePolicy {
+            max_bytes,
+            max_inodes,
+        };
+        let ids = |places: &[usize]| {
+            places
+                .iter()
+                .map(|&place| all[place].id)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(plan(&all, policy(140, 20)), []);
+        assert_eq!(plan(&all, policy(139, 20)), ids(&[2]));
+        assert_eq!(plan(&all, policy(109, 20)), ids(&[2, 3]));
+        assert_eq!(plan(&all, policy(1000, 14)), ids(&[2, 3]));
+        // What runs stays, whatever the limit.
+        assert_eq!(plan(&all, policy(0, 0)), ids(&[2, 3, 0]));
+        assert_eq!(plan(&[], policy(0, 0)), []);
+    }
+
+    #[test]
+    fn head_and_tail_stay() {
+        let segments: Vec<Extent> = (0..10)
+            .map(|number| Extent {
+                number,
+                from: u64::from(number) * 10,
+                to: u64::from(number) * 10 + 10,
+            })
+            .collect();
+        let numbers = |head_bytes, tail_bytes| {
+            let dropped = plan_output(
+                &segments,
+                OutputPolicy {
+                    head_bytes,
+                    tail_bytes,
+                },
+            );
+            dropped.iter().map(|one| one.number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(10, 100), [] as [u32; 0]);
+        assert_eq!(numbers(10, 80), [1]);
+        assert_eq!(numbers(10, 81), [] as [u32; 0]);
+        assert_eq!(numbers(11, 79), [] as [u32; 0]);
+        assert_eq!(numbers(11, 70), [2]);
+        assert_eq!(numbers(0, 0), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+}

@@ -1,0 +1,385 @@
+//! Lines out of blocks: every line of the streams asked for that ends in a range, in the order
+//! in which they end.
+//!
+//! Whole lines inside a run are handed over without copying; with a pattern only candidates
+//! are looked at. The line a run breaks off is carried along, up to a limit.
+
+use ostler_model::StreamName;
+
+use crate::blocks::{Block, Forward, Run, Step, within};
+use crate::index::Record;
+use crate::lookback;
+use crate::pattern::{Pattern, Watch};
+use crate::query::{Gap, STREAMS, StreamSet, stream_code};
+use crate::segment::Trouble;
+use crate::view::View;
+
+/// Bytes of a line that is longer than a block that a pattern is tried on.
+pub(crate) const MATCH_BYTES: usize = 16 * 1024 * 1024;
+
+/// A line as the scan sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen<'b> {
+    pub(crate) stream: StreamName,
+    /// The offset of its first byte.
+    pub(crate) offset: u64,
+    pub(crate) at_ns: i64,
+    /// From 1.
+    pub(crate) number: u64,
+    /// Its first bytes, without the newline.
+    pub(crate) text: &'b [u8],
+    /// Its length without the newline.
+    pub(crate) len: u64,
+    /// The offset after its last byte.
+    pub(crate) end: u64,
+    pub(crate) terminated: bool,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Continue,
+    Stop,
+}
+
+/// Takes lines.
+pub(crate) trait Sink {
+    fn line(&mut self, line: &Seen<'_>) -> Result<Flow, Trouble>;
+
+    /// Told before each block; `at_ns` is the time of its first record.
+    fn block(&mut self, _at_ns: i64) -> Flow {
+        Flow::Continue
+    }
+}
+
+/// Why a scan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The range was read; lines may be open.
+    End,
+    /// Bytes are gone here; open lines were handed over as they are.
+    Gap(Gap),
+    /// Nothing from this offset on can be read.
+    Damaged(u64),
+    /// The sink had enough.
+    Sink,
+}
+
+/// A line that has begun.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OpenLine {
+    pub(crate) offset: u64,
+    pub(crate) at_ns: i64,
+    pub(crate) number: u64,
+    /// Its first bytes.
+    pub(crate) kept: Vec<u8>,
+    pub(crate) len: u64,
+    /// The offset after its last byte so far.
+    pub(crate) end: u64,
+}
+
+/// What is scanned, and for what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range<'p> {
+    /// Lines that end at or after this offset.
+    pub(crate) from: u64,
+    /// Lines whose last byte lies before this offset.
+    pub(crate) until: u64,
+    pub(crate) streams: StreamSet,
+    pub(crate) pattern: Option<&'p Pattern>,
+    /// Bytes of a line to be carried along.
+    pub(crate) keep: usize,
+}
+
+/// A scan in progress.
+pub(crate) struct Scan<'v, 'd, 'p> {
+    view: &'v View<'d>,
+    range: Range<'p>,
+    watch: &'p Watch,
+    open: [Option<OpenLine>; STREAMS.len()],
+    known: [bool; STREAMS.len()],
+}
+
+impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
+    pub(crate) fn new(view: &'v View<'d>, range: Range<'p>, watch: &'p Watch) -> Self {
+        Self {
+            view,
+            range,
+            watch,
+            open: [const { None }; STREAMS.len()],
+            known: [false; STREAMS.len()],
+        }
+    }
+
+    /// Hands every line to `sink`.
+    pub(crate) fn run(&mut self, sink: &mut dyn Sink) -> Result<Stop, Trouble> {
+        if self.range.from >= self.range.until {
+            return Ok(Stop::End);
+        }
+        let mut forward = Forward::new(self.view, self.view.locate(self.range.from)?);
+        let mut block = Block::default();
+        loop {
+            match forward.step(&mut block)? {
+                Step::Block if block.base() >= self.range.until => return Ok(Stop::End),
+                Step::Block => {
+                    if self.block(&block, sink)? == Flow::Stop {
+                        return Ok(Stop::Sink);
+                    }
+                }
+                Step::Gap(gap) if gap.from >= self.range.until => return Ok(Stop::End),
+                Step::Gap(gap) => {
+                    let flow = self.flush(sink)?;
+                    let stop = if flow == Flow::Stop {
+                        Stop::Sink
+                    } else {
+                        Stop::Gap(gap)
+                    };
+                    return Ok(stop);
+                }
+                Step::Damaged(at) => return Ok(Stop::Damaged(at)),
+                Step::End => return Ok(Stop::End),
+            }
+        }
+    }
+
+    /// Hands over the lines that are open, in the order in which they began.
+    pub(crate) fn flush(&mut self, sink: &mut dyn Sink) -> Result<Flow, Trouble> {
+        let mut open: Vec<(StreamName, OpenLine)> = Vec::new();
+        for stream in self.range.streams.iter() {
+            let line = self.open[usize::from(stream_code(stream))].take();
+            open.extend(line.map(|line| (stream, line)));
+        }
+        open.sort_by_key(|(_, line)| line.offset);
+        for (stream, line) in open {
+            let seen = line.seen(stream, line.end, false);
+            if self.wanted(seen.text)? && sink.line(&seen)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Also finds the open lines of streams that printed nothing in the range.
+    pub(crate) fn find_open(&mut self) -> Result<(), Trouble> {
+        for stream in self.range.streams.iter() {
+            let code = usize::from(stream_code(stream));
+            if !self.known[code] {
+                self.known[code] = true;
+                self.open[code] =
+                    lookback::open_before(self.view, self.range.until, stream, self.range.keep)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &Block, sink: &mut dyn Sink) -> Result<Flow, Trouble> {
+        if sink.block(block.records[0].at_ns) == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        for run in block.runs() {
+            let first = run.records[0].offset;
+            if first >= self.range.until {
+                break;
+            }
+            if self.range.streams.contains(run.stream) {
+                let room = within(first, self.range.until);
+                let bytes = &run.bytes[..run.bytes.len().min(room)];
+                if self.feed(Run { bytes, ..run }, sink)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Takes in a run of one stream.
+    fn feed(&mut self, run: Run<'_>, sink: &mut dyn Sink) -> Result<Flow, Trouble> {
+        let code = usize::from(stream_code(run.stream));
+        if !self.known[code] {
+            self.known[code] = true;
+            self.open[code] = self.line_before(&run)?;
+        }
+        let mut lines = Lines::new(run);
+        if let Some(mut open) = self.open[code].take() {
+            let Some(newline) = memchr::memchr(b'\n', run.bytes) else {
+                open.extend(run.bytes, lines.base, self.range.keep);
+                self.open[code] = Some(open);
+                return Ok(Flow::Continue);
+            };
+            open.extend(&run.bytes[..newline], lines.base, self.range.keep);
+            let end = lines.base + newline as u64 + 1;
+            let seen = open.seen(run.stream, end, true);
+            lines.skip_to(newline + 1, open.number + 1);
+            if end > self.range.from && self.wanted(seen.text)? && sink.line(&seen)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+        }
+        let last = memchr::memrchr(b'\n', run.bytes).map_or(0, |newline| newline + 1);
+        if last > lines.at && self.whole_lines(&mut lines, last, sink)? == Flow::Stop {
+            return Ok(Flow::Stop);
+        }
+        let from = last.max(lines.at);
+        if from < run.bytes.len() {
+            let (record, number) = lines.locate(from);
+            let mut open = OpenLine {
+                offset: lines.base + from as u64,
+                at_ns: record.at_ns,
+                number,
+                ..OpenLine::default()
+            };
+            open.extend(
+                &run.bytes[from..],
+                lines.base + from as u64,
+                self.range.keep,
+            );
+            self.open[code] = Some(open);
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// The lines that begin and end inside the run, up to `last`.
+    fn whole_lines(
+        &mut self,
+        lines: &mut Lines<'_>,
+        last: usize,
+        sink: &mut dyn Sink,
+    ) -> Result<Flow, Trouble> {
+        // Only the run that holds the beginning of the range can end lines before it.
+        let skip = within(lines.base, self.range.from);
+        if skip > lines.at && skip > 0 {
+            let before = memchr::memrchr(b'\n', &lines.run.bytes[..skip.min(last)]);
+            lines.at = lines.at.max(before.map_or(0, |newline| newline + 1));
+        }
+        while lines.at < last {
+            let Some((from, newline)) = self.candidate(lines, last) else {
+                break;
+            };
+            let text = &lines.run.bytes[from..newline];
+            if self.wanted(text)? {
+                let (record, number) = lines.locate(from);
+                let seen = Seen {
+                    stream: lines.run.stream,
+                    offset: lines.base + from as u64,
+                    at_ns: record.at_ns,
+                    number,
+                    text,
+                    len: text.len() as u64,
+                    end: lines.base + newline as u64 + 1,
+                    terminated: true,
+                };
+                if sink.line(&seen)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+            lines.at = newline + 1;
+        }
+        lines.at = last;
+        Ok(Flow::Continue)
+    }
+
+    /// The next line that may match: (its first byte, its newline).
+    fn candidate(&self, lines: &Lines<'_>, last: usize) -> Option<(usize, usize)> {
+        let bytes = lines.run.bytes;
+        let hit = match self.range.pattern.and_then(Pattern::prefilter) {
+            Some(filter) => filter.candidate(&bytes[lines.at..last])? + lines.at,
+            None => lines.at,
+        };
+        // A match at the very end belongs to the last line.
+        let hit = hit.min(last - 1);
+        let from = memchr::memrchr(b'\n', &bytes[lines.at..hit]);
+        let from = from.map_or(lines.at, |newline| lines.at + newline + 1);
+        let newline = memchr::memchr(b'\n', &bytes[hit..last])?;
+        Some((from, hit + newline))
+    }
+
+    fn wanted(&mut self, text: &[u8]) -> Result<bool, Trouble> {
+        let Some(pattern) = self.range.pattern else {
+            return Ok(true);
+        };
+        self.watch
+            .is_match(pattern, text)
+            .map_err(|error| Trouble::Read(error.into()))
+    }
+
+    /// The line that was open when the run began.
+    fn line_before(&self, run: &Run<'_>) -> Result<Option<OpenLine>, Trouble> {
+        let first = &run.records[0];
+        if first.fresh {
+            return Ok(None);
+        }
+        lookback::line_into(self.view, run.place, first, self.range.keep).map(Some)
+    }
+}
+
+impl OpenLine {
+    /// Takes in bytes that begin at `offset`.
+    pub(crate) fn extend(&mut self, bytes: &[u8], offset: u64, keep: usize) {
+        let room = keep.saturating_sub(self.kept.len()).min(bytes.len());
+        // Bytes after a clipped part must not be glued to it.
+        if self.kept.len() as u64 == self.len {
+            self.kept.extend_from_slice(&bytes[..room]);
+        }
+        self.len += bytes.len() as u64;
+        self.end = offset + bytes.len() as u64;
+    }
+
+    fn seen(&self, stream: StreamName, end: u64, terminated: bool) -> Seen<'_> {
+        Seen {
+            stream,
+            offset: self.offset,
+            at_ns: self.at_ns,
+            number: self.number,
+            text: &self.kept,
+            len: self.len,
+            end,
+            terminated,
+        }
+    }
+}
+
+/// Where a run's lines are, with their numbers and times.
+struct Lines<'b> {
+    run: Run<'b>,
+    base: u64,
+    /// The beginning of the line that comes next.
+    at: usize,
+    /// A beginning of a line and its number.
+    counted: (usize, u64),
+    /// The record that held the last line located.
+    record: usize,
+}
+
+impl<'b> Lines<'b> {
+    fn new(run: Run<'b>) -> Self {
+        Self {
+            run,
+            base: run.records[0].offset,
+            at: 0,
+            counted: (0, run.records[0].line + 1),
+            record: 0,
+        }
+    }
+
+    fn skip_to(&mut self, at: usize, number: u64) {
+        self.at = at;
+        self.counted = (at, number);
+    }
+
+    /// The record that holds the beginning of a line, and the line's number. Places asked for
+    /// must not go backward.
+    fn locate(&mut self, from: usize) -> (&'b Record, u64) {
+        let offset = self.base + from as u64;
+        let records = self.run.records;
+        let ahead = records[self.record..].partition_point(|record| record.end() <= offset);
+        self.record = (self.record + ahead).min(records.len() - 1);
+        let record = &records[self.record];
+        let start = within(self.base, record.offset);
+        if start > self.counted.0 {
+            self.counted = (start, record.line + 1);
+        }
+        let between = &self.run.bytes[self.counted.0..from];
+        let number = self.counted.1 + memchr::memchr_iter(b'\n', between).count() as u64;
+        self.counted = (from, number);
+        (record, number)
+    }
+}

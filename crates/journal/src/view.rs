@@ -1,0 +1,363 @@
+//! A journal as it stands at one instant: the segments listed, opened as they are needed.
+
+use std::cell::OnceCell;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::error::ReadError;
+use crate::files::{self, Floor, Listed};
+use crate::index::{Record, Tallies};
+use crate::memory::Snapshot;
+use crate::query::{STREAMS, stream_code};
+use crate::retention::Extent;
+use crate::segment::{Segment, Trouble};
+
+/// How often a view is taken again when files go away under it.
+const STALE_TRIES: usize = 16;
+
+/// The place of one record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Place {
+    /// Which segment of the view.
+    pub(crate) slot: usize,
+    /// Which record of the segment; its count for the place after the last.
+    pub(crate) record: u64,
+}
+
+/// A journal at one instant. What is appended later is not in it.
+#[derive(Debug)]
+pub(crate) struct View<'d> {
+    dir: &'d OwnedFd,
+    slots: Vec<Slot>,
+    /// Everything below was cleared.
+    pub(crate) floor: u64,
+    floor_tallies: Tallies,
+    /// The valid end.
+    pub(crate) end: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    listed: Listed,
+    segment: OnceCell<Segment>,
+}
+
+/// Runs `read` on a fresh view, again if files went away under it.
+pub(crate) fn with_view<T>(
+    dir: &OwnedFd,
+    memory: Option<&OwnedFd>,
+    read: impl Fn(&View<'_>) -> Result<T, Trouble>,
+) -> Result<T, ReadError> {
+    for _ in 0..STALE_TRIES {
+        match View::take(dir, memory).and_then(|view| read(&view)) {
+            Ok(answer) => return Ok(answer),
+            Err(Trouble::Read(error)) => return Err(error),
+            Err(Trouble::Stale | Trouble::Damaged) => {}
+        }
+    }
+    let gone = std::io::Error::from(std::io::ErrorKind::NotFound);
+    Err(ReadError::io("read", "output segments", gone))
+}
+
+impl<'d> View<'d> {
+    pub(crate) fn take(dir: &'d OwnedFd, memory: Option<&OwnedFd>) -> Result<Self, Trouble> {
+        let failed = |error| ReadError::io("list", "the execution's directory", error);
+        let listing = files::list(dir.as_fd()).map_err(failed)?;
+        let floor = if listing.has_floor {
+            files::read_floor(dir.as_fd()).map_err(failed)?
+        } else {
+            Floor::default()
+        };
+        let slots = listing.segments.into_iter().filter(|one| one.has_index);
+        let slots = slots.map(|listed| Slot {
+            listed,
+            segment: OnceCell::new(),
+        });
+        let mut view = View {
+            dir,
+            slots: slots.collect(),
+            floor: floor.offset,
+            floor_tallies: floor.tallies,
+            end: floor.offset,
+        };
+        view.settle()?;
+        if let Some(memory) = memory {
+            view.attach(memory)?;
+        }
+        Ok(view)
+    }
+
+    /// Finds the valid end: segments without a valid record at the end are passed over.
+    fn settle(&mut self) -> Result<(), Trouble> {
+        while let Some(slot) = self.slots.last_mut() {
+            match Segment::open(self.dir.as_fd(), slot.listed) {
+                Ok(mut segment) => {
+                    segment.settle(self.dir.as_fd(), self.floor)?;
+                    if segment.count > 0 || self.slots.len() == 1 {
+                        self.end = segment.end()?.max(self.floor);
+                        let slot = &self.slots[self.slots.len() - 1];
+                        slot.segment.get_or_init(|| segment);
+                        return Ok(());
+                    }
+                }
+                Err(Trouble::Damaged) => {}
+                Err(trouble) => return Err(trouble),
+            }
+            self.slots.pop();
+        }
+        Ok(())
+    }
+
+    /// Adds the memory segment behind the last one.
+    fn attach(&mut self, memory: &OwnedFd) -> Result<(), Trouble> {
+        let snapshot = Snapshot::take(memory)
+            .map_err(|error| ReadError::io("read", "the memory segment", error))?;
+        let last = self.slots.last().map_or(0, |slot| slot.listed.number);
+        let disk_end = match self.len().checked_sub(1) {
+            Some(last) => self.segment(last)?.end()?,
+            None => 0,
+        };
+        let Some(snapshot) = snapshot.filter(|memory| memory.base() >= disk_end) else {
+            return Ok(());
+        };
+        // A number apart, so that what was overwritten between reads as a gap.
+        let number = last + if snapshot.base() == disk_end { 1 } else { 2 };
+        let tallies = snapshot.tallies();
+        self.end = self.end.max(snapshot.end());
+        let listed = Listed {
+            number,
+            has_index: true,
+            has_segment: true,
+            has_compressed: false,
+        };
+        let segment = OnceCell::from(Segment::memory(number, tallies, snapshot));
+        self.slots.push(Slot { listed, segment });
+        Ok(())
+    }
+
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The segment in a slot, opened when first asked for.
+    pub(crate) fn segment(&self, slot: usize) -> Result<&Segment, Trouble> {
+        let slot = self.slots.get(slot).ok_or(Trouble::Stale)?;
+        if let Some(segment) = slot.segment.get() {
+            return Ok(segment);
+        }
+        let segment = Segment::open(self.dir.as_fd(), slot.listed)?;
+        Ok(slot.segment.get_or_init(|| segment))
+    }
+
+    /// As [`segment`](Self::segment), none where its index has no valid header.
+    pub(crate) fn sound_segment(&self, slot: usize) -> Result<Option<&Segment>, Trouble> {
+        match self.segment(slot) {
+            Ok(segment) => Ok(Some(segment)),
+            Err(Trouble::Damaged) => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Whether the segment in `slot` directly follows the one before it.
+    pub(crate) fn adjoins(&self, slot: usize) -> bool {
+        slot > 0 && self.slots[slot].listed.number == self.slots[slot - 1].listed.number + 1
+    }
+
+    /// The end as a floor: what would be if all were cleared now.
+    pub(crate) fn as_floor(&self) -> Result<Floor, Trouble> {
+        let tallies = match self.len().checked_sub(1) {
+            Some(last) => self.tallies_at(last, self.end)?,
+            None => self.floor_tallies,
+        };
+        Ok(Floor {
+            offset: self.end,
+            tallies,
+        })
+    }
+
+    /// Where the segments on disk begin and end; those without a valid header are left out.
+    pub(crate) fn extents(&self) -> Result<Vec<Extent>, Trouble> {
+        let mut extents = Vec::with_capacity(self.len());
+        for slot in 0..self.len() {
+            if let Some(segment) = self.sound_segment(slot)? {
+                extents.push(Extent {
+                    number: segment.number,
+                    from: segment.base,
+                    to: segment.end()?,
+                });
+            }
+        }
+        Ok(extents)
+    }
+
+    /// The oldest byte kept.
+    pub(crate) fn start(&self) -> Result<u64, Trouble> {
+        for slot in 0..self.len() {
+            if let Some(segment) = self.sound_segment(slot)? {
+                return Ok(segment.base.max(self.floor).min(self.end));
+            }
+        }
+        Ok(self.end)
+    }
+
+    /// The first record that ends after `offset`: the one that holds it, or the first after
+    /// the gap it lies in. The place after the last where there is none.
+    pub(crate) fn locate(&self, offset: u64) -> Result<Place, Trouble> {
+        if self.len() == 0 {
+            return Ok(Place { slot: 0, record: 0 });
+        }
+        let slot = self.last_slot(|segment| Ok(segment.base <= offset))?;
+        let Some(segment) = self.sound_segment(slot)? else {
+            return Ok(Place { slot, record: 0 });
+        };
+        let record = search(segment, |record| record.end() <= offset)?;
+        Ok(self.normalize(Place { slot, record }, segment.count))
+    }
+
+    /// The first record read at or after this time.
+    pub(crate) fn locate_time(&self, at_ns: i64) -> Result<Place, Trouble> {
+        if self.len() == 0 {
+            return Ok(Place { slot: 0, record: 0 });
+        }
+        let before = |segment: &Segment| {
+            let first = segment.record(0)?;
+            Ok(first.is_none_or(|record| record.at_ns < at_ns))
+        };
+        let slot = self.last_slot(before)?;
+        let Some(segment) = self.sound_segment(slot)? else {
+            return Ok(Place { slot, record: 0 });
+        };
+        let record = search(segment, |record| record.at_ns < at_ns)?;
+        Ok(self.normalize(Place { slot, record }, segment.count))
+    }
+
+    /// The last slot for which `before` holds; 0 where there is none. It must hold for a
+    /// prefix of the slots. Slots without a valid header count as after.
+    fn last_slot(
+        &self,
+        before: impl Fn(&Segment) -> Result<bool, Trouble>,
+    ) -> Result<usize, Trouble> {
+        let (mut low, mut high) = (0, self.len());
+        // Most questions are about the end, and the last segment is open already.
+        if let Some(last) = high.checked_sub(1)
+            && let Some(segment) = self.sound_segment(last)?
+            && before(segment)?
+        {
+            return Ok(last);
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let holds = match self.sound_segment(middle)? {
+                Some(segment) => before(segment)?,
+                None => false,
+            };
+            if holds {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Moves the place after a segment's last record to the next segment's first.
+    fn normalize(&self, place: Place, count: u64) -> Place {
+        if place.record == count && place.slot + 1 < self.len() {
+            return Place {
+                slot: place.slot + 1,
+                record: 0,
+            };
+        }
+        place
+    }
+
+    /// What each stream has come to before `offset`, which lies in the segment of `slot` or at
+    /// its end. Damaged chunks count as without newlines.
+    pub(crate) fn tallies_at(&self, slot: usize, offset: u64) -> Result<Tallies, Trouble> {
+        match self.sound_segment(slot)? {
+            Some(segment) => {
+                let floor = Floor {
+                    offset: self.floor,
+                    tallies: self.floor_tallies,
+                };
+                tallies_of(self.dir(), segment, offset, floor)
+            }
+            None => Ok(Tallies::default()),
+        }
+    }
+}
+
+/// What each stream has come to before `offset`, by one segment alone.
+pub(crate) fn tallies_of(
+    dir: BorrowedFd<'_>,
+    segment: &Segment,
+    offset: u64,
+    floor: Floor,
+) -> Result<Tallies, Trouble> {
+    let cleared = floor.offset >= segment.base;
+    let mut tallies = if cleared {
+        floor.tallies
+    } else {
+        segment.tallies
+    };
+    let mut newest = [None; STREAMS.len()];
+    let mut raw = Vec::new();
+    let mut place = 0;
+    'records: while place < segment.count {
+        segment.records(place, &mut raw, RECORDS_STEP)?;
+        if raw.is_empty() {
+            break;
+        }
+        for raw in &raw {
+            let Some(record) = Record::decode(raw).filter(|one| one.offset < offset) else {
+                break 'records;
+            };
+            if record.end() > floor.offset {
+                let code = usize::from(stream_code(record.stream));
+                tallies[code].bytes += u64::from(record.len).min(offset - record.offset);
+                newest[code] = Some(place);
+            }
+            place += 1;
+        }
+    }
+    for (tally, place) in tallies.iter_mut().zip(newest) {
+        let Some(place) = place else { continue };
+        let Some((record, bytes)) = segment.chunk(dir, place)? else {
+            continue;
+        };
+        let within = usize::try_from(offset - record.offset).unwrap_or(usize::MAX);
+        let bytes = &bytes[..within.min(bytes.len())];
+        tally.newlines = record.line + memchr::memchr_iter(b'\n', bytes).count() as u64;
+        tally.open = bytes.last().is_some_and(|&last| last != b'\n');
+    }
+    Ok(tallies)
+}
+
+/// Records looked at in one step.
+const RECORDS_STEP: usize = 1024;
+
+/// The first record of a segment for which `before` does not hold; it must hold for a prefix.
+/// Records that are none count as after.
+fn search(segment: &Segment, before: impl Fn(&Record) -> bool) -> Result<u64, Trouble> {
+    let (mut low, mut high) = (0, segment.count);
+    if let Some(last) = high.checked_sub(1)
+        && segment.record(last)?.is_some_and(|record| before(&record))
+    {
+        return Ok(high);
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if segment
+            .record(middle)?
+            .is_some_and(|record| before(&record))
+        {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}

@@ -1,0 +1,263 @@
+//! Appends output: one write to the segment, then one to its index, for each chunk.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ostler_model::StreamName;
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::WriteError;
+use crate::files;
+use crate::index::{CHUNK_BYTES, HEADER_BYTES, Header, RECORD_BYTES, Record, Tallies};
+use crate::query::stream_code;
+use crate::recover;
+
+/// Bytes of a segment before the next one is begun.
+pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// The least a segment may be asked to hold; small ones make sense in tests only.
+pub const SEGMENT_MIN_BYTES: u64 = 16;
+/// The most a segment may be asked to hold.
+pub const SEGMENT_MAX_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// When segments rotate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentLimits {
+    /// Bytes of a segment before the next one is begun; taken as between
+    /// [`SEGMENT_MIN_BYTES`] and [`SEGMENT_MAX_BYTES`].
+    pub segment_bytes: u64,
+}
+
+impl Default for SegmentLimits {
+    fn default() -> Self {
+        Self {
+            segment_bytes: SEGMENT_BYTES,
+        }
+    }
+}
+
+/// Appends the output of one execution. One writer at a time; readers need no lock.
+#[derive(Debug)]
+pub struct OutputWriter {
+    dir: OwnedFd,
+    limits: SegmentLimits,
+    open: Option<OpenSegment>,
+    progress: Progress,
+}
+
+/// How far a journal has come: what a writer must know to go on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The number of the next segment to be begun.
+    pub(crate) next_number: u32,
+    /// The journal's end.
+    pub(crate) end: u64,
+    /// The newest time stored.
+    pub(crate) at_ns: i64,
+    /// What each stream has come to.
+    pub(crate) tallies: Tallies,
+}
+
+/// The pair of files being appended to.
+#[derive(Debug)]
+pub(crate) struct OpenSegment {
+    pub(crate) segment: File,
+    pub(crate) index: File,
+    pub(crate) number: u32,
+    pub(crate) base: u64,
+    pub(crate) index_bytes: u64,
+}
+
+impl OutputWriter {
+    /// For a fresh execution. Creates nothing before the first append; the descriptor is
+    /// duplicated.
+    ///
+    /// # Errors
+    /// When the descriptor cannot be duplicated.
+    pub fn create(dir: BorrowedFd<'_>, limits: SegmentLimits) -> Result<Self, WriteError> {
+        Ok(Self {
+            dir: duplicate(dir)?,
+            limits: limits.clamped(),
+            open: None,
+            progress: Progress::default(),
+        })
+    }
+
+    /// For a later attempt: finds the valid end, cuts what is torn after it, goes on.
+    ///
+    /// # Errors
+    /// When the files cannot be read or cut.
+    pub fn resume(dir: BorrowedFd<'_>, limits: SegmentLimits) -> Result<Self, WriteError> {
+        Self::resume_after(dir, limits, 0)
+    }
+
+    /// As [`resume`](Self::resume), but at `at_least` or later: where an earlier attempt ended
+    /// in memory because the disk was full, what was there reads as a gap.
+    ///
+    /// # Errors
+    /// When the files cannot be read or cut.
+    pub fn resume_after(
+        dir: BorrowedFd<'_>,
+        limits: SegmentLimits,
+        at_least: u64,
+    ) -> Result<Self, WriteError> {
+        let (progress, open) = recover::repair(dir, at_least)?;
+        Ok(Self {
+            dir: duplicate(dir)?,
+            limits: limits.clamped(),
+            open,
+            progress,
+        })
+    }
+
+    /// Appends what was read from the command at once and returns the new end. Does not
+    /// allocate. Times that go backwards are stored as the newest time so far.
+    ///
+    /// # Errors
+    /// When the file system refuses; what of `bytes` was not taken is cut away again, the
+    /// files stay valid up to [`end`](Self::end), and the caller goes on in a
+    /// [`MemorySegment`](crate::MemorySegment).
+    pub fn append(
+        &mut self,
+        at_ns: i64,
+        stream: StreamName,
+        bytes: &[u8],
+    ) -> Result<u64, WriteError> {
+        for chunk in bytes.chunks(CHUNK_BYTES) {
+            self.append_chunk(at_ns, stream, chunk)?;
+        }
+        Ok(self.progress.end)
+    }
+
+    /// Bytes appended so far, all attempts together.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.progress.end
+    }
+
+    pub(crate) const fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn append_chunk(
+        &mut self,
+        at_ns: i64,
+        stream: StreamName,
+        chunk: &[u8],
+    ) -> Result<(), WriteError> {
+        let (record, after) = self.progress.next(at_ns, stream, chunk);
+        let full = |open: &OpenSegment| {
+            record.end() - open.base > self.limits.segment_bytes && record.offset > open.base
+        };
+        if self.open.as_ref().is_none_or(full) {
+            self.open = None;
+            self.begin_segment(&record, chunk)?;
+        } else if let Some(open) = &mut self.open {
+            open.append(&record.encode(chunk), record.offset - open.base, chunk)?;
+        }
+        self.progress = Progress {
+            next_number: self.progress.next_number,
+            ..after
+        };
+        Ok(())
+    }
+
+    /// Creates the next pair of files with their first chunk in them.
+    fn begin_segment(&mut self, record: &Record, chunk: &[u8]) -> Result<(), WriteError> {
+        let number = self.progress.next_number;
+        let header = Header {
+            number,
+            base: record.offset,
+            tallies: self.progress.tallies,
+        };
+        let mut first = [0; HEADER_BYTES + RECORD_BYTES];
+        first[..HEADER_BYTES].copy_from_slice(&header.encode());
+        first[HEADER_BYTES..].copy_from_slice(&record.encode(chunk));
+        // The number is used up even if the disk is full now: what was created stays behind
+        // as an empty segment, which readers and recovery pass over.
+        self.progress.next_number = number + 1;
+        let mut open = OpenSegment {
+            segment: create(&self.dir, number, files::SEGMENT)?,
+            index: create(&self.dir, number, files::INDEX)?,
+            number,
+            base: record.offset,
+            index_bytes: 0,
+        };
+        open.append(&first, 0, chunk)?;
+        self.open = Some(open);
+        Ok(())
+    }
+}
+
+impl SegmentLimits {
+    fn clamped(self) -> Self {
+        Self {
+            segment_bytes: self
+                .segment_bytes
+                .clamp(SEGMENT_MIN_BYTES, SEGMENT_MAX_BYTES),
+        }
+    }
+}
+
+impl Progress {
+    /// The record for the next chunk, and what will be once it is stored.
+    pub(crate) fn next(&self, at_ns: i64, stream: StreamName, chunk: &[u8]) -> (Record, Self) {
+        let place = usize::from(stream_code(stream));
+        let before = self.tallies[place];
+        let record = Record {
+            at_ns: at_ns.max(self.at_ns),
+            offset: self.end,
+            len: u32::try_from(chunk.len()).unwrap_or(u32::MAX),
+            line: before.newlines,
+            stream,
+            fresh: !before.open,
+        };
+        let mut after = *self;
+        after.at_ns = record.at_ns;
+        after.end = record.end();
+        after.tallies[place].add(chunk);
+        (record, after)
+    }
+}
+
+impl OpenSegment {
+    /// The segment before the index, each in one write; both back as they were if that fails.
+    fn append(&mut self, index: &[u8], before: u64, chunk: &[u8]) -> Result<(), WriteError> {
+        if let Err(error) = (&self.segment).write_all(chunk) {
+            self.cut(before);
+            return Err(self.refused(files::SEGMENT, error));
+        }
+        if let Err(error) = (&self.index).write_all(index) {
+            self.cut(before);
+            return Err(self.refused(files::INDEX, error));
+        }
+        self.index_bytes += index.len() as u64;
+        Ok(())
+    }
+
+    /// Cuts what a failed write left. Should even that fail, recovery will do it: the index
+    /// is what says how far the segment reaches.
+    fn cut(&self, segment_bytes: u64) {
+        let index = self.index.set_len(self.index_bytes);
+        let segment = self.segment.set_len(segment_bytes);
+        drop((index, segment));
+    }
+
+    fn refused(&self, suffix: &str, error: io::Error) -> WriteError {
+        WriteError::io("append to", files::name(self.number, suffix), error)
+    }
+}
+
+fn duplicate(dir: BorrowedFd<'_>) -> Result<OwnedFd, WriteError> {
+    dir.try_clone_to_owned()
+        .map_err(|error| WriteError::io("open", "the execution's directory", error))
+}
+
+fn create(dir: &OwnedFd, number: u32, suffix: &str) -> Result<File, WriteError> {
+    let mut name = files::NameBuffer::new();
+    let path = name.write(number, suffix);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::CLOEXEC;
+    rustix::fs::openat(dir.as_fd(), path, flags, Mode::from_raw_mode(0o600))
+        .map(File::from)
+        .map_err(|error| WriteError::io("create", files::name(number, suffix), error))
+}

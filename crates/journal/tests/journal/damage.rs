@@ -1,0 +1,273 @@
+//! Torn, garbled and full: what was acknowledged before the damage stays readable, and nothing
+//! panics.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use crate::common::{Op, chunks, matches, ops, shown, write};
+use ostler_journal::{
+    ByteQuery, Chunk, Gap, Journal, LineQuery, MemorySegment, OutputWriter, SegmentLimits,
+    StreamSet, Unfinished,
+};
+use ostler_model::{Cursor, StreamName};
+use proptest::prelude::*;
+
+/// Everything that can be read, chunk by chunk.
+fn read_all(journal: &Journal) -> Vec<Chunk> {
+    let mut query = ByteQuery {
+        streams: StreamSet::ALL,
+        ..ByteQuery::from(Cursor::START)
+    };
+    let mut all = Vec::new();
+    for _ in 0..1_000 {
+        let page = journal.read(&query).unwrap();
+        all.extend(page.chunks);
+        query.from = page.next;
+        if !page.more {
+            return all;
+        }
+    }
+    panic!("pages without end");
+}
+
+/// Every question is answered somehow.
+fn ask_everything(journal: &Journal) {
+    let all = LineQuery {
+        streams: StreamSet::ALL,
+        unfinished: Unfinished::Final,
+        ..LineQuery::default()
+    };
+    let grep = Some(ostler_journal::Pattern::new("a").unwrap());
+    for query in [
+        all.clone(),
+        LineQuery {
+            tail: Some(3),
+            ..all.clone()
+        },
+        LineQuery {
+            tail: Some(3),
+            grep: grep.clone(),
+            ..all.clone()
+        },
+        LineQuery {
+            head: Some(3),
+            since: Some(crate::common::at(1_005)),
+            until: Some(crate::common::at(1_010)),
+            ..all.clone()
+        },
+        LineQuery {
+            from: Some(Cursor {
+                offset: 9,
+                event: 0,
+            }),
+            max_lines: 1,
+            grep,
+            ..all
+        },
+    ] {
+        journal.lines(&query).unwrap();
+    }
+    journal.end().unwrap();
+    journal.start().unwrap();
+    journal.stats().unwrap();
+}
+
+fn bytes_of(ops: &[Op]) -> u64 {
+    ops.iter().map(|op| op.bytes.len() as u64).sum()
+}
+
+/// Appends everything again behind what is there, and reads it back.
+fn writes_on(dir: &Path, kept: &[Op], more: &[Op]) -> Result<(), TestCaseError> {
+    let handle = std::fs::File::open(dir).unwrap();
+    let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits::default()).unwrap();
+    prop_assert_eq!(writer.end(), bytes_of(kept));
+    for op in more {
+        writer.append(op.at_ns, op.stream, &op.bytes).unwrap();
+    }
+    let all: Vec<Op> = kept.iter().chain(more).cloned().collect();
+    let journal = Journal::open(dir).unwrap();
+    let query = LineQuery {
+        streams: StreamSet::ALL,
+        unfinished: Unfinished::Final,
+        ..LineQuery::default()
+    };
+    let got = journal.lines(&query).unwrap().lines;
+    // Times never go backward on disk.
+    let got: Vec<_> = got
+        .into_iter()
+        .map(|line| (line.offset, line.stream, line.number, line.bytes))
+        .collect();
+    let want: Vec<_> = shown(&matches(&all, &query))
+        .into_iter()
+        .map(|line| (line.offset, line.stream, line.number, line.bytes))
+        .collect();
+    prop_assert_eq!(got, want);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_crash_at_any_byte_keeps_the_acknowledged_prefix(ops in ops(20), more in ops(6), cut: prop::sample::Index, in_index: bool) {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &ops, u64::MAX);
+        if ops.is_empty() { return Ok(()); }
+        let name = if in_index { "output.0.idx" } else { "output.0.seg" };
+        let path = dir.path().join(name);
+        let text = std::fs::read(&path).unwrap();
+        let cut = cut.index(text.len() + 1);
+        std::fs::write(&path, &text[..cut]).unwrap();
+        // What a crash leaves: records whose chunk is whole, in order.
+        let mut end = 0;
+        let kept = ops.iter().enumerate().take_while(|(place, op)| {
+            end += op.bytes.len();
+            if in_index { 96 + 32 * (place + 1) <= cut } else { end <= cut }
+        }).count();
+        let journal = Journal::open(dir.path()).unwrap();
+        prop_assert_eq!(read_all(&journal), chunks(&ops[..kept], StreamSet::ALL));
+        prop_assert_eq!(journal.end().unwrap(), bytes_of(&ops[..kept]));
+        ask_everything(&journal);
+        writes_on(dir.path(), &ops[..kept], &more)?;
+    }
+
+    #[test]
+    fn a_flipped_bit_hides_nothing_before_it(ops in ops(20), more in ops(4), place: prop::sample::Index, bit in 0u8..8, in_index: bool) {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &ops, u64::MAX);
+        if ops.is_empty() { return Ok(()); }
+        let name = if in_index { "output.0.idx" } else { "output.0.seg" };
+        let path = dir.path().join(name);
+        let mut text = std::fs::read(&path).unwrap();
+        let place = place.index(text.len());
+        if name.ends_with("idx") && place == 7 { return Ok(()); } // another version is an error
+        text[place] ^= 1 << bit;
+        std::fs::write(&path, &text).unwrap();
+        let mut end = 0;
+        let kept = if in_index { place.saturating_sub(96) / 32 } else {
+            ops.iter().take_while(|op| { end += op.bytes.len(); end <= place }).count()
+        };
+        let kept = if in_index && place < 96 { 0 } else { kept };
+        let journal = Journal::open(dir.path()).unwrap();
+        prop_assert_eq!(read_all(&journal), chunks(&ops[..kept], StreamSet::ALL));
+        ask_everything(&journal);
+        writes_on(dir.path(), &ops[..kept], &more)?;
+    }
+
+    #[test]
+    fn garbage_is_no_journal(index in prop::collection::vec(any::<u8>(), 0..400), segment in prop::collection::vec(any::<u8>(), 0..100), floor in prop::collection::vec(any::<u8>(), 0..120), keep_header: bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut text = Vec::new();
+        if keep_header {
+            let other = tempfile::tempdir().unwrap();
+            write(other.path(), &[Op { at_ns: 1, stream: StreamName::Stdout, bytes: b"x".to_vec() }], 0);
+            text = std::fs::read(other.path().join("output.0.idx")).unwrap()[..96].to_vec();
+        }
+        text.extend(index);
+        std::fs::write(dir.path().join("output.0.idx"), text).unwrap();
+        std::fs::write(dir.path().join("output.0.seg"), segment).unwrap();
+        std::fs::write(dir.path().join("output.floor"), floor).unwrap();
+        let journal = Journal::open(dir.path()).unwrap();
+        if !keep_header && journal.end().is_err() { return Ok(()); }
+        ask_everything(&journal);
+        prop_assert_eq!(read_all(&journal), []);
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    #[test]
+    fn memory_goes_on_where_the_disk_ended(before in ops(10), after in ops(40), big in 0usize..40) {
+        let dir = tempfile::tempdir().unwrap();
+        let handle = std::fs::File::open(dir.path()).unwrap();
+        let mut writer = OutputWriter::create(handle.as_fd(), SegmentLimits::default()).unwrap();
+        for op in &before {
+            writer.append(op.at_ns, op.stream, &op.bytes).unwrap();
+        }
+        let mut memory = MemorySegment::after(&writer).unwrap();
+        let journal = Journal::open(dir.path()).unwrap().with_memory(memory.as_fd().try_clone_to_owned().unwrap());
+        let mut all = before.clone();
+        for _ in 0..big {
+            all.push(Op { at_ns: 2_000, stream: StreamName::Stdout, bytes: vec![b'x'; 50_000] });
+        }
+        all.extend(after.into_iter().map(|op| Op { at_ns: op.at_ns + 2_000, ..op }));
+        for op in &all[before.len()..] {
+            memory.append(op.at_ns, op.stream, &op.bytes).unwrap();
+        }
+        prop_assert_eq!(journal.end().unwrap(), bytes_of(&all));
+        prop_assert_eq!(memory.end(), bytes_of(&all));
+        let lost = memory.lost_bytes();
+        let base = writer.end();
+        let mut got = Vec::new();
+        let mut gap = None;
+        let mut query = ByteQuery { streams: StreamSet::ALL, ..ByteQuery::from(Cursor::START) };
+        loop {
+            let page = journal.read(&query).unwrap();
+            gap = gap.or(page.gap);
+            got.extend(page.chunks.into_iter().flat_map(|chunk| (chunk.offset..).zip(chunk.bytes)));
+            query.from = page.next;
+            if !page.more { break; }
+        }
+        let want: Vec<(u64, u8)> = (0..).zip(all.iter().flat_map(|op| op.bytes.clone())).filter(|(offset, _)| *offset < base || *offset >= base + lost).collect();
+        prop_assert_eq!(got, want);
+        prop_assert_eq!(gap, (lost > 0).then_some(Gap { from: base, to: base + lost }));
+        ask_everything(&journal);
+        let resumed = OutputWriter::resume_after(handle.as_fd(), SegmentLimits::default(), memory.end()).unwrap();
+        prop_assert_eq!(resumed.end(), memory.end());
+    }
+}
+
+/// A limit on the size of files refuses like a full disk does, after a part was written. The
+/// test runs itself under a shell that sets it and ignores the signal that comes with it.
+#[test]
+fn a_full_disk_leaves_the_files_valid() {
+    const MARK: &str = "OSTLER_TEST_SMALL_FILES";
+    if std::env::var_os(MARK).is_none() {
+        let status = std::process::Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -S -f 16; exec \"$0\" --exact damage::a_full_disk_leaves_the_files_valid"])
+            .arg(std::env::current_exe().unwrap())
+            .env(MARK, "1")
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let handle = std::fs::File::open(dir.path()).unwrap();
+    let mut writer = OutputWriter::create(handle.as_fd(), SegmentLimits::default()).unwrap();
+    writer.append(1, StreamName::Stdout, b"one\n").unwrap();
+    // At least 8 KiB and at most 16 KiB are allowed, as the shell's blocks are.
+    let refused = writer.append(2, StreamName::Stdout, &[b'x'; 40_000]);
+    assert!(refused.unwrap_err().is_storage());
+    assert_eq!(writer.end(), 4);
+    assert_eq!(
+        std::fs::read(dir.path().join("output.0.seg")).unwrap(),
+        b"one\n"
+    );
+    writer.append(3, StreamName::Stdout, b"two\n").unwrap();
+    let journal = Journal::open(dir.path()).unwrap();
+    let lines = journal.lines(&LineQuery::default()).unwrap().lines;
+    let lines: Vec<&[u8]> = lines.iter().map(|line| line.bytes.as_slice()).collect();
+    assert_eq!(lines, [b"one", b"two"]);
+    // And where it is the index that has no room.
+    let mut count = 0;
+    while writer.append(4, StreamName::Stdout, b"\n").is_ok() {
+        count += 1;
+    }
+    assert!(count >= 200, "{count}");
+    assert_eq!(writer.end(), 8 + count);
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
+    limit.current = limit.maximum;
+    rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).unwrap();
+    let mut memory = MemorySegment::after(&writer).unwrap();
+    memory.append(5, StreamName::Stdout, b"three\n").unwrap();
+    let journal = journal.with_memory(memory.as_fd().try_clone_to_owned().unwrap());
+    let last = LineQuery {
+        tail: Some(1),
+        ..LineQuery::default()
+    };
+    assert_eq!(journal.lines(&last).unwrap().lines[0].bytes, b"three");
+}

@@ -1,0 +1,272 @@
+//! Other formats say what the journal says.
+
+use std::io::Write;
+
+use ostler_journal::{Format, Journal, Mirror, Subject, export};
+use ostler_model::{Event, EventRecord, ExecutionId, StreamName, TermSize};
+use serde_json::Value;
+
+use crate::common::{Op, at, write};
+
+fn ops() -> Vec<Op> {
+    let op = |at_ns, stream, bytes: &[u8]| Op {
+        at_ns,
+        stream,
+        bytes: bytes.to_vec(),
+    };
+    vec![
+        op(1_500_000_000, StreamName::Stdout, "gr\u{fc}".as_bytes()),
+        op(
+            1_600_000_000,
+            StreamName::Stdout,
+            "n: \"yes\"\t\u{1b}[1m\u{7f}\u{85}\u{feff}\n".as_bytes(),
+        ),
+        op(1_700_000_000, StreamName::Stderr, b"half \xe6\xb1"),
+        op(1_800_000_000, StreamName::Stderr, b"\x89 - # not: yaml\n"),
+        op(2_000_000_000, StreamName::Stdin, b"\xff\n"),
+        op(2_500_000_000, StreamName::Pty, b"a\r\nb\n"),
+    ]
+}
+
+fn events() -> Vec<EventRecord> {
+    let between = ops()[..2].iter().map(|op| op.bytes.len() as u64).sum();
+    let record = |seq, at_ns, offset, event| EventRecord {
+        seq,
+        at: at(at_ns),
+        offset,
+        event,
+    };
+    vec![
+        record(
+            0,
+            1_000_000_000,
+            0,
+            Event::Created {
+                missing: Vec::new(),
+            },
+        ),
+        record(
+            1,
+            1_650_000_000,
+            between,
+            Event::Resized {
+                size: TermSize {
+                    cols: 100,
+                    rows: 40,
+                },
+            },
+        ),
+        record(2, 3_000_000_000, 1_000, Event::Adopted { attempt: 1 }),
+    ]
+}
+
+fn exported(journal: &Journal, format: Format) -> Vec<u8> {
+    let events = events();
+    let subject = Subject {
+        id: ExecutionId::from_bytes([7; 16]),
+        spec: None,
+        events: &events,
+    };
+    let mut out = Vec::new();
+    export(journal, &subject, format, &mut out).unwrap();
+    out
+}
+
+/// Kinds and data of an export's entries.
+fn entries(values: &[Value]) -> Vec<(String, String)> {
+    let one = |value: &Value| {
+        let (event, data) = (&value["event"], &value["data"]);
+        let data = match (data.as_str(), event.as_str()) {
+            (Some(text), _) | (None, Some(text)) => text.to_owned(),
+            (None, None) if data.is_null() => String::new(),
+            (None, None) => data.to_string(),
+        };
+        (value["kind"].as_str().unwrap().to_owned(), data)
+    };
+    values.iter().map(one).collect()
+}
+
+fn jsonl(text: &[u8]) -> Vec<Value> {
+    text.split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn jsonl_holds_everything_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = write(dir.path(), &ops(), 0);
+    let got = entries(&jsonl(&exported(&journal, Format::Jsonl)));
+    let kinds: Vec<&str> = got.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "execution",
+            "event",
+            "output",
+            "output",
+            "event",
+            "output",
+            "output",
+            "output",
+            "output",
+            "event"
+        ]
+    );
+    assert_eq!(got[1].1, "created");
+    assert_eq!(got[2].1, "grü");
+    assert_eq!(got[5].1, r#"{"base64":"aGFsZiDmsQ=="}"#);
+    assert_eq!(got[9].1, "adopted");
+}
+
+fn avro(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    use apache_avro::types::Value as Avro;
+    let field = |fields: &[(String, Avro)], name: &str| {
+        fields
+            .iter()
+            .find(|(key, _)| key == name)
+            .unwrap()
+            .1
+            .clone()
+    };
+    let one = |value: Avro| {
+        let Avro::Record(fields) = value else {
+            panic!("{value:?}")
+        };
+        let Avro::Enum(_, kind) = field(&fields, "kind") else {
+            panic!()
+        };
+        let Avro::Union(_, data) = field(&fields, "data") else {
+            panic!()
+        };
+        (
+            kind,
+            if let Avro::Bytes(bytes) = *data {
+                bytes
+            } else {
+                Vec::new()
+            },
+        )
+    };
+    apache_avro::Reader::new(bytes)
+        .unwrap()
+        .map(|value| one(value.unwrap()))
+        .collect()
+}
+
+#[test]
+fn avro_holds_the_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = write(dir.path(), &ops(), 0);
+    let got = avro(&exported(&journal, Format::Avro));
+    assert_eq!(got.len(), 10);
+    let output: Vec<Vec<u8>> = got
+        .into_iter()
+        .filter(|(kind, _)| kind == "output")
+        .map(|(_, data)| data)
+        .collect();
+    assert_eq!(
+        output,
+        ops().into_iter().map(|op| op.bytes).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn text_holds_what_was_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = write(dir.path(), &ops(), 0);
+    let printed: Vec<u8> = ops()
+        .into_iter()
+        .filter(|op| op.stream != StreamName::Stdin)
+        .flat_map(|op| op.bytes)
+        .collect();
+    assert_eq!(exported(&journal, Format::Text), printed);
+}
+
+#[test]
+fn a_cast_plays_whole_characters() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = write(dir.path(), &ops(), 0);
+    let lines = jsonl(&exported(&journal, Format::Asciicast));
+    assert_eq!(
+        (&lines[0]["version"], &lines[0]["width"]),
+        (&Value::from(2), &Value::from(80))
+    );
+    let events: Vec<(f64, String, String)> = lines[1..]
+        .iter()
+        .map(|line| serde_json::from_value(line.clone()).unwrap())
+        .collect();
+    assert_eq!(events[0], (0.5, "o".to_owned(), "grü".to_owned()));
+    assert!(events[1].2.ends_with("\r\n"));
+    assert!(events.contains(&(0.65, "r".to_owned(), "100x40".to_owned())));
+    let shown: String = events
+        .iter()
+        .filter(|one| one.1 == "o")
+        .map(|one| one.2.as_str())
+        .collect();
+    assert!(
+        shown.contains("half 汉 - # not: yaml\r\n") && shown.ends_with("a\r\nb\n"),
+        "{shown:?}"
+    );
+    assert!(!shown.contains('\u{fffd}'));
+}
+
+#[test]
+fn a_mirror_is_the_export_however_often_it_was_torn() {
+    for (format, name) in [
+        (Format::Yaml, "mirror.yaml"),
+        (Format::Jsonl, "mirror.jsonl"),
+        (Format::Avro, "mirror.avro"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let handle = std::fs::File::open(dir.path()).unwrap();
+        let mut writer = ostler_journal::OutputWriter::create(
+            std::os::fd::AsFd::as_fd(&handle),
+            Default::default(),
+        )
+        .unwrap();
+        let journal = Journal::open(dir.path()).unwrap();
+        let events = events();
+        let id = ExecutionId::from_bytes([7; 16]);
+        for (place, op) in ops().iter().enumerate() {
+            writer.append(op.at_ns, op.stream, &op.bytes).unwrap();
+            let known = events
+                .iter()
+                .filter(|event| event.offset <= writer.end())
+                .count();
+            let subject = Subject {
+                id,
+                spec: None,
+                events: &events[..known],
+            };
+            let mut mirror = Mirror::open(dir.path(), journal.clone(), format).unwrap();
+            assert_eq!(mirror.advance(&subject).unwrap(), op.bytes.len() as u64);
+            assert_eq!(mirror.advance(&subject).unwrap(), 0);
+            // A crash in the middle of the next copy.
+            let mut file = std::fs::OpenOptions::new()
+                .append(true)
+                .open(dir.path().join(name))
+                .unwrap();
+            file.write_all(&[b'x'; 40][..place * 7]).unwrap();
+        }
+        let subject = Subject {
+            id,
+            spec: None,
+            events: &events,
+        };
+        Mirror::open(dir.path(), journal.clone(), format)
+            .unwrap()
+            .advance(&subject)
+            .unwrap();
+        let copy = std::fs::read(dir.path().join(name)).unwrap();
+        if format == Format::Avro {
+            assert_eq!(avro(&copy), avro(&exported(&journal, format)));
+        } else {
+            assert!(copy == exported(&journal, format), "{name}");
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let journal = write(dir.path(), &ops(), 0);
+    assert!(Mirror::open(dir.path(), journal, Format::Text).is_err());
+}

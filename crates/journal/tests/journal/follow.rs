@@ -1,0 +1,138 @@
+//! Following: everything once, in order, without being woken for nothing.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use ostler_journal::{Follower, Gap, Journal, Mark, OutputWriter, SegmentLimits, StreamSet};
+use ostler_model::{Cursor, StreamName};
+use tokio::sync::watch;
+
+/// Long enough that only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .expect("no hang")
+}
+
+fn writer(dir: &std::path::Path) -> OutputWriter {
+    let handle = std::fs::File::open(dir).unwrap();
+    OutputWriter::create(
+        handle.as_fd(),
+        SegmentLimits {
+            segment_bytes: 4096,
+        },
+    )
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_follower_gets_everything_once_and_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path());
+    let (marks, seen) = watch::channel(Mark::default());
+    let journal = Journal::open(dir.path()).unwrap();
+    let follow = |page_bytes| {
+        let mut follower =
+            Follower::new(journal.clone(), Cursor::START, seen.clone()).page_bytes(page_bytes);
+        async move {
+            let mut all = Vec::new();
+            while let Some(page) = within(follower.next()).await.unwrap() {
+                all.extend(page.chunks.into_iter().flat_map(|chunk| chunk.bytes));
+            }
+            assert_eq!(within(follower.next()).await.unwrap(), None);
+            all
+        }
+    };
+    let mut want = Vec::new();
+    let write = async {
+        for number in 0..2_000 {
+            let line = format!("line {number} {}\n", "x".repeat(number % 200));
+            let end = writer
+                .append(
+                    i64::try_from(number).unwrap(),
+                    StreamName::Stdout,
+                    line.as_bytes(),
+                )
+                .unwrap();
+            want.extend_from_slice(line.as_bytes());
+            marks.send_replace(Mark {
+                end,
+                finished: false,
+            });
+            if number % 7 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let end = writer.end();
+        marks.send_replace(Mark {
+            end,
+            finished: true,
+        });
+    };
+    let (one, two, ()) = tokio::join!(follow(u64::MAX), follow(100), write);
+    let differs = |got: &[u8]| got.iter().zip(&want).position(|(one, two)| one != two);
+    assert_eq!((one.len(), differs(&one)), (want.len(), None));
+    assert_eq!((two.len(), differs(&two)), (want.len(), None));
+}
+
+#[tokio::test]
+async fn a_follower_of_one_stream_sleeps_through_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path());
+    let (marks, seen) = watch::channel(Mark::default());
+    let journal = Journal::open(dir.path()).unwrap();
+    let mut follower = Follower::new(journal.clone(), Cursor::START, seen)
+        .streams(StreamSet::only(StreamName::Stderr));
+    let end = writer.append(1, StreamName::Stdout, b"out\n").unwrap();
+    marks.send_replace(Mark {
+        end,
+        finished: false,
+    });
+    // The wait is dropped and nothing is lost.
+    assert!(
+        tokio::time::timeout(Duration::from_millis(20), follower.next())
+            .await
+            .is_err()
+    );
+    let end = writer.append(2, StreamName::Stderr, b"err\n").unwrap();
+    marks.send_replace(Mark {
+        end,
+        finished: false,
+    });
+    let page = within(follower.next()).await.unwrap().unwrap();
+    assert_eq!(page.chunks.len(), 1);
+    assert_eq!(
+        (page.chunks[0].offset, page.chunks[0].bytes.as_slice()),
+        (4, &b"err\n"[..])
+    );
+    journal.clear().unwrap();
+    let end = writer.append(3, StreamName::Stderr, b"more\n").unwrap();
+    marks.send_replace(Mark {
+        end,
+        finished: true,
+    });
+    let page = within(follower.next()).await.unwrap().unwrap();
+    assert_eq!(page.gap, None);
+    assert_eq!(within(follower.next()).await.unwrap(), None);
+    let (_marks, seen) = watch::channel(Mark {
+        end,
+        finished: true,
+    });
+    let mut late = Follower::new(journal, Cursor::START, seen);
+    let page = within(late.next()).await.unwrap().unwrap();
+    assert_eq!(
+        (page.gap, page.chunks.len()),
+        (Some(Gap { from: 0, to: 8 }), 1)
+    );
+}
+
+#[tokio::test]
+async fn nobody_watches_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let (marks, seen) = watch::channel(Mark::default());
+    let mut follower = Follower::new(Journal::open(dir.path()).unwrap(), Cursor::START, seen);
+    drop(marks);
+    assert_eq!(within(follower.next()).await.unwrap(), None);
+}

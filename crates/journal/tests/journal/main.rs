@@ -1,0 +1,12 @@
+//! The journal from outside, in one binary.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+mod concurrent;
+mod damage;
+mod export;
+mod fixtures;
+mod follow;
+mod oracles;
+mod properties;
+mod retention;

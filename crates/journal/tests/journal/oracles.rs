@@ -1,0 +1,275 @@
+//! The same bytes, the same questions: `tail`, `head`, `grep` and `sed` must agree.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::common::{Op, write};
+use ostler_journal::{GrepMode, Journal, Line, LineQuery, Pattern, Unfinished};
+use ostler_model::StreamName;
+
+/// Numbers that are the same in every run (Knuth's constants).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+}
+
+/// A log of this many lines of words and numbers, in chunks that cut lines anywhere.
+fn log(lines: u32) -> Vec<u8> {
+    const WORDS: [&str; 8] = [
+        "error",
+        "warning:",
+        "ready",
+        "listening",
+        "grün",
+        "GET",
+        "/index.html",
+        "200",
+    ];
+    let mut rng = Numbers(42);
+    let mut text = Vec::new();
+    for number in 0..lines {
+        text.extend_from_slice(format!("{number} ").as_bytes());
+        for _ in 0..rng.below(12) {
+            text.extend_from_slice(WORDS[rng.below(WORDS.len())].as_bytes());
+            text.push(b' ');
+        }
+        if rng.below(50) == 0 {
+            text.extend_from_slice(b"\xff\xfe raw \r");
+        }
+        text.push(b'\n');
+    }
+    text.extend_from_slice(b"no newline at the end error");
+    text
+}
+
+struct Case {
+    _dir: tempfile::TempDir,
+    journal: Journal,
+    file: PathBuf,
+}
+
+fn case(lines: u32) -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let text = log(lines);
+    let mut rng = Numbers(42);
+    let mut ops = Vec::new();
+    let mut rest = text.as_slice();
+    while !rest.is_empty() {
+        let len = (rng.below(3_000) + 1).min(rest.len());
+        ops.push(Op {
+            at_ns: i64::try_from(ops.len()).unwrap(),
+            stream: StreamName::Stdout,
+            bytes: rest[..len].to_vec(),
+        });
+        rest = &rest[len..];
+    }
+    // Small segments, so that lines go over their borders.
+    let journal = write(dir.path(), &ops, 64 * 1024);
+    assert!(dir.path().join("output.3.seg").exists());
+    let file = dir.path().join("all.txt");
+    std::fs::write(&file, text).unwrap();
+    Case {
+        _dir: dir,
+        journal,
+        file,
+    }
+}
+
+fn told(program: &str, args: &[&str], file: &Path) -> Vec<u8> {
+    let output = Command::new(program)
+        .args(args)
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::from(File::open(file).unwrap()))
+        .output()
+        .unwrap();
+    output.stdout
+}
+
+fn joined(lines: &[Line]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in lines {
+        text.extend_from_slice(&line.bytes);
+        text.push(b'\n');
+    }
+    text
+}
+
+/// Every page of it.
+fn ask(journal: &Journal, query: &LineQuery) -> Vec<Line> {
+    let mut query = LineQuery {
+        unfinished: Unfinished::Final,
+        max_lines: 777,
+        ..query.clone()
+    };
+    let mut all = Vec::new();
+    loop {
+        let page = journal.lines(&query).unwrap();
+        query.from = Some(page.next);
+        for left in [&mut query.head, &mut query.tail].into_iter().flatten() {
+            *left -= page.lines.len() as u64;
+        }
+        all.extend(page.lines);
+        if !page.more {
+            return all;
+        }
+    }
+}
+
+fn same(got: &[u8], mut want: Vec<u8>, what: &str) {
+    if !want.is_empty() && !want.ends_with(b"\n") {
+        want.push(b'\n');
+    }
+    assert!(
+        got == want,
+        "{what}: {} bytes against {}",
+        got.len(),
+        want.len()
+    );
+}
+
+#[test]
+fn tail_and_head_agree() {
+    let case = case(9_000);
+    for count in [0u64, 1, 2, 99, 1_000, 8_999, 9_001, 20_000] {
+        let number = count.to_string();
+        let tail = LineQuery {
+            tail: Some(count),
+            ..LineQuery::default()
+        };
+        same(
+            &joined(&ask(&case.journal, &tail)),
+            told("tail", &["-n", &number], &case.file),
+            &format!("tail {count}"),
+        );
+        let head = LineQuery {
+            head: Some(count),
+            ..LineQuery::default()
+        };
+        same(
+            &joined(&ask(&case.journal, &head)),
+            told("head", &["-n", &number], &case.file),
+            &format!("head {count}"),
+        );
+    }
+}
+
+#[test]
+fn grep_agrees() {
+    let case = case(9_000);
+    for pattern in [
+        "error",
+        "err.r ready",
+        "^12",
+        "GET$",
+        "[0-9]{4} (error|warning)",
+        "listening ",
+        "nowhere",
+        "grün",
+        "html 200 2",
+        "^$",
+        "(.)\\1{2}",
+        "x*",
+    ] {
+        let query = LineQuery {
+            grep: Some(Pattern::new(pattern).unwrap()),
+            ..LineQuery::default()
+        };
+        let lines = ask(&case.journal, &query);
+        same(
+            &joined(&lines),
+            told("grep", &["-aE", pattern], &case.file),
+            pattern,
+        );
+        let numbered = told("grep", &["-aEn", pattern], &case.file);
+        let numbers: Vec<u64> = numbered
+            .split(|&byte| byte == b'\n')
+            .filter_map(|line| {
+                let colon = line.iter().position(|&byte| byte == b':')?;
+                std::str::from_utf8(&line[..colon]).ok()?.parse().ok()
+            })
+            .collect();
+        assert_eq!(
+            lines.iter().map(|line| line.number).collect::<Vec<_>>(),
+            numbers,
+            "{pattern}"
+        );
+        let content = LineQuery {
+            grep_mode: GrepMode::Content,
+            max_lines: u64::MAX,
+            max_bytes: u64::MAX,
+            ..query.clone()
+        };
+        let page = case
+            .journal
+            .lines(&LineQuery {
+                unfinished: Unfinished::Final,
+                ..content
+            })
+            .unwrap();
+        same(
+            &joined(&page.lines),
+            told("grep", &["-aoE", pattern], &case.file),
+            &format!("-o {pattern}"),
+        );
+        let last = LineQuery {
+            tail: Some(5),
+            ..query
+        };
+        let grepped = told("grep", &["-aE", pattern], &case.file);
+        let file = case.file.with_extension("grepped");
+        std::fs::write(&file, grepped).unwrap();
+        same(
+            &joined(&ask(&case.journal, &last)),
+            told("tail", &["-n", "5"], &file),
+            &format!("tail of {pattern}"),
+        );
+    }
+}
+
+#[test]
+fn look_around_agrees() {
+    let case = case(6_000);
+    for pattern in ["error(?! ready)", "(?<=GET )/index", "(error) \\1"] {
+        let query = LineQuery {
+            grep: Some(Pattern::new(pattern).unwrap()),
+            budget: std::time::Duration::from_secs(60),
+            ..LineQuery::default()
+        };
+        same(
+            &joined(&ask(&case.journal, &query)),
+            told("grep", &["-aP", pattern], &case.file),
+            pattern,
+        );
+    }
+}
+
+#[test]
+fn sed_agrees_on_ranges() {
+    let case = case(9_000);
+    let all = ask(&case.journal, &LineQuery::default());
+    for (from, until) in [(1, 1), (5, 20), (4_000, 4_100), (8_990, 9_001)] {
+        let first = all[from - 1].offset;
+        let cursor = ostler_model::Cursor {
+            offset: first,
+            event: 0,
+        };
+        let query = LineQuery {
+            from: Some(cursor),
+            head: Some((until - from + 1) as u64),
+            ..LineQuery::default()
+        };
+        same(
+            &joined(&ask(&case.journal, &query)),
+            told("sed", &["-n", &format!("{from},{until}p")], &case.file),
+            "sed",
+        );
+    }
+}
