@@ -1,0 +1,294 @@
+//! What a durable, journalled command costs over the floor: posix_spawn(3), one pipe, read to
+//! the end, waitpid(2), in a small process of its own. Rounds of both are interleaved.
+//!
+//! `spawn_bench [STATE_DIR] [ROUNDS] [COMMANDS_PER_ROUND]`
+#![expect(unsafe_code, reason = "the floor is the C library's own spawn")]
+#![expect(clippy::print_stdout, reason = "a report for people")]
+
+use std::ffi::{CString, c_char};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ostler_journal::{ByteQuery, Journal};
+use ostler_model::{Cursor, ExecutionId, Leftovers, Limits, Text};
+use ostler_process::{Clocks, Keeper, LaunchIo, LaunchPlan, LocalPlace, Place, Report};
+
+const WORDS: [&str; 3] = ["/bin/sh", "-c", "echo hi"];
+const FLOOR_ARGUMENT: &str = "__floor";
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    match words.get(1).map(String::as_str) {
+        Some(ostler_process::KEEPER_ARGUMENT) => ostler_process::keeper_main(),
+        Some(FLOOR_ARGUMENT) => floor_role(),
+        Some(_) | None => bench(&words),
+    }
+}
+
+fn bench(words: &[String]) {
+    let number = |place: usize, default| {
+        words
+            .get(place)
+            .map_or(default, |word| word.parse().expect("a number"))
+    };
+    let (rounds, count) = (number(2, 6), number(3, 200));
+    let parent = words
+        .get(1)
+        .map_or_else(|| "/dev/shm".to_owned(), Clone::clone);
+    let state = tempfile::tempdir_in(parent).expect("a directory");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let keeper = Keeper::Executable(std::env::current_exe().expect("a path"));
+    let place = runtime
+        .block_on(LocalPlace::open(state.path(), keeper))
+        .expect("it opens");
+    let mut floor = Floor::start();
+    for in_flight in [1, 8] {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let (mut our_time, mut their_time) = (Duration::ZERO, Duration::ZERO);
+        for round in 0..=rounds {
+            let begin = Instant::now();
+            let floors = floor.run(in_flight, count);
+            let floor_time = begin.elapsed();
+            let begin = Instant::now();
+            let mine = runtime.block_on(place_round(&place, state.path(), (in_flight, count)));
+            if round > 0 {
+                their_time += floor_time;
+                our_time += begin.elapsed();
+                theirs.extend(floors);
+                ours.extend(mine);
+            }
+        }
+        report(in_flight, &mut theirs, &mut ours);
+        println!(
+            "  rate {:.2}",
+            their_time.as_secs_f64() / our_time.as_secs_f64()
+        );
+    }
+    memory(&runtime, &place, state.path());
+    floor.end();
+    runtime.block_on(place.close());
+}
+
+fn report(in_flight: usize, floor: &mut [u64], ours: &mut [u64]) {
+    floor.sort_unstable();
+    ours.sort_unstable();
+    let at = |times: &[u64], percent: usize| times[(times.len() - 1) * percent / 100];
+    for percent in [0, 50, 99] {
+        let (floor, ours) = (at(floor, percent), at(ours, percent));
+        #[expect(clippy::cast_precision_loss, reason = "microseconds are small")]
+        let ratio = ours as f64 / floor as f64;
+        println!("{in_flight} in flight p{percent}: floor {floor} us, ours {ours} us, x{ratio:.2}");
+    }
+}
+
+async fn place_round(
+    place: &LocalPlace,
+    state: &Path,
+    (in_flight, count): (usize, usize),
+) -> Vec<u64> {
+    let lane = async || {
+        let mut times = Vec::with_capacity(count / in_flight);
+        for _ in 0..count / in_flight {
+            let begin = Instant::now();
+            let plan = plan(&WORDS);
+            let dir = state.join("executions").join(plan.id.to_string());
+            let mut birth = place.spawn(plan).await.expect("born");
+            while let Some(report) = birth.reports.recv().await {
+                if let Report::Exited(record) = report {
+                    assert_eq!(record.output_end, 3);
+                }
+            }
+            let page = Journal::open(&dir)
+                .and_then(|journal| journal.read(&ByteQuery::from(Cursor::START)));
+            assert_eq!(page.expect("readable").chunks[0].bytes, b"hi\n");
+            times.push(micros(begin));
+        }
+        times
+    };
+    let lanes = (0..in_flight).map(|_| lane());
+    let mut all = Vec::new();
+    for times in futures_util::future::join_all(lanes).await {
+        all.extend(times);
+    }
+    all
+}
+
+fn micros(begin: Instant) -> u64 {
+    u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+fn plan(words: &[&str]) -> LaunchPlan {
+    LaunchPlan {
+        id: ExecutionId::mint(),
+        attempt: 1,
+        spec: vec![b' '; 600],
+        program: Text::from(words[0]),
+        argv: words.iter().map(|word| Text::from(*word)).collect(),
+        env: std::env::vars_os()
+            .map(|(name, value)| (Text::from(name), Text::from(value)))
+            .collect(),
+        cwd: Text::from("/"),
+        io: LaunchIo::Empty,
+        clocks: Clocks {
+            wall: Some(Duration::from_secs(15)),
+            idle: None,
+            grace: Duration::from_secs(5),
+        },
+        leftovers: Leftovers::Kill,
+        limits: Limits {
+            pids: Some(4096),
+            ..Limits::default()
+        },
+        redact: Vec::new(),
+        report_start: false,
+    }
+}
+
+/// Private memory of shims whose commands run.
+fn memory(runtime: &tokio::runtime::Runtime, place: &LocalPlace, state: &Path) {
+    let mut sizes = Vec::new();
+    let mut births = Vec::new();
+    for _ in 0..50 {
+        let mut plan = plan(&["/bin/sleep", "300"]);
+        plan.report_start = true;
+        let spec = state
+            .join("executions")
+            .join(plan.id.to_string())
+            .join("spec.json");
+        let mut birth = runtime.block_on(place.spawn(plan)).expect("born");
+        runtime.block_on(birth.reports.recv()).expect("it runs");
+        let spec = std::fs::read_to_string(spec).expect("written");
+        let pid = spec
+            .split("\"shim_pid\":")
+            .nth(1)
+            .and_then(|rest| rest.split(',').next());
+        sizes.push(private_kib(pid.expect("a pid")));
+        births.push(birth);
+    }
+    sizes.sort_unstable();
+    println!(
+        "private memory of a shim: median {} KiB, most {} KiB",
+        sizes[25], sizes[49]
+    );
+    for mut birth in births {
+        runtime.block_on(async {
+            let grace = Duration::ZERO;
+            birth
+                .control
+                .send(ostler_process::Order::Stop { grace })
+                .await
+                .expect("sent");
+            while birth.reports.recv().await.is_some() {}
+        });
+    }
+}
+
+fn private_kib(pid: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("it lives");
+    let private = text.lines().filter(|line| line.starts_with("Private_"));
+    private
+        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
+        .sum()
+}
+
+/// The floor's process: for each line `LANES COUNT`, one line of microseconds.
+struct Floor {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Floor {
+    fn start() -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("a path"));
+        command
+            .arg(FLOOR_ARGUMENT)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        Self {
+            input: child.stdin.take().expect("piped"),
+            output: BufReader::new(child.stdout.take().expect("piped")),
+            child,
+        }
+    }
+
+    fn end(mut self) {
+        drop(self.input);
+        self.child.wait().expect("it ends");
+    }
+
+    fn run(&mut self, lanes: usize, count: usize) -> Vec<u64> {
+        writeln!(self.input, "{lanes} {count}").expect("it reads");
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it answers");
+        line.split_whitespace()
+            .map(|word| word.parse().expect("a number"))
+            .collect()
+    }
+}
+
+fn floor_role() {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("text");
+        let (lanes, count) = line.split_once(' ').expect("two numbers");
+        let lanes: usize = lanes.parse().expect("a number");
+        let count: usize = count.parse().expect("a number");
+        let each = count / lanes;
+        let lane = move || (0..each).map(|_| floor_once()).collect::<Vec<u64>>();
+        let threads: Vec<_> = (0..lanes).map(|_| std::thread::spawn(lane)).collect();
+        let times = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("it ends"));
+        let times: Vec<String> = times.map(|time| time.to_string()).collect();
+        println!("{}", times.join(" "));
+    }
+}
+
+fn floor_once() -> u64 {
+    let begin = Instant::now();
+    let words = WORDS.map(|word| CString::new(word).expect("no NUL"));
+    let mut argv: Vec<*mut c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
+    argv.push(std::ptr::null_mut());
+    let mut ends = [0; 2];
+    // SAFETY: plain calls of the C library on values that live through them; the two ends of
+    // the pipe are owned from here on.
+    let (mut read, pid) = unsafe {
+        unsafe extern "C" {
+            static environ: *const *mut c_char;
+        }
+        assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+        let (read, write) = (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]));
+        let mut actions = std::mem::zeroed();
+        libc::posix_spawn_file_actions_init(&raw mut actions);
+        libc::posix_spawn_file_actions_adddup2(&raw mut actions, write.as_raw_fd(), 1);
+        let mut pid = 0;
+        let attributes = std::ptr::null();
+        let program = words[0].as_ptr();
+        let spawned = libc::posix_spawn(
+            &raw mut pid,
+            program,
+            &raw const actions,
+            attributes,
+            argv.as_ptr(),
+            environ,
+        );
+        assert_eq!(spawned, 0);
+        libc::posix_spawn_file_actions_destroy(&raw mut actions);
+        (std::fs::File::from(read), pid)
+    };
+    let mut out = Vec::new();
+    read.read_to_end(&mut out).expect("readable");
+    let mut status = 0;
+    // SAFETY: the out-pointer is valid, the child is ours.
+    unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!((out.as_slice(), status), (&b"hi\n"[..], 0));
+    micros(begin)
+}

@@ -1,0 +1,22 @@
+//! Birth, bytes and death of processes: the keeper, the shim, pipes, `trait Place` and
+//! `LocalPlace`. Must never know of services, owners or HTTP.
+
+pub mod keeper;
+pub mod local;
+pub mod place;
+mod proto;
+#[expect(unsafe_code, reason = "close_range(2)")]
+mod seal;
+mod shim;
+pub mod spec_file;
+mod sys;
+mod watch;
+
+pub use keeper::{KEEPER_ARGUMENT, keeper_main};
+pub use local::{Keeper, LocalPlace, OpenError};
+pub use place::{
+    Birth, BoxFuture, Clocks, Control, ControlError, ExitRecord, Found, Ladder, LaunchIo,
+    LaunchPlan, ObserveError, Order, Outcome, Place, Report, STEP_STORAGE, SpawnError,
+};
+pub use seal::seal_descriptors;
+pub use watch::ended;

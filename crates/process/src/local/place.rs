@@ -1,0 +1,211 @@
+//! [`LocalPlace`].
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ostler_model::{Abilities, Ability, Degraded, Evidence, ExecutionId, Observation, PlaceName};
+use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
+
+use super::connection::{AttemptControl, Current, REPORTS_MAX};
+use super::observe;
+use super::recovery;
+use super::supply::{Source, Supply, begin_keeper};
+use crate::place::{
+    Birth, BoxFuture, Found, LaunchIo, LaunchPlan, ObserveError, Place, SpawnError,
+};
+use crate::proto::{INLINE_PLAN_BYTES, PLAN_MAX_BYTES, ToShim, WirePlan, encode};
+use crate::sys::memory;
+
+/// Shims that are tried for one plan; one may have been killed while it was idle.
+const SHIMS_TRIED: usize = 8;
+
+/// Who does the work of births.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Keeper {
+    /// This executable, started with the single argument `__keeper`; executions outlive us.
+    Executable(PathBuf),
+    /// Threads of this process. Executions end with it, and the abilities say so.
+    None,
+}
+
+/// This machine.
+pub struct LocalPlace {
+    supply: Arc<Supply>,
+    abilities: Abilities,
+    _stop: DropGuard,
+}
+
+/// A place that could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The state directory cannot be made or opened.
+    #[error("the state directory {path} cannot be used: {source}")]
+    StateDirectory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The keeper cannot be started.
+    #[error("the keeper {path} cannot be started: {source}")]
+    Keeper {
+        /// Which executable.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl fmt::Debug for LocalPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalPlace")
+            .field("abilities", &self.abilities)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LocalPlace {
+    /// Opens this machine with `state_dir/executions` as the place of journals; the directory
+    /// is made with mode 0700 where it is missing. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the directory cannot be used or the keeper not be started.
+    pub async fn open(state_dir: &Path, keeper: Keeper) -> Result<Self, OpenError> {
+        let unusable = |source| OpenError::StateDirectory {
+            path: state_dir.to_owned(),
+            source,
+        };
+        let executions = open_executions(state_dir).map_err(unusable)?;
+        let (source, abilities) = match keeper {
+            Keeper::None => {
+                let (subtree, abilities) = ostler_sandbox::probe(false);
+                (Source::threads(subtree), not_durable(abilities))
+            }
+            Keeper::Executable(path) => {
+                let begun = begin_keeper(&path, &executions).await;
+                let failed = |source| OpenError::Keeper {
+                    path: path.clone(),
+                    source,
+                };
+                let (link, abilities) = begun.map_err(failed)?;
+                (Source::keeper(path, link), durable(abilities))
+            }
+        };
+        let supply = Supply::new(executions, source);
+        supply.warm_up().await;
+        Ok(Self {
+            _stop: supply.stopping().drop_guard(),
+            supply,
+            abilities,
+        })
+    }
+
+    async fn start(&self, plan: LaunchPlan) -> Result<Birth, SpawnError> {
+        let (id, attempt) = (plan.id, plan.attempt);
+        let takes_input = matches!(plan.io, LaunchIo::Open | LaunchIo::Pty(_));
+        let has_terminal = matches!(plan.io, LaunchIo::Pty(_));
+        let (message, file) = start_message(plan)?;
+        for _ in 0..SHIMS_TRIED {
+            let connection = self.supply.acquire().await?;
+            let (sender, reports) = mpsc::channel(REPORTS_MAX);
+            connection.begin(Current {
+                id,
+                attempt,
+                reports: Some(sender),
+            });
+            let file = file.as_ref().map(AsFd::as_fd);
+            if connection.send(&message, file).await.is_ok() {
+                let control = Arc::new(AttemptControl {
+                    connection,
+                    id,
+                    attempt,
+                    takes_input,
+                    has_terminal,
+                });
+                return Ok(Birth { control, reports });
+            }
+            self.supply.give_up(&connection);
+        }
+        let why = "shims end before they take a plan";
+        Err(SpawnError::Keeper(why.to_owned()))
+    }
+}
+
+fn open_executions(state_dir: &Path) -> io::Result<OwnedFd> {
+    use std::os::unix::fs::DirBuilderExt;
+    let path = state_dir.join("executions");
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&path)?;
+    Ok(std::fs::File::open(path)?.into())
+}
+
+fn durable(mut abilities: Abilities) -> Abilities {
+    abilities.present.push(Ability::Durable);
+    abilities
+}
+
+fn not_durable(mut abilities: Abilities) -> Abilities {
+    abilities.missing.push(Degraded {
+        ability: Ability::Durable,
+        reason: "the engine runs without a keeper: commands end with its process".to_owned(),
+    });
+    abilities
+}
+
+type StartMessage = (Vec<u8>, Option<OwnedFd>);
+
+/// The plan as one packet, or as a memory file where it is larger.
+fn start_message(plan: LaunchPlan) -> Result<StartMessage, SpawnError> {
+    let failed = |error: &dyn fmt::Display| SpawnError::Keeper(error.to_string());
+    let message = ToShim::Start(Box::new(WirePlan::from(plan)));
+    let bytes = encode(&message).map_err(|error| failed(&error))?;
+    if bytes.len() <= INLINE_PLAN_BYTES {
+        return Ok((bytes, None));
+    }
+    if bytes.len() as u64 > PLAN_MAX_BYTES {
+        return Err(SpawnError::PlanTooLarge {
+            bytes: bytes.len() as u64,
+            limit: PLAN_MAX_BYTES,
+        });
+    }
+    let file = memory::file_with("ostler-plan", &bytes).map_err(|error| failed(&error))?;
+    let notice = encode(&ToShim::StartInMemory).map_err(|error| failed(&error))?;
+    Ok((notice, Some(file)))
+}
+
+impl Place for LocalPlace {
+    fn name(&self) -> PlaceName {
+        PlaceName::local()
+    }
+
+    fn abilities(&self) -> Abilities {
+        self.abilities.clone()
+    }
+
+    fn spawn(&self, plan: LaunchPlan) -> BoxFuture<'_, Result<Birth, SpawnError>> {
+        Box::pin(self.start(plan))
+    }
+
+    /// Not for executions that this place gave birth to itself.
+    fn find(&self, id: ExecutionId) -> BoxFuture<'_, Found> {
+        Box::pin(recovery::find(Arc::clone(&self.supply), id))
+    }
+
+    fn observe(
+        &self,
+        id: ExecutionId,
+        what: Observation,
+    ) -> BoxFuture<'_, Result<Evidence, ObserveError>> {
+        Box::pin(observe::look(Arc::clone(&self.supply), id, what))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.supply.close())
+    }
+}

@@ -1,0 +1,412 @@
+//! Where shims come from and go to: the keeper, or threads of this process.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ostler_model::Abilities;
+use ostler_sandbox::cgroup::Subtree;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connection::{Connection, Received};
+use super::keeper_link::KeeperLink;
+use super::pool::{Pool, Taken, WARM};
+use super::recovery;
+use crate::place::{Report, SpawnError};
+use crate::proto::FromKeeper;
+use crate::shim::{Identity, Mode, Setup, serve};
+use crate::sys::{packet, proc};
+
+/// How long a keeper may be silent while it owes a shim, in milliseconds; then it is replaced.
+const KEEPER_ANSWER_MS: u64 = 100;
+/// How long a keeper may take to begin, in milliseconds: an exec of our own executable.
+const KEEPER_START_MS: u64 = 5_000;
+/// How long a keeper may take to sweep the tree of a killed shim, in milliseconds.
+const SWEEP_WAIT_MS: u64 = 5_000;
+/// Keepers that are tried for one plan.
+const KEEPERS_TRIED: usize = 3;
+/// How long after a burst unused shims are let go, in milliseconds.
+const TRIM_MS: u64 = 5_000;
+
+/// Who makes shims.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// A keeper, which is replaced when it dies.
+    Keeper {
+        executable: PathBuf,
+        link: tokio::sync::Mutex<Option<Arc<KeeperLink>>>,
+    },
+    /// This process, on threads.
+    Threads {
+        subtree: Subtree,
+        boot_id: String,
+        serial: AtomicU32,
+    },
+}
+
+impl Source {
+    pub(super) fn keeper(executable: PathBuf, link: KeeperLink) -> Self {
+        Self::Keeper {
+            executable,
+            link: tokio::sync::Mutex::new(Some(Arc::new(link))),
+        }
+    }
+
+    pub(super) fn threads(subtree: Subtree) -> Self {
+        Self::Threads {
+            subtree,
+            boot_id: proc::boot_id(),
+            serial: AtomicU32::new(1),
+        }
+    }
+}
+
+/// Every shim of one place.
+#[derive(Debug)]
+pub(super) struct Supply {
+    executions: OwnedFd,
+    source: Source,
+    pool: Pool,
+    /// Shims the keeper has buried, until their connections have noticed.
+    buried: Mutex<HashSet<u32>>,
+    burial: Notify,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Starts an executable as the keeper and hears what can be enforced here.
+pub(super) async fn begin_keeper(
+    executable: &Path,
+    executions: &OwnedFd,
+) -> io::Result<(KeeperLink, Abilities)> {
+    let link = KeeperLink::start(executable, executions.as_fd())?;
+    let hello = timeout(Duration::from_millis(KEEPER_START_MS), link.receive()).await;
+    if let Ok(Some((FromKeeper::Hello { abilities }, _))) = hello {
+        return Ok((link, abilities));
+    }
+    link.kill();
+    link.bury().await;
+    let what = format!("{} does not answer as a keeper", executable.display());
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
+impl Supply {
+    pub(super) fn new(executions: OwnedFd, source: Source) -> Arc<Self> {
+        Arc::new(Self {
+            executions,
+            source,
+            pool: Pool::default(),
+            buried: Mutex::default(),
+            burial: Notify::new(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// The directory of executions.
+    pub(super) const fn executions(&self) -> &OwnedFd {
+        &self.executions
+    }
+
+    /// Cancelled when the place closes or is dropped.
+    pub(super) fn stopping(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Asks for the shims that are kept ready.
+    pub(super) async fn warm_up(self: &Arc<Self>) {
+        let Source::Keeper { link, .. } = &self.source else {
+            return;
+        };
+        if let Some(link) = link.lock().await.as_ref() {
+            self.listen_to_keeper(link);
+            link.ask(u32::try_from(WARM).unwrap_or(1)).await;
+        }
+    }
+
+    /// Lets go of everything; what runs goes on without us.
+    pub(super) async fn close(&self) {
+        self.stop.cancel();
+        for shim in self.pool.empty() {
+            shim.shut();
+        }
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Work that blocks, off the runtime's own threads. The default where it was cut short.
+    pub(super) async fn blocking<T: Default + Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        self.tasks.spawn_blocking(work).await.unwrap_or_default()
+    }
+
+    /// A shim for one plan.
+    pub(super) async fn acquire(self: &Arc<Self>) -> Result<Arc<Connection>, SpawnError> {
+        if self.stop.is_cancelled() {
+            return Err(refused("the place is closed"));
+        }
+        for _ in 0..KEEPERS_TRIED {
+            let mut coming = match self.pool.take() {
+                Taken::Ready(shim) => return Ok(shim),
+                Taken::Waiting(coming) => coming,
+            };
+            let keeper = self.ask().await?;
+            match await_shim(&mut coming, keeper.as_deref()).await {
+                Some(Ok(shim)) => return Ok(shim),
+                Some(Err(_)) => return Err(refused("the kernel refuses more processes")),
+                None => self.dismiss(keeper).await,
+            }
+        }
+        Err(refused("no shim came"))
+    }
+
+    /// Takes back a shim that did not take its plan: it is gone.
+    pub(super) fn give_up(&self, shim: &Connection) {
+        if shim.end().is_some() {
+            self.pool.give_back();
+        }
+    }
+
+    /// A shim that was found at work reports here from now on.
+    pub(super) fn adopt(self: &Arc<Self>, shim: &Arc<Connection>) {
+        self.pool.lend();
+        self.listen_to_shim(Arc::clone(shim), None);
+    }
+
+    /// Asks for one shim; a dead keeper is replaced first.
+    async fn ask(self: &Arc<Self>) -> Result<Option<Arc<KeeperLink>>, SpawnError> {
+        let failed = |error: io::Error| refused(&error.to_string());
+        let (executable, link) = match &self.source {
+            Source::Keeper { executable, link } => (executable, link),
+            Source::Threads { .. } => {
+                self.begin_thread().map_err(failed)?;
+                return Ok(None);
+            }
+        };
+        let mut link = link.lock().await;
+        if let Some(keeper) = link.as_ref()
+            && !keeper.dead.is_cancelled()
+            && keeper.ask(1).await
+        {
+            return Ok(Some(Arc::clone(keeper)));
+        }
+        if let Some(keeper) = link.take() {
+            keeper.kill();
+        }
+        let (keeper, _) = begin_keeper(executable, &self.executions)
+            .await
+            .map_err(failed)?;
+        let keeper = Arc::new(keeper);
+        self.listen_to_keeper(&keeper);
+        keeper.ask(1).await;
+        *link = Some(Arc::clone(&keeper));
+        Ok(Some(keeper))
+    }
+
+    /// A keeper that does not answer may be stopped or stuck: away with it.
+    async fn dismiss(&self, keeper: Option<Arc<KeeperLink>>) {
+        let (Source::Keeper { link, .. }, Some(keeper)) = (&self.source, keeper) else {
+            return;
+        };
+        tracing::warn!(silent = ?keeper.silence(), "the keeper does not answer and is replaced");
+        keeper.kill();
+        let mut link = link.lock().await;
+        if link
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, &keeper))
+        {
+            *link = None;
+        }
+    }
+
+    /// Without a keeper: a shim on a thread of this process.
+    fn begin_thread(self: &Arc<Self>) -> io::Result<()> {
+        let Source::Threads {
+            subtree,
+            boot_id,
+            serial,
+        } = &self.source
+        else {
+            return Ok(());
+        };
+        let (ours, theirs) = packet::pair()?;
+        let identity = Identity::own(Mode::Thread, boot_id.clone());
+        let name = identity.name(serial.fetch_add(1, Ordering::Relaxed));
+        let setup = Setup {
+            socket: theirs,
+            executions: self.executions.try_clone()?,
+            slot: Some(subtree.slot(name)),
+            identity,
+        };
+        let shim = Connection::new(ours, None)?;
+        let thread = std::thread::Builder::new().name("ostler-shim".to_owned());
+        thread.spawn(move || serve(setup))?;
+        self.welcome(Arc::new(shim), None);
+        Ok(())
+    }
+
+    fn buried(&self) -> MutexGuard<'_, HashSet<u32>> {
+        self.buried.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes on what a keeper says, until it is gone.
+    fn listen_to_keeper(self: &Arc<Self>, link: &Arc<KeeperLink>) {
+        let (supply, link) = (Arc::clone(self), Arc::clone(link));
+        self.tasks.spawn(async move {
+            loop {
+                let message = tokio::select! {
+                    () = supply.stop.cancelled() => break,
+                    message = link.receive() => message,
+                };
+                match message {
+                    Some((message, descriptor)) => supply.heed(&link, message, descriptor),
+                    None => break,
+                }
+            }
+            link.shut();
+            link.bury().await;
+        });
+    }
+
+    fn heed(
+        self: &Arc<Self>,
+        link: &Arc<KeeperLink>,
+        message: FromKeeper,
+        descriptor: Option<OwnedFd>,
+    ) {
+        match (message, descriptor) {
+            (FromKeeper::Shim { pid }, Some(socket)) => match Connection::new(socket, Some(pid)) {
+                Ok(shim) => self.welcome(Arc::new(shim), Some(Arc::clone(link))),
+                Err(_) => self.pool.disappoint(),
+            },
+            (FromKeeper::Shim { .. } | FromKeeper::ForkFailed { .. }, _) => self.pool.disappoint(),
+            (FromKeeper::ShimGone { pid, .. }, _) => {
+                self.buried().insert(pid);
+                self.burial.notify_waiters();
+            }
+            (FromKeeper::Hello { .. }, _) => {}
+        }
+    }
+
+    /// A new shim: its reader runs as long as it lives.
+    fn welcome(self: &Arc<Self>, shim: Arc<Connection>, keeper: Option<Arc<KeeperLink>>) {
+        self.listen_to_shim(Arc::clone(&shim), keeper);
+        self.offer(shim);
+    }
+
+    /// Passes on what a shim says, until it is gone.
+    fn listen_to_shim(self: &Arc<Self>, shim: Arc<Connection>, keeper: Option<Arc<KeeperLink>>) {
+        let supply = Arc::clone(self);
+        self.tasks.spawn(async move {
+            loop {
+                let received = tokio::select! {
+                    () = supply.stop.cancelled() => return shim.shut(),
+                    received = shim.receive() => received,
+                };
+                match received {
+                    Received::Passed | Received::Hello(_) => {}
+                    Received::Idle => {
+                        supply.pool.give_back();
+                        supply.offer(Arc::clone(&shim));
+                    }
+                    Received::Closed => return supply.lose(&shim, keeper).await,
+                }
+            }
+        });
+    }
+
+    fn offer(self: &Arc<Self>, shim: Arc<Connection>) {
+        if self.pool.offer(shim) {
+            let supply = Arc::clone(self);
+            self.tasks.spawn(async move { supply.trim().await });
+        }
+    }
+
+    /// Lets shims go that were not needed for a while; ends when only the warm ones are left.
+    async fn trim(&self) {
+        loop {
+            let due = Instant::now() + Duration::from_millis(TRIM_MS);
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = sleep_until(due) => {}
+            }
+            let (cold, more) = self.pool.trim();
+            for shim in cold {
+                shim.shut();
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// A shim is gone: its tree is swept, and whoever waits for its reports is told.
+    async fn lose(&self, shim: &Arc<Connection>, keeper: Option<Arc<KeeperLink>>) {
+        self.pool.forget(shim);
+        let swept = match (shim.pid, keeper) {
+            (Some(pid), Some(keeper)) => self.await_burial(pid, &keeper).await,
+            (Some(_) | None, _) => false,
+        };
+        let Some(current) = shim.end() else {
+            return;
+        };
+        self.pool.give_back();
+        let found = recovery::after_loss(self, &current, !swept).await;
+        if found.is_none() {
+            tracing::warn!(id = %current.id, shim = shim.pid, "a shim was killed, its tree is ended");
+        }
+        let report = found.map_or(Report::Gone, Report::Exited);
+        if let Some(reports) = current.reports {
+            let _unheard = reports.send(report).await;
+        }
+    }
+
+    /// Waits until the keeper has swept what a shim left; false when it cannot any more.
+    async fn await_burial(&self, pid: u32, keeper: &KeeperLink) -> bool {
+        let deadline = Instant::now() + Duration::from_millis(SWEEP_WAIT_MS);
+        loop {
+            let burial = self.burial.notified();
+            tokio::pin!(burial);
+            burial.as_mut().enable();
+            if self.buried().remove(&pid) {
+                return true;
+            }
+            tokio::select! {
+                () = burial => {}
+                () = keeper.dead.cancelled() => return self.buried().remove(&pid),
+                () = self.stop.cancelled() => return false,
+                () = sleep_until(deadline) => return false,
+            }
+        }
+    }
+}
+
+fn refused(why: &str) -> SpawnError {
+    SpawnError::Keeper(why.to_owned())
+}
+
+/// Waits for a shim as long as the keeper is not silent for too long. None when it is; an
+/// error when nobody can come.
+async fn await_shim(
+    coming: &mut oneshot::Receiver<Arc<Connection>>,
+    keeper: Option<&KeeperLink>,
+) -> Option<Result<Arc<Connection>, oneshot::error::RecvError>> {
+    let limit = Duration::from_millis(KEEPER_ANSWER_MS);
+    loop {
+        if let Ok(come) = timeout(limit, &mut *coming).await {
+            return Some(come);
+        }
+        if keeper.is_none_or(|keeper| keeper.silence() >= limit) {
+            return None;
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Where processes are born, and what a birth, a report and an order look like.
+//!
+//! A [`Place`] turns a [`LaunchPlan`] into a running tree and tells what becomes of it in
+//! [`Report`]s; [`Control`] carries [`Order`]s the other way. The engine knows nothing below
+//! this trait; containers and clusters implement it beside [`LocalPlace`](crate::LocalPlace).
+
+use std::fmt;
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_model::ending::WaitStatus;
+use ostler_model::{
+    Abilities, Evidence, ExecutionId, Leftovers, Limits, Observation, PlaceName, Signal, TermSize,
+    Text, TimeoutKind, Timestamp, Usage,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+/// A boxed future, so that the traits here stay usable as trait objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where processes are born.
+pub trait Place: Send + Sync + fmt::Debug {
+    /// Its name in specs.
+    fn name(&self) -> PlaceName;
+
+    /// What can be enforced here, probed once when the place was opened.
+    fn abilities(&self) -> Abilities;
+
+    /// Starts one attempt. Returns as soon as the birth is under way; whether the program
+    /// ran is a [`Report`].
+    ///
+    /// # Errors
+    /// When nobody could be found to give birth; then nothing was started.
+    fn spawn(&self, plan: LaunchPlan) -> BoxFuture<'_, Result<Birth, SpawnError>>;
+
+    /// What became of an execution that an earlier engine started here (specification 01 §3,
+    /// the recovery table). Members of an orphaned tree are ended before this returns.
+    fn find(&self, id: ExecutionId) -> BoxFuture<'_, Found>;
+
+    /// Looks at a running tree: its members and what they use, and what else was asked for.
+    /// An ended execution has no members.
+    ///
+    /// # Errors
+    /// When nothing is known of it here.
+    fn observe(
+        &self,
+        id: ExecutionId,
+        what: Observation,
+    ) -> BoxFuture<'_, Result<Evidence, ObserveError>>;
+
+    /// Ends what belongs to this engine and not to an execution: idle shims, the keeper.
+    /// Running executions go on.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// One attempt, resolved to what the kernel needs.
+#[derive(Clone)]
+pub struct LaunchPlan {
+    /// Whose attempt.
+    pub id: ExecutionId,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// The [`Spec`](ostler_model::Spec) as JSON, written verbatim before anything runs.
+    pub spec: Vec<u8>,
+    /// The program's absolute path.
+    pub program: Text,
+    /// The argument vector, its zeroth element as the caller wrote it.
+    pub argv: Vec<Text>,
+    /// The whole environment; the place adds `OSTLER_EXECUTION`.
+    pub env: Vec<(Text, Text)>,
+    /// The absolute working directory.
+    pub cwd: Text,
+    /// Standard input, or a terminal for all three.
+    pub io: LaunchIo,
+    /// Deadlines that the place keeps even when no engine lives.
+    pub clocks: Clocks,
+    /// What becomes of processes the leader leaves behind.
+    pub leftovers: Leftovers,
+    /// Limits to apply to the tree.
+    pub limits: Limits,
+    /// Values never to be journalled; each occurrence in output is replaced.
+    pub redact: Vec<Text>,
+    /// Whether [`Report::Started`] is wanted; one-shots save a wake-up without it.
+    pub report_start: bool,
+}
+
+impl fmt::Debug for LaunchPlan {
+    /// Without environment, input and secrets: plans pass through logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaunchPlan")
+            .field("id", &self.id)
+            .field("attempt", &self.attempt)
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How bytes go in and out of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LaunchIo {
+    /// Pipes for output and errors; standard input at end of file.
+    Empty,
+    /// Pipes; these bytes, then end of file.
+    Given(Vec<u8>),
+    /// Pipes, standard input among them, open until [`Order::CloseInput`].
+    Open,
+    /// A terminal.
+    Pty(TermSize),
+}
+
+/// Deadlines of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clocks {
+    /// From start to the kill ladder.
+    pub wall: Option<Duration>,
+    /// Without output, to the kill ladder.
+    pub idle: Option<Duration>,
+    /// Between the polite request and the kill.
+    pub grace: Duration,
+}
+
+/// A birth under way.
+#[derive(Debug)]
+pub struct Birth {
+    /// For orders.
+    pub control: Arc<dyn Control>,
+    /// What becomes of it; closed after [`Report::Exited`] or [`Report::Gone`].
+    pub reports: mpsc::Receiver<Report>,
+}
+
+/// Carries orders to a running tree.
+pub trait Control: Send + Sync + fmt::Debug {
+    /// Hands over one order. Success means it was delivered; its effect is a report.
+    ///
+    /// # Errors
+    /// When the tree is gone or does not take orders in time; never blocks beyond
+    /// [`ORDER_TIMEOUT_MS`].
+    fn send(&self, order: Order) -> BoxFuture<'_, Result<(), ControlError>>;
+}
+
+/// How long handing over an order may take, in milliseconds.
+pub const ORDER_TIMEOUT_MS: u64 = 2_000;
+
+/// What a running tree can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Go down the kill ladder; with `grace` zero at once.
+    Stop {
+        /// Between the polite request and the kill.
+        grace: Duration,
+    },
+    /// Send one signal to the leader's process group.
+    Signal(Signal),
+    /// Bytes for standard input or the terminal, at most [`INPUT_CHUNK_BYTES`].
+    Input(Vec<u8>),
+    /// No more input.
+    CloseInput,
+    /// A new terminal size.
+    Resize(TermSize),
+    /// Whether [`Report::Output`] is wanted.
+    Watch(bool),
+}
+
+/// The most bytes one [`Order::Input`] carries.
+pub const INPUT_CHUNK_BYTES: usize = 64 * 1024;
+
+/// What becomes of a birth.
+#[derive(Debug)]
+pub enum Report {
+    /// The program runs.
+    Started {
+        /// Its OS pid.
+        pid: u32,
+        /// When.
+        at: Timestamp,
+    },
+    /// Output up to this offset is on disk (sent while watched, coalesced).
+    Output {
+        /// The journal's end.
+        end: u64,
+    },
+    /// Input was taken up to the given amount.
+    InputTaken {
+        /// Bytes of the last order that were taken; fewer than given when the command does
+        /// not read.
+        len: u64,
+    },
+    /// A clock of the plan ran out; the ladder began.
+    ClockRanOut {
+        /// Which.
+        clock: TimeoutKind,
+    },
+    /// The journal cannot be written to disk any more; output goes to this memory instead.
+    JournalFailed {
+        /// For people.
+        detail: String,
+        /// A memory file read like a segment that begins at `base`.
+        memory: Option<(u64, OwnedFd)>,
+    },
+    /// The attempt is over, and on disk.
+    Exited(ExitRecord),
+    /// The shim is gone without a record; its tree was swept.
+    Gone,
+}
+
+/// How an attempt was over. Written whole or not at all, before [`Report::Exited`] is acted on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// The format's version, now [`EXIT_RECORD_VERSION`].
+    pub version: u8,
+    /// Which attempt.
+    pub attempt: u32,
+    /// The leader's OS pid; 0 where it never ran.
+    pub pid: u32,
+    /// When the program ran (or its birth was tried).
+    pub started_at: Timestamp,
+    /// When the leader's end was seen.
+    pub ended_at: Timestamp,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Processes it left behind that were ended.
+    pub leftovers: u32,
+    /// OS pids that survived the whole ladder; empty, or an error to be told.
+    pub survivors: Vec<u32>,
+    /// Whether a limit on memory killed it.
+    pub out_of_memory: bool,
+    /// What the tree used.
+    pub usage: Usage,
+    /// The journal's end.
+    pub output_end: u64,
+    /// Why output could not be written, where it could not.
+    pub journal_error: Option<String>,
+    /// Output bytes lost to a full disk.
+    pub lost_bytes: u64,
+}
+
+/// The version byte of [`ExitRecord`].
+pub const EXIT_RECORD_VERSION: u8 = 1;
+
+/// The step of [`Outcome::NotBorn`] before all others: the execution's directory and spec.
+pub const STEP_STORAGE: &str = "storage";
+
+/// What became of a leader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran and ended.
+    Ended {
+        /// As waitid(2) told.
+        status: WaitStatus,
+        /// Whether the ladder had begun, and why.
+        ladder: Option<Ladder>,
+    },
+    /// It never ran.
+    NotBorn {
+        /// The step that failed, for example `exec`; [`STEP_STORAGE`] where the state
+        /// directory could not be written and nothing was tried.
+        step: String,
+        /// The kernel's error number.
+        errno: Option<i32>,
+        /// For people.
+        message: String,
+    },
+}
+
+/// Why the kill ladder began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ladder {
+    /// An [`Order::Stop`].
+    Ordered,
+    /// A clock of the plan.
+    Clock(TimeoutKind),
+}
+
+/// What was found of an earlier engine's execution.
+#[derive(Debug)]
+pub enum Found {
+    /// It runs; its reports continue here.
+    Running {
+        /// The attempt that runs.
+        attempt: u32,
+        /// The leader's OS pid.
+        pid: u32,
+        /// When it started.
+        started_at: Timestamp,
+        /// As from a birth.
+        birth: Birth,
+    },
+    /// It ended and left its record.
+    Exited(ExitRecord),
+    /// Nobody can say how it ended.
+    Lost {
+        /// Why.
+        reason: ostler_model::LostReason,
+        /// The newest attempt known, 0 if none.
+        attempt: u32,
+        /// Members of its tree that were found and ended.
+        swept: u32,
+    },
+}
+
+/// Nobody could be found to give birth.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpawnError {
+    /// The keeper could not be started or does not answer.
+    #[error("the keeper does not answer: {0}")]
+    Keeper(String),
+    /// The plan is larger than a message may be.
+    #[error("arguments, environment and input are {bytes} bytes, more than {limit}")]
+    PlanTooLarge {
+        /// What was asked.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// The execution's directory could not be made.
+    #[error("the state directory cannot be written: {0}")]
+    Storage(String),
+}
+
+/// An order that could not be handed over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// The tree is gone.
+    #[error("the process has ended")]
+    Ended,
+    /// The shim did not take the order in time.
+    #[error("the shim did not take the order within {ORDER_TIMEOUT_MS} ms")]
+    Busy,
+    /// There is no such channel, for example input to a command without one.
+    #[error("{0}")]
+    Unsupported(&'static str),
+}
+
+/// A tree that cannot be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ObserveError {
+    /// No record of its birth can be read on this machine.
+    #[error("nothing is known here of {0}")]
+    Unknown(ExecutionId),
+}

@@ -1,0 +1,198 @@
+//! What daemon, keeper and shims say to each other: a version byte, then one postcard value,
+//! in one packet. Layout and order stand in `docs/design/002-shim-protocol.md`.
+
+use ostler_model::{Abilities, ExecutionId, Leftovers, Limits, Text, TimeoutKind, Timestamp};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::place::{Clocks, ExitRecord, LaunchIo, LaunchPlan, Order};
+
+/// The first byte of every packet. Both sides are the same executable except across an
+/// upgrade, where a shim of the old one meets a daemon of the new one.
+pub(crate) const PROTOCOL_VERSION: u8 = 1;
+/// Plans up to this size travel in the packet itself.
+pub(crate) const INLINE_PLAN_BYTES: usize = 64 * 1024;
+/// The largest plan: arguments, environment, input and spec together.
+pub(crate) const PLAN_MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// From the daemon to a shim.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToShim {
+    /// Carry this out.
+    Start(Box<WirePlan>),
+    /// Carry out the plan in the memory file that comes with this.
+    StartInMemory,
+    /// An order for this attempt; one for another attempt came too late and is dropped.
+    Order {
+        id: ExecutionId,
+        attempt: u32,
+        order: Order,
+    },
+}
+
+/// From a shim to the daemon.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromShim {
+    /// The first words on `ctl.sock`: what this shim carries out.
+    Hello {
+        id: ExecutionId,
+        attempt: u32,
+        pid: u32,
+        started_at: Timestamp,
+    },
+    /// The program runs.
+    Started { pid: u32, at: Timestamp },
+    /// The journal's end, while watched.
+    Output { end: u64 },
+    /// How much of the last input was taken.
+    InputTaken { len: u64 },
+    /// A clock ran out.
+    ClockRanOut { clock: TimeoutKind },
+    /// Output goes to the memory file that comes with this, from `base` on.
+    JournalFailed { detail: String, base: Option<u64> },
+    /// The attempt is over and its record on disk. `idle` says that nothing is left of it and
+    /// the next plan may come.
+    Exited { record: ExitRecord, idle: bool },
+    /// Nothing is left of an attempt whose `Exited` said otherwise.
+    Idle,
+}
+
+/// From the daemon to the keeper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToKeeper {
+    /// Fork so many shims.
+    Fork { count: u32 },
+}
+
+/// From the keeper to the daemon.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromKeeper {
+    /// The first words: what can be enforced here.
+    Hello { abilities: Abilities },
+    /// A new shim; the daemon's end of its socket comes with this.
+    Shim { pid: u32 },
+    /// The kernel refused a fork.
+    ForkFailed { errno: i32 },
+    /// A shim ended; what it left was ended too.
+    ShimGone { pid: u32, swept: u32 },
+}
+
+/// [`LaunchPlan`] on the wire.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WirePlan {
+    pub(crate) id: ExecutionId,
+    pub(crate) attempt: u32,
+    pub(crate) spec: Text,
+    pub(crate) program: Text,
+    pub(crate) argv: Vec<Text>,
+    pub(crate) env: Vec<(Text, Text)>,
+    pub(crate) cwd: Text,
+    pub(crate) io: WireIo,
+    pub(crate) clocks: Clocks,
+    pub(crate) leftovers: Leftovers,
+    pub(crate) limits: WireLimits,
+    pub(crate) redact: Vec<Text>,
+    pub(crate) report_start: bool,
+}
+
+/// [`LaunchIo`] on the wire.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum WireIo {
+    Empty,
+    Given(Text),
+    Open,
+    Pty(ostler_model::TermSize),
+}
+
+/// [`Limits`] on the wire, where no field may be left out.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct WireLimits {
+    pids: Option<u32>,
+    memory_bytes: Option<u64>,
+    cpu_millis: Option<u32>,
+    open_files: Option<u32>,
+    file_bytes: Option<u64>,
+}
+
+impl From<Limits> for WireLimits {
+    fn from(limits: Limits) -> Self {
+        let Limits {
+            pids,
+            memory_bytes,
+            cpu_millis,
+            open_files,
+            file_bytes,
+        } = limits;
+        Self {
+            pids,
+            memory_bytes,
+            cpu_millis,
+            open_files,
+            file_bytes,
+        }
+    }
+}
+
+impl From<WireLimits> for Limits {
+    fn from(wire: WireLimits) -> Self {
+        Self {
+            pids: wire.pids,
+            memory_bytes: wire.memory_bytes,
+            cpu_millis: wire.cpu_millis,
+            open_files: wire.open_files,
+            file_bytes: wire.file_bytes,
+        }
+    }
+}
+
+impl From<LaunchPlan> for WirePlan {
+    fn from(plan: LaunchPlan) -> Self {
+        Self {
+            id: plan.id,
+            attempt: plan.attempt,
+            spec: Text::from(plan.spec),
+            program: plan.program,
+            argv: plan.argv,
+            env: plan.env,
+            cwd: plan.cwd,
+            io: match plan.io {
+                LaunchIo::Empty => WireIo::Empty,
+                LaunchIo::Given(bytes) => WireIo::Given(Text::from(bytes)),
+                LaunchIo::Open => WireIo::Open,
+                LaunchIo::Pty(size) => WireIo::Pty(size),
+            },
+            clocks: plan.clocks,
+            leftovers: plan.leftovers,
+            limits: plan.limits.into(),
+            redact: plan.redact,
+            report_start: plan.report_start,
+        }
+    }
+}
+
+/// A packet that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ProtocolError {
+    /// It begins with another version.
+    #[error("protocol version {0}, expected {PROTOCOL_VERSION}")]
+    Version(u8),
+    /// It is empty or no message of this version.
+    #[error("malformed message: {0}")]
+    Malformed(#[from] postcard::Error),
+}
+
+/// A message as one packet.
+pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, ProtocolError> {
+    Ok(postcard::to_extend(message, vec![PROTOCOL_VERSION])?)
+}
+
+/// The message in a packet.
+pub(crate) fn decode<T: DeserializeOwned>(packet: &[u8]) -> Result<T, ProtocolError> {
+    match packet.split_first() {
+        Some((&PROTOCOL_VERSION, rest)) => Ok(postcard::from_bytes(rest)?),
+        Some((&other, _)) => Err(ProtocolError::Version(other)),
+        None => Err(ProtocolError::Malformed(
+            postcard::Error::DeserializeUnexpectedEnd,
+        )),
+    }
+}

@@ -1,0 +1,23 @@
+//! The shim: carries out one plan after another, each to its end, whether a daemon lives or
+//! not. Synchronous and single-threaded; it runs as a process of its own, forked by the
+//! keeper, or on a thread where there is no keeper.
+//!
+//! [`serve`] waits for plans, [`birth`] turns a plan into a running tree, [`run`] carries it
+//! to its end; [`ladder`] decides what happens when, [`tree`] knows and ends the processes,
+//! [`streams`] moves output to the [`sink`], [`link`] talks to the daemon, [`record`] writes
+//! what recovery reads.
+
+mod birth;
+mod ladder;
+pub(crate) mod link;
+mod marks;
+pub(crate) mod record;
+pub(crate) mod redact;
+mod run;
+mod serve;
+mod sink;
+mod streams;
+mod tree;
+
+pub(crate) use serve::{Identity, Mode, Setup, serve};
+pub(crate) use tree::marker;

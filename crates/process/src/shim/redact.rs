@@ -1,0 +1,161 @@
+//! Values that must never reach the journal: each occurrence in output is replaced before it
+//! is appended, also where it is split over reads.
+
+use memchr::memmem::Finder;
+
+/// What stands in the journal instead of a secret.
+pub(crate) const MASK: &[u8] = b"[redacted]";
+/// How long output that may be the beginning of a secret is held back, in milliseconds.
+pub(crate) const HOLD_MS: u64 = 5;
+
+/// The values of one attempt.
+#[derive(Debug)]
+pub(crate) struct Secrets {
+    finders: Vec<Finder<'static>>,
+}
+
+impl Secrets {
+    /// None where there is nothing to hide; empty values hide nothing.
+    pub(crate) fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
+        let finders: Vec<_> = values
+            .into_iter()
+            .filter(|value| !value.is_empty())
+            .map(|value| Finder::new(value).into_owned())
+            .collect();
+        (!finders.is_empty()).then_some(Self { finders })
+    }
+
+    /// The leftmost occurrence at or after `from`, the longest of those; its start and end.
+    fn find(&self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
+        let found = self.finders.iter().filter_map(|finder| {
+            let start = from + finder.find(bytes.get(from..)?)?;
+            Some((start, start + finder.needle().len()))
+        });
+        found.min_by_key(|&(start, end)| (start, usize::MAX - end))
+    }
+
+    /// Where the tail begins that may yet become a secret; the length where there is none.
+    fn open_tail(&self, bytes: &[u8], from: usize) -> usize {
+        let longest = self
+            .finders
+            .iter()
+            .map(|finder| finder.needle().len())
+            .max();
+        let reach = longest.unwrap_or(1) - 1;
+        let begin = from.max(bytes.len().saturating_sub(reach));
+        let may_grow = |&at: &usize| {
+            let tail = &bytes[at..];
+            let mut needles = self.finders.iter().map(Finder::needle);
+            needles.any(|needle| needle.len() > tail.len() && needle.starts_with(tail))
+        };
+        (begin..bytes.len()).find(may_grow).unwrap_or(bytes.len())
+    }
+}
+
+/// One stream's output on its way to the journal.
+#[derive(Debug, Default)]
+pub(crate) struct Redactor {
+    held: Vec<u8>,
+    clean: Vec<u8>,
+}
+
+impl Redactor {
+    /// Takes what was read and returns what may be appended now.
+    pub(crate) fn push(&mut self, secrets: &Secrets, bytes: &[u8]) -> &[u8] {
+        self.held.extend_from_slice(bytes);
+        self.pass(secrets, false)
+    }
+
+    /// Returns what was held back: its time is up, or nothing follows.
+    pub(crate) fn flush(&mut self, secrets: &Secrets) -> &[u8] {
+        self.pass(secrets, true)
+    }
+
+    /// Whether something is held back.
+    pub(crate) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    fn pass(&mut self, secrets: &Secrets, last: bool) -> &[u8] {
+        self.clean.clear();
+        let mut at = 0;
+        let mut next = secrets.find(&self.held, 0);
+        loop {
+            let open = if last {
+                self.held.len()
+            } else {
+                secrets.open_tail(&self.held, at)
+            };
+            match next {
+                // A match that begins before the open tail cannot grow any more.
+                Some((start, end)) if start < open => {
+                    self.clean.extend_from_slice(&self.held[at..start]);
+                    self.clean.extend_from_slice(MASK);
+                    at = end;
+                    next = secrets.find(&self.held, at);
+                }
+                Some(_) | None => {
+                    self.clean.extend_from_slice(&self.held[at..open]);
+                    self.held.drain(..open);
+                    return &self.clean;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The plain meaning: leftmost, longest, over the whole at once.
+    fn naive(needles: &[Vec<u8>], bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            let here = needles
+                .iter()
+                .filter(|n| !n.is_empty() && bytes[at..].starts_with(n));
+            if let Some(longest) = here.map(Vec::len).max() {
+                out.extend_from_slice(MASK);
+                at += longest;
+            } else {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_do_not_matter(
+            needles in prop::collection::vec("[ab]{1,5}", 1..4),
+            text in "[abc]{0,60}",
+            cuts in prop::collection::vec(0..8_usize, 0..20),
+        ) {
+            let needles: Vec<Vec<u8>> = needles.into_iter().map(String::into_bytes).collect();
+            let secrets = Secrets::new(needles.iter().map(Vec::as_slice)).expect("not empty");
+            let mut redactor = Redactor::default();
+            let mut out = Vec::new();
+            let mut rest = text.as_bytes();
+            for cut in cuts {
+                let (chunk, after) = rest.split_at(cut.min(rest.len()));
+                out.extend_from_slice(redactor.push(&secrets, chunk));
+                rest = after;
+            }
+            out.extend_from_slice(redactor.push(&secrets, rest));
+            out.extend_from_slice(redactor.flush(&secrets));
+            prop_assert!(!redactor.is_holding());
+            prop_assert_eq!(out, naive(&needles, text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn nothing_to_hide_is_none() {
+        assert!(Secrets::new([]).is_none());
+        assert!(Secrets::new([&b""[..]]).is_none());
+    }
+}

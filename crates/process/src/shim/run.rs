@@ -1,0 +1,426 @@
+//! One tree from birth to its end: a poll loop over the daemon, the leader and its output.
+
+mod finish;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use ostler_model::TimeoutKind;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+use super::birth::{self, Born};
+use super::ladder::{Act, Descent, Stage};
+use super::link::{Incoming, Link};
+use super::marks::Marks;
+use super::record;
+use super::serve::{Mode, Shim};
+use super::sink::{Refusal, Sink};
+use super::streams::{Round, Streams};
+use super::tree::Tree;
+use crate::place::{Ladder, Order};
+use crate::proto::{FromShim, ToShim, WirePlan};
+use crate::sys::packet::Patience;
+use crate::sys::{signals, time};
+
+/// Between two tries of what a full disk refused while no daemon lives, in milliseconds.
+const RETRY_MS: u64 = 500;
+/// Bytes of the read buffer that stay touched between commands.
+const WARM_BYTES: usize = 16 * 1024;
+/// How often a tree without a subreaper is looked for once its leader has ended, in
+/// milliseconds; nothing wakes a thread when a grandchild ends.
+const RECHECK_MS: u64 = 20;
+
+/// What becomes of the shim afterwards.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// Nothing is left; the next plan may come.
+    Recycle(Link),
+    /// No daemon is there, or something could not be ended.
+    Leave,
+}
+
+/// One tree under way.
+#[derive(Debug)]
+pub(crate) struct Run<'a> {
+    shim: &'a mut Shim,
+    link: Link,
+    plan: WirePlan,
+    dir: OwnedFd,
+    tree: Tree,
+    streams: Streams,
+    input: Option<OwnedFd>,
+    sink: Sink,
+    descent: Descent,
+    started_ns: i64,
+    ended_ns: Option<i64>,
+    wall_at: Option<Instant>,
+    idle_at: Option<Instant>,
+    recheck_at: Option<Instant>,
+    listen_at: Option<Instant>,
+    marks: Marks,
+    told: bool,
+    /// The exit record could not be written. Recovery must then not find this shim alive with
+    /// another execution: it does not take one.
+    unrecorded: bool,
+    oom_before: u64,
+}
+
+/// What a round of deadlines came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It is not over.
+    GoOn,
+    /// Nobody is left.
+    Empty,
+    /// Somebody is left that cannot be ended.
+    GivenUp,
+}
+
+/// What a poll found ready.
+#[derive(Debug, Default)]
+struct Ready {
+    line: bool,
+    processes: bool,
+    streams: [bool; 2],
+}
+
+impl<'a> Run<'a> {
+    /// Takes over what was just born.
+    pub(crate) fn new(shim: &'a mut Shim, link: Link, born: Born) -> Self {
+        let sink = Sink::open(born.dir.as_fd(), born.plan.attempt);
+        let now = Instant::now();
+        let clocks = born.plan.clocks;
+        let oom_before = shim
+            .slot
+            .as_ref()
+            .map_or(0, ostler_sandbox::cgroup::Slot::oom_kills);
+        Self {
+            link,
+            dir: born.dir,
+            tree: born.tree,
+            streams: born.streams,
+            input: born.input,
+            sink,
+            descent: Descent::new(&clocks),
+            started_ns: born.started_ns,
+            ended_ns: None,
+            wall_at: clocks.wall.and_then(|limit| now.checked_add(limit)),
+            idle_at: clocks.idle.and_then(|limit| now.checked_add(limit)),
+            recheck_at: None,
+            listen_at: None,
+            marks: Marks::default(),
+            told: false,
+            unrecorded: false,
+            oom_before,
+            plan: born.plan,
+            shim,
+        }
+    }
+
+    /// Carries it to its end.
+    pub(crate) fn carry(mut self) -> End {
+        if self.plan.report_start {
+            let (pid, at) = (self.tree.pid(), time::timestamp(self.started_ns));
+            self.link.send(&FromShim::Started { pid, at }, None);
+        }
+        loop {
+            let ready = self.wait();
+            if ready.line {
+                self.link.flush();
+                self.listen_to_daemon();
+            }
+            self.read(&ready);
+            if ready.processes && self.processes_changed() {
+                return self.finish(true);
+            }
+            match self.keep_time(Instant::now()) {
+                Verdict::GoOn => {}
+                Verdict::Empty => return self.finish(true),
+                Verdict::GivenUp => return self.finish(false),
+            }
+        }
+    }
+
+    fn wait(&self) -> Ready {
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(5);
+        let has_line = self.link.poll_fd().map(|line| polled.push(line)).is_some();
+        let processes = polled.len();
+        if self.tree.status().is_none() {
+            polled.push(PollFd::new(self.tree.pidfd(), PollFlags::IN));
+        }
+        if let Some(signal) = &self.shim.child_signal {
+            polled.push(PollFd::new(signal, PollFlags::IN));
+        }
+        let streams = polled.len();
+        let mut places = [0; 2];
+        for (slot, (place, source)) in places.iter_mut().zip(self.streams.open()) {
+            *slot = place;
+            polled.push(PollFd::new(source, PollFlags::IN));
+        }
+        let timeout = self.timeout();
+        if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
+            return Ready::default();
+        }
+        let is_ready = |poll: &PollFd<'_>| !poll.revents().is_empty();
+        let mut ready = Ready {
+            line: has_line && is_ready(&polled[0]),
+            processes: polled[processes..streams].iter().any(is_ready),
+            streams: [false; 2],
+        };
+        for (poll, place) in polled[streams..].iter().zip(places) {
+            ready.streams[place] = is_ready(poll);
+        }
+        ready
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let clocks = match self.descent.stage() {
+            Stage::Living => [self.wall_at, self.idle_at],
+            Stage::Lingering(_) | Stage::Keeping | Stage::Asked(_) | Stage::Killing { .. } => {
+                [None, None]
+            }
+        };
+        let others = [
+            self.descent.deadline(),
+            self.streams.deadline(),
+            self.marks.deadline(),
+            self.recheck_at,
+            self.listen_at,
+        ];
+        let next = clocks.into_iter().chain(others).flatten().min()?;
+        let left = next.saturating_duration_since(Instant::now());
+        Some(Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        })
+    }
+
+    fn listen_to_daemon(&mut self) {
+        loop {
+            let buffer = self.shim.buffer.as_mut_slice();
+            match self.link.receive(buffer, Patience::Now) {
+                Incoming::Message(ToShim::Order { id, attempt, order }, _) => {
+                    if id == self.plan.id && attempt == self.plan.attempt {
+                        self.obey(order);
+                    }
+                }
+                Incoming::Message(ToShim::Start(_) | ToShim::StartInMemory, _)
+                | Incoming::Garbled => {}
+                Incoming::Nothing => return,
+                Incoming::Hangup => {
+                    self.marks.watch(false);
+                    self.listen();
+                    return;
+                }
+                Incoming::Called => return self.greet(),
+            }
+        }
+    }
+
+    /// Opens the control socket; where the disk refuses, again a little later.
+    fn listen(&mut self) {
+        let listens = self.link.listen(self.dir.as_fd());
+        self.listen_at = (!listens).then(|| Instant::now() + Duration::from_millis(RETRY_MS));
+    }
+
+    /// A new daemon called: it is told what runs here.
+    fn greet(&mut self) {
+        record::remove(self.dir.as_fd(), record::CONTROL_SOCKET);
+        let hello = FromShim::Hello {
+            id: self.plan.id,
+            attempt: self.plan.attempt,
+            pid: self.tree.pid(),
+            started_at: time::timestamp(self.started_ns),
+        };
+        self.link.send(&hello, None);
+        if let Some((base, memory)) = self.sink.memory() {
+            let failed = FromShim::JournalFailed {
+                detail: self.sink.error().unwrap_or_default().to_owned(),
+                base: Some(base),
+            };
+            self.link.send(&failed, Some(memory));
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Stop { grace } => self.end_by(Ladder::Ordered, grace),
+            Order::Signal(signal) => self.tree.signal_group(signal.number()),
+            Order::Input(bytes) => self.write_input(&bytes),
+            Order::CloseInput => self.close_input(),
+            Order::Resize(size) => {
+                if let Some(terminal) = self.streams.terminal() {
+                    let _gone = birth::set_size(terminal, size);
+                }
+            }
+            Order::Watch(watched) => {
+                self.marks.watch(watched);
+                self.mark();
+            }
+        }
+    }
+
+    fn write_input(&mut self, bytes: &[u8]) {
+        let mut taken = 0;
+        while let Some(input) = &self.input
+            && taken < bytes.len()
+        {
+            match rustix::io::write(input, &bytes[taken..]) {
+                Ok(len) => taken += len,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => self.input = None,
+            }
+        }
+        self.link
+            .send(&FromShim::InputTaken { len: taken as u64 }, None);
+    }
+
+    /// The end of a pipe; for a terminal, its end-of-file character.
+    fn close_input(&mut self) {
+        const END_OF_TRANSMISSION: &[u8] = b"\x04";
+        if let (Some(terminal), true) = (self.streams.terminal(), self.input.is_some()) {
+            let _full = rustix::io::write(terminal, END_OF_TRANSMISSION);
+        } else {
+            self.input = None;
+        }
+    }
+
+    fn read(&mut self, ready: &Ready) {
+        for (place, is_ready) in ready.streams.into_iter().enumerate() {
+            if is_ready {
+                let buffer = self.shim.buffer.as_mut_slice();
+                let round = self.streams.read(place, buffer, &mut self.sink);
+                self.heard(round);
+            }
+        }
+    }
+
+    /// Output came: the idle clock begins anew, watchers are told, refusals are passed on.
+    fn heard(&mut self, round: Round) {
+        if round.bytes > 0 && self.idle_at.is_some() {
+            self.idle_at = self
+                .plan
+                .clocks
+                .idle
+                .and_then(|limit| Instant::now().checked_add(limit));
+        }
+        self.shim.read_much |= round.bytes > WARM_BYTES;
+        self.tell_refusal(round.refusal);
+        self.mark();
+    }
+
+    fn tell_refusal(&mut self, refusal: Option<Refusal>) {
+        if let Some(Refusal { detail, base }) = refusal {
+            let memory = self.sink.memory().map(|(_, descriptor)| descriptor);
+            self.link
+                .send(&FromShim::JournalFailed { detail, base }, memory);
+        }
+    }
+
+    fn mark(&mut self) {
+        if let Some(end) = self.marks.at(self.sink.end(), Instant::now()) {
+            self.link.send(&FromShim::Output { end }, None);
+        }
+    }
+
+    /// Somebody of the tree ended or changed; whether all is over.
+    fn processes_changed(&mut self) -> bool {
+        if let Some(signal) = &self.shim.child_signal {
+            signals::drain(signal.as_fd());
+        }
+        let empty = self.tree.reap();
+        if self.tree.status().is_some() && self.ended_ns.is_none() {
+            self.leader_ended(empty);
+        }
+        empty && self.ended_ns.is_some()
+    }
+
+    fn leader_ended(&mut self, empty: bool) {
+        self.ended_ns = Some(time::now_ns());
+        let buffer = self.shim.buffer.as_mut_slice();
+        let round = self.streams.drain(buffer, &mut self.sink);
+        self.heard(round);
+        if empty {
+            return;
+        }
+        self.descent
+            .leader_ended(self.plan.leftovers, Instant::now());
+        if self.shim.identity.mode == Mode::Thread {
+            self.recheck_at = Some(Instant::now() + Duration::from_millis(RECHECK_MS));
+        }
+        if self.descent.stage() == Stage::Keeping {
+            self.tell_exit(false);
+        }
+    }
+
+    /// Whatever the time demands.
+    fn keep_time(&mut self, now: Instant) -> Verdict {
+        if self.descent.stage() == Stage::Living {
+            self.run_clocks(now);
+        }
+        if self.streams.deadline().is_some_and(|at| now >= at) {
+            let refusal = self.streams.flush(Some(now), &mut self.sink);
+            self.tell_refusal(refusal);
+            self.mark();
+        }
+        if self.marks.deadline().is_some_and(|at| now >= at) {
+            self.mark();
+        }
+        if self.ended_ns.is_some() && self.streams.are_over() {
+            self.descent.silent(now);
+        }
+        if self.listen_at.is_some_and(|at| now >= at) {
+            self.listen();
+        }
+        if self.recheck_at.is_some_and(|at| now >= at) {
+            self.recheck_at = Some(now + Duration::from_millis(RECHECK_MS));
+            if self.processes_changed() {
+                return Verdict::Empty;
+            }
+        }
+        match self.descent.due(now) {
+            Some(act) => self.act(act),
+            None => Verdict::GoOn,
+        }
+    }
+
+    fn run_clocks(&mut self, now: Instant) {
+        let clocks = [
+            (TimeoutKind::Wall, self.wall_at),
+            (TimeoutKind::Idle, self.idle_at),
+        ];
+        let ran_out = clocks
+            .into_iter()
+            .find(|(_, at)| at.is_some_and(|at| now >= at));
+        if let Some((clock, _)) = ran_out {
+            self.link.send(&FromShim::ClockRanOut { clock }, None);
+            self.end_by(Ladder::Clock(clock), self.plan.clocks.grace);
+        }
+    }
+
+    fn end_by(&mut self, why: Ladder, grace: Duration) {
+        if let Some(act) = self.descent.ask(why, grace, Instant::now()) {
+            // Where this empties the tree, SIGCHLD and the pidfd wake the loop to see it.
+            let _soon = self.act(act);
+        }
+    }
+
+    fn act(&mut self, act: Act) -> Verdict {
+        match act {
+            Act::Ask => self.tree.ask(),
+            Act::Kill => {
+                if let Some(slot) = &mut self.shim.slot {
+                    slot.kill();
+                }
+                self.tree.kill();
+                if self.processes_changed() {
+                    return Verdict::Empty;
+                }
+            }
+            Act::GiveUp => return Verdict::GivenUp,
+        }
+        Verdict::GoOn
+    }
+}

@@ -1,0 +1,120 @@
+//! The end of a tree: the record, the news, the clean-up.
+
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, Timespec};
+use rustix::io::Errno;
+
+use super::{End, RETRY_MS, Run};
+use crate::place::{EXIT_RECORD_VERSION, ExitRecord, Outcome};
+use crate::proto::FromShim;
+use crate::shim::ladder::Stage;
+use crate::shim::link::Incoming;
+use crate::shim::record;
+use crate::sys::packet::Patience;
+use crate::sys::time;
+
+/// Survivors that are named.
+const SURVIVORS_MAX: usize = 256;
+/// [`RETRY_MS`] for poll(2).
+const RETRY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: RETRY_MS.cast_signed() * 1_000_000,
+};
+
+impl Run<'_> {
+    /// Everything is over: the record, the news, the clean-up.
+    pub(super) fn finish(mut self, clean: bool) -> End {
+        let buffer = self.shim.buffer.as_mut_slice();
+        let round = self.streams.drain(buffer, &mut self.sink);
+        self.heard(round);
+        if self.told {
+            if clean {
+                self.link.send(&FromShim::Idle, None);
+            }
+        } else {
+            self.tell_exit(clean);
+        }
+        if !self.link.has_daemon() {
+            record::remove(self.dir.as_fd(), record::CONTROL_SOCKET);
+        }
+        self.link.farewell();
+        if clean && !self.unrecorded && self.link.has_daemon() {
+            End::Recycle(self.link)
+        } else {
+            End::Leave
+        }
+    }
+
+    pub(super) fn tell_exit(&mut self, idle: bool) {
+        let refusal = self.streams.flush(None, &mut self.sink);
+        self.tell_refusal(refusal);
+        let mut record = self.exit_record(idle);
+        if let Err(error) = record::finish(self.dir.as_fd(), &record) {
+            record.journal_error = Some(format!("cannot write the exit record: {error}"));
+            self.unrecorded = true;
+            self.hold_out(&record, error);
+        }
+        self.told = true;
+        let idle = idle && !self.unrecorded;
+        self.link.send(&FromShim::Exited { record, idle }, None);
+    }
+
+    /// A full disk and no daemon: the truth is only here. Stays until there is room for the
+    /// record, or a daemon to tell.
+    fn hold_out(&mut self, record: &ExitRecord, why: Errno) {
+        let mut why = Err(why);
+        while let Err(Errno::NOSPC | Errno::DQUOT | Errno::ROFS) = why
+            && !self.link.has_daemon()
+        {
+            if self.listen_at.is_some() {
+                self.listen();
+            }
+            let mut polled: Vec<PollFd<'_>> = self.link.poll_fd().into_iter().collect();
+            let _woken = rustix::event::poll(&mut polled, Some(&RETRY));
+            let buffer = self.shim.buffer.as_mut_slice();
+            if let Incoming::Called = self.link.receive(buffer, Patience::Now) {
+                self.greet();
+            }
+            why = record::finish(self.dir.as_fd(), record);
+        }
+        self.unrecorded = why.is_err();
+    }
+
+    fn exit_record(&self, idle: bool) -> ExitRecord {
+        let outcome = match self.tree.status() {
+            Some(status) => Outcome::Ended {
+                status,
+                ladder: self.descent.why(),
+            },
+            None => Outcome::Ended {
+                status: ostler_model::ending::WaitStatus::Signal(ostler_model::Signal::KILL),
+                ladder: self.descent.why(),
+            },
+        };
+        let keeping = self.descent.stage() == Stage::Keeping;
+        let survivors = if idle || keeping {
+            Vec::new()
+        } else {
+            let members = self.tree.members().into_iter();
+            members.take(SURVIVORS_MAX).map(i32::unsigned_abs).collect()
+        };
+        let slot = self.shim.slot.as_ref();
+        let oom_kills = slot.map_or(0, ostler_sandbox::cgroup::Slot::oom_kills);
+        ExitRecord {
+            version: EXIT_RECORD_VERSION,
+            attempt: self.plan.attempt,
+            pid: self.tree.pid(),
+            started_at: time::timestamp(self.started_ns),
+            ended_at: time::timestamp(self.ended_ns.unwrap_or_else(time::now_ns)),
+            outcome,
+            leftovers: self.tree.left_behind(),
+            survivors,
+            out_of_memory: oom_kills > self.oom_before,
+            usage: self.tree.usage(),
+            output_end: self.sink.end(),
+            journal_error: self.sink.error().map(str::to_owned),
+            lost_bytes: self.sink.lost_bytes(),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The output side of a command: what can be read goes through the redactor to the sink.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use ostler_model::StreamName;
+use rustix::io::Errno;
+
+use super::redact::{HOLD_MS, Redactor, Secrets};
+use super::sink::{Refusal, Sink};
+use crate::sys::time;
+
+/// Bytes read at once, and the size a pipe is enlarged to when its reader falls behind.
+pub(crate) const READ_BYTES: usize = 256 * 1024;
+/// A pipe's size until it is enlarged; a read of so much says that it was full.
+const PIPE_BYTES: usize = 64 * 1024;
+/// The most that is read at the leader's end: more than any pipe holds.
+const DRAIN_BYTES: usize = 4 * 1024 * 1024;
+
+/// One stream of the command.
+#[derive(Debug)]
+struct Stream {
+    name: StreamName,
+    source: Option<OwnedFd>,
+    redactor: Redactor,
+    flush_at: Option<Instant>,
+    enlarged: bool,
+}
+
+/// What a round of reading brought.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    /// Bytes read.
+    pub(crate) bytes: usize,
+    /// The disk refused for the first time.
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// Both streams, or the terminal.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    streams: Vec<Stream>,
+    secrets: Option<Secrets>,
+}
+
+impl Streams {
+    /// Streams that are read from these descriptors, which must not block.
+    pub(crate) fn new(
+        sources: impl IntoIterator<Item = (StreamName, OwnedFd)>,
+        secrets: Option<Secrets>,
+    ) -> Self {
+        let stream = |(name, source)| Stream {
+            name,
+            source: Some(source),
+            redactor: Redactor::default(),
+            flush_at: None,
+            enlarged: name == StreamName::Pty,
+        };
+        Self {
+            streams: sources.into_iter().map(stream).collect(),
+            secrets,
+        }
+    }
+
+    /// Descriptors that are still open, with their places.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (usize, &OwnedFd)> {
+        self.streams
+            .iter()
+            .enumerate()
+            .filter_map(|(place, stream)| Some((place, stream.source.as_ref()?)))
+    }
+
+    /// Whether everybody has closed the other ends.
+    pub(crate) fn are_over(&self) -> bool {
+        self.streams.iter().all(|stream| stream.source.is_none())
+    }
+
+    /// The terminal's descriptor, where there is one.
+    pub(crate) fn terminal(&self) -> Option<&OwnedFd> {
+        let terminal = self
+            .streams
+            .iter()
+            .find(|stream| stream.name == StreamName::Pty)?;
+        terminal.source.as_ref()
+    }
+
+    /// When something held back must be flushed.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.streams
+            .iter()
+            .filter_map(|stream| stream.flush_at)
+            .min()
+    }
+
+    /// Reads once from the stream at `place`.
+    pub(crate) fn read(&mut self, place: usize, buffer: &mut [u8], sink: &mut Sink) -> Round {
+        let stream = &mut self.streams[place];
+        let Some(source) = &stream.source else {
+            return Round::default();
+        };
+        match rustix::io::retry_on_intr(|| rustix::io::read(source, &mut *buffer)) {
+            Ok(0) | Err(Errno::IO) => {
+                stream.source = None;
+                Round {
+                    bytes: 0,
+                    refusal: stream.flush(self.secrets.as_ref(), sink),
+                }
+            }
+            Ok(len) => {
+                if len >= PIPE_BYTES && !stream.enlarged {
+                    stream.enlarged = true;
+                    let _refused = rustix::pipe::fcntl_setpipe_size(source, READ_BYTES);
+                }
+                Round {
+                    bytes: len,
+                    refusal: stream.take(self.secrets.as_ref(), &buffer[..len], sink),
+                }
+            }
+            Err(_) => Round::default(),
+        }
+    }
+
+    /// Reads whatever is there now.
+    pub(crate) fn drain(&mut self, buffer: &mut [u8], sink: &mut Sink) -> Round {
+        let mut total = Round::default();
+        for place in 0..self.streams.len() {
+            let mut from_this = 0;
+            while from_this < DRAIN_BYTES {
+                let round = self.read(place, buffer, sink);
+                total.refusal = total.refusal.or(round.refusal);
+                if round.bytes == 0 {
+                    break;
+                }
+                from_this += round.bytes;
+            }
+            total.bytes += from_this;
+        }
+        total
+    }
+
+    /// Appends what was held back long enough, or all of it.
+    pub(crate) fn flush(&mut self, due: Option<Instant>, sink: &mut Sink) -> Option<Refusal> {
+        let secrets = self.secrets.as_ref();
+        let mut refusal = None;
+        for stream in &mut self.streams {
+            let is_due = match (stream.flush_at, due) {
+                (Some(at), Some(now)) => now >= at,
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+            if is_due {
+                refusal = refusal.or(stream.flush(secrets, sink));
+            }
+        }
+        refusal
+    }
+}
+
+impl Stream {
+    fn take(
+        &mut self,
+        secrets: Option<&Secrets>,
+        bytes: &[u8],
+        sink: &mut Sink,
+    ) -> Option<Refusal> {
+        let now = time::now_ns();
+        let Some(secrets) = secrets else {
+            return sink.append(now, self.name, bytes);
+        };
+        let refusal = sink.append(now, self.name, self.redactor.push(secrets, bytes));
+        self.flush_at = if self.redactor.is_holding() {
+            let hold = || Instant::now() + Duration::from_millis(HOLD_MS);
+            Some(self.flush_at.unwrap_or_else(hold))
+        } else {
+            None
+        };
+        refusal
+    }
+
+    fn flush(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) -> Option<Refusal> {
+        self.flush_at = None;
+        let rest = self.redactor.flush(secrets?);
+        sink.append(time::now_ns(), self.name, rest)
+    }
+}

@@ -1,0 +1,217 @@
+//! What proc(5) tells of processes.
+
+use std::fs;
+use std::io::Read;
+
+use super::role;
+
+/// Most directory rounds of one walk; a tree that outgrows it is walked again by the caller.
+const WALK_MAX: usize = 65_536;
+/// Bytes of an environment that are searched for a variable.
+const ENVIRON_BYTES: u64 = 2 * 1024 * 1024;
+
+/// This boot of the machine.
+pub(crate) fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// What `/proc/<pid>/stat` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) state: u8,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    /// The device number of its terminal, 0 without one.
+    pub(crate) terminal: i32,
+    /// The foreground group of that terminal, -1 without one.
+    pub(crate) foreground: i32,
+    /// Clock ticks of user and system time.
+    pub(crate) cpu_ticks: u64,
+    /// Clock ticks since boot.
+    pub(crate) start: u64,
+    pub(crate) resident_pages: u64,
+}
+
+impl Stat {
+    /// Whether it still runs code: neither zombie nor dead.
+    pub(crate) const fn is_alive(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// Reads one process; none when it is not there.
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(bytes: &[u8]) -> Option<Stat> {
+    // The name stands in parentheses and may hold anything, parentheses too.
+    let after = bytes.iter().rposition(|&byte| byte == b')')? + 1;
+    let text = std::str::from_utf8(bytes.get(after..)?).ok()?;
+    let mut fields = text.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    // Field 4 of proc(5), whose numbers are used from here on, stands in place 0.
+    let numbers: Vec<i64> = fields
+        .map_while(|field| field.parse().ok())
+        .take(21)
+        .collect();
+    let int = |field: usize| i32::try_from(*numbers.get(field - 4)?).ok();
+    let count = |field: usize| u64::try_from(*numbers.get(field - 4)?).ok();
+    Some(Stat {
+        state,
+        parent: int(4)?,
+        group: int(5)?,
+        terminal: int(7)?,
+        foreground: int(8)?,
+        cpu_ticks: count(14)? + count(15)?,
+        start: count(22)?,
+        resident_pages: count(24)?,
+    })
+}
+
+/// The start time of a process, 0 when it is not there.
+pub(crate) fn start_time(pid: i32) -> u64 {
+    stat(pid).map_or(0, |stat| stat.start)
+}
+
+/// Whether the process with this pid is the one that started then, and not a zombie.
+pub(crate) fn is_same(pid: i32, start: u64) -> bool {
+    stat(pid).is_some_and(|stat| stat.start == start && stat.is_alive())
+}
+
+/// Whether the process goes by the name of a keeper or a shim.
+pub(crate) fn has_role(pid: i32) -> bool {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    [role::KEEPER, role::SHIM]
+        .iter()
+        .any(|role| name.trim_ascii_end() == role.to_bytes())
+}
+
+/// Every process there is.
+pub(crate) fn all() -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect()
+}
+
+/// Direct children, dead or alive.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    children_of(pid).unwrap_or_else(|| {
+        let is_child = |child: &i32| stat(*child).is_some_and(|stat| stat.parent == pid);
+        all().into_iter().filter(is_child).collect()
+    })
+}
+
+fn children_of(pid: i32) -> Option<Vec<i32>> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let mut found = Vec::new();
+    for task in tasks.flatten() {
+        let text = fs::read_to_string(task.path().join("children")).ok()?;
+        found.extend(
+            text.split_ascii_whitespace()
+                .filter_map(|word| word.parse::<i32>().ok()),
+        );
+    }
+    Some(found)
+}
+
+/// Children and theirs, whether dead or alive, the root not among them. Without the kernel's
+/// lists of children, by the parents of all processes.
+pub(crate) fn descendants(root: i32) -> Vec<i32> {
+    let mut found = Vec::new();
+    let Some(children) = children_of(root) else {
+        return descendants_by_parents(root);
+    };
+    let mut todo = children;
+    while let Some(pid) = todo.pop() {
+        if found.len() >= WALK_MAX {
+            break;
+        }
+        found.push(pid);
+        todo.extend(children_of(pid).unwrap_or_default());
+    }
+    found
+}
+
+fn descendants_by_parents(root: i32) -> Vec<i32> {
+    let parents: Vec<(i32, i32)> = all()
+        .into_iter()
+        .filter_map(|pid| Some((pid, stat(pid)?.parent)))
+        .collect();
+    let mut found = Vec::new();
+    let mut todo = vec![root];
+    while let Some(parent) = todo.pop() {
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        for &(pid, _) in children {
+            if !found.contains(&pid) && pid != root {
+                found.push(pid);
+                todo.push(pid);
+            }
+        }
+    }
+    found
+}
+
+/// Whether the environment a process was started with holds `variable` (`NAME=value`).
+pub(crate) fn has_variable(pid: i32, variable: &[u8]) -> bool {
+    let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) else {
+        return false;
+    };
+    let mut bytes = Vec::new();
+    if file.take(ENVIRON_BYTES).read_to_end(&mut bytes).is_err() {
+        return false;
+    }
+    bytes.split(|&byte| byte == 0).any(|word| word == variable)
+}
+
+/// Living processes whose first environment holds `variable`, or that are in process `group`.
+pub(crate) fn members(variable: &[u8], group: Option<i32>) -> Vec<i32> {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let belongs = |pid: &i32| {
+        let Some(stat) = stat(*pid) else {
+            return false;
+        };
+        stat.is_alive() && (group == Some(stat.group) || has_variable(*pid, variable))
+    };
+    all()
+        .into_iter()
+        .filter(|pid| *pid != own && *pid > 1)
+        .filter(belongs)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_is_skipped() {
+        let line = b"77 (a) b (c)) S 1 76 76 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 4242 1 2 3";
+        let stat = parse_stat(line).expect("well-formed");
+        assert_eq!(
+            stat,
+            Stat {
+                state: b'S',
+                parent: 1,
+                group: 76,
+                terminal: 0,
+                foreground: -1,
+                cpu_ticks: 11,
+                start: 4242,
+                resident_pages: 2,
+            }
+        );
+    }
+
+    #[test]
+    fn this_process_is_itself_and_no_other() {
+        let own = i32::try_from(std::process::id()).expect("pids are positive");
+        assert!(is_same(own, start_time(own)));
+        assert!(!is_same(own, start_time(own) + 1));
+    }
+}

@@ -1,0 +1,94 @@
+//! Waiting for children, with what they used.
+
+use std::mem::MaybeUninit;
+
+use ostler_model::ending::WaitStatus;
+use ostler_model::{Signal, Usage};
+use rustix::io::Errno;
+
+use super::signals::last_errno;
+
+/// A child that ended and was reaped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reaped {
+    pub(crate) pid: i32,
+    pub(crate) status: WaitStatus,
+    pub(crate) usage: Usage,
+}
+
+/// What a wait found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Waited {
+    /// A child ended.
+    Reaped(Reaped),
+    /// Children live.
+    Living,
+    /// There are no children.
+    None,
+}
+
+/// Reaps one child that has ended, any of them with `pid` -1; does not block.
+pub(crate) fn reap(pid: i32) -> Waited {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    loop {
+        // SAFETY: both out-pointers are valid; rusage is plain integers, zero is valid.
+        let found = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+        if found == 0 {
+            return Waited::Living;
+        }
+        if found < 0 {
+            if last_errno() == Errno::INTR {
+                continue;
+            }
+            return Waited::None;
+        }
+        // SAFETY: initialised to zeroes above, filled by wait4.
+        let usage = unsafe { usage.assume_init() };
+        return Waited::Reaped(Reaped {
+            pid: found,
+            status: decode(status),
+            usage: convert(&usage),
+        });
+    }
+}
+
+/// Waits until this child has ended, and reaps it.
+pub(crate) fn reap_blocking(pid: i32) {
+    let mut status = 0;
+    // SAFETY: the out-pointer is valid.
+    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
+        if last_errno() != Errno::INTR {
+            return;
+        }
+    }
+}
+
+fn decode(status: i32) -> WaitStatus {
+    if libc::WIFSIGNALED(status) {
+        let signal = Signal::try_from(libc::WTERMSIG(status)).unwrap_or(Signal::KILL);
+        WaitStatus::Signal(signal)
+    } else {
+        WaitStatus::Code(libc::WEXITSTATUS(status))
+    }
+}
+
+fn convert(usage: &libc::rusage) -> Usage {
+    Usage {
+        user_us: micros(&usage.ru_utime),
+        system_us: micros(&usage.ru_stime),
+        max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    }
+}
+
+fn micros(time: &libc::timeval) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
+}
+
+/// Adds what a reaped process used to a sum.
+pub(crate) fn add(sum: &mut Usage, more: Usage) {
+    sum.user_us += more.user_us;
+    sum.system_us += more.system_us;
+    sum.max_rss_bytes = sum.max_rss_bytes.max(more.max_rss_bytes);
+}

@@ -1,0 +1,48 @@
+//! [`LocalPlace`](ostler_process::LocalPlace) through its public interface. This binary is
+//! also the keeper, and a daemon that can be killed: hence a harness of its own.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "cases look at the reports they are about"
+)]
+
+mod ends;
+mod limits;
+mod observe;
+mod output;
+mod recovery;
+mod roles;
+mod runs;
+mod shell;
+mod support;
+mod user;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> std::process::ExitCode {
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some(ostler_process::KEEPER_ARGUMENT) => ostler_process::keeper_main(),
+        Some(roles::DAEMON_ARGUMENT) => return roles::daemon(words.collect()),
+        Some(_) | None => {}
+    }
+    let mut trials = Vec::new();
+    for (module, cases) in [
+        ("runs", runs::CASES),
+        ("shell", shell::CASES),
+        ("output", output::CASES),
+        ("ends", ends::CASES),
+        ("recovery", recovery::CASES),
+        ("limits", limits::CASES),
+        ("observe", observe::CASES),
+        ("user", user::CASES),
+    ] {
+        for &(name, case) in cases {
+            trials.push(Trial::test(format!("{module}::{name}"), move || {
+                case();
+                Ok(())
+            }));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

@@ -1,0 +1,96 @@
+//! A look at what runs: members, listening sockets, who reads what.
+
+use ostler_model::{Evidence, ExecutionId, Observation, TermSize};
+use ostler_process::{LaunchIo, Order, Place};
+
+use crate::support::{Case, World, argv, exit_of, printed, sh};
+
+pub(crate) const CASES: &[Case] = &[
+    ("listeners_are_found_with_their_holder", listeners),
+    ("a_reader_without_echo_is_seen_waiting", reader),
+    ("an_ended_tree_has_no_members", ended),
+    ("an_unknown_execution_cannot_be_observed", unknown),
+];
+
+const ALL: Observation = Observation {
+    listeners: true,
+    foreground: true,
+};
+
+const SERVER: &str = "import socket,sys\n\
+    s=socket.socket()\n\
+    s.bind(('127.0.0.1',0))\n\
+    s.listen()\n\
+    print('port',s.getsockname()[1],flush=True)\n\
+    sys.stdin.read()";
+
+/// Right after a birth was asked for its record is still on its way.
+async fn look(world: &World, id: ExecutionId) -> Evidence {
+    loop {
+        if let Ok(seen) = world.place.observe(id, ALL).await {
+            return seen;
+        }
+    }
+}
+
+fn listeners() {
+    let world = World::new();
+    let mut plan = argv(&["/bin/sh", "-c", "python3 -c \"$1\"; true", "sh", SERVER]);
+    plan.io = LaunchIo::Open;
+    let (id, dir) = (plan.id, world.dir(plan.id));
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        printed(&mut birth, &dir, "port").await;
+        let seen = look(&world, id).await;
+        let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names.first(), Some(&"sh"), "{names:?}");
+        assert_eq!(seen.members.len(), 2, "{names:?}");
+        assert!(seen.usage.resident_pages > 0);
+        let out = crate::support::output(&dir, ostler_model::StreamName::Stdout);
+        let out = String::from_utf8_lossy(&out).into_owned();
+        let port = out.trim().strip_prefix("port ").expect("a port");
+        let [listener] = seen.listeners.as_slice() else {
+            panic!("one listener, not {:?}", seen.listeners);
+        };
+        assert_eq!(listener.address.to_string(), format!("127.0.0.1:{port}"));
+        assert_eq!(listener.pid, seen.members[1].pid);
+        birth.control.send(Order::CloseInput).await.expect("sent");
+        exit_of(birth).await;
+    });
+}
+
+fn reader() {
+    let world = World::new();
+    let mut plan = sh("stty -echo; read line");
+    plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
+    let id = plan.id;
+    world.runtime.block_on(async {
+        let birth = world.place.spawn(plan).await.expect("born");
+        // Nothing announces that it reads: look until it does.
+        let foreground = loop {
+            let seen = look(&world, id).await.foreground;
+            if let Some(seen) = seen.filter(|it| it.reads.is_some() && it.echo == Some(false)) {
+                break seen;
+            }
+        };
+        assert_eq!((foreground.reads, foreground.echo), (Some(0), Some(false)));
+        let typed = Order::Input(b"secret\n".to_vec());
+        birth.control.send(typed).await.expect("sent");
+        exit_of(birth).await;
+    });
+}
+
+fn ended() {
+    let world = World::new();
+    let plan = sh("true");
+    let id = plan.id;
+    world.run(plan);
+    let seen = world.runtime.block_on(look(&world, id));
+    assert_eq!(seen, Evidence::default());
+}
+
+fn unknown() {
+    let world = World::new();
+    let seen = world.place.observe(ExecutionId::mint(), ALL);
+    assert!(world.runtime.block_on(seen).is_err());
+}

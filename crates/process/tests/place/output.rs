@@ -1,0 +1,208 @@
+//! Output on its way to disk.
+
+use ostler_journal::Journal;
+use ostler_model::{StreamName, Text};
+use ostler_process::{Order, Outcome, Place, Report, STEP_STORAGE};
+
+use crate::support::{Case, Done, World, argv, exit_of, output, printed, sh};
+
+pub(crate) const CASES: &[Case] = &[
+    ("a_hundred_megabytes_are_complete", hundred_megabytes),
+    ("secrets_do_not_reach_the_disk", secrets),
+    ("a_secret_printed_in_pieces", secret_in_pieces),
+    ("what_is_held_back_is_soon_let_go", held_back),
+    ("marks_come_only_while_watched", marks),
+    ("a_full_disk_harms_no_command", full_disk),
+    ("a_full_disk_and_no_daemon", full_disk_alone),
+    ("a_state_directory_that_cannot_be_written", unwritable),
+];
+
+fn hundred_megabytes() {
+    let world = World::new();
+    let done = world.run(argv(&["/usr/bin/seq", "1", "12500000"]));
+    assert_eq!(done.code(), Some(0));
+    let expected: u64 = (1..=8)
+        .map(|n: u32| (u64::from(n) + 1) * 9 * 10_u64.pow(n - 1))
+        .sum::<u64>()
+        - (99_999_999 - 12_500_000) * 9;
+    assert_eq!(done.record.output_end, expected);
+    let stats = Journal::open(&done.dir)
+        .expect("a journal")
+        .stats()
+        .expect("counted");
+    let bytes = output(&done.dir, StreamName::Stdout);
+    assert_eq!(bytes.len() as u64, expected);
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let in_order = (1..=12_500_000_u32).all(|number| {
+        lines
+            .next()
+            .is_some_and(|line| line == number.to_string().as_bytes())
+    });
+    assert!(in_order, "{stats:?}");
+}
+
+fn secrets() {
+    let world = World::new();
+    let mut plan = sh("echo a hunter2 b; echo hunter2 >&2; printf hunt; printf er2; printf hunter");
+    plan.redact = vec![Text::from("hunter2"), Text::from("")];
+    let done = world.run(plan);
+    assert_eq!(done.out(), "a [redacted] b\n[redacted]hunter");
+    assert_eq!(done.err(), "[redacted]\n");
+    for entry in std::fs::read_dir(&done.dir).expect("a directory").flatten() {
+        let bytes = std::fs::read(entry.path()).expect("read");
+        let leaked = bytes.windows(7).any(|window| window == b"hunter2");
+        assert!(!leaked, "{:?}", entry.path());
+    }
+}
+
+fn secret_in_pieces() {
+    let world = World::new();
+    let secret = "0123456789".repeat(30_000);
+    let mut plan = argv(&["/bin/cat"]);
+    plan.io = ostler_process::LaunchIo::Given(format!("<{secret}>").into_bytes());
+    plan.redact = vec![Text::from(secret)];
+    assert_eq!(world.run(plan).out(), "<[redacted]>");
+}
+
+fn held_back() {
+    let world = World::new();
+    let mut plan = sh("printf hunt; sleep 300");
+    plan.redact = vec![Text::from("hunter2")];
+    let dir = world.dir(plan.id);
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        printed(&mut birth, &dir, "hunt").await;
+        let grace = std::time::Duration::ZERO;
+        birth
+            .control
+            .send(Order::Stop { grace })
+            .await
+            .expect("sent");
+        exit_of(birth).await;
+    });
+}
+
+fn marks() {
+    let world = World::new();
+    let plan = sh("read a; i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.001; done");
+    let plan = ostler_process::LaunchPlan {
+        io: ostler_process::LaunchIo::Open,
+        ..plan
+    };
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        let begin = std::time::Instant::now();
+        for order in [Order::Watch(true), Order::Input(b"go\n".to_vec())] {
+            birth.control.send(order).await.expect("sent");
+        }
+        let mut ends = Vec::new();
+        let record = loop {
+            match birth.reports.recv().await.expect("a report") {
+                Report::Output { end } => ends.push(end),
+                Report::Exited(record) => break record,
+                _ => {}
+            }
+        };
+        assert!(ends.is_sorted(), "{ends:?}");
+        let most = begin.elapsed().as_millis() / 5 + 2;
+        assert!(ends.len() as u128 <= most, "{} in {most}", ends.len());
+        assert!(record.output_end > 0);
+    });
+}
+
+/// A file system of one megabyte, while it lives.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut mount = std::process::Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs"])
+            .arg(dir.path());
+        let mounted = mount.stderr(std::process::Stdio::null()).status();
+        mounted
+            .is_ok_and(|status| status.success())
+            .then(|| Self(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount")
+            .arg("-l")
+            .arg(self.0.path())
+            .status();
+        assert!(unmounted.is_ok_and(|status| status.success()));
+    }
+}
+
+fn full_disk() {
+    let Some(disk) = SmallDisk::mount() else {
+        return;
+    };
+    let world = World::new();
+    world.runtime.block_on(async {
+        let opened =
+            ostler_process::LocalPlace::open(disk.0.path(), crate::support::this_executable());
+        let place = opened.await.expect("it opens");
+        let plan = sh("seq 1 300000; echo done >&2; exit 6");
+        let dir = disk.0.path().join("executions").join(plan.id.to_string());
+        let mut birth = place.spawn(plan).await.expect("born");
+        let mut memory = None;
+        let record = loop {
+            match birth.reports.recv().await.expect("a report") {
+                Report::JournalFailed { memory: kept, .. } => memory = kept,
+                Report::Exited(record) => break record,
+                _ => {}
+            }
+        };
+        assert!(record.journal_error.is_some());
+        assert!(record.lost_bytes > 0);
+        let done = Done { dir, record };
+        assert_eq!(done.code(), Some(6));
+        let (base, file) = memory.expect("a memory file");
+        assert!(base > 0);
+        let newest = Journal::open(&done.dir)
+            .expect("a journal")
+            .with_memory(file);
+        drop(newest);
+        place.close().await;
+    });
+}
+
+fn full_disk_alone() {
+    let Some(disk) = SmallDisk::mount() else {
+        return;
+    };
+    let world = World::new();
+    let daemon = crate::roles::Daemon::start(disk.0.path(), &["sleep 0.3; seq 1 300000; exit 6"]);
+    let (id, pid) = daemon.runs[0];
+    daemon.kill();
+    crate::support::until(|| !crate::support::is_alive(pid));
+    world.runtime.block_on(async {
+        let opened =
+            ostler_process::LocalPlace::open(disk.0.path(), crate::support::this_executable());
+        let place = opened.await.expect("it opens");
+        let record = match place.find(id).await {
+            ostler_process::Found::Running { birth, .. } => exit_of(birth).await,
+            ostler_process::Found::Exited(record) => record,
+            found => panic!("its end is known: {found:?}"),
+        };
+        assert!(record.lost_bytes > 0);
+        let dir = disk.0.path().join("executions").join(id.to_string());
+        assert_eq!(Done { dir, record }.code(), Some(6));
+        place.close().await;
+    });
+}
+
+fn unwritable() {
+    let world = World::new();
+    let executions = world.state.path().join("executions");
+    std::fs::remove_dir_all(&executions).expect("removed");
+    let record = world.run(sh("touch /tmp/never")).record;
+    let Outcome::NotBorn { step, errno, .. } = record.outcome else {
+        panic!("nothing was to be started");
+    };
+    assert_eq!((step.as_str(), errno), (STEP_STORAGE, Some(libc::ENOENT)));
+}

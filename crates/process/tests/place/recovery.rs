@@ -1,0 +1,408 @@
+//! Deaths of those who watch: daemon, keeper, shim.
+
+use ostler_model::LostReason;
+use ostler_model::{ExecutionId, StreamName};
+use ostler_process::{Found, LocalPlace, Order, Place, Report};
+use rustix::process::Signal;
+
+use crate::roles::Daemon;
+use crate::support::{
+    Case, Done, World, exit_of, is_alive, kill, members, next, output, printed, sh, started, until,
+};
+
+pub(crate) const CASES: &[Case] = &[
+    ("commands_outlive_their_daemon", daemon_killed),
+    ("commands_end_while_no_daemon_lives", ended_alone),
+    ("a_shim_killed_while_no_daemon_lives", shim_killed_alone),
+    ("commands_outlive_their_keeper", keeper_killed),
+    ("a_stopped_keeper_is_replaced", keeper_stopped),
+    ("the_tree_of_a_killed_shim_dies", shim_killed),
+    (
+        "an_idle_shim_that_is_killed_is_not_missed",
+        idle_shim_killed,
+    ),
+    ("shim_and_keeper_killed", both_killed),
+    (
+        "without_a_keeper_commands_end_with_the_engine",
+        engine_killed,
+    ),
+    ("what_was_never_there_is_lost", never_there),
+    ("another_boot_is_lost_to_it", other_boot),
+    ("damaged_files_are_told", damaged),
+    ("closing_leaves_commands_running", closed),
+    ("long_paths_do_not_matter", long_path),
+];
+
+fn shim_of(world: &World, id: ExecutionId) -> i32 {
+    let bytes = std::fs::read(world.dir(id).join("spec.json")).expect("a spec");
+    let spec: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+    i32::try_from(spec["boot"]["shim_pid"].as_i64().expect("a pid")).expect("a pid")
+}
+
+fn parent_of(pid: i32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+    let rest = stat.rsplit(')').next().expect("fields");
+    rest.split_whitespace()
+        .nth(1)
+        .expect("a parent")
+        .parse()
+        .expect("a pid")
+}
+
+fn numbered(count: u32) -> String {
+    (1..=count)
+        .map(|number| format!("line {number}\n"))
+        .collect()
+}
+
+const NUMBERS: &str =
+    "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.02; done; exit 7";
+
+fn daemon_killed() {
+    let world = World::new();
+    let daemon = Daemon::start(world.state.path(), &[NUMBERS, NUMBERS]);
+    let runs = daemon.runs.clone();
+    daemon.kill();
+    let find = |(id, pid): (ExecutionId, i32)| {
+        let found = world.runtime.block_on(world.place.find(id));
+        let Found::Running {
+            attempt: 1,
+            pid: same,
+            birth,
+            ..
+        } = found
+        else {
+            panic!("it runs: {found:?}");
+        };
+        assert_eq!(same, pid.unsigned_abs());
+        (id, birth)
+    };
+    let found: Vec<_> = runs.into_iter().map(find).collect();
+    for (number, (id, mut birth)) in found.into_iter().enumerate() {
+        world.runtime.block_on(async {
+            if number == 0 {
+                printed(&mut birth, &world.dir(id), "line 30\n").await;
+            }
+            assert!(!world.dir(id).join("ctl.sock").exists());
+            let done = Done {
+                dir: world.dir(id),
+                record: exit_of(birth).await,
+            };
+            assert_eq!(done.code(), Some(7));
+            assert_eq!(done.out(), numbered(40));
+        });
+    }
+    assert_eq!(world.sh("echo on").out(), "on\n");
+}
+
+fn ended_alone() {
+    let world = World::new();
+    let daemon = Daemon::start(world.state.path(), &["sleep 0.3; echo bye; exit 9"]);
+    let (id, _) = daemon.runs[0];
+    daemon.kill();
+    until(|| world.dir(id).join("exit").exists());
+    let found = world.runtime.block_on(world.place.find(id));
+    let Found::Exited(record) = found else {
+        panic!("it ended: {found:?}");
+    };
+    let done = Done {
+        dir: world.dir(id),
+        record,
+    };
+    assert_eq!((done.code(), done.out().as_str()), (Some(9), "bye\n"));
+    until(|| !world.dir(id).join("ctl.sock").exists());
+}
+
+fn shim_killed_alone() {
+    let world = World::new();
+    let script = "setsid sleep 300 & sleep 300";
+    let daemon = Daemon::start(world.state.path(), &[script]);
+    let (id, _) = daemon.runs[0];
+    let keeper = parent_of(shim_of(&world, id));
+    daemon.kill();
+    until(|| world.dir(id).join("ctl.sock").exists() && !is_alive(keeper));
+    until(|| members(id).len() == 3);
+    kill(shim_of(&world, id), Signal::KILL);
+    let found = world.runtime.block_on(world.place.find(id));
+    let Found::Lost {
+        reason: LostReason::ShimKilled,
+        attempt: 1,
+        swept,
+    } = found
+    else {
+        panic!("it is lost: {found:?}");
+    };
+    assert!(swept >= 2, "{swept}");
+    assert!(members(id).is_empty());
+    let again = world.runtime.block_on(world.place.find(id));
+    assert!(matches!(
+        again,
+        Found::Lost {
+            reason: LostReason::NoRecord,
+            swept: 0,
+            ..
+        }
+    ));
+}
+
+fn keeper_killed() {
+    let world = World::new();
+    let mut plan = sh(NUMBERS);
+    plan.report_start = true;
+    let id = plan.id;
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        started(&mut birth).await;
+        kill(parent_of(shim_of(&world, id)), Signal::KILL);
+        let mut others = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let other = world.place.spawn(sh("exit 3")).await.expect("born");
+            others.spawn(exit_of(other));
+        }
+        for record in others.join_all().await {
+            let done = Done {
+                dir: world.dir(id),
+                record,
+            };
+            assert_eq!(done.code(), Some(3));
+        }
+        let done = Done {
+            dir: world.dir(id),
+            record: exit_of(birth).await,
+        };
+        assert_eq!((done.code(), done.out()), (Some(7), numbered(40)));
+    });
+}
+
+fn keeper_stopped() {
+    let world = World::new();
+    let mut plan = sh("sleep 300");
+    plan.report_start = true;
+    let id = plan.id;
+    world.runtime.block_on(async {
+        let mut births = Vec::new();
+        births.push(world.place.spawn(plan).await.expect("born"));
+        started(&mut births[0]).await;
+        kill(parent_of(shim_of(&world, id)), Signal::STOP);
+        for _ in 0..10 {
+            let birth = world.place.spawn(sh("exec sleep 300")).await.expect("born");
+            birth.control.send(Order::Watch(true)).await.expect("sent");
+            births.push(birth);
+        }
+        for birth in &births {
+            let grace = std::time::Duration::ZERO;
+            birth
+                .control
+                .send(Order::Stop { grace })
+                .await
+                .expect("sent");
+        }
+        for birth in births {
+            exit_of(birth).await;
+        }
+    });
+}
+
+async fn gone(birth: &mut ostler_process::Birth) {
+    next(birth, |report| match report {
+        Report::Gone => Some(()),
+        Report::Exited(record) => panic!("nobody can know: {record:?}"),
+        _ => None,
+    })
+    .await;
+}
+
+fn shim_killed() {
+    let world = World::new();
+    let mut plan = sh(
+        "setsid sleep 300 & (trap '' TERM; sleep 300) & env -i setsid sleep 300 & \
+                       echo ready; sleep 300",
+    );
+    plan.report_start = true;
+    let (id, dir) = (plan.id, world.dir(plan.id));
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        let pid = started(&mut birth).await;
+        printed(&mut birth, &dir, "ready").await;
+        kill(shim_of(&world, id), Signal::KILL);
+        gone(&mut birth).await;
+        assert!(members(id).is_empty());
+        assert!(!is_alive(i32::try_from(pid).expect("a pid")));
+    });
+    assert_eq!(world.sh("echo on").out(), "on\n");
+}
+
+fn idle_shim_killed() {
+    let world = World::new();
+    let shim: i32 = world.sh("echo $PPID").out().trim().parse().expect("a pid");
+    kill(shim, Signal::KILL);
+    until(|| !is_alive(shim));
+    for _ in 0..8 {
+        let done = world.sh("echo on; exit 2");
+        assert_eq!((done.out().as_str(), done.code()), ("on\n", Some(2)));
+    }
+}
+
+fn both_killed() {
+    let world = World::new();
+    let plan = sh("setsid sleep 300 & echo ready; sleep 300");
+    let (id, dir) = (plan.id, world.dir(plan.id));
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        printed(&mut birth, &dir, "ready").await;
+        let shim = shim_of(&world, id);
+        kill(parent_of(shim), Signal::KILL);
+        kill(shim, Signal::KILL);
+        gone(&mut birth).await;
+        assert!(members(id).is_empty());
+    });
+}
+
+fn engine_killed() {
+    let world = World::new();
+    let state = format!("{}{}", crate::roles::THREADS, world.state.path().display());
+    let daemon = Daemon::start(state.as_ref(), &["setsid sleep 300 & sleep 300"]);
+    let (id, _) = daemon.runs[0];
+    until(|| members(id).len() == 3);
+    daemon.kill();
+    let found = world.runtime.block_on(world.place.find(id));
+    let Found::Lost {
+        reason: LostReason::EngineKilled,
+        attempt: 1,
+        swept: 3,
+    } = found
+    else {
+        panic!("it is lost: {found:?}");
+    };
+    assert!(members(id).is_empty());
+}
+
+fn never_there() {
+    let world = World::new();
+    let find = |id| world.runtime.block_on(world.place.find(id));
+    let found = find(ExecutionId::mint());
+    assert!(matches!(
+        found,
+        Found::Lost {
+            reason: LostReason::FilesDamaged,
+            attempt: 0,
+            ..
+        }
+    ));
+    let id = ExecutionId::mint();
+    std::fs::create_dir(world.dir(id)).expect("made");
+    let found = find(id);
+    assert!(matches!(
+        found,
+        Found::Lost {
+            reason: LostReason::NoRecord,
+            attempt: 0,
+            ..
+        }
+    ));
+}
+
+fn rewrite(world: &World, id: ExecutionId, change: impl Fn(String) -> String) {
+    let path = world.dir(id).join("spec.json");
+    let text = std::fs::read_to_string(&path).expect("a spec");
+    std::fs::write(path, change(text)).expect("written");
+}
+
+fn finished(world: &World) -> ExecutionId {
+    let done = world.sh("true");
+    let name = done
+        .dir
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("named");
+    name.parse().expect("an id")
+}
+
+fn other_boot() {
+    let world = World::new();
+    let id = finished(&world);
+    let find = || world.runtime.block_on(world.place.find(id));
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
+    rewrite(&world, id, |text| text.replace(boot.trim(), "another"));
+    assert!(matches!(find(), Found::Exited(_)), "a record is a record");
+    std::fs::remove_file(world.dir(id).join("exit")).expect("removed");
+    assert!(matches!(
+        find(),
+        Found::Lost {
+            reason: LostReason::Reboot,
+            attempt: 1,
+            ..
+        }
+    ));
+}
+
+fn damaged() {
+    let world = World::new();
+    let id = finished(&world);
+    let find = || world.runtime.block_on(world.place.find(id));
+    std::fs::write(world.dir(id).join("exit"), b"{\"version\":1,").expect("written");
+    assert!(matches!(
+        find(),
+        Found::Lost {
+            reason: LostReason::FilesDamaged,
+            ..
+        }
+    ));
+    std::fs::remove_file(world.dir(id).join("exit")).expect("removed");
+    rewrite(&world, id, |text| text[..text.len() / 2].to_owned());
+    assert!(matches!(
+        find(),
+        Found::Lost {
+            reason: LostReason::FilesDamaged,
+            ..
+        }
+    ));
+}
+
+fn closed() {
+    let world = World::new();
+    let mut plan = sh(NUMBERS);
+    plan.report_start = true;
+    let id = plan.id;
+    world.runtime.block_on(async {
+        let first = LocalPlace::open(world.state.path(), crate::support::this_executable()).await;
+        let first = first.expect("it opens");
+        let mut birth = first.spawn(plan).await.expect("born");
+        started(&mut birth).await;
+        first.close().await;
+        drop(first);
+        let Found::Running { birth, .. } = world.place.find(id).await else {
+            panic!("it runs");
+        };
+        let done = Done {
+            dir: world.dir(id),
+            record: exit_of(birth).await,
+        };
+        assert_eq!((done.code(), done.out()), (Some(7), numbered(40)));
+    });
+}
+
+fn long_path() {
+    let world = World::new();
+    let deep = (0..8).fold(world.state.path().to_owned(), |path, _| {
+        path.join("d".repeat(100))
+    });
+    std::fs::create_dir_all(&deep).expect("made");
+    let daemon = Daemon::start(&deep, &[NUMBERS]);
+    let (id, _) = daemon.runs[0];
+    daemon.kill();
+    world.runtime.block_on(async {
+        let opened = LocalPlace::open(&deep, crate::support::this_executable()).await;
+        let place = opened.expect("it opens");
+        let Found::Running { birth, .. } = place.find(id).await else {
+            panic!("it runs");
+        };
+        exit_of(birth).await;
+        place.close().await;
+    });
+    let out = output(
+        &deep.join("executions").join(id.to_string()),
+        StreamName::Stdout,
+    );
+    assert_eq!(String::from_utf8_lossy(&out), numbered(40));
+}

@@ -1,0 +1,269 @@
+//! What every case needs: a state directory, a place in it, plans, and their ends.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ostler_journal::{ByteQuery, Journal};
+use ostler_model::ending::WaitStatus;
+use ostler_model::{ExecutionId, Leftovers, Limits, StreamName, Text};
+use ostler_process::{
+    Birth, Clocks, ExitRecord, Keeper, LaunchIo, LaunchPlan, LocalPlace, Outcome, Place, Report,
+};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+/// Longer than anything here may take; reached only by what hangs.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// A case by name.
+pub(crate) type Case = (&'static str, fn());
+
+/// A runtime, a state directory and a place in it.
+pub(crate) struct World {
+    pub(crate) runtime: Runtime,
+    pub(crate) state: TempDir,
+    pub(crate) place: LocalPlace,
+}
+
+pub(crate) fn this_executable() -> Keeper {
+    Keeper::Executable(std::env::current_exe().expect("tests have a path"))
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(this_executable())
+    }
+
+    pub(crate) fn with(keeper: Keeper) -> Self {
+        let state = tempfile::tempdir().expect("a directory");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let opened = runtime.block_on(LocalPlace::open(state.path(), keeper));
+        Self {
+            runtime,
+            place: opened.expect("the place opens"),
+            state,
+        }
+    }
+
+    pub(crate) fn dir(&self, id: ExecutionId) -> PathBuf {
+        self.state.path().join("executions").join(id.to_string())
+    }
+
+    /// Spawns and waits for the end.
+    pub(crate) fn run(&self, plan: LaunchPlan) -> Done {
+        let id = plan.id;
+        let record = self.runtime.block_on(async {
+            let birth = self.place.spawn(plan).await.expect("somebody gives birth");
+            exit_of(birth).await
+        });
+        Done {
+            dir: self.dir(id),
+            record,
+        }
+    }
+
+    pub(crate) fn sh(&self, script: &str) -> Done {
+        self.run(sh(script))
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let closed = async { timeout(LONG, self.place.close()).await };
+        assert!(self.runtime.block_on(closed).is_ok(), "the place closes");
+    }
+}
+
+/// An execution that is over.
+pub(crate) struct Done {
+    pub(crate) dir: PathBuf,
+    pub(crate) record: ExitRecord,
+}
+
+impl Done {
+    pub(crate) fn code(&self) -> Option<i32> {
+        match &self.record.outcome {
+            Outcome::Ended {
+                status: WaitStatus::Code(code),
+                ..
+            } => Some(*code),
+            Outcome::Ended { .. } | Outcome::NotBorn { .. } => None,
+        }
+    }
+
+    pub(crate) fn signal(&self) -> Option<i32> {
+        match &self.record.outcome {
+            Outcome::Ended {
+                status: WaitStatus::Signal(signal),
+                ..
+            } => Some(signal.number()),
+            Outcome::Ended { .. } | Outcome::NotBorn { .. } => None,
+        }
+    }
+
+    pub(crate) fn out(&self) -> String {
+        String::from_utf8_lossy(&output(&self.dir, StreamName::Stdout)).into_owned()
+    }
+
+    pub(crate) fn err(&self) -> String {
+        String::from_utf8_lossy(&output(&self.dir, StreamName::Stderr)).into_owned()
+    }
+}
+
+/// All bytes of one stream.
+pub(crate) fn output(dir: &Path, stream: StreamName) -> Vec<u8> {
+    let journal = Journal::open(dir).expect("a journal");
+    let mut query = ByteQuery::from(ostler_model::Cursor::START);
+    let mut bytes = Vec::new();
+    loop {
+        let page = journal.read(&query).expect("readable");
+        assert!(page.gap.is_none(), "{:?} at {:?}", page.gap, query.from);
+        if page.chunks.is_empty() {
+            return bytes;
+        }
+        for chunk in page.chunks {
+            if chunk.stream == stream {
+                bytes.extend_from_slice(&chunk.bytes);
+            }
+        }
+        query.from = page.next;
+    }
+}
+
+/// A finite command without input, in `/`, with a plain environment.
+pub(crate) fn argv(words: &[&str]) -> LaunchPlan {
+    LaunchPlan {
+        id: ExecutionId::mint(),
+        attempt: 1,
+        spec: b"{\"test\":true}".to_vec(),
+        program: Text::from(words[0]),
+        argv: words.iter().map(|word| Text::from(*word)).collect(),
+        env: vec![
+            (
+                Text::from("PATH"),
+                Text::from("/usr/local/bin:/usr/bin:/bin"),
+            ),
+            (Text::from("LC_ALL"), Text::from("C")),
+        ],
+        cwd: Text::from("/"),
+        io: LaunchIo::Empty,
+        clocks: Clocks {
+            wall: None,
+            idle: None,
+            grace: Duration::from_secs(5),
+        },
+        leftovers: Leftovers::Kill,
+        limits: Limits::default(),
+        redact: Vec::new(),
+        report_start: false,
+    }
+}
+
+pub(crate) fn sh(script: &str) -> LaunchPlan {
+    argv(&["/bin/sh", "-c", script])
+}
+
+/// Waits for the end.
+pub(crate) async fn exit_of(mut birth: Birth) -> ExitRecord {
+    let ended = async {
+        while let Some(report) = birth.reports.recv().await {
+            match report {
+                Report::Exited(record) => return record,
+                Report::Gone => panic!("the shim is gone"),
+                _ => {}
+            }
+        }
+        panic!("reports closed without an end");
+    };
+    timeout(LONG, ended).await.expect("it ends")
+}
+
+/// Waits for the next report that `wanted` picks.
+pub(crate) async fn next<T>(birth: &mut Birth, wanted: impl Fn(&Report) -> Option<T>) -> T {
+    let found = async {
+        loop {
+            let report = birth.reports.recv().await.expect("a report");
+            if let Some(found) = wanted(&report) {
+                return found;
+            }
+        }
+    };
+    timeout(LONG, found).await.expect("it is reported")
+}
+
+/// Waits until a report says that it runs; its pid.
+pub(crate) async fn started(birth: &mut Birth) -> u32 {
+    next(birth, |report| match report {
+        Report::Started { pid, .. } => Some(*pid),
+        _ => None,
+    })
+    .await
+}
+
+/// Watches until the journal of `dir` holds `text` on standard output.
+pub(crate) async fn printed(birth: &mut Birth, dir: &Path, text: &str) {
+    birth
+        .control
+        .send(ostler_process::Order::Watch(true))
+        .await
+        .expect("it takes orders");
+    loop {
+        next(birth, |report| {
+            matches!(report, Report::Output { .. }).then_some(())
+        })
+        .await;
+        let so_far = output(dir, StreamName::Stdout);
+        if String::from_utf8_lossy(&so_far).contains(text) {
+            return;
+        }
+    }
+}
+
+/// Living processes whose environment carries the execution's mark; zombies do not count.
+pub(crate) fn members(id: ExecutionId) -> Vec<i32> {
+    let mark = format!("OSTLER_EXECUTION={id}");
+    let pids = std::fs::read_dir("/proc").expect("proc").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ
+            .split(|byte| *byte == 0)
+            .any(|word| word == mark.as_bytes())
+    })
+    .collect()
+}
+
+/// How long something took.
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let begin = Instant::now();
+    let done = work();
+    (done, begin.elapsed())
+}
+
+/// Whether a process is there and no zombie.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')')
+        .next()
+        .and_then(|rest| rest.trim().chars().next())
+        .is_some_and(|c| c != 'Z')
+}
+
+pub(crate) fn kill(pid: i32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a pid");
+    rustix::process::kill_process(pid, signal).expect("it is there");
+}
+
+/// Blocks until something is so that nothing announces; gives up after [`LONG`].
+pub(crate) fn until(so: impl Fn() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !so() {
+        assert!(Instant::now() < deadline, "it does not become so");
+        std::thread::yield_now();
+    }
+}

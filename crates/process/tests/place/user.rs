@@ -1,0 +1,41 @@
+//! All of this again as an ordinary user without cgroup delegation.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::Case;
+
+pub(crate) const CASES: &[Case] = &[("everything_as_an_ordinary_user", as_nobody)];
+
+fn as_nobody() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("a directory");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(scratch.path(), open).expect("set");
+    let copy = scratch.path().join("place");
+    std::fs::copy(std::env::current_exe().expect("a path"), &copy).expect("copied");
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .args([
+            "--skip",
+            "user::",
+            "--skip",
+            "megabytes",
+            "--test-threads",
+            "2",
+        ])
+        .env("TMPDIR", scratch.path())
+        .env("RUST_BACKTRACE", "0")
+        .current_dir("/")
+        .output()
+        .expect("setpriv runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{told}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

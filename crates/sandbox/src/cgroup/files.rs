@@ -1,0 +1,36 @@
+//! Reading and writing the small files of cgroups.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes one value in one system call, as cgroup files want it; creates nothing.
+pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)?
+        .write_all(value.as_bytes())
+}
+
+/// Pids in a `cgroup.procs` file; none where it cannot be read.
+pub(super) fn pids(directory: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// The number after `key` in a file of `key value` lines.
+pub(super) fn number(path: &Path, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?;
+    line.trim().parse().ok()
+}
+
+/// Makes a directory; one that is there already is fine.
+pub(super) fn make(directory: &Path) -> io::Result<()> {
+    match fs::create_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}

@@ -1,0 +1,263 @@
+//! Our own directory in each hierarchy, `ostler-<uid>`: in the unified one outside of the
+//! daemon's cgroup where that can be had, so that what ends a service manager's unit does not
+//! end commands; in those of version 1 inside of it, so that its limits hold for them too.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::files;
+use super::layout::{Controller, Hierarchy, Layout};
+use super::slot::Slot;
+
+/// The leaf in which keepers and shims live.
+const KEEPERS: &str = "keepers";
+const LIMITING: [Controller; 3] = [Controller::Pids, Controller::Memory, Controller::Cpu];
+
+/// Why there is no cgroup for us.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubtreeError {
+    /// The unified hierarchy is not mounted.
+    #[error("the unified cgroup hierarchy is not mounted")]
+    NotMounted,
+    /// No directory in it may be written by us.
+    #[error("no cgroup that this user may write (delegation): {0}")]
+    NotWritable(String),
+    /// Processes cannot be moved into what we could make.
+    #[error("processes may not be moved into {0}: {1}")]
+    NoEntry(String, String),
+}
+
+/// Our directories.
+#[derive(Debug, Clone, Default)]
+pub struct Subtree {
+    /// In the unified hierarchy.
+    pub(super) unified: Option<PathBuf>,
+    /// Controllers of the unified hierarchy that slots can use.
+    pub(super) controllers: Vec<Controller>,
+    /// In hierarchies of version 1.
+    pub(super) legacy: BTreeMap<Controller, PathBuf>,
+    systemd: Option<PathBuf>,
+}
+
+impl Subtree {
+    /// Makes or finds our directories. `enter` proves that a process can be moved into a
+    /// directory; a candidate for which it fails is given up.
+    ///
+    /// Always returns a subtree, which may be empty; the error says why the unified
+    /// hierarchy is not part of it.
+    pub fn open(
+        layout: &Layout,
+        enter: impl Fn(&Path) -> io::Result<()>,
+    ) -> (Self, Option<SubtreeError>) {
+        let name = format!("ostler-{}", rustix::process::geteuid().as_raw());
+        let mut subtree = Self::default();
+        let error = subtree.open_unified(layout, &name, enter).err();
+        for (&controller, hierarchy) in &layout.legacy {
+            let directory = hierarchy.own.join(&name);
+            if files::make(&directory).is_ok() && is_writable(&directory) {
+                subtree.legacy.insert(controller, directory);
+            }
+        }
+        let systemd = layout
+            .systemd
+            .as_ref()
+            .map(|systemd| systemd.mount.join(&name));
+        subtree.systemd = systemd.filter(|directory| files::make(directory).is_ok());
+        (subtree, error)
+    }
+
+    fn open_unified(
+        &mut self,
+        layout: &Layout,
+        name: &str,
+        enter: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<(), SubtreeError> {
+        let unified = layout.unified.as_ref().ok_or(SubtreeError::NotMounted)?;
+        let mut last = SubtreeError::NotWritable(unified.own.display().to_string());
+        for parent in outermost_first(unified) {
+            let directory = parent.join(name);
+            let leaf = directory.join(KEEPERS);
+            let made = files::make(&directory).and_then(|()| files::make(&leaf));
+            if let Err(error) = made {
+                last = SubtreeError::NotWritable(format!("{}: {error}", parent.display()));
+                continue;
+            }
+            if let Err(error) = enter(&leaf) {
+                last = SubtreeError::NoEntry(leaf.display().to_string(), error.to_string());
+                let _kept = fs::remove_dir(&leaf).and_then(|()| fs::remove_dir(&directory));
+                continue;
+            }
+            self.controllers = enable_controllers(&parent, &directory);
+            self.unified = Some(directory);
+            return Ok(());
+        }
+        Err(last)
+    }
+
+    /// Moves this process out of its starter's unit, as far as that can be had.
+    pub fn adopt_self(&self) {
+        if let Some(systemd) = &self.systemd {
+            let _stays = files::write(&systemd.join("cgroup.procs"), "0");
+        }
+    }
+
+    /// Whether slots can end everything in them at once.
+    #[must_use]
+    pub const fn has_unified(&self) -> bool {
+        self.unified.is_some()
+    }
+
+    /// Whether a limit of this kind can be set, and by which version of cgroups.
+    #[must_use]
+    pub fn limits(&self, controller: Controller) -> Option<Version> {
+        if self.controllers.contains(&controller) {
+            Some(Version::Two)
+        } else {
+            self.legacy
+                .contains_key(&controller)
+                .then_some(Version::One)
+        }
+    }
+
+    /// A slot for the shim with this pid and start time; `serial` tells shims of one process
+    /// apart. Made at first use.
+    #[must_use]
+    pub fn slot(&self, shim: ShimName) -> Slot {
+        Slot::new(self.clone(), shim)
+    }
+
+    /// Kills everything in the slot of a shim that is gone; how many there were.
+    #[must_use]
+    pub fn end_slot(&self, shim: ShimName) -> u32 {
+        let mut slot = Slot::found(self.clone(), shim);
+        let members = slot.members();
+        slot.kill();
+        u32::try_from(members.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Removes the directories of a shim that is gone, as far as they are empty.
+    pub fn remove_slot(&self, shim: ShimName) {
+        for directory in self.directories() {
+            let _busy = fs::remove_dir(directory.join(shim.to_string()));
+        }
+    }
+
+    /// Removes empty slots whose shims are gone.
+    pub fn remove_stale(&self, is_alive: impl Fn(i32, u64) -> bool) {
+        for directory in self.directories() {
+            let Ok(entries) = fs::read_dir(directory) else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                let shim = entry.file_name().to_str().and_then(ShimName::parse);
+                if shim.is_some_and(|shim| !is_alive(shim.pid, shim.start)) {
+                    let _busy = fs::remove_dir(entry.path());
+                }
+            }
+        }
+    }
+
+    fn directories(&self) -> impl Iterator<Item = &PathBuf> {
+        self.unified.iter().chain(self.legacy.values())
+    }
+}
+
+/// A version of cgroups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// Many hierarchies.
+    One,
+    /// The unified hierarchy.
+    Two,
+}
+
+/// Whose slot: pid and start time of the shim's process, and which shim of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShimName {
+    /// The OS pid.
+    pub pid: i32,
+    /// The start time in clock ticks since boot.
+    pub start: u64,
+    /// 0 where the process is one shim; else which thread of it.
+    pub serial: u32,
+}
+
+impl std::fmt::Display for ShimName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}-{}", self.pid, self.start, self.serial)
+    }
+}
+
+impl ShimName {
+    fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.splitn(3, '-');
+        Some(Self {
+            pid: parts.next()?.parse().ok()?,
+            start: parts.next()?.parse().ok()?,
+            serial: parts.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// Kills everything in the slots of a process that is gone, wherever on the way from the root
+/// to our own cgroup they were made, and returns everybody found there: where no
+/// `cgroup.kill` is, the caller must end them.
+#[must_use]
+pub fn end_slots_of(pid: u32, start: u64) -> Vec<i32> {
+    let layout = Layout::read();
+    let name = format!("ostler-{}", rustix::process::geteuid().as_raw());
+    let prefix = format!("{pid}-{start}-");
+    let hierarchies = layout.unified.iter().chain(layout.legacy.values());
+    let mut members = Vec::new();
+    for parent in hierarchies.flat_map(outermost_first) {
+        let Ok(entries) = fs::read_dir(parent.join(&name)) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            if entry
+                .file_name()
+                .to_str()
+                .is_some_and(|slot| slot.starts_with(&prefix))
+            {
+                members.extend(files::pids(&entry.path()));
+                let _older_kernel = files::write(&entry.path().join("cgroup.kill"), "1");
+                let _busy = fs::remove_dir(entry.path());
+            }
+        }
+    }
+    members
+}
+
+/// Our own cgroup and its ancestors, the mount's root first.
+fn outermost_first(hierarchy: &Hierarchy) -> Vec<PathBuf> {
+    let inside = |path: &&Path| path.starts_with(&hierarchy.mount);
+    let mut paths: Vec<_> = hierarchy
+        .own
+        .ancestors()
+        .take_while(inside)
+        .map(Path::to_owned)
+        .collect();
+    paths.reverse();
+    paths
+}
+
+/// Makes controllers available to slots, one by one: each may be refused.
+fn enable_controllers(parent: &Path, directory: &Path) -> Vec<Controller> {
+    let enable = |controller: &Controller| {
+        let switch = format!("+{}", controller.name());
+        let own = directory.join("cgroup.subtree_control");
+        if files::write(&own, &switch).is_ok() {
+            return true;
+        }
+        let above = files::write(&parent.join("cgroup.subtree_control"), &switch);
+        above.is_ok() && files::write(&own, &switch).is_ok()
+    };
+    LIMITING.into_iter().filter(enable).collect()
+}
+
+fn is_writable(directory: &Path) -> bool {
+    let procs = directory.join("cgroup.procs");
+    rustix::fs::access(&procs, rustix::fs::Access::WRITE_OK).is_ok()
+}

@@ -1,0 +1,7 @@
+//! Helpers for tests. Nothing here may prove a behaviour claimed of the public interface: that
+//! takes real processes.
+#![forbid(unsafe_code)]
+
+pub mod scripted;
+
+pub use scripted::{Act, Scripted};
