@@ -1,0 +1,144 @@
+//! The allow list (`ALLOWED_COMMANDS`, A12).
+//!
+//! A list holds bare names and absolute paths. A name is looked up in the trusted path of the
+//! settings, never in a request's; a path must be on the list letter by letter. Programs that
+//! run other programs are seen through (`wrapper.rs`), or refused. A list says what is meant
+//! to run; a wall against hostile programs is the isolation level.
+
+use ostler_model::{Command, Text};
+use thiserror::Error;
+
+use super::environment::changes_code;
+use super::wrapper::{Inner, inner};
+
+/// Programs behind wrappers behind wrappers, at most.
+const WRAPPERS: usize = 8;
+
+/// Why the allow list does not let a command run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RefusedProgram {
+    /// It is not on the list.
+    #[error("'{program}' is not an allowed command")]
+    NotListed {
+        /// As it was given, or as found behind a wrapper.
+        program: String,
+        /// The list.
+        allowed: Vec<String>,
+    },
+    /// A path where only names are listed, or a path to another file.
+    #[error("'{program}' is a path; allowed commands are given by name")]
+    Path {
+        /// As it was given.
+        program: String,
+        /// The list.
+        allowed: Vec<String>,
+    },
+    /// A listed program that would run something that cannot be seen through.
+    #[error("'{program}' is allowed, and not with {what}")]
+    Wrapper {
+        /// The wrapper.
+        program: String,
+        /// What it was given.
+        what: String,
+    },
+    /// A variable that changes which code runs.
+    #[error("variable '{name}' cannot be set while a list of allowed commands is")]
+    Variable {
+        /// Its name.
+        name: String,
+    },
+    /// A script cannot be held to the list.
+    #[error("shell scripts are refused while a list of allowed commands is set")]
+    Script {
+        /// The list.
+        allowed: Vec<String>,
+    },
+}
+
+/// Whether the list lets this command run with these variables.
+///
+/// # Errors
+/// The reason, with the list.
+pub fn check(
+    list: &[String],
+    command: &Command,
+    set_env: &[(Text, Text)],
+) -> Result<(), RefusedProgram> {
+    let Command::Argv { program, args } = command else {
+        return Err(RefusedProgram::Script {
+            allowed: list.to_vec(),
+        });
+    };
+    for (name, _) in set_env {
+        variable(name.as_bytes())?;
+    }
+    let words: Vec<&[u8]> = std::iter::once(program)
+        .chain(args)
+        .map(Text::as_bytes)
+        .collect();
+    through(list, &words)
+}
+
+/// Checks the program of `words`, and every program it would run in turn.
+fn through(list: &[String], words: &[&[u8]]) -> Result<(), RefusedProgram> {
+    let mut words = words.to_vec();
+    for _ in 0..WRAPPERS {
+        let Some((program, args)) = words.split_first() else {
+            return Ok(());
+        };
+        listed(list, program)?;
+        match inner(base_name(program), args) {
+            Inner::None => return Ok(()),
+            Inner::Refused(what) => return Err(wrapper(program, what)),
+            Inner::Command { variables, command } => {
+                for name in variables {
+                    variable(name)?;
+                }
+                words = command;
+            }
+        }
+    }
+    Err(wrapper(words[0], format!("more than {WRAPPERS} wrappers")))
+}
+
+fn wrapper(program: &[u8], what: String) -> RefusedProgram {
+    RefusedProgram::Wrapper {
+        program: String::from_utf8_lossy(program).into_owned(),
+        what,
+    }
+}
+
+fn variable(name: &[u8]) -> Result<(), RefusedProgram> {
+    if changes_code(name) || name == b"HOME" {
+        return Err(RefusedProgram::Variable {
+            name: String::from_utf8_lossy(name).into_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn listed(list: &[String], program: &[u8]) -> Result<(), RefusedProgram> {
+    if list.iter().any(|allowed| allowed.as_bytes() == program) {
+        return Ok(());
+    }
+    let told = String::from_utf8_lossy(program).into_owned();
+    let allowed = list.to_vec();
+    Err(if program.contains(&b'/') {
+        RefusedProgram::Path {
+            program: told,
+            allowed,
+        }
+    } else {
+        RefusedProgram::NotListed {
+            program: told,
+            allowed,
+        }
+    })
+}
+
+fn base_name(program: &[u8]) -> &[u8] {
+    program
+        .rsplit(|byte| *byte == b'/')
+        .next()
+        .unwrap_or(program)
+}

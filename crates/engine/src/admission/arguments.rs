@@ -1,0 +1,360 @@
+//! What a request may contain at all.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ostler_model::{Command, Lifetime, Limits, Text};
+use thiserror::Error;
+
+use crate::request::{RetentionRequest, StartRequest};
+
+/// Something in a request that cannot be; every variant says what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ArgumentError {
+    /// No program.
+    #[error("the command is empty")]
+    EmptyCommand,
+    /// No id.
+    #[error("the process id is empty")]
+    EmptyId,
+    /// No ids.
+    #[error("the list of process ids is empty")]
+    EmptyIdList,
+    /// A NUL byte where the kernel ends a string.
+    #[error("{what} contains a NUL byte")]
+    Nul {
+        /// Where, for example `argument 2`.
+        what: String,
+    },
+    /// More bytes than allowed.
+    #[error("{what} is {bytes} bytes long, at most {limit} are allowed")]
+    TooLong {
+        /// What, for example `argument 2`.
+        what: String,
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// More pieces than allowed.
+    #[error("{count} {what} were given, at most {limit} are allowed")]
+    TooMany {
+        /// What, in the plural.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A working directory that is none.
+    #[error("working directory '{}': {problem}", path.display())]
+    Directory {
+        /// As it was given.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A working directory that may not be entered.
+    #[error("working directory '{}': permission denied", path.display())]
+    DirectoryPermission {
+        /// As it was given.
+        path: PathBuf,
+    },
+    /// A name no variable can have.
+    #[error("'{name}' is no name for an environment variable: {problem}")]
+    Variable {
+        /// As it was given.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A label no encoding has.
+    #[error("'{label}' is no encoding")]
+    Encoding {
+        /// As it was given.
+        label: String,
+        /// The nearest label that is one.
+        suggestion: Option<String>,
+    },
+    /// A duration out of range.
+    #[error("{what} is {given}; {allowed}")]
+    Duration {
+        /// What, for example `timeout`.
+        what: &'static str,
+        /// As it was given.
+        given: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A label or size that cannot be.
+    #[error("{what}: {problem}")]
+    Invalid {
+        /// What, for example `label 2`.
+        what: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+/// Bytes of one argument or one variable with its name; the kernel's `MAX_ARG_STRLEN` without
+/// the final NUL.
+pub const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+/// Bytes of all arguments and set variables together, with their pointers: a quarter of the
+/// usual stack limit, less what the kernel and we add.
+pub const ARGUMENTS_BYTES: usize = 2 * 1024 * 1024 - 64 * 1024;
+/// Bytes of a description.
+pub const DESCRIPTION_BYTES: usize = 4 * 1024;
+/// Labels of one execution.
+pub const LABELS: usize = 64;
+/// Bytes of one label.
+pub const LABEL_BYTES: usize = 256;
+/// The longest timeout, idle limit and retention, in seconds: ten years.
+pub const DURATION_MAX_S: u64 = 10 * 366 * 24 * 60 * 60;
+/// Bytes of a stop's reason.
+pub const REASON_BYTES: usize = 4 * 1024;
+
+/// Checks everything that needs no look at the machine.
+///
+/// # Errors
+/// The first thing that cannot be.
+pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
+    check_command(&request.command)?;
+    check_environment(&request.set_env)?;
+    check_total(request)?;
+    check_durations(request)?;
+    check_labels(&request.labels)?;
+    at_most(
+        "the description",
+        request.description.len(),
+        DESCRIPTION_BYTES,
+    )?;
+    check_limits(&request.limits)?;
+    match request.pty {
+        Some(size) if size.cols == 0 || size.rows == 0 => Err(self::size()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The refusal of a terminal without columns or rows.
+#[must_use]
+pub fn size() -> ArgumentError {
+    invalid("the terminal's size", "columns and rows are at least 1")
+}
+
+fn check_command(command: &Command) -> Result<(), ArgumentError> {
+    if command.program().is_empty() {
+        return Err(ArgumentError::EmptyCommand);
+    }
+    let argv = command.argv();
+    for (place, word) in argv.iter().enumerate() {
+        let what = || match place {
+            0 => "the command".to_owned(),
+            place => format!("argument {place}"),
+        };
+        if word.has_nul() {
+            return Err(ArgumentError::Nul { what: what() });
+        }
+        if word.len() > ARGUMENT_BYTES {
+            at_most(&what(), word.len(), ARGUMENT_BYTES)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_environment(set: &[(Text, Text)]) -> Result<(), ArgumentError> {
+    for (name, value) in set {
+        let problem = if name.is_empty() {
+            Some("it is empty")
+        } else if name.as_bytes().contains(&b'=') {
+            Some("it contains '='")
+        } else if name.has_nul() {
+            Some("it contains a NUL byte")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            let name = name.to_string();
+            return Err(ArgumentError::Variable { name, problem });
+        }
+        let what = || format!("variable {name}");
+        if value.has_nul() {
+            return Err(ArgumentError::Nul { what: what() });
+        }
+        at_most(&what(), name.len() + 1 + value.len(), ARGUMENT_BYTES)?;
+    }
+    Ok(())
+}
+
+fn check_total(request: &StartRequest) -> Result<(), ArgumentError> {
+    const POINTER_AND_NUL_BYTES: usize = 9;
+    let argv = request.command.argv();
+    let words = argv.iter().map(|word| word.len() + POINTER_AND_NUL_BYTES);
+    let variables = request
+        .set_env
+        .iter()
+        .map(|(name, value)| name.len() + 1 + value.len() + POINTER_AND_NUL_BYTES);
+    let total: usize = words.chain(variables).sum();
+    at_most("the command with its variables", total, ARGUMENTS_BYTES)
+}
+
+fn check_durations(request: &StartRequest) -> Result<(), ArgumentError> {
+    let (timeout, idle) = match &request.lifetime {
+        Some(Lifetime::Finite { timeout, idle }) => (*timeout, *idle),
+        Some(Lifetime::Service { .. }) if request.timeout.or(request.idle).is_some() => {
+            return Err(invalid("timeout", "a service has none"));
+        }
+        Some(Lifetime::Service { .. }) | None => (request.timeout, request.idle),
+    };
+    positive("timeout", timeout)?;
+    positive("idle", idle)?;
+    match request.retention {
+        RetentionRequest::For(time) => in_range("retention", time),
+        RetentionRequest::Default | RetentionRequest::Forever => Ok(()),
+    }
+}
+
+fn positive(what: &'static str, time: Option<Duration>) -> Result<(), ArgumentError> {
+    match time {
+        Some(Duration::ZERO) => Err(duration(what, Duration::ZERO)),
+        Some(time) => in_range(what, time),
+        None => Ok(()),
+    }
+}
+
+/// Whether a duration is not beyond [`DURATION_MAX_S`].
+///
+/// # Errors
+/// When it is.
+pub fn in_range(what: &'static str, time: Duration) -> Result<(), ArgumentError> {
+    if time.as_secs() > DURATION_MAX_S {
+        return Err(duration(what, time));
+    }
+    Ok(())
+}
+
+fn duration(what: &'static str, given: Duration) -> ArgumentError {
+    ArgumentError::Duration {
+        what,
+        given: format!("{} s", given.as_secs_f64()),
+        allowed: format!("more than 0 and at most {DURATION_MAX_S} s are allowed"),
+    }
+}
+
+fn check_labels(labels: &[String]) -> Result<(), ArgumentError> {
+    if labels.len() > LABELS {
+        return Err(ArgumentError::TooMany {
+            what: "labels",
+            count: labels.len(),
+            limit: LABELS,
+        });
+    }
+    for (place, label) in labels.iter().enumerate() {
+        let what = format!("label {}", place + 1);
+        if label.is_empty() {
+            return Err(invalid(what, "it is empty"));
+        }
+        if label.chars().any(char::is_control) {
+            return Err(invalid(what, "it contains a control character"));
+        }
+        at_most(&what, label.len(), LABEL_BYTES)?;
+    }
+    Ok(())
+}
+
+fn check_limits(limits: &Limits) -> Result<(), ArgumentError> {
+    let zeros = [
+        ("the limit on processes", limits.pids == Some(0)),
+        ("the limit on memory", limits.memory_bytes == Some(0)),
+        ("the limit on cpu", limits.cpu_millis == Some(0)),
+        ("the limit on open files", limits.open_files == Some(0)),
+    ];
+    match zeros.into_iter().find(|(_, zero)| *zero) {
+        Some((what, _)) => Err(invalid(what, "at least 1 is needed")),
+        None => Ok(()),
+    }
+}
+
+/// Whether `bytes` are within `limit`.
+///
+/// # Errors
+/// When they are more.
+pub fn at_most(what: &str, bytes: usize, limit: usize) -> Result<(), ArgumentError> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(ArgumentError::TooLong {
+        what: what.to_owned(),
+        bytes,
+        limit,
+    })
+}
+
+fn invalid(what: impl Into<String>, problem: &'static str) -> ArgumentError {
+    ArgumentError::Invalid {
+        what: what.into(),
+        problem,
+    }
+}
+
+/// Labels without doubles, in the order given.
+#[must_use]
+pub fn distinct(labels: Vec<String>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    labels
+        .into_iter()
+        .filter(|label| seen.insert(label.clone()))
+        .collect()
+}
+
+/// The label, when it names an encoding.
+///
+/// # Errors
+/// When it does not, with the nearest one that does.
+pub fn encoding(label: Option<String>) -> Result<Option<String>, ArgumentError> {
+    let Some(label) = label else {
+        return Ok(None);
+    };
+    if ostler_journal::encoding_named(&label).is_ok() {
+        return Ok(Some(label));
+    }
+    let lower = label.to_ascii_lowercase();
+    let nearest = COMMON_ENCODINGS
+        .into_iter()
+        .map(|name| (name, strsim::normalized_damerau_levenshtein(name, &lower)))
+        .filter(|(_, likeness)| *likeness >= SUGGESTION_LIKENESS)
+        .max_by(|one, other| one.1.total_cmp(&other.1));
+    Err(ArgumentError::Encoding {
+        label,
+        suggestion: nearest.map(|(name, _)| name.to_owned()),
+    })
+}
+
+/// How alike a name must be to be suggested, from 0 to 1.
+pub const SUGGESTION_LIKENESS: f64 = 0.6;
+
+const COMMON_ENCODINGS: [&str; 24] = [
+    "utf-8",
+    "utf-16le",
+    "utf-16be",
+    "gbk",
+    "gb18030",
+    "gb2312",
+    "cp936",
+    "big5",
+    "shift_jis",
+    "euc-jp",
+    "iso-2022-jp",
+    "euc-kr",
+    "windows-1250",
+    "windows-1251",
+    "windows-1252",
+    "windows-1254",
+    "iso-8859-1",
+    "iso-8859-2",
+    "iso-8859-15",
+    "latin1",
+    "koi8-r",
+    "ibm866",
+    "macintosh",
+    "auto",
+];

@@ -1,0 +1,132 @@
+//! What the environment of a command is made of (D8).
+
+use ostler_model::Text;
+
+use crate::request::StartRequest;
+use crate::settings::{BASE_ENVIRONMENT, Settings};
+
+/// The whole environment: the kept part of the front's, then what the request sets. With an
+/// allow list, `PATH` is the trusted one, so that programs which look for others find those;
+/// so it is where nobody brought an environment at all.
+#[must_use]
+pub fn build(settings: &Settings, request: &StartRequest, inherit: bool) -> Vec<(Text, Text)> {
+    let front = if request.base_env.is_empty() {
+        &settings.base_env
+    } else {
+        &request.base_env
+    };
+    let restricted = is_restricted(settings, request);
+    let mut env: Vec<(Text, Text)> = Vec::with_capacity(front.len() + request.set_env.len());
+    for (name, value) in front {
+        let inherited = inherit && !(restricted && changes_code(name.as_bytes()));
+        let wanted = inherited || is_kept(settings, name.as_bytes());
+        if wanted && possible(name, value) {
+            set(&mut env, name, value);
+        }
+    }
+    for (name, value) in &request.set_env {
+        set(&mut env, name, value);
+    }
+    if restricted || (front.is_empty() && value(&env, b"PATH").is_none()) {
+        set(&mut env, &Text::from("PATH"), &settings.trusted_path);
+    }
+    env
+}
+
+/// Whether a list of allowed commands holds: that of the settings, or the front's own.
+#[must_use]
+pub const fn is_restricted(settings: &Settings, request: &StartRequest) -> bool {
+    settings.allowed_commands.is_some() || request.allowed.is_some()
+}
+
+/// The value of a variable.
+#[must_use]
+pub fn value<'a>(env: &'a [(Text, Text)], name: &[u8]) -> Option<&'a Text> {
+    env.iter()
+        .find(|(known, _)| known.as_bytes() == name)
+        .map(|(_, value)| value)
+}
+
+fn is_kept(settings: &Settings, name: &[u8]) -> bool {
+    name.starts_with(b"LC_")
+        || BASE_ENVIRONMENT.iter().any(|kept| kept.as_bytes() == name)
+        || settings
+            .base_env_names
+            .iter()
+            .any(|kept| kept.as_bytes() == name)
+}
+
+/// Whether the kernel could pass it on; a front may hand over anything.
+fn possible(name: &Text, value: &Text) -> bool {
+    !name.is_empty() && !name.as_bytes().contains(&b'=') && !name.has_nul() && !value.has_nul()
+}
+
+fn set(env: &mut Vec<(Text, Text)>, name: &Text, value: &Text) {
+    match env.iter_mut().find(|(known, _)| known == name) {
+        Some((_, old)) => old.clone_from(value),
+        None => env.push((name.clone(), value.clone())),
+    }
+}
+
+/// Variables that make a listed program run code of the caller's choosing.
+const CODE_VARIABLES: [&str; 40] = [
+    "PATH",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+    "PROMPT_COMMAND",
+    "SHELL",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "BROWSER",
+    "SSH_ASKPASS",
+    "GCONV_PATH",
+    "LOCPATH",
+    "NLSPATH",
+    "HOSTALIASES",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PERL5DB",
+    "PERLLIB",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "PYTHONINSPECT",
+    "RUBYLIB",
+    "RUBYOPT",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "CLASSPATH",
+    "MAKEFLAGS",
+    "TAR_OPTIONS",
+    "RSYNC_RSH",
+    "HOME",
+];
+/// And every variable whose name begins so.
+const CODE_PREFIXES: [&str; 7] = [
+    "LD_",
+    "DYLD_",
+    "GIT_",
+    "BASH_FUNC_",
+    "GLIBC_",
+    "MALLOC_",
+    "npm_",
+];
+
+/// Whether a variable can change which code a program runs.
+#[must_use]
+pub fn changes_code(name: &[u8]) -> bool {
+    CODE_VARIABLES.iter().any(|known| known.as_bytes() == name)
+        || CODE_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix.as_bytes()))
+}

@@ -1,0 +1,557 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Duration;
+
+use ostler_model::{
+    Abilities, Ability, Caller, Command, ErrorCode, IsolationLevel, Lifetime, LimitBackend, Limits,
+    Owner, PlaceName, Principal, Restart, Scope, SessionName, Stdin, TermSize, Text,
+};
+use tempfile::TempDir;
+
+use crate::admission::quota::{Places, Share};
+use crate::admission::{Admitted, Rules, admit};
+use crate::error::Error;
+use crate::request::{Face, RetentionRequest, StartRequest, StdinRequest};
+use crate::settings::{Quotas, Settings};
+
+fn settings() -> Settings {
+    let mut settings = Settings::new("/nowhere");
+    settings.base_env = vec![
+        ("PATH".into(), "/usr/bin:/bin".into()),
+        ("HOME".into(), "/root".into()),
+        ("LC_ALL".into(), "C.UTF-8".into()),
+        ("SECRET_TOKEN".into(), "hunter2".into()),
+        ("LD_PRELOAD".into(), "/evil.so".into()),
+    ];
+    settings
+}
+
+fn allowing(list: &[&str]) -> Settings {
+    let mut settings = settings();
+    settings.allowed_commands = Some(list.iter().map(|it| (*it).to_owned()).collect());
+    settings
+}
+
+fn caller() -> Caller {
+    Caller {
+        owner: Owner {
+            principal: Principal::unix(1000),
+            project: None,
+            session: Some(SessionName("one".to_owned())),
+            task: None,
+        },
+        scope: Scope::Session,
+    }
+}
+
+fn abilities() -> Abilities {
+    Abilities {
+        present: vec![
+            Ability::CleanEnvironment,
+            Ability::OwnGroup,
+            Ability::TreeKill,
+            Ability::OwnCgroup,
+        ],
+        missing: Vec::new(),
+        backend: LimitBackend::Rlimits,
+    }
+}
+
+fn try_admit(settings: &Settings, request: StartRequest) -> Result<Admitted, Error> {
+    admit(
+        Rules {
+            settings,
+            abilities: &abilities(),
+            place: &PlaceName::local(),
+        },
+        &caller(),
+        request,
+    )
+}
+
+fn words(words: &[&str]) -> StartRequest {
+    StartRequest::argv(words.iter().copied(), "/")
+}
+
+fn refused(settings: &Settings, request: StartRequest) -> (ErrorCode, String) {
+    let error = try_admit(settings, request).expect_err("it is refused");
+    (error.code(), error.to_string())
+}
+
+fn value(request: StartRequest) -> String {
+    let (code, message) = refused(&settings(), request);
+    assert_eq!(code, ErrorCode::Value, "{message}");
+    message
+}
+
+#[test]
+fn arguments_arrive_verbatim_and_no_shell_sees_them() {
+    let asked = ["echo", "$(id)", ";", "rm", "a\nb", "", "*"];
+    let admitted = try_admit(&settings(), words(&asked)).expect("it is admitted");
+    let plan = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1);
+    let expected: Vec<Text> = asked.iter().map(|it| Text::from(*it)).collect();
+    assert_eq!(plan.argv, expected);
+    assert_eq!(plan.program, Text::from("/usr/bin/echo"));
+}
+
+#[test]
+fn an_empty_command_is_refused() {
+    assert_eq!(value(words(&[])), "the command is empty");
+    assert_eq!(value(words(&[""])), "the command is empty");
+}
+
+#[test]
+fn a_nul_byte_is_refused_where_it_is() {
+    assert_eq!(
+        value(words(&["echo", "a", "b\0c"])),
+        "argument 2 contains a NUL byte"
+    );
+    assert_eq!(value(words(&["ec\0ho"])), "the command contains a NUL byte");
+    let mut request = words(&["echo"]);
+    request.set_env = vec![("A".into(), "x\0y".into())];
+    assert_eq!(value(request), "variable A contains a NUL byte");
+    let mut request = words(&["echo"]);
+    request.cwd = "/tmp\0/x".into();
+    assert!(value(request).contains("contains a NUL byte"));
+}
+
+#[test]
+fn arguments_have_a_length_at_which_they_are_refused() {
+    use super::arguments::ARGUMENT_BYTES;
+    for (bytes, fits) in [
+        (ARGUMENT_BYTES - 1, true),
+        (ARGUMENT_BYTES, true),
+        (ARGUMENT_BYTES + 1, false),
+    ] {
+        let word = "x".repeat(bytes);
+        let tried = try_admit(&settings(), words(&["echo", &word]));
+        assert_eq!(tried.is_ok(), fits, "{bytes} bytes");
+    }
+    let message = value(words(&["echo", &"x".repeat(10_000_000)]));
+    assert_eq!(
+        message,
+        "argument 1 is 10000000 bytes long, at most 131071 are allowed"
+    );
+    let many = vec!["y".repeat(100_000); 30];
+    let mut all = vec!["echo"];
+    all.extend(many.iter().map(String::as_str));
+    assert!(value(words(&all)).starts_with("the command with its variables is 3000"));
+}
+
+#[test]
+fn a_working_directory_must_be_one() {
+    let dir = TempDir::new().expect("a directory");
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let at = |path: &std::path::Path| {
+        let mut request = words(&["echo"]);
+        request.cwd = Text::from(path);
+        value(request)
+    };
+    assert!(at(&dir.path().join("missing")).ends_with("no such directory"));
+    assert!(at(&file).ends_with("it is not a directory"));
+    assert!(at(&file.join("below")).ends_with("a part of its path is not a directory"));
+    assert!(at("relative".as_ref()).ends_with("it is not absolute"));
+    assert!(at("".as_ref()).ends_with("it is empty"));
+}
+
+#[test]
+fn variables_have_names() {
+    let set = |name: &str| {
+        let mut request = words(&["echo"]);
+        request.set_env = vec![(name.into(), "x".into())];
+        value(request)
+    };
+    assert!(set("").contains("it is empty"));
+    assert!(set("A=B").contains("it contains '='"));
+    assert!(set("A\0B").contains("it contains a NUL byte"));
+}
+
+#[test]
+fn durations_are_positive_and_not_endless() {
+    let timed = |timeout| {
+        let mut request = words(&["echo"]);
+        request.timeout = Some(timeout);
+        request
+    };
+    assert!(value(timed(Duration::ZERO)).starts_with("timeout is 0 s; more than 0"));
+    assert!(value(timed(Duration::MAX)).starts_with("timeout is"));
+    assert!(try_admit(&settings(), timed(Duration::from_millis(1))).is_ok());
+    let mut request = words(&["echo"]);
+    request.lifetime = Some(Lifetime::Service {
+        restart: Restart::Never,
+    });
+    request.timeout = Some(Duration::from_secs(1));
+    assert_eq!(value(request), "timeout: a service has none");
+}
+
+#[test]
+fn labels_are_checked_and_kept_once() {
+    let labelled = |labels: &[&str]| {
+        let mut request = words(&["echo"]);
+        request.labels = labels.iter().map(|it| (*it).to_owned()).collect();
+        request
+    };
+    assert_eq!(value(labelled(&["a", ""])), "label 2: it is empty");
+    assert!(value(labelled(&["a\nb"])).contains("control character"));
+    assert!(value(labelled(&["x"; 65])).starts_with("65 labels"));
+    let admitted = try_admit(&settings(), labelled(&["b", "a", "b"])).expect("admitted");
+    assert_eq!(admitted.spec.labels, ["b", "a"]);
+}
+
+#[test]
+fn a_terminal_has_cells_and_limits_are_positive() {
+    let mut request = words(&["echo"]);
+    request.pty = Some(TermSize { cols: 0, rows: 24 });
+    assert!(value(request).contains("columns and rows"));
+    let mut request = words(&["echo"]);
+    request.limits.pids = Some(0);
+    assert!(value(request).contains("at least 1"));
+}
+
+#[test]
+fn a_program_is_found_in_the_commands_own_path() {
+    let dir = TempDir::new().expect("a directory");
+    let tool = dir.path().join("ostler-tool");
+    std::fs::write(&tool, "#!/bin/sh\n").expect("a file");
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).expect("mode");
+    let mut request = words(&["ostler-tool"]);
+    request.set_env = vec![("PATH".into(), Text::from(dir.path()))];
+    let admitted = try_admit(&settings(), request).expect("found in the request's PATH");
+    let plan = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1);
+    assert_eq!(plan.program, Text::from(tool.as_path()));
+    let mut request = words(&["./ostler-tool"]);
+    request.cwd = Text::from(dir.path());
+    assert!(try_admit(&settings(), request).is_ok());
+}
+
+#[test]
+fn a_missing_program_is_an_execution_error_with_a_suggestion() {
+    let error = try_admit(&settings(), words(&["ecoh", "x"])).expect_err("no such program");
+    assert_eq!(error.code(), ErrorCode::CommandExecution);
+    assert_eq!(error.to_string(), "ecoh: command not found");
+    assert_eq!(error.hint().as_deref(), Some("did you mean 'echo'?"));
+    let (code, message) = refused(&settings(), words(&["/no/such/program"]));
+    assert_eq!(
+        (code, message.as_str()),
+        (
+            ErrorCode::CommandExecution,
+            "/no/such/program: no such file"
+        )
+    );
+    let error = try_admit(&settings(), words(&["echo hello"])).expect_err("one word");
+    assert!(error.hint().is_some_and(|it| it.contains("separate words")));
+}
+
+#[test]
+fn a_file_that_may_not_be_executed_is_a_permission_error() {
+    let dir = TempDir::new().expect("a directory");
+    let file = dir.path().join("plain");
+    std::fs::write(&file, "x").expect("a file");
+    let path = file.to_string_lossy().into_owned();
+    let (code, message) = refused(&settings(), words(&[&path]));
+    assert_eq!(code, ErrorCode::Permission);
+    assert!(message.ends_with("permission denied"));
+    let (code, message) = refused(&settings(), words(&["/usr/bin"]));
+    assert_eq!(code, ErrorCode::CommandExecution);
+    assert!(message.ends_with("is a directory"));
+}
+
+#[test]
+fn only_the_base_of_the_fronts_environment_is_kept() {
+    let mut request = words(&["echo"]);
+    request.set_env = vec![("MINE".into(), "1".into()), ("HOME".into(), "/h".into())];
+    let admitted = try_admit(&settings(), request).expect("admitted");
+    let env = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1).env;
+    let get =
+        |name: &str| super::environment::value(&env, name.as_bytes()).map(ToString::to_string);
+    assert_eq!(get("PATH").as_deref(), Some("/usr/bin:/bin"));
+    assert_eq!(get("LC_ALL").as_deref(), Some("C.UTF-8"));
+    assert_eq!(get("HOME").as_deref(), Some("/h"));
+    assert_eq!(get("MINE").as_deref(), Some("1"));
+    assert_eq!(get("SECRET_TOKEN"), None);
+}
+
+#[test]
+fn the_whole_environment_is_passed_on_when_asked() {
+    let mut request = words(&["echo"]);
+    request.inherit_env = Some(true);
+    let admitted = try_admit(&settings(), request).expect("admitted");
+    let env = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1).env;
+    assert!(super::environment::value(&env, b"SECRET_TOKEN").is_some());
+}
+
+#[test]
+fn an_unknown_encoding_is_refused_with_the_nearest() {
+    let mut request = words(&["echo"]);
+    request.encoding = Some("gkb".to_owned());
+    let error = try_admit(&settings(), request).expect_err("no encoding");
+    assert_eq!(error.code(), ErrorCode::Value);
+    assert_eq!(error.hint().as_deref(), Some("did you mean 'gbk'?"));
+}
+
+#[test]
+fn levels_resolve_to_what_is_in_force_and_missing() {
+    let mut request = words(&["echo"]);
+    request.level = IsolationLevel::Basic;
+    let policy = try_admit(&settings(), request)
+        .expect("admitted")
+        .spec
+        .policy;
+    assert_eq!(policy.limits, Limits::default());
+    assert_eq!(policy.missing, []);
+    let policy = try_admit(&settings(), words(&["echo"]))
+        .expect("admitted")
+        .spec
+        .policy;
+    assert_eq!(policy.limits.pids, Some(4096));
+    assert!(policy.in_force.contains(&Ability::OwnCgroup));
+    assert_eq!(policy.missing[0].ability, Ability::PidsLimit);
+}
+
+#[test]
+fn levels_that_are_not_built_are_refused() {
+    for level in [IsolationLevel::High, IsolationLevel::Container] {
+        let mut request = words(&["echo"]);
+        request.level = level;
+        let error = try_admit(&settings(), request).expect_err("not built");
+        assert_eq!(error.code(), ErrorCode::Security);
+        assert!(error.to_string().contains("not built yet"));
+        assert!(error.hint().is_some_and(|it| it.contains("medium")));
+    }
+}
+
+#[test]
+fn input_is_empty_for_finite_and_open_for_services() {
+    let stdin = |lifetime: Option<Lifetime>, stdin| {
+        let mut request = words(&["echo"]);
+        request.lifetime = lifetime;
+        request.stdin = stdin;
+        match try_admit(&settings(), request).expect("admitted").spec.io {
+            ostler_model::Io::Pipes { stdin } => stdin,
+            ostler_model::Io::Pty { .. } => panic!("no terminal was asked for"),
+        }
+    };
+    let service = Some(Lifetime::Service {
+        restart: Restart::Never,
+    });
+    assert_eq!(stdin(None, StdinRequest::Default), Stdin::Empty);
+    assert_eq!(stdin(service, StdinRequest::Default), Stdin::Open);
+    let given = StdinRequest::Given(vec![1, 2, 3]);
+    assert_eq!(stdin(None, given), Stdin::Given { bytes: 3 });
+}
+
+#[test]
+fn retention_is_the_faces_unless_asked() {
+    let kept = |face, retention| {
+        let mut request = words(&["echo"]);
+        request.face = face;
+        request.retention = retention;
+        try_admit(&settings(), request)
+            .expect("admitted")
+            .spec
+            .retention
+    };
+    let seconds = |s| Some(Duration::from_secs(s));
+    assert_eq!(
+        kept(Face::Command, RetentionRequest::Default),
+        seconds(3600)
+    );
+    assert_eq!(
+        kept(Face::Shell, RetentionRequest::Default),
+        seconds(86_400)
+    );
+    assert_eq!(kept(Face::Pty, RetentionRequest::Default), seconds(300));
+    assert_eq!(kept(Face::Cli, RetentionRequest::Default), seconds(86_400));
+    assert_eq!(kept(Face::Cli, RetentionRequest::Forever), None);
+    let asked = RetentionRequest::For(Duration::from_secs(7));
+    assert_eq!(kept(Face::Command, asked), seconds(7));
+}
+
+fn passes(list: &[&str], command: &[&str]) -> bool {
+    match try_admit(&allowing(list), words(command)) {
+        Ok(_) => true,
+        Err(error) => {
+            let code = error.code();
+            assert_eq!(code, ErrorCode::Security, "{command:?}: {error}");
+            false
+        }
+    }
+}
+
+#[test]
+fn the_allow_list_lets_its_names_run_from_the_trusted_path() {
+    let mut request = words(&["ls", "-l"]);
+    request.base_env = vec![("PATH".into(), "/tmp/evil".into())];
+    let admitted = try_admit(&allowing(&["ls", "git"]), request).expect("listed");
+    let plan = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1);
+    assert_eq!(plan.program, Text::from("/usr/bin/ls"));
+    let path = super::environment::value(&plan.env, b"PATH");
+    assert_eq!(path, Some(&Text::from(crate::settings::TRUSTED_PATH)));
+}
+
+#[test]
+fn the_allow_list_cannot_be_passed_by_paths() {
+    let dir = TempDir::new().expect("a directory");
+    let evil = dir.path().join("ls");
+    symlink("/bin/sh", &evil).expect("a link");
+    let evil = evil.to_string_lossy().into_owned();
+    for program in [
+        evil.as_str(),
+        "./ls",
+        "/usr/bin/../bin/ls",
+        "/bin/ls",
+        "../ls",
+        "ls/",
+    ] {
+        assert!(!passes(&["ls", "git"], &[program]), "{program}");
+    }
+    assert!(passes(&["/usr/bin/ls"], &["/usr/bin/ls"]));
+    assert!(!passes(&["/usr/bin/ls"], &["/usr//bin/ls"]));
+    assert!(!passes(&["/usr/bin/ls"], &["ls"]));
+}
+
+#[test]
+fn the_allow_list_cannot_be_passed_by_quoting_or_control_characters() {
+    for program in [
+        "ls ", " ls", "ls;id", "ls\nid", "'ls'", "l\\s", "LS", "ls\t", "$(ls)",
+    ] {
+        assert!(!passes(&["ls"], &[program]), "{program:?}");
+    }
+    let (code, _) = refused(&allowing(&["ls"]), words(&["ls\0id"]));
+    assert_eq!(code, ErrorCode::Value);
+}
+
+#[test]
+fn the_allow_list_cannot_be_passed_by_wrappers() {
+    let all: &[&[&str]] = &[
+        &["env", "id"],
+        &["env", "-i", "A=1", "id"],
+        &["env", "-S", "id -u"],
+        &["env", "-Sid"],
+        &["env", "--split-string=id"],
+        &["env", "-u", "A", "id"],
+        &["env", "--", "id"],
+        &["env", "env", "nice", "id"],
+        &["env", "/tmp/evil/ls"],
+        &["env", "./ls"],
+        &["env", "PATH=/tmp/evil", "ls"],
+        &["env", "LD_PRELOAD=/x.so", "ls"],
+        &["nice", "-n", "5", "id"],
+        &["nice", "-5", "id"],
+        &["nohup", "id"],
+        &["timeout", "5", "id"],
+        &["timeout", "-k", "1", "5", "id"],
+        &["setsid", "-f", "id"],
+        &["stdbuf", "-oL", "id"],
+        &["sudo", "id"],
+        &["sudo", "-u", "x", "id"],
+        &["sudo", "-s"],
+        &["sudo", "-i"],
+        &["xargs", "id"],
+        &["xargs", "-I", "{}", "id", "{}"],
+        &["xargs", "env"],
+        &["xargs", "sh", "-c"],
+        &["xargs"],
+        &["sh", "-c", "id"],
+        &["bash", "script.sh"],
+        &["bash"],
+        &["find", "/", "-exec", "id", ";"],
+        &["find", "/", "-execdir", "id", ";"],
+        &["git", "-c", "alias.x=!id", "x"],
+        &["git", "--exec-path=/tmp/evil", "x"],
+        &["tar", "--to-command=id", "-xf", "x"],
+        &["tar", "--to-com=id", "-xf", "x"],
+        &["tar", "-I", "id", "-xf", "x"],
+        &["chroot", "/", "id"],
+        &["unshare", "id"],
+    ];
+    let list = [
+        "ls", "git", "env", "nice", "nohup", "timeout", "setsid", "stdbuf", "sudo", "xargs", "sh",
+        "bash", "find", "tar", "chroot", "unshare",
+    ];
+    for command in all {
+        assert!(!passes(&list, command), "{command:?}");
+    }
+}
+
+#[test]
+fn listed_programs_behind_listed_wrappers_run() {
+    let list = ["ls", "env", "nice", "timeout", "xargs", "find", "git"];
+    for command in [
+        &["env", "A=1", "ls", "-l"][..],
+        &["nice", "-n", "5", "ls"],
+        &["timeout", "--signal=KILL", "5", "nice", "ls"],
+        &["find", "/", "-maxdepth", "0"],
+        &["env", "-C", "/tmp", "ls"],
+    ] {
+        assert!(passes(&list, command), "{command:?}");
+    }
+}
+
+#[test]
+fn the_allow_list_cannot_be_passed_by_variables() {
+    for name in [
+        "PATH",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "LD_AUDIT",
+        "BASH_ENV",
+        "ENV",
+        "IFS",
+        "GIT_SSH_COMMAND",
+        "PAGER",
+        "PYTHONPATH",
+        "BASH_FUNC_ls%%",
+    ] {
+        let mut request = words(&["ls"]);
+        request.set_env = vec![(name.into(), "x".into())];
+        let (code, _) = refused(&allowing(&["ls"]), request);
+        assert_eq!(code, ErrorCode::Security, "{name}");
+    }
+    let mut request = words(&["ls"]);
+    request.inherit_env = Some(true);
+    let admitted = try_admit(&allowing(&["ls"]), request).expect("admitted");
+    let env = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1).env;
+    assert_eq!(super::environment::value(&env, b"LD_PRELOAD"), None);
+}
+
+#[test]
+fn scripts_are_refused_while_a_list_is_set() {
+    let command = Command::Shell {
+        shell: "/bin/sh".into(),
+        script: "ls".into(),
+    };
+    let request = StartRequest::new(command, "/");
+    let error = try_admit(&allowing(&["ls", "sh", "/bin/sh"]), request).expect_err("a script");
+    assert_eq!(error.code(), ErrorCode::Security);
+    assert!(error.hint().is_some_and(|it| it.contains("ls")));
+}
+
+#[test]
+fn a_full_session_is_told_who_holds_its_places() {
+    let quotas = Quotas {
+        finite_per_session: 2,
+        others_per_principal: 1,
+    };
+    let spec = try_admit(&settings(), words(&["echo"]))
+        .expect("admitted")
+        .spec;
+    let share = Share::of(&spec, &spec.owner);
+    let mut places = Places::default();
+    let ids: Vec<_> = (0..3).map(|_| ostler_model::ExecutionId::mint()).collect();
+    places.take(quotas, &share, ids[0]).expect("the first");
+    places.take(quotas, &share, ids[1]).expect("the second");
+    let error = places.take(quotas, &share, ids[2]).expect_err("full");
+    assert_eq!(error.code(), ErrorCode::QuotaExceeded);
+    assert!(
+        error
+            .to_string()
+            .starts_with("2 of 2 finite executions run already: ")
+    );
+    assert!(error.to_string().contains(&ids[0].short()));
+    places.give_back(&share, ids[0]);
+    places.take(quotas, &share, ids[2]).expect("free again");
+    let mut owner = spec.owner.clone();
+    owner.session = None;
+    assert_ne!(Share::of(&spec, &owner), share);
+}

@@ -1,0 +1,330 @@
+//! Programs that run other programs: what they would run, where that can be seen.
+
+/// What a program would run besides itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Inner<'a> {
+    /// Nothing we know of.
+    None,
+    /// This command, with these variables set.
+    Command {
+        /// Names of the variables.
+        variables: Vec<&'a [u8]>,
+        /// Program and arguments.
+        command: Vec<&'a [u8]>,
+    },
+    /// Something that cannot be seen through: what it was given.
+    Refused(String),
+}
+
+/// How a wrapper's own options are told from the command it runs.
+struct Wrapper {
+    name: &'static str,
+    /// Options without a value, and with one joined by `=` or to a short letter.
+    flags: &'static [&'static str],
+    /// Options whose value is the next word (unless joined).
+    valued: &'static [&'static str],
+    /// Words of its own before the command.
+    positional: usize,
+    /// Whether `NAME=value` words may stand before the command.
+    assignments: bool,
+}
+
+const WRAPPERS: [Wrapper; 8] = [
+    Wrapper {
+        name: "env",
+        flags: &[
+            "-i",
+            "-",
+            "-0",
+            "-v",
+            "--ignore-environment",
+            "--null",
+            "--debug",
+        ],
+        valued: &["-u", "--unset", "-C", "--chdir"],
+        positional: 0,
+        assignments: true,
+    },
+    Wrapper {
+        name: "nice",
+        flags: &[],
+        valued: &["-n", "--adjustment"],
+        positional: 0,
+        assignments: false,
+    },
+    Wrapper {
+        name: "nohup",
+        flags: &[],
+        valued: &[],
+        positional: 0,
+        assignments: false,
+    },
+    Wrapper {
+        name: "timeout",
+        flags: &["-v", "--verbose", "--foreground", "--preserve-status"],
+        valued: &["-k", "--kill-after", "-s", "--signal"],
+        positional: 1,
+        assignments: false,
+    },
+    Wrapper {
+        name: "setsid",
+        flags: &["-c", "-f", "-w", "--ctty", "--fork", "--wait"],
+        valued: &[],
+        positional: 0,
+        assignments: false,
+    },
+    Wrapper {
+        name: "stdbuf",
+        flags: &[],
+        valued: &["-i", "--input", "-o", "--output", "-e", "--error"],
+        positional: 0,
+        assignments: false,
+    },
+    Wrapper {
+        name: "sudo",
+        flags: &["-n", "-H", "-k", "-b", "--non-interactive", "--set-home"],
+        valued: &["-u", "--user", "-g", "--group"],
+        positional: 0,
+        assignments: true,
+    },
+    Wrapper {
+        name: "xargs",
+        flags: &[
+            "-0",
+            "-r",
+            "-t",
+            "-x",
+            "--null",
+            "--no-run-if-empty",
+            "--verbose",
+        ],
+        valued: &[
+            "-n",
+            "--max-args",
+            "-P",
+            "--max-procs",
+            "-I",
+            "-L",
+            "--max-lines",
+            "-s",
+            "--max-chars",
+            "-d",
+            "--delimiter",
+            "-a",
+            "--arg-file",
+            "-E",
+        ],
+        positional: 0,
+        assignments: false,
+    },
+];
+
+/// Shells: whatever they are given is a script, and scripts are refused while a list is set.
+const SHELLS: [&str; 12] = [
+    "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh",
+];
+
+/// Programs that run the program they are given, in ways not seen through here.
+const OPAQUE: [&str; 32] = [
+    "su",
+    "doas",
+    "runuser",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "setpriv",
+    "capsh",
+    "bwrap",
+    "firejail",
+    "flock",
+    "script",
+    "ionice",
+    "chrt",
+    "taskset",
+    "prlimit",
+    "setarch",
+    "linux32",
+    "linux64",
+    "time",
+    "watch",
+    "strace",
+    "ltrace",
+    "gdb",
+    "valgrind",
+    "parallel",
+    "entr",
+    "busybox",
+    "toybox",
+    "systemd-run",
+    "start-stop-daemon",
+    "ld.so",
+];
+
+/// Options of ordinary programs that run a program named by their value.
+const DANGEROUS: [(&str, &[&str]); 5] = [
+    ("find", &["-exec", "-execdir", "-ok", "-okdir"]),
+    (
+        "git",
+        &[
+            "-c",
+            "--config-env",
+            "--exec-path",
+            "--upload-pack",
+            "--receive-pack",
+            "--ext-diff",
+        ],
+    ),
+    (
+        "tar",
+        &[
+            "-I",
+            "-F",
+            "--use-compress-program",
+            "--to-command",
+            "--checkpoint-action",
+            "--info-script",
+            "--new-volume-script",
+            "--rsh-command",
+        ],
+    ),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("sort", &["--compress-program"]),
+];
+
+/// What `name` with these arguments would run.
+pub(super) fn inner<'a>(name: &[u8], args: &[&'a [u8]]) -> Inner<'a> {
+    let Ok(name) = std::str::from_utf8(name) else {
+        return Inner::None;
+    };
+    if SHELLS.contains(&name) {
+        return match args {
+            [b"--version" | b"--help"] => Inner::None,
+            _ => Inner::Refused("a script: a shell can run anything".to_owned()),
+        };
+    }
+    if OPAQUE.contains(&name) && !args.is_empty() {
+        return Inner::Refused("arguments: it runs what it is given".to_owned());
+    }
+    if let Some(wrapper) = WRAPPERS.iter().find(|known| known.name == name) {
+        return unwrap(wrapper, args);
+    }
+    dangerous(name, args).map_or(Inner::None, Inner::Refused)
+}
+
+fn dangerous(name: &str, args: &[&[u8]]) -> Option<String> {
+    let (_, options) = DANGEROUS.iter().find(|(known, _)| *known == name)?;
+    let given = args
+        .iter()
+        .find(|word| options.iter().any(|option| is_option(word, option)))?;
+    Some(String::from_utf8_lossy(given).into_owned())
+}
+
+/// Whether `word` is `option`, alone, with its value joined, or abbreviated as getopt_long(3)
+/// lets long options be.
+fn is_option(word: &[u8], option: &str) -> bool {
+    const SHORTEST_ABBREVIATION: usize = 4;
+    let option = option.as_bytes();
+    let name = word.split(|byte| *byte == b'=').next().unwrap_or(word);
+    if option.starts_with(b"--") && name.len() >= SHORTEST_ABBREVIATION && option.starts_with(name)
+    {
+        return true;
+    }
+    let long = option.starts_with(b"--") || option.len() > 2;
+    match word.strip_prefix(option) {
+        Some([]) => true,
+        Some(rest) => !long || rest.starts_with(b"="),
+        None => false,
+    }
+}
+
+fn unwrap<'a>(wrapper: &Wrapper, args: &[&'a [u8]]) -> Inner<'a> {
+    let refused = |word: &[u8]| Inner::Refused(String::from_utf8_lossy(word).into_owned());
+    let mut variables = Vec::new();
+    let mut positional = wrapper.positional;
+    let mut words = args.iter().copied().peekable();
+    let mut options = true;
+    while let Some(word) = words.peek().copied() {
+        if options && word == b"--" {
+            options = false;
+        } else if options && word.starts_with(b"-") {
+            match own_option(wrapper, word) {
+                Own::Flag => {}
+                Own::TakesNext => {
+                    words.next();
+                }
+                Own::Unknown => return refused(word),
+            }
+        } else if let (true, Some(name)) = (wrapper.assignments, assignment(word)) {
+            variables.push(name);
+            options = false;
+        } else if positional > 0 {
+            positional -= 1;
+            options = false;
+        } else {
+            break;
+        }
+        words.next();
+    }
+    let command: Vec<&[u8]> = words.collect();
+    finish(wrapper, variables, command)
+}
+
+fn finish<'a>(
+    wrapper: &Wrapper,
+    variables: Vec<&'a [u8]>,
+    mut command: Vec<&'a [u8]>,
+) -> Inner<'a> {
+    if wrapper.name == "xargs" {
+        // Further arguments come from its input: what they make another wrapper run is unseen.
+        let program = command.first().copied().unwrap_or(b"echo");
+        let program = program
+            .rsplit(|byte| *byte == b'/')
+            .next()
+            .unwrap_or(program);
+        if runs_others(program) {
+            return Inner::Refused(String::from_utf8_lossy(program).into_owned());
+        }
+        if command.is_empty() {
+            command.push(b"echo");
+        }
+    }
+    Inner::Command { variables, command }
+}
+
+fn runs_others(name: &[u8]) -> bool {
+    let Ok(name) = std::str::from_utf8(name) else {
+        return false;
+    };
+    SHELLS.contains(&name)
+        || OPAQUE.contains(&name)
+        || WRAPPERS.iter().any(|known| known.name == name)
+        || DANGEROUS.iter().any(|(known, _)| *known == name)
+}
+
+enum Own {
+    Flag,
+    TakesNext,
+    Unknown,
+}
+
+fn own_option(wrapper: &Wrapper, word: &[u8]) -> Own {
+    let is = |known: &&str| known.as_bytes() == word;
+    if wrapper.flags.iter().any(is) {
+        return Own::Flag;
+    }
+    if wrapper.valued.iter().any(is) {
+        return Own::TakesNext;
+    }
+    let joined = |known: &&str| is_option(word, known) && word.len() > known.len();
+    let niceness = wrapper.name == "nice" && word[1..].iter().all(u8::is_ascii_digit);
+    if wrapper.valued.iter().any(joined) || niceness {
+        return Own::Flag;
+    }
+    Own::Unknown
+}
+
+/// The name, where the word is `NAME=value`.
+fn assignment(word: &[u8]) -> Option<&[u8]> {
+    let place = word.iter().position(|byte| *byte == b'=')?;
+    (place > 0 && !word[..place].contains(&b'/')).then(|| &word[..place])
+}

@@ -1,0 +1,192 @@
+//! What the drivers and the facade of one engine share.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_journal::{Ledger, LedgerEntry, LedgerReader};
+use ostler_model::{Abilities, Event, ExecutionId, Owner, PlaceName, Timestamp};
+use ostler_process::Place;
+use tokio::sync::{Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::error::Error;
+use crate::info::Notice;
+use crate::registry::Registry;
+use crate::retention::Calendar;
+use crate::settings::Settings;
+
+/// Lifecycle events kept for a subscriber that falls behind.
+pub(crate) const NOTICES: usize = 1_024;
+/// The directory of executions within the state directory.
+const EXECUTIONS: &str = "executions";
+/// The directory of the ledger within the state directory.
+const LEDGER: &str = "ledger";
+/// The file whose lock says that an engine works here.
+const LOCK: &str = "daemon.lock";
+
+/// The shared part of an engine.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) settings: Settings,
+    pub(crate) place: Arc<dyn Place>,
+    pub(crate) place_name: PlaceName,
+    pub(crate) abilities: Abilities,
+    pub(crate) registry: Registry,
+    pub(crate) notices: broadcast::Sender<Notice>,
+    pub(crate) tracker: TaskTracker,
+    pub(crate) closing: CancellationToken,
+    pub(crate) calendar: Calendar,
+    /// One journal is compressed at a time.
+    pub(crate) compressing: Semaphore,
+    held: Mutex<Option<Held>>,
+}
+
+/// What only one engine may hold; let go at shutdown.
+#[derive(Debug)]
+struct Held {
+    ledger: Ledger,
+    _lock: File,
+}
+
+impl Core {
+    /// Makes and locks the state directory and opens the ledger.
+    pub(crate) fn open(settings: Settings, place: Arc<dyn Place>) -> Result<Arc<Self>, Error> {
+        let state = settings.state_dir.clone();
+        make_directory(&state)?;
+        make_directory(&state.join(EXECUTIONS))?;
+        let lock = lock(&state)?;
+        make_directory(&state.join(LEDGER))?;
+        let mut ledger =
+            Ledger::open(&state.join(LEDGER)).map_err(|error| Error::Ledger(error.to_string()))?;
+        if let Err(error) = ledger.expire(Timestamp::now(), settings.ledger_retention) {
+            tracing::warn!(%error, "old ledger entries cannot be removed");
+        }
+        Ok(Arc::new(Self {
+            registry: Registry::new(settings.quotas),
+            calendar: Calendar::new(&state),
+            settings,
+            place_name: place.name(),
+            abilities: place.abilities(),
+            place,
+            notices: broadcast::Sender::new(NOTICES),
+            tracker: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            compressing: Semaphore::new(1),
+            held: Mutex::new(Some(Held {
+                ledger,
+                _lock: lock,
+            })),
+        }))
+    }
+
+    /// Where executions are kept.
+    pub(crate) fn executions(&self) -> PathBuf {
+        self.settings.state_dir.join(EXECUTIONS)
+    }
+
+    /// The directory of one execution.
+    pub(crate) fn dir(&self, id: ExecutionId) -> PathBuf {
+        self.executions().join(id.to_string())
+    }
+
+    /// Appends to the ledger; nothing runs unrecorded.
+    pub(crate) fn record(&self, entry: &LedgerEntry) -> Result<(), Error> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(held) = held.as_mut() else {
+            return Err(Error::Closing);
+        };
+        held.ledger
+            .append(entry)
+            .map(drop)
+            .map_err(|error| Error::Ledger(error.to_string()))
+    }
+
+    /// Appends what has happened already: a failure is told and changes nothing.
+    pub(crate) fn write_ledger(&self, entry: &LedgerEntry) {
+        if let Err(error) = self.record(entry) {
+            tracing::error!(%error, "an entry is missing in the ledger");
+        }
+    }
+
+    /// Writes down that a request was turned down.
+    pub(crate) fn refuse(&self, owner: &Owner, detail: Detail, error: &Error) {
+        self.write_ledger(&LedgerEntry {
+            at: Timestamp::now(),
+            execution: None,
+            by: owner.clone(),
+            event: Event::Refused {
+                code: error.code(),
+                message: error.to_string(),
+            },
+            detail,
+        });
+    }
+
+    /// A reader of the ledger; none after shutdown.
+    pub(crate) fn ledger_reader(&self) -> Option<LedgerReader> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().map(|held| held.ledger.reader())
+    }
+
+    /// Lets the ledger and the lock go; another engine may open the directory now.
+    pub(crate) fn release(&self) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// What the ledger tells people beside an event.
+pub(crate) type Detail = BTreeMap<String, serde_json::Value>;
+
+fn make_directory(path: &Path) -> Result<(), Error> {
+    const PRIVATE: u32 = 0o700;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE)
+        .create(path)
+        .map_err(|source| Error::Storage {
+            what: "cannot make",
+            path: path.to_owned(),
+            source,
+        })
+}
+
+fn lock(state: &Path) -> Result<File, Error> {
+    let path = state.join(LOCK);
+    let failed = |what| {
+        let path = path.clone();
+        move |source| Error::Storage { what, path, source }
+    };
+    let mut file = File::options()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(failed("cannot open"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let known = file.read_to_string(&mut pid).is_ok() && !pid.trim().is_empty();
+            return Err(Error::Locked {
+                path: state.to_owned(),
+                holder: if known {
+                    format!("process {}", pid.trim())
+                } else {
+                    "another process".to_owned()
+                },
+            });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed("cannot lock")(error)),
+    }
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(failed("cannot write"))?;
+    Ok(file)
+}

@@ -1,0 +1,115 @@
+//! Writing events down, off the path of the answer.
+//!
+//! What can be rebuilt from `spec.json` and the exit record waits until somebody was answered,
+//! and goes out in one write; a one-shot writes its events once, after its end. Everything
+//! else is written before it is acted on.
+
+use std::path::PathBuf;
+
+use ostler_journal::{EventWriter, LedgerEntry};
+use ostler_model::{Event, EventRecord, ExecutionId, Owner};
+
+use crate::core::Core;
+
+/// The pending events of one execution, and the file they go to.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    dir: PathBuf,
+    writer: Option<EventWriter>,
+    pending: Vec<EventRecord>,
+    failed: bool,
+}
+
+impl Recorder {
+    pub(super) const fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            writer: None,
+            pending: Vec::new(),
+            failed: false,
+        }
+    }
+
+    pub(super) fn push(&mut self, records: Vec<EventRecord>) {
+        self.pending.extend(records);
+    }
+
+    /// Whether anything but the request itself waits. The request alone stays back: it is in
+    /// the ledger and in `spec.json`, and its directory is still being made by the shim.
+    pub(super) fn wants_writing(&self) -> bool {
+        self.pending
+            .iter()
+            .any(|record| !matches!(record.event, Event::Created { .. }))
+    }
+
+    /// Writes everything pending: first the ledger, then the execution's events, so that an
+    /// end can be told twice but never be missing.
+    pub(super) fn write(&mut self, core: &Core, id: ExecutionId, owner: &Owner) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let pending = std::mem::take(&mut self.pending);
+        for record in pending.iter().filter(|record| is_lifecycle(&record.event)) {
+            core.write_ledger(&LedgerEntry {
+                at: record.at,
+                execution: Some(id),
+                by: owner.clone(),
+                event: record.event.clone(),
+                detail: std::collections::BTreeMap::new(),
+            });
+        }
+        if let Err(error) = self.append(&pending) {
+            // The command must not suffer for our disk; exit record and ledger remain.
+            if !std::mem::replace(&mut self.failed, true) {
+                tracing::error!(%id, %error, "events cannot be written");
+            }
+        }
+    }
+
+    fn append(&mut self, records: &[EventRecord]) -> Result<(), ostler_journal::WriteError> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => {
+                if !self.dir.is_dir() {
+                    // Never born: nothing is there to keep events beside.
+                    return Ok(());
+                }
+                self.writer.insert(EventWriter::open(&self.dir)?.0)
+            }
+        };
+        writer.append(records)
+    }
+
+    /// Closes the file.
+    pub(super) fn close(&mut self) {
+        self.writer = None;
+    }
+}
+
+/// What the ledger holds besides the request itself, which is written before the start.
+const fn is_lifecycle(event: &Event) -> bool {
+    match event {
+        Event::SpawnFailed { .. }
+        | Event::Started { .. }
+        | Event::Ready { .. }
+        | Event::Health { .. }
+        | Event::LeaseTaken { .. }
+        | Event::LimitHit { .. }
+        | Event::Degraded { .. }
+        | Event::Stopping { .. }
+        | Event::Backoff { .. }
+        | Event::Adopted { .. }
+        | Event::Trimmed { .. }
+        | Event::Finished { .. } => true,
+        Event::Created { .. }
+        | Event::Refused { .. }
+        | Event::PromptDetected { .. }
+        | Event::PromptAnswered { .. }
+        | Event::Input { .. }
+        | Event::Resized { .. }
+        | Event::Paused { .. }
+        | Event::Resumed { .. }
+        | Event::Sampled { .. }
+        | Event::Exited { .. } => false,
+    }
+}

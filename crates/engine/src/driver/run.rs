@@ -1,0 +1,355 @@
+//! What a driver listens to: control first, output last.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_journal::Journal;
+use ostler_model::event::TrimReason;
+use ostler_model::{Ability, EventRecord, Principal, StopOrder, Timestamp};
+use ostler_process::{Birth, Control, ControlError, Found, LaunchPlan, Order, Report};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use crate::admission::Draft;
+use crate::core::Core;
+use crate::entry::{Entry, Wishes};
+use crate::supervisor::{Input, Supervisor, Timer};
+
+use super::input::Writes;
+use super::record::Recorder;
+use super::trim::Trimming;
+
+/// What a driver can be asked.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// End it.
+    Stop {
+        /// Who and why.
+        order: StopOrder,
+        /// Between the polite request and the kill.
+        grace: Duration,
+    },
+    /// Hand an order over that needs no decision.
+    Pass {
+        /// A signal or a size.
+        order: Order,
+        /// Whether it arrived.
+        answer: oneshot::Sender<Result<(), ControlError>>,
+    },
+    /// Write to its input.
+    Write(super::input::Write),
+    /// Output was cleared.
+    Trimmed {
+        /// First byte dropped.
+        from: u64,
+        /// First byte kept.
+        to: u64,
+        /// On whose behalf.
+        by: Principal,
+    },
+}
+
+/// What a driver is made for.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    /// The execution.
+    pub(crate) entry: Arc<Entry>,
+    /// Who asks.
+    pub(crate) asks: mpsc::Receiver<Ask>,
+    /// How to launch it; none where an earlier engine did.
+    pub(crate) draft: Option<Draft>,
+    /// Whether somebody wants to hear of the start.
+    pub(crate) report_start: bool,
+}
+
+/// The driver of one execution.
+pub(crate) struct Driver {
+    pub(super) core: Arc<Core>,
+    pub(super) entry: Arc<Entry>,
+    pub(super) supervisor: Supervisor,
+    pub(super) recorder: Recorder,
+    pub(super) draft: Option<Draft>,
+    pub(super) report_start: bool,
+    pub(super) control: Option<Arc<dyn Control>>,
+    pub(super) reports: Option<mpsc::Receiver<Report>>,
+    pub(super) writes: Writes,
+    pub(super) timer: Option<(Instant, Timer)>,
+    /// Inputs that follow from effects, handled before anything else.
+    pub(super) inbox: VecDeque<Input>,
+    pub(super) watching: bool,
+    pub(super) journal: Option<Journal>,
+    pub(super) mirror: Option<ostler_journal::Mirror>,
+    pub(super) trimming: Trimming,
+    asks: mpsc::Receiver<Ask>,
+    wishes: watch::Receiver<Wishes>,
+    heard_cancel: bool,
+    heard_closing: bool,
+    detached: bool,
+}
+
+/// One thing a driver woke up for.
+enum Happened {
+    Closing,
+    Wishes,
+    Ask(Ask),
+    Timer(Timer),
+    TimeToTrim,
+    Report(Option<Report>),
+}
+
+impl Driver {
+    /// For a new execution.
+    pub(crate) fn new(core: Arc<Core>, errand: Errand) -> Self {
+        let grace = core.settings.grace;
+        let supervisor = Supervisor::new(errand.entry.spec.lifetime.clone(), grace);
+        Self::with(core, errand, supervisor)
+    }
+
+    /// For one that an earlier engine recorded this much of.
+    pub(crate) fn resume(core: Arc<Core>, errand: Errand, records: &[EventRecord]) -> Self {
+        let grace = core.settings.grace;
+        let lifetime = errand.entry.spec.lifetime.clone();
+        Self::with(core, errand, Supervisor::resume(lifetime, grace, records))
+    }
+
+    fn with(core: Arc<Core>, errand: Errand, supervisor: Supervisor) -> Self {
+        Self {
+            core,
+            recorder: Recorder::new(errand.entry.dir.clone()),
+            wishes: errand.entry.wishes.subscribe(),
+            entry: errand.entry,
+            supervisor,
+            draft: errand.draft,
+            report_start: errand.report_start,
+            control: None,
+            reports: None,
+            writes: Writes::default(),
+            timer: None,
+            inbox: VecDeque::new(),
+            watching: false,
+            journal: None,
+            mirror: None,
+            trimming: Trimming::new(),
+            asks: errand.asks,
+            heard_cancel: false,
+            heard_closing: false,
+            detached: false,
+        }
+    }
+
+    /// Starts the execution and stays with it to its end.
+    pub(crate) async fn run(mut self, now: Timestamp) {
+        let missing = self.entry.spec.policy.missing.clone();
+        self.feed_at(now, Input::Admitted { missing }).await;
+        self.stay().await;
+    }
+
+    /// Takes in what recovery found; true when there is somebody to stay with.
+    pub(crate) async fn recover(&mut self, found: Found) -> bool {
+        let input = match found {
+            Found::Running {
+                attempt,
+                pid,
+                started_at,
+                birth,
+            } => {
+                self.take_birth(birth);
+                Input::Adopted {
+                    attempt,
+                    pid,
+                    started_at,
+                }
+            }
+            Found::Exited(record) => Input::Exited(Box::new(record)),
+            Found::Lost { reason, .. } => Input::Lost { reason },
+        };
+        self.feed(input).await;
+        if self.supervisor.is_over() {
+            self.settle().await;
+        }
+        !self.supervisor.is_over()
+    }
+
+    pub(super) fn take_birth(&mut self, birth: Birth) {
+        self.control = Some(birth.control);
+        self.reports = Some(birth.reports);
+        self.watching = false;
+    }
+
+    /// Stays with it to its end, or to the engine's.
+    pub(crate) async fn stay(mut self) {
+        self.see_to_watching().await;
+        while !self.supervisor.is_over() && !self.detached {
+            let happened = self.next().await;
+            self.take(happened).await;
+            self.see_to_watching().await;
+        }
+        self.settle().await;
+    }
+
+    /// Events made up from the spec, to be written like new ones.
+    pub(crate) fn rebuilt(&mut self, records: Vec<EventRecord>) {
+        self.recorder.push(records);
+    }
+
+    async fn next(&mut self) -> Happened {
+        let timer = self.timer;
+        let unwatched = self.control.is_some() && !self.watching;
+        let trim_at = self.trimming.due();
+        tokio::select! {
+            biased;
+            () = self.core.closing.cancelled(), if !self.heard_closing => Happened::Closing,
+            Ok(()) = self.wishes.changed() => Happened::Wishes,
+            Some(ask) = self.asks.recv() => Happened::Ask(ask),
+            timer = ring(timer) => Happened::Timer(timer),
+            report = next_report(&mut self.reports) => Happened::Report(report),
+            () = tokio::time::sleep_until(trim_at), if unwatched => Happened::TimeToTrim,
+        }
+    }
+
+    async fn take(&mut self, happened: Happened) {
+        match happened {
+            Happened::Closing => self.close().await,
+            Happened::Wishes => self.grant().await,
+            Happened::Ask(ask) => self.answer(ask).await,
+            Happened::Timer(timer) => {
+                self.timer = None;
+                self.feed(Input::Timer(timer)).await;
+            }
+            Happened::TimeToTrim => self.look_for_trimming().await,
+            Happened::Report(Some(report)) => self.report(report).await,
+            Happened::Report(None) => {
+                self.reports = None;
+                self.feed(Input::Gone).await;
+            }
+        }
+    }
+
+    /// The engine ends: what is durable and known to somebody goes on without it.
+    async fn close(&mut self) {
+        self.heard_closing = true;
+        if self.core.abilities.has(Ability::Durable) && self.entry.is_given_out() {
+            self.detached = true;
+            return;
+        }
+        let grace = self.core.settings.grace;
+        let order = StopOrder::Shutdown;
+        self.feed(Input::Stop { order, grace }).await;
+    }
+
+    async fn grant(&mut self) {
+        let wishes = *self.wishes.borrow_and_update();
+        if wishes.cancelled && !self.heard_cancel && !self.entry.is_given_out() {
+            self.heard_cancel = true;
+            let order = StopOrder::Cancelled;
+            let grace = self.core.settings.grace;
+            self.feed(Input::Stop { order, grace }).await;
+        }
+        self.see_to_watching().await;
+    }
+
+    /// Has output told while somebody wants to hear, and only then.
+    pub(super) async fn see_to_watching(&mut self) {
+        let mirrored = self.core.settings.mirror.is_some();
+        let wanted = mirrored || self.wishes.borrow().watchers > 0;
+        if wanted == self.watching || self.control.is_none() {
+            return;
+        }
+        self.watching = self.send(Order::Watch(wanted)).await.is_ok() && wanted;
+        if wanted {
+            self.look_at_journal().await;
+        }
+    }
+
+    async fn answer(&mut self, ask: Ask) {
+        match ask {
+            Ask::Stop { order, grace } => {
+                self.look_at_journal().await;
+                self.feed(Input::Stop { order, grace }).await;
+            }
+            Ask::Pass { order, answer } => {
+                let sent = self.pass(order.clone()).await;
+                if let (Ok(()), Order::Resize(size)) = (&sent, order) {
+                    self.feed(Input::Resized { size }).await;
+                }
+                // Whoever asked may have gone; the order was carried out all the same.
+                let _gone = answer.send(sent).is_err();
+            }
+            Ask::Write(write) => self.write(write).await,
+            Ask::Trimmed { from, to, by } => {
+                tracing::debug!(id = %self.entry.id, %by, from, to, "output cleared");
+                let reason = TrimReason::Cleared;
+                self.feed(Input::Trimmed { from, to, reason }).await;
+            }
+        }
+    }
+
+    async fn report(&mut self, report: Report) {
+        match report {
+            Report::Started { pid, at } => self.feed(Input::Started { at, pid }).await,
+            Report::Output { end } => self.output(end).await,
+            Report::InputTaken { len } => self.taken(len).await,
+            Report::ClockRanOut { clock } => {
+                self.look_at_journal().await;
+                self.feed(Input::ClockRanOut { clock }).await;
+            }
+            Report::JournalFailed { detail, memory } => {
+                if let Some((_, memory)) = memory {
+                    self.entry.keep_memory(memory);
+                    self.journal = None;
+                }
+                self.feed(Input::JournalFailed { detail }).await;
+            }
+            Report::Exited(record) => {
+                self.note_end(&record);
+                self.feed(Input::Exited(Box::new(record))).await;
+            }
+            Report::Gone => {
+                self.drop_birth();
+                self.feed(Input::Gone).await;
+            }
+        }
+    }
+
+    pub(super) fn drop_birth(&mut self) {
+        self.control = None;
+        self.reports = None;
+        self.watching = false;
+    }
+}
+
+async fn ring(timer: Option<(Instant, Timer)>) -> Timer {
+    match timer {
+        Some((at, timer)) => {
+            tokio::time::sleep_until(at).await;
+            timer
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_report(reports: &mut Option<mpsc::Receiver<Report>>) -> Option<Report> {
+    match reports {
+        Some(reports) => reports.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The plan of one attempt.
+pub(super) fn plan(driver: &mut Driver, attempt: u32) -> Option<LaunchPlan> {
+    let service = matches!(
+        driver.entry.spec.lifetime,
+        ostler_model::Lifetime::Service { .. }
+    );
+    let draft = if service {
+        driver.draft.clone()?
+    } else {
+        driver.draft.take()?
+    };
+    let mut plan = draft.plan(driver.entry.id, attempt);
+    plan.report_start = driver.report_start;
+    // A spec is plain data: strings, numbers and lists always spell as JSON.
+    plan.spec = serde_json::to_vec(&*driver.entry.spec).ok()?;
+    Some(plan)
+}

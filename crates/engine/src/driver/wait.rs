@@ -1,0 +1,163 @@
+//! Waiting: for the end, for a line, for quiet. Everything here reads what the driver
+//! publishes; nothing polls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_journal::{LineQuery, Pattern, Unfinished, encoding_named};
+use ostler_model::{Cursor, Text};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::entry::{Entry, Live, Watching};
+use crate::error::Error;
+use crate::info::{Match, WaitEnd, Waited};
+use crate::request::WaitFor;
+
+/// Output up to this many bytes is searched in place; more on a thread of its own.
+const INLINE_BYTES: u64 = 256 * 1024;
+
+/// Waits as asked, at most so long.
+pub(crate) async fn wait(
+    entry: &Arc<Entry>,
+    until: &WaitFor,
+    at_most: Option<Duration>,
+) -> Result<Waited, Error> {
+    let why = {
+        let found = look(entry, until);
+        match at_most {
+            // `timeout` looks at the future first: what is already so is told even with 0.
+            Some(at_most) => tokio::time::timeout(at_most, found)
+                .await
+                .unwrap_or(Ok(WaitEnd::AtMost))?,
+            None => found.await?,
+        }
+    };
+    let info = entry.info();
+    let cursor = match &why {
+        WaitEnd::Pattern(found) => Cursor {
+            offset: found.offset,
+            event: info.state.events,
+        },
+        WaitEnd::Exit | WaitEnd::Idle | WaitEnd::AtMost | WaitEnd::Nothing => info.cursor(),
+    };
+    Ok(Waited { info, why, cursor })
+}
+
+async fn look(entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEnd, Error> {
+    match until {
+        WaitFor::Nothing => Ok(WaitEnd::Nothing),
+        WaitFor::Exit => {
+            finished(&mut entry.live.subscribe()).await;
+            Ok(WaitEnd::Exit)
+        }
+        WaitFor::Pattern(pattern) => line(entry, pattern).await,
+        WaitFor::Idle(quiet) => idle(entry, *quiet).await,
+    }
+}
+
+async fn finished(live: &mut watch::Receiver<Live>) {
+    // The sender lives in the entry the caller holds, so this cannot fail.
+    let _ended = live.wait_for(|live| live.state.is_finished()).await.is_ok();
+}
+
+/// Until its first attempt runs or it is over without one.
+pub(crate) async fn started(entry: &Entry) {
+    let mut live = entry.live.subscribe();
+    let _ended = live
+        .wait_for(|live| live.state.started_at.is_some() || live.state.is_finished())
+        .await
+        .is_ok();
+}
+
+async fn line(entry: &Arc<Entry>, pattern: &Pattern) -> Result<WaitEnd, Error> {
+    let _watching = Watching::new(entry);
+    let label = entry.spec.encoding.as_deref();
+    let pattern = match label.and_then(|label| encoding_named(label).ok()) {
+        Some(encoding) => pattern.clone().over(encoding),
+        None => pattern.clone(),
+    };
+    let mut marks = entry.marks.subscribe();
+    let mut from = None;
+    loop {
+        let over = marks.borrow_and_update().finished;
+        let (found, next) = search(entry, &pattern, from).await?;
+        if let Some(found) = found {
+            return Ok(WaitEnd::Pattern(found));
+        }
+        if over {
+            finished(&mut entry.live.subscribe()).await;
+            return Ok(WaitEnd::Exit);
+        }
+        from = Some(next);
+        // The sender lives in the entry, so this cannot fail.
+        let _changed = marks.changed().await.is_ok();
+    }
+}
+
+/// As [`matching`], on a thread of its own where there is much to read.
+async fn search(
+    entry: &Arc<Entry>,
+    pattern: &Pattern,
+    from: Option<Cursor>,
+) -> Result<(Option<Match>, Cursor), Error> {
+    let read = from.map_or(0, |from| from.offset);
+    let end = entry.marks.borrow().end;
+    if end.saturating_sub(read) <= INLINE_BYTES {
+        return matching(entry, pattern, from);
+    }
+    let (entry, pattern) = (Arc::clone(entry), pattern.clone());
+    let searched = tokio::task::spawn_blocking(move || matching(&entry, &pattern, from)).await;
+    // The search itself does not panic, and nobody aborts it.
+    searched.unwrap_or_else(|_| Ok((None, from.unwrap_or_default())))
+}
+
+/// The first matching line from a position on, its last unfinished line included.
+fn matching(
+    entry: &Entry,
+    pattern: &Pattern,
+    from: Option<Cursor>,
+) -> Result<(Option<Match>, Cursor), Error> {
+    let query = LineQuery {
+        from,
+        grep: Some(pattern.clone()),
+        unfinished: Unfinished::Preview,
+        count_omitted: false,
+        head: Some(1),
+        max_lines: 1,
+        ..LineQuery::default()
+    };
+    let page = entry.journal()?.lines(&query)?;
+    let found = page.lines.into_iter().next().map(|line| Match {
+        at: line.at,
+        stream: line.stream,
+        offset: line.offset,
+        number: line.number,
+        line: Text::from(line.bytes),
+    });
+    Ok((found, page.next))
+}
+
+async fn idle(entry: &Arc<Entry>, quiet: Duration) -> Result<WaitEnd, Error> {
+    let _watching = Watching::new(entry);
+    let mut marks = entry.marks.subscribe();
+    let mut end = marks.borrow_and_update().end;
+    let mut deadline = Instant::now() + quiet;
+    loop {
+        if marks.borrow().finished {
+            finished(&mut entry.live.subscribe()).await;
+            return Ok(WaitEnd::Exit);
+        }
+        tokio::select! {
+            biased;
+            Ok(()) = marks.changed() => {
+                let now = marks.borrow_and_update().end;
+                if now > end {
+                    end = now;
+                    deadline = Instant::now() + quiet;
+                }
+            }
+            () = tokio::time::sleep_until(deadline) => return Ok(WaitEnd::Idle),
+        }
+    }
+}

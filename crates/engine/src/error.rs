@@ -1,0 +1,240 @@
+//! Every way a request can fail, and its place in the taxonomy (specification 02 §G).
+
+use std::path::PathBuf;
+
+use ostler_model::{ErrorCode, ExecutionId, IsolationLevel};
+use ostler_process::{ControlError, STEP_STORAGE, SpawnError};
+use thiserror::Error;
+
+pub use crate::admission::allow::RefusedProgram;
+pub use crate::admission::arguments::ArgumentError;
+pub use crate::admission::program::ProgramError;
+
+/// A request that could not be carried out. A command that fails is not among these.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Unknown, or somebody else's; the two are told alike (D3).
+    #[error("Process not found or access denied")]
+    NotFound,
+    /// Something in the request cannot be.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    /// The program cannot be found or executed.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The allow list does not let it run.
+    #[error(transparent)]
+    Refused(#[from] RefusedProgram),
+    /// The level does not exist here yet; levels are never faked (D8).
+    #[error("isolation level '{level}' is not built yet")]
+    LevelNotBuilt {
+        /// What was asked.
+        level: IsolationLevel,
+    },
+    /// As many run as may (D6).
+    #[error("{running} of {limit} {kind} executions run already: {}", short_names(.holders))]
+    Quota {
+        /// How many run.
+        running: usize,
+        /// How many may.
+        limit: u32,
+        /// `finite` or `other`.
+        kind: &'static str,
+        /// Who holds the places, oldest first.
+        holders: Vec<ExecutionId>,
+    },
+    /// The attempt was admitted and never ran.
+    #[error("could not start: {message}")]
+    NotBorn {
+        /// Which execution; it is listed with status `error`.
+        id: ExecutionId,
+        /// The step that failed, for example `exec`.
+        step: String,
+        /// The kernel's error number.
+        errno: Option<i32>,
+        /// For people.
+        message: String,
+    },
+    /// Nobody could give birth.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// An order did not arrive.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// It did not end in time, kill ladder included.
+    #[error("{id} has not ended {waited_ms} ms after the stop")]
+    StillRunning {
+        /// Which.
+        id: ExecutionId,
+        /// How long was waited, in milliseconds.
+        waited_ms: u64,
+    },
+    /// The state directory cannot be read or written.
+    #[error("{what} {}: {source}", path.display())]
+    Storage {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The ledger cannot be written; nothing runs unrecorded.
+    #[error("the ledger cannot be written: {0}")]
+    Ledger(String),
+    /// A journal cannot be read.
+    #[error("the output cannot be read: {0}")]
+    Output(#[from] ostler_journal::ReadError),
+    /// Output cannot be cleared.
+    #[error("the output cannot be cleared: {0}")]
+    Clear(ostler_journal::WriteError),
+    /// Another engine holds the state directory.
+    #[error("{} is in use by {holder}", path.display())]
+    Locked {
+        /// Which directory.
+        path: PathBuf,
+        /// Who, as far as it can be told: `process 123`.
+        holder: String,
+    },
+    /// The engine shuts down.
+    #[error("the engine is shutting down")]
+    Closing,
+}
+
+fn short_names(ids: &[ExecutionId]) -> String {
+    let names: Vec<String> = ids.iter().map(|id| id.short()).collect();
+    names.join(", ")
+}
+
+impl Error {
+    /// Its row of the taxonomy.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotFound => ErrorCode::ProcessNotFound,
+            Self::Argument(ArgumentError::DirectoryPermission { .. })
+            | Self::Program(ProgramError::Permission { .. }) => ErrorCode::Permission,
+            Self::Argument(_) => ErrorCode::Value,
+            Self::Program(ProgramError::NotFound { .. } | ProgramError::NotAFile { .. }) => {
+                ErrorCode::CommandExecution
+            }
+            Self::Refused(_) | Self::LevelNotBuilt { .. } => ErrorCode::Security,
+            Self::Quota { .. } => ErrorCode::QuotaExceeded,
+            Self::NotBorn { step, errno, .. } => not_born_code(step, *errno),
+            Self::Spawn(error) => spawn_code(error),
+            Self::Control(_) | Self::StillRunning { .. } => ErrorCode::ProcessControl,
+            Self::Storage { .. } | Self::Ledger(_) => ErrorCode::Storage,
+            Self::Output(_) => ErrorCode::OutputRetrieval,
+            Self::Clear(_) => ErrorCode::OutputClear,
+            Self::Locked { .. } | Self::Closing => ErrorCode::Initialization,
+        }
+    }
+
+    /// What to do about it, where we know.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotFound => Some("list the processes to see which there are".to_owned()),
+            Self::Argument(error) => argument_hint(error),
+            Self::Program(error) => program_hint(error),
+            Self::Refused(error) => refused_hint(error),
+            Self::LevelNotBuilt { .. } => Some("use 'medium' or 'basic'".to_owned()),
+            Self::Quota { .. } => {
+                Some("wait for one of them to end, or stop one, and try again".to_owned())
+            }
+            Self::NotBorn { errno, .. } => not_born_hint(*errno),
+            Self::Spawn(_) | Self::Closing => Some("try again in a moment".to_owned()),
+            Self::StillRunning { .. } => Some("stop it again with force".to_owned()),
+            Self::Storage { .. } | Self::Ledger(_) | Self::Clear(_) => Some(
+                "make room on the disk, or make the state directory writable, and try again"
+                    .to_owned(),
+            ),
+            Self::Locked { .. } => Some(
+                "connect to the engine that runs, end it, or choose another state directory"
+                    .to_owned(),
+            ),
+            Self::Control(_) | Self::Output(_) => None,
+        }
+    }
+}
+
+fn argument_hint(error: &ArgumentError) -> Option<String> {
+    match error {
+        ArgumentError::EmptyCommand => Some("give a program, for example [\"ls\", \"-l\"]".into()),
+        ArgumentError::Encoding { suggestion, .. } => Some(suggestion.as_ref().map_or_else(
+            || "give a WHATWG label such as utf-8, gbk or shift_jis, or auto".to_owned(),
+            |nearest| format!("did you mean '{nearest}'?"),
+        )),
+        ArgumentError::TooLong { .. } => {
+            Some("pass large data on standard input or in a file".to_owned())
+        }
+        ArgumentError::Directory { .. } | ArgumentError::DirectoryPermission { .. } => {
+            Some("give the absolute path of a directory that exists and may be entered".to_owned())
+        }
+        ArgumentError::EmptyId
+        | ArgumentError::EmptyIdList
+        | ArgumentError::Nul { .. }
+        | ArgumentError::TooMany { .. }
+        | ArgumentError::Variable { .. }
+        | ArgumentError::Duration { .. }
+        | ArgumentError::Invalid { .. } => None,
+    }
+}
+
+fn program_hint(error: &ProgramError) -> Option<String> {
+    match error {
+        ProgramError::NotFound {
+            suggestion: Some(nearest),
+            ..
+        } => Some(format!("did you mean '{nearest}'?")),
+        ProgramError::NotFound { program, .. } if program.contains(char::is_whitespace) => Some(
+            "program and arguments are separate words; for a command line, ask for a shell"
+                .to_owned(),
+        ),
+        ProgramError::NotFound { .. } | ProgramError::NotAFile { .. } => None,
+        ProgramError::Permission { .. } => Some("make it executable, or name another".to_owned()),
+    }
+}
+
+fn refused_hint(error: &RefusedProgram) -> Option<String> {
+    match error {
+        RefusedProgram::NotListed { allowed, .. }
+        | RefusedProgram::Path { allowed, .. }
+        | RefusedProgram::Script { allowed } => {
+            Some(format!("allowed commands: {}", allowed.join(", ")))
+        }
+        RefusedProgram::Wrapper { .. } => Some("name the program itself".to_owned()),
+        RefusedProgram::Variable { .. } => Some("leave it out".to_owned()),
+    }
+}
+
+fn not_born_hint(errno: Option<i32>) -> Option<String> {
+    const NO_EXEC: i32 = 8;
+    (errno == Some(NO_EXEC))
+        .then(|| "it is no program for this machine; a script needs a '#!' line".to_owned())
+}
+
+const fn spawn_code(error: &SpawnError) -> ErrorCode {
+    match error {
+        SpawnError::Keeper(_) => ErrorCode::CommandExecution,
+        SpawnError::PlanTooLarge { .. } => ErrorCode::Value,
+        SpawnError::Storage(_) => ErrorCode::Storage,
+    }
+}
+
+/// The step of a birth whose plan no message can carry.
+pub(crate) const PLAN_STEP: &str = "plan";
+
+fn not_born_code(step: &str, errno: Option<i32>) -> ErrorCode {
+    use rustix::io::Errno;
+    let is = |known: &[Errno]| errno.is_some_and(|it| known.iter().any(|e| e.raw_os_error() == it));
+    if step == STEP_STORAGE || is(&[Errno::NOSPC, Errno::DQUOT, Errno::ROFS]) {
+        ErrorCode::Storage
+    } else if step == PLAN_STEP {
+        ErrorCode::Value
+    } else if is(&[Errno::PERM, Errno::ACCESS]) {
+        ErrorCode::Permission
+    } else {
+        ErrorCode::CommandExecution
+    }
+}

@@ -1,0 +1,134 @@
+//! What callers are told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_model::ending::Cause;
+use ostler_model::status::{Projection, project};
+use ostler_model::{
+    Cursor, EventRecord, ExecutionId, Owner, Spec, State, StreamName, Text, Timestamp,
+};
+
+/// Everything known of one execution besides its output.
+#[derive(Debug, Clone)]
+pub struct Info {
+    /// Its id.
+    pub id: ExecutionId,
+    /// What was asked.
+    pub spec: Arc<Spec>,
+    /// Who may see it now; its session is gone once it was passed to the project (D3).
+    pub owner: Arc<Owner>,
+    /// What was observed.
+    pub state: State,
+    /// The journal's end, as far as it is known without looking.
+    pub output_end: u64,
+    /// OS pids that survived a stop; empty, or an error to be told.
+    pub survivors: Vec<u32>,
+}
+
+impl Info {
+    /// Its status in the words of every document.
+    #[must_use]
+    pub fn status(&self) -> Projection {
+        project(&self.state, &self.spec.lifetime)
+    }
+
+    /// From its first start to its end, or to now.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        let from = self.state.started_at.or(self.state.created_at);
+        let to = self.state.ended_at.unwrap_or_else(Timestamp::now);
+        from.and_then(|from| Duration::try_from(to.duration_since(from)).ok())
+            .unwrap_or_default()
+    }
+
+    /// Why it did not end well, in words; none while it lives and after success.
+    #[must_use]
+    pub fn error_message(&self) -> Option<String> {
+        let ending = self.state.ending.as_ref()?;
+        let told = match ending.cause {
+            Cause::Exited => ending.code != Some(0),
+            Cause::Signaled
+            | Cause::TimedOut { .. }
+            | Cause::Stopped { .. }
+            | Cause::OutOfMemory
+            | Cause::SpawnFailed { .. }
+            | Cause::Lost { .. } => true,
+        };
+        told.then(|| ending.describe())
+    }
+
+    /// The position after everything known now.
+    #[must_use]
+    pub const fn cursor(&self) -> Cursor {
+        Cursor {
+            offset: self.output_end,
+            event: self.state.events,
+        }
+    }
+}
+
+/// How a wait was over.
+#[derive(Debug, Clone)]
+pub struct Waited {
+    /// What was known then.
+    pub info: Info,
+    /// Why it was over.
+    pub why: WaitEnd,
+    /// The position up to which the wait looked.
+    pub cursor: Cursor,
+}
+
+/// Why a wait was over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// The execution ended.
+    Exit,
+    /// A line matched.
+    Pattern(Match),
+    /// There was no output for the time asked.
+    Idle,
+    /// The caller's time ran out; the execution goes on.
+    AtMost,
+    /// Nothing was waited for.
+    Nothing,
+}
+
+/// A line of output that matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// When its first byte came.
+    pub at: Timestamp,
+    /// Which stream it came on.
+    pub stream: StreamName,
+    /// The offset of its first byte.
+    pub offset: u64,
+    /// Its number within its stream.
+    pub number: u64,
+    /// The line, without its end.
+    pub line: Text,
+}
+
+/// What became of one id in a clean request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CleanOutcome {
+    /// It is gone.
+    Cleaned,
+    /// It runs, and was left alone.
+    Running,
+    /// Unknown, or somebody else's.
+    NotFound,
+    /// Its files could not be removed; it is still there.
+    Failed(String),
+}
+
+/// One lifecycle event of one execution, for subscribers.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// Whose.
+    pub id: ExecutionId,
+    /// Who may see it.
+    pub owner: Arc<Owner>,
+    /// What happened.
+    pub record: Arc<EventRecord>,
+}

@@ -1,0 +1,36 @@
+//! Decisions: what may run, what happens next, who may see it.
+//!
+//! [`Engine`] is the facade. Below it, one pure [`supervisor`] per execution decides and one
+//! driver task acts; the registry knows them all. The engine must never know of HTTP, MCP or
+//! how a place enforces what it promises: abilities arrive as data.
+#![forbid(unsafe_code)]
+
+pub mod admission;
+mod begin;
+mod core;
+mod driver;
+mod engine;
+mod entry;
+pub mod error;
+mod follow;
+pub mod info;
+#[cfg(test)]
+mod race_tests;
+mod recover;
+mod registry;
+pub mod request;
+mod retention;
+mod session;
+pub mod settings;
+mod stop;
+pub mod supervisor;
+
+pub use begin::Begun;
+pub use engine::Engine;
+pub use error::Error;
+pub use follow::Follower;
+pub use info::{CleanOutcome, Info, Match, Notice, WaitEnd, Waited};
+pub use request::{
+    Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
+};
+pub use settings::{Quotas, RetentionDefaults, Settings};

@@ -1,0 +1,428 @@
+//! Races over a scripted place: stop, clean, exit and list on the same execution, thousands of
+//! times, and what recovery makes of every way an engine can leave one behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{CleanOutcome, Engine, ListFilter, Settings, StartRequest, StopRequest, WaitFor};
+use ostler_model::ending::WaitStatus;
+use ostler_model::{
+    Abilities, Ability, Caller, Cause, ErrorCode, LimitBackend, LostReason, Owner, Principal,
+    Scope, StopOrder,
+};
+use ostler_process::{Order, SpawnError};
+use ostler_testkit::scripted::{Act, Scripted};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const ROUNDS: u32 = 2_000;
+
+fn caller() -> Caller {
+    Caller {
+        owner: Owner {
+            principal: Principal::unix(0),
+            project: None,
+            session: None,
+            task: None,
+        },
+        scope: Scope::Principal,
+    }
+}
+
+fn request() -> StartRequest {
+    let mut request = StartRequest::argv(["true"], "/");
+    request.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    request
+}
+
+fn service(restart: ostler_model::Restart) -> StartRequest {
+    let mut request = request();
+    request.lifetime = Some(ostler_model::Lifetime::Service { restart });
+    request
+}
+
+async fn open(state: &TempDir, place: &Arc<Scripted>) -> Engine {
+    let place: Arc<dyn ostler_process::Place> = Arc::clone(place) as _;
+    Engine::open(Settings::new(state.path()), place)
+        .await
+        .expect("an engine")
+}
+
+async fn lab(act: Act) -> (TempDir, Arc<Scripted>, Engine) {
+    let state = TempDir::new().expect("a directory");
+    let place = Arc::new(Scripted::new(state.path(), move |_| act.clone()));
+    let engine = open(&state, &place).await;
+    (state, place, engine)
+}
+
+async fn wait_exit(engine: &Engine, id: &str) -> crate::Info {
+    engine
+        .wait(&caller(), id, &WaitFor::Exit, Some(PATIENCE))
+        .await
+        .expect("known")
+        .info
+}
+
+async fn one_round(engine: &Engine, place: &Arc<Scripted>, round: u32) {
+    let info = engine.start(&caller(), request()).await.expect("started");
+    let (id, text) = (info.id, info.id.to_string());
+    let reason = |who: &str| StopRequest {
+        force: round.is_multiple_of(3),
+        reason: Some(who.to_owned()),
+        ..StopRequest::default()
+    };
+    let caller = caller();
+    let ids = [text.clone()];
+    let first = engine.stop(&caller, &text, reason("first"));
+    let second = engine.stop(&caller, &text, reason("second"));
+    let clean = engine.clean(&caller, &ids);
+    let exit = async { place.end(id, WaitStatus::Code(0)) };
+    let list = async { engine.list(&caller, &ListFilter::default()) };
+    let (first, second, cleaned, exited, listed) = match round % 4 {
+        0 => tokio::join!(first, second, clean, exit, list),
+        1 => {
+            let (e, a, c, b, l) = tokio::join!(exit, first, clean, second, list);
+            (a, b, c, e, l)
+        }
+        2 => {
+            let (c, e, l, b, a) = tokio::join!(clean, exit, list, second, first);
+            (a, b, c, e, l)
+        }
+        _ => {
+            let (a, e, c, l, b) = tokio::join!(first, exit, clean, list, second);
+            (a, b, c, e, l)
+        }
+    };
+    for info in listed.iter().filter(|it| it.id == id) {
+        let process = info.status().process.as_str();
+        assert!(["running", "completed", "terminated"].contains(&process));
+    }
+    let mut causes = Vec::new();
+    for stopped in [first, second] {
+        match stopped {
+            Ok(info) => causes.push(info.state.ending.expect("a stop answers at the end").cause),
+            // Cleaned before it was asked.
+            Err(error) => assert_eq!(error.code(), ErrorCode::ProcessNotFound, "{error}"),
+        }
+    }
+    for cause in &causes {
+        match cause {
+            Cause::Exited => assert!(exited, "an exit nobody made"),
+            Cause::Stopped { reason } => assert!(!exited, "stopped ({reason:?}) and exited"),
+            other @ (Cause::Signaled
+            | Cause::TimedOut { .. }
+            | Cause::OutOfMemory
+            | Cause::SpawnFailed { .. }
+            | Cause::Lost { .. }) => panic!("{other:?}"),
+        }
+    }
+    assert!(
+        causes.windows(2).all(|pair| pair[0] == pair[1]),
+        "{causes:?}"
+    );
+    match &cleaned.expect("a list")[0].1 {
+        CleanOutcome::Cleaned => {}
+        CleanOutcome::Running => {
+            let outcome = engine.clean(&caller, &ids).await.expect("a list");
+            assert_eq!(outcome[0].1, CleanOutcome::Cleaned);
+        }
+        other @ (CleanOutcome::NotFound | CleanOutcome::Failed(_)) => panic!("{other:?}"),
+    }
+    assert!(engine.info(&caller, &text).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn stop_clean_exit_and_list_never_race_into_a_wrong_state() {
+    let (state, place, engine) = lab(Act::Run).await;
+    let mut lanes = tokio::task::JoinSet::new();
+    for lane in 0..4_u32 {
+        let (engine, place) = (engine.clone(), Arc::clone(&place));
+        lanes.spawn(async move {
+            for round in 0..ROUNDS / 4 {
+                one_round(&engine, &place, round * 4 + lane).await;
+            }
+        });
+    }
+    while let Some(lane) = lanes.join_next().await {
+        lane.expect("no lane panics");
+    }
+    assert_eq!(*engine.activity().borrow(), 0);
+    assert_eq!(place.running(), 0);
+    assert!(engine.list(&caller(), &ListFilter::default()).is_empty());
+    let left = std::fs::read_dir(state.path().join("executions")).expect("readable");
+    assert_eq!(left.count(), 0, "directories are left");
+    tokio::time::timeout(PATIENCE, engine.shutdown())
+        .await
+        .expect("no task is left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stops_that_come_together_share_the_first_reason() {
+    let (_state, place, engine) = lab(Act::Run).await;
+    let id = engine
+        .start(&caller(), request())
+        .await
+        .expect("started")
+        .id;
+    let caller = caller();
+    let text = id.to_string();
+    let stops = (0..20).map(|number| {
+        let request = StopRequest {
+            reason: Some(format!("number {number}")),
+            ..StopRequest::default()
+        };
+        engine.stop(&caller, &text, request)
+    });
+    let stopped = futures_util::future::join_all(stops).await;
+    let causes: Vec<_> = stopped
+        .into_iter()
+        .map(|info| info.expect("stopped").state.ending.expect("ended").cause)
+        .collect();
+    assert!(
+        causes.windows(2).all(|pair| pair[0] == pair[1]),
+        "{causes:?}"
+    );
+    let stops = |order: &Order| matches!(order, Order::Stop { .. });
+    assert_eq!(place.orders(id).iter().filter(|it| stops(it)).count(), 1);
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_begin_or_run_leaves_nothing() {
+    let (_state, place, engine) = lab(Act::Run).await;
+    let mut activity = engine.activity();
+    for _ in 0..200 {
+        drop(engine.begin(&caller(), request()).await.expect("begun"));
+        let caller = caller();
+        let run = engine.run(&caller, request(), None);
+        let gone = tokio::time::timeout(Duration::from_micros(200), run).await;
+        assert!(gone.is_err(), "it does not end by itself");
+    }
+    let none = activity.wait_for(|running| *running == 0);
+    tokio::time::timeout(PATIENCE, none)
+        .await
+        .expect("all end")
+        .expect("counted");
+    assert_eq!(place.running(), 0);
+    let kept = engine
+        .begin(&caller(), request())
+        .await
+        .expect("begun")
+        .keep();
+    assert!(
+        !engine
+            .info(&caller(), &kept.id.short())
+            .expect("known")
+            .state
+            .is_finished()
+    );
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn durable_executions_go_on_without_the_engine_and_are_adopted() {
+    let (state, place, engine) = lab(Act::Run).await;
+    let id = engine
+        .start(&caller(), request())
+        .await
+        .expect("started")
+        .id;
+    let begun = engine.begin(&caller(), request()).await.expect("begun");
+    engine.shutdown().await;
+    assert_eq!(place.running(), 1, "what nobody knows is ended");
+    drop(begun);
+    drop(engine);
+    let engine = open(&state, &place).await;
+    let info = engine.info(&caller(), &id.short()).expect("known");
+    assert_eq!(info.state.adoptions, 1);
+    assert_eq!(*engine.activity().borrow(), 1);
+    place.end(id, WaitStatus::Code(5));
+    let info = wait_exit(&engine, &id.short()).await;
+    assert_eq!(info.state.ending.expect("ended").code, Some(5));
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_between_two_engines_is_told_with_its_own_times() {
+    let (state, place, engine) = lab(Act::Run).await;
+    let ended = engine
+        .start(&caller(), request())
+        .await
+        .expect("started")
+        .id;
+    let lost = engine
+        .start(&caller(), request())
+        .await
+        .expect("started")
+        .id;
+    engine.shutdown().await;
+    drop(engine);
+    place.end(ended, WaitStatus::Code(0));
+    place.kill_shim(lost);
+    let after = ostler_model::Timestamp::now();
+    let engine = open(&state, &place).await;
+    let info = engine.info(&caller(), &ended.short()).expect("known");
+    assert!(info.state.ending.as_ref().expect("ended").is_success());
+    assert!(info.state.ended_at.expect("a time") <= after);
+    let info = engine.info(&caller(), &lost.short()).expect("known");
+    let ending = info.state.ending.expect("ended");
+    let reason = LostReason::NoRecord;
+    assert_eq!((ending.cause, ending.code), (Cause::Lost { reason }, None));
+    assert_eq!(*engine.activity().borrow(), 0);
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_shim_is_a_loss_and_never_an_exit() {
+    let (_state, place, engine) = lab(Act::Run).await;
+    let id = engine
+        .start(&caller(), request())
+        .await
+        .expect("started")
+        .id;
+    place.kill_shim(id);
+    let info = wait_exit(&engine, &id.short()).await;
+    let reason = LostReason::ShimKilled;
+    assert_eq!(
+        info.state.ending.as_ref().expect("ended").cause,
+        Cause::Lost { reason }
+    );
+    assert_eq!(info.status().process.as_str(), "error");
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_durable_is_stopped_at_shutdown() {
+    let state = TempDir::new().expect("a directory");
+    let abilities = Abilities {
+        present: vec![Ability::TreeKill],
+        missing: Vec::new(),
+        backend: LimitBackend::None,
+    };
+    let place = Scripted::new(state.path(), |_| Act::Run).with_abilities(abilities);
+    let place = Arc::new(place);
+    let engine = open(&state, &place).await;
+    let id = engine
+        .start(&caller(), request())
+        .await
+        .expect("started")
+        .id;
+    engine.shutdown().await;
+    assert_eq!(place.running(), 0);
+    let info = engine.info(&caller(), &id.short()).expect("known");
+    assert_eq!(info.state.stopping, Some(StopOrder::Shutdown));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_birth_that_fails_is_told_and_frees_its_place() {
+    let refusal = SpawnError::Keeper("gone".to_owned());
+    let (_state, _place, engine) = lab(Act::Refuse(refusal)).await;
+    let error = engine
+        .start(&caller(), request())
+        .await
+        .expect_err("no birth");
+    assert_eq!(error.code(), ErrorCode::CommandExecution);
+    assert_eq!(*engine.activity().borrow(), 0);
+    engine.shutdown().await;
+    let full = SpawnError::Storage("no space left on device".to_owned());
+    let (_state, _place, engine) = lab(Act::Refuse(full)).await;
+    let error = engine.run(&caller(), request(), None).await;
+    let error = error.expect_err("no room");
+    assert_eq!(error.code(), ErrorCode::Storage, "{error}");
+    engine.shutdown().await;
+    let (_state, _place, engine) = lab(Act::NotBorn { errno: 13 }).await;
+    let error = engine
+        .run(&caller(), request(), None)
+        .await
+        .expect_err("no birth");
+    assert_eq!(error.code(), ErrorCode::Permission);
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_comes_back_after_its_backoff_also_in_the_next_engine() {
+    let (state, place, engine) = lab(Act::Run).await;
+    let restart = ostler_model::Restart::OnFailure { max: 3 };
+    let id = engine
+        .start(&caller(), service(restart))
+        .await
+        .expect("started")
+        .id;
+    let mut notices = engine.subscribe();
+    let backoff = |record: &ostler_model::EventRecord| {
+        matches!(record.event, ostler_model::Event::Backoff { .. })
+    };
+    place.end(id, WaitStatus::Code(1));
+    let seen = async {
+        loop {
+            if backoff(&notices.recv().await.expect("the engine lives").record) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, seen)
+        .await
+        .expect("it backs off");
+    engine.shutdown().await;
+    drop(engine);
+    let engine = open(&state, &place).await;
+    let mut notices = engine.subscribe();
+    let started = async {
+        loop {
+            let notice = notices.recv().await.expect("the engine lives");
+            if let ostler_model::Event::Started { attempt, .. } = notice.record.event {
+                return attempt;
+            }
+        }
+    };
+    let attempt = tokio::time::timeout(PATIENCE, started)
+        .await
+        .expect("it comes back");
+    assert_eq!(attempt, 2);
+    let info = engine
+        .stop(&caller(), &id.short(), StopRequest::default())
+        .await
+        .expect("stopped");
+    assert_eq!(info.status().service, "stopped");
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watching_is_asked_for_only_while_somebody_looks() {
+    let (_state, place, engine) = lab(Act::Run).await;
+    let id = engine
+        .start(&caller(), request())
+        .await
+        .expect("started")
+        .id;
+    let watches = |place: &Scripted| -> Vec<bool> {
+        place
+            .orders(id)
+            .into_iter()
+            .filter_map(|order| {
+                if let Order::Watch(on) = order {
+                    return Some(on);
+                }
+                None
+            })
+            .collect()
+    };
+    assert_eq!(watches(&place), Vec::<bool>::new());
+    let quiet = WaitFor::Idle(Duration::from_millis(20));
+    engine
+        .wait(&caller(), &id.short(), &quiet, Some(PATIENCE))
+        .await
+        .expect("known");
+    let follower = engine
+        .follow(&caller(), &id.short(), ostler_model::Cursor::START)
+        .expect("known");
+    drop(follower);
+    engine
+        .stop(&caller(), &id.short(), StopRequest::default())
+        .await
+        .expect("stopped");
+    let seen = watches(&place);
+    assert_eq!(seen.first(), Some(&true));
+    assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "{seen:?}");
+    engine.shutdown().await;
+}

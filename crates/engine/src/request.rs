@@ -1,0 +1,182 @@
+//! What callers ask for.
+
+use std::time::Duration;
+
+use ostler_journal::Pattern;
+use ostler_model::status::ProcessStatus;
+use ostler_model::{Command, IsolationLevel, Lifetime, Limits, TermSize, Text};
+
+/// A request to run a command, before admission.
+#[derive(Debug, Clone)]
+pub struct StartRequest {
+    /// What to run.
+    pub command: Command,
+    /// The absolute working directory.
+    pub cwd: Text,
+    /// Where standard input comes from; ignored with a terminal.
+    pub stdin: StdinRequest,
+    /// The environment of the asking front, of which D8 keeps the base names (or all, with
+    /// `inherit_env`); empty takes that of the settings.
+    pub base_env: Vec<(Text, Text)>,
+    /// Variables added or replaced.
+    pub set_env: Vec<(Text, Text)>,
+    /// Whether all of `base_env` is passed on; none takes the setting.
+    pub inherit_env: Option<bool>,
+    /// Wall-clock limit of the command.
+    pub timeout: Option<Duration>,
+    /// Limit of time without output.
+    pub idle: Option<Duration>,
+    /// How far it is walled off.
+    pub level: IsolationLevel,
+    /// Limits of its tree; none of a field takes the level's default.
+    pub limits: Limits,
+    /// For filtering.
+    pub labels: Vec<String>,
+    /// What to call it, for people.
+    pub description: String,
+    /// The WHATWG label output is decoded with, or `auto`; none takes the setting.
+    pub encoding: Option<String>,
+    /// How long it is kept after its end.
+    pub retention: RetentionRequest,
+    /// Whether it outlives its session (D3).
+    pub keep: bool,
+    /// When it may end; none is finite with `timeout` and `idle`.
+    pub lifetime: Option<Lifetime>,
+    /// A terminal of this size instead of pipes.
+    pub pty: Option<TermSize>,
+    /// Which face asks; decides the default retention (A5).
+    pub face: Face,
+    /// The only programs that may run, besides what the settings' own list says: a front can
+    /// tighten, never loosen. None adds nothing.
+    pub allowed: Option<Vec<String>>,
+}
+
+/// Where standard input comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum StdinRequest {
+    /// Finite executions: at end of file. Services: open and silent (A3).
+    #[default]
+    Default,
+    /// At end of file from the start.
+    Empty,
+    /// These bytes, then end of file.
+    Given(Vec<u8>),
+    /// Open until closed by request.
+    Open,
+}
+
+/// How long an execution is kept after its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RetentionRequest {
+    /// As the settings say for the face (A5).
+    #[default]
+    Default,
+    /// This long.
+    For(Duration),
+    /// Until it is cleaned.
+    Forever,
+}
+
+/// The face that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Face {
+    /// The tools of document 000.
+    Command,
+    /// The tools of document 003.
+    Shell,
+    /// Terminal sessions.
+    Pty,
+    /// The command line.
+    Cli,
+    /// HTTP.
+    Rest,
+    /// The embedding program.
+    Library,
+}
+
+impl Face {
+    /// Its name in the ledger.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Shell => "shell",
+            Self::Pty => "pty",
+            Self::Cli => "cli",
+            Self::Rest => "rest",
+            Self::Library => "library",
+        }
+    }
+}
+
+impl StartRequest {
+    /// A request with every default, from the library face.
+    #[must_use]
+    pub fn new(command: Command, cwd: impl Into<Text>) -> Self {
+        Self {
+            command,
+            cwd: cwd.into(),
+            stdin: StdinRequest::Default,
+            base_env: Vec::new(),
+            set_env: Vec::new(),
+            inherit_env: None,
+            timeout: None,
+            idle: None,
+            level: IsolationLevel::default(),
+            limits: Limits::default(),
+            labels: Vec::new(),
+            description: String::new(),
+            encoding: None,
+            retention: RetentionRequest::Default,
+            keep: false,
+            lifetime: None,
+            pty: None,
+            face: Face::Library,
+            allowed: None,
+        }
+    }
+
+    /// A request for a program and its arguments, with every default.
+    #[must_use]
+    pub fn argv<T: Into<Text>>(words: impl IntoIterator<Item = T>, cwd: impl Into<Text>) -> Self {
+        let mut words = words.into_iter().map(Into::into);
+        let program = words.next().unwrap_or_default();
+        let args = words.collect();
+        Self::new(Command::Argv { program, args }, cwd)
+    }
+}
+
+/// What a caller waits for.
+#[derive(Debug, Clone)]
+pub enum WaitFor {
+    /// Nothing: answer with what is known.
+    Nothing,
+    /// Its end.
+    Exit,
+    /// A line of output that matches, from the first one kept; or its end.
+    Pattern(Pattern),
+    /// No output for this long; or its end.
+    Idle(Duration),
+}
+
+/// How to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StopRequest {
+    /// At once, without grace.
+    pub force: bool,
+    /// Between the polite request and the kill; none takes the setting.
+    pub grace: Option<Duration>,
+    /// Recorded with the stop (A4).
+    pub reason: Option<String>,
+}
+
+/// Which executions to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListFilter {
+    /// Only those with this status, in the words of document 000.
+    pub status: Option<ProcessStatus>,
+    /// Only those that carry all of these labels.
+    pub labels: Vec<String>,
+    /// At most this many.
+    pub limit: Option<usize>,
+}

@@ -1,0 +1,281 @@
+//! What becomes of ended executions: compressed, kept for their time, removed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ostler_journal::retention::{Holding, StatePolicy, plan, state_policy, trim};
+use ostler_model::event::TrimReason;
+use ostler_model::{ExecutionId, Timestamp};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::core::Core;
+use crate::entry::Entry;
+use crate::info::CleanOutcome;
+
+/// Whoever waited for an end may ask what it was: for so many seconds after it, a full state
+/// directory does not cost this execution.
+const SPARED_S: u64 = 60;
+/// Bytes of output from which an ended execution's journal is compressed.
+pub(crate) const COMPRESS_BYTES: u64 = 1024 * 1024;
+/// Bytes an execution takes besides its output, about: spec, events, exit record, index.
+const OVERHEAD_BYTES: u64 = 16 * 1024;
+/// Files and directories of an execution, about.
+const INODES: u64 = 7;
+/// What a directory that is being removed is called until it is gone.
+pub(crate) const GONE_PREFIX: &str = ".gone-";
+
+/// When which ended execution goes, and how much all of them hold.
+#[derive(Debug)]
+pub(crate) struct Calendar {
+    inner: Mutex<Inner>,
+    changed: Notify,
+    policy: Option<StatePolicy>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    due: BTreeSet<(Timestamp, ExecutionId)>,
+    holdings: HashMap<ExecutionId, Holding>,
+    bytes: u64,
+    inodes: u64,
+}
+
+impl Calendar {
+    pub(crate) fn new(state: &Path) -> Self {
+        let policy = state_policy(state)
+            .inspect_err(|error| tracing::warn!(%error, "the disk cannot be measured"))
+            .ok();
+        Self {
+            inner: Mutex::default(),
+            changed: Notify::new(),
+            policy,
+        }
+    }
+
+    /// Notes an ended execution.
+    fn add(&self, entry: &Entry) {
+        let info = entry.info();
+        let Some(ended_at) = info.state.ended_at else {
+            return;
+        };
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = info.spec.retention;
+        // A time beyond what can be said is never.
+        if let Some(due) = kept.and_then(|kept| ended_at.checked_add(kept).ok()) {
+            inner.due.insert((due, entry.id));
+            if inner.due.first() == Some(&(due, entry.id)) {
+                self.changed.notify_one();
+            }
+        }
+        let holding = Holding {
+            id: entry.id,
+            bytes: info.output_end + OVERHEAD_BYTES,
+            inodes: INODES,
+            ended_at: Some(ended_at),
+        };
+        inner.bytes += holding.bytes;
+        inner.inodes += holding.inodes;
+        inner.holdings.insert(entry.id, holding);
+        if self.is_full(&inner) {
+            self.changed.notify_one();
+        }
+    }
+
+    fn is_full(&self, inner: &Inner) -> bool {
+        self.policy.is_some_and(|policy| {
+            inner.bytes > policy.max_bytes || inner.inodes > policy.max_inodes
+        })
+    }
+
+    /// Strikes out one that is gone.
+    fn remove(&self, entry: &Entry) {
+        let info = entry.info();
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(holding) = inner.holdings.remove(&entry.id) {
+            inner.bytes -= holding.bytes;
+            inner.inodes -= holding.inodes;
+        }
+        let due = info.state.ended_at.zip(info.spec.retention);
+        if let Some(due) = due.and_then(|(ended, kept)| ended.checked_add(kept).ok()) {
+            inner.due.remove(&(due, entry.id));
+        }
+    }
+
+    /// What must go now, and when to look again.
+    fn look(&self, now: Timestamp) -> (Vec<ExecutionId>, Option<Duration>) {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gone: Vec<ExecutionId> = inner
+            .due
+            .iter()
+            .take_while(|(due, _)| *due <= now)
+            .map(|(_, id)| *id)
+            .collect();
+        let next = inner.due.iter().find(|(due, _)| *due > now);
+        let mut next = next.map(|(due, _)| *due);
+        if let Some(policy) = self.policy.filter(|_| self.is_full(&inner)) {
+            let mut holdings: Vec<Holding> = inner.holdings.values().cloned().collect();
+            let spared = holdings.iter_mut().filter_map(|it| spare(it, now)).min();
+            gone.extend(plan(&holdings, policy));
+            next = next.into_iter().chain(spared).min();
+        }
+        let wait = next.and_then(|due| Duration::try_from(due.duration_since(now)).ok());
+        (gone, wait)
+    }
+}
+
+/// Keeps what has just ended out of a plan, as if it ran; answers until when.
+fn spare(holding: &mut Holding, now: Timestamp) -> Option<Timestamp> {
+    let until = holding.ended_at? + Duration::from_secs(SPARED_S);
+    (until > now).then(|| {
+        holding.ended_at = None;
+        until
+    })
+}
+
+impl Core {
+    /// An execution has ended for good: from now on it only takes room.
+    pub(crate) fn retire(self: &Arc<Self>, entry: &Arc<Entry>) {
+        self.calendar.add(entry);
+        let printed = entry.marks.borrow().end;
+        if printed >= COMPRESS_BYTES && !self.closing.is_cancelled() {
+            let (core, entry) = (Arc::clone(self), Arc::clone(entry));
+            self.tracker
+                .spawn(async move { core.compress(&entry).await });
+        }
+    }
+
+    async fn compress(&self, entry: &Entry) {
+        // The semaphore is never closed.
+        let Ok(_one) = self.compressing.acquire().await else {
+            return;
+        };
+        let _upkeep = entry.upkeep.lock().await;
+        let (dir, policy) = (entry.dir.clone(), self.settings.output);
+        let work = move || -> Result<_, ostler_journal::WriteError> {
+            let gone = trim(&dir, policy)?;
+            Ok((gone, ostler_journal::retention::compress(&dir)?))
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok((gone, won))) => {
+                tracing::debug!(id = %entry.id, ?gone, won, "trimmed and compressed");
+                let noted = gone
+                    .map(|gone| entry.note_trimmed((gone.from, gone.to), TrimReason::Retention));
+                if let Some(Err(error)) = noted {
+                    tracing::warn!(id = %entry.id, %error, "a trim is not on record");
+                }
+            }
+            Ok(Err(error)) => tracing::warn!(id = %entry.id, %error, "cannot be compressed"),
+            Err(error) => tracing::error!(id = %entry.id, %error, "compression failed"),
+        }
+    }
+
+    /// Removes what is due, for as long as the engine lives. Sleeps to the exact next moment.
+    pub(crate) async fn keep_calendar(self: Arc<Self>) {
+        loop {
+            let (gone, wait) = self.calendar.look(Timestamp::now());
+            let mut stuck = false;
+            for id in gone {
+                stuck |= !matches!(self.remove(id).await, CleanOutcome::Cleaned);
+            }
+            let next = async {
+                match wait {
+                    Some(wait) => tokio::time::sleep_until(Instant::now() + wait).await,
+                    None => std::future::pending().await,
+                }
+            };
+            if stuck {
+                tracing::warn!("an execution whose time is over could not be removed");
+            }
+            tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return,
+                () = self.calendar.changed.notified() => {}
+                () = next => {}
+            }
+        }
+    }
+
+    /// Removes an ended execution with its files. Whoever takes it out of the registry first
+    /// removes it; the work goes on when the asker is gone.
+    pub(crate) async fn remove(self: &Arc<Self>, id: ExecutionId) -> CleanOutcome {
+        let Some(entry) = self.registry.take_ended(id) else {
+            return match self.registry.get(id) {
+                Some(_) => CleanOutcome::Running,
+                None => {
+                    self.calendar.forget(id);
+                    CleanOutcome::NotFound
+                }
+            };
+        };
+        let core = Arc::clone(self);
+        let removal = self.tracker.spawn(async move {
+            entry.settled().await;
+            let upkeep = entry.upkeep.lock().await;
+            let dir = entry.dir.clone();
+            let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
+            drop(upkeep);
+            match removed {
+                Ok(Ok(())) => {
+                    core.calendar.remove(&entry);
+                    CleanOutcome::Cleaned
+                }
+                Ok(Err(error)) => core.put_back(entry, error.to_string()),
+                Err(error) => core.put_back(entry, error.to_string()),
+            }
+        });
+        removal
+            .await
+            .unwrap_or_else(|error| CleanOutcome::Failed(error.to_string()))
+    }
+
+    fn put_back(&self, entry: Arc<Entry>, why: String) -> CleanOutcome {
+        self.registry.insert(entry, None);
+        CleanOutcome::Failed(why)
+    }
+}
+
+impl Calendar {
+    /// Strikes out an id that is not known any more.
+    fn forget(&self, id: ExecutionId) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.due.retain(|(_, due)| *due != id);
+    }
+}
+
+/// Removes a directory in two steps, so that half of one is never taken for an execution.
+fn remove_directory(dir: &Path) -> std::io::Result<()> {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let gone: PathBuf = dir.with_file_name(format!("{GONE_PREFIX}{name}"));
+    match std::fs::rename(dir, &gone) {
+        Ok(()) => std::fs::remove_dir_all(&gone),
+        // Never born, or removed by hand: that is what was asked for.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_just_ended_is_spared_for_a_while() {
+        let ended = Timestamp::from_second(1_000).expect("a time");
+        let holding = || Holding {
+            id: ExecutionId::mint(),
+            bytes: 1,
+            inodes: 1,
+            ended_at: Some(ended),
+        };
+        let until = ended + Duration::from_secs(SPARED_S);
+        let mut fresh = holding();
+        assert_eq!(spare(&mut fresh, ended), Some(until));
+        assert_eq!(fresh.ended_at, None);
+        let mut old = holding();
+        assert_eq!(spare(&mut old, until), None);
+        assert_eq!(old.ended_at, Some(ended));
+    }
+}

@@ -1,0 +1,88 @@
+//! The end of a session (D3): finite executions stop and are cleaned, the rest passes to the
+//! project.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use ostler_model::{Caller, Lifetime, Owner, StopOrder};
+use serde::{Deserialize, Serialize};
+
+use crate::admission::quota::Share;
+use crate::core::Core;
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::stop;
+
+/// The file that says who owns an execution since it was passed on.
+const OWNER_FILE: &str = "owner.json";
+const OWNER_VERSION: u8 = 1;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct OwnerFile {
+    version: u8,
+    owner: Owner,
+}
+
+/// Ends the caller's session; a caller without one has nothing to end.
+pub(crate) async fn end(core: &Arc<Core>, caller: &Caller) -> Result<(), Error> {
+    if caller.owner.session.is_none() {
+        return Ok(());
+    }
+    let theirs = core.registry.all().into_iter().filter(|entry| {
+        let owner = entry.owner();
+        owner.principal == caller.owner.principal && owner.session == caller.owner.session
+    });
+    let (ending, passing): (Vec<_>, Vec<_>) = theirs.partition(|entry| ends(entry));
+    for entry in passing {
+        pass(core, &entry)?;
+    }
+    let ended = join_all(ending.iter().map(|entry| finish(core, entry))).await;
+    ended.into_iter().collect()
+}
+
+fn ends(entry: &Entry) -> bool {
+    matches!(entry.spec.lifetime, Lifetime::Finite { .. }) && !entry.spec.keep
+}
+
+async fn finish(core: &Arc<Core>, entry: &Arc<Entry>) -> Result<(), Error> {
+    let grace = core.settings.grace;
+    stop::carry_out(core, entry, StopOrder::SessionEnded, grace).await?;
+    let outcome = core.remove(entry.id).await;
+    tracing::debug!(id = %entry.id, ?outcome, "cleaned with its session");
+    Ok(())
+}
+
+fn pass(core: &Core, entry: &Entry) -> Result<(), Error> {
+    let mut owner = Owner::clone(&entry.owner());
+    owner.session = None;
+    write_owner(&entry.dir, &owner)?;
+    core.registry
+        .moved(entry.id, Share::of(&entry.spec, &owner));
+    entry.pass_to(owner);
+    Ok(())
+}
+
+fn write_owner(dir: &Path, owner: &Owner) -> Result<(), Error> {
+    let path = dir.join(OWNER_FILE);
+    let aside = dir.join(".owner.json.new");
+    let failed = |source: std::io::Error| Error::Storage {
+        what: "cannot write",
+        path: path.clone(),
+        source,
+    };
+    let file = OwnerFile {
+        version: OWNER_VERSION,
+        owner: owner.clone(),
+    };
+    let bytes = serde_json::to_vec(&file).map_err(|error| failed(error.into()))?;
+    std::fs::write(&aside, bytes).map_err(failed)?;
+    std::fs::rename(&aside, &path).map_err(failed)
+}
+
+/// Who owns the execution since it was passed on; none if it never was.
+pub(crate) fn read_owner(dir: &Path) -> Option<Owner> {
+    let bytes = std::fs::read(dir.join(OWNER_FILE)).ok()?;
+    let file: OwnerFile = serde_json::from_slice(&bytes).ok()?;
+    (file.version <= OWNER_VERSION).then_some(file.owner)
+}

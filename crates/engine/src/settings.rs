@@ -1,0 +1,120 @@
+//! How an engine is set up. Only the binary reads files and environment; here is the result.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ostler_journal::retention::OutputPolicy;
+use ostler_model::Text;
+
+/// Finite executions one session may run at once (D6).
+pub const FINITE_PER_SESSION: u32 = 20;
+/// Services, terminals and executions outside any session that one principal may run at once
+/// (D6).
+pub const OTHERS_PER_PRINCIPAL: u32 = 1_000;
+/// Between the polite request to end and the kill, in milliseconds (A4).
+pub const GRACE_MS: u64 = 5_000;
+/// Variables every level keeps from the asking front (D8); `LC_*` are kept besides.
+pub const BASE_ENVIRONMENT: [&str; 8] = [
+    "PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TZ", "TMPDIR",
+];
+/// Where programs are looked up when an allow list is set and nothing else is configured.
+pub const TRUSTED_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const DAY_S: u64 = 24 * 60 * 60;
+
+/// Everything an engine is configured with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where executions and the ledger are kept; made when absent.
+    pub state_dir: PathBuf,
+    /// The only programs that may run, by bare name or absolute path (`ALLOWED_COMMANDS`);
+    /// none allows all.
+    pub allowed_commands: Option<Vec<String>>,
+    /// The encoding of executions whose request names none (`DEFAULT_ENCODING`).
+    pub default_encoding: Option<String>,
+    /// How many executions may run at once.
+    pub quotas: Quotas,
+    /// How long ended executions are kept.
+    pub retention: RetentionDefaults,
+    /// Between the polite request to end and the kill.
+    pub grace: Duration,
+    /// Variables kept besides [`BASE_ENVIRONMENT`].
+    pub base_env_names: Vec<String>,
+    /// Whether the whole environment of the asking front is passed on where a request does
+    /// not say.
+    pub inherit_env: bool,
+    /// The environment of requests that bring none, and of attempts after a restart.
+    pub base_env: Vec<(Text, Text)>,
+    /// Where programs of the allow list are looked up; never taken from a request.
+    pub trusted_path: Text,
+    /// How long ledger entries are kept.
+    pub ledger_retention: Duration,
+    /// How much output of one execution is kept.
+    pub output: OutputPolicy,
+    /// A live copy of every journal in this format (A2).
+    pub mirror: Option<ostler_journal::export::Format>,
+}
+
+/// How many executions may run at once (D6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quotas {
+    /// Finite ones, per session.
+    pub finite_per_session: u32,
+    /// Services, terminals and those outside any session, per principal.
+    pub others_per_principal: u32,
+}
+
+/// How long ended executions are kept, by the face that started them (A5); none keeps them
+/// until they are cleaned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionDefaults {
+    /// Started by the tools of document 000 (`PROCESS_RETENTION_SECONDS`).
+    pub command: Option<Duration>,
+    /// Started by the tools of document 003.
+    pub shell: Option<Duration>,
+    /// Terminals.
+    pub pty: Option<Duration>,
+    /// Everything else.
+    pub others: Option<Duration>,
+}
+
+impl Settings {
+    /// The defaults, for this state directory.
+    #[must_use]
+    pub fn new(state_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            state_dir: state_dir.into(),
+            allowed_commands: None,
+            default_encoding: None,
+            quotas: Quotas::default(),
+            retention: RetentionDefaults::default(),
+            grace: Duration::from_millis(GRACE_MS),
+            base_env_names: Vec::new(),
+            inherit_env: false,
+            base_env: Vec::new(),
+            trusted_path: Text::from(TRUSTED_PATH),
+            ledger_retention: Duration::from_secs(90 * DAY_S),
+            output: OutputPolicy::default(),
+            mirror: None,
+        }
+    }
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self {
+            finite_per_session: FINITE_PER_SESSION,
+            others_per_principal: OTHERS_PER_PRINCIPAL,
+        }
+    }
+}
+
+impl Default for RetentionDefaults {
+    fn default() -> Self {
+        Self {
+            command: Some(Duration::from_secs(3_600)),
+            shell: Some(Duration::from_secs(DAY_S)),
+            pty: Some(Duration::from_secs(300)),
+            others: Some(Duration::from_secs(DAY_S)),
+        }
+    }
+}

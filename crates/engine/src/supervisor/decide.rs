@@ -1,0 +1,384 @@
+//! The supervisor itself.
+
+use std::time::Duration;
+
+use ostler_model::event::DegradedAbility;
+use ostler_model::{
+    Cause, Ending, Event, EventRecord, Lifetime, LostReason, State, StopOrder, Timestamp,
+};
+use ostler_process::{Ladder, Order};
+
+use super::effect::{Effect, Timer};
+use super::ending;
+use super::input::Input;
+
+/// Where the attempts of an execution are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing happened yet, or recovery has not said what was found.
+    Idle,
+    /// A birth was asked for and not yet begun; a stop waits with this grace.
+    Spawning { grace: Option<Duration> },
+    /// A shim takes orders; the ladder begins or began with this grace.
+    Live { grace: Option<Duration> },
+    /// Between two attempts.
+    Waiting,
+    /// Finished.
+    Over,
+}
+
+/// The policy of one execution.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    pub(super) lifetime: Lifetime,
+    grace: Duration,
+    pub(super) state: State,
+    pub(super) stage: Stage,
+    /// The attempt that was begun last.
+    pub(super) attempt: u32,
+    /// Attempts since the last stable one.
+    pub(super) tries: u32,
+    /// The attempt whose start is on record.
+    started: u32,
+    /// The attempt whose end is on record, and how its leader ended.
+    pub(super) ended: Option<(u32, Event)>,
+    journal_failed: bool,
+    pub(super) offset: u64,
+    last_at: Timestamp,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Supervisor {
+    /// For a new execution; `grace` is used where a stop names none.
+    #[must_use]
+    pub fn new(lifetime: Lifetime, grace: Duration) -> Self {
+        Self {
+            lifetime,
+            grace,
+            state: State::default(),
+            stage: Stage::Idle,
+            attempt: 0,
+            tries: 0,
+            started: 0,
+            ended: None,
+            journal_failed: false,
+            offset: 0,
+            last_at: Timestamp::UNIX_EPOCH,
+            effects: Vec::new(),
+        }
+    }
+
+    /// For an execution an earlier engine recorded this much of. Its first input says what
+    /// recovery found.
+    #[must_use]
+    pub fn resume(lifetime: Lifetime, grace: Duration, records: &[EventRecord]) -> Self {
+        let mut supervisor = Self::new(lifetime, grace);
+        for record in records {
+            supervisor.remember(record);
+            supervisor.state.apply(record);
+        }
+        if supervisor.state.is_finished() {
+            supervisor.stage = Stage::Over;
+        }
+        supervisor
+    }
+
+    /// What was observed so far: the fold of every event recorded.
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whether it has ended, finally.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// Whether orders can be handed over now.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        matches!(self.stage, Stage::Live { .. })
+    }
+
+    /// Takes one input in, at `now`, and answers what to do.
+    pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Effect> {
+        if !self.is_over() {
+            self.take(now, input);
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    fn take(&mut self, now: Timestamp, input: Input) {
+        match input {
+            Input::Admitted { missing } => self.admitted(now, missing),
+            Input::Born => self.born(),
+            Input::NotBorn { step, message } => self.not_born(now, (step, None, message)),
+            Input::Started { at, pid } => self.started(at, pid),
+            Input::Output { end } => self.offset = self.offset.max(end),
+            Input::ClockRanOut { clock } => self.clock(now, StopOrder::TimedOut { clock }),
+            Input::JournalFailed { detail } => self.journal_failed(now, detail),
+            Input::Exited(record) => self.exited(now, &record),
+            Input::Gone => self.gone(now),
+            Input::Stop { order, grace } => self.stop(now, order, grace),
+            Input::Pass(order) => self.pass(order),
+            Input::InputTaken { by, len } => self.note(now, Event::Input { by, len }),
+            Input::Resized { size } => self.note(now, Event::Resized { size }),
+            Input::Trimmed { from, to, reason } => {
+                self.note(now, Event::Trimmed { from, to, reason });
+            }
+            Input::Timer(Timer::Backoff) => self.backoff_over(),
+            Input::Adopted {
+                attempt,
+                pid,
+                started_at,
+            } => self.adopted(now, (attempt, pid, started_at)),
+            Input::Lost { reason } => self.lost(now, reason),
+        }
+    }
+
+    fn admitted(&mut self, now: Timestamp, missing: Vec<ostler_model::Degraded>) {
+        if self.stage == Stage::Idle && self.state.events == 0 {
+            self.record(now, Event::Created { missing });
+            self.spawn();
+        }
+    }
+
+    fn spawn(&mut self) {
+        self.attempt += 1;
+        self.tries += 1;
+        self.stage = Stage::Spawning { grace: None };
+        self.effects.push(Effect::Spawn {
+            attempt: self.attempt,
+        });
+    }
+
+    fn born(&mut self) {
+        if let Stage::Spawning { grace } = self.stage {
+            self.stage = Stage::Live { grace };
+            if let Some(grace) = grace {
+                self.effects.push(Effect::Send(Order::Stop { grace }));
+            }
+        }
+    }
+
+    pub(super) fn has_attempt(&self) -> bool {
+        matches!(self.stage, Stage::Spawning { .. } | Stage::Live { .. })
+    }
+
+    pub(super) fn started(&mut self, at: Timestamp, pid: u32) {
+        if self.has_attempt() && self.started < self.attempt {
+            let attempt = self.attempt;
+            self.record(at, Event::Started { attempt, pid });
+        }
+    }
+
+    fn clock(&mut self, now: Timestamp, order: StopOrder) {
+        if self.is_live() && self.state.stopping.is_none() {
+            self.stage = Stage::Live {
+                grace: Some(self.grace),
+            };
+            self.record(now, Event::Stopping { order });
+        }
+    }
+
+    pub(super) fn journal_failed(&mut self, now: Timestamp, detail: String) {
+        if !std::mem::replace(&mut self.journal_failed, true) {
+            let ability = DegradedAbility::Journal;
+            self.note(now, Event::Degraded { ability, detail });
+        }
+    }
+
+    /// Records what needs no decision, once there is something to record it for.
+    pub(super) fn note(&mut self, now: Timestamp, event: Event) {
+        if self.state.events > 0 {
+            self.record(now, event);
+        }
+    }
+
+    fn pass(&mut self, order: Order) {
+        if self.is_live() {
+            self.effects.push(Effect::Send(order));
+        }
+    }
+
+    fn stop(&mut self, now: Timestamp, order: StopOrder, grace: Duration) {
+        if self.state.events == 0 {
+            return;
+        }
+        let first = self.state.stopping.is_none();
+        if first {
+            self.record(now, Event::Stopping { order });
+        }
+        match self.stage {
+            Stage::Spawning { grace: earlier } => {
+                let grace = earlier.map_or(grace, |earlier| earlier.min(grace));
+                self.stage = Stage::Spawning { grace: Some(grace) };
+            }
+            Stage::Live { grace: earlier } => {
+                if earlier.is_none_or(|earlier| grace < earlier) {
+                    self.stage = Stage::Live { grace: Some(grace) };
+                    self.effects.push(Effect::Send(Order::Stop { grace }));
+                }
+            }
+            Stage::Waiting => {
+                self.effects.push(Effect::ClearTimer(Timer::Backoff));
+                self.finish_stopped(now);
+            }
+            Stage::Idle | Stage::Over => {}
+        }
+    }
+
+    pub(super) fn not_born(
+        &mut self,
+        now: Timestamp,
+        (step, errno, message): (String, Option<i32>, String),
+    ) {
+        if !self.has_attempt() {
+            return;
+        }
+        let attempt = self.attempt;
+        self.record(
+            now,
+            Event::SpawnFailed {
+                attempt,
+                step: step.clone(),
+                errno,
+                message: message.clone(),
+            },
+        );
+        if self.state.stopping.is_some() {
+            return self.finish_stopped(now);
+        }
+        let ending = Ending::without_status(Cause::SpawnFailed {
+            step,
+            errno,
+            message,
+        });
+        // A first attempt that cannot be born is a mistake in the request, not a crash.
+        if attempt > 1 && self.may_restart(false) {
+            return self.back_off(now);
+        }
+        self.finish(now, ending);
+    }
+
+    fn backoff_over(&mut self) {
+        if self.stage == Stage::Waiting {
+            self.spawn();
+        }
+    }
+
+    fn gone(&mut self, now: Timestamp) {
+        if self.has_attempt() {
+            self.finish_lost(now, LostReason::ShimKilled);
+        }
+    }
+
+    fn adopted(&mut self, now: Timestamp, (attempt, pid, started_at): (u32, u32, Timestamp)) {
+        if self.stage != Stage::Idle || self.state.events == 0 {
+            return;
+        }
+        self.attempt = self.attempt.max(attempt);
+        self.tries = self.tries.max(1);
+        self.stage = Stage::Live { grace: None };
+        self.started(started_at, pid);
+        self.record(now, Event::Adopted { attempt });
+        if self.state.stopping.is_some() {
+            let grace = self.grace;
+            self.stage = Stage::Live { grace: Some(grace) };
+            self.effects.push(Effect::Send(Order::Stop { grace }));
+        }
+    }
+
+    fn lost(&mut self, now: Timestamp, reason: LostReason) {
+        if self.stage != Stage::Idle || self.state.events == 0 {
+            return;
+        }
+        // What was recorded before the engine was killed is known all the same.
+        let recorded = self.ended.take().filter(|(of, _)| *of == self.attempt);
+        let Some((
+            _,
+            Event::Exited {
+                status,
+                out_of_memory,
+                ..
+            },
+        )) = recorded
+        else {
+            return self.finish_lost(now, reason);
+        };
+        self.tries = self.tries.max(1);
+        let ladder = self.state.stopping.as_ref().map(|_| Ladder::Ordered);
+        self.after_exit(now, (status, ladder, out_of_memory), Duration::ZERO);
+    }
+
+    fn finish_lost(&mut self, now: Timestamp, reason: LostReason) {
+        self.finish(now, Ending::without_status(Cause::Lost { reason }));
+    }
+
+    /// Ends as the stop decision says, with the last status on record if there is one.
+    pub(super) fn finish_stopped(&mut self, now: Timestamp) {
+        let cause = self
+            .state
+            .stopping
+            .as_ref()
+            .map_or(Cause::Stopped { reason: None }, ending::ordered);
+        self.finish(now, Ending::without_status(cause));
+    }
+
+    pub(super) fn finish(&mut self, at: Timestamp, ending: Ending) {
+        self.record(at, Event::Finished { ending });
+        self.stage = Stage::Over;
+    }
+
+    pub(super) fn record(&mut self, at: Timestamp, event: Event) {
+        let record = EventRecord {
+            seq: self.state.events,
+            at: at.max(self.last_at),
+            offset: self.offset,
+            event,
+        };
+        self.remember(&record);
+        self.state.apply(&record);
+        self.effects.push(Effect::Record(record));
+    }
+
+    fn remember(&mut self, record: &EventRecord) {
+        self.last_at = self.last_at.max(record.at);
+        self.offset = self.offset.max(record.offset);
+        match &record.event {
+            Event::Started { attempt, .. } => {
+                self.started = *attempt;
+                self.attempt = self.attempt.max(*attempt);
+            }
+            Event::SpawnFailed { attempt, .. } => self.attempt = self.attempt.max(*attempt),
+            Event::Exited { attempt, .. } => {
+                self.ended = Some((*attempt, record.event.clone()));
+            }
+            // The limit on restarts holds across engines.
+            Event::Backoff { attempt, .. } => self.tries = self.tries.max(attempt - 1),
+            Event::Degraded {
+                ability: DegradedAbility::Journal,
+                ..
+            } => self.journal_failed = true,
+            Event::Created { .. }
+            | Event::Refused { .. }
+            | Event::Ready { .. }
+            | Event::Health { .. }
+            | Event::PromptDetected { .. }
+            | Event::PromptAnswered { .. }
+            | Event::Input { .. }
+            | Event::Resized { .. }
+            | Event::Paused { .. }
+            | Event::Resumed { .. }
+            | Event::LeaseTaken { .. }
+            | Event::Sampled { .. }
+            | Event::LimitHit { .. }
+            | Event::Degraded { .. }
+            | Event::Stopping { .. }
+            | Event::Adopted { .. }
+            | Event::Trimmed { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+}

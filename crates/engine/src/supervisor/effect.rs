@@ -1,0 +1,34 @@
+//! What a supervisor wants done.
+
+use ostler_model::{EventRecord, Timestamp};
+use ostler_process::Order;
+
+/// One thing to do. The driver carries effects out in the order given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Have the place give birth to this attempt; answered by `Born` or `NotBorn`.
+    Spawn {
+        /// From 1.
+        attempt: u32,
+    },
+    /// Hand this order over.
+    Send(Order),
+    /// Write this down; it is already part of the supervisor's state.
+    Record(EventRecord),
+    /// Answer with `Timer` when this moment has come; replaces the timer of the same name.
+    SetTimer {
+        /// Which.
+        timer: Timer,
+        /// When.
+        at: Timestamp,
+    },
+    /// The timer is not wanted any more.
+    ClearTimer(Timer),
+}
+
+/// Deadlines of a supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Timer {
+    /// The next attempt of a service.
+    Backoff,
+}

@@ -1,0 +1,153 @@
+//! What an exit record leads to: another attempt, or the end.
+
+use std::time::Duration;
+
+use ostler_model::ending::WaitStatus;
+use ostler_model::event::TrimReason;
+use ostler_model::{Event, Lifetime, Limit, Restart, StopOrder, Timestamp};
+use ostler_process::{ExitRecord, Ladder, Outcome};
+
+use super::decide::{Stage, Supervisor};
+use super::effect::{Effect, Timer};
+use super::ending::{self, Evidence};
+
+/// Before the second attempt of a service, in milliseconds; doubled for each further one.
+pub const BACKOFF_FIRST_MS: u64 = 500;
+/// The longest backoff, in milliseconds.
+pub const BACKOFF_MAX_MS: u64 = 30_000;
+/// An attempt that lived this long, in milliseconds, gives a service its restarts back.
+pub const RESTART_STABLE_MS: u64 = 60_000;
+/// Doublings after which the backoff does not grow any more.
+pub const MAX_TRIES_SHIFT: u32 = 6;
+
+impl Supervisor {
+    pub(super) fn exited(&mut self, now: Timestamp, record: &ExitRecord) {
+        if self.stage == Stage::Idle && self.state.events > 0 {
+            self.attempt = self.attempt.max(record.attempt);
+            self.tries = self.tries.max(1);
+            self.stage = Stage::Live { grace: None };
+        }
+        if !self.has_attempt() || record.attempt != self.attempt {
+            return;
+        }
+        self.offset = self.offset.max(record.output_end);
+        self.losses(record);
+        match &record.outcome {
+            Outcome::NotBorn {
+                step,
+                errno,
+                message,
+            } => self.not_born(now, (step.clone(), *errno, message.clone())),
+            Outcome::Ended { status, ladder } => {
+                self.started(record.started_at, record.pid);
+                if let (Some(Ladder::Clock(clock)), None) = (ladder, &self.state.stopping) {
+                    let order = StopOrder::TimedOut { clock: *clock };
+                    self.record(record.ended_at, Event::Stopping { order });
+                }
+                self.record_exit(record, *status);
+                self.after_exit(
+                    record.ended_at,
+                    (*status, *ladder, record.out_of_memory),
+                    self.lived(record),
+                );
+            }
+        }
+    }
+
+    fn losses(&mut self, record: &ExitRecord) {
+        if let Some(detail) = &record.journal_error {
+            self.journal_failed(record.ended_at, detail.clone());
+        }
+        if record.lost_bytes > 0 {
+            let trimmed = Event::Trimmed {
+                from: record.output_end.saturating_sub(record.lost_bytes),
+                to: record.output_end,
+                reason: TrimReason::DiskFull,
+            };
+            self.note(record.ended_at, trimmed);
+        }
+    }
+
+    fn record_exit(&mut self, record: &ExitRecord, status: WaitStatus) {
+        if self
+            .ended
+            .as_ref()
+            .is_some_and(|(of, _)| *of == record.attempt)
+        {
+            return;
+        }
+        if record.out_of_memory {
+            self.record(
+                record.ended_at,
+                Event::LimitHit {
+                    limit: Limit::Memory,
+                },
+            );
+        }
+        self.record(
+            record.ended_at,
+            Event::Exited {
+                attempt: record.attempt,
+                status,
+                leftovers: record.leftovers,
+                out_of_memory: record.out_of_memory,
+                usage: record.usage,
+            },
+        );
+    }
+
+    fn lived(&self, record: &ExitRecord) -> Duration {
+        let lived = record.ended_at.duration_since(record.started_at);
+        Duration::try_from(lived).unwrap_or_default()
+    }
+
+    pub(super) fn after_exit(
+        &mut self,
+        at: Timestamp,
+        (status, ladder, out_of_memory): (WaitStatus, Option<Ladder>, bool),
+        lived: Duration,
+    ) {
+        let ending = ending::of(Evidence {
+            status,
+            ladder,
+            out_of_memory,
+            stop: self.state.stopping.as_ref(),
+            service: matches!(self.lifetime, Lifetime::Service { .. }),
+        });
+        if lived >= Duration::from_millis(RESTART_STABLE_MS) {
+            self.tries = 1;
+        }
+        if self.state.stopping.is_none() && self.may_restart(ending.is_success()) {
+            return self.back_off(at);
+        }
+        self.finish(at, ending);
+    }
+
+    pub(super) fn may_restart(&self, success: bool) -> bool {
+        match self.lifetime {
+            Lifetime::Finite { .. }
+            | Lifetime::Service {
+                restart: Restart::Never,
+            } => false,
+            Lifetime::Service {
+                restart: Restart::OnFailure { max },
+            } => !success && self.tries <= max,
+            Lifetime::Service {
+                restart: Restart::Always { max },
+            } => self.tries <= max,
+        }
+    }
+
+    pub(super) fn back_off(&mut self, now: Timestamp) {
+        let doublings = self.tries.saturating_sub(1).min(MAX_TRIES_SHIFT);
+        let wait = (BACKOFF_FIRST_MS << doublings).min(BACKOFF_MAX_MS);
+        let until = now + Duration::from_millis(wait);
+        self.stage = Stage::Waiting;
+        let attempt = self.attempt + 1;
+        self.record(now, Event::Backoff { attempt, until });
+        self.effects.push(Effect::SetTimer {
+            timer: Timer::Backoff,
+            at: until,
+        });
+    }
+}

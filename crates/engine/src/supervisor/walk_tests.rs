@@ -1,0 +1,410 @@
+//! Random walks over the supervisor: a million inputs, sensible and not, and what must hold
+//! whatever comes. A failing walk is shown with its seed; set `OSTLER_WALK_SEED` to repeat it.
+
+use std::time::Duration;
+
+use ostler_model::ending::WaitStatus;
+use ostler_model::{
+    Cause, Event, EventRecord, Lifetime, LostReason, Principal, Restart, Signal, State, StopOrder,
+    TimeoutKind, Timestamp, Usage,
+};
+use ostler_process::{ExitRecord, Ladder, Order, Outcome};
+
+use super::{Effect, Input, Supervisor, Timer, ending};
+
+const INPUTS: u64 = 1_000_000;
+const STEPS_PER_WALK: u64 = 24;
+const GRACE: Duration = Duration::from_secs(5);
+
+/// SplitMix64: enough for walks, and the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, sides: u64) -> u64 {
+        self.roll() % sides
+    }
+
+    fn small(&mut self, sides: u8) -> u8 {
+        u8::try_from(self.below(u64::from(sides))).expect("below a u8")
+    }
+
+    fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
+}
+
+/// What one walk has shown so far.
+struct Walk {
+    supervisor: Supervisor,
+    lifetime: Lifetime,
+    records: Vec<EventRecord>,
+    inputs: Vec<(Timestamp, Input)>,
+    reported: Vec<WaitStatus>,
+    spawned: u32,
+    now: Timestamp,
+}
+
+impl Walk {
+    fn new(lifetime: Lifetime) -> Self {
+        Self {
+            supervisor: Supervisor::new(lifetime.clone(), GRACE),
+            lifetime,
+            records: Vec::new(),
+            inputs: Vec::new(),
+            reported: Vec::new(),
+            spawned: 0,
+            now: Timestamp::from_second(1_700_000_000).expect("a valid second"),
+        }
+    }
+
+    fn step(&mut self, input: Input) -> Result<(), String> {
+        self.now += Duration::from_millis(7);
+        self.inputs.push((self.now, input.clone()));
+        if let Input::Exited(record) = &input
+            && let Outcome::Ended { status, .. } = record.outcome
+        {
+            self.reported.push(status);
+        }
+        let was_over = self.supervisor.is_over();
+        let effects = self.supervisor.handle(self.now, input);
+        if was_over && !effects.is_empty() {
+            return Err(format!("effects after the end: {effects:?}"));
+        }
+        for effect in effects {
+            self.check(effect)?;
+        }
+        let fold = State::fold(&self.records);
+        if fold != *self.supervisor.state() {
+            return Err(format!("the fold is {fold:?}"));
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, effect: Effect) -> Result<(), String> {
+        let stopping = self.records.iter().find_map(|it| {
+            if let Event::Stopping { order } = &it.event {
+                return Some(order.clone());
+            }
+            None
+        });
+        match effect {
+            Effect::Spawn { attempt } => {
+                if stopping.is_some() {
+                    return Err("an attempt after a stop".to_owned());
+                }
+                self.spawned += 1;
+                if attempt != self.spawned {
+                    return Err(format!("attempt {attempt} after {}", self.spawned - 1));
+                }
+                Ok(())
+            }
+            Effect::Send(Order::Stop { .. }) if stopping.is_none() => {
+                Err("a stop was sent and not recorded".to_owned())
+            }
+            Effect::Record(record) => self.check_record(record, stopping.as_ref()),
+            Effect::Send(_) | Effect::SetTimer { .. } | Effect::ClearTimer(_) => Ok(()),
+        }
+    }
+
+    fn check_record(
+        &mut self,
+        record: EventRecord,
+        stopping: Option<&StopOrder>,
+    ) -> Result<(), String> {
+        if let Some(last) = self.records.last() {
+            if matches!(last.event, Event::Finished { .. }) {
+                return Err(format!("recorded after Finished: {record:?}"));
+            }
+            if record.at < last.at || record.offset < last.offset {
+                return Err(format!("{record:?} goes back behind {last:?}"));
+            }
+        } else if !matches!(record.event, Event::Created { .. }) {
+            return Err(format!("{record:?} before Created"));
+        }
+        if record.seq != self.records.len() as u64 {
+            return Err(format!(
+                "number {} in place {}",
+                record.seq,
+                self.records.len()
+            ));
+        }
+        if matches!(record.event, Event::Stopping { .. }) && stopping.is_some() {
+            return Err("a second stop decision".to_owned());
+        }
+        if let Event::Started { attempt, .. } | Event::Exited { attempt, .. } = record.event
+            && attempt != self.spawned
+        {
+            return Err(format!("{record:?} during attempt {}", self.spawned));
+        }
+        if let Event::Finished { ending } = &record.event {
+            self.check_ending(ending, stopping)?;
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    fn check_ending(
+        &self,
+        ending: &ostler_model::Ending,
+        stopping: Option<&StopOrder>,
+    ) -> Result<(), String> {
+        let code = ending.code.map(WaitStatus::Code);
+        let status = code.or(ending.signal.map(WaitStatus::Signal));
+        if status.is_some_and(|status| !self.reported.contains(&status)) {
+            return Err(format!("an invented exit: {ending:?}"));
+        }
+        if matches!(ending.cause, Cause::Exited | Cause::Signaled) && status.is_none() {
+            return Err("an exit without a status".to_owned());
+        }
+        let decided = matches!(ending.cause, Cause::Stopped { .. } | Cause::TimedOut { .. });
+        match stopping {
+            Some(order) if decided && ending.cause != ending::ordered(order) => {
+                Err(format!("{ending:?} is not the first decision, {order:?}"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whatever happened so far: an end that is fed is reached.
+    fn end(&mut self, dice: &mut Dice) -> Result<(), String> {
+        let admitted = Input::Admitted {
+            missing: Vec::new(),
+        };
+        self.step(admitted)?;
+        self.step(stop(dice))?;
+        if dice.coin() {
+            self.step(Input::Born)?;
+        }
+        self.step(if dice.coin() {
+            Input::Gone
+        } else {
+            exit(dice, self.spawned)
+        })?;
+        if !self.supervisor.is_over() {
+            return Err("fed an end and not over".to_owned());
+        }
+        let ends = self
+            .records
+            .iter()
+            .filter(|it| matches!(it.event, Event::Finished { .. }))
+            .count();
+        if ends == 1 {
+            Ok(())
+        } else {
+            Err(format!("{ends} ends"))
+        }
+    }
+
+    /// Every prefix of what was recorded can be taken up by another engine, and ended.
+    fn resume(&self, dice: &mut Dice) -> Result<(), String> {
+        let kept = usize::try_from(dice.below(self.records.len() as u64 + 1)).expect("an index");
+        let prefix = &self.records[..kept];
+        let mut other = Self::new(self.lifetime.clone());
+        other.supervisor = Supervisor::resume(self.lifetime.clone(), GRACE, prefix);
+        other.records = prefix.to_vec();
+        other.now = self.now;
+        other.spawned = other.supervisor.state().attempt;
+        for record in prefix {
+            if let Event::Exited { status, .. } = record.event {
+                other.reported.push(status);
+            }
+        }
+        if prefix.is_empty() || other.supervisor.is_over() {
+            return Ok(());
+        }
+        let attempt = other.spawned.max(1);
+        let found = match dice.below(3) {
+            0 => exit(dice, attempt),
+            1 => Input::Lost {
+                reason: LostReason::NoRecord,
+            },
+            _ => Input::Adopted {
+                attempt,
+                pid: 7,
+                started_at: self.now,
+            },
+        };
+        other.spawned = attempt;
+        other.step(found)?;
+        other.step(stop(dice))?;
+        other.step(Input::Gone)?;
+        if other.supervisor.is_over() {
+            return Ok(());
+        }
+        Err(format!("resumed and not over: {:#?}", other.inputs))
+    }
+}
+
+fn status(dice: &mut Dice) -> WaitStatus {
+    if dice.coin() {
+        WaitStatus::Code(i32::from(dice.small(4)))
+    } else {
+        WaitStatus::Signal(Signal::try_from(1 + i32::from(dice.small(20))).expect("a signal"))
+    }
+}
+
+fn exit(dice: &mut Dice, attempt: u32) -> Input {
+    let started_at = Timestamp::from_second(1_700_000_000).expect("a valid second");
+    let lived = [1, 100, 100_000][usize::from(dice.small(3))];
+    let ladder = match dice.below(4) {
+        0 => Some(Ladder::Ordered),
+        1 => Some(Ladder::Clock(TimeoutKind::Wall)),
+        _ => None,
+    };
+    let outcome = if dice.below(5) == 0 {
+        Outcome::NotBorn {
+            step: "exec".to_owned(),
+            errno: Some(2),
+            message: "no such file".to_owned(),
+        }
+    } else {
+        Outcome::Ended {
+            status: status(dice),
+            ladder,
+        }
+    };
+    Input::Exited(Box::new(ExitRecord {
+        version: 1,
+        attempt,
+        pid: 7,
+        started_at,
+        ended_at: started_at + Duration::from_millis(lived),
+        outcome,
+        leftovers: u32::from(dice.small(2)),
+        survivors: Vec::new(),
+        out_of_memory: dice.below(6) == 0,
+        usage: Usage::default(),
+        output_end: dice.below(1000),
+        journal_error: (dice.below(9) == 0).then(|| "disk full".to_owned()),
+        lost_bytes: dice.below(2),
+    }))
+}
+
+fn stop(dice: &mut Dice) -> Input {
+    let order = match dice.below(4) {
+        0 => StopOrder::SessionEnded,
+        1 => StopOrder::Shutdown,
+        2 => StopOrder::Cancelled,
+        _ => StopOrder::Requested {
+            by: Principal::unix(1000),
+            reason: dice.coin().then(|| "enough".to_owned()),
+            force: dice.coin(),
+        },
+    };
+    let grace = if dice.coin() { GRACE } else { Duration::ZERO };
+    Input::Stop { order, grace }
+}
+
+/// Mostly what would come next, sometimes anything at all.
+fn input(dice: &mut Dice, walk: &Walk) -> Input {
+    let attempt = match dice.below(8) {
+        0 => u32::from(dice.small(5)),
+        _ => walk.spawned,
+    };
+    match dice.below(22) {
+        0..=2 => Input::Admitted {
+            missing: Vec::new(),
+        },
+        3..=5 => Input::Born,
+        6 => Input::NotBorn {
+            step: "spawn".to_owned(),
+            message: "no keeper".to_owned(),
+        },
+        7 | 8 => Input::Started {
+            at: walk.now,
+            pid: 7,
+        },
+        9 => Input::Output {
+            end: dice.below(1000),
+        },
+        10 => Input::ClockRanOut {
+            clock: TimeoutKind::Idle,
+        },
+        11 => Input::JournalFailed {
+            detail: "disk full".to_owned(),
+        },
+        12..=14 => exit(dice, attempt),
+        15 => Input::Gone,
+        16 => stop(dice),
+        17 => Input::Pass(Order::Signal(Signal::INT)),
+        18 => Input::InputTaken {
+            by: Principal::unix(1000),
+            len: 3,
+        },
+        19 | 20 => Input::Timer(Timer::Backoff),
+        _ => Input::Adopted {
+            attempt,
+            pid: 7,
+            started_at: walk.now,
+        },
+    }
+}
+
+fn lifetime(dice: &mut Dice) -> Lifetime {
+    let max = u32::from(dice.small(3));
+    match dice.below(5) {
+        0 => Lifetime::Service {
+            restart: Restart::Never,
+        },
+        1 => Lifetime::Service {
+            restart: Restart::OnFailure { max },
+        },
+        2 => Lifetime::Service {
+            restart: Restart::Always { max },
+        },
+        _ => Lifetime::Finite {
+            timeout: None,
+            idle: None,
+        },
+    }
+}
+
+fn walk_once(dice: &mut Dice) -> Result<u64, Box<(String, Walk)>> {
+    let mut walk = Walk::new(lifetime(dice));
+    let mut run = |walk: &mut Walk| -> Result<(), String> {
+        for _ in 0..1 + dice.below(STEPS_PER_WALK) {
+            let input = input(dice, walk);
+            walk.step(input)?;
+        }
+        walk.end(dice)?;
+        walk.resume(dice)
+    };
+    match run(&mut walk) {
+        Ok(()) => Ok(walk.inputs.len() as u64),
+        Err(why) => Err(Box::new((why, walk))),
+    }
+}
+
+#[test]
+fn random_walks_hold_every_property() {
+    let given = std::env::var("OSTLER_WALK_SEED").ok();
+    let seed = given.and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
+        let now = Timestamp::now().as_nanosecond();
+        u64::try_from(now & i128::from(u64::MAX)).expect("masked to 64 bits")
+    });
+    println!("OSTLER_WALK_SEED={seed}");
+    let mut dice = Dice(seed);
+    let (mut inputs, mut walks) = (0, 0_u64);
+    while inputs < INPUTS {
+        match walk_once(&mut dice) {
+            Ok(steps) => inputs += steps,
+            Err(failed) => {
+                let (why, walk) = *failed;
+                panic!(
+                    "OSTLER_WALK_SEED={seed}, walk {walks}: {why}\n{:?}\ninputs {:#?}\nrecords {:#?}",
+                    walk.lifetime, walk.inputs, walk.records
+                );
+            }
+        }
+        walks += 1;
+    }
+    println!("{inputs} inputs in {walks} walks");
+}

@@ -1,0 +1,194 @@
+//! Executions outlive the engine: over real processes, with this very program as the keeper.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use ostler_engine::{Engine, Settings, StartRequest, StopRequest, WaitEnd, WaitFor};
+use ostler_journal::{LineQuery, Pattern};
+use ostler_model::{Caller, Cause, Owner, Principal, Scope};
+use ostler_process::{KEEPER_ARGUMENT, Keeper, LocalPlace, keeper_main};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(KEEPER_ARGUMENT) {
+        keeper_main();
+    }
+    let trials = vec![
+        Trial::test("it_goes_on_and_its_true_end_is_found", || {
+            block(it_goes_on_and_its_true_end_is_found())
+        }),
+        Trial::test("an_end_without_an_engine_is_found", || {
+            block(an_end_without_an_engine_is_found())
+        }),
+        Trial::test("what_was_adopted_can_be_stopped", || {
+            block(what_was_adopted_can_be_stopped())
+        }),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn block(test: impl Future<Output = ()>) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(test);
+    Ok(())
+}
+
+fn me() -> Caller {
+    Caller {
+        owner: Owner {
+            principal: Principal::unix(0),
+            project: None,
+            session: None,
+            task: None,
+        },
+        scope: Scope::Principal,
+    }
+}
+
+async fn open(state: &Path) -> Engine {
+    let keeper = Keeper::Executable(std::env::current_exe().expect("a path"));
+    let place = LocalPlace::open(state, keeper).await.expect("a place");
+    let mut settings = Settings::new(state);
+    settings.grace = Duration::from_millis(500);
+    Engine::open(settings, Arc::new(place))
+        .await
+        .expect("an engine")
+}
+
+fn sh(script: &str) -> StartRequest {
+    StartRequest::argv(["sh", "-c", script], "/tmp")
+}
+
+async fn ended(engine: &Engine, id: &str) -> ostler_engine::Info {
+    let waited = engine
+        .wait(&me(), id, &WaitFor::Exit, Some(PATIENCE))
+        .await
+        .expect("known");
+    assert_eq!(waited.why, WaitEnd::Exit);
+    waited.info
+}
+
+fn output(engine: &Engine, id: &str) -> Vec<String> {
+    let journal = engine.journal(&me(), id).expect("known");
+    let page = journal.lines(&LineQuery::default()).expect("readable");
+    let text = |line: ostler_journal::Line| String::from_utf8_lossy(&line.bytes).into_owned();
+    page.lines.into_iter().map(text).collect()
+}
+
+async fn it_goes_on_and_its_true_end_is_found() {
+    let state = TempDir::new().expect("a directory");
+    let engine = open(state.path()).await;
+    let mut request = sh("echo before; read x; echo after $x; exit 7");
+    request.stdin = ostler_engine::StdinRequest::Open;
+    let id = engine
+        .start(&me(), request)
+        .await
+        .expect("started")
+        .id
+        .short();
+    engine.shutdown().await;
+    drop(engine);
+
+    let engine = open(state.path()).await;
+    let info = engine.info(&me(), &id).expect("known");
+    assert!(!info.state.is_finished());
+    assert_eq!(info.state.adoptions, 1);
+    engine
+        .write(&me(), &id, b"all\n".to_vec())
+        .await
+        .expect("taken");
+    let after = WaitFor::Pattern(Pattern::new("^after all$").expect("a pattern"));
+    let waited = engine
+        .wait(&me(), &id, &after, Some(PATIENCE))
+        .await
+        .expect("known");
+    assert!(
+        matches!(waited.why, WaitEnd::Pattern(_)),
+        "{:?}",
+        waited.why
+    );
+    let ending = ended(&engine, &id).await.state.ending.expect("ended");
+    assert_eq!((ending.cause, ending.code), (Cause::Exited, Some(7)));
+    assert_eq!(output(&engine, &id), ["before", "after all"]);
+    engine.shutdown().await;
+}
+
+async fn an_end_without_an_engine_is_found() {
+    let state = TempDir::new().expect("a directory");
+    let gate = state.path().join("gate");
+    let done = state.path().join("done");
+    let engine = open(state.path()).await;
+    let script = format!(
+        "mkfifo {gate}; echo ready; read x < {gate}; echo after; touch {done}; exit 9",
+        gate = gate.display(),
+        done = done.display(),
+    );
+    let id = engine
+        .start(&me(), sh(&script))
+        .await
+        .expect("started")
+        .id
+        .short();
+    let ready = WaitFor::Pattern(Pattern::new("ready").expect("a pattern"));
+    engine
+        .wait(&me(), &id, &ready, Some(PATIENCE))
+        .await
+        .expect("known");
+    engine.shutdown().await;
+    drop(engine);
+
+    // Opening the pipe waits for its reader: the command lives without an engine.
+    std::fs::write(&gate, "go\n").expect("the command reads");
+    let exit = state.path().join("executions");
+    let record = async {
+        let mut every = tokio::time::interval(Duration::from_millis(5));
+        let found = || -> Option<()> {
+            let dir = std::fs::read_dir(&exit).ok()?.next()?.ok()?;
+            dir.path().join("exit").exists().then_some(())
+        };
+        while found().is_none() {
+            every.tick().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, record)
+        .await
+        .expect("the shim writes its record");
+    assert!(done.exists());
+
+    let engine = open(state.path()).await;
+    let info = engine.info(&me(), &id).expect("known");
+    assert_eq!(info.state.ending.as_ref().and_then(|it| it.code), Some(9));
+    assert_eq!(output(&engine, &id), ["ready", "after"]);
+    engine.shutdown().await;
+}
+
+async fn what_was_adopted_can_be_stopped() {
+    let state = TempDir::new().expect("a directory");
+    let engine = open(state.path()).await;
+    let id = engine
+        .start(&me(), sh("trap '' TERM; sleep 300 & sleep 300; sleep 300"))
+        .await
+        .expect("started")
+        .id
+        .short();
+    engine.shutdown().await;
+    drop(engine);
+    let engine = open(state.path()).await;
+    let info = engine
+        .stop(&me(), &id, StopRequest::default())
+        .await
+        .expect("stopped");
+    assert!(matches!(
+        info.state.ending.expect("ended").cause,
+        Cause::Stopped { .. }
+    ));
+    assert_eq!(info.survivors, Vec::<u32>::new());
+    engine.shutdown().await;
+}
