@@ -1,0 +1,140 @@
+//! The one conversion from what can fail to `{code, message, hint, retryable}` (02 §G).
+
+use std::borrow::Cow;
+
+use ostler_engine::Error;
+use ostler_journal::{PatternError, ReadError, WriteError};
+use ostler_model::ErrorCode;
+use serde_json::{Map, Value, json};
+
+use crate::params::BadArguments;
+use crate::render::TimeError;
+
+/// The most characters of a message; quotas name their holders, errors what was given.
+const MESSAGE_CHARS: usize = 4_000;
+
+/// A request that could not be carried out, as every face tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The stable code; its row has the numbers of every face.
+    pub code: ErrorCode,
+    /// What was wrong, where, and what is allowed.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a hint.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Bad input.
+    #[must_use]
+    pub fn value(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Value, message)
+    }
+
+    /// This failure and what to do about it.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// The message, its end cut off where a caller's own words made it huge.
+    #[must_use]
+    pub fn message(&self) -> Cow<'_, str> {
+        match self.message.char_indices().nth(MESSAGE_CHARS) {
+            Some((end, _)) => Cow::Owned(format!("{}…", &self.message[..end])),
+            None => Cow::Borrowed(&self.message),
+        }
+    }
+
+    /// `{code}: message`, the hint below it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (code, message) = (self.code, self.message());
+        match &self.hint {
+            Some(hint) => format!("{code}: {message}\nhint: {hint}"),
+            None => format!("{code}: {message}"),
+        }
+    }
+
+    /// `{code, retryable, rpc}` for programs.
+    #[must_use]
+    pub fn fields(&self) -> Map<String, Value> {
+        let row = self.code.row();
+        object(json!({"code": row.name, "retryable": row.retryable, "rpc": row.rpc}))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        if let Error::Output(error) = error {
+            return error.into();
+        }
+        Self {
+            code: error.code(),
+            message: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        let message = error.to_string();
+        match error {
+            ReadError::Budget(_) => Self::value(message)
+                .with_hint("use a pattern without look-around and back-references"),
+            ReadError::Missing { .. } | ReadError::Io { .. } | ReadError::Version { .. } => {
+                Self::new(ErrorCode::OutputRetrieval, message)
+            }
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        Self::new(ErrorCode::OutputClear, error.to_string())
+    }
+}
+
+impl From<BadArguments> for Failure {
+    fn from(error: BadArguments) -> Self {
+        Self::value(error.to_string())
+    }
+}
+
+impl From<TimeError> for Failure {
+    fn from(error: TimeError) -> Self {
+        Self::value(error.to_string())
+    }
+}
+
+/// The fields of an object; of anything else, none.
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    if let Value::Object(fields) = value {
+        fields
+    } else {
+        Map::new()
+    }
+}
+
+/// A pattern that is none, with the parameter it came in.
+pub(crate) fn bad_pattern(name: &str, given: &str, error: &PatternError) -> Failure {
+    let PatternError { message, position } = error;
+    Failure::value(format!(
+        "parameter '{name}' is '{given}': {message} at position {position}; \
+         allowed: a Perl-style expression"
+    ))
+}

@@ -1,0 +1,21 @@
+//! Every remote face of the engine: REST over HTTP and MCP over any byte stream.
+//!
+//! A face frames, identifies the caller, turns wire types into the engine's and renders what
+//! comes back; it decides nothing. Only this crate knows MCP and JSON schema, and inside it
+//! only [`mcp`] knows the MCP library.
+//!
+//! * [`wire`]: the JSON shapes both sides of REST share; the command line is their client.
+//! * [`rest`]: one file per resource, [`rest::router`] puts them together.
+//! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity.
+//! * [`mcp`]: [`mcp::serve`] speaks MCP over any reader and writer; one file per tool.
+//! * [`render`]: output for agents: budgets, clean text, times. Pure.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod listen;
+pub mod mcp;
+mod params;
+mod reading;
+pub mod render;
+pub mod rest;
+pub mod wire;

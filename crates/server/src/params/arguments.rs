@@ -1,0 +1,340 @@
+//! What was given, held against what is taken. Every problem is told at once.
+
+use serde_json::{Map, Value};
+
+use super::table::{Kind, Parameter, Preset};
+
+/// The most characters of a wrong value that a message repeats.
+const QUOTE_CHARS: usize = 60;
+
+/// Checked values of a table's parameters.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    table: &'static [Parameter],
+    values: Map<String, Value>,
+}
+
+/// Everything that was wrong with the arguments.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", problems.join("; "))]
+pub(crate) struct BadArguments {
+    problems: Vec<String>,
+}
+
+impl Arguments {
+    /// Holds `given` against `table`. Null counts as not given.
+    pub(crate) fn check(
+        table: &'static [Parameter],
+        given: Map<String, Value>,
+    ) -> Result<Self, BadArguments> {
+        let mut values = given;
+        values.retain(|_, value| !value.is_null());
+        let mut problems = unknown(table, &values);
+        for parameter in table {
+            match values.get(parameter.name) {
+                Some(value) => problems.extend(wrong(parameter, value)),
+                None if parameter.required => problems.push(missing(parameter)),
+                None => {}
+            }
+        }
+        if problems.is_empty() {
+            Ok(Self { table, values })
+        } else {
+            Err(BadArguments { problems })
+        }
+    }
+
+    /// Holds a query string against `table`; a list is given by repeating its parameter.
+    pub(crate) fn check_query(
+        table: &'static [Parameter],
+        query: &str,
+    ) -> Result<Self, BadArguments> {
+        let mut given = Map::new();
+        let mut problems = Vec::new();
+        for (name, text) in form_urlencoded::parse(query.as_bytes()) {
+            let known = table.iter().find(|parameter| parameter.name == name);
+            match known.map(|parameter| parameter.kind) {
+                Some(Kind::List) => append(&mut given, &name, &text),
+                _ if given.contains_key(name.as_ref()) => {
+                    problems.push(format!("parameter '{name}' is given twice"));
+                }
+                kind => {
+                    given.insert(name.into_owned(), spelled(kind, &text));
+                }
+            }
+        }
+        match Self::check(table, given) {
+            Ok(arguments) if problems.is_empty() => Ok(arguments),
+            Ok(_) => Err(BadArguments { problems }),
+            Err(bad) => {
+                problems.extend(bad.problems);
+                Err(BadArguments { problems })
+            }
+        }
+    }
+
+    /// A text; none when it was not given and has no preset.
+    pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
+        match self.values.remove(name) {
+            Some(Value::String(text)) => Some(text),
+            _ => match self.preset(name) {
+                Some(Preset::Text(text)) => Some(text.to_owned()),
+                _ => None,
+            },
+        }
+    }
+
+    /// A text that the table requires or presets.
+    pub(crate) fn required_text(&mut self, name: &'static str) -> String {
+        self.text(name).unwrap_or_default()
+    }
+
+    /// A number.
+    pub(crate) fn integer(&self, name: &'static str) -> Option<i64> {
+        match self.values.get(name) {
+            Some(value) => whole(value),
+            None => match self.preset(name) {
+                Some(Preset::Integer(number)) => Some(number),
+                _ => None,
+            },
+        }
+    }
+
+    /// A number whose range does not go below zero.
+    pub(crate) fn count(&self, name: &'static str) -> Option<u64> {
+        self.integer(name).and_then(|number| number.try_into().ok())
+    }
+
+    /// Whether a flag is set.
+    pub(crate) fn flag(&self, name: &'static str) -> bool {
+        match self.values.get(name) {
+            Some(value) => value == &Value::Bool(true),
+            None => matches!(self.preset(name), Some(Preset::Flag(true))),
+        }
+    }
+
+    /// A list; empty when not given.
+    pub(crate) fn list(&mut self, name: &'static str) -> Vec<String> {
+        match self.values.remove(name) {
+            Some(Value::Array(items)) => items.into_iter().filter_map(into_text).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Names and values; empty when not given.
+    pub(crate) fn map(&mut self, name: &'static str) -> Vec<(String, String)> {
+        match self.values.remove(name) {
+            Some(Value::Object(map)) => map
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, into_text(value)?)))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn preset(&self, name: &'static str) -> Option<Preset> {
+        let parameter = self.table.iter().find(|parameter| parameter.name == name);
+        debug_assert!(parameter.is_some(), "'{name}' is not in the table");
+        parameter.and_then(|parameter| parameter.preset)
+    }
+}
+
+fn into_text(value: Value) -> Option<String> {
+    if let Value::String(text) = value {
+        Some(text)
+    } else {
+        None
+    }
+}
+
+fn append(given: &mut Map<String, Value>, name: &str, text: &str) {
+    let list = given
+        .entry(name)
+        .or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(items) = list {
+        items.push(text.into());
+    }
+}
+
+/// The value a word of a query string spells; what spells none stays a text, for the check.
+fn spelled(kind: Option<Kind>, text: &str) -> Value {
+    let parsed = match kind {
+        Some(Kind::Integer(..)) => text.parse::<i64>().ok().map(Value::from),
+        Some(Kind::Flag) => match text {
+            "true" | "1" => Some(true.into()),
+            "false" | "0" => Some(false.into()),
+            _ => None,
+        },
+        Some(Kind::Text | Kind::Choice(_) | Kind::List | Kind::Map) | None => None,
+    };
+    parsed.unwrap_or_else(|| text.into())
+}
+
+fn unknown(table: &[Parameter], values: &Map<String, Value>) -> Vec<String> {
+    let names = || {
+        let names: Vec<&str> = table.iter().map(|parameter| parameter.name).collect();
+        if names.is_empty() {
+            return "none".to_owned();
+        }
+        names.join(", ")
+    };
+    values
+        .keys()
+        .filter(|name| !table.iter().any(|parameter| parameter.name == *name))
+        .map(|name| format!("unknown parameter '{}'; allowed: {}", cut(name), names()))
+        .collect()
+}
+
+fn missing(parameter: &Parameter) -> String {
+    let allowed = parameter.kind.allowed();
+    format!(
+        "parameter '{}' is missing; allowed: {allowed}",
+        parameter.name
+    )
+}
+
+fn wrong(parameter: &Parameter, value: &Value) -> Option<String> {
+    let place = match (parameter.kind, value) {
+        (Kind::Text, Value::String(_)) | (Kind::Flag, Value::Bool(_)) => return None,
+        (Kind::Choice(words), Value::String(text)) if words.contains(&text.as_str()) => {
+            return None;
+        }
+        (Kind::Integer(min, max), value)
+            if whole(value).is_some_and(|number| (min..=max).contains(&number)) =>
+        {
+            return None;
+        }
+        (Kind::List, Value::Array(items)) => {
+            let place = items.iter().position(|item| !item.is_string())?;
+            return Some(not_text(
+                &format!("{}[{place}]", parameter.name),
+                &items[place],
+            ));
+        }
+        (Kind::Map, Value::Object(map)) => {
+            let (name, value) = map.iter().find(|(_, value)| !value.is_string())?;
+            return Some(not_text(
+                &format!("{}.{}", parameter.name, cut(name)),
+                value,
+            ));
+        }
+        _ => parameter.name,
+    };
+    let allowed = parameter.kind.allowed();
+    Some(format!(
+        "parameter '{place}' is {}; allowed: {allowed}",
+        quoted(value)
+    ))
+}
+
+fn not_text(place: &str, value: &Value) -> String {
+    format!("parameter '{place}' is {}; allowed: text", quoted(value))
+}
+
+/// A whole number, also where it is spelled `15.0`.
+fn whole(value: &Value) -> Option<i64> {
+    /// Every whole number up to this size is exact as a double.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    value.as_i64().or_else(|| {
+        let number = value.as_f64()?;
+        let exact = number.fract() == 0.0 && number.abs() <= EXACT;
+        #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
+        exact.then_some(number as i64)
+    })
+}
+
+fn quoted(value: &Value) -> String {
+    value.as_str().map_or_else(
+        || cut(&value.to_string()),
+        |text| format!("'{}'", cut(text)),
+    )
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(QUOTE_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::params::schema;
+
+    const TABLE: &[Parameter] = &[
+        Parameter::required("command", Kind::Text, "What to run"),
+        Parameter::optional("args", Kind::List, "Arguments"),
+        Parameter::optional("timeout", Kind::Integer(1, 60), "Seconds").or(15),
+        Parameter::optional("force", Kind::Flag, "At once").or_flag(false),
+        Parameter::optional("mode", Kind::Choice(&["line", "content"]), "Mode").or_text("line"),
+        Parameter::optional("envs", Kind::Map, "Variables"),
+    ];
+
+    fn check(given: Value) -> Result<Arguments, String> {
+        let Value::Object(given) = given else {
+            panic!("an object")
+        };
+        Arguments::check(TABLE, given).map_err(|bad| bad.to_string())
+    }
+
+    #[test]
+    fn presets_stand_in() {
+        let mut arguments = check(json!({"command": "ls", "args": null})).unwrap();
+        assert_eq!(arguments.required_text("command"), "ls");
+        assert_eq!(arguments.integer("timeout"), Some(15));
+        assert_eq!(arguments.text("mode").as_deref(), Some("line"));
+        assert!(!arguments.flag("force"));
+        assert!(arguments.list("args").is_empty());
+    }
+
+    #[test]
+    fn a_whole_float_is_a_whole_number() {
+        let arguments = check(json!({"command": "ls", "timeout": 20.0})).unwrap();
+        assert_eq!(arguments.integer("timeout"), Some(20));
+    }
+
+    #[test]
+    fn every_problem_is_told_with_place_and_allowance() {
+        let bad = check(json!({
+            "comand": "ls", "timeout": -5, "args": ["a", 7], "mode": "all",
+            "envs": {"A": 1}, "force": "yes"
+        }));
+        insta::assert_snapshot!(bad.unwrap_err().replace("; p", ";\np"));
+    }
+
+    #[test]
+    fn huge_numbers_are_told_as_given() {
+        let bad = check(json!({"command": "ls", "timeout": 1e300})).unwrap_err();
+        assert!(
+            bad.contains("1e+300; allowed: a whole number from 1 to 60"),
+            "{bad}"
+        );
+        let bad = check(json!({"command": "ls", "timeout": u64::MAX})).unwrap_err();
+        assert!(bad.contains("18446744073709551615"), "{bad}");
+    }
+
+    #[test]
+    fn queries_spell_numbers_flags_and_lists() {
+        let mut arguments =
+            Arguments::check_query(TABLE, "command=a%20b&args=1&args=2&timeout=7&force=true")
+                .unwrap();
+        assert_eq!(arguments.required_text("command"), "a b");
+        assert_eq!(arguments.list("args"), ["1", "2"]);
+        assert_eq!(arguments.integer("timeout"), Some(7));
+        assert!(arguments.flag("force"));
+    }
+
+    #[test]
+    fn queries_with_doubles_and_unknowns_are_refused() {
+        let bad = Arguments::check_query(TABLE, "command=a&timeout=1&timeout=2&x=1").unwrap_err();
+        insta::assert_snapshot!(bad);
+    }
+
+    #[test]
+    fn the_schema_is_closed_and_plain() {
+        insta::assert_json_snapshot!(schema(TABLE));
+    }
+}

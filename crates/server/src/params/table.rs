@@ -1,0 +1,141 @@
+//! What a tool or route takes.
+
+use serde_json::{Map, Value, json};
+
+/// One parameter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) required: bool,
+    pub(crate) preset: Option<Preset>,
+    pub(crate) about: &'static str,
+}
+
+/// What a parameter's value may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// Any text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A whole number in this range, both ends included.
+    Integer(i64, i64),
+    /// True or false.
+    Flag,
+    /// Texts.
+    List,
+    /// Texts by name.
+    Map,
+}
+
+/// The value of a parameter that is not given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Preset {
+    Text(&'static str),
+    Integer(i64),
+    Flag(bool),
+}
+
+impl Parameter {
+    pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            required: true,
+            preset: None,
+            about,
+        }
+    }
+
+    pub(crate) const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self {
+            required: false,
+            ..Self::required(name, kind, about)
+        }
+    }
+
+    pub(crate) const fn or(self, value: i64) -> Self {
+        self.with(Preset::Integer(value))
+    }
+
+    pub(crate) const fn or_flag(self, value: bool) -> Self {
+        self.with(Preset::Flag(value))
+    }
+
+    pub(crate) const fn or_text(self, value: &'static str) -> Self {
+        self.with(Preset::Text(value))
+    }
+
+    const fn with(self, preset: Preset) -> Self {
+        Self {
+            preset: Some(preset),
+            ..self
+        }
+    }
+}
+
+impl Kind {
+    /// What is allowed, for people.
+    pub(crate) fn allowed(self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Flag => "true or false".to_owned(),
+            Self::List => "a list of texts".to_owned(),
+            Self::Map => "an object whose values are texts".to_owned(),
+        }
+    }
+
+    fn schema(self) -> Value {
+        match self {
+            Self::Text => json!({"type": "string"}),
+            Self::Choice(words) => json!({"type": "string", "enum": words}),
+            Self::Integer(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+            Self::Flag => json!({"type": "boolean"}),
+            Self::List => json!({"type": "array", "items": {"type": "string"}}),
+            Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        }
+    }
+}
+
+impl Preset {
+    fn value(self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text),
+            Self::Integer(number) => Value::from(number),
+            Self::Flag(flag) => Value::from(flag),
+        }
+    }
+}
+
+/// The JSON schema of an object with these parameters and no others.
+pub(crate) fn schema(parameters: &[Parameter]) -> Map<String, Value> {
+    let properties: Map<String, Value> = parameters
+        .iter()
+        .map(|parameter| (parameter.name.to_owned(), property(parameter)))
+        .collect();
+    let required: Vec<&str> = parameters
+        .iter()
+        .filter(|parameter| parameter.required)
+        .map(|parameter| parameter.name)
+        .collect();
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), properties.into());
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+    schema.insert("additionalProperties".to_owned(), false.into());
+    schema
+}
+
+fn property(parameter: &Parameter) -> Value {
+    let mut schema = parameter.kind.schema();
+    schema["description"] = parameter.about.into();
+    if let Some(preset) = parameter.preset {
+        schema["default"] = preset.value();
+    }
+    schema
+}

@@ -1,0 +1,229 @@
+//! Lines of a journal as rows of text: decoded per stream, cleaned, never splitting a
+//! character.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use ostler_journal::{Decoder, Encoding, Line, Unfinished};
+use ostler_model::{StreamName, Timestamp};
+
+use super::clean::clean;
+
+/// How much of the end of a line too long to fetch is looked at.
+pub const TAIL_OF_LINE_BYTES: u64 = 8 * 1024;
+
+/// What is shown of the beginning of such a line.
+const BEGIN_OF_LINE_CHARS: usize = 1_200;
+/// What is shown of its end.
+const END_OF_LINE_CHARS: usize = 400;
+
+/// One line of text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// When its first byte came.
+    pub at: Timestamp,
+    /// Its stream.
+    pub stream: StreamName,
+    /// The offset of its first byte.
+    pub offset: u64,
+    /// Its bytes as the command printed them, its end included.
+    pub bytes: u64,
+    /// Its text.
+    pub text: String,
+}
+
+/// Decodes and cleans lines; no encoding means UTF-8. Of a character that is still on its
+/// way at the end of a line that grows, nothing is shown; where nothing more will come it is
+/// U+FFFD.
+#[must_use]
+pub fn rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) -> Vec<Row> {
+    let grows = last == Unfinished::Preview;
+    match encoding.filter(|encoding| *encoding != Encoding::UTF_8) {
+        None => lines.iter().map(|line| utf8(line, grows)).collect(),
+        Some(encoding) => decoded(lines, encoding, grows),
+    }
+}
+
+/// The text of a line whose middle was not fetched: its beginning and its end, or only its
+/// end where it redraws itself.
+pub fn splice(row: &mut Row, end: &[u8]) {
+    let end = String::from_utf8_lossy(without_half_character(end));
+    let (text, redrawn) = match end.trim_end_matches('\r').rsplit_once('\r') {
+        Some((_, last)) => (clean(last), true),
+        None => (clean(&end), false),
+    };
+    if redrawn {
+        row.text = text.into_owned();
+        return;
+    }
+    let begin: String = row.text.chars().take(BEGIN_OF_LINE_CHARS).collect();
+    let skipped = text.chars().count().saturating_sub(END_OF_LINE_CHARS);
+    let end: String = text.chars().skip(skipped).collect();
+    row.text = format!("{begin}[… a line of {} bytes …]{end}", row.bytes);
+}
+
+fn without_half_character(bytes: &[u8]) -> &[u8] {
+    let half = bytes
+        .iter()
+        .take(3)
+        .take_while(|&&byte| byte & 0xc0 == 0x80)
+        .count();
+    &bytes[half..]
+}
+
+fn utf8(line: &Line, grows: bool) -> Row {
+    let bytes = match std::str::from_utf8(&line.bytes) {
+        Err(error) if grows && is_open(line) && error.error_len().is_none() => {
+            &line.bytes[..error.valid_up_to()]
+        }
+        Ok(_) | Err(_) => &line.bytes,
+    };
+    row(line, &String::from_utf8_lossy(bytes))
+}
+
+/// Whether more of this line may come.
+const fn is_open(line: &Line) -> bool {
+    !line.terminated && line.clipped == 0
+}
+
+fn row(line: &Line, text: &str) -> Row {
+    Row {
+        at: line.at,
+        stream: line.stream,
+        offset: line.offset,
+        bytes: line.bytes.len() as u64 + line.clipped + u64::from(line.terminated),
+        text: match clean(text) {
+            Cow::Borrowed(text) => text.to_owned(),
+            Cow::Owned(text) => text,
+        },
+    }
+}
+
+/// Decodes each stream in one go, so that state and half characters carry over from line to
+/// line; a decoder may hold text back, so rows come out when their line's end does.
+fn decoded(lines: &[Line], encoding: Encoding, grows: bool) -> Vec<Row> {
+    let mut lanes: Vec<Lane<'_>> = Vec::new();
+    let mut rows = Vec::with_capacity(lines.len());
+    for line in lines {
+        let place = lanes.iter().position(|lane| lane.stream == line.stream);
+        let place = place.unwrap_or_else(|| {
+            lanes.push(Lane::new(line.stream, encoding));
+            lanes.len() - 1
+        });
+        lanes[place].take(line, &mut rows);
+    }
+    for lane in lanes {
+        lane.finish(&mut rows, grows);
+    }
+    rows.sort_by_key(|row| row.offset);
+    rows
+}
+
+/// One stream on its way through a decoder.
+struct Lane<'a> {
+    stream: StreamName,
+    decoder: Decoder,
+    text: String,
+    waiting: VecDeque<&'a Line>,
+}
+
+impl<'a> Lane<'a> {
+    fn new(stream: StreamName, encoding: Encoding) -> Self {
+        Self {
+            stream,
+            decoder: Decoder::new(encoding),
+            text: String::new(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn take(&mut self, line: &'a Line, rows: &mut Vec<Row>) {
+        if self.waiting.back().is_some_and(|last| !last.terminated) {
+            self.push(b"\n");
+        }
+        self.waiting.push_back(line);
+        self.push(&line.bytes);
+        if line.terminated {
+            self.push(b"\n");
+        }
+        self.drain(rows);
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let text = self.decoder.push(bytes);
+        self.text.push_str(&text);
+    }
+
+    fn drain(&mut self, rows: &mut Vec<Row>) {
+        let mut from = 0;
+        while let Some(end) = self.text[from..].find('\n') {
+            if self.waiting.len() == 1 && !self.waiting[0].terminated {
+                break;
+            }
+            let Some(line) = self.waiting.pop_front() else {
+                break;
+            };
+            rows.push(row(line, &self.text[from..from + end]));
+            from += end + 1;
+        }
+        self.text.drain(..from);
+    }
+
+    fn finish(mut self, rows: &mut Vec<Row>, grows: bool) {
+        let open = self.waiting.back().is_some_and(|last| is_open(last));
+        if !(grows && open) {
+            let rest = self.decoder.finish();
+            self.text.push_str(&rest);
+        }
+        self.drain(rows);
+        for line in self.waiting {
+            let text = std::mem::take(&mut self.text);
+            // In UTF-16 a newline's second byte seems to begin one more line.
+            if text.is_empty() && !line.terminated && !line.bytes.is_empty() {
+                continue;
+            }
+            rows.push(row(line, text.trim_end_matches('\n')));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_journal::encoding_named;
+
+    use super::*;
+
+    fn open_line(bytes: &[u8]) -> Line {
+        Line {
+            at: Timestamp::UNIX_EPOCH,
+            stream: StreamName::Stdout,
+            offset: 0,
+            number: 0,
+            bytes: bytes.to_vec(),
+            terminated: false,
+            clipped: 0,
+        }
+    }
+
+    fn shown(bytes: &[u8], label: &str, last: Unfinished) -> String {
+        let encoding = encoding_named(label).ok();
+        let rows = rows(&[open_line(bytes)], encoding, last);
+        rows.into_iter().map(|row| row.text).collect()
+    }
+
+    #[test]
+    fn half_a_character_is_shown_only_where_nothing_more_will_come() {
+        for (label, bytes, whole) in [
+            ("utf-8", "ab你".as_bytes(), 2),
+            ("gbk", &b"ab\xc4\xe3"[..], 2),
+            ("shift_jis", &b"ab\x82\xa0"[..], 2),
+        ] {
+            let half = &bytes[..bytes.len() - 1];
+            assert_eq!(shown(half, label, Unfinished::Preview), "ab", "{label}");
+            let ended = shown(half, label, Unfinished::Final);
+            assert!(ended.starts_with("ab\u{fffd}"), "{label}: {ended}");
+            let all = shown(bytes, label, Unfinished::Preview);
+            assert_eq!(all.chars().count(), whole + 1, "{label}: {all}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Executions: start, list, wait, stop, signal, feed, remove.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use ostler_engine::{
+    CleanOutcome, Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest,
+    WaitEnd, WaitFor, Waited,
+};
+use ostler_journal::Pattern;
+use ostler_model::status::ProcessStatus;
+use ostler_model::{ErrorCode, Lifetime};
+
+use super::answer::{Answer, still_running};
+use super::caller::Asking;
+use super::extract::{Body, Id, Octets};
+use super::query::Asked;
+use super::state::RestState;
+use crate::error::bad_pattern;
+use crate::params::{Kind, Parameter};
+use crate::wire::{
+    InfoBody, ListBody, MatchedBody, Problem, RetentionBody, SignalBody, StartBody, StdinBody,
+    StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
+};
+
+/// The most executions one list holds.
+const LIST_LIMIT: i64 = 100_000;
+
+const LIST: &[Parameter] = &[
+    Parameter::optional(
+        "status",
+        Kind::Choice(&["running", "completed", "failed", "terminated", "error"]),
+        "Only those with this status",
+    ),
+    Parameter::optional("label", Kind::List, "Only those with all of these labels"),
+    Parameter::optional("limit", Kind::Integer(1, LIST_LIMIT), "At most so many"),
+];
+
+const INPUT: &[Parameter] =
+    &[Parameter::optional("close", Kind::Flag, "End the input afterwards").or_flag(false)];
+
+/// `POST /api/v1/executions`.
+pub(super) async fn start(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Body(body): Body<StartBody>,
+) -> Answer<(StatusCode, Json<InfoBody>)> {
+    let info = state.engine.start(&caller, request(body)).await?;
+    Ok((StatusCode::CREATED, Json(InfoBody::from(&info))))
+}
+
+fn request(body: StartBody) -> StartRequest {
+    let mut request = StartRequest::new(body.command, body.cwd);
+    request.stdin = match body.stdin {
+        StdinBody::Default => StdinRequest::Default,
+        StdinBody::Empty => StdinRequest::Empty,
+        StdinBody::Given(bytes) => StdinRequest::Given(bytes.into_bytes()),
+        StdinBody::Open => StdinRequest::Open,
+    };
+    request.retention = match body.retention {
+        RetentionBody::Default => RetentionRequest::Default,
+        RetentionBody::ForMs(millis) => RetentionRequest::For(Duration::from_millis(millis)),
+        RetentionBody::Forever => RetentionRequest::Forever,
+    };
+    request.base_env = body.base_env;
+    request.set_env = body.env;
+    request.inherit_env = body.inherit_env;
+    request.timeout = body.timeout_ms.map(Duration::from_millis);
+    request.idle = body.idle_ms.map(Duration::from_millis);
+    request.level = body.isolation;
+    request.limits = body.limits;
+    request.labels = body.labels;
+    request.description = body.description;
+    request.encoding = body.encoding;
+    request.keep = body.keep;
+    request.lifetime = body.restart.map(|restart| Lifetime::Service { restart });
+    request.pty = body.pty;
+    request.allowed = body.allowed;
+    request.face = if body.cli { Face::Cli } else { Face::Rest };
+    request
+}
+
+/// `GET /api/v1/executions`.
+pub(super) async fn list(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    asked: Asked,
+) -> Answer<Json<ListBody>> {
+    let mut arguments = asked.check(LIST)?;
+    let filter = ListFilter {
+        status: arguments
+            .text("status")
+            .and_then(|word| ProcessStatus::parse(&word)),
+        labels: arguments.list("label"),
+        limit: arguments
+            .count("limit")
+            .and_then(|limit| limit.try_into().ok()),
+    };
+    let found = state.engine.list(&caller, &filter);
+    let executions = found.iter().map(InfoBody::from).collect();
+    Ok(Json(ListBody { executions }))
+}
+
+/// `GET /api/v1/executions/{id}`.
+pub(super) async fn show(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    asked: Asked,
+) -> Answer<Json<InfoBody>> {
+    asked.check(&[])?;
+    let info = state.engine.info(&caller, &id)?;
+    Ok(Json(InfoBody::from(&info)))
+}
+
+/// `POST /api/v1/executions/{id}/wait`.
+pub(super) async fn wait(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    Body(body): Body<WaitBody>,
+) -> Answer<Json<WaitedBody>> {
+    let at_most = body.at_most_ms.map(Duration::from_millis);
+    let until = until(body)?;
+    let wait = state.engine.wait(&caller, &id, &until, at_most);
+    let waited = state.unless_leaving(wait).await??;
+    Ok(Json(waited_body(waited)))
+}
+
+fn until(body: WaitBody) -> Answer<WaitFor> {
+    match (body.until, body.pattern, body.idle_ms) {
+        (Until::Exit, None, None) => Ok(WaitFor::Exit),
+        (Until::Idle, None, Some(millis)) => Ok(WaitFor::Idle(Duration::from_millis(millis))),
+        (Until::Pattern, Some(given), None) => Pattern::new(&given)
+            .map(WaitFor::Pattern)
+            .map_err(|error| bad_pattern("pattern", &given, &error).into()),
+        _ => Err(Problem::value(
+            "fields 'until', 'pattern' and 'idle_ms' do not go together; allowed: exit alone, \
+             pattern with 'pattern', idle with 'idle_ms'",
+        )),
+    }
+}
+
+fn waited_body(waited: Waited) -> WaitedBody {
+    let (why, matched) = match waited.why {
+        WaitEnd::Exit => (Why::Exit, None),
+        WaitEnd::Idle => (Why::Idle, None),
+        WaitEnd::AtMost => (Why::AtMost, None),
+        WaitEnd::Nothing => (Why::Nothing, None),
+        WaitEnd::Pattern(found) => {
+            let matched = MatchedBody {
+                at: found.at,
+                stream: found.stream,
+                number: found.number,
+                line: found.line,
+            };
+            (Why::Pattern, Some(matched))
+        }
+    };
+    WaitedBody {
+        why,
+        matched,
+        info: InfoBody::from(&waited.info),
+        cursor: waited.cursor,
+    }
+}
+
+/// `POST /api/v1/executions/{id}/stop`.
+pub(super) async fn stop(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    Body(body): Body<StopBody>,
+) -> Answer<Json<InfoBody>> {
+    let request = StopRequest {
+        force: body.force,
+        grace: body.grace_ms.map(Duration::from_millis),
+        reason: body.reason,
+    };
+    let info = state.engine.stop(&caller, &id, request).await?;
+    Ok(Json(InfoBody::from(&info)))
+}
+
+/// `POST /api/v1/executions/{id}/signal`.
+pub(super) async fn signal(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    Body(body): Body<SignalBody>,
+) -> Answer<StatusCode> {
+    state.engine.signal(&caller, &id, body.signal).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/v1/executions/{id}/input`.
+pub(super) async fn input(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    asked: Asked,
+    Octets(bytes): Octets,
+) -> Answer<Json<TakenBody>> {
+    let arguments = asked.check(INPUT)?;
+    let taken = match bytes.is_empty() {
+        true => 0,
+        false => state.engine.write(&caller, &id, bytes.into()).await?,
+    };
+    if arguments.flag("close") {
+        state.engine.close_input(&caller, &id).await?;
+    }
+    Ok(Json(TakenBody { taken }))
+}
+
+/// `DELETE /api/v1/executions/{id}`.
+pub(super) async fn remove(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    asked: Asked,
+) -> Answer<StatusCode> {
+    asked.check(&[])?;
+    clean_one(&state, &caller, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Cleans one execution; everything but success is a problem.
+pub(super) async fn clean_one(
+    state: &RestState,
+    caller: &ostler_model::Caller,
+    id: String,
+) -> Answer<()> {
+    let outcomes = state
+        .engine
+        .clean(caller, std::slice::from_ref(&id))
+        .await?;
+    match outcomes.into_iter().next().map(|(_, outcome)| outcome) {
+        Some(CleanOutcome::Cleaned) => Ok(()),
+        Some(CleanOutcome::Running) => Err(still_running(&id)),
+        Some(CleanOutcome::NotFound) | None => Err(ostler_engine::Error::NotFound.into()),
+        Some(CleanOutcome::Failed(reason)) => {
+            Err(Problem::new(ErrorCode::ProcessClean, reason, None))
+        }
+    }
+}

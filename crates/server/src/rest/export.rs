@@ -1,0 +1,108 @@
+//! A whole journal in another format (A2).
+
+use std::io::{self, BufWriter, Write};
+
+use axum::body::Body as HttpBody;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use ostler_engine::Info;
+use ostler_journal::{Format, Journal, Subject, export as export_journal};
+use ostler_model::EventRecord;
+use tokio::sync::mpsc;
+
+use super::answer::Answer;
+use super::caller::Asking;
+use super::extract::Id;
+use super::query::Asked;
+use super::state::RestState;
+use crate::params::{Kind, Parameter};
+use crate::wire::Problem;
+
+/// Bytes handed to the connection at once.
+const PIECE_BYTES: usize = 64 * 1024;
+/// Pieces that wait for a slow client.
+const PIECES: usize = 4;
+
+const EXPORT: &[Parameter] = &[Parameter::required(
+    "format",
+    Kind::Choice(&["yaml", "avro", "jsonl", "text", "asciicast"]),
+    "The format",
+)];
+
+/// `GET /api/v1/executions/{id}/export`.
+pub(super) async fn export(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    asked: Asked,
+) -> Answer<Response> {
+    let word = asked.check(EXPORT)?.required_text("format");
+    let format: Format = word
+        .parse()
+        .map_err(|error: ostler_journal::export::UnknownFormat| {
+            Problem::value(error.to_string())
+        })?;
+    let info = state.engine.info(&caller, &id)?;
+    let journal = state.engine.journal(&caller, &id)?;
+    let events = state.engine.events(&caller, &id)?;
+    let (sender, receiver) = mpsc::channel(PIECES);
+    let work = tokio::task::spawn_blocking(move || write(&journal, &info, &events, format, sender));
+    let pieces = stream::unfold((receiver, Some(work)), |(mut receiver, work)| async move {
+        if let Some(piece) = receiver.recv().await {
+            return Some((Ok(piece), (receiver, work)));
+        }
+        match work?.await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some((Err(error), (receiver, None))),
+            Err(error) => Some((Err(io::Error::other(error)), (receiver, None))),
+        }
+    });
+    let kind = [(header::CONTENT_TYPE, media_type(format))];
+    Ok((kind, HttpBody::from_stream(pieces)).into_response())
+}
+
+fn write(
+    journal: &Journal,
+    info: &Info,
+    events: &[EventRecord],
+    format: Format,
+    sender: mpsc::Sender<Bytes>,
+) -> io::Result<()> {
+    let subject = Subject {
+        id: info.id,
+        spec: Some(&info.spec),
+        events,
+    };
+    let mut out = BufWriter::with_capacity(PIECE_BYTES, Pipe(sender));
+    export_journal(journal, &subject, format, &mut out).map_err(io::Error::other)?;
+    out.flush()
+}
+
+const fn media_type(format: Format) -> &'static str {
+    match format {
+        Format::Yaml => "application/yaml",
+        Format::Avro => "application/vnd.apache.avro+binary",
+        Format::Jsonl => "application/x-ndjson",
+        Format::Text => "application/octet-stream",
+        Format::Asciicast => "application/x-asciicast",
+    }
+}
+
+/// Hands pieces to the connection; waits while the client is slow, ends when it is gone.
+struct Pipe(mpsc::Sender<Bytes>);
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = Bytes::copy_from_slice(bytes);
+        let sent = self.0.blocking_send(piece);
+        sent.map_err(|_| io::ErrorKind::BrokenPipe)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

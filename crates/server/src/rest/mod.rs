@@ -1,0 +1,20 @@
+//! HTTP: one file per resource, put together by [`router`].
+
+mod answer;
+mod caller;
+mod counted;
+mod executions;
+mod export;
+mod extract;
+mod health;
+mod output;
+mod processes;
+mod query;
+mod raw;
+mod routes;
+mod state;
+
+pub use caller::SESSION_HEADER;
+pub use counted::counted;
+pub use routes::{REQUEST_BODY_BYTES, router};
+pub use state::RestState;

@@ -1,0 +1,59 @@
+//! Every route.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{delete, get, post};
+
+use super::state::RestState;
+use super::{answer, executions, export, health, output, processes, raw};
+
+/// The largest body of a request.
+pub const REQUEST_BODY_BYTES: usize = 32 * 1024 * 1024;
+
+/// Every route of A10 and of `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among
+/// their extensions, put there by whoever accepted the connection.
+pub fn router(state: RestState) -> Router {
+    Router::new()
+        .merge(process_routes())
+        .nest("/api/v1", version_1())
+        .fallback(answer::no_route)
+        .method_not_allowed_fallback(answer::no_method)
+        .layer(DefaultBodyLimit::max(REQUEST_BODY_BYTES))
+        .with_state(state)
+}
+
+fn process_routes() -> Router<RestState> {
+    Router::new()
+        .route("/api/processes", get(processes::list))
+        .route("/api/process/clean_all", post(processes::clean_all))
+        .route(
+            "/api/process/clean_selected",
+            post(processes::clean_selected),
+        )
+        .route("/api/process/{id}", get(processes::show))
+        .route(
+            "/api/process/{id}/output",
+            get(processes::output).delete(output::clear),
+        )
+        .route("/api/process/{id}/stop", post(processes::stop))
+        .route("/api/process/{id}/clean", post(processes::clean))
+}
+
+fn version_1() -> Router<RestState> {
+    Router::new()
+        .route("/health", get(health::health))
+        .route("/shutdown", post(health::shutdown))
+        .route("/executions", get(executions::list).post(executions::start))
+        .route(
+            "/executions/{id}",
+            get(executions::show).delete(executions::remove),
+        )
+        .route("/executions/{id}/wait", post(executions::wait))
+        .route("/executions/{id}/stop", post(executions::stop))
+        .route("/executions/{id}/signal", post(executions::signal))
+        .route("/executions/{id}/input", post(executions::input))
+        .route("/executions/{id}/output", get(output::lines))
+        .route("/executions/{id}/output", delete(output::clear))
+        .route("/executions/{id}/raw", get(raw::raw))
+        .route("/executions/{id}/export", get(export::export))
+}

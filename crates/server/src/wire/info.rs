@@ -1,0 +1,218 @@
+//! One execution, a list of them, and the daemon itself.
+
+use ostler_engine::Info;
+use ostler_model::ending::Cause;
+use ostler_model::policy::{Degraded, Limits};
+use ostler_model::status::ProcessStatus;
+use ostler_model::{
+    Ability, Cursor, ExecutionId, IsolationLevel, Lifetime, LimitBackend, Phase, Text, Timestamp,
+    Usage,
+};
+use serde::{Deserialize, Serialize};
+
+/// Everything known of one execution besides its output (A3). Times are RFC 3339, durations
+/// seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InfoBody {
+    /// The short id; what agents and people are shown.
+    pub id: String,
+    /// The whole id.
+    pub uuid: ExecutionId,
+    /// The command as one line for people.
+    pub command: String,
+    /// The argument vector, or shell, `-c` and script.
+    pub argv: Vec<Text>,
+    /// The working directory.
+    pub directory: Text,
+    /// What the caller called it.
+    pub description: String,
+    /// The status in the words of document 000.
+    pub status: ProcessStatus,
+    /// Where it is on its way, finer than `status`.
+    pub phase: Phase,
+    /// When it was accepted.
+    pub created_at: Option<Timestamp>,
+    /// When the first process ran; null before that.
+    pub start_time: Option<Timestamp>,
+    /// When it ended; null while it lives.
+    pub end_time: Option<Timestamp>,
+    /// Seconds from its start to its end, or to now.
+    pub duration: f64,
+    /// Why it ended; null while it lives.
+    pub cause: Option<Cause>,
+    /// The status it returned; null while it lives and when a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, for example `SIGKILL`.
+    pub signal: Option<String>,
+    /// What a shell would show in `$?`; null while it lives.
+    pub shell_status: Option<i32>,
+    /// For filtering.
+    pub labels: Vec<String>,
+    /// The wall-clock limit in seconds.
+    pub timeout: Option<f64>,
+    /// Why it did not end well, in words.
+    pub error_message: Option<String>,
+    /// The reason given with the stop, where one was.
+    pub stop_reason: Option<String>,
+    /// The OS pid of the newest attempt; never an identity.
+    pub os_pid: Option<u32>,
+    /// The newest attempt, from 1.
+    pub attempt: u32,
+    /// Whether a service was seen ready; null for what has nothing to be ready for.
+    pub ready: Option<bool>,
+    /// The newest answer of a liveness probe; null without one.
+    pub healthy: Option<bool>,
+    /// Isolation: asked, in force, missing.
+    pub isolation: IsolationBody,
+    /// What was lost while it ran, in words, for example a full disk.
+    pub degraded: Vec<String>,
+    /// Processes its leader left behind that were ended.
+    pub leftovers: u32,
+    /// OS pids that survived a stop; empty unless something is wrong.
+    pub survivors: Vec<u32>,
+    /// Whether it outlives its session.
+    pub keep: bool,
+    /// The session it belongs to; null once it passed to the project.
+    pub session: Option<String>,
+    /// The encoding its output is read with; null means UTF-8.
+    pub encoding: Option<String>,
+    /// Output bytes written so far.
+    pub output_bytes: u64,
+    /// Output bytes that are gone.
+    pub trimmed_bytes: u64,
+    /// The position after everything known now.
+    pub cursor: Cursor,
+    /// What its processes used.
+    pub usage: Usage,
+}
+
+/// What was asked of isolation, what is in force and what is missing (D8).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IsolationBody {
+    /// The level asked.
+    pub asked: IsolationLevel,
+    /// What is in force.
+    pub in_force: Vec<Ability>,
+    /// What was asked and cannot be had here, each with its reason.
+    pub missing: Vec<Degraded>,
+    /// How limits are enforced.
+    pub backend: LimitBackend,
+    /// The limits of its tree.
+    pub limits: Limits,
+}
+
+/// Executions, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListBody {
+    /// The executions.
+    pub executions: Vec<InfoBody>,
+}
+
+/// How the daemon is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HealthBody {
+    /// The version of the program.
+    pub version: String,
+    /// The daemon's OS pid.
+    pub pid: u32,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Running executions, of everybody.
+    pub running: u64,
+    /// Where its state is.
+    pub state_dir: Text,
+}
+
+impl InfoBody {
+    /// Whether it ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+}
+
+impl From<&Info> for InfoBody {
+    fn from(info: &Info) -> Self {
+        let (spec, state) = (&info.spec, &info.state);
+        let ending = state.ending.as_ref();
+        Self {
+            id: info.id.short(),
+            uuid: info.id,
+            command: spec.command.display(),
+            argv: spec.command.argv(),
+            directory: spec.cwd.clone(),
+            description: spec.description.clone(),
+            status: info.status().process,
+            phase: state.phase,
+            created_at: state.created_at,
+            start_time: state.started_at,
+            end_time: state.ended_at,
+            duration: millis_as_seconds(info.duration()),
+            cause: ending.map(|ending| ending.cause.clone()),
+            exit_code: ending.and_then(|ending| ending.code),
+            signal: ending.and_then(|ending| ending.signal).map(|s| s.name()),
+            shell_status: ending.map(|ending| ending.shell_status()),
+            labels: spec.labels.clone(),
+            timeout: timeout_seconds(&spec.lifetime),
+            error_message: info.error_message(),
+            stop_reason: ending.and_then(|ending| stop_reason(&ending.cause)),
+            os_pid: state.pid,
+            attempt: state.attempt,
+            ready: is_service(&spec.lifetime).then_some(state.ready),
+            healthy: state.healthy,
+            isolation: isolation(info),
+            degraded: state.degraded.clone(),
+            leftovers: state.leftovers,
+            survivors: info.survivors.clone(),
+            keep: spec.keep,
+            session: info.owner.session.as_ref().map(|name| name.0.clone()),
+            encoding: spec.encoding.clone(),
+            output_bytes: info.output_end,
+            trimmed_bytes: state.trimmed_bytes,
+            cursor: info.cursor(),
+            usage: state.usage,
+        }
+    }
+}
+
+fn isolation(info: &Info) -> IsolationBody {
+    let policy = &info.spec.policy;
+    IsolationBody {
+        asked: policy.level,
+        in_force: policy.in_force.clone(),
+        missing: policy.missing.clone(),
+        backend: policy.backend,
+        limits: policy.limits,
+    }
+}
+
+fn stop_reason(cause: &Cause) -> Option<String> {
+    match cause {
+        Cause::Stopped { reason } => reason.clone(),
+        Cause::Exited
+        | Cause::Signaled
+        | Cause::TimedOut { .. }
+        | Cause::OutOfMemory
+        | Cause::SpawnFailed { .. }
+        | Cause::Lost { .. } => None,
+    }
+}
+
+const fn is_service(lifetime: &Lifetime) -> bool {
+    match lifetime {
+        Lifetime::Service { .. } => true,
+        Lifetime::Finite { .. } => false,
+    }
+}
+
+fn timeout_seconds(lifetime: &Lifetime) -> Option<f64> {
+    match lifetime {
+        Lifetime::Finite { timeout, .. } => timeout.map(|timeout| timeout.as_secs_f64()),
+        Lifetime::Service { .. } => None,
+    }
+}
+
+/// Seconds, rounded to a millisecond.
+pub(crate) fn millis_as_seconds(duration: std::time::Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000.0).round() / 1_000.0
+}

@@ -1,0 +1,21 @@
+//! The JSON shapes of REST. Both sides use these types: requests refuse unknown fields,
+//! answers may gain fields.
+
+pub mod info;
+pub mod page;
+pub mod problem;
+pub mod process;
+pub mod start;
+pub mod wait;
+
+pub use info::{HealthBody, InfoBody, IsolationBody, ListBody};
+pub use page::{Frame, GapBody, LineBody, PageBody};
+pub use problem::{CodeName, Problem};
+pub use process::{
+    CleanAllBody, CleanBody, CleanSelected, CleanedBody, FailedEntry, OutputBody, OutputEntry,
+    PidEntry, ProcessBody,
+};
+pub use start::{RetentionBody, StartBody, StdinBody};
+pub use wait::{
+    DroppedBody, MatchedBody, SignalBody, StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
+};

@@ -1,0 +1,93 @@
+//! Output: pages of lines, and raw frames.
+
+use ostler_model::{Cursor, StreamName, Text, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::info::InfoBody;
+
+/// Lines of output from a cursor or a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageBody {
+    /// The lines, stdout and stderr interleaved by the offset of their first byte.
+    pub lines: Vec<LineBody>,
+    /// Where to go on.
+    pub next: Cursor,
+    /// Output that is gone below the first line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<GapBody>,
+    /// Whether there is more from `next` on.
+    pub more: bool,
+    /// Lines that matched but are not in `lines`.
+    pub omitted_lines: u64,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LineBody {
+    /// When its first byte came.
+    pub at: Timestamp,
+    /// Which stream it came on.
+    pub stream: StreamName,
+    /// Its number within its stream, from 1.
+    pub number: u64,
+    /// The offset of its first byte.
+    pub offset: u64,
+    /// The line without its end: decoded where the execution has an encoding, else its bytes.
+    pub text: Text,
+    /// Whether its end was seen.
+    pub terminated: bool,
+    /// Bytes of this line that are not in `text`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clipped_bytes: u64,
+}
+
+/// Output that is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapBody {
+    /// First byte missing.
+    pub from: u64,
+    /// First byte kept after it.
+    pub to: u64,
+}
+
+/// One line of `GET …/raw` (`application/x-ndjson`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Frame {
+    /// Bytes as they were read.
+    Data {
+        /// Which stream they came on.
+        stream: StreamName,
+        /// When they were read.
+        at: Timestamp,
+        /// The offset of the first.
+        offset: u64,
+        /// The bytes.
+        data: Text,
+    },
+    /// Bytes that are gone.
+    Gap {
+        /// Which.
+        gap: GapBody,
+    },
+    /// The stream could not go on.
+    Problem {
+        /// Why.
+        problem: Box<super::Problem>,
+    },
+    /// The last line.
+    End {
+        /// What was known then; with `follow` it has ended.
+        end: Box<InfoBody>,
+        /// Where to go on.
+        next: Cursor,
+    },
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the shape serde asks for"
+)]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
+}

@@ -1,0 +1,73 @@
+//! Errors on HTTP: RFC 9457 problem documents.
+
+use ostler_model::ErrorCode;
+use serde::{Deserialize, Serialize};
+
+/// `application/problem+json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// `urn:ostler:error:{code}`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The documents' class, for example `ProcessNotFoundError`.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The stable code.
+    pub code: CodeName,
+    /// What was wrong, for people.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+}
+
+/// An error code by its stable name, for example `process_not_found`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
+pub struct CodeName(pub ErrorCode);
+
+impl From<CodeName> for &'static str {
+    fn from(code: CodeName) -> Self {
+        code.0.name()
+    }
+}
+
+impl TryFrom<String> for CodeName {
+    type Error = ostler_model::code::UnknownCode;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        ErrorCode::try_from(name).map(Self)
+    }
+}
+
+impl Problem {
+    /// A problem of this code, with the status of the one table.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>, hint: Option<String>) -> Self {
+        let row = code.row();
+        Self {
+            kind: format!("urn:ostler:error:{}", row.name),
+            title: row.class.to_owned(),
+            status: row.http,
+            code: CodeName(code),
+            message: message.into(),
+            hint,
+            retryable: row.retryable,
+        }
+    }
+
+    /// Invalid input (`value_error`).
+    #[must_use]
+    pub fn value(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Value, message, None)
+    }
+
+    /// The same problem under another HTTP status, where HTTP has a finer word.
+    #[must_use]
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+}

@@ -1,0 +1,189 @@
+//! A request to run a command.
+
+use ostler_model::{Command, IsolationLevel, Limits, Restart, TermSize, Text};
+use serde::{Deserialize, Serialize};
+
+/// `POST /api/v1/executions`. Durations are milliseconds. Only `command` and `cwd` must be
+/// given; text that is not UTF-8 goes as `{"base64": "…"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartBody {
+    /// `{"argv": {"program", "args"}}` or `{"shell": {"shell", "script"}}`.
+    #[serde(deserialize_with = "strict::command")]
+    pub command: Command,
+    /// The absolute working directory.
+    pub cwd: Text,
+    /// Standard input.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stdin: StdinBody,
+    /// The environment of the asking front.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_env: Vec<(Text, Text)>,
+    /// Variables added or replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(Text, Text)>,
+    /// Whether all of `base_env` is passed on; absent takes the daemon's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherit_env: Option<bool>,
+    /// Wall-clock limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Limit of time without output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
+    /// How far it is walled off.
+    #[serde(default)]
+    pub isolation: IsolationLevel,
+    /// Limits of its tree.
+    #[serde(
+        default,
+        deserialize_with = "strict::limits",
+        skip_serializing_if = "is_default"
+    )]
+    pub limits: Limits,
+    /// For filtering.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// What to call it, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// A WHATWG label, or `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// How long it is kept after its end.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retention: RetentionBody,
+    /// Whether it outlives its session.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep: bool,
+    /// Present for a service: what happens when it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restart>,
+    /// A terminal of this size instead of pipes.
+    #[serde(
+        default,
+        deserialize_with = "strict::pty",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub pty: Option<TermSize>,
+    /// The only programs that may run, besides what the daemon's own list says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
+    /// Whether the command line asks (it keeps its executions longer than other clients).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cli: bool,
+}
+
+/// Where standard input comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StdinBody {
+    /// Finite: at end of file. Services: open and silent.
+    #[default]
+    Default,
+    /// At end of file.
+    Empty,
+    /// These bytes, then end of file.
+    Given(Text),
+    /// Open until closed by `POST …/input?close=true`.
+    Open,
+}
+
+/// How long an execution is kept after its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetentionBody {
+    /// As configured.
+    #[default]
+    Default,
+    /// This many milliseconds.
+    ForMs(u64),
+    /// Until it is cleaned.
+    Forever,
+}
+
+impl StartBody {
+    /// A request with every default.
+    #[must_use]
+    pub fn new(command: Command, cwd: impl Into<Text>) -> Self {
+        Self {
+            command,
+            cwd: cwd.into(),
+            stdin: StdinBody::Default,
+            base_env: Vec::new(),
+            env: Vec::new(),
+            inherit_env: None,
+            timeout_ms: None,
+            idle_ms: None,
+            isolation: IsolationLevel::default(),
+            limits: Limits::default(),
+            labels: Vec::new(),
+            description: String::new(),
+            encoding: None,
+            retention: RetentionBody::Default,
+            keep: false,
+            restart: None,
+            pty: None,
+            allowed: None,
+            cli: false,
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The model's types are also stored, where a newer version's fields are passed over; in a
+/// request a field that is passed over would be a wish silently denied.
+mod strict {
+    use ostler_model::{Command, Limits, TermSize, Text};
+    use serde::{Deserialize, Deserializer};
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case", deny_unknown_fields)]
+    enum CommandBody {
+        Argv { program: Text, args: Vec<Text> },
+        Shell { shell: Text, script: Text },
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct LimitsBody {
+        pids: Option<u32>,
+        memory_bytes: Option<u64>,
+        cpu_millis: Option<u32>,
+        open_files: Option<u32>,
+        file_bytes: Option<u64>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct SizeBody {
+        cols: u16,
+        rows: u16,
+    }
+
+    pub(super) fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Command, D::Error> {
+        Ok(match CommandBody::deserialize(from)? {
+            CommandBody::Argv { program, args } => Command::Argv { program, args },
+            CommandBody::Shell { shell, script } => Command::Shell { shell, script },
+        })
+    }
+
+    pub(super) fn limits<'de, D: Deserializer<'de>>(from: D) -> Result<Limits, D::Error> {
+        let body = LimitsBody::deserialize(from)?;
+        Ok(Limits {
+            pids: body.pids,
+            memory_bytes: body.memory_bytes,
+            cpu_millis: body.cpu_millis,
+            open_files: body.open_files,
+            file_bytes: body.file_bytes,
+        })
+    }
+
+    pub(super) fn pty<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TermSize>, D::Error> {
+        let body = Option::<SizeBody>::deserialize(from)?;
+        Ok(body.map(|SizeBody { cols, rows }| TermSize { cols, rows }))
+    }
+}

@@ -1,0 +1,132 @@
+//! Waiting for an execution, stopping it, signalling it, feeding it.
+
+use ostler_model::{Cursor, Signal, StreamName, Text, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::info::InfoBody;
+
+/// `POST /api/v1/executions/{id}/wait`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitBody {
+    /// What to wait for.
+    #[serde(default)]
+    pub until: Until,
+    /// With `pattern`: a Perl-style expression that a line must match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// With `idle`: milliseconds without output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
+    /// At most this many milliseconds; then the answer is `at_most` and nothing is ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_ms: Option<u64>,
+}
+
+/// What to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// Its end.
+    #[default]
+    Exit,
+    /// A matching line, or its end.
+    Pattern,
+    /// No output for a while, or its end.
+    Idle,
+}
+
+/// How a wait was over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitedBody {
+    /// Why: `exit`, `pattern`, `idle`, `at_most` or `nothing`.
+    pub why: Why,
+    /// The line that matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<MatchedBody>,
+    /// What was known then.
+    pub info: InfoBody,
+    /// The position up to which the wait looked.
+    pub cursor: Cursor,
+}
+
+/// Why a wait was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// It ended.
+    Exit,
+    /// A line matched.
+    Pattern,
+    /// There was no output for the time asked.
+    Idle,
+    /// The time ran out; it goes on.
+    AtMost,
+    /// Nothing was waited for.
+    Nothing,
+}
+
+/// A line that matched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatchedBody {
+    /// When its first byte came.
+    pub at: Timestamp,
+    /// Which stream it came on.
+    pub stream: StreamName,
+    /// Its number within its stream.
+    pub number: u64,
+    /// The line without its end.
+    pub line: Text,
+}
+
+/// `POST …/stop`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopBody {
+    /// At once, without grace.
+    #[serde(default)]
+    pub force: bool,
+    /// Milliseconds between the polite request and the kill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
+    /// Recorded with the stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// `POST …/signal`: a name such as `TERM` or `SIGTERM`, or a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignalBody {
+    /// The signal.
+    #[serde(deserialize_with = "signal")]
+    pub signal: Signal,
+}
+
+/// What became of input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenBody {
+    /// Bytes the command's input took.
+    pub taken: u64,
+}
+
+/// Output dropped on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedBody {
+    /// Bytes.
+    pub dropped_bytes: u64,
+}
+
+fn signal<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Signal, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a signal's name or number")]
+    enum Spelled {
+        Number(i32),
+        Name(String),
+    }
+    let parsed = match Spelled::deserialize(deserializer)? {
+        Spelled::Number(number) => Signal::try_from(number),
+        Spelled::Name(name) => name.parse(),
+    };
+    parsed.map_err(serde::de::Error::custom)
+}

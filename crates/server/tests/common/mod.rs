@@ -1,0 +1,271 @@
+//! An engine on this machine without a keeper, and clients that speak raw JSON.
+#![expect(dead_code, reason = "each test file uses its part")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_engine::{Engine, Settings};
+use ostler_model::owner::{Owner, Principal};
+use ostler_model::{Caller, Scope, SessionName, Text};
+use ostler_process::{Keeper, LocalPlace};
+use ostler_server::mcp::{FrontContext, Profile, ServeError, serve};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Nothing here takes longer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Bench {
+    pub(crate) engine: Engine,
+    pub(crate) state: TempDir,
+    pub(crate) work: TempDir,
+}
+
+impl Bench {
+    pub(crate) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let work = tempfile::tempdir().unwrap();
+        let mut settings = Settings::new(state.path());
+        change(&mut settings);
+        let place = LocalPlace::open(state.path(), Keeper::None).await.unwrap();
+        let engine = Engine::open(settings, Arc::new(place)).await.unwrap();
+        Self {
+            engine,
+            state,
+            work,
+        }
+    }
+
+    pub(crate) fn directory(&self) -> String {
+        self.work.path().to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn caller(&self, session: Option<&str>) -> Caller {
+        Caller {
+            owner: Owner {
+                principal: Principal::unix(0),
+                project: None,
+                session: session.map(|name| SessionName(name.to_owned())),
+                task: None,
+            },
+            scope: if session.is_some() {
+                Scope::Session
+            } else {
+                Scope::Principal
+            },
+        }
+    }
+
+    /// A client that has shaken hands.
+    pub(crate) async fn client(&self, session: &str) -> Client {
+        let mut client = self.stranger(session);
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "0"}
+        });
+        client.hello = client.request("initialize", params).await["result"].take();
+        client.notify("notifications/initialized", json!({})).await;
+        client
+    }
+
+    /// A client that has said nothing yet.
+    pub(crate) fn stranger(&self, session: &str) -> Client {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (reader, writer) = tokio::io::split(theirs);
+        let front = FrontContext {
+            cwd: Text::from(self.work.path()),
+            env: vec![(Text::from("PATH"), Text::from("/usr/bin:/bin"))],
+            profile: Profile::Command,
+            ..FrontContext::default()
+        };
+        let mut server = JoinSet::new();
+        let caller = self.caller(Some(session));
+        server.spawn(serve(self.engine.clone(), caller, front, reader, writer));
+        let (reader, writer) = tokio::io::split(ours);
+        Client {
+            lines: BufReader::new(reader).lines(),
+            writer,
+            server,
+            next_id: 1,
+            hello: Value::Null,
+            directory: self.directory(),
+        }
+    }
+}
+
+pub(crate) struct Client {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+    server: JoinSet<Result<(), ServeError>>,
+    next_id: u64,
+    pub(crate) hello: Value,
+    directory: String,
+}
+
+impl Client {
+    pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.write(&message).await;
+        id
+    }
+
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        self.write(&message).await;
+    }
+
+    async fn write(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        self.writer.write_all(line.as_bytes()).await.unwrap();
+    }
+
+    /// The answer to the request with this id; others are dropped.
+    pub(crate) async fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let line = timeout(PATIENCE, self.lines.next_line()).await;
+            let line = line
+                .expect("an answer in time")
+                .unwrap()
+                .expect("an open stream");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        self.answer(id).await
+    }
+
+    /// A tool's result.
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let mut answer = self.request("tools/call", params).await;
+        assert!(answer.get("result").is_some(), "{answer}");
+        answer["result"].take()
+    }
+
+    /// Runs a shell script, spelled out as a program with arguments.
+    pub(crate) async fn execute(&mut self, script: &str, more: Value) -> Value {
+        let arguments = self.script(script, more);
+        self.call("command_execute", arguments).await
+    }
+
+    /// Starts a shell script in the background; its pid.
+    pub(crate) async fn start(&mut self, script: &str, more: Value) -> String {
+        let mut arguments = self.script(script, more);
+        if arguments.get("description").is_none() {
+            arguments["description"] = "a test".into();
+        }
+        let result = self.call("command_bg_start", arguments).await;
+        assert_eq!(result["isError"], false, "{result}");
+        result["structuredContent"]["pid"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    pub(crate) fn script(&self, script: &str, more: Value) -> Value {
+        let mut arguments = json!({
+            "command": "sh", "args": ["-c", script], "directory": self.directory
+        });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            arguments[name] = value.clone();
+        }
+        arguments
+    }
+
+    /// Waits until the process has ended, and gives its logs' footer.
+    pub(crate) async fn ended(&mut self, pid: &str) {
+        let arguments = json!({"pid": pid, "follow_seconds": 45});
+        let result = self.call("command_ps_logs", arguments).await;
+        assert_ne!(
+            result["_meta"]["ostler/result"]["status"], "running",
+            "{result}"
+        );
+    }
+
+    /// Closes the stream and waits for the server to be done.
+    pub(crate) async fn close(mut self) {
+        self.writer.shutdown().await.unwrap();
+        let ended = timeout(PATIENCE, self.server.join_next()).await;
+        ended.expect("an end in time").unwrap().unwrap().unwrap();
+    }
+}
+
+/// All text of a result.
+pub(crate) fn text(result: &Value) -> String {
+    let blocks = result["content"].as_array().unwrap();
+    let texts: Vec<&str> = blocks.iter().map(|b| b["text"].as_str().unwrap()).collect();
+    texts.join("\n-----\n")
+}
+
+/// A result with what differs from run to run replaced.
+pub(crate) fn stable(result: &Value) -> Value {
+    let mut result = result.clone();
+    settle(&mut result);
+    result
+}
+
+fn settle(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = settled(text),
+        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match name.as_str() {
+                    "id" | "pid" | "uuid" if value.is_string() => *value = "[id]".into(),
+                    "os_pid" if value.is_number() => *value = "[os pid]".into(),
+                    "execution_time" | "duration" => *value = "[seconds]".into(),
+                    "cursor" => *value = "[cursor]".into(),
+                    "usage" | "isolation" => *value = "[host]".into(),
+                    "directory" => *value = "[directory]".into(),
+                    _ => settle(value),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Text with times, ids, cursors and temporary paths replaced.
+pub(crate) fn settled(text: &str) -> String {
+    if let Ok(mut value @ Value::Object(_)) = serde_json::from_str(text) {
+        settle(&mut value);
+        return value.to_string();
+    }
+    let rules = [
+        (
+            r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d+)?Z?",
+            "[time]",
+        ),
+        (r"execution_time: [0-9.]+ s", "execution_time: [seconds] s"),
+        (r"after [0-9.]+ s", "after [seconds] s"),
+        (r#"since=?"? ?"\d+\.\d+""#, "since=[cursor]"),
+        (r"pid [0-9a-z]{8}", "pid [id]"),
+        (r#"[^\s'"]*/\.tmp\w+"#, "[directory]"),
+        (r"\nnote: isolation [^\n]*", ""),
+    ];
+    let mut text = text.to_owned();
+    for (rule, by) in rules {
+        text = regex::Regex::new(rule)
+            .unwrap()
+            .replace_all(&text, by)
+            .into_owned();
+    }
+    text
+}

@@ -1,0 +1,540 @@
+//! Every route, through the router.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request};
+use common::{Bench, PATIENCE, settled, stable};
+use http_body_util::BodyExt;
+use ostler_server::rest::{REQUEST_BODY_BYTES, RestState, router};
+use ostler_server::wire::{Frame, InfoBody, StartBody};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+struct Web {
+    bench: Bench,
+    router: Router,
+    shutdown: CancellationToken,
+}
+
+impl Web {
+    async fn new() -> Self {
+        let bench = Bench::new().await;
+        let shutdown = CancellationToken::new();
+        let router = router(RestState::new(bench.engine.clone(), shutdown.clone()));
+        Self {
+            bench,
+            router,
+            shutdown,
+        }
+    }
+
+    async fn raw(&self, method: Method, path: &str, body: impl Into<Body>) -> (u16, Vec<u8>) {
+        self.within(None, method, path, body).await
+    }
+
+    async fn within(
+        &self,
+        session: Option<&str>,
+        method: Method,
+        path: &str,
+        body: impl Into<Body>,
+    ) -> (u16, Vec<u8>) {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(session) = session {
+            request = request.header("Ostler-Session", session);
+        }
+        let mut request = request.body(body.into()).unwrap();
+        request.extensions_mut().insert(self.bench.caller(None));
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let kind = response.headers().get("content-type").cloned();
+        let bytes = timeout(PATIENCE, response.into_body().collect()).await;
+        let bytes = bytes.expect("a body in time").unwrap().to_bytes().to_vec();
+        if status >= 400 {
+            assert_eq!(kind.unwrap(), "application/problem+json");
+        }
+        (status, bytes)
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        let (status, bytes) = self.raw(Method::GET, path, Body::empty()).await;
+        (status, parsed(&bytes))
+    }
+
+    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        let (status, bytes) = self.raw(Method::POST, path, body.to_string()).await;
+        (status, parsed(&bytes))
+    }
+
+    async fn start(&self, script: &str, more: Value) -> String {
+        let mut body = json!({
+            "command": {"argv": {"program": "sh", "args": ["-c", script]}},
+            "cwd": self.bench.directory()
+        });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let (status, info) = self.post("/api/v1/executions", body).await;
+        assert_eq!(status, 201, "{info}");
+        info["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn run(&self, script: &str, more: Value) -> String {
+        let id = self.start(script, more).await;
+        let (status, waited) = self
+            .post(&format!("/api/v1/executions/{id}/wait"), json!({}))
+            .await;
+        assert_eq!((status, &waited["why"]), (200, &json!("exit")), "{waited}");
+        id
+    }
+}
+
+fn parsed(bytes: &[u8]) -> Value {
+    if bytes.is_empty() {
+        return Value::Null;
+    }
+    serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into())
+}
+
+fn shown(value: &Value) -> Value {
+    let mut value = stable(value);
+    if let Some(items) = value.as_array_mut() {
+        items.iter_mut().for_each(|item| *item = stable(item));
+    }
+    value
+}
+
+#[tokio::test]
+async fn health_says_who_answers() {
+    let web = Web::new().await;
+    let (status, health) = web.get("/api/v1/health").await;
+    assert_eq!(status, 200);
+    assert_eq!(health["pid"], std::process::id());
+    assert_eq!(health["running"], 0);
+}
+
+#[tokio::test]
+async fn an_execution_from_start_to_removal() {
+    let web = Web::new().await;
+    let more = json!({"labels": ["a"], "description": "d", "timeout_ms": 60_000});
+    let id = web.run("echo out; echo err >&2; exit 7", more).await;
+    let (_, info) = web.get(&format!("/api/v1/executions/{id}")).await;
+    insta::assert_json_snapshot!("info", shown(&info));
+    let info: InfoBody = serde_json::from_value(info).unwrap();
+    assert!(info.is_finished());
+
+    let (_, page) = web
+        .get(&format!("/api/v1/executions/{id}/output?stream=stderr"))
+        .await;
+    assert_eq!(page["lines"][0]["text"], "err", "{page}");
+    let (_, listed) = web
+        .get("/api/v1/executions?label=a&status=failed&limit=1")
+        .await;
+    assert_eq!(listed["executions"][0]["id"], json!(id));
+    let (_, listed) = web.get("/api/v1/executions?label=a&label=b").await;
+    assert_eq!(listed["executions"], json!([]));
+
+    let path = format!("/api/v1/executions/{id}");
+    assert_eq!(web.raw(Method::DELETE, &path, Body::empty()).await.0, 204);
+    assert_eq!(web.get(&path).await.0, 404);
+}
+
+#[tokio::test]
+async fn input_reaches_a_command_until_it_is_closed() {
+    let web = Web::new().await;
+    let id = web.start("cat", json!({"stdin": "open"})).await;
+    let path = format!("/api/v1/executions/{id}/input");
+    let (status, taken) = web.raw(Method::POST, &path, "hello\n").await;
+    assert_eq!((status, parsed(&taken)), (200, json!({"taken": 6})));
+    let closing = format!("{path}?close=true");
+    assert_eq!(web.raw(Method::POST, &closing, Body::empty()).await.0, 200);
+    web.post(&format!("/api/v1/executions/{id}/wait"), json!({}))
+        .await;
+    let (_, page) = web.get(&format!("/api/v1/executions/{id}/output")).await;
+    assert_eq!(page["lines"][0]["text"], "hello", "{page}");
+}
+
+#[tokio::test]
+async fn waits_end_by_pattern_quiet_or_time() {
+    let web = Web::new().await;
+    let id = web
+        .start("echo ready on 80; exec sleep 300", json!({}))
+        .await;
+    let path = format!("/api/v1/executions/{id}/wait");
+    let (_, waited) = web
+        .post(&path, json!({"until": "pattern", "pattern": r"on \d+"}))
+        .await;
+    assert_eq!(
+        (&waited["why"], &waited["matched"]["line"]),
+        (&json!("pattern"), &json!("ready on 80"))
+    );
+    let (_, waited) = web
+        .post(&path, json!({"until": "idle", "idle_ms": 20}))
+        .await;
+    assert_eq!(waited["why"], "idle");
+    let (_, waited) = web.post(&path, json!({"at_most_ms": 20})).await;
+    assert_eq!(
+        (&waited["why"], &waited["info"]["status"]),
+        (&json!("at_most"), &json!("running"))
+    );
+    let (status, problem) = web.post(&path, json!({"until": "pattern"})).await;
+    assert_eq!((status, &problem["code"]), (422, &json!("value_error")));
+    let (status, problem) = web
+        .post(&path, json!({"until": "pattern", "pattern": "("}))
+        .await;
+    assert_eq!(status, 422, "{problem}");
+    let (_, gone) = web
+        .post(
+            &format!("/api/v1/executions/{id}/stop"),
+            json!({"force": true}),
+        )
+        .await;
+    assert_eq!(
+        (&gone["status"], &gone["signal"]),
+        (&json!("terminated"), &json!("SIGKILL"))
+    );
+}
+
+#[tokio::test]
+async fn signals_by_name_and_number() {
+    let web = Web::new().await;
+    for signal in [json!("TERM"), json!("SIGTERM"), json!(15)] {
+        let id = web.start("exec sleep 300", json!({})).await;
+        let (status, _) = web
+            .post(
+                &format!("/api/v1/executions/{id}/signal"),
+                json!({"signal": signal}),
+            )
+            .await;
+        assert_eq!(status, 204);
+        let (_, waited) = web
+            .post(&format!("/api/v1/executions/{id}/wait"), json!({}))
+            .await;
+        assert_eq!(waited["info"]["signal"], "SIGTERM");
+        assert_eq!(waited["info"]["status"], "failed");
+    }
+}
+
+#[tokio::test]
+async fn raw_output_follows_to_the_end() {
+    let web = Web::new().await;
+    let script = r"echo one; printf '\377\n' >&2; read -r line; echo $line";
+    let id = web
+        .start(script, json!({"stdin": {"given": "two\n"}}))
+        .await;
+    let path = format!("/api/v1/executions/{id}/raw?follow=true");
+    let (status, bytes) = web.raw(Method::GET, &path, Body::empty()).await;
+    assert_eq!(status, 200);
+    let (mut stdout, mut stderr, mut ended) = (Vec::new(), Vec::new(), false);
+    for line in bytes
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        match serde_json::from_slice(line).unwrap() {
+            Frame::Data {
+                stream: ostler_model::StreamName::Stderr,
+                data,
+                ..
+            } => {
+                stderr.extend_from_slice(data.as_bytes());
+            }
+            Frame::Data { data, .. } => stdout.extend_from_slice(data.as_bytes()),
+            Frame::End { end, .. } => ended = end.is_finished(),
+            other @ (Frame::Gap { .. } | Frame::Problem { .. }) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(
+        (stdout.as_slice(), stderr.as_slice()),
+        (&b"one\ntwo\n"[..], &b"\xff\n"[..])
+    );
+    assert!(ended);
+    let (_, again) = web
+        .raw(Method::GET, &path.replace("true", "false"), Body::empty())
+        .await;
+    assert!(again.iter().filter(|&&byte| byte == b'\n').count() > 1);
+}
+
+#[tokio::test]
+async fn pages_go_on_where_the_last_one_ended() {
+    let web = Web::new().await;
+    let id = web.run("seq 1 2500", json!({})).await;
+    let (mut next, mut lines) = (String::from("0"), Vec::new());
+    loop {
+        let path = format!("/api/v1/executions/{id}/output?cursor={next}&limit=999");
+        let (_, page) = web.get(&path).await;
+        for line in page["lines"].as_array().unwrap() {
+            lines.push(line["text"].as_str().unwrap().parse::<u32>().unwrap());
+        }
+        next = page["next"].as_str().unwrap().to_owned();
+        if page["more"] == false {
+            break;
+        }
+    }
+    assert_eq!(lines, (1..=2500).collect::<Vec<_>>());
+    let (_, page) = web
+        .get(&format!("/api/v1/executions/{id}/output?tail=1"))
+        .await;
+    assert_eq!(page["lines"][0]["number"], 2500);
+    let (_, page) = web
+        .get(&format!("/api/v1/executions/{id}/output?head=1"))
+        .await;
+    assert_eq!(page["lines"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn exports_and_clearing() {
+    let web = Web::new().await;
+    let id = web.run("echo kept", json!({})).await;
+    let path = format!("/api/v1/executions/{id}");
+    let (status, text) = web.get(&format!("{path}/export?format=text")).await;
+    assert_eq!((status, text), (200, json!("kept\n")));
+    let (status, problem) = web.get(&format!("{path}/export?format=xml")).await;
+    assert_eq!(status, 422, "{problem}");
+    let output = format!("{path}/output");
+    let (status, dropped) = web.raw(Method::DELETE, &output, Body::empty()).await;
+    assert_eq!(
+        (status, parsed(&dropped)),
+        (200, json!({"dropped_bytes": 5}))
+    );
+    let (_, page) = web.get(&output).await;
+    assert_eq!(
+        (&page["lines"], &page["gap"]),
+        (&json!([]), &json!({"from": 0, "to": 5}))
+    );
+}
+
+#[tokio::test]
+async fn document_000_has_its_routes() {
+    let web = Web::new().await;
+    let ended = web
+        .run("echo out; echo err >&2", json!({"labels": ["x"]}))
+        .await;
+    let living = web.start("exec sleep 300", json!({})).await;
+
+    let (_, listed) = web.get("/api/processes?labels=x&status=completed").await;
+    assert_eq!(listed[0]["pid"], json!(ended));
+    let (_, shown) = web.get(&format!("/api/process/{ended}")).await;
+    assert_eq!(
+        (&shown["pid"], &shown["exit_code"]),
+        (&json!(ended), &json!(0))
+    );
+
+    let (_, output) = web.get(&format!("/api/process/{ended}/output")).await;
+    assert_eq!(
+        (&output["stdout"][0]["text"], &output["stderr"]),
+        (&json!("out"), &json!([]))
+    );
+    assert!(output["stdout"][0]["timestamp"].is_string());
+    let path =
+        format!("/api/process/{ended}/output?with_stdout=false&with_stderr=true&tail=5&grep=e");
+    let (_, output) = web.get(&path).await;
+    assert_eq!(
+        (&output["stdout"], &output["stderr"][0]["text"]),
+        (&json!([]), &json!("err"))
+    );
+
+    let (status, refused) = web
+        .post(&format!("/api/process/{living}/clean"), json!({}))
+        .await;
+    assert_eq!(
+        (status, &refused["code"]),
+        (409, &json!("process_clean_error"))
+    );
+    let body = json!({"pids": [living, "zzzzzzzz"]});
+    let (_, cleaned) = web.post("/api/process/clean_selected", body).await;
+    let expected = json!({
+        "success": [], "failed": [], "running": [{"pid": living}], "not_found": [{"pid": "zzzzzzzz"}]
+    });
+    assert_eq!(cleaned, expected);
+    let (status, _) = web
+        .post("/api/process/clean_selected", json!({"pids": []}))
+        .await;
+    assert_eq!(status, 422);
+    let (_, cleaned) = web.post("/api/process/clean_all", Value::Null).await;
+    assert_eq!(cleaned, json!({"count": 1}));
+    let (_, cleaned) = web.post("/api/process/clean_all", json!({})).await;
+    assert_eq!(cleaned, json!({"count": 0}));
+
+    let body = json!({"force": true, "reason": "over"});
+    let (_, stopped) = web.post(&format!("/api/process/{living}/stop"), body).await;
+    assert_eq!(
+        (&stopped["status"], &stopped["stop_reason"]),
+        (&json!("terminated"), &json!("over"))
+    );
+    let path = format!("/api/process/{living}/output");
+    assert_eq!(web.raw(Method::DELETE, &path, Body::empty()).await.0, 200);
+    let (status, body) = web
+        .post(&format!("/api/process/{living}/clean"), json!({}))
+        .await;
+    assert_eq!((status, &body["result"]), (200, &json!("success")));
+}
+
+/// Requests with something wrong in them.
+const BAD_REQUESTS: &str = r#"
+GET /api/v1/executions?state=running
+GET /api/v1/executions?limit=0
+GET /api/v1/executions?limit=99999999999999999999
+GET /api/v1/executions/nonsense
+GET /api/v1/executions/zzzzzzzz
+GET /api/v1/executions/{id}/output?cursor=here
+GET /api/v1/executions/{id}/output?stream=stdboth
+GET /api/v1/executions/{id}/output?grep=%28
+GET /api/v1/executions/{id}/export
+GET /api/process/{id}/output?tail=-1&since=then
+GET /api/process/{id}?verbose=1
+GET /api/v1/executions/%ff
+GET /api/v2/nothing
+GET /api/v1/shutdown
+POST /api/v1/executions {}
+POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "shell": true}
+POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "timeout_ms": -1}
+POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "labels": [1]}
+POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "relative"}
+POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": [], "cwd": "/"}}, "cwd": "{dir}"}
+POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "limits": {"memory": 1}}
+POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "timeout_ms": 18446744073709551615}
+POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "retention": {"for_ms": 18446744073709551615}}
+POST /api/v1/executions/zzzzzzzz/stop {"graceful": true}
+POST /api/v1/executions/zzzzzzzz/signal {"signal": "NOPE"}
+POST /api/v1/executions/zzzzzzzz/signal {}
+POST /api/process/clean_selected []
+"#;
+
+#[tokio::test]
+async fn bad_requests_are_problems_that_say_what_is_allowed() {
+    let web = Web::new().await;
+    let id = web.run("true", json!({})).await;
+    let dir = web.bench.directory();
+    let mut told = String::new();
+    for line in BAD_REQUESTS.trim().lines() {
+        let line = line.replace("{id}", &id).replace("{dir}", &dir);
+        let (method, rest) = line.split_once(' ').unwrap();
+        let (path, body) = rest.split_once(' ').unwrap_or((rest, ""));
+        let method: Method = method.parse().unwrap();
+        let (status, problem) = web.raw(method, path, body.to_owned()).await;
+        let problem = parsed(&problem);
+        let said = format!("{line}\n{status} {problem}\n").replace(&dir, "[directory]");
+        told.push_str(&settled(&said).replace(&id, "[id]"));
+    }
+    insta::assert_snapshot!(told);
+    let more = json!({"at_most_ms": u64::MAX});
+    assert_eq!(
+        web.post(&format!("/api/v1/executions/{id}/wait"), more)
+            .await
+            .0,
+        200
+    );
+    let (status, _) = web.raw(Method::POST, "/api/v1/executions", "{").await;
+    assert_eq!(status, 422);
+    let huge = vec![b' '; REQUEST_BODY_BYTES + 1];
+    assert_eq!(
+        web.raw(Method::POST, "/api/v1/executions", huge).await.0,
+        413
+    );
+    assert!(!web.shutdown.is_cancelled());
+}
+
+#[tokio::test]
+async fn the_session_header_narrows_what_is_seen() {
+    let web = Web::new().await;
+    let body = json!(StartBody::new(
+        ostler_model::Command::Argv {
+            program: "true".into(),
+            args: Vec::new()
+        },
+        web.bench.directory(),
+    ));
+    let start = web.within(
+        Some("mine"),
+        Method::POST,
+        "/api/v1/executions",
+        body.to_string(),
+    );
+    let (status, info) = start.await;
+    assert_eq!(status, 201);
+    let path = format!(
+        "/api/v1/executions/{}",
+        parsed(&info)["id"].as_str().unwrap()
+    );
+    let get = async |session| {
+        web.within(session, Method::GET, &path, Body::empty())
+            .await
+            .0
+    };
+    assert_eq!(
+        (
+            get(Some("mine")).await,
+            get(Some("other")).await,
+            get(None).await
+        ),
+        (200, 404, 200)
+    );
+    assert_eq!(get(Some("not a name")).await, 422);
+}
+
+#[tokio::test]
+async fn a_connection_without_identity_is_refused() {
+    let web = Web::new().await;
+    let request = Request::get("/api/v1/health").body(Body::empty()).unwrap();
+    let response = web.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 403);
+}
+
+#[tokio::test]
+async fn huge_waits_and_graces_are_taken_as_long_ones() {
+    let web = Web::new().await;
+    let id = web.start("exec sleep 300", json!({})).await;
+    let path = format!("/api/v1/executions/{id}");
+    let (wait, stop) = (format!("{path}/wait"), format!("{path}/stop"));
+    let waiting = web.post(&wait, json!({"at_most_ms": u64::MAX}));
+    let stopping = web.post(&stop, json!({"grace_ms": u64::MAX}));
+    let ((_, waited), (status, _)) = tokio::join!(waiting, stopping);
+    assert_eq!((&waited["why"], status), (&json!("exit"), 200), "{waited}");
+}
+
+#[tokio::test]
+async fn who_waits_is_told_when_the_daemon_leaves() {
+    let web = Web::new().await;
+    let id = web.start("echo first; exec sleep 300", json!({})).await;
+    let path = format!("/api/v1/executions/{id}");
+    web.post(
+        &format!("{path}/wait"),
+        json!({"until": "pattern", "pattern": "first"}),
+    )
+    .await;
+    web.shutdown.cancel();
+    let (status, problem) = web.post(&format!("{path}/wait"), json!({})).await;
+    assert_eq!(
+        (status, &problem["retryable"]),
+        (503, &json!(true)),
+        "{problem}"
+    );
+    let following = format!("{path}/raw?follow=true");
+    let (_, bytes) = web.raw(Method::GET, &following, Body::empty()).await;
+    let lines: Vec<&[u8]> = bytes
+        .split(|&b| b == b'\n')
+        .filter(|l| !l.is_empty())
+        .collect();
+    let frames: Vec<Frame> = lines
+        .iter()
+        .map(|l| serde_json::from_slice(l).unwrap())
+        .collect();
+    assert!(
+        matches!(frames[..], [Frame::Data { .. }, Frame::Problem { .. }]),
+        "{frames:?}"
+    );
+    web.post(&format!("{path}/stop"), json!({"force": true}))
+        .await;
+}
+
+#[tokio::test]
+async fn shutdown_is_asked_for_by_post() {
+    let web = Web::new().await;
+    assert_eq!(web.post("/api/v1/shutdown", json!({})).await.0, 202);
+    assert!(web.shutdown.is_cancelled());
+}
