@@ -1,0 +1,135 @@
+//! What is typed: one enum of verbs, each with the arguments its file declares.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+use crate::config::Flags;
+
+/// Runs, supervises and records commands for AI agents and the people who watch them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ostler",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = EXIT_CODES,
+    propagate_version = false
+)]
+pub(crate) struct Cli {
+    /// Where state lies and how things are configured.
+    #[command(flatten)]
+    pub(crate) places: PlaceArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// What every verb takes.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Configuration")]
+pub(crate) struct PlaceArgs {
+    /// Directory of executions and their output
+    #[arg(long, global = true, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Directory of the daemon's sockets
+    #[arg(long, global = true, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
+    /// Configuration file to read instead of the usual ones
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Set one configuration key; `ostler config explain` lists them
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl From<PlaceArgs> for Flags {
+    fn from(args: PlaceArgs) -> Self {
+        Self {
+            file: args.config,
+            state_dir: args.state_dir,
+            runtime_dir: args.runtime_dir,
+            set: args.set,
+        }
+    }
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run a command; its output, signals and exit code are passed through
+    Run(commands::run::RunArgs),
+    /// List executions, newest first; the running ones unless asked for more
+    Ps(commands::ps::PsArgs),
+    /// Show the output of an execution
+    Logs(commands::logs::LogsArgs),
+    /// Show everything known of executions
+    Info(commands::info::InfoArgs),
+    /// Stop executions: a polite request, then the kill of the whole tree
+    Stop(commands::stop::StopArgs),
+    /// Send a signal to executions
+    Kill(commands::kill::KillArgs),
+    /// Wait for an execution to end and exit with its exit code
+    Wait(commands::wait::WaitArgs),
+    /// Remove ended executions and their output
+    Rm(commands::rm::RmArgs),
+    /// Drop the output of executions up to now, also while they run
+    Clear(commands::clear::ClearArgs),
+    /// Write the output of an execution in another format
+    Export(commands::export::ExportArgs),
+    /// Run the daemon in the foreground
+    Serve(commands::serve::ServeArgs),
+    /// End the daemon; what is durable goes on running
+    Shutdown(commands::shutdown::ShutdownArgs),
+    /// Speak MCP on standard input and output
+    Mcp(commands::mcp::McpArgs),
+    /// Show how things are configured
+    #[command(subcommand)]
+    Config(commands::config::ConfigVerb),
+    /// Print a completion script
+    Completions(commands::completions::CompletionsArgs),
+    /// Print the version, also that of the daemon where one runs
+    Version(commands::version::VersionArgs),
+    /// The daemon, started on demand.
+    #[command(name = "__daemon", hide = true)]
+    Daemon,
+}
+
+/// The table of exit codes, for people; a test holds it against the one of the model.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  run and wait exit with the command's own code, or 128 + N when signal N ended it;
+  124 when its time ran out, 125 when it was lost, 126 when it could not be executed,
+  127 when the program was not found. Otherwise:
+    0    done
+    64   invalid argument (value_error)
+    66   no such execution or session, or not yours (process_not_found)
+    69   the daemon cannot be reached or started (initialization_error)
+    70   our mistake (internal_error)
+    71   the system refused: start, signal or clean failed (process_control_error)
+    74   storage cannot be read or written (storage_error)
+    75   try again later (process_timeout, quota_exceeded)
+    77   not allowed (security_error, permission_error)
+    78   bad configuration (environment_error)
+    124  a time limit ended the command (command_timeout)
+    141  the reader of the output went away";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_exit_code_is_documented() {
+        for row in &ostler_model::code::CODES {
+            let told = EXIT_CODES.contains(&format!("    {} ", row.exit));
+            assert!(told, "{} exits with {}", row.name, row.exit);
+        }
+    }
+}

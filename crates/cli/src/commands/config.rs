@@ -1,0 +1,93 @@
+//! `ostler config`.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::config::{KEYS, Key, Setting};
+use crate::error::{CommandError, Outcome};
+use crate::output::{Out, Table, print_json};
+use crate::setup::Setup;
+
+/// The verbs of `config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigVerb {
+    /// Show each value and where it came from
+    Explain(ExplainArgs),
+}
+
+/// What `config explain` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Only these keys
+    #[arg(value_name = "KEY", value_parser = key)]
+    keys: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn key(name: &str) -> Result<String, String> {
+    match (Key::named(name), Key::like(name)) {
+        (Some(key), _) => Ok(key.name.to_owned()),
+        (None, Some(like)) => Err(format!("no such key; did you mean {like}?")),
+        (None, None) => {
+            let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+            Err(format!("no such key; there are {}", names.join(", ")))
+        }
+    }
+}
+
+/// Shows how things are configured.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub(crate) fn run(setup: &Setup, verb: &ConfigVerb) -> Outcome {
+    let ConfigVerb::Explain(args) = verb;
+    let asked = |setting: &&Setting| {
+        args.keys.is_empty() || args.keys.iter().any(|name| name == setting.key.name)
+    };
+    let settings: Vec<&Setting> = setup.config.settings().iter().filter(asked).collect();
+    if args.json {
+        print_json(
+            &settings
+                .iter()
+                .map(|setting| as_json(setting))
+                .collect::<Vec<_>>(),
+        )?;
+    } else {
+        print(setup, &settings)?;
+    }
+    Ok(0)
+}
+
+fn as_json(setting: &Setting) -> serde_json::Value {
+    json!({
+        "key": setting.key.name,
+        "value": setting.value,
+        "source": setting.source.to_string(),
+        "variables": setting.key.variables,
+        "allowed": setting.key.kind.allowed(),
+        "meaning": setting.key.help,
+    })
+}
+
+fn print(setup: &Setup, settings: &[&Setting]) -> Result<(), CommandError> {
+    let mut out = Out::new();
+    let mut table = Table::new(&["KEY", "VALUE", "FROM", "MEANING"]);
+    for setting in settings {
+        table.row(vec![
+            setting.key.name.to_owned(),
+            setting.value.to_string(),
+            setting.source.to_string(),
+            setting.key.help.to_owned(),
+        ]);
+    }
+    table.print(&mut out)?;
+    out.line("")?;
+    for file in setup.config.files() {
+        let there = if file.exists() { "read" } else { "not there" };
+        out.line(format!("file {} ({there})", file.display()))?;
+    }
+    out.line("Flags win over the environment, that over files, those over defaults.")?;
+    out.flush()
+}

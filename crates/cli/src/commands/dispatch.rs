@@ -1,0 +1,39 @@
+//! From the typed verb to the file that does it.
+
+use crate::args::{Cli, Verb};
+use crate::commands;
+use crate::config::Flags;
+use crate::daemon::{self, How};
+use crate::error::Outcome;
+use crate::setup::Setup;
+
+/// Does what was typed.
+///
+/// # Errors
+/// Whatever the verb cannot do.
+pub(crate) fn run(cli: Cli) -> Outcome {
+    let flags = Flags::from(cli.places);
+    if let Verb::Completions(args) = cli.verb {
+        return commands::completions::run(&args);
+    }
+    let setup = Setup::read(&flags)?;
+    match cli.verb {
+        Verb::Run(args) => commands::run::run(&setup, args),
+        Verb::Ps(args) => commands::ps::run(&setup, args),
+        Verb::Logs(args) => commands::logs::run(&setup, args),
+        Verb::Info(args) => commands::info::run(&setup, &args),
+        Verb::Stop(args) => commands::stop::run(&setup, &args),
+        Verb::Kill(args) => commands::kill::run(&setup, &args),
+        Verb::Wait(args) => commands::wait::run(&setup, &args),
+        Verb::Rm(args) => commands::rm::run(&setup, &args),
+        Verb::Clear(args) => commands::clear::run(&setup, &args),
+        Verb::Export(args) => commands::export::run(&setup, &args),
+        Verb::Serve(_) => daemon::run(&setup.config, &setup.env, How::Foreground),
+        Verb::Daemon => daemon::run(&setup.config, &setup.env, How::OnDemand),
+        Verb::Shutdown(_) => commands::shutdown::run(&setup),
+        Verb::Mcp(args) => commands::mcp::run(&setup, args),
+        Verb::Config(verb) => commands::config::run(&setup, &verb),
+        Verb::Completions(args) => commands::completions::run(&args),
+        Verb::Version(args) => commands::version::run(&setup, &args),
+    }
+}

@@ -1,0 +1,120 @@
+//! `ostler export`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use http_body_util::BodyExt as _;
+use hyper::Method;
+use ostler_model::ErrorCode;
+
+use super::ids;
+use crate::client::{Answer, Body};
+use crate::error::{CommandError, Outcome, output_failed};
+use crate::setup::{Setup, block_on};
+
+/// What `export` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Which execution
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Which format
+    #[arg(short, long, value_enum, default_value = "jsonl")]
+    format: ExportFormat,
+    /// Write to this file, in one step, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// The formats.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ExportFormat {
+    /// A YAML stream
+    Yaml,
+    /// An Avro object container file
+    Avro,
+    /// One JSON object per line
+    Jsonl,
+    /// The bytes the command printed
+    Text,
+    /// An asciicast, version 2
+    Asciicast,
+}
+
+impl ExportFormat {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Yaml => "yaml",
+            Self::Avro => "avro",
+            Self::Jsonl => "jsonl",
+            Self::Text => "text",
+            Self::Asciicast => "asciicast",
+        }
+    }
+}
+
+/// Writes the output in the format asked for.
+///
+/// # Errors
+/// When it cannot be read or written.
+pub(crate) fn run(setup: &Setup, args: &ExportArgs) -> Outcome {
+    let client = setup.client();
+    block_on(async {
+        let rest = format!("/export?format={}", args.format.as_str());
+        let path = ids::path(&args.id, &rest);
+        let answer = match client.ask(Method::GET, &path, Body::None).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
+        };
+        match &args.output {
+            Some(file) => {
+                to_file(answer, file).await?;
+            }
+            None => {
+                let mut stdout = io::stdout().lock();
+                copy(answer, &mut stdout, |error| output_failed(&error)).await?;
+            }
+        }
+        Ok(0)
+    })
+}
+
+/// Writes beside the file and puts it in place when it is whole.
+async fn to_file(answer: Answer, file: &Path) -> Result<(), CommandError> {
+    let failed = |error: io::Error| {
+        CommandError::new(
+            ErrorCode::Storage,
+            format!("{} cannot be written: {error}", file.display()),
+        )
+    };
+    let mut name = file.as_os_str().to_owned();
+    name.push(".part");
+    let part = PathBuf::from(name);
+    let mut target = File::create(&part).map_err(failed)?;
+    let copied = copy(answer, &mut target, failed).await;
+    match copied {
+        Ok(()) => fs::rename(&part, file).map_err(failed),
+        Err(error) => {
+            // The error above says more than one about a leftover would.
+            drop(fs::remove_file(&part));
+            Err(error)
+        }
+    }
+}
+
+async fn copy(
+    answer: Answer,
+    target: &mut impl Write,
+    failed: impl Fn(io::Error) -> CommandError,
+) -> Result<(), CommandError> {
+    let (mut body, _connection) = answer.into_parts();
+    while let Some(piece) = body.frame().await {
+        let piece = piece.map_err(|error| CommandError::Disconnected(error.to_string()))?;
+        if let Ok(data) = piece.into_data() {
+            target.write_all(&data).map_err(&failed)?;
+        }
+    }
+    target.flush().map_err(failed)
+}

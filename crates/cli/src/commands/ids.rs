@@ -1,0 +1,67 @@
+//! Verbs that take ids.
+
+use std::future::Future;
+
+use hyper::Method;
+use ostler_model::ErrorCode;
+use ostler_server::wire::{InfoBody, ListBody};
+
+use crate::client::{Body, Client};
+use crate::error::{CommandError, Outcome};
+use crate::output::nearest;
+
+/// The path of what belongs to one execution.
+pub(crate) fn path(id: &str, rest: &str) -> String {
+    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    format!("/api/v1/executions/{id}{rest}")
+}
+
+/// What is known of one execution.
+///
+/// # Errors
+/// As the daemon answers; an unknown id with what it looks like.
+pub(crate) async fn info(client: &Client, id: &str) -> Result<InfoBody, CommandError> {
+    let answer = client.call(Method::GET, &path(id, ""), Body::None).await;
+    match answer {
+        Ok(info) => Ok(info),
+        Err(error) => Err(suggest(client, id, error).await),
+    }
+}
+
+/// Does the same for each id; goes on after an error, and exits with the first one's code.
+pub(crate) async fn each<F, Fut>(client: &Client, ids: &[String], verb: F) -> Outcome
+where
+    F: Fn(String) -> Fut,
+    Fut: Future<Output = Result<(), CommandError>>,
+{
+    let mut code = 0;
+    for id in ids {
+        if let Err(error) = verb(id.clone()).await {
+            let error = suggest(client, id, error).await;
+            if matches!(error, CommandError::BrokenPipe) {
+                return Err(error);
+            }
+            crate::report(&error);
+            code = if code == 0 { error.exit_code() } else { code };
+        }
+    }
+    Ok(code)
+}
+
+/// The same error; where no execution has the id, with the one that looks most like it.
+pub(crate) async fn suggest(client: &Client, id: &str, error: CommandError) -> CommandError {
+    if error.code() != Some(ErrorCode::ProcessNotFound) {
+        return error;
+    }
+    let list = client.call::<ListBody>(Method::GET, "/api/v1/executions?limit=1000", Body::None);
+    let Ok(list) = list.await else {
+        return error;
+    };
+    let known = list.executions.iter().map(|info| info.id.as_str());
+    let Some(like) = nearest(id, known) else {
+        return error.with_hint("`ostler ps -a` lists what there is");
+    };
+    let command = list.executions.iter().find(|info| info.id == like);
+    let command = command.map_or("", |info| info.command.as_str());
+    error.with_hint(format!("did you mean {like} ({command})?"))
+}

@@ -1,0 +1,133 @@
+//! `ostler info`.
+
+use std::io::stdout;
+
+use clap::Args;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ostler_server::wire::InfoBody;
+
+use super::ids;
+use crate::error::{CommandError, Outcome};
+use crate::output::{Out, Style, clock, print_json, span};
+use crate::setup::{Setup, block_on};
+
+/// What `info` takes.
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// Which executions
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// One JSON document for each
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows everything known of each execution.
+///
+/// # Errors
+/// When the daemon cannot be asked.
+pub(crate) fn run(setup: &Setup, args: &InfoArgs) -> Outcome {
+    let client = setup.client();
+    let style = Style::of(&stdout(), &setup.env);
+    block_on(ids::each(&client, &args.ids, |id| {
+        let client = &client;
+        async move {
+            let info = ids::info(client, &id).await?;
+            if args.json {
+                return print_json(&info);
+            }
+            print(&info, style)
+        }
+    }))
+}
+
+fn print(info: &InfoBody, style: Style) -> Result<(), CommandError> {
+    const NAME_CHARS: usize = 12;
+    let mut out = Out::new();
+    for (name, value) in rows(info, style) {
+        let name = style.dim(&format!("{name:NAME_CHARS$}"));
+        out.line(format!("{name} {value}"))?;
+    }
+    out.flush()
+}
+
+fn rows(info: &InfoBody, style: Style) -> Vec<(&'static str, String)> {
+    let zone = TimeZone::system();
+    let time = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), |at| clock(at, &zone));
+    let mut rows = vec![
+        ("id", format!("{} ({})", info.id, info.uuid)),
+        ("command", info.command.clone()),
+        ("directory", info.directory.to_string()),
+        ("status", style.status(info.status)),
+        ("created", time(info.created_at)),
+        ("started", time(info.start_time)),
+        ("ended", time(info.end_time)),
+        ("duration", span(info.duration)),
+    ];
+    rows.extend(optional(info));
+    rows.extend(isolation(info));
+    rows.push(("output", output(info)));
+    rows
+}
+
+fn optional(info: &InfoBody) -> impl Iterator<Item = (&'static str, String)> {
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let seconds = info.timeout.map(span);
+    let rows = [
+        ("description", text(&info.description)),
+        ("labels", text(&info.labels.join(", "))),
+        ("exit code", info.exit_code.map(|code| code.to_string())),
+        ("signal", info.signal.clone()),
+        ("ended by", info.error_message.clone()),
+        ("stop reason", info.stop_reason.clone()),
+        ("pid", info.os_pid.map(|pid| pid.to_string())),
+        ("ready", info.ready.map(|ready| ready.to_string())),
+        ("healthy", info.healthy.map(|healthy| healthy.to_string())),
+        ("timeout", seconds),
+        ("session", info.session.clone()),
+        ("encoding", info.encoding.clone()),
+        ("degraded", text(&info.degraded.join("; "))),
+        (
+            "left behind",
+            Some(info.leftovers)
+                .filter(|&n| n > 0)
+                .map(|n| format!("{n} processes, ended")),
+        ),
+        (
+            "survivors",
+            text(
+                &info
+                    .survivors
+                    .iter()
+                    .map(u32::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ),
+        ),
+    ];
+    rows.into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+}
+
+fn isolation(info: &InfoBody) -> Vec<(&'static str, String)> {
+    let missing = info
+        .isolation
+        .missing
+        .iter()
+        .map(|missing| missing.reason.clone());
+    let missing: Vec<String> = missing.collect();
+    let mut rows = vec![("isolation", info.isolation.asked.to_string())];
+    if !missing.is_empty() {
+        rows.push(("missing", missing.join("; ")));
+    }
+    rows
+}
+
+fn output(info: &InfoBody) -> String {
+    let gone = match info.trimmed_bytes {
+        0 => String::new(),
+        gone => format!(", {gone} of them gone"),
+    };
+    format!("{} bytes{gone}", info.output_bytes)
+}

@@ -1,0 +1,136 @@
+//! `ostler ps`.
+
+use std::io::stdout;
+
+use clap::Args;
+use hyper::Method;
+use jiff::Timestamp;
+use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
+use ostler_server::wire::{InfoBody, ListBody};
+
+use crate::client::Body;
+use crate::error::Outcome;
+use crate::output::{Out, Style, Table, ago, print_json, span};
+use crate::setup::{Setup, block_on};
+
+/// Characters of a command that a table shows.
+const COMMAND_CHARS: usize = 60;
+
+/// What `ps` takes.
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Also those that ended
+    #[arg(short, long)]
+    all: bool,
+    /// Only those with this status: running, completed, failed, terminated or error
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    status: Option<ProcessStatus>,
+    /// Only those with this label; with all of them where it is repeated
+    #[arg(long, value_name = "LABEL")]
+    label: Vec<String>,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Only ids
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Commands in full
+    #[arg(long)]
+    no_trunc: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn status(text: &str) -> Result<ProcessStatus, String> {
+    ProcessStatus::parse(text).ok_or_else(|| {
+        let known = PROCESS_STATUSES.map(ProcessStatus::as_str);
+        format!("allowed: {}", known.join(", "))
+    })
+}
+
+/// Lists executions.
+///
+/// # Errors
+/// When the daemon cannot be asked.
+pub(crate) fn run(setup: &Setup, args: PsArgs) -> Outcome {
+    let client = setup.client();
+    let list: ListBody = block_on(client.call(Method::GET, &query(&args), Body::None))?;
+    if args.json {
+        print_json(&list.executions)?;
+        return Ok(0);
+    }
+    let mut out = Out::new();
+    if args.quiet {
+        list.executions
+            .iter()
+            .try_for_each(|info| out.line(&info.id))?;
+    } else {
+        table(
+            &list.executions,
+            Style::of(&stdout(), &setup.env),
+            args.no_trunc,
+        )
+        .print(&mut out)?;
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+fn query(args: &PsArgs) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::from("/api/v1/executions?"));
+    let status = match (args.status, args.all) {
+        (Some(status), _) => Some(status),
+        (None, true) => None,
+        (None, false) => Some(ProcessStatus::Running),
+    };
+    if let Some(status) = status {
+        query.append_pair("status", status.as_str());
+    }
+    for label in &args.label {
+        query.append_pair("label", label);
+    }
+    if let Some(limit) = args.limit {
+        query.append_pair("limit", &limit.to_string());
+    }
+    query.finish()
+}
+
+fn table(executions: &[InfoBody], style: Style, whole: bool) -> Table {
+    let mut table = Table::new(&[
+        "ID", "STATUS", "EXIT", "CREATED", "TIME", "LABELS", "COMMAND",
+    ]);
+    let now = Timestamp::now();
+    for info in executions {
+        table.row(vec![
+            info.id.clone(),
+            style.status(info.status),
+            exit(info),
+            info.created_at.map_or_else(String::new, |at| ago(at, now)),
+            span(info.duration),
+            info.labels.join(","),
+            shown(&info.command, whole),
+        ]);
+    }
+    table
+}
+
+fn exit(info: &InfoBody) -> String {
+    match (info.exit_code, &info.signal) {
+        (Some(code), _) => code.to_string(),
+        (None, Some(signal)) => signal.clone(),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// One line of a command.
+fn shown(command: &str, whole: bool) -> String {
+    let line: String = command
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if whole || line.chars().count() <= COMMAND_CHARS {
+        return line;
+    }
+    line.chars().take(COMMAND_CHARS - 1).chain(['…']).collect()
+}

@@ -1,0 +1,69 @@
+//! `ostler wait`.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hyper::Method;
+use ostler_model::ErrorCode;
+use ostler_server::wire::{Until, WaitBody, WaitedBody, Why};
+
+use super::{follow, ids, parse};
+use crate::client::{Body, Client};
+use crate::error::{CommandError, Outcome};
+use crate::setup::{Setup, block_on};
+
+/// What `wait` takes.
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// Which execution
+    #[arg(value_name = "ID")]
+    id: String,
+    /// At most this long, for example 30s; then the exit code is 75 and it goes on running
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
+    timeout: Option<Duration>,
+}
+
+/// Waits for the end, and exits with the command's own code.
+///
+/// # Errors
+/// When the time runs out, or the daemon cannot be asked.
+pub(crate) fn run(setup: &Setup, args: &WaitArgs) -> Outcome {
+    let client = setup.client();
+    block_on(async {
+        let waited = match wait(&client, args).await {
+            Ok(waited) => waited,
+            Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
+        };
+        match waited.why {
+            Why::AtMost => Err(CommandError::new(
+                ErrorCode::ProcessTimeout,
+                format!("{} is still running", waited.info.id),
+            )),
+            Why::Exit | Why::Pattern | Why::Idle | Why::Nothing => {
+                Ok(follow::exit_code(&waited.info))
+            }
+        }
+    })
+}
+
+/// Waits, also over the death of a daemon.
+async fn wait(client: &Client, args: &WaitArgs) -> Result<WaitedBody, CommandError> {
+    let begin = Instant::now();
+    let mut attempts = follow::Attempts::new();
+    loop {
+        let left = args
+            .timeout
+            .map(|limit| limit.saturating_sub(begin.elapsed()));
+        let body = WaitBody {
+            until: Until::Exit,
+            pattern: None,
+            idle_ms: None,
+            at_most_ms: left.map(parse::millis),
+        };
+        let path = ids::path(&args.id, "/wait");
+        match client.call(Method::POST, &path, Body::json(&body)?).await {
+            Err(CommandError::Disconnected(what)) => attempts.next(what)?,
+            answer => return answer,
+        }
+    }
+}

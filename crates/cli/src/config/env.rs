@@ -1,0 +1,49 @@
+//! The environment of this process, read once.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use ostler_model::Text;
+
+/// Variables by name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment(BTreeMap<OsString, OsString>);
+
+impl Environment {
+    /// That of this process.
+    pub(crate) fn of_process() -> Self {
+        Self(std::env::vars_os().collect())
+    }
+
+    /// The value of `name`; an empty one counts as none.
+    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.exact(name).filter(|value| !value.is_empty())
+    }
+
+    /// The value of `name`, empty or not.
+    pub(crate) fn exact(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
+    /// The value of `name` where it is an absolute path; the XDG rules ignore others.
+    pub(crate) fn absolute(&self, name: &str) -> Option<PathBuf> {
+        let path = Path::new(self.get(name)?);
+        path.is_absolute().then(|| path.to_owned())
+    }
+
+    /// All of it, for a hello or a request.
+    pub(crate) fn to_texts(&self) -> Vec<(Text, Text)> {
+        let pair = |(name, value): (&OsString, &OsString)| {
+            (Text::from(name.clone()), Text::from(value.clone()))
+        };
+        self.0.iter().map(pair).collect()
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Self {
+        let owned = |(name, value): (&str, &str)| (name.into(), value.into());
+        Self(pairs.into_iter().map(owned).collect())
+    }
+}

@@ -1,0 +1,104 @@
+//! Configuration files: every value with its line.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use ostler_model::ErrorCode;
+use toml::de::{DeTable, DeValue};
+
+use super::value::Raw;
+use crate::error::CommandError;
+
+/// The largest file that is read.
+const FILE_BYTES: u64 = 1024 * 1024;
+
+/// One value of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// `table.key`.
+    pub(crate) name: String,
+    /// What stands there.
+    pub(crate) value: Raw,
+    /// On which line, from 1.
+    pub(crate) line: usize,
+}
+
+/// The values of the file at `path`; none where there is no file and none was asked for.
+///
+/// # Errors
+/// When it cannot be read or is no TOML; the message names the line.
+pub(crate) fn read(path: &Path, required: bool) -> Result<Vec<Entry>, CommandError> {
+    match read_limited(path) {
+        Ok(text) => parse(&text)
+            .map_err(|(line, what)| refused(format!("{}:{line}: {what}", path.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(Vec::new()),
+        Err(error) => Err(refused(format!(
+            "{} cannot be read: {error}",
+            path.display()
+        ))),
+    }
+}
+
+fn read_limited(path: &Path) -> io::Result<String> {
+    let size = fs::metadata(path)?.len();
+    if size > FILE_BYTES {
+        return Err(io::Error::other(format!(
+            "it has {size} bytes, more than {FILE_BYTES}"
+        )));
+    }
+    fs::read_to_string(path)
+}
+
+fn refused(message: String) -> CommandError {
+    CommandError::new(ErrorCode::Environment, message)
+}
+
+/// The values of a text, or the line of an error and what it is.
+pub(super) fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        (line_of(text, at), error.message().to_owned())
+    })?;
+    let mut entries = Vec::new();
+    collect(text, "", table.get_ref(), &mut entries);
+    Ok(entries)
+}
+
+fn collect(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entry>) {
+    for (key, value) in table {
+        let name = format!("{prefix}{}", key.get_ref());
+        if let DeValue::Table(inner) = value.get_ref() {
+            collect(text, &format!("{name}."), inner, entries);
+        } else {
+            entries.push(Entry {
+                name,
+                value: raw(value.get_ref(), &text[value.span()]),
+                line: line_of(text, key.span().start),
+            });
+        }
+    }
+}
+
+fn raw(value: &DeValue<'_>, written: &str) -> Raw {
+    let other = || Raw::Unfit(written.to_owned());
+    match value {
+        DeValue::String(text) => Raw::Text(text.clone().into_owned()),
+        DeValue::Boolean(flag) => Raw::Flag(*flag),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or_else(|_| other(), Raw::Number),
+        DeValue::Array(items) => {
+            let texts = items.iter().map(|item| item.get_ref().as_str());
+            texts
+                .map(|text| text.map(str::to_owned))
+                .collect::<Option<Vec<String>>>()
+                .map_or_else(other, Raw::List)
+        }
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => other(),
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    let before = &text.as_bytes()[..at.min(text.len())];
+    1 + before.iter().filter(|&&byte| byte == b'\n').count()
+}

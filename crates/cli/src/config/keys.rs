@@ -1,0 +1,186 @@
+//! The table of everything that can be set.
+
+use super::value::Kind;
+
+/// One thing that can be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Its name in files and after `--set`: `table.key`.
+    pub(crate) name: &'static str,
+    /// Its variables, the strongest first.
+    pub(crate) variables: &'static [&'static str],
+    /// What a value may be.
+    pub(crate) kind: Kind,
+    /// The value where nothing else is said, as it would be written; none where it depends.
+    pub(crate) default: Option<&'static str>,
+    /// What it is for.
+    pub(crate) help: &'static str,
+}
+
+const fn key(
+    name: &'static str,
+    variables: &'static [&'static str],
+    kind: Kind,
+    default: Option<&'static str>,
+    help: &'static str,
+) -> Key {
+    Key {
+        name,
+        variables,
+        kind,
+        default,
+        help,
+    }
+}
+
+/// The table.
+pub(crate) const KEYS: [Key; 19] = [
+    key(
+        "state_dir",
+        &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
+        Kind::Directory,
+        None,
+        "executions, their output, the ledger",
+    ),
+    key(
+        "runtime_dir",
+        &["OSTLER_RUNTIME_DIR"],
+        Kind::Directory,
+        None,
+        "the daemon's sockets",
+    ),
+    key(
+        "allowed_commands",
+        &["OSTLER_ALLOWED_COMMANDS", "ALLOWED_COMMANDS"],
+        Kind::Commands,
+        None,
+        "the only programs that may run; unset allows all",
+    ),
+    key(
+        "default_encoding",
+        &["OSTLER_DEFAULT_ENCODING", "DEFAULT_ENCODING"],
+        Kind::Encoding,
+        None,
+        "how output is decoded where a request does not say; unset means utf-8",
+    ),
+    key(
+        "trusted_path",
+        &["OSTLER_TRUSTED_PATH"],
+        Kind::SearchPath,
+        Some(ostler_engine::settings::TRUSTED_PATH),
+        "where programs of the allow list are looked up",
+    ),
+    key(
+        "retention.command_seconds",
+        &[
+            "OSTLER_RETENTION_COMMAND_SECONDS",
+            "PROCESS_RETENTION_SECONDS",
+        ],
+        Kind::Retention,
+        Some("3600"),
+        "how long what command_* tools started is kept after its end",
+    ),
+    key(
+        "retention.shell_seconds",
+        &["OSTLER_RETENTION_SHELL_SECONDS"],
+        Kind::Retention,
+        Some("86400"),
+        "the same for the shell tools",
+    ),
+    key(
+        "retention.pty_seconds",
+        &["OSTLER_RETENTION_PTY_SECONDS"],
+        Kind::Retention,
+        Some("300"),
+        "the same for terminals",
+    ),
+    key(
+        "retention.others_seconds",
+        &["OSTLER_RETENTION_OTHERS_SECONDS"],
+        Kind::Retention,
+        Some("86400"),
+        "the same for everything else",
+    ),
+    key(
+        "quotas.finite_per_session",
+        &["OSTLER_QUOTAS_FINITE_PER_SESSION"],
+        Kind::Count,
+        Some("20"),
+        "commands one session may run at once",
+    ),
+    key(
+        "quotas.others_per_principal",
+        &["OSTLER_QUOTAS_OTHERS_PER_PRINCIPAL"],
+        Kind::Count,
+        Some("1000"),
+        "services, terminals and commands outside sessions one user may run at once",
+    ),
+    key(
+        "stop.grace_ms",
+        &["OSTLER_STOP_GRACE_MS"],
+        Kind::Millis,
+        Some("5000"),
+        "between the polite request to end and the kill",
+    ),
+    key(
+        "environment.keep",
+        &["OSTLER_ENVIRONMENT_KEEP"],
+        Kind::Names,
+        Some(""),
+        "variables commands get besides the base environment",
+    ),
+    key(
+        "environment.inherit",
+        &["OSTLER_ENVIRONMENT_INHERIT"],
+        Kind::Flag,
+        Some("false"),
+        "whether commands get the whole environment of who asks",
+    ),
+    key(
+        "ledger.retention_days",
+        &["OSTLER_LEDGER_RETENTION_DAYS"],
+        Kind::Days,
+        Some("90"),
+        "how long the ledger is kept",
+    ),
+    key(
+        "journal.mirror",
+        &["OSTLER_JOURNAL_MIRROR"],
+        Kind::Mirror,
+        None,
+        "keep a live copy of every journal in this format",
+    ),
+    key(
+        "daemon.idle_exit_seconds",
+        &["OSTLER_DAEMON_IDLE_EXIT_SECONDS"],
+        Kind::Idle,
+        Some("600"),
+        "when a daemon started on demand ends with nothing to do; 0 is never",
+    ),
+    key(
+        "mcp.tools",
+        &["OSTLER_MCP_TOOLS"],
+        Kind::Tools,
+        Some("command"),
+        "which tools MCP clients are offered",
+    ),
+    key(
+        "log",
+        &["OSTLER_LOG"],
+        Kind::Filter,
+        Some("info"),
+        "what the daemon logs",
+    ),
+];
+
+impl Key {
+    /// The key with this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// The known name that looks most like `name`.
+    pub(crate) fn like(name: &str) -> Option<&'static str> {
+        crate::output::nearest(name, KEYS.iter().map(|key| key.name))
+    }
+}

@@ -1,0 +1,268 @@
+//! The layers: default, file, environment, flag.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use ostler_model::ErrorCode;
+
+use super::env::Environment;
+use super::file::{self, Entry};
+use super::keys::{KEYS, Key};
+use super::value::{Raw, Value};
+use crate::error::CommandError;
+use crate::paths::{self, Places};
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Nobody said otherwise.
+    Default,
+    /// A line of a file.
+    File(PathBuf, usize),
+    /// A variable.
+    Variable(&'static str),
+    /// A flag.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// A key, its value, and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Which.
+    pub(crate) key: &'static Key,
+    /// What.
+    pub(crate) value: Value,
+    /// From where.
+    pub(crate) source: Source,
+}
+
+/// What the command line says about configuration.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    /// `--config`.
+    pub(crate) file: Option<PathBuf>,
+    /// `--state-dir`.
+    pub(crate) state_dir: Option<PathBuf>,
+    /// `--runtime-dir`.
+    pub(crate) runtime_dir: Option<PathBuf>,
+    /// `--set KEY=VALUE`.
+    pub(crate) set: Vec<String>,
+}
+
+impl Flags {
+    /// The configuration file somebody named, by flag or by environment. It may be relative
+    /// to where we are, and a daemon is elsewhere.
+    pub(crate) fn named_file(&self, env: &Environment) -> Option<PathBuf> {
+        let named = self.file.clone();
+        let named = named.or_else(|| env.get("OSTLER_CONFIG").map(PathBuf::from))?;
+        Some(std::path::absolute(&named).unwrap_or(named))
+    }
+}
+
+/// Everything that is set.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    settings: Vec<Setting>,
+    files: Vec<PathBuf>,
+}
+
+impl Config {
+    /// Reads every layer.
+    ///
+    /// # Errors
+    /// The first value that cannot be: its key, what it is, where it stands, what is allowed.
+    pub(crate) fn load(flags: &Flags, env: &Environment) -> Result<Self, CommandError> {
+        let mut config = Self::defaults();
+        config.read_files(flags, env)?;
+        config.read_environment(env)?;
+        config.read_flags(flags)?;
+        config.fill_directories(env);
+        Ok(config)
+    }
+
+    fn defaults() -> Self {
+        let setting = |key: &'static Key| Setting {
+            key,
+            value: key
+                .default
+                .and_then(|text| key.kind.accept(&Raw::Text(text.to_owned())))
+                .unwrap_or(Value::Unset),
+            source: Source::Default,
+        };
+        Self {
+            settings: KEYS.iter().map(setting).collect(),
+            files: Vec::new(),
+        }
+    }
+
+    fn read_files(&mut self, flags: &Flags, env: &Environment) -> Result<(), CommandError> {
+        let named = flags.named_file(env);
+        let required = named.is_some();
+        let files = match named {
+            Some(path) => vec![path],
+            None => paths::machine_config()
+                .into_iter()
+                .chain([paths::default_config(env)])
+                .collect(),
+        };
+        for path in files {
+            for entry in file::read(&path, required)? {
+                self.take_entry(&path, entry)?;
+            }
+            self.files.push(path);
+        }
+        Ok(())
+    }
+
+    fn take_entry(&mut self, path: &Path, entry: Entry) -> Result<(), CommandError> {
+        let source = Source::File(path.to_owned(), entry.line);
+        let key = Key::named(&entry.name).ok_or_else(|| unknown_key(&entry.name, &source))?;
+        self.take(key, &entry.value, source)
+    }
+
+    fn read_environment(&mut self, env: &Environment) -> Result<(), CommandError> {
+        for key in &KEYS {
+            // The weakest first, so that the strongest stands.
+            for &name in key.variables.iter().rev() {
+                let Some(value) = env.exact(name) else {
+                    continue;
+                };
+                // An empty variable is an unset one, except where that would open a wall.
+                if value.is_empty() && key.name != "allowed_commands" {
+                    continue;
+                }
+                let raw = value.to_str().map_or_else(
+                    || Raw::Unfit(format!("\"{}\"", value.display())),
+                    |text| Raw::Text(text.to_owned()),
+                );
+                self.take(key, &raw, Source::Variable(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_flags(&mut self, flags: &Flags) -> Result<(), CommandError> {
+        for given in &flags.set {
+            let (name, value) = given.split_once('=').ok_or_else(|| {
+                CommandError::value(format!("--set {given}: there is no '='"))
+                    .with_hint("write --set KEY=VALUE; `ostler config explain` lists the keys")
+            })?;
+            let source = Source::Flag("--set");
+            let key = Key::named(name).ok_or_else(|| unknown_key(name, &source))?;
+            self.take(key, &Raw::Text(value.to_owned()), source)?;
+        }
+        self.take_path("state_dir", "--state-dir", flags.state_dir.as_deref())?;
+        self.take_path("runtime_dir", "--runtime-dir", flags.runtime_dir.as_deref())
+    }
+
+    /// A directory given as a flag may be relative to where we are.
+    fn take_path(
+        &mut self,
+        name: &str,
+        flag: &'static str,
+        path: Option<&Path>,
+    ) -> Result<(), CommandError> {
+        let (Some(path), Some(key)) = (path, Key::named(name)) else {
+            return Ok(());
+        };
+        let absolute = std::path::absolute(path)
+            .map_err(|error| CommandError::value(format!("{flag} {}: {error}", path.display())))?;
+        let raw = Raw::Text(absolute.to_string_lossy().into_owned());
+        self.take(key, &raw, Source::Flag(flag))
+    }
+
+    fn take(&mut self, key: &'static Key, raw: &Raw, source: Source) -> Result<(), CommandError> {
+        let value = key.kind.accept(raw).ok_or_else(|| {
+            CommandError::new(
+                ErrorCode::Environment,
+                format!("{} = {raw} ({source}) is not allowed", key.name),
+            )
+            .with_hint(format!("allowed: {}", key.kind.allowed()))
+        })?;
+        let place = self.settings.iter_mut().find(|setting| setting.key == key);
+        let setting = place.expect("every key of the table has its setting");
+        setting.value = value;
+        setting.source = source;
+        Ok(())
+    }
+
+    fn fill_directories(&mut self, env: &Environment) {
+        if self.get("state_dir").value == Value::Unset {
+            self.fill("state_dir", &paths::default_state(env));
+        }
+        if self.get("runtime_dir").value == Value::Unset {
+            let runtime = paths::default_runtime(env, &self.path("state_dir"));
+            self.fill("runtime_dir", &runtime);
+        }
+    }
+
+    fn fill(&mut self, name: &str, path: &Path) {
+        let text = path.to_string_lossy().into_owned();
+        let place = self.settings.iter_mut().find(|s| s.key.name == name);
+        place
+            .into_iter()
+            .for_each(|s| s.value = Value::Text(text.clone()));
+    }
+
+    /// The same configuration for another state directory.
+    pub(crate) fn with_state_dir(mut self, directory: &Path) -> Self {
+        self.fill("state_dir", directory);
+        self
+    }
+
+    /// Every key, in the order of the table.
+    pub(crate) fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// The files that were looked for.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// The setting of a key of the table.
+    pub(crate) fn get(&self, name: &str) -> &Setting {
+        self.settings
+            .iter()
+            .find(|setting| setting.key.name == name)
+            .expect("only keys of the table are asked for")
+    }
+
+    /// The value of a directory's key.
+    fn path(&self, name: &str) -> PathBuf {
+        match &self.get(name).value {
+            Value::Text(text) => PathBuf::from(text),
+            Value::Unset | Value::Number(_) | Value::Flag(_) | Value::List(_) => PathBuf::new(),
+        }
+    }
+
+    /// The directories a daemon is known by.
+    pub(crate) fn places(&self) -> Places {
+        Places {
+            state: self.path("state_dir"),
+            runtime: self.path("runtime_dir"),
+        }
+    }
+}
+
+fn unknown_key(name: &str, source: &Source) -> CommandError {
+    let error = CommandError::new(
+        ErrorCode::Environment,
+        format!("{name} ({source}) is no configuration key"),
+    );
+    match Key::like(name) {
+        Some(known) => error.with_hint(format!("did you mean {known}?")),
+        None => error.with_hint("`ostler config explain` lists the keys"),
+    }
+}

@@ -1,0 +1,22 @@
+//! Configuration: defaults, files, environment and flags, each value with where it came from.
+//!
+//! * [`keys`]: the table of everything that can be set.
+//! * [`value`]: what a value may be, and what is allowed for each key.
+//! * [`file`]: the file's values with their lines.
+//! * [`load`]: the layers, strongest last: default, file, environment, flag.
+//! * [`settings`]: what the engine and the daemon are given.
+
+mod env;
+mod file;
+mod keys;
+mod load;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub(crate) use env::Environment;
+pub(crate) use keys::{KEYS, Key};
+pub(crate) use load::{Config, Flags, Setting, Source};
+pub(crate) use settings::FrontPolicy;
+pub(crate) use value::TOOL_PROFILES;

@@ -1,0 +1,139 @@
+//! What the engine, the daemon and fronts are given.
+
+use std::time::Duration;
+
+use ostler_engine::Settings;
+use ostler_journal::Format;
+use ostler_model::Text;
+use serde::{Deserialize, Serialize};
+
+use super::load::{Config, Setting, Source};
+use super::value::Value;
+
+const DAY_S: u64 = 24 * 60 * 60;
+
+/// What the environment or the flags of one front say about policy: it holds for that
+/// front, on top of the daemon's own settings. Files are the daemon's business.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FrontPolicy {
+    /// The only programs that may run; the daemon's own list holds besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) allowed_commands: Option<Vec<String>>,
+    /// How output is decoded where a request does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) default_encoding: Option<String>,
+    /// How long what it started is kept, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retention_seconds: Option<u64>,
+}
+
+impl Config {
+    /// The engine's settings, with `base_env` for requests that bring no environment.
+    pub(crate) fn engine_settings(&self, base_env: Vec<(Text, Text)>) -> Settings {
+        let mut settings = Settings::new(self.places().state);
+        settings.allowed_commands = self.list("allowed_commands");
+        settings.default_encoding = self.text("default_encoding");
+        settings.quotas.finite_per_session = self.count("quotas.finite_per_session");
+        settings.quotas.others_per_principal = self.count("quotas.others_per_principal");
+        settings.retention.command = self.seconds("retention.command_seconds");
+        settings.retention.shell = self.seconds("retention.shell_seconds");
+        settings.retention.pty = self.seconds("retention.pty_seconds");
+        settings.retention.others = self.seconds("retention.others_seconds");
+        settings.grace = Duration::from_millis(self.number("stop.grace_ms").unwrap_or_default());
+        settings.base_env_names = self.list("environment.keep").unwrap_or_default();
+        settings.inherit_env = self.get("environment.inherit").value == Value::Flag(true);
+        settings.base_env = base_env;
+        if let Some(path) = self.text("trusted_path") {
+            settings.trusted_path = Text::from(path);
+        }
+        let days = self.number("ledger.retention_days").unwrap_or_default();
+        settings.ledger_retention = Duration::from_secs(days * DAY_S);
+        settings.mirror = self.text("journal.mirror").as_deref().and_then(mirror);
+        settings
+    }
+
+    /// When a daemon started on demand ends with nothing to do; none is never.
+    pub(crate) fn idle_exit(&self) -> Option<Duration> {
+        let seconds = self.number("daemon.idle_exit_seconds")?;
+        (seconds > 0).then(|| Duration::from_secs(seconds))
+    }
+
+    /// What is logged.
+    pub(crate) fn log_filter(&self) -> String {
+        self.text("log").unwrap_or_else(|| "info".to_owned())
+    }
+
+    /// The tools MCP clients are offered.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        self.list("mcp.tools").unwrap_or_default()
+    }
+
+    /// What holds for this front alone.
+    pub(crate) fn front_policy(&self) -> FrontPolicy {
+        let own = |name| Some(self.get(name)).filter(|setting| is_own(setting));
+        FrontPolicy {
+            allowed_commands: own("allowed_commands").and_then(list),
+            default_encoding: own("default_encoding").and_then(text),
+            retention_seconds: own("retention.command_seconds").and_then(number),
+        }
+    }
+
+    fn list(&self, name: &str) -> Option<Vec<String>> {
+        list(self.get(name))
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        text(self.get(name))
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        number(self.get(name))
+    }
+
+    fn count(&self, name: &str) -> u32 {
+        self.number(name)
+            .and_then(|count| u32::try_from(count).ok())
+            .unwrap_or(u32::MAX)
+    }
+
+    fn seconds(&self, name: &str) -> Option<Duration> {
+        self.number(name).map(Duration::from_secs)
+    }
+}
+
+fn is_own(setting: &Setting) -> bool {
+    match setting.source {
+        Source::Variable(_) | Source::Flag(_) => true,
+        Source::Default | Source::File(..) => false,
+    }
+}
+
+fn list(setting: &Setting) -> Option<Vec<String>> {
+    match &setting.value {
+        Value::List(items) => Some(items.clone()),
+        Value::Unset | Value::Text(_) | Value::Number(_) | Value::Flag(_) => None,
+    }
+}
+
+fn text(setting: &Setting) -> Option<String> {
+    match &setting.value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Unset | Value::List(_) | Value::Number(_) | Value::Flag(_) => None,
+    }
+}
+
+fn number(setting: &Setting) -> Option<u64> {
+    match &setting.value {
+        Value::Number(number) => Some(*number),
+        Value::Unset | Value::List(_) | Value::Text(_) | Value::Flag(_) => None,
+    }
+}
+
+fn mirror(name: &str) -> Option<Format> {
+    match name {
+        "yaml" => Some(Format::Yaml),
+        "avro" => Some(Format::Avro),
+        "jsonl" => Some(Format::Jsonl),
+        _ => None,
+    }
+}

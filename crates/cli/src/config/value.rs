@@ -1,0 +1,237 @@
+//! What a value may be.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// The most commands or names one list may hold.
+const LIST_ITEMS: usize = 1_000;
+/// The longest retention, idle time or grace, in seconds: a hundred years.
+const LONGEST_S: u64 = 100 * 366 * 24 * 60 * 60;
+
+/// Tool profiles that exist.
+pub(crate) const TOOL_PROFILES: [&str; 1] = ["command"];
+const MIRRORS: [&str; 3] = ["yaml", "avro", "jsonl"];
+const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// The kinds of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An absolute directory.
+    Directory,
+    /// Program names or absolute paths, at least one.
+    Commands,
+    /// A WHATWG label or `auto`.
+    Encoding,
+    /// Absolute directories with colons between them.
+    SearchPath,
+    /// Whole seconds, or `forever`.
+    Retention,
+    /// A number from 1.
+    Count,
+    /// Whole milliseconds.
+    Millis,
+    /// Names of variables.
+    Names,
+    /// true or false.
+    Flag,
+    /// Whole days from 1.
+    Days,
+    /// A format that can be kept alive.
+    Mirror,
+    /// Whole seconds; 0 is never.
+    Idle,
+    /// Tool profiles.
+    Tools,
+    /// A log level, or a filter of them.
+    Filter,
+}
+
+/// A value as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Raw {
+    /// Text, of a file, a variable or a flag.
+    Text(String),
+    /// A number of a file.
+    Number(i64),
+    /// A truth value of a file.
+    Flag(bool),
+    /// A list of texts of a file.
+    List(Vec<String>),
+    /// Something of a file that no key takes, as it stands there.
+    Unfit(String),
+}
+
+/// A value that passed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Value {
+    /// Nothing is set.
+    Unset,
+    /// Text.
+    Text(String),
+    /// A number.
+    Number(u64),
+    /// A truth value.
+    Flag(bool),
+    /// A list.
+    List(Vec<String>),
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "\"{text}\""),
+            Self::Number(number) => number.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::List(items) => write!(f, "{items:?}"),
+            Self::Unfit(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unset => f.write_str("-"),
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => number.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::List(items) => f.write_str(&items.join(",")),
+        }
+    }
+}
+
+impl Kind {
+    /// What is allowed, for people.
+    pub(crate) fn allowed(self) -> String {
+        match self {
+            Self::Directory => "an absolute path".to_owned(),
+            Self::Commands => {
+                "a comma list of program names or absolute paths, at least one".to_owned()
+            }
+            Self::Encoding => "a WHATWG label such as utf-8, gbk or shift_jis, or auto".to_owned(),
+            Self::SearchPath => "absolute directories with ':' between them".to_owned(),
+            Self::Retention => format!("whole seconds from 0 to {LONGEST_S}, or forever"),
+            Self::Count => format!("a whole number from 1 to {}", u32::MAX),
+            Self::Millis => format!("whole milliseconds from 0 to {}", LONGEST_S * 1_000),
+            Self::Names => "a comma list of variable names".to_owned(),
+            Self::Flag => "true or false".to_owned(),
+            Self::Days => "whole days from 1 to 36500".to_owned(),
+            Self::Mirror => MIRRORS.join(", "),
+            Self::Idle => format!("whole seconds from 0 to {LONGEST_S}; 0 is never"),
+            Self::Tools => TOOL_PROFILES.join(", "),
+            Self::Filter => format!(
+                "{}; or a filter such as ostler=debug",
+                LOG_LEVELS.join(", ")
+            ),
+        }
+    }
+
+    /// The value, where it is one of this kind.
+    pub(crate) fn accept(self, raw: &Raw) -> Option<Value> {
+        match self {
+            Self::Directory => text(raw).filter(|path| is_plain_absolute(path)).map(normal),
+            Self::Commands => list(raw, is_command)
+                .filter(|items| !items.is_empty())
+                .map(Value::List),
+            Self::Encoding => text(raw)
+                .filter(|label| ostler_journal::encoding_named(label).is_ok())
+                .map(Value::Text),
+            Self::SearchPath => text(raw)
+                .filter(|path| is_search_path(path))
+                .map(Value::Text),
+            Self::Retention if is_forever(raw) => Some(Value::Text(FOREVER.to_owned())),
+            Self::Retention | Self::Idle => number(raw, 0, LONGEST_S),
+            Self::Count => number(raw, 1, u32::MAX.into()),
+            Self::Millis => number(raw, 0, LONGEST_S * 1_000),
+            Self::Names => list(raw, is_variable).map(Value::List),
+            Self::Flag => flag(raw).map(Value::Flag),
+            Self::Days => number(raw, 1, 36_500),
+            Self::Mirror => text(raw)
+                .filter(|name| MIRRORS.contains(&name.as_str()))
+                .map(Value::Text),
+            Self::Tools => list(raw, |name| TOOL_PROFILES.contains(&name))
+                .filter(|items| !items.is_empty())
+                .map(Value::List),
+            Self::Filter => text(raw)
+                .filter(|filter| is_filter(filter))
+                .map(Value::Text),
+        }
+    }
+}
+
+/// The word for a retention without end.
+pub(crate) const FOREVER: &str = "forever";
+
+fn is_forever(raw: &Raw) -> bool {
+    *raw == Raw::Text(FOREVER.to_owned())
+}
+
+fn text(raw: &Raw) -> Option<String> {
+    match raw {
+        Raw::Text(text) => Some(text.trim().to_owned()),
+        Raw::Number(_) | Raw::Flag(_) | Raw::List(_) | Raw::Unfit(_) => None,
+    }
+}
+
+fn number(raw: &Raw, least: u64, most: u64) -> Option<Value> {
+    let number = match raw {
+        Raw::Number(number) => u64::try_from(*number).ok()?,
+        Raw::Text(text) => text.trim().parse().ok()?,
+        Raw::Flag(_) | Raw::List(_) | Raw::Unfit(_) => return None,
+    };
+    (least..=most)
+        .contains(&number)
+        .then_some(Value::Number(number))
+}
+
+fn flag(raw: &Raw) -> Option<bool> {
+    match raw {
+        Raw::Flag(flag) => Some(*flag),
+        Raw::Text(text) => text.trim().parse().ok(),
+        Raw::Number(_) | Raw::List(_) | Raw::Unfit(_) => None,
+    }
+}
+
+fn list(raw: &Raw, is_item: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+    let items: Vec<String> = match raw {
+        Raw::List(items) => items.clone(),
+        Raw::Text(text) if text.trim().is_empty() => Vec::new(),
+        Raw::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
+        Raw::Number(_) | Raw::Flag(_) | Raw::Unfit(_) => return None,
+    };
+    let good = items.len() <= LIST_ITEMS && items.iter().all(|item| is_item(item));
+    good.then_some(items)
+}
+
+/// A bare name, or an absolute path: a relative path would mean something else in every
+/// working directory.
+fn is_command(item: &str) -> bool {
+    let printable = !item.is_empty() && !item.chars().any(char::is_control);
+    printable && (!item.contains('/') || is_plain_absolute(item))
+}
+
+fn is_variable(item: &str) -> bool {
+    !item.is_empty() && !item.contains(['=', '\0']) && !item.chars().any(char::is_whitespace)
+}
+
+fn is_plain_absolute(path: &str) -> bool {
+    Path::new(path).is_absolute() && !path.contains('\0')
+}
+
+fn is_search_path(path: &str) -> bool {
+    !path.is_empty() && path.split(':').all(is_plain_absolute)
+}
+
+fn is_filter(filter: &str) -> bool {
+    LOG_LEVELS.contains(&filter)
+        || (filter.contains('=') && tracing_subscriber::EnvFilter::try_new(filter).is_ok())
+}
+
+/// The same path without doubled and trailing slashes.
+fn normal(path: String) -> Value {
+    let parts: PathBuf = Path::new(&path).components().collect();
+    Value::Text(parts.into_os_string().into_string().unwrap_or(path))
+}

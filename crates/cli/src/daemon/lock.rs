@@ -1,0 +1,92 @@
+//! Locks by flock(2): the kernel lets go of them however their holder ends.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+const LOCK_MODE: u32 = 0o600;
+
+/// A lock, until it is dropped or its process ends.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _file: File,
+}
+
+/// The outcome of trying.
+#[derive(Debug)]
+pub(crate) enum Tried {
+    /// It is ours.
+    Held(Held),
+    /// Somebody has it: their pid, where they wrote it down.
+    Busy(Option<u32>),
+}
+
+/// Takes the lock at `path` if nobody has it, and writes our pid into it.
+///
+/// # Errors
+/// When the file cannot be made or written.
+pub(crate) fn try_hold(path: &Path) -> io::Result<Tried> {
+    let mut file = open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            sign(&mut file)?;
+            Ok(Tried::Held(Held { _file: file }))
+        }
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Tried::Busy(holder(&mut file))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes the lock at `path`, after whoever has it, and writes our pid into it.
+///
+/// # Errors
+/// When the file cannot be made or locked.
+pub(crate) fn hold(path: &Path) -> io::Result<Held> {
+    let mut file = open(path)?;
+    rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
+    sign(&mut file)?;
+    Ok(Held { _file: file })
+}
+
+fn sign(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    write!(file, "{}", std::process::id())
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(LOCK_MODE)
+        .open(path)
+}
+
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holds_it_and_the_next_is_told_who() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let Tried::Held(first) = try_hold(&path).unwrap() else {
+            panic!("nobody held it");
+        };
+        let busy = try_hold(&path).unwrap();
+        assert!(matches!(busy, Tried::Busy(Some(pid)) if pid == std::process::id()));
+        drop(first);
+        assert!(matches!(try_hold(&path).unwrap(), Tried::Held(_)));
+    }
+}

@@ -1,0 +1,106 @@
+//! Who is connected, and when nobody has been for long enough.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// Counts connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Presence(watch::Sender<u64>);
+
+/// One connection, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Guest(watch::Sender<u64>);
+
+impl Presence {
+    /// Nobody yet.
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(0))
+    }
+
+    /// Somebody came.
+    pub(crate) fn enter(&self) -> Guest {
+        self.0.send_modify(|count| *count += 1);
+        Guest(self.0.clone())
+    }
+
+    /// The count itself, for others who count.
+    pub(crate) fn count(&self) -> watch::Sender<u64> {
+        self.0.clone()
+    }
+
+    /// How many are here.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+/// Returns when, for `limit` without a break, nothing ran and nobody was connected. One
+/// timer, set when the last one leaves; nothing is polled.
+pub(crate) async fn idle(
+    mut running: watch::Receiver<u64>,
+    mut present: watch::Receiver<u64>,
+    limit: Duration,
+) {
+    loop {
+        if !settle(&mut running).await || !settle(&mut present).await {
+            return std::future::pending().await;
+        }
+        if *running.borrow() != 0 {
+            continue;
+        }
+        // Somebody who came and went between two looks counts too.
+        let busy = async {
+            tokio::select! {
+                came = running.changed() => drop(came),
+                came = present.changed() => drop(came),
+            }
+        };
+        if tokio::time::timeout(limit, busy).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits for zero; false when the count will never change again.
+async fn settle(count: &mut watch::Receiver<u64>) -> bool {
+    count.wait_for(|count| *count == 0).await.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::Instant;
+
+    const LIMIT: Duration = Duration::from_secs(600);
+
+    fn virtual_time() -> tokio::runtime::Runtime {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().start_paused(true).build().unwrap()
+    }
+
+    #[test]
+    fn the_clock_begins_when_the_last_one_leaves() {
+        virtual_time().block_on(async {
+            let (presence, running) = (Presence::new(), watch::Sender::new(1));
+            let guest = presence.enter();
+            let begin = Instant::now();
+            let leave = async {
+                tokio::time::sleep_until(begin + LIMIT * 2).await;
+                running.send_replace(0);
+                tokio::time::sleep_until(begin + LIMIT * 3).await;
+                drop(guest);
+                tokio::time::sleep_until(begin + LIMIT * 3 + LIMIT / 2).await;
+                drop(presence.enter());
+            };
+            tokio::join!(leave, idle(running.subscribe(), presence.watch(), LIMIT));
+            assert_eq!(begin.elapsed(), LIMIT * 4 + LIMIT / 2);
+        });
+    }
+}

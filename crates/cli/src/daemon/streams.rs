@@ -1,0 +1,68 @@
+//! The standard streams of a front, as the daemon reads and writes them.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, fstat};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+/// What a client writes to.
+pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
+/// What a client reads from.
+pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Reads `fd`, a pipe or a socket.
+///
+/// # Errors
+/// When it is neither; fronts relay such streams.
+pub(crate) fn input(fd: OwnedFd) -> io::Result<Input> {
+    if is_socket(&fd)? {
+        return Ok(Box::new(socket(fd)?));
+    }
+    Ok(Box::new(pipe::Receiver::from_owned_fd(fd)?))
+}
+
+/// Writes `fd`, a pipe or a socket.
+///
+/// # Errors
+/// As [`input`].
+pub(crate) fn output(fd: OwnedFd) -> io::Result<Output> {
+    if is_socket(&fd)? {
+        return Ok(Box::new(socket(fd)?));
+    }
+    Ok(Box::new(pipe::Sender::from_owned_fd(fd)?))
+}
+
+/// Whether a stream can be handed over.
+pub(crate) fn can_be_passed(fd: impl std::os::fd::AsFd) -> bool {
+    fstat(fd).is_ok_and(|stat| {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        matches!(kind, FileType::Fifo | FileType::Socket)
+    })
+}
+
+fn is_socket(fd: &OwnedFd) -> io::Result<bool> {
+    let kind = FileType::from_raw_mode(fstat(fd)?.st_mode);
+    Ok(kind == FileType::Socket)
+}
+
+fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(fd);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+/// Our own standard streams; by threads where they are neither pipes nor sockets.
+///
+/// # Errors
+/// When they are closed.
+pub(crate) fn own() -> io::Result<(Input, Output)> {
+    let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
+    if can_be_passed(stdin) && can_be_passed(stdout) {
+        let pair = (stdin.try_clone_to_owned()?, stdout.try_clone_to_owned()?);
+        return Ok((input(pair.0)?, output(pair.1)?));
+    }
+    Ok((Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout())))
+}

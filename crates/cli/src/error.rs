@@ -1,0 +1,155 @@
+//! The one error of the command line: what went wrong, what to do, and the exit code.
+
+use std::fmt;
+use std::io;
+
+use ostler_model::ErrorCode;
+use ostler_server::wire::Problem;
+
+/// The exit code when the reader of our output went away: 128 + SIGPIPE.
+pub(crate) const EXIT_BROKEN_PIPE: u8 = 141;
+
+/// A command that could not be carried out.
+#[derive(Debug)]
+pub(crate) enum CommandError {
+    /// Told to the person, with the exit code of the taxonomy.
+    Told {
+        /// Its row of the taxonomy.
+        code: ErrorCode,
+        /// What was wrong.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+        /// What the process exits with, where it is not what the taxonomy says.
+        exit: Option<u8>,
+    },
+    /// The connection to the daemon broke: it ended or was killed. Asking again starts another.
+    Disconnected(String),
+    /// The reader of our output went away; nothing is left to tell anybody.
+    BrokenPipe,
+}
+
+/// How a verb is over: an exit code, or an error.
+pub(crate) type Outcome = Result<u8, CommandError>;
+
+impl CommandError {
+    /// An error of this code.
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::Told {
+            code,
+            message: message.into(),
+            hint: None,
+            exit: None,
+        }
+    }
+
+    /// Something in the arguments cannot be.
+    pub(crate) fn value(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Value, message)
+    }
+
+    /// The daemon cannot be reached or started.
+    pub(crate) fn daemon(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Initialization, message)
+    }
+
+    /// The same error with what to do about it.
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        match self {
+            Self::Told {
+                code,
+                message,
+                exit,
+                ..
+            } => Self::Told {
+                code,
+                message,
+                hint: Some(hint.into()),
+                exit,
+            },
+            Self::Disconnected(_) | Self::BrokenPipe => self,
+        }
+    }
+
+    /// The same error with an exit code of its own.
+    pub(crate) fn with_exit(mut self, status: u8) -> Self {
+        if let Self::Told { exit, .. } = &mut self {
+            *exit = Some(status);
+        }
+        self
+    }
+
+    /// What the process exits with.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Told { code, exit, .. } => exit.unwrap_or(code.row().exit),
+            Self::Disconnected(_) => ErrorCode::Initialization.row().exit,
+            Self::BrokenPipe => EXIT_BROKEN_PIPE,
+        }
+    }
+
+    /// Its row of the taxonomy, where it has one.
+    pub(crate) fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Told { code, .. } => Some(*code),
+            Self::Disconnected(_) => Some(ErrorCode::Initialization),
+            Self::BrokenPipe => None,
+        }
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Told {
+                code,
+                message,
+                hint,
+                ..
+            } => {
+                write!(f, "error[{code}]: {message}")?;
+                hint.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+            }
+            Self::Disconnected(what) => write!(
+                f,
+                "error[{}]: the connection to the daemon broke: {what}\n\
+                 hint: ask again: a daemon is started on demand, and commands outlive it",
+                ErrorCode::Initialization
+            ),
+            Self::BrokenPipe => f.write_str("error: the reader of the output went away"),
+        }
+    }
+}
+
+impl From<Problem> for CommandError {
+    fn from(problem: Problem) -> Self {
+        Self::Told {
+            code: problem.code.0,
+            message: problem.message,
+            hint: problem.hint,
+            exit: None,
+        }
+    }
+}
+
+impl From<&ostler_engine::Error> for CommandError {
+    fn from(error: &ostler_engine::Error) -> Self {
+        Self::Told {
+            code: error.code(),
+            message: error.to_string(),
+            hint: error.hint(),
+            exit: None,
+        }
+    }
+}
+
+/// Turns a failed write to our own output into an error.
+pub(crate) fn output_failed(error: &io::Error) -> CommandError {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return CommandError::BrokenPipe;
+    }
+    CommandError::new(
+        ErrorCode::Storage,
+        format!("the output cannot be written: {error}"),
+    )
+}

@@ -1,0 +1,73 @@
+//! The connection a front holds to the daemon while its streams are served.
+
+use std::io::{self, BufRead as _, BufReader, IoSlice, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+
+use ostler_model::ErrorCode;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use crate::error::CommandError;
+use crate::hello::{self, Hello, NOTE_BYTES, Note, Reply};
+
+/// A connection on which the streams were handed over.
+#[derive(Debug)]
+pub(crate) struct Control(BufReader<UnixStream>);
+
+impl Control {
+    /// Says hello, hands the streams over, and reads the answer; none when the daemon died
+    /// before it gave one.
+    ///
+    /// # Errors
+    /// When the daemon refuses.
+    pub(crate) fn open(
+        stream: UnixStream,
+        hello: &Hello,
+        streams: [BorrowedFd<'_>; 2],
+    ) -> Result<Option<Self>, CommandError> {
+        let line = hello::line(hello)
+            .map_err(|error| CommandError::new(ErrorCode::Internal, error.to_string()))?;
+        if send(&stream, &line, streams).is_err() {
+            return Ok(None);
+        }
+        let mut control = Self(BufReader::new(stream));
+        match control.line::<Reply>() {
+            Some(Reply::Ok(_)) => Ok(Some(control)),
+            Some(Reply::Error(problem)) => Err(problem.into()),
+            None => Ok(None),
+        }
+    }
+
+    /// The next note; none when the daemon died. Sleeps in between.
+    pub(crate) fn note(&mut self) -> Option<Note> {
+        self.line()
+    }
+
+    fn line<T: serde::de::DeserializeOwned>(&mut self) -> Option<T> {
+        let mut line = Vec::new();
+        let read = self
+            .0
+            .by_ref()
+            .take(NOTE_BYTES)
+            .read_until(b'\n', &mut line);
+        read.ok().filter(|_| line.ends_with(b"\n"))?;
+        serde_json::from_slice(&line).ok()
+    }
+}
+
+/// Writes the line, the descriptors on its first byte.
+fn send(mut stream: &UnixStream, line: &[u8], fds: [BorrowedFd<'_>; 2]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+    let sent = rustix::io::retry_on_intr(|| {
+        sendmsg(
+            stream,
+            &[IoSlice::new(line)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        )
+    })?;
+    stream.write_all(&line[sent..])
+}

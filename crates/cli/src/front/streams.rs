@@ -1,0 +1,81 @@
+//! Our own standard streams, or stand-ins for them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+use super::relay::Relay;
+use crate::daemon::streams::can_be_passed;
+
+/// What is handed over.
+#[derive(Debug)]
+pub(crate) enum Streams {
+    /// Standard input and output themselves, and their flags before the daemon set its own.
+    Own { input: OFlags, output: OFlags },
+    /// One end of a socket pair; the relay moves bytes between the other and our streams.
+    Relayed { end: OwnedFd, relay: Relay },
+}
+
+impl Streams {
+    /// Ours where both can be handed over, else stand-ins.
+    ///
+    /// # Errors
+    /// When they are closed, or no pair can be made.
+    pub(crate) fn open() -> io::Result<Self> {
+        let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
+        if can_be_passed(stdin) && can_be_passed(stdout) {
+            return Ok(Self::Own {
+                input: fcntl_getfl(stdin)?,
+                output: fcntl_getfl(stdout)?,
+            });
+        }
+        let (near, far) = UnixStream::pair()?;
+        Ok(Self::Relayed {
+            end: far.into(),
+            relay: Relay::start(near)?,
+        })
+    }
+
+    /// The two descriptors to hand over.
+    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        match self {
+            Self::Own { .. } => [rustix::stdio::stdin(), rustix::stdio::stdout()],
+            Self::Relayed { end, .. } => [end.as_fd(), end.as_fd()],
+        }
+    }
+
+    /// Waits until the client says something or goes away.
+    ///
+    /// # Errors
+    /// As poll(2).
+    pub(crate) fn wait_for_client(&self) -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let [input, _] = self.fds();
+        let mut fds = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
+        rustix::io::retry_on_intr(|| poll(&mut fds, None))?;
+        Ok(())
+    }
+
+    /// The conversation is over: what is still on its way goes out, and flags of streams we
+    /// share with others are what they were.
+    pub(crate) fn finish(self) {
+        match self {
+            Self::Own { input, output } => {
+                restore(rustix::stdio::stdin(), input);
+                restore(rustix::stdio::stdout(), output);
+            }
+            Self::Relayed { end, relay } => {
+                drop(end);
+                relay.finish();
+            }
+        }
+    }
+}
+
+fn restore(stream: BorrowedFd<'_>, flags: OFlags) {
+    if fcntl_setfl(stream, flags).is_err() {
+        crate::tell("the flags of a standard stream cannot be restored");
+    }
+}

@@ -1,0 +1,111 @@
+//! What a front and the daemon say to each other on `front.sock`.
+//!
+//! The front sends one [`Hello`] with its standard streams attached; the daemon answers one
+//! [`Reply`] and, later, [`Note`]s. Each is one line of JSON. When either side closes the
+//! connection, the session is over; a close without [`Note::Bye`] means the daemon died.
+
+use ostler_model::Text;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::config::FrontPolicy;
+
+/// The protocol's version.
+pub(crate) const PROTOCOL: u32 = 1;
+/// The longest hello; an environment is bounded by what execve(2) takes.
+pub(crate) const HELLO_BYTES: usize = 8 * 1024 * 1024;
+/// How long a hello may take to arrive, in milliseconds.
+pub(crate) const HELLO_TIMEOUT_MS: u64 = 5_000;
+/// The longest note.
+pub(crate) const NOTE_BYTES: u64 = 2 * 1024 * 1024;
+/// How sessions that end with their front are named: this, pid, dash, start time.
+pub(crate) const FRONT_SESSION: &str = "front-";
+
+/// A front's first words.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hello {
+    /// [`PROTOCOL`].
+    pub(crate) protocol: u32,
+    /// What is spoken on the streams.
+    pub(crate) kind: Kind,
+    /// The session's name.
+    pub(crate) session: String,
+    /// Whether the session outlives this front (`--session NAME`).
+    #[serde(default)]
+    pub(crate) kept: bool,
+    /// The front's working directory.
+    pub(crate) cwd: Text,
+    /// The front's environment, from which commands get theirs.
+    pub(crate) env: Vec<(Text, Text)>,
+    /// The tools to offer.
+    pub(crate) tools: Vec<String>,
+    /// What holds for this front besides the daemon's settings.
+    #[serde(default)]
+    pub(crate) policy: FrontPolicy,
+    /// The front's OS pid, for people.
+    pub(crate) pid: u32,
+    /// Present when an earlier daemon died under this front.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resume: Option<Resume>,
+}
+
+/// What is spoken on the streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// The Model Context Protocol.
+    Mcp,
+}
+
+/// What the front remembers of a conversation that goes on with a new daemon.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {
+    /// The client's `initialize` request, where it made one: the new daemon answers it
+    /// again, to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) initialize: Option<Box<RawValue>>,
+    /// Whether the earlier daemon stopped in the middle of a line.
+    #[serde(default)]
+    pub(crate) torn: bool,
+}
+
+/// The daemon's answer to a hello.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Reply {
+    /// The streams are taken over.
+    Ok(bool),
+    /// They are not.
+    Error(ostler_server::wire::Problem),
+}
+
+/// What the daemon tells a front later.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Note {
+    /// The client's `initialize` request, to be kept for a [`Resume`].
+    Initialize(Box<RawValue>),
+    /// Whether a line is now half written.
+    Torn(bool),
+    /// The conversation is over.
+    Bye(Bye),
+}
+
+/// Why a conversation is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Bye {
+    /// The client closed it.
+    Closed,
+    /// The daemon shuts down; the next request may start another.
+    Shutdown,
+}
+
+/// A message as a line.
+pub(crate) fn line<T: Serialize>(message: &T) -> serde_json::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(message)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

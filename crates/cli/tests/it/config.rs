@@ -1,0 +1,125 @@
+use crate::world::{World, ran};
+
+#[test]
+fn explain_shows_each_value_and_where_it_came_from() {
+    let world = World::new();
+    let directory = world.path().join("config/ostler");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = "default_encoding = \"gbk\"\n\n[retention]\npty_seconds = \"forever\"\n";
+    std::fs::write(directory.join("config.toml"), file).unwrap();
+    let mut command = world.command(&["--set", "stop.grace_ms=100", "config", "explain"]);
+    command.env("ALLOWED_COMMANDS", "ls,git");
+    let shown = ran(command.output().unwrap());
+    let here = world.path().display().to_string();
+    let shown: Vec<String> = shown
+        .out
+        .replace(&here, "~")
+        .lines()
+        .filter(|line| !line.contains("/etc/ostler"))
+        .map(|line| {
+            line.split("  ")
+                .filter(|cell| !cell.is_empty())
+                .map(str::trim)
+                .collect::<Vec<_>>()
+                .join(" | ")
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn explain_gives_json_and_single_keys() {
+    let world = World::new();
+    let all = world.json(&["config", "explain", "--json"]);
+    assert_eq!(all.as_array().unwrap().len(), 19);
+    let one = world.json(&["config", "explain", "--json", "stop.grace_ms"]);
+    assert_eq!(one[0]["value"], 5_000);
+    assert_eq!(one[0]["source"], "default");
+    let slip = world.ostler(&["config", "explain", "stop.grace"]);
+    assert_eq!(slip.code, 64);
+    assert!(
+        slip.err.contains("did you mean stop.grace_ms?"),
+        "{}",
+        slip.err
+    );
+}
+
+#[test]
+fn a_bad_value_stops_the_start() {
+    let world = World::new();
+    for verb in [&["serve"][..], &["mcp"], &["ps"], &["run", "true"]] {
+        let mut command = world.command(verb);
+        command.env("PROCESS_RETENTION_SECONDS", "soon");
+        let ran = ran(command.output().unwrap());
+        assert_eq!(ran.code, 78, "{verb:?}");
+        assert!(
+            ran.err.contains("retention.command_seconds = \"soon\""),
+            "{}",
+            ran.err
+        );
+        assert!(
+            ran.err.contains("environment PROCESS_RETENTION_SECONDS"),
+            "{}",
+            ran.err
+        );
+        assert!(
+            ran.err.contains("hint: allowed: whole seconds"),
+            "{}",
+            ran.err
+        );
+    }
+    assert!(!world.state().exists());
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_used_is_told() {
+    let world = World::new();
+    std::fs::write(world.path().join("file"), "").unwrap();
+    let ran = world.ostler(&["--state-dir", "file/x", "ps"]);
+    assert_eq!(ran.code, 74, "{ran:?}");
+    assert!(ran.err.contains("file/x cannot be used"), "{}", ran.err);
+}
+
+#[test]
+fn completions_are_scripts() {
+    let world = World::new();
+    let script = world.ok(&["completions", "bash"]);
+    let checked = std::process::Command::new("bash")
+        .args(["-n", "-c", &script])
+        .status()
+        .unwrap();
+    assert!(checked.success());
+    for shell in ["zsh", "fish"] {
+        assert!(world.ok(&["completions", shell]).contains("ostler"));
+    }
+}
+
+#[test]
+fn version_and_help_start_nothing() {
+    let world = World::new();
+    assert!(world.ok(&["version"]).ends_with("daemon not running"));
+    let help = world.ok(&["--help"]);
+    assert!(
+        help.contains("Exit codes:") && help.contains("127"),
+        "{help}"
+    );
+    assert!(!world.state().exists());
+}
+
+#[test]
+fn a_relative_file_means_the_same_to_the_daemon_it_starts() {
+    let world = World::new();
+    std::fs::write(
+        world.path().join("here.toml"),
+        "default_encoding = \"gbk\"\n",
+    )
+    .unwrap();
+    let script = ["run", "printf", r"\304\343"];
+    let mut words = vec!["--config", "here.toml"];
+    words.extend(script);
+    let shown = ran(world.command(&words).output().unwrap());
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    let id = world.ok(&["ps", "-aq"]);
+    let shown = world.ok(&["logs", "--no-time", id.trim()]);
+    assert_eq!(shown.trim(), "你");
+}

@@ -1,0 +1,110 @@
+//! Bad input: what was wrong, where, what is allowed; nothing started.
+
+use crate::world::World;
+
+/// What is typed, the exit code, and what must be told.
+type Case<'a> = (&'a [&'a str], i32, &'a str);
+
+/// What is wrong with the answer to a case.
+fn misses(world: &World, (args, code, told): &Case<'_>) -> Option<String> {
+    let ran = world.ostler(args);
+    let good = ran.code == *code && ran.err.contains(told) && ran.out.is_empty();
+    let shown = args.iter().map(|arg| arg.chars().take(40).collect());
+    let shown: Vec<String> = shown.collect();
+    (!good).then(|| format!("{shown:?}: wanted {code} and '{told}': {ran:?}"))
+}
+
+#[test]
+fn bad_input_is_told_with_code_and_exit() {
+    let world = World::new();
+    let id = world.ok(&["run", "-d", "true"]);
+    world.ok(&["wait", &id]);
+    std::fs::write(world.path().join("file"), "").unwrap();
+    let cases: &[Case<'_>] = &[
+        (&["run"], 64, "COMMAND"),
+        (&["run", ""], 64, "value_error"),
+        (&["run", "--cwd", "nowhere", "true"], 64, "nowhere"),
+        (&["run", "--cwd", "file", "true"], 64, "file"),
+        (&["run", "--encoding", "gkb", "true"], 64, "gkb"),
+        (&["run", "--timeout", "-1", "true"], 64, "span"),
+        (&["run", "--timeout", "soon", "true"], 64, "span"),
+        (
+            &["run", "--isolation", "total", "true"],
+            64,
+            "basic, medium, high or container",
+        ),
+        (
+            &["run", "--isolation", "high", "true"],
+            77,
+            "security_error",
+        ),
+        (&["run", "--env", "=x", "true"], 64, "name"),
+        (
+            &["run", "--env", "NO_SUCH_VARIABLE", "true"],
+            64,
+            "NO_SUCH_VARIABLE",
+        ),
+        (&["run", "--no-such-flag", "true"], 64, "--no-such-flag"),
+        (&["logs", "nonsense"], 66, "process_not_found"),
+        (&["logs", ""], 64, ""),
+        (&["logs", "../../health"], 66, "process_not_found"),
+        (&["logs", &id, "--grep", "("], 64, "position"),
+        (&["logs", &id, "--since", "whenever"], 64, "since"),
+        (&["logs", &id, "-n", "-5"], 64, "-5"),
+        (&["logs", &id, "-n", "99999999999"], 64, "tail"),
+        (&["logs", &id, "-f", "--until", "1m"], 64, "--until"),
+        (&["logs", &id, "--raw", "--grep", "x"], 64, "--grep"),
+        (&["kill", "-s", "NOPE", &id], 64, "signal"),
+        (&["kill", "-s", "0", &id], 64, "signal"),
+        (&["ps", "--status", "happy"], 64, "running, completed"),
+        (&["ps", "-n", "0"], 64, "0"),
+        (&["rm"], 64, "ID"),
+        (&["rm", "--all", &id], 64, "--all"),
+        (&["stop", &id, "--force", "--grace", "1s"], 64, "--grace"),
+        (&["export", &id, "-f", "pdf"], 64, "yaml"),
+        (&["frobnicate"], 64, "frobnicate"),
+        (&["--set", "nonsense", "ps"], 64, "--set"),
+        (&["--set", "stop.grace=1", "ps"], 78, "stop.grace_ms"),
+        (&["--config", "/nowhere.toml", "ps"], 78, "/nowhere.toml"),
+    ];
+    let wrong: Vec<String> = cases
+        .iter()
+        .filter_map(|case| misses(&world, case))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(world.ok(&["ps", "-aq"]), id);
+}
+
+#[test]
+fn names_that_are_no_text_pass() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::new();
+    let odd = OsStr::from_bytes(b"odd-\xff-name");
+    std::fs::create_dir(world.path().join(odd)).unwrap();
+    let args = [
+        OsStr::new("run"),
+        OsStr::new("--cwd"),
+        odd,
+        OsStr::new("printf"),
+        OsStr::new("%s"),
+        odd,
+    ];
+    let output = world.command(&args).output().unwrap();
+    assert_eq!(output.stdout, b"odd-\xff-name", "{output:?}");
+}
+
+#[test]
+fn a_pipe_that_closes_ends_us_quietly() {
+    let world = World::new();
+    let id = world.background("seq 200000");
+    world.ok(&["wait", &id]);
+    let mut command = world.command(&["logs", &id]);
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let ran = crate::world::ran(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (141, ""));
+}

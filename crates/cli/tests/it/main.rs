@@ -1,0 +1,14 @@
+//! The real binary, from outside: each test has directories and a daemon of its own, and
+//! ends what it started.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod config;
+mod daemon;
+mod front;
+mod input;
+mod logs;
+mod manage;
+mod ordinary;
+mod run;
+mod world;
