@@ -1,0 +1,90 @@
+"""Fixtures: the binary under test, a place for it, and a limit on every test."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from harness import Place
+from harness.place import NOBODY, is_root
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: How long a test may take before it counts as hung.
+LIMIT_SECONDS = 60
+
+
+@pytest.fixture(scope="session")
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def binary():
+    path = Path(os.environ.get("OSTLER_BIN", ROOT / "target" / "release" / "ostler"))
+    if not path.exists():
+        pytest.fail(f"{path} is not built: cargo build --release")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def limit(request):
+    """Ends a test that hangs."""
+    mark = request.node.get_closest_marker("limit")
+    seconds = mark.args[0] if mark else LIMIT_SECONDS
+
+    def ring(_signal, _frame):
+        raise TimeoutError(f"the test took longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def pytest_collection_modifyitems(config, items):
+    """What needs the rights of root is no test for an ordinary user."""
+    if is_root():
+        return
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("root")])
+    items[:] = [item for item in items if not item.get_closest_marker("root")]
+
+
+@pytest.fixture
+def make_place(binary):
+    """Makes places; each is emptied at the end, and an orderly shutdown must leave nobody."""
+    made = []
+
+    def make(user=None, **options):
+        made.append(Place(binary, user, **options))
+        return made[-1]
+
+    yield make
+    try:
+        for place in made:
+            place.end_commands()
+        staying = [pid for place in made for pid in place.shut_down()]
+        assert not staying, f"left after shutdown: {staying}"
+    finally:
+        for place in made:
+            place.close()
+
+
+@pytest.fixture
+def place(make_place):
+    """A place of our own."""
+    return make_place()
+
+
+@pytest.fixture(params=["self", "ordinary"] if is_root() else ["self"])
+def any_place(request, make_place):
+    """The same as ourselves and, where we are root, as an ordinary user without cgroups."""
+    return make_place(NOBODY if request.param == "ordinary" else None)
+
+
+@pytest.fixture
+def ordinary_place(make_place):
+    """A place of an ordinary user, whom file permissions stop."""
+    return make_place(NOBODY if is_root() else None)

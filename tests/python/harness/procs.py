@@ -1,0 +1,96 @@
+"""Processes, looked at through /proc and held by descriptors."""
+
+import os
+import select
+import signal
+import time
+from pathlib import Path
+
+
+def until(fact, seconds=5.0, what="the fact"):
+    """Waits until `fact()` is true and answers it; for facts nobody can be told of."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = fact()
+        if answer:
+            return answer
+        assert time.monotonic() < deadline, f"{what} did not come true within {seconds} s"
+        select.select([], [], [], 0.01)
+
+
+def pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def read(pid, name):
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def comm(pid):
+    return read(pid, "comm").decode(errors="replace").strip()
+
+
+def status(pid, field):
+    for line in read(pid, "status").decode(errors="replace").splitlines():
+        if line.startswith(field + ":"):
+            return line.split(":", 1)[1].split()[0]
+    return ""
+
+
+def alive(pid):
+    return status(pid, "State") not in ("", "Z", "X")
+
+
+def members(uuid):
+    """Living processes with this execution's id in their environment."""
+    mark = f"OSTLER_EXECUTION={uuid}".encode()
+    return [pid for pid in pids() if mark in read(pid, "environ").split(b"\0") and alive(pid)]
+
+
+def named(words):
+    """Living processes whose arguments contain `words`; found without any mark of ours."""
+    words = words.encode()
+    own = os.getpid()
+    hits = (pid for pid in pids() if words in read(pid, "cmdline").replace(b"\0", b" "))
+    return [pid for pid in hits if pid != own and alive(pid) and not comm(pid).startswith("ostler")]
+
+
+def of_directory(directory):
+    """Living processes of the binary whose environment, arguments or files name a directory."""
+    needle = os.fsencode(str(directory))
+
+    def belongs(pid):
+        if needle in read(pid, "environ") or needle in read(pid, "cmdline"):
+            return True
+        try:
+            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            return False
+        return any(os.fsencode(link).startswith(needle) for link in links)
+
+    return [p for p in pids() if comm(p).startswith("ostler") and alive(p) and belongs(p)]
+
+
+class Held:
+    """A process held by a descriptor, so that an id used again is never hit."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.handle = os.pidfd_open(pid)
+
+    def kill(self, number=signal.SIGKILL, seconds=5.0):
+        try:
+            signal.pidfd_send_signal(self.handle, number)
+        except ProcessLookupError:
+            return
+        if number == signal.SIGKILL:
+            assert self.gone(seconds), f"{self.pid} survived SIGKILL"
+
+    def gone(self, seconds):
+        return bool(select.select([self.handle], [], [], seconds)[0])
+
+    def close(self):
+        os.close(self.handle)

@@ -1,0 +1,78 @@
+"""Journals in formats that others read."""
+
+import io
+import json
+
+import fastavro
+import pytest
+import yaml
+
+from harness import until
+
+LINES = ["first", "second: with a colon", "'quoted'", "ünïcödé 字", "", "last"]
+
+
+@pytest.fixture
+def ended(place):
+    script = "".join(f"printf '%s\\n' \"{line}\"; " for line in LINES) + "echo wrong >&2"
+    pid = place.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+    place.cli("wait", pid)
+    return place, pid
+
+
+def export(ended, name):
+    place, pid = ended
+    return place.cli("export", pid, "--format", name).stdout
+
+
+def printed(entries, stream):
+    """What a stream printed, from the records of an export."""
+    chunks = [e for e in entries if e.get("kind") == "output" and e.get("stream") == stream]
+    assert all(chunk.get("at") or chunk.get("at_ns") for chunk in chunks), "every chunk has its time"
+    texts = (chunk["data"] for chunk in chunks)
+    return b"".join(t if isinstance(t, bytes) else t.encode() for t in texts).decode()
+
+
+WHOLE = "".join(f"{line}\n" for line in LINES)
+
+
+def test_yaml_is_read_by_another_reader(ended):
+    entries = yaml.safe_load(export(ended, "yaml"))
+    assert printed(entries, "stdout") == WHOLE and printed(entries, "stderr") == "wrong\n"
+
+
+def test_avro_is_read_by_another_reader(ended):
+    entries = list(fastavro.reader(io.BytesIO(export(ended, "avro"))))
+    assert printed(entries, "stdout") == WHOLE and printed(entries, "stderr") == "wrong\n"
+
+
+def test_jsonl_has_one_object_per_line(ended):
+    entries = [json.loads(line) for line in export(ended, "jsonl").splitlines()]
+    assert printed(entries, "stdout") == WHOLE and printed(entries, "stderr") == "wrong\n"
+    assert [e["event"] for e in entries if e["kind"] == "event"][-1] == "finished"
+
+
+def test_text_is_the_text(ended):
+    text = export(ended, "text").decode()
+    assert all(line in text for line in LINES)
+
+
+def test_asciicast_has_a_header_and_frames(ended):
+    header, *frames = (json.loads(line) for line in export(ended, "asciicast").splitlines())
+    assert header["version"] == 2 and header["width"] and header["height"]
+    shown = "".join(frame[2] for frame in frames if frame[1] == "o").replace("\r\n", "\n")
+    assert all(line in shown for line in LINES)
+
+
+@pytest.mark.parametrize("name", ["yaml", "jsonl", "avro"])
+def test_a_mirror_is_a_live_copy(make_place, name):
+    place = make_place()
+    env = {"OSTLER_JOURNAL_MIRROR": name}
+    start = ("run", "-d", "--", "sh", "-c", "echo mirrored; exec sleep 300")
+    pid = place.cli(*start, env=env).stdout.decode().strip()
+
+    def copied():
+        return any(b"mirrored" in p.read_bytes() for p in place.executions()[0].glob(f"*{name}*"))
+
+    until(copied, 10, "the live copy")
+    place.cli("stop", pid)

@@ -1,0 +1,70 @@
+"""Stop, clean, exit and list on the same execution at the same time."""
+
+import anyio
+import pytest
+
+from harness import procs, until
+
+pytestmark = pytest.mark.anyio
+
+STATUSES = {"running", "completed", "failed", "terminated", "error"}
+
+
+async def storm(agent, place, rounds):
+    for number in range(rounds):
+        code = number % 2
+        pid = await agent.start_sh(f"sleep 0.0{number % 9}; exit {code}")
+        seen = []
+
+        async def stop():
+            reply = await agent.stop(pid, force=True)
+            assert reply.code in (None, "process_control_error", "process_not_found"), reply
+
+        async def clean():
+            outcome = await agent.call("command_ps_clean", pids=[pid])
+            seen.append(outcome.text)
+
+        async def look():
+            for entry in await agent.list():
+                assert entry["status"] in STATUSES
+            detail = await agent.call("command_ps_detail", pid=pid)
+            assert detail.code in (None, "process_not_found"), detail
+
+        async with anyio.create_task_group() as group:
+            for act in (stop, clean, look, clean, look):
+                group.start_soon(act)
+        last = await agent.call("command_ps_detail", pid=pid)
+        if not last.is_error:
+            status = last.value("status")
+            assert status in STATUSES - {"running", "error"}, last
+            assert (await agent.clean(pid))[pid] == "success"
+    assert await agent.list() == []
+    until(lambda: place.executions() == [], 5, "the removal of every directory")
+
+
+@pytest.mark.limit(120)
+async def test_concurrent_stop_clean_exit_and_list(any_place):
+    async with any_place.agent() as agent:
+        await storm(agent, any_place, 100)
+
+
+@pytest.mark.full
+@pytest.mark.limit(1200)
+async def test_concurrent_stop_clean_exit_and_list_thousands_of_times(place):
+    async with place.agent() as agent:
+        daemon = place.daemon()
+        before = len(list((procs.Path(f"/proc/{daemon.pid}/fd")).iterdir()))
+        await storm(agent, place, 3000)
+        after = len(list((procs.Path(f"/proc/{daemon.pid}/fd")).iterdir()))
+        assert after <= before + 20, "descriptors leak"
+
+
+async def test_the_exit_wins_or_the_stop_wins_but_the_status_is_true(place):
+    async with place.agent() as agent:
+        for number in range(40):
+            pid = await agent.start_sh(f"sleep 0.0{number % 5}; exit 0")
+            await agent.stop(pid)
+            detail = await agent.ended(pid, place)
+            assert detail["status"] in ("completed", "terminated"), detail
+            if detail["status"] == "completed":
+                assert detail["exit_code"] == 0

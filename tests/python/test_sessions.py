@@ -1,0 +1,70 @@
+"""Sessions cannot see each other, and have their quota."""
+
+import pytest
+
+from harness import until
+
+pytestmark = pytest.mark.anyio
+
+DENIED = "Process not found or access denied"
+QUOTA = 20
+
+
+async def test_sessions_do_not_see_each_other(any_place):
+    async with any_place.agent() as one, any_place.agent() as other:
+        pid = await one.start_sh("echo secret; exec sleep 300")
+        assert await other.list() == []
+        unknown = [
+            await other.call(tool, pid="zzzzzzzz", **extra) for tool, extra in EVERY
+        ]
+        foreign = [await other.call(tool, pid=pid, **extra) for tool, extra in EVERY]
+        for first, second in zip(unknown, foreign, strict=True):
+            assert first.code == second.code == "process_not_found"
+            assert DENIED in first.text and DENIED in second.text
+            assert first.text.replace("zzzzzzzz", "ID") == second.text.replace(pid, "ID")
+        cleaned = await other.call("command_ps_clean", pids=[pid])
+        assert "success" not in cleaned.text
+        assert (await one.detail(pid))["status"] == "running"
+        await one.stop(pid, force=True)
+
+
+EVERY = [
+    ("command_ps_detail", {}),
+    ("command_ps_logs", {"follow_seconds": 0}),
+    ("command_ps_stop", {}),
+]
+
+
+async def test_a_guessed_whole_id_is_denied_too(place):
+    async with place.agent() as one, place.agent() as other:
+        pid = await one.start("sleep", "300")
+        uuid = place.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
+        assert (await one.detail(uuid))["status"] == "running"
+        assert (await other.call("command_ps_detail", pid=uuid)).code == "process_not_found"
+        await one.stop(pid, force=True)
+
+
+async def test_the_command_line_sees_everything_of_its_user(place):
+    async with place.agent() as agent:
+        pid = await agent.start("sleep", "300")
+        assert pid in [entry["id"] for entry in place.json("ps")]
+        await agent.stop(pid, force=True)
+
+
+async def test_at_the_quota_a_start_is_refused_and_its_holders_named(any_place):
+    async with any_place.agent() as agent:
+        held = [await agent.start("sleep", "300") for _ in range(QUOTA)]
+        refused = await agent.call(
+            "command_bg_start", command="sleep", args=["300"], directory=agent.directory,
+            description="one too many",
+        )
+        assert refused.code == "quota_exceeded", refused
+        assert sum(pid in refused.text for pid in held) >= 5, "holders are named"
+        assert (await agent.execute("true")).code == "quota_exceeded"
+        running = await agent.list(status="running")
+        assert len(running) == QUOTA, "no running one was killed to make room"
+        await agent.stop(held[0], force=True)
+        assert not (await agent.execute("true")).is_error
+        async with any_place.agent() as other:
+            assert not (await other.execute("true")).is_error, "the quota is per session"
+    until(lambda: any_place.executions() == [], 20, "the cleaning of the session")

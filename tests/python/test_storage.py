@@ -1,0 +1,174 @@
+"""Storage trouble: a clear state, the command unharmed, the engine up."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from harness import until
+from harness.place import Refused
+
+pytestmark = pytest.mark.anyio
+
+
+def run_d(place, script):
+    return place.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+
+
+async def test_a_read_only_state_directory_refuses_starts(ordinary_place):
+    place = ordinary_place
+    place.cli("run", "--", "true")
+    executions = place.state / "executions"
+    executions.chmod(0o500)
+    try:
+        async with place.agent() as agent:
+            reply = await agent.execute("true")
+            assert reply.code == "storage_error", reply
+            assert not (await agent.call("command_ps_list")).is_error, "the engine is up"
+    finally:
+        executions.chmod(0o700)
+    assert place.cli("run", "--", "echo", "again").stdout == b"again\n"
+
+
+async def test_a_state_directory_that_cannot_be_made(ordinary_place):
+    place = ordinary_place
+    (place.dir / "state").chmod(0o500)
+    try:
+        done = place.cli("run", "--", "true", check=False)
+        assert done.returncode not in (0, 101, 134)
+        assert b"state" in done.stderr or b"storage" in done.stderr.lower(), done.stderr
+    finally:
+        (place.dir / "state").chmod(0o700)
+
+
+async def test_a_state_directory_that_is_a_file(place):
+    place.state.write_text("in the way")
+    done = place.cli("run", "--", "true", check=False)
+    assert done.returncode not in (0, 101, 134) and done.stderr
+    place.state.unlink()
+
+
+@pytest.fixture
+def small(make_place):
+    """A place whose state lies on a file system of 24 MiB."""
+    place = make_place()
+    place.state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place.state)], check=True)
+    yield place
+    place.shut_down()
+    subprocess.run(["umount", "-l", str(place.state)], check=True)
+
+
+@pytest.mark.root
+async def test_a_full_disk_harms_no_command(small):
+    pid = run_d(small, "seq 6000000; while [ ! -e go ]; do sleep 0.05; done; exit 5")
+    info = until(lambda: degraded(small, pid), 20, "the full disk")
+    assert info["status"] == "running", "the command goes on"
+    head = small.cli("logs", pid, "--head", "3", "--no-time").stdout.splitlines()
+    assert head[:3] == [b"1", b"2", b"3"]
+    assert small.rest("GET", "/api/v1/health")["pid"], "the engine is up"
+    (small.work / "go").touch()
+    assert small.cli("wait", pid, check=False).returncode == 5, "the command ran to its end"
+
+
+def degraded(place, pid):
+    info = place.json("info", pid)
+    return info if info["degraded"] else None
+
+
+@pytest.mark.root
+async def test_a_start_on_a_full_disk_is_refused(small):
+    small.cli("run", "--", "true")
+    filler = small.state / "filler"
+    with open(filler, "wb", buffering=0) as file, pytest.raises(OSError):
+        while True:
+            file.write(b"\0" * 65536)
+    with pytest.raises(Refused) as refused:
+        small.rest("POST", "/api/v1/executions", {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"})
+    assert refused.value.code == "storage_error"
+    filler.unlink()
+    assert small.cli("run", "--", "echo", "again").stdout == b"again\n"
+
+
+def garble(path):
+    data = bytearray(path.read_bytes())
+    for index in range(0, len(data), 3):
+        data[index] ^= 0xA5
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("name", ["output.*.seg", "output.*.idx", "events.jsonl", "spec.json", "exit"])
+@pytest.mark.parametrize("harm", ["garbled", "truncated", "emptied", "removed"])
+async def test_a_damaged_journal_is_a_clear_state(place, name, harm):
+    pid = run_d(place, "seq 1 500; exit 3")
+    place.cli("wait", pid, check=False)
+    healthy = run_d(place, "echo healthy; exit 4")
+    place.cli("wait", healthy, check=False)
+    uuid = place.json("info", pid)["uuid"]
+    place.kill_daemon()
+    for path in (place.state / "executions" / uuid).glob(name):
+        if harm == "garbled":
+            garble(path)
+        elif harm == "removed":
+            path.unlink()
+        else:
+            os.truncate(path, path.stat().st_size // 2 if harm == "truncated" else 0)
+    listed = {entry["uuid"]: entry for entry in place.json("ps", "--all")}
+    assert any(entry["id"] == healthy and entry["exit_code"] == 4 for entry in listed.values())
+    if uuid in listed:
+        assert not (listed[uuid]["status"] == "completed"), "never an invented success"
+        assert listed[uuid]["exit_code"] in (3, None)
+    logs = place.cli("logs", pid, "--raw", check=False)
+    assert logs.returncode not in (101, 134, 139), logs.stderr
+    whole = "".join(f"{n}\n" for n in range(1, 501)).encode()
+    if name not in ("output.*.seg",) or harm != "garbled":
+        assert whole.startswith(logs.stdout), "what is shown is a true beginning"
+    assert place.cli("logs", healthy, "--raw").stdout == b"healthy\n"
+    assert place.cli("run", "--", "echo", "up").stdout == b"up\n"
+
+
+async def test_a_damaged_journal_of_a_running_command(place):
+    pid = run_d(place, "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo line $i; sleep 0.01; done; exit 6")
+    until(lambda: b"line 20\n" in place.cli("logs", pid, "--raw").stdout)
+    uuid = place.json("info", pid)["uuid"]
+    directory = place.state / "executions" / uuid
+    place.kill_daemon()
+    with open(next(directory.glob("output.*.idx")), "r+b") as index:
+        index.seek(40)
+        index.write(b"garbage garbage")
+    assert place.cli("wait", pid, check=False).returncode == 6, "the command is unharmed"
+    assert place.rest("GET", "/api/v1/health")["pid"]
+
+
+async def test_a_removed_directory_of_a_running_command(place):
+    import shutil
+
+    pid = run_d(place, "echo up; sleep 1; echo down; exit 6")
+    until(lambda: b"up" in place.cli("logs", pid, "--raw").stdout)
+    uuid = place.json("info", pid)["uuid"]
+    shutil.rmtree(place.state / "executions" / uuid)
+    done = place.cli("wait", pid, check=False)
+    assert done.returncode != 0
+    assert place.json("ps", "--all") is not None
+    assert place.cli("run", "--", "echo", "up").stdout == b"up\n"
+
+
+async def test_a_damaged_ledger_does_not_stop_the_engine(place):
+    place.cli("run", "--", "true")
+    place.kill_daemon()
+    for path in (place.state / "ledger").iterdir():
+        garble(path)
+    assert place.cli("run", "--", "echo", "up").stdout == b"up\n"
+
+
+@pytest.mark.parametrize("stranger", ["a-stranger", "00000000-0000-7000-8000-000000000000"])
+async def test_strangers_in_the_state_directory_are_left_alone(place, stranger):
+    place.cli("run", "--", "true")
+    place.kill_daemon()
+    path = place.state / "executions" / stranger
+    path.mkdir()
+    (path / "note").write_text("mine")
+    assert place.cli("run", "--", "echo", "up").stdout == b"up\n"
+    assert json.loads(place.cli("ps", "--all", "--json").stdout) is not None
+    assert (path / "note").exists() or stranger.startswith("0000")

@@ -1,0 +1,18 @@
+//! Measurements. Every figure is a ratio taken in one run against a floor, in interleaved
+//! rounds, the first of them thrown away; the table names the machine.
+
+mod echo;
+mod engine;
+mod floor;
+mod journal;
+mod machine;
+mod many;
+mod output;
+mod report;
+mod run;
+mod start;
+mod stats;
+mod tick;
+
+pub(crate) use run::{Args, run};
+pub(crate) use tick::{Ticks, tick};

@@ -1,0 +1,103 @@
+//! Which measurements there are, and in which order.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::machine::Machine;
+use super::report::{self, Row};
+use super::{echo, engine, journal, many, output, start};
+use crate::lab::Lab;
+use crate::sh;
+use crate::ui::{Verdict, say};
+use crate::workspace::Workspace;
+
+/// What bench can be told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which suite
+    #[arg(value_enum)]
+    suite: Suite,
+    /// Measured rounds; one more is thrown away
+    #[arg(long, default_value_t = 6)]
+    rounds: u32,
+    /// Where state is kept; a journalled file system, or a tmpfs for figures without a disk
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Only these measurements; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+}
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Suite {
+    /// Commands, their output and their journals
+    Core,
+}
+
+/// What every measurement needs to know.
+#[derive(Debug)]
+pub(super) struct Bench<'a> {
+    /// Where things are.
+    pub(super) workspace: &'a Workspace,
+    /// Measured rounds.
+    pub(super) rounds: u32,
+    dir: PathBuf,
+}
+
+impl Bench<'_> {
+    /// A fresh lab on the file system chosen, its daemon up.
+    pub(super) fn lab(&self) -> Result<Lab> {
+        let lab = Lab::new(&self.dir, &self.workspace.ostler())?;
+        lab.list()?;
+        Ok(lab)
+    }
+}
+
+type Measure = fn(&Bench<'_>) -> Result<Vec<Row>>;
+
+const MEASURES: &[(&str, Measure)] = &[
+    ("echo", echo::one_in_flight),
+    ("flood", echo::in_flight),
+    ("engine", engine::start_to_result),
+    ("start", start::first_answer),
+    ("output", output::hundred_megabytes),
+    ("ingest", output::ingest),
+    ("journal", journal::reading),
+    ("memory", many::memory),
+    ("printing", many::printing),
+];
+
+/// Builds, measures, publishes. A missed promise is told, not failed: machines differ.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
+    let Suite::Core = args.suite;
+    let mut cargo = sh::command("cargo", workspace.root());
+    sh::run(cargo.args(["build", "--release", "--package", "ostler-cli"]))?;
+    let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let bench = Bench {
+        workspace,
+        rounds: args.rounds,
+
+        dir,
+    };
+    let machine = Machine::here(workspace.root(), &bench.dir)?;
+    let mut rows = Vec::new();
+    let mut broken = false;
+    for (name, measure) in MEASURES {
+        if !args.only.is_empty() && !args.only.iter().any(|only| only == name) {
+            continue;
+        }
+        say(format_args!("measuring {name}"));
+        match measure(&bench).with_context(|| format!("the measurement {name}")) {
+            Ok(more) => rows.extend(more),
+            Err(error) => {
+                broken = true;
+                say(format_args!("{error:#}"));
+            }
+        }
+    }
+    let path = report::publish(workspace.root(), &machine, &rows)?;
+    say(format_args!("written to {}", path.display()));
+    Ok(Verdict::of(!broken))
+}

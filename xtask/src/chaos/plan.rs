@@ -1,0 +1,120 @@
+//! What happens in a round, decided from the seed alone, before anything runs.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+/// Whom a round kills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Victim {
+    /// The engine.
+    Daemon,
+    /// The mother of shims.
+    Keeper,
+    /// Both, one right after the other.
+    DaemonAndKeeper,
+    /// The owner of one command's pipes.
+    Shim,
+}
+
+/// One command of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// How many lines it prints; `None` until it is stopped.
+    pub(super) lines: Option<u32>,
+    /// The status it returns after its last line.
+    pub(super) code: u8,
+    /// Whether it leaves a child in a session of its own beside it.
+    pub(super) strays: bool,
+}
+
+/// One round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Round {
+    /// Its commands; the first is the one that may lose its shim.
+    pub(super) commands: Vec<Plan>,
+    /// Who dies.
+    pub(super) victim: Victim,
+    /// How long after the last start (or, in a burst, after the first).
+    pub(super) delay: Duration,
+    /// Whether the kill falls among the starts.
+    pub(super) burst: bool,
+}
+
+/// Latest moment of a kill after a start, in milliseconds.
+const LATEST_KILL_MS: u64 = 150;
+/// Most lines of a finite command.
+const MOST_LINES: u32 = 600;
+
+impl Round {
+    /// The next round of a sequence.
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        let victim = match rng.u32(0..8) {
+            0..4 => Victim::Daemon,
+            4 => Victim::DaemonAndKeeper,
+            5 => Victim::Keeper,
+            _ => Victim::Shim,
+        };
+        let mut commands: Vec<Plan> = (0..rng.u32(2..5)).map(|_| Plan::draw(rng)).collect();
+        if victim == Victim::Shim {
+            // The one whose shim dies must still run by then.
+            commands[0].lines = None;
+        }
+        Self {
+            commands,
+            victim,
+            delay: Duration::from_millis(rng.u64(0..LATEST_KILL_MS)),
+            burst: victim != Victim::Shim && rng.u32(0..4) == 0,
+        }
+    }
+}
+
+impl Plan {
+    fn draw(rng: &mut Rng) -> Self {
+        let endless = rng.u32(0..4) == 0;
+        Self {
+            lines: (!endless).then(|| rng.u32(0..=MOST_LINES)),
+            code: if rng.bool() { 0 } else { rng.u8(1..=99) },
+            strays: rng.u32(0..3) == 0,
+        }
+    }
+
+    /// The command as a script: numbered lines in bursts, so that kills fall between them,
+    /// within them and after them.
+    pub(super) fn script(&self) -> String {
+        let stray = if self.strays {
+            "setsid sleep 300 >/dev/null 2>&1 & "
+        } else {
+            ""
+        };
+        let code = self.code;
+        let last = self
+            .lines
+            .map_or_else(String::new, |last| format!("[ $i -lt {last} ]"));
+        let condition = if last.is_empty() { ":" } else { last.as_str() };
+        format!(
+            "{stray}i=0; while {condition}; do i=$((i+1)); echo \"line $i\"; \
+             [ $((i % 25)) -ne 0 ] || sleep 0.02; done; exit {code}"
+        )
+    }
+
+    /// What it prints when it runs to its end.
+    pub(super) fn output(lines: u32) -> String {
+        (1..=lines).map(|line| format!("line {line}\n")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_draws_the_same_rounds() {
+        let draw = |seed| {
+            let mut rng = Rng::with_seed(seed);
+            (0..50).map(|_| Round::draw(&mut rng)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+    }
+}

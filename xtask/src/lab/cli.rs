@@ -1,0 +1,80 @@
+//! The command line, as a person would use it.
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use super::home::Lab;
+use super::procs::{Proc, executed_below, members};
+use crate::sh;
+
+/// What the tests need of an execution's description.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Info {
+    /// The whole id, as in the environment of its processes.
+    pub(crate) uuid: String,
+    /// running, completed, failed, terminated or error.
+    pub(crate) status: String,
+    /// The status it returned.
+    pub(crate) exit_code: Option<i32>,
+    /// Why it did not end well.
+    pub(crate) error_message: Option<String>,
+    /// The leader's OS pid.
+    pub(crate) os_pid: Option<u32>,
+}
+
+impl Lab {
+    /// Starts a shell script in the background; its id.
+    pub(crate) fn start(&self, script: &str) -> Result<String> {
+        let said = sh::capture(&mut self.ostler(&["run", "-d", "--", "sh", "-c", script]))?;
+        Ok(said.trim().to_owned())
+    }
+
+    /// Everything known of an execution.
+    pub(crate) fn info(&self, id: &str) -> Result<Info> {
+        let said = sh::capture(&mut self.ostler(&["info", "--json", id]))?;
+        serde_json::from_str(&said).with_context(|| format!("info --json said {said}"))
+    }
+
+    /// Every execution the command line lists.
+    pub(crate) fn list(&self) -> Result<Vec<Info>> {
+        let said = sh::capture(&mut self.ostler(&["ps", "--all", "--json"]))?;
+        serde_json::from_str(&said).with_context(|| format!("ps --json said {said}"))
+    }
+
+    /// What it wrote to its standard output, byte for byte.
+    pub(crate) fn output(&self, id: &str) -> Result<String> {
+        sh::capture(&mut self.ostler(&["logs", "--raw", "--stream", "stdout", id]))
+    }
+
+    /// Stops it and waits for its end.
+    pub(crate) fn stop(&self, id: &str) -> Result<()> {
+        sh::capture(&mut self.ostler(&["stop", id])).map(drop)
+    }
+
+    /// Waits for its end, whatever that is.
+    pub(crate) fn wait(&self, id: &str) -> Result<Info> {
+        // The command line hands the command's own status on; only the info is asked here.
+        let _status = self.ostler(&["wait", id]).output()?;
+        self.info(id)
+    }
+
+    /// The shim of a running execution: the parent of its leader.
+    pub(crate) fn shim(&self, info: &Info) -> Result<Proc> {
+        let leader = Proc::open(info.os_pid.context("it has no process")?)?;
+        let shim = Proc::open(leader.parent().context("it is gone")?)?;
+        if shim.comm() == "ostler-shim" && shim.belongs_to(self.path()) {
+            return Ok(shim);
+        }
+        anyhow::bail!("the parent of {leader} is {shim}, no shim of this lab")
+    }
+
+    /// Living processes of any execution of this lab.
+    pub(crate) fn strays(&self) -> Vec<Proc> {
+        executed_below(self.path())
+    }
+
+    /// Living processes of an execution's tree.
+    pub(crate) fn members(info: &Info) -> Vec<Proc> {
+        members(&info.uuid)
+    }
+}

@@ -1,0 +1,138 @@
+//! JSON-RPC over a child's standard streams, as bare as it can be: what is measured is the
+//! server.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::home::Lab;
+
+/// The revision that is spoken here.
+const REVISION: &str = "2025-06-18";
+
+/// One client with its server.
+#[derive(Debug)]
+pub(crate) struct Mcp {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    next: u64,
+    line: String,
+}
+
+impl Mcp {
+    /// Starts `ostler mcp` and shakes hands.
+    pub(crate) fn open(lab: &Lab) -> Result<Self> {
+        let mut command = lab.ostler(&["mcp"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("ostler mcp")?;
+        let input = child.stdin.take().context("no standard input")?;
+        let output = BufReader::new(child.stdout.take().context("no standard output")?);
+        let mut mcp = Self {
+            child,
+            input,
+            output,
+            next: 0,
+            line: String::new(),
+        };
+        let client = json!({"name": "xtask", "version": "0"});
+        let hello = json!({"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client});
+        let id = mcp.send("initialize", &hello)?;
+        mcp.answer(id)?;
+        mcp.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+        Ok(mcp)
+    }
+
+    /// One request and its answer.
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let id = self.send(method, params)?;
+        self.answer(id)
+    }
+
+    /// `calls` calls of one tool with `width` of them in flight; how long each took.
+    pub(crate) fn flood(
+        &mut self,
+        call: &Value,
+        calls: usize,
+        width: usize,
+    ) -> Result<Vec<Duration>> {
+        let mut begun = std::collections::HashMap::new();
+        let mut took = Vec::with_capacity(calls);
+        let mut sent = 0;
+        while took.len() < calls {
+            while sent < calls && begun.len() < width {
+                let id = self.send("tools/call", call)?;
+                begun.insert(id, Instant::now());
+                sent += 1;
+            }
+            let (id, answer) = self.read()?;
+            check(&answer)?;
+            let begin = begun.remove(&id).context("an answer nobody asked for")?;
+            took.push(begin.elapsed());
+        }
+        Ok(took)
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
+        self.next += 1;
+        let id = self.next;
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
+        Ok(id)
+    }
+
+    fn write(&mut self, message: &Value) -> Result<()> {
+        let mut line = message.to_string();
+        line.push('\n');
+        self.input
+            .write_all(line.as_bytes())
+            .context("the server does not read")
+    }
+
+    fn answer(&mut self, wanted: u64) -> Result<Value> {
+        loop {
+            let (id, message) = self.read()?;
+            if id == wanted {
+                check(&message)?;
+                return Ok(message["result"].clone());
+            }
+        }
+    }
+
+    /// The next message that answers something.
+    fn read(&mut self) -> Result<(u64, Value)> {
+        loop {
+            self.line.clear();
+            if self.output.read_line(&mut self.line)? == 0 {
+                bail!("the server closed its output");
+            }
+            let message: Value = serde_json::from_str(&self.line).context(self.line.clone())?;
+            if let Some(id) = message["id"]
+                .as_u64()
+                .filter(|_| message.get("method").is_none())
+            {
+                return Ok((id, message));
+            }
+        }
+    }
+
+    /// Closes the session and waits for the front's end.
+    pub(crate) fn close(mut self) -> Result<()> {
+        drop(self.input);
+        self.child
+            .wait()
+            .map(drop)
+            .context("the front does not end")
+    }
+}
+
+fn check(message: &Value) -> Result<()> {
+    let failed = message.get("error").is_some() || message["result"]["isError"] == true;
+    if failed {
+        bail!("the server answered {message}")
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! System packages, through the distribution's own client.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::steps::Tier;
+use crate::sh;
+
+/// One package of the distribution.
+struct Package {
+    /// Its Debian name.
+    name: &'static str,
+    /// A program of it, to look for where there is no dpkg.
+    program: &'static str,
+    /// The first tier that needs it.
+    tier: Tier,
+}
+
+const fn package(name: &'static str, program: &'static str, tier: Tier) -> Package {
+    Package {
+        name,
+        program,
+        tier,
+    }
+}
+
+const PACKAGES: &[Package] = &[
+    package("python3", "python3", Tier::Quick),
+    package("python3-venv", "python3", Tier::Quick),
+    // setpriv, unshare, mount
+    package("util-linux", "setpriv", Tier::Quick),
+    // counts the system calls of an idle daemon
+    package("strace", "strace", Tier::Quick),
+    // the peer of our grep in measurements
+    package("ripgrep", "rg", Tier::Full),
+];
+
+/// Installs what is missing, as root or through `sudo -n`; else says what to install.
+pub(super) fn ensure(dir: &Path, tier: Tier) -> Result<()> {
+    let wanted = PACKAGES.iter().filter(|package| package.tier <= tier);
+    let missing: Vec<&str> = wanted
+        .filter(|package| !is_here(dir, package))
+        .map(|package| package.name)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let Some(prefix) = privilege(dir).filter(|_| sh::on_path("apt-get")) else {
+        bail!("please install: {}", missing.join(" "));
+    };
+    apt_get(dir, prefix, &["update", "-q"])?;
+    let install = ["install", "-q", "-y", "--no-install-recommends"];
+    apt_get(dir, prefix, &[&install, missing.as_slice()].concat())
+}
+
+fn is_here(dir: &Path, package: &Package) -> bool {
+    if !sh::on_path("dpkg-query") {
+        return sh::on_path(package.program);
+    }
+    let mut query = sh::command("dpkg-query", dir);
+    query.args(["-W", "-f=${db:Status-Status}", package.name]);
+    sh::capture(&mut query).is_ok_and(|status| status == "installed")
+}
+
+/// The words before a command that needs root; `None` where there is no way.
+fn privilege(dir: &Path) -> Option<&'static [&'static str]> {
+    if rustix::process::geteuid().is_root() {
+        return Some(&[]);
+    }
+    let may = sh::capture(sh::command("sudo", dir).args(["-n", "true"]));
+    may.is_ok().then_some(&["sudo", "-n"])
+}
+
+fn apt_get(dir: &Path, prefix: &[&str], args: &[&str]) -> Result<()> {
+    let words = [prefix, &["apt-get"], args].concat();
+    let mut command = sh::command(words[0], dir);
+    sh::run(
+        command
+            .args(&words[1..])
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
+}

@@ -1,0 +1,43 @@
+//! The steps of setup, in order.
+
+use anyhow::Result;
+
+use super::{apt, python, tools};
+use crate::ui::{Verdict, say};
+use crate::workspace::Workspace;
+
+/// What setup can be told.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Args {
+    /// Also what only the full tier needs, some of it compiled from source for minutes
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+/// Which proof is asked for (specification 03, two tiers).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tier {
+    /// On every change.
+    Quick,
+    /// Before an issue is called done.
+    Full,
+}
+
+impl Tier {
+    /// `Full` for true.
+    pub(crate) const fn of(full: bool) -> Self {
+        if full { Self::Full } else { Self::Quick }
+    }
+}
+
+/// Brings everything here that is missing.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
+    let tier = Tier::of(args.full);
+    apt::ensure(workspace.root(), tier)?;
+    python::ensure(workspace)?;
+    tools::ensure(workspace, tier)?;
+    say(format_args!(
+        "setup: everything the {tier:?} tier needs is here"
+    ));
+    Ok(Verdict::Holds)
+}

@@ -1,0 +1,9 @@
+//! Everything that must hold, in one command, with one number at the end.
+
+mod plan;
+mod run;
+mod steps;
+mod tally;
+
+pub(crate) use run::{Args, run};
+pub(crate) use tally::Tally;

@@ -1,0 +1,152 @@
+//! What each step does.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::plan::Context;
+use super::tally::Tally;
+use crate::setup::Tier;
+use crate::ui::{Verdict, say};
+use crate::{chaos, setup, sh, tidy};
+
+/// Rounds of chaos in each tier.
+const CHAOS_ROUNDS: (u32, u32) = (20, 200);
+
+pub(super) fn setup(context: Context<'_>) -> Result<Tally> {
+    let args = setup::Args {
+        full: context.tier == Tier::Full,
+    };
+    setup::run(context.workspace, &args).map(counted)
+}
+
+pub(super) fn tidy(context: Context<'_>) -> Result<Tally> {
+    tidy::run(context.workspace, &tidy::Args {}).map(counted)
+}
+
+fn counted(verdict: Verdict) -> Tally {
+    Tally::of(verdict == Verdict::Holds)
+}
+
+pub(super) fn fmt(context: Context<'_>) -> Result<Tally> {
+    whole(cargo(context, &["fmt", "--all", "--check"]))
+}
+
+pub(super) fn clippy(context: Context<'_>) -> Result<Tally> {
+    whole(cargo(
+        context,
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    ))
+}
+
+/// Through nextest, or through cargo's own runner where nextest is not here. Tests that only
+/// the full tier runs have names that begin with `full_`.
+pub(super) fn unit(context: Context<'_>) -> Result<Tally> {
+    let full = context.tier == Tier::Full;
+    if sh::capture(&mut cargo(context, &["nextest", "--version"])).is_ok() {
+        let profile = if full { "full" } else { "default" };
+        let nextest = [
+            "nextest",
+            "run",
+            "--workspace",
+            "--no-fail-fast",
+            "--profile",
+            profile,
+        ];
+        return each(&mut cargo(context, &nextest));
+    }
+    say(format_args!(
+        "cargo-nextest is not here; `cargo xtask setup --full` would build it"
+    ));
+    let mut test = cargo(
+        context,
+        &["test", "--workspace", "--all-targets", "--no-fail-fast"],
+    );
+    let but_full = ["--", "--skip", "::full_"];
+    each(test.args(but_full.iter().filter(|_| !full)))
+}
+
+pub(super) fn doctest(context: Context<'_>) -> Result<Tally> {
+    each(&mut cargo(
+        context,
+        &["test", "--workspace", "--doc", "--no-fail-fast"],
+    ))
+}
+
+pub(super) fn doc(context: Context<'_>) -> Result<Tally> {
+    let mut doc = cargo(context, &["doc", "--workspace", "--no-deps"]);
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    whole(doc)
+}
+
+pub(super) fn build(context: Context<'_>) -> Result<Tally> {
+    whole(cargo(
+        context,
+        &["build", "--release", "--package", "ostler-cli"],
+    ))
+}
+
+/// The binary as clients see it, through the official MCP client.
+pub(super) fn python(context: Context<'_>) -> Result<Tally> {
+    let mut pytest = sh::command(context.workspace.python(), context.workspace.root());
+    pytest.args(["-m", "pytest", "tests/python"]);
+    if context.tier == Tier::Quick {
+        pytest.args(["-m", "not full"]);
+    }
+    pytest
+        .env("OSTLER_BIN", context.workspace.ostler())
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    each(&mut pytest)
+}
+
+pub(super) fn chaos(context: Context<'_>) -> Result<Tally> {
+    let (quick, full) = CHAOS_ROUNDS;
+    let rounds = if context.tier == Tier::Full {
+        full
+    } else {
+        quick
+    };
+    chaos::torture(context.workspace, rounds, None)
+}
+
+pub(super) fn deny(context: Context<'_>) -> Result<Tally> {
+    whole(cargo(context, &["deny", "check"]))
+}
+
+/// Cargo in the workspace, with our own tools on its path.
+fn cargo(context: Context<'_>, args: &[&str]) -> Command {
+    let workspace = context.workspace;
+    let mut cargo = sh::command("cargo", workspace.root());
+    let tools = workspace.tools().join("bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::split_paths(&path).chain([tools]);
+    if let Ok(path) = std::env::join_paths(path) {
+        cargo.env("PATH", path);
+    }
+    cargo.args(args);
+    cargo
+}
+
+/// A step that holds or does not.
+fn whole(mut command: Command) -> Result<Tally> {
+    Ok(Tally::of(sh::watch(&mut command, |_| {})?.success()))
+}
+
+/// A step that counts what it ran; one failure more when it ended badly without naming any.
+fn each(command: &mut Command) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let status = sh::watch(command, |line| {
+        tally += Tally::read(line).unwrap_or_default();
+    })?;
+    if !status.success() && tally.failed == 0 {
+        tally.failed = 1;
+    }
+    Ok(tally)
+}

@@ -1,0 +1,104 @@
+//! Counting what passed, from the closing lines of the tools that ran it.
+
+use std::ops::AddAssign;
+
+/// How many held and how many did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tally {
+    /// Held.
+    pub(crate) passed: u64,
+    /// Did not.
+    pub(crate) failed: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+impl Tally {
+    /// One thing that held or did not.
+    pub(crate) fn of(holds: bool) -> Self {
+        Self {
+            passed: u64::from(holds),
+            failed: u64::from(!holds),
+        }
+    }
+
+    /// What a line of output counts, where it is the closing line of nextest, of the standard
+    /// test harness or of pytest.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        let line = line.trim().trim_matches('=').trim();
+        if let Some((head, counts)) = line.split_once(" run: ") {
+            return head.starts_with("Summary [").then(|| Self::sum(counts));
+        }
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            return Some(Self::sum(
+                counts.split_once(". ").map_or(counts, |(_, rest)| rest),
+            ));
+        }
+        let (counts, time) = line.rsplit_once(" in ")?;
+        let closes = time.starts_with(|c: char| c.is_ascii_digit()) && time.contains('s');
+        let tally = Self::sum(counts);
+        (closes && tally != Self::default()).then_some(tally)
+    }
+
+    fn sum(counts: &str) -> Self {
+        let mut tally = Self::default();
+        for part in counts.split([',', ';']) {
+            let mut words = part.split_whitespace();
+            let (Some(number), Some(word)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let Ok(number) = number.parse::<u64>() else {
+                continue;
+            };
+            match word {
+                "passed" => tally.passed += number,
+                "failed" | "error" | "errors" | "timed" | "exec" => tally.failed += number,
+                _ => {}
+            }
+        }
+        tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(line: &str) -> Option<(u64, u64)> {
+        Tally::read(line).map(|tally| (tally.passed, tally.failed))
+    }
+
+    #[test]
+    fn closing_lines_are_counted() {
+        let nextest = "     Summary [  12.305s] 70 tests run: 66 passed (1 slow), 2 failed, 1 timed out, 1 exec failed, 3 skipped";
+        assert_eq!(counted(nextest), Some((66, 4)));
+        assert_eq!(
+            counted("     Summary [   0.005s] 1 test run: 1 passed, 0 skipped"),
+            Some((1, 0))
+        );
+        let harness =
+            "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out";
+        assert_eq!(counted(harness), Some((12, 1)));
+        let pytest = "==== 2 failed, 71 passed, 1 skipped, 3 errors in 12.31s (0:00:12) ====";
+        assert_eq!(counted(pytest), Some((71, 5)));
+        assert_eq!(counted("24 passed in 3.20s"), Some((24, 0)));
+    }
+
+    #[test]
+    fn other_lines_are_not() {
+        for line in [
+            "",
+            "    Finished `dev` profile in 3.2s",
+            "test a ... ok",
+            "running 12 tests",
+            "12 passed",
+        ] {
+            assert_eq!(counted(line), None, "{line}");
+        }
+    }
+}

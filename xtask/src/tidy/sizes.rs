@@ -1,0 +1,169 @@
+//! How large files and functions may grow (specification 01 §5, 03 Beauty).
+
+use std::collections::BTreeSet;
+
+use proc_macro2::Span;
+use syn::visit::{self, Visit};
+
+use super::finding::Finding;
+use super::source::{Source, Tests};
+
+/// Lines of a file without its tests: listed above the first, failing above the second.
+pub(super) const FILE_LINES: (usize, usize) = (500, 800);
+/// Lines of a function's body without blank and comment lines: listed, failing.
+pub(super) const FUNCTION_LINES: (usize, usize) = (70, 100);
+/// Parameters of a function, its receiver included; more want a struct.
+pub(super) const PARAMETERS: usize = 5;
+/// What production functions should keep to: median, 95th percentile.
+pub(super) const FUNCTION_AIM: (usize, usize) = (10, 50);
+
+/// Data tables, exempt from the file limit by name.
+const TABLES: &[&str] = &[];
+
+/// Lengths of what is not a test.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    /// Of files.
+    pub(super) files: Vec<usize>,
+    /// Of functions.
+    pub(super) functions: Vec<usize>,
+}
+
+impl Sizes {
+    /// Measures one file and says what is too large in it.
+    pub(super) fn measure(&mut self, source: &Source) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if let Tests::Lines(tests) = &source.tests {
+            let in_tests: usize = tests
+                .iter()
+                .map(|range| range.end() + 1 - range.start())
+                .sum();
+            let lines = source.text.lines().count().saturating_sub(in_tests);
+            self.files.push(lines);
+            if !TABLES.contains(&source.place.as_str()) {
+                findings.extend(too_long(
+                    source,
+                    0,
+                    "the file without tests",
+                    lines,
+                    FILE_LINES,
+                ));
+            }
+        }
+        let code = source.words.iter().map(|word| word.line).collect();
+        let mut walk = Functions {
+            source,
+            code,
+            lengths: Vec::new(),
+            findings: Vec::new(),
+        };
+        walk.visit_file(&source.syntax);
+        self.functions.append(&mut walk.lengths);
+        findings.append(&mut walk.findings);
+        findings
+    }
+}
+
+fn too_long(
+    source: &Source,
+    line: usize,
+    what: &str,
+    lines: usize,
+    (listed, failing): (usize, usize),
+) -> Option<Finding> {
+    if lines > failing {
+        let message = format!("{what} has {lines} lines, more than {failing}");
+        return Some(Finding::failure(&source.place, line, message));
+    }
+    (lines > listed).then(|| {
+        let message = format!("{what} has {lines} lines, aim for {listed} or fewer");
+        Finding::warning(&source.place, line, message)
+    })
+}
+
+/// Walks every function of a file.
+struct Functions<'a> {
+    source: &'a Source,
+    /// Lines with code on them.
+    code: BTreeSet<usize>,
+    lengths: Vec<usize>,
+    findings: Vec<Finding>,
+}
+
+impl Functions<'_> {
+    fn body(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let line = signature.ident.span().start().line;
+        let lines = self.code_between(
+            block.brace_token.span.open(),
+            block.brace_token.span.close(),
+        );
+        if self.source.is_test(line) {
+            // A test may be as long as the story or the table it tells.
+            return;
+        }
+        self.lengths.push(lines);
+        let what = format!("fn {}", signature.ident);
+        self.findings
+            .extend(too_long(self.source, line, &what, lines, FUNCTION_LINES));
+    }
+
+    fn parameters(&mut self, signature: &syn::Signature) {
+        let (count, line) = (signature.inputs.len(), signature.ident.span().start().line);
+        if count > PARAMETERS {
+            let name = &signature.ident;
+            let message =
+                format!("fn {name} has {count} parameters; more than {PARAMETERS} want a struct");
+            self.findings
+                .push(Finding::failure(&self.source.place, line, message));
+        }
+    }
+
+    /// Lines with code strictly between two braces.
+    fn code_between(&self, open: Span, close: Span) -> usize {
+        let (first, last) = (open.start().line + 1, close.start().line);
+        if first > last {
+            0
+        } else {
+            self.code.range(first..last).count()
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Functions<'_> {
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        self.parameters(&item.sig);
+        self.body(&item.sig, &item.block);
+        visit::visit_item_fn(self, item);
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        for member in &item.items {
+            if let syn::ImplItem::Fn(method) = member {
+                // A trait's implementation cannot choose its parameters.
+                if item.trait_.is_none() {
+                    self.parameters(&method.sig);
+                }
+                self.body(&method.sig, &method.block);
+            }
+        }
+        visit::visit_item_impl(self, item);
+    }
+
+    fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
+        self.parameters(&item.sig);
+        if let Some(block) = &item.default {
+            self.body(&item.sig, block);
+        }
+        visit::visit_trait_item_fn(self, item);
+    }
+}
+
+/// The value below which this share of a list lies; 0 for an empty list.
+pub(super) fn percentile(values: &mut [usize], share: usize) -> usize {
+    values.sort_unstable();
+    let last = values.len().saturating_sub(1);
+    values
+        .get((last * share).div_ceil(100))
+        .copied()
+        .unwrap_or(0)
+}

@@ -1,0 +1,231 @@
+//! Rust files as the rules see them: which crate, which part is tests, which words stand where.
+
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use proc_macro2::{TokenStream, TokenTree};
+use syn::spanned::Spanned;
+
+/// One file.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// From the repository's root.
+    pub(super) place: String,
+    /// The crate's name.
+    pub(super) krate: String,
+    /// As it stands.
+    pub(super) text: String,
+    /// As rustc reads it.
+    pub(super) syntax: syn::File,
+    /// Every word and sign outside comments, flat.
+    pub(super) words: Vec<Word>,
+    /// What of it only tests see.
+    pub(super) tests: Tests,
+}
+
+/// Which lines of a file only tests see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tests {
+    /// All of them.
+    Whole,
+    /// These ranges of lines.
+    Lines(Vec<RangeInclusive<usize>>),
+}
+
+/// One token; a literal's content is never a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    /// Its text; `""` for any literal.
+    pub(super) text: String,
+    /// Its line, from 1.
+    pub(super) line: usize,
+}
+
+impl Source {
+    /// Reads one file of a crate.
+    pub(super) fn read(root: &Path, path: &Path, krate: &str) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+        let place = path
+            .strip_prefix(root)
+            .unwrap_or(path)
+            .to_string_lossy()
+            .into_owned();
+        Self::parse(&place, krate, text)
+    }
+
+    /// A file from its text.
+    pub(super) fn parse(place: &str, krate: &str, text: String) -> Result<Self> {
+        let syntax = syn::parse_file(&text).with_context(|| format!("{place} is not Rust"))?;
+        let stream: TokenStream = text
+            .parse()
+            .map_err(|error| anyhow::anyhow!("{place} is not Rust: {error}"))?;
+        let mut words = Vec::new();
+        flatten(stream, &mut words);
+        let tests = if only_for_tests(place) {
+            Tests::Whole
+        } else {
+            Tests::Lines(test_lines(&syntax.items))
+        };
+        Ok(Self {
+            place: place.to_owned(),
+            krate: krate.to_owned(),
+            text,
+            syntax,
+            words,
+            tests,
+        })
+    }
+
+    /// Whether only tests see this line.
+    pub(super) fn is_test(&self, line: usize) -> bool {
+        match &self.tests {
+            Tests::Whole => true,
+            Tests::Lines(ranges) => ranges.iter().any(|range| range.contains(&line)),
+        }
+    }
+
+    /// Whether it lies in a directory of this name below its crate.
+    pub(super) fn below(&self, directory: &str) -> bool {
+        Path::new(&self.place).iter().any(|part| part == directory)
+    }
+
+    /// Its last path component.
+    pub(super) fn name(&self) -> &str {
+        self.place.rsplit('/').next().unwrap_or(&self.place)
+    }
+}
+
+/// Files that hold nothing but tests, measurements or examples, by where they lie.
+fn only_for_tests(place: &str) -> bool {
+    let path = Path::new(place);
+    let by_directory = ["tests", "benches", "examples", "testing"];
+    path.parent().is_some_and(|dir| {
+        dir.iter()
+            .any(|part| by_directory.iter().any(|d| part == *d))
+    }) || path.file_stem().is_some_and(|stem| {
+        stem.to_str()
+            .is_some_and(|stem| stem == "tests" || stem.ends_with("_tests"))
+    })
+}
+
+/// The lines of items marked `#[cfg(test)]` or `#[test]`.
+fn test_lines(items: &[syn::Item]) -> Vec<RangeInclusive<usize>> {
+    items
+        .iter()
+        .filter(|item| attributes(item).iter().any(marks_test))
+        .map(|item| item.span().start().line..=item.span().end().line)
+        .collect()
+}
+
+/// Whether an attribute makes its item a test's.
+pub(super) fn marks_test(attribute: &syn::Attribute) -> bool {
+    if attribute.path().is_ident("cfg") {
+        return attribute
+            .parse_args::<syn::Meta>()
+            .is_ok_and(|meta| meta.path().is_ident("test"));
+    }
+    attribute
+        .path()
+        .segments
+        .last()
+        .is_some_and(|segment| segment.ident == "test")
+}
+
+/// The attributes of any item.
+pub(super) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+    use syn::Item;
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::ExternCrate(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::ForeignMod(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::TraitAlias(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Union(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        Item::Verbatim(_) | _ => &[],
+    }
+}
+
+fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
+    for tree in stream {
+        let line = tree.span().start().line;
+        match tree {
+            TokenTree::Ident(ident) => words.push(Word {
+                text: ident.to_string(),
+                line,
+            }),
+            TokenTree::Punct(punct) => words.push(Word {
+                text: punct.as_char().to_string(),
+                line,
+            }),
+            TokenTree::Literal(_) => words.push(Word {
+                text: String::new(),
+                line,
+            }),
+            TokenTree::Group(group) => {
+                let (open, close) = brackets(group.delimiter());
+                words.push(Word {
+                    text: open.to_owned(),
+                    line,
+                });
+                let end = group.span_close().end().line;
+                flatten(group.stream(), words);
+                words.push(Word {
+                    text: close.to_owned(),
+                    line: end,
+                });
+            }
+        }
+    }
+}
+
+const fn brackets(delimiter: proc_macro2::Delimiter) -> (&'static str, &'static str) {
+    use proc_macro2::Delimiter;
+    match delimiter {
+        Delimiter::Parenthesis => ("(", ")"),
+        Delimiter::Brace => ("{", "}"),
+        Delimiter::Bracket => ("[", "]"),
+        Delimiter::None => ("", ""),
+    }
+}
+
+/// Directories nobody writes by hand.
+const NOT_OURS: &[&str] = &["target", "node_modules", "__pycache__", ".git", ".tools"];
+
+/// Every file below a directory with one of these endings, sorted; all files where none is
+/// given.
+pub(super) fn files_below(dir: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    collect(dir, endings, &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+fn collect(dir: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| format!("{}", dir.display()))? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        let name = entry.file_name();
+        if kind.is_dir() && !NOT_OURS.iter().any(|skip| name == *skip) {
+            collect(&path, endings, found)?;
+        } else if kind.is_file() && has_ending(&path, endings) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    endings.is_empty() || ending.is_some_and(|ending| endings.contains(&ending))
+}

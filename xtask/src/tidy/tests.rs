@@ -1,0 +1,255 @@
+//! Snippets that each rule must turn down, and their neighbours that it must let pass.
+
+use std::path::Path;
+
+use cargo_metadata::DependencyKind;
+
+use super::check::failures;
+use super::sizes::Sizes;
+use super::source::Source;
+use super::{arrows, forbidden, maps, paths};
+
+fn source(place: &str, krate: &str, text: &str) -> Source {
+    Source::parse(place, krate, text.to_owned()).expect("the snippet is Rust")
+}
+
+fn engine(text: &str) -> Source {
+    source("crates/engine/src/driver.rs", "ostler-engine", text)
+}
+
+fn forbidden_in(source: &Source) -> usize {
+    failures(&forbidden::check(source)).len()
+}
+
+#[test]
+fn an_arrow_outside_the_list_is_found() {
+    let allowed = arrows::allowed("ostler-engine");
+    let normal = DependencyKind::Normal;
+    assert!(arrows::inside("ostler-engine", "ostler-journal", normal, allowed).is_none());
+    assert!(arrows::inside("ostler-engine", "ostler-sandbox", normal, allowed).is_some());
+    assert!(arrows::inside("ostler-engine", "ostler-server", normal, allowed).is_some());
+}
+
+#[test]
+fn the_test_kit_is_for_tests_only() {
+    let allowed = arrows::allowed("ostler-cli");
+    let (normal, dev) = (DependencyKind::Normal, DependencyKind::Development);
+    assert!(arrows::inside("ostler-cli", "ostler-testkit", normal, allowed).is_some());
+    assert!(arrows::inside("ostler-cli", "ostler-testkit", dev, allowed).is_none());
+}
+
+#[test]
+fn third_party_crates_stay_in_their_rooms() {
+    let normal = DependencyKind::Normal;
+    assert!(arrows::outside("ostler-engine", "rmcp", normal).is_some());
+    assert!(arrows::outside("ostler-server", "rmcp", normal).is_none());
+    assert!(arrows::outside("ostler-sandbox", "tokio", normal).is_some());
+    assert!(arrows::outside("ostler-model", "tokio", normal).is_some());
+    assert!(arrows::outside("ostler-model", "serde_json", DependencyKind::Development).is_none());
+}
+
+#[test]
+fn each_forbidden_word_is_found() {
+    let snippets = [
+        "#[allow(dead_code)] fn f() {}",
+        "#![allow(dead_code)]",
+        "#[cfg_attr(test, allow(dead_code))] fn f() {}",
+        "fn f() { todo!() }",
+        "fn f() { unimplemented!(\"later\") }",
+        "fn f() { dbg!(1); }",
+        "fn f() { println!(\"hi\"); }",
+        "fn f() { eprintln!(\"hi\"); }",
+        "fn f() { std::process::exit(1) }",
+        "use std::process::exit;",
+        "fn f() { std::env::var(\"HOME\"); }",
+        "use std::env;",
+        "use std::{env, fs};",
+        "use std::env::current_dir as here;",
+        "fn f() { unsafe { g() } }",
+        "fn f() { std::thread::sleep(d) }",
+        "use std::thread::sleep;",
+        "async fn f() { tokio::time::sleep(d).await }",
+        "use tokio::time::{Duration, sleep};",
+        "fn f() { tokio::spawn(async {}); }",
+        "fn f() { tokio::task::spawn(async {}); }",
+        "enum E { Other(String) }",
+        "use rmcp::ServerHandler;",
+        "fn f(s: schemars::Schema) {}",
+        "fn f(c: rusqlite::Connection) {}",
+        "fn f() { assert!(std::env::var(\"X\").is_ok()) }",
+    ];
+    for snippet in snippets {
+        assert!(forbidden_in(&engine(snippet)) > 0, "not found: {snippet}");
+    }
+}
+
+#[test]
+fn words_in_comments_and_strings_are_not_calls() {
+    let snippets = [
+        "// never println! or std::env::var here\nfn f() {}",
+        "/// Unlike `todo!()`, this is `unsafe` free.\nfn f() {}",
+        "fn f() -> &'static str { \"dbg!(x) std::env rmcp\" }",
+        "use tokio::time::sleep_until;",
+        "fn f() { std::thread::spawn(g); }",
+        "fn f() { tracker.spawn(async {}); }",
+        "const P: &str = env!(\"CARGO_PKG_VERSION\");",
+        "#[expect(dead_code, reason = \"a test\")] fn f() {}",
+        "enum E { Other { why: String } }",
+    ];
+    for snippet in snippets {
+        assert_eq!(
+            forbidden_in(&engine(snippet)),
+            0,
+            "wrongly found: {snippet}"
+        );
+    }
+}
+
+#[test]
+fn rooms_may_do_what_is_theirs() {
+    let unsafe_call = "fn f() { unsafe { g() } }";
+    assert_eq!(
+        forbidden_in(&source(
+            "crates/process/src/shim.rs",
+            "ostler-process",
+            unsafe_call
+        )),
+        0
+    );
+    let print = "fn f() { println!(\"hi\"); std::env::var(\"HOME\"); }";
+    assert_eq!(
+        forbidden_in(&source("crates/cli/src/main.rs", "ostler-cli", print)),
+        0
+    );
+    let in_tests =
+        "#[cfg(test)]\nmod tests {\n fn f() { println!(\"x\"); std::env::temp_dir(); }\n}";
+    assert_eq!(forbidden_in(&engine(in_tests)), 0);
+    let sleeping = "#[cfg(test)]\nmod tests {\n fn f() { std::thread::sleep(d); }\n}";
+    assert_eq!(
+        forbidden_in(&engine(sleeping)),
+        1,
+        "tests wait for facts, too"
+    );
+}
+
+#[test]
+fn the_scripted_place_proves_nothing_through_the_public_interface() {
+    let text = "use ostler_testkit::scripted::ScriptedPlace;";
+    let outside = source("crates/engine/tests/stop.rs", "ostler-engine", text);
+    assert_eq!(forbidden_in(&outside), 1);
+    let inside = source("crates/engine/src/driver/tests.rs", "ostler-engine", text);
+    assert_eq!(forbidden_in(&inside), 0);
+}
+
+#[test]
+fn maps_hold_no_logic() {
+    let map = "//! Docs.\n#![forbid(unsafe_code)]\nmod a;\npub use a::B;\n#[cfg(test)]\nmod tests;";
+    assert!(maps::check(&source("crates/model/src/lib.rs", "ostler-model", map)).is_empty());
+    for logic in [
+        "fn f() {}",
+        "struct S;",
+        "mod a { }",
+        "macro_rules! m { () => {} }",
+        "const X: u8 = 1;",
+    ] {
+        let text = format!("#![forbid(unsafe_code)]\n{logic}");
+        let found = maps::check(&source("crates/model/src/lib.rs", "ostler-model", &text));
+        assert_eq!(found.len(), 1, "{logic}");
+        assert_eq!(
+            maps::check(&source("crates/x/src/a/mod.rs", "x", logic)).len(),
+            1,
+            "{logic}"
+        );
+    }
+}
+
+#[test]
+fn a_crate_root_forbids_unsafe_code() {
+    let found = maps::check(&source("crates/model/src/lib.rs", "ostler-model", "mod a;"));
+    assert_eq!(failures(&found).len(), 1);
+    let home = maps::check(&source(
+        "crates/process/src/lib.rs",
+        "ostler-process",
+        "mod a;",
+    ));
+    assert!(home.is_empty());
+}
+
+fn body(lines: usize) -> String {
+    format!("fn f() {{\n{}}}\n", "    g();\n".repeat(lines))
+}
+
+#[test]
+fn functions_are_measured_at_below_and_above_the_limits() {
+    let mut sizes = Sizes::default();
+    assert!(sizes.measure(&engine(&body(70))).is_empty());
+    let listed = sizes.measure(&engine(&body(71)));
+    assert_eq!((listed.len(), failures(&listed).len()), (1, 0));
+    assert_eq!(failures(&sizes.measure(&engine(&body(100)))).len(), 0);
+    assert_eq!(failures(&sizes.measure(&engine(&body(101)))).len(), 1);
+    assert_eq!(sizes.functions, [70, 71, 100, 101]);
+}
+
+#[test]
+fn comments_and_blank_lines_do_not_lengthen_a_function() {
+    let text = "fn f() {\n    // why\n\n    g();\n    /* more\n       of it */\n    h();\n}\n";
+    let mut sizes = Sizes::default();
+    assert!(sizes.measure(&engine(text)).is_empty());
+    assert_eq!(sizes.functions, [2]);
+}
+
+#[test]
+fn six_parameters_want_a_struct() {
+    let mut sizes = Sizes::default();
+    let five = engine("fn f(a: u8, b: u8, c: u8, d: u8, e: u8) {}");
+    assert!(sizes.measure(&five).is_empty());
+    let six = engine("impl S { fn f(&self, a: u8, b: u8, c: u8, d: u8, e: u8) {} }");
+    assert_eq!(failures(&sizes.measure(&six)).len(), 1);
+    let given = engine("impl T for S { fn f(&self, a: u8, b: u8, c: u8, d: u8, e: u8) {} }");
+    assert!(sizes.measure(&given).is_empty());
+}
+
+#[test]
+fn files_are_measured_without_their_tests() {
+    let mut sizes = Sizes::default();
+    let code = "const A: u8 = 1;\n";
+    let tests = format!(
+        "#[cfg(test)]\nmod tests {{\n{}}}\n",
+        "    const B: u8 = 1;\n".repeat(900)
+    );
+    assert!(
+        sizes
+            .measure(&engine(&format!("{}{tests}", code.repeat(500))))
+            .is_empty()
+    );
+    let listed = sizes.measure(&engine(&code.repeat(501)));
+    assert_eq!((listed.len(), failures(&listed).len()), (1, 0));
+    assert_eq!(
+        failures(&sizes.measure(&engine(&code.repeat(801)))).len(),
+        1
+    );
+    let whole = source(
+        "crates/engine/tests/big.rs",
+        "ostler-engine",
+        &code.repeat(2_000),
+    );
+    assert!(sizes.measure(&whole).is_empty());
+}
+
+#[test]
+fn paths_of_this_machine_are_found() {
+    let own = paths::own_places(
+        Path::new("/home/someone/ostler"),
+        Some(Path::new("/home/someone")),
+    );
+    let found = paths::check_text("README.md", "see /home/someone/ostler/target\nfine\n", &own);
+    assert_eq!(
+        failures(&found),
+        ["failure: README.md:1: names a path of this machine"]
+    );
+    assert_eq!(
+        paths::check_text("a.rs", "/home/someone/.cargo/bin", &own).len(),
+        1
+    );
+    assert!(paths::check_text("a.rs", "/home/agent/project /root/secret", &own).is_empty());
+}

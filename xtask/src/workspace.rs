@@ -1,0 +1,52 @@
+//! Where things are.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use cargo_metadata::{Metadata, MetadataCommand};
+
+/// The workspace this binary was built from.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// What cargo says of it, without third-party packages' own dependencies.
+    pub(crate) metadata: Metadata,
+}
+
+impl Workspace {
+    /// Asks cargo.
+    pub(crate) fn find() -> Result<Self> {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let metadata = MetadataCommand::new()
+            .manifest_path(manifest)
+            .no_deps()
+            .exec()
+            .context("cargo metadata does not answer")?;
+        Ok(Self { metadata })
+    }
+
+    /// The repository's root.
+    pub(crate) fn root(&self) -> &Path {
+        self.metadata.workspace_root.as_std_path()
+    }
+
+    /// Where cargo puts what it builds.
+    pub(crate) fn target(&self) -> &Path {
+        self.metadata.target_directory.as_std_path()
+    }
+
+    /// Where setup puts what it installs.
+    pub(crate) fn tools(&self) -> PathBuf {
+        self.target().join("tools")
+    }
+
+    /// The Python interpreter with the tests' packages.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.target().join("venv/bin/python")
+    }
+
+    /// The release binary, or the one that `OSTLER_BIN` names.
+    pub(crate) fn ostler(&self) -> PathBuf {
+        let named = std::env::var_os("OSTLER_BIN").map(PathBuf::from);
+        named.unwrap_or_else(|| self.target().join("release/ostler"))
+    }
+}
