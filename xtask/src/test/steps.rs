@@ -116,8 +116,12 @@ pub(super) fn chaos(context: Context<'_>) -> Result<Tally> {
     chaos::torture(context.workspace, rounds, None)
 }
 
+/// Not the advisories: their database would have to be fetched.
 pub(super) fn deny(context: Context<'_>) -> Result<Tally> {
-    whole(cargo(context, &["deny", "check"]))
+    whole(cargo(
+        context,
+        &["deny", "check", "bans", "licenses", "sources"],
+    ))
 }
 
 /// Cargo in the workspace, with our own tools on its path.
