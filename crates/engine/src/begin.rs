@@ -22,6 +22,7 @@ const COMMAND_CHARS: usize = 4_096;
 #[derive(Debug)]
 #[must_use = "dropping it cancels the execution"]
 pub struct Begun {
+    core: Arc<Core>,
     entry: Arc<Entry>,
 }
 
@@ -43,7 +44,7 @@ impl Begun {
     /// # Errors
     /// As [`Engine::wait`](crate::Engine::wait).
     pub async fn wait(&self, until: &WaitFor, at_most: Option<Duration>) -> Result<Waited, Error> {
-        wait::wait(&self.entry, until, at_most).await
+        wait::wait(&self.core, &self.entry, until, at_most).await
     }
 
     /// The id is given out: the execution goes on without this.
@@ -157,7 +158,10 @@ fn set_out(
     };
     let driver = Driver::new(Arc::clone(core), errand);
     core.tracker.spawn(driver.run(now));
-    Ok(Begun { entry })
+    Ok(Begun {
+        core: Arc::clone(core),
+        entry,
+    })
 }
 
 fn detail(request: &StartRequest) -> Detail {

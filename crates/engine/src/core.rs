@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::Error;
 use crate::info::Notice;
+use crate::interaction::Desk;
 use crate::registry::Registry;
 use crate::retention::Calendar;
 use crate::settings::Settings;
@@ -41,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) tracker: TaskTracker,
     pub(crate) closing: CancellationToken,
     pub(crate) calendar: Calendar,
+    /// Questions and their answers.
+    pub(crate) desk: Desk,
     /// One journal is compressed at a time.
     pub(crate) compressing: Semaphore,
     held: Mutex<Option<Held>>,
@@ -69,6 +72,7 @@ impl Core {
         Ok(Arc::new(Self {
             registry: Registry::new(settings.quotas),
             calendar: Calendar::new(&state),
+            desk: Desk::new(),
             settings,
             place_name: place.name(),
             abilities: place.abilities(),

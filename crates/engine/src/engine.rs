@@ -27,7 +27,7 @@ use crate::{recover, session, stop};
 /// Runs, supervises and records executions. Cheap to clone; every clone is the same engine.
 #[derive(Clone)]
 pub struct Engine {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     /// Ends the engine's tasks with its last clone, where nobody shut it down.
     _alive: Arc<DropGuard>,
 }
@@ -50,6 +50,7 @@ impl Engine {
         let alive = CancellationToken::clone(&core.closing).drop_guard();
         recover::recover(&core).await?;
         core.tracker.spawn(Arc::clone(&core).keep_calendar());
+        core.tracker.spawn(Arc::clone(&core).keep_desk());
         Ok(Self {
             core,
             _alive: Arc::new(alive),
@@ -111,7 +112,7 @@ impl Engine {
             arguments::in_range("idle", *quiet)?;
         }
         let entry = self.core.registry.find(caller, id)?;
-        wait::wait(&entry, until, at_most).await
+        wait::wait(&self.core, &entry, until, at_most).await
     }
 
     /// What is known of one execution.
@@ -245,7 +246,16 @@ impl Engine {
             (gone.from, gone.to)
         };
         let by = caller.owner.principal.clone();
-        if entry.ask(Ask::Trimmed { from, to, by }).await.is_err() {
+        let (answer, noted) = oneshot::channel();
+        let ask = Ask::Trimmed {
+            from,
+            to,
+            by,
+            answer,
+        };
+        if entry.ask(ask).await.is_err() || noted.await.is_err() {
+            // The driver has seen the end; once it is done, the events are ours to write.
+            entry.settled().await;
             entry.note_trimmed((from, to), TrimReason::Cleared)?;
         }
         Ok(to.saturating_sub(from))
@@ -347,6 +357,7 @@ impl Engine {
                 by,
                 bytes,
                 close,
+                answers: false,
                 answer,
             }))
             .await?;

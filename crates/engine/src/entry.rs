@@ -23,6 +23,8 @@ pub(crate) struct Live {
     pub(crate) state: State,
     /// OS pids that survived the ladder.
     pub(crate) survivors: Vec<u32>,
+    /// The journal's end, as far as it was known, when the command was last given input.
+    pub(crate) input_at: Option<u64>,
     /// Whether the driver is done: nothing of this execution is written any more.
     pub(crate) settled: bool,
 }
@@ -82,6 +84,7 @@ impl Entry {
         let live = Live {
             state,
             survivors: Vec::new(),
+            input_at: None,
             settled: true,
         };
         let entry = Self::new((id, spec, owner), dir, live, output_end);

@@ -9,6 +9,7 @@ use thiserror::Error;
 pub use crate::admission::allow::RefusedProgram;
 pub use crate::admission::arguments::ArgumentError;
 pub use crate::admission::program::ProgramError;
+pub use crate::interaction::InteractionError;
 
 /// A request that could not be carried out. A command that fails is not among these.
 #[derive(Debug, Error)]
@@ -55,6 +56,9 @@ pub enum Error {
         /// For people.
         message: String,
     },
+    /// A question that cannot be asked, or an answer that cannot be taken.
+    #[error(transparent)]
+    Interaction(#[from] InteractionError),
     /// Nobody could give birth.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -121,6 +125,7 @@ impl Error {
             Self::Refused(_) | Self::LevelNotBuilt { .. } => ErrorCode::Security,
             Self::Quota { .. } => ErrorCode::QuotaExceeded,
             Self::NotBorn { step, errno, .. } => not_born_code(step, *errno),
+            Self::Interaction(_) => ErrorCode::Interaction,
             Self::Spawn(error) => spawn_code(error),
             Self::Control(_) | Self::StillRunning { .. } => ErrorCode::ProcessControl,
             Self::Storage { .. } | Self::Ledger(_) => ErrorCode::Storage,
@@ -153,8 +158,28 @@ impl Error {
                 "connect to the engine that runs, end it, or choose another state directory"
                     .to_owned(),
             ),
+            Self::Interaction(error) => interaction_hint(error),
             Self::Control(_) | Self::Output(_) => None,
         }
+    }
+}
+
+fn interaction_hint(error: &InteractionError) -> Option<String> {
+    match error {
+        InteractionError::NotFound | InteractionError::Closed { .. } => {
+            Some("list the interactions to see which are open".to_owned())
+        }
+        InteractionError::BeingAnswered { .. } => Some("look at it again in a moment".to_owned()),
+        InteractionError::TooMany { .. } => {
+            Some("answer or cancel one of them, and try again".to_owned())
+        }
+        InteractionError::NotTaken { .. } => {
+            Some("look at the output: the command may not read its input".to_owned())
+        }
+        InteractionError::Question { .. }
+        | InteractionError::Value { .. }
+        | InteractionError::Ended { .. }
+        | InteractionError::NotDelivered { .. } => None,
     }
 }
 

@@ -9,6 +9,8 @@ use ostler_model::{
     Cursor, EventRecord, ExecutionId, Owner, Spec, State, StreamName, Text, Timestamp,
 };
 
+use crate::interaction::Kind;
+
 /// Everything known of one execution besides its output.
 #[derive(Debug, Clone)]
 pub struct Info {
@@ -86,6 +88,8 @@ pub enum WaitEnd {
     Exit,
     /// A line matched.
     Pattern(Match),
+    /// The command waits for an answer.
+    Prompt(Prompt),
     /// There was no output for the time asked.
     Idle,
     /// The caller's time ran out; the execution goes on.
@@ -107,6 +111,26 @@ pub struct Match {
     pub number: u64,
     /// The line, without its end.
     pub line: Text,
+}
+
+/// A command's question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The last unfinished line as the command wrote it (the last finished one where that asks
+    /// and nothing follows it), decoded lossily, escape sequences included; its end where it is
+    /// longer than [`PROMPT_TEXT_BYTES`](crate::prompt::PROMPT_TEXT_BYTES). Empty where it
+    /// waits without a word.
+    pub text: String,
+    /// Whether the answer must not be shown.
+    pub secret: bool,
+    /// What kind of answer is wanted.
+    pub kind: Kind,
+    /// What there is to choose from.
+    pub options: Vec<String>,
+    /// What an empty answer stands for.
+    pub default: Option<String>,
+    /// The OS pid of the process that waits.
+    pub pid: u32,
 }
 
 /// What became of one id in a clean request.

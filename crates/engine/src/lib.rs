@@ -14,6 +14,8 @@ mod entry;
 pub mod error;
 mod follow;
 pub mod info;
+pub mod interaction;
+pub mod prompt;
 #[cfg(test)]
 mod race_tests;
 mod recover;
@@ -29,7 +31,8 @@ pub use begin::Begun;
 pub use engine::Engine;
 pub use error::Error;
 pub use follow::Follower;
-pub use info::{CleanOutcome, Info, Match, Notice, WaitEnd, Waited};
+pub use info::{CleanOutcome, Info, Match, Notice, Prompt, WaitEnd, Waited};
+pub use interaction::{Answer, Interaction, InteractionError, InteractionId, Question};
 pub use request::{
     Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
 };

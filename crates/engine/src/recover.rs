@@ -126,8 +126,14 @@ async fn take_up(core: &Arc<Core>, left: Left) {
         core.retire(&entry);
         return;
     }
+    let inputs = left.records.iter().rev();
+    let input_at = inputs
+        .filter(|record| matches!(record.event, Event::Input { .. }))
+        .map(|record| record.offset)
+        .next();
     let live = Live {
         state,
+        input_at,
         ..Live::default()
     };
     let (entry, asks) = Entry::driven(whose, left.dir, live, true);

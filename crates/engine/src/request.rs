@@ -157,6 +157,8 @@ pub enum WaitFor {
     Pattern(Pattern),
     /// No output for this long; or its end.
     Idle(Duration),
+    /// A question to whoever is in charge (B7); or its end.
+    Prompt,
 }
 
 /// How to stop.

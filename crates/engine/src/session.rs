@@ -37,6 +37,7 @@ pub(crate) async fn end(core: &Arc<Core>, caller: &Caller) -> Result<(), Error> 
     for entry in passing {
         pass(core, &entry)?;
     }
+    core.desk.session_ended(&caller.owner);
     let ended = join_all(ending.iter().map(|entry| finish(core, entry))).await;
     ended.into_iter().collect()
 }
@@ -59,6 +60,7 @@ fn pass(core: &Core, entry: &Entry) -> Result<(), Error> {
     write_owner(&entry.dir, &owner)?;
     core.registry
         .moved(entry.id, Share::of(&entry.spec, &owner));
+    core.desk.pass_to(entry.id, &owner);
     entry.pass_to(owner);
     Ok(())
 }

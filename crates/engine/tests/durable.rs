@@ -28,6 +28,9 @@ fn main() -> ExitCode {
         Trial::test("what_was_adopted_can_be_stopped", || {
             block(what_was_adopted_can_be_stopped())
         }),
+        Trial::test("a_prompt_stands_over_a_restart_and_is_told_once", || {
+            block(a_prompt_stands_over_a_restart_and_is_told_once())
+        }),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -117,6 +120,46 @@ async fn it_goes_on_and_its_true_end_is_found() {
     let ending = ended(&engine, &id).await.state.ending.expect("ended");
     assert_eq!((ending.cause, ending.code), (Cause::Exited, Some(7)));
     assert_eq!(output(&engine, &id), ["before", "after all"]);
+    engine.shutdown().await;
+}
+
+async fn a_prompt_stands_over_a_restart_and_is_told_once() {
+    async fn prompt(engine: &Engine, id: &str) -> ostler_engine::Prompt {
+        let waited = engine
+            .wait(&me(), id, &WaitFor::Prompt, Some(PATIENCE))
+            .await;
+        let why = waited.expect("known").why;
+        let WaitEnd::Prompt(prompt) = why else {
+            panic!("{why:?}");
+        };
+        prompt
+    }
+    let state = TempDir::new().expect("a directory");
+    let engine = open(state.path()).await;
+    let mut request = sh("printf 'Sure? [y/N] '; cat | head -n 1; exit 5");
+    request.stdin = ostler_engine::StdinRequest::Open;
+    let id = engine.start(&me(), request).await.expect("started").id;
+    let name = id.short();
+    let first = prompt(&engine, &name).await;
+    assert_eq!(first.text, "Sure? [y/N] ");
+    engine.shutdown().await;
+    drop(engine);
+
+    let engine = open(state.path()).await;
+    assert_eq!(prompt(&engine, &name).await, first);
+    let question = ostler_engine::Question::of_prompt(first, id);
+    let asked = engine.ask(&me(), question).expect("asked").id.to_string();
+    let answered = engine.answer(&me(), &asked, "no".to_owned()).await;
+    answered.expect("taken");
+    engine.close_input(&me(), &name).await.expect("closed");
+    let ending = ended(&engine, &name).await.state.ending.expect("ended");
+    assert_eq!((ending.cause, ending.code), (Cause::Exited, Some(5)));
+    assert_eq!(output(&engine, &name), ["Sure? [y/N] N"]);
+    let records = engine.events(&me(), &name).expect("readable");
+    let told = |record: &&ostler_model::EventRecord| {
+        matches!(record.event, ostler_model::Event::PromptDetected { .. })
+    };
+    assert_eq!(records.iter().filter(told).count(), 1);
     engine.shutdown().await;
 }
 

@@ -308,6 +308,44 @@ async fn given_input_reaches_the_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_large_write_waits_for_a_command_that_reads_and_not_for_one_that_does_not() {
+    const BYTES: usize = 3_000_000;
+    let lab = Lab::new().await;
+    let caller = caller("one");
+    let mut reads = sh("wc -c");
+    let mut sleeps = sh("exec sleep 300");
+    (reads.stdin, sleeps.stdin) = (StdinRequest::Open, StdinRequest::Open);
+    let reads = lab
+        .engine
+        .start(&caller, reads)
+        .await
+        .expect("started")
+        .id
+        .short();
+    let sleeps = lab
+        .engine
+        .start(&caller, sleeps)
+        .await
+        .expect("started")
+        .id
+        .short();
+    let write = async |id: &str| {
+        let bytes = vec![b'x'; BYTES];
+        lab.engine.write(&caller, id, bytes).await.expect("taken")
+    };
+    assert_eq!(write(&reads).await, BYTES as u64);
+    let taken = write(&sleeps).await;
+    assert!(taken > 0 && taken < BYTES as u64, "{taken}");
+    lab.engine
+        .close_input(&caller, &reads)
+        .await
+        .expect("closed");
+    lab.ended(&reads).await;
+    assert_eq!(lab.lines(&reads, StreamName::Stdout), [BYTES.to_string()]);
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn waits_see_lines_and_quiet() {
     let lab = Lab::new().await;
     let script = "echo one; printf 'name? '; read x; echo got $x; read y; sleep 300";

@@ -79,7 +79,7 @@ pub struct Usage {
 pub struct Observation {
     /// Sockets that listen, and who holds them.
     pub listeners: bool,
-    /// The foreground process of the terminal (else the leader), and what it waits for.
+    /// The process that waits for the execution's input (else the leader), and how.
     pub foreground: bool,
 }
 
@@ -130,12 +130,20 @@ pub struct Listener {
 }
 
 /// The process that would get what is typed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Foreground {
     /// Its OS pid.
     pub pid: u32,
-    /// The descriptor it is blocked reading from, where it is.
+    /// The descriptor it is blocked reading the execution's input from, where it is.
     pub reads: Option<u32>,
+    /// Whether it waits for something of which the execution's input may be one: for several
+    /// at once (poll, select, epoll), or for what may not be looked at.
+    #[serde(default)]
+    pub polls: bool,
     /// Whether its terminal shows what is typed; none without a terminal.
     pub echo: Option<bool>,
+    /// Whether its terminal hands over whole lines; none without a terminal. A line editor
+    /// takes single keys and shows them itself.
+    #[serde(default)]
+    pub lines: Option<bool>,
 }

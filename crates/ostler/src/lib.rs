@@ -40,15 +40,26 @@
 //! | `ProcessStatus` | [`model::status::ProcessStatus`] |
 //! | `CommandResult` | [`Waited`]; `execution_time` is [`Info::duration`] |
 //! | every `…Error` | [`Error::code`], one table for all faces: [`model::code`] |
+//!
+//! | document 001 | here |
+//! |---|---|
+//! | `InteractionManager.create_interaction` | [`Engine::ask`](ostler_engine::Engine::ask) with a [`Question`]; [`Question::of_prompt`] for a command's own |
+//! | `InteractionManager.wait_for_response` | [`Engine::answered`](ostler_engine::Engine::answered); its time-out and cancellation are an [`Answer`] |
+//! | `InteractionManager.submit_response` | [`Engine::answer`](ostler_engine::Engine::answer), which validates and types the answer in |
+//! | `InteractionManager.cancel_interaction` | [`Engine::cancel_interaction`](ostler_engine::Engine::cancel_interaction) |
+//! | `pending_interactions` | [`Engine::interactions`](ostler_engine::Engine::interactions) |
+//! | `InteractionType`, `InteractionRequest` | [`interaction::Kind`], [`Interaction`] |
+//! | `_is_confirmation_required`, `_extract_confirmation_message`, `_extract_confirmation_options` | [`Engine::wait`](ostler_engine::Engine::wait) with [`WaitFor::Prompt`], which tells a [`Prompt`]; the words alone: [`prompt::detect`] |
 #![forbid(unsafe_code)]
 
 mod engine;
 
 pub use engine::{Engine, OpenError};
 pub use ostler_engine::{
-    Begun, CleanOutcome, Error, Face, Follower, Info, ListFilter, Match, Notice, Quotas,
-    RetentionDefaults, RetentionRequest, Settings, StartRequest, StdinRequest, StopRequest,
-    WaitEnd, WaitFor, Waited,
+    Answer, Begun, CleanOutcome, Error, Face, Follower, Info, Interaction, InteractionId,
+    ListFilter, Match, Notice, Prompt, Question, Quotas, RetentionDefaults, RetentionRequest,
+    Settings, StartRequest, StdinRequest, StopRequest, WaitEnd, WaitFor, Waited, interaction,
+    prompt,
 };
 pub use ostler_journal as journal;
 pub use ostler_model as model;

@@ -201,6 +201,38 @@ async fn waits_end_by_pattern_quiet_or_time() {
 }
 
 #[tokio::test]
+async fn a_wait_tells_the_prompt() {
+    let web = Web::new().await;
+    let script = "printf 'Continue? [y/N] '; read x; exec sleep 300";
+    let id = web.start(script, json!({"stdin": "open"})).await;
+    let path = format!("/api/v1/executions/{id}/wait");
+    let (_, waited) = web.post(&path, json!({"until": "prompt"})).await;
+    assert_eq!(waited["why"], "prompt", "{waited}");
+    let mut prompt = waited["prompt"].clone();
+    assert!(prompt["pid"].take().as_u64().is_some(), "{waited}");
+    let expected = json!({
+        "text": "Continue? [y/N] ",
+        "secret": false,
+        "kind": "confirmation",
+        "options": ["y", "N"],
+        "default": "N",
+        "pid": null,
+    });
+    assert_eq!(prompt, expected);
+    let (status, problem) = web
+        .post(&path, json!({"until": "prompt", "idle_ms": 1}))
+        .await;
+    assert_eq!((status, &problem["code"]), (422, &json!("value_error")));
+    let stop = format!("/api/v1/executions/{id}/stop");
+    web.post(&stop, json!({"force": true})).await;
+    let (_, waited) = web.post(&path, json!({"until": "prompt"})).await;
+    assert_eq!(
+        (&waited["why"], waited.get("prompt")),
+        (&json!("exit"), None)
+    );
+}
+
+#[tokio::test]
 async fn signals_by_name_and_number() {
     let web = Web::new().await;
     for signal in [json!("TERM"), json!("SIGTERM"), json!(15)] {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_model::ending::WaitStatus;
@@ -46,6 +47,9 @@ pub struct Scripted {
     executions: PathBuf,
     abilities: Abilities,
     script: Script,
+    appetite: u64,
+    shown: Mutex<Evidence>,
+    looks: AtomicUsize,
     puppets: Mutex<HashMap<ExecutionId, Arc<Puppet>>>,
 }
 
@@ -61,6 +65,7 @@ struct Puppet {
     dir: PathBuf,
     attempt: u32,
     started_at: Timestamp,
+    appetite: u64,
     state: Mutex<Strings>,
 }
 
@@ -93,6 +98,9 @@ impl Scripted {
                 backend: LimitBackend::CgroupV2,
             },
             script: Box::new(script),
+            appetite: u64::MAX,
+            shown: Mutex::default(),
+            looks: AtomicUsize::new(0),
             puppets: Mutex::default(),
         }
     }
@@ -102,6 +110,24 @@ impl Scripted {
     pub fn with_abilities(mut self, abilities: Abilities) -> Self {
         self.abilities = abilities;
         self
+    }
+
+    /// The same place, whose programs take at most so many bytes of each input.
+    #[must_use]
+    pub fn with_appetite(mut self, bytes: u64) -> Self {
+        self.appetite = bytes;
+        self
+    }
+
+    /// What everybody who looks sees from now on.
+    pub fn show(&self, evidence: Evidence) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = evidence;
+    }
+
+    /// How many times somebody looked.
+    #[must_use]
+    pub fn looks(&self) -> usize {
+        self.looks.load(Ordering::Relaxed)
     }
 
     /// Ends a running one by itself. False when it had ended before.
@@ -163,6 +189,7 @@ impl Scripted {
             dir,
             attempt: plan.attempt,
             started_at: Timestamp::now(),
+            appetite: self.appetite,
             state: Mutex::new(Strings {
                 reports: Some(reports),
                 orders: Vec::new(),
@@ -318,7 +345,7 @@ impl Control for Handle {
                     self.0.exit(WaitStatus::Signal(signal), None);
                 }
                 Order::Input(bytes) => self.0.lock().report(Report::InputTaken {
-                    len: bytes.len() as u64,
+                    len: self.0.appetite.min(bytes.len() as u64),
                 }),
                 Order::CloseInput | Order::Resize(_) | Order::Watch(_) => {}
             }
@@ -344,13 +371,15 @@ impl Place for Scripted {
         Box::pin(std::future::ready(self.look(id)))
     }
 
-    /// A scripted tree has no processes.
+    /// A scripted tree has no processes but those a test [shows](Scripted::show).
     fn observe(
         &self,
         _id: ExecutionId,
         _what: Observation,
     ) -> BoxFuture<'_, Result<Evidence, ObserveError>> {
-        Box::pin(std::future::ready(Ok(Evidence::default())))
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        Box::pin(std::future::ready(Ok(shown.clone())))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

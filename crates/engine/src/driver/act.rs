@@ -140,9 +140,13 @@ impl Driver {
         self.entry.live.send_modify(|live| {
             for record in &records {
                 live.state.apply(record);
+                if matches!(record.event, Event::Input { .. }) {
+                    live.input_at = Some(record.offset);
+                }
             }
         });
         if finished {
+            self.core.desk.execution_ended(self.entry.id);
             self.entry.marks.send_modify(|mark| mark.finished = true);
         }
         if self.core.notices.receiver_count() > 0 {

@@ -1,11 +1,13 @@
 //! Writes to a command's input: one order at a time, each waited for.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use ostler_model::Principal;
 use ostler_process::place::INPUT_CHUNK_BYTES;
 use ostler_process::{ControlError, Order};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::supervisor::Input;
 
@@ -13,6 +15,13 @@ use super::run::Driver;
 
 /// Writes that wait for the ones before them; more are refused as busy.
 const WRITES: usize = 64;
+/// How long a command may leave its full input alone before it counts as not reading, in
+/// milliseconds.
+const INPUT_PATIENCE_MS: u64 = 1_000;
+/// Until a full input is tried again, in milliseconds; doubled while nothing is taken.
+const FIRST_RETRY_MS: u64 = 2;
+/// The longest time between two tries, in milliseconds.
+const LONGEST_RETRY_MS: u64 = 100;
 
 /// Bytes for a command, or the end of its input, or both.
 #[derive(Debug)]
@@ -23,6 +32,8 @@ pub(crate) struct Write {
     pub(crate) bytes: Vec<u8>,
     /// Whether the input ends after them.
     pub(crate) close: bool,
+    /// Whether they answer a prompt: they are one line and its newline.
+    pub(crate) answers: bool,
     /// How many were taken.
     pub(crate) answer: oneshot::Sender<Result<u64, ControlError>>,
 }
@@ -31,8 +42,58 @@ pub(crate) struct Write {
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
     queue: VecDeque<Write>,
+    /// Bytes of it that were handed over and not given back.
     sent: usize,
     taken: u64,
+    full: Option<Full>,
+}
+
+/// An input that takes no more just now. Nothing tells when it does again.
+#[derive(Debug, Clone, Copy)]
+struct Full {
+    again_at: Instant,
+    pause: Duration,
+    give_up_at: Instant,
+}
+
+impl Full {
+    fn new() -> Self {
+        let (now, pause) = (Instant::now(), Duration::from_millis(FIRST_RETRY_MS));
+        Self {
+            again_at: now + pause,
+            pause,
+            give_up_at: now + Duration::from_millis(INPUT_PATIENCE_MS),
+        }
+    }
+
+    /// Still full; none when it counts as not read any more.
+    fn still(self) -> Option<Self> {
+        let pause = (self.pause * 2).min(Duration::from_millis(LONGEST_RETRY_MS));
+        let again_at = Instant::now() + pause;
+        (again_at <= self.give_up_at).then_some(Self {
+            again_at,
+            pause,
+            ..self
+        })
+    }
+}
+
+impl Writes {
+    /// When a full input is to be tried again; none while a try is out.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let waits = self.full.filter(|_| !self.is_short());
+        waits.map(|full| full.again_at)
+    }
+
+    const fn is_short(&self) -> bool {
+        self.taken < self.sent as u64
+    }
+
+    /// What was not taken is still to be sent.
+    fn take_back(&mut self) {
+        // It is at most what was sent, which is in memory.
+        self.sent = usize::try_from(self.taken).unwrap_or(self.sent);
+    }
 }
 
 impl Driver {
@@ -74,10 +135,21 @@ impl Driver {
             return;
         }
         self.writes.taken += len;
-        if self.writes.taken < self.writes.sent as u64 {
+        if self.writes.is_short() {
+            let full = self.writes.full.filter(|_| len == 0);
+            self.writes.full = full.map_or_else(|| Some(Full::new()), Full::still);
+            if self.writes.full.is_some() {
+                return self.writes.take_back();
+            }
             // The command does not read: the rest of this write is not for it.
             self.finish_write(Ok(())).await;
         }
+        self.writes.full = None;
+        self.next_chunk().await;
+    }
+
+    /// Tries what did not fit once more.
+    pub(super) async fn try_again(&mut self) {
         self.next_chunk().await;
     }
 
@@ -88,6 +160,7 @@ impl Driver {
         let len = std::mem::take(&mut self.writes.taken);
         let complete = len == write.bytes.len() as u64;
         self.writes.sent = 0;
+        self.writes.full = None;
         let mut outcome = if len > 0 { Ok(()) } else { outcome };
         if write.close && complete && outcome.is_ok() {
             outcome = self.pass(Order::CloseInput).await;
@@ -96,17 +169,32 @@ impl Driver {
             let by = write.by.clone();
             self.feed(Input::InputTaken { by, len }).await;
         }
+        if write.answers && complete {
+            let by = write.by.clone();
+            self.feed(Input::PromptAnswered { by }).await;
+        } else if ends_a_line(&write, len) {
+            self.core.desk.input_arrived(self.entry.id);
+        }
         answer(write, outcome.map(|()| len));
     }
 
     /// Nobody will take any more.
     pub(super) fn fail_writes(&mut self) {
+        self.writes.full = None;
         let taken = std::mem::take(&mut self.writes.taken);
         let mut first = Some(taken).filter(|taken| *taken > 0);
         for write in std::mem::take(&mut self.writes.queue) {
             answer(write, first.take().ok_or(ControlError::Ended));
         }
     }
+}
+
+/// Whether what was taken of it is an answer to whatever the command asked.
+fn ends_a_line(write: &Write, taken: u64) -> bool {
+    let taken = usize::try_from(taken).unwrap_or(usize::MAX);
+    let bytes = write.bytes.get(..taken).unwrap_or(&write.bytes);
+    let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    write.close || (!write.answers && bytes.iter().any(ends))
 }
 
 fn answer(write: Write, outcome: Result<u64, ControlError>) {

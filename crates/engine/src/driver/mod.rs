@@ -3,6 +3,7 @@
 mod act;
 mod input;
 mod mirror;
+mod prompt;
 mod record;
 mod run;
 mod trim;

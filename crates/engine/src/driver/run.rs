@@ -39,6 +39,13 @@ pub(crate) enum Ask {
     },
     /// Write to its input.
     Write(super::input::Write),
+    /// It was seen waiting for an answer.
+    Prompt {
+        /// With what.
+        asked: Asked,
+        /// When it is on record.
+        answer: oneshot::Sender<()>,
+    },
     /// Output was cleared.
     Trimmed {
         /// First byte dropped.
@@ -47,7 +54,20 @@ pub(crate) enum Ask {
         to: u64,
         /// On whose behalf.
         by: Principal,
+        /// When it is on record; a driver that is done drops it.
+        answer: oneshot::Sender<()>,
     },
+}
+
+/// A command's question, for the record.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Its text.
+    pub(crate) text: String,
+    /// Whether the answer must not be shown.
+    pub(crate) secret: bool,
+    /// The journal's end then.
+    pub(crate) end: u64,
 }
 
 /// What a driver is made for.
@@ -95,6 +115,7 @@ enum Happened {
     Ask(Ask),
     Timer(Timer),
     TimeToTrim,
+    TimeToWrite,
     Report(Option<Report>),
 }
 
@@ -197,6 +218,7 @@ impl Driver {
         let timer = self.timer;
         let unwatched = self.control.is_some() && !self.watching;
         let trim_at = self.trimming.due();
+        let write_at = self.writes.due();
         tokio::select! {
             biased;
             () = self.core.closing.cancelled(), if !self.heard_closing => Happened::Closing,
@@ -204,6 +226,7 @@ impl Driver {
             Some(ask) = self.asks.recv() => Happened::Ask(ask),
             timer = ring(timer) => Happened::Timer(timer),
             report = next_report(&mut self.reports) => Happened::Report(report),
+            () = at(write_at) => Happened::TimeToWrite,
             () = tokio::time::sleep_until(trim_at), if unwatched => Happened::TimeToTrim,
         }
     }
@@ -217,6 +240,7 @@ impl Driver {
                 self.timer = None;
                 self.feed(Input::Timer(timer)).await;
             }
+            Happened::TimeToWrite => self.try_again().await,
             Happened::TimeToTrim => self.look_for_trimming().await,
             Happened::Report(Some(report)) => self.report(report).await,
             Happened::Report(None) => {
@@ -277,10 +301,23 @@ impl Driver {
                 let _gone = answer.send(sent).is_err();
             }
             Ask::Write(write) => self.write(write).await,
-            Ask::Trimmed { from, to, by } => {
+            Ask::Prompt { asked, answer } => {
+                let Asked { text, secret, end } = asked;
+                self.feed(Input::PromptSeen { text, secret, end }).await;
+                // Whoever looked may have gone; it is on record all the same.
+                let _gone = answer.send(()).is_err();
+            }
+            Ask::Trimmed {
+                from,
+                to,
+                by,
+                answer,
+            } => {
                 tracing::debug!(id = %self.entry.id, %by, from, to, "output cleared");
                 let reason = TrimReason::Cleared;
                 self.feed(Input::Trimmed { from, to, reason }).await;
+                // Whoever asked may have gone; it is on record all the same.
+                let _gone = answer.send(()).is_err();
             }
         }
     }
@@ -319,10 +356,17 @@ impl Driver {
     }
 }
 
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn ring(timer: Option<(Instant, Timer)>) -> Timer {
     match timer {
-        Some((at, timer)) => {
-            tokio::time::sleep_until(at).await;
+        Some((due, timer)) => {
+            at(Some(due)).await;
             timer
         }
         None => std::future::pending().await,

@@ -1,5 +1,5 @@
-//! Waiting: for the end, for a line, for quiet. Everything here reads what the driver
-//! publishes; nothing polls.
+//! Waiting: for the end, for a line, for quiet, for a prompt. Everything here reads what the
+//! driver publishes; nothing polls, but for [`prompt`]'s looks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,8 @@ use ostler_model::{Cursor, Text};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::prompt;
+use crate::core::Core;
 use crate::entry::{Entry, Live, Watching};
 use crate::error::Error;
 use crate::info::{Match, WaitEnd, Waited};
@@ -19,12 +21,13 @@ const INLINE_BYTES: u64 = 256 * 1024;
 
 /// Waits as asked, at most so long.
 pub(crate) async fn wait(
+    core: &Core,
     entry: &Arc<Entry>,
     until: &WaitFor,
     at_most: Option<Duration>,
 ) -> Result<Waited, Error> {
     let why = {
-        let found = look(entry, until);
+        let found = look(core, entry, until);
         match at_most {
             // `timeout` looks at the future first: what is already so is told even with 0.
             Some(at_most) => tokio::time::timeout(at_most, found)
@@ -39,12 +42,14 @@ pub(crate) async fn wait(
             offset: found.offset,
             event: info.state.events,
         },
-        WaitEnd::Exit | WaitEnd::Idle | WaitEnd::AtMost | WaitEnd::Nothing => info.cursor(),
+        WaitEnd::Exit | WaitEnd::Idle | WaitEnd::Prompt(_) | WaitEnd::AtMost | WaitEnd::Nothing => {
+            info.cursor()
+        }
     };
     Ok(Waited { info, why, cursor })
 }
 
-async fn look(entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEnd, Error> {
+async fn look(core: &Core, entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEnd, Error> {
     match until {
         WaitFor::Nothing => Ok(WaitEnd::Nothing),
         WaitFor::Exit => {
@@ -53,10 +58,11 @@ async fn look(entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEnd, Error> {
         }
         WaitFor::Pattern(pattern) => line(entry, pattern).await,
         WaitFor::Idle(quiet) => idle(entry, *quiet).await,
+        WaitFor::Prompt => prompt::prompt(core, entry).await,
     }
 }
 
-async fn finished(live: &mut watch::Receiver<Live>) {
+pub(super) async fn finished(live: &mut watch::Receiver<Live>) {
     // The sender lives in the entry the caller holds, so this cannot fail.
     let _ended = live.wait_for(|live| live.state.is_finished()).await.is_ok();
 }

@@ -43,6 +43,8 @@ pub struct Supervisor {
     /// The attempt whose end is on record, and how its leader ended.
     pub(super) ended: Option<(u32, Event)>,
     journal_failed: bool,
+    /// Where the prompt stands that nothing was typed for since.
+    prompted: Option<u64>,
     pub(super) offset: u64,
     last_at: Timestamp,
     pub(super) effects: Vec<Effect>,
@@ -62,6 +64,7 @@ impl Supervisor {
             started: 0,
             ended: None,
             journal_failed: false,
+            prompted: None,
             offset: 0,
             last_at: Timestamp::UNIX_EPOCH,
             effects: Vec::new(),
@@ -122,7 +125,15 @@ impl Supervisor {
             Input::Gone => self.gone(now),
             Input::Stop { order, grace } => self.stop(now, order, grace),
             Input::Pass(order) => self.pass(order),
-            Input::InputTaken { by, len } => self.note(now, Event::Input { by, len }),
+            Input::InputTaken { by, len } => {
+                self.prompted = None;
+                self.note(now, Event::Input { by, len });
+            }
+            Input::PromptSeen { text, secret, end } => self.prompt(now, (text, secret), end),
+            Input::PromptAnswered { by } => {
+                self.prompted = None;
+                self.note(now, Event::PromptAnswered { by });
+            }
             Input::Resized { size } => self.note(now, Event::Resized { size }),
             Input::Trimmed { from, to, reason } => {
                 self.note(now, Event::Trimmed { from, to, reason });
@@ -186,6 +197,14 @@ impl Supervisor {
         if !std::mem::replace(&mut self.journal_failed, true) {
             let ability = DegradedAbility::Journal;
             self.note(now, Event::Degraded { ability, detail });
+        }
+    }
+
+    /// However many look at it, a prompt is told once.
+    fn prompt(&mut self, now: Timestamp, (text, secret): (String, bool), end: u64) {
+        self.offset = self.offset.max(end);
+        if self.is_live() && self.prompted.replace(self.offset) != Some(self.offset) {
+            self.note(now, Event::PromptDetected { text, secret });
         }
     }
 
@@ -361,13 +380,12 @@ impl Supervisor {
                 ability: DegradedAbility::Journal,
                 ..
             } => self.journal_failed = true,
+            Event::PromptDetected { .. } => self.prompted = Some(record.offset),
+            Event::PromptAnswered { .. } | Event::Input { .. } => self.prompted = None,
             Event::Created { .. }
             | Event::Refused { .. }
             | Event::Ready { .. }
             | Event::Health { .. }
-            | Event::PromptDetected { .. }
-            | Event::PromptAnswered { .. }
-            | Event::Input { .. }
             | Event::Resized { .. }
             | Event::Paused { .. }
             | Event::Resumed { .. }

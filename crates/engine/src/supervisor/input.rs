@@ -67,6 +67,20 @@ pub enum Input {
         /// How many.
         len: u64,
     },
+    /// The command was seen waiting for an answer.
+    PromptSeen {
+        /// What it asks.
+        text: String,
+        /// Whether the answer must not be shown.
+        secret: bool,
+        /// The journal's end at that moment, which tells prompts apart.
+        end: u64,
+    },
+    /// A prompt was answered; the input itself is told before.
+    PromptAnswered {
+        /// By whom.
+        by: Principal,
+    },
     /// The terminal took its new size.
     Resized {
         /// The size.

@@ -144,11 +144,27 @@ impl Walk {
         {
             return Err(format!("{record:?} during attempt {}", self.spawned));
         }
+        if matches!(record.event, Event::PromptDetected { .. })
+            && self.unanswered() == Some(record.offset)
+        {
+            return Err(format!("the same prompt twice: {record:?}"));
+        }
         if let Event::Finished { ending } = &record.event {
             self.check_ending(ending, stopping)?;
         }
         self.records.push(record);
         Ok(())
+    }
+
+    /// Where the prompt stands that nothing was typed for since.
+    fn unanswered(&self) -> Option<u64> {
+        let told = self.records.iter().rev().find(|it| {
+            matches!(
+                it.event,
+                Event::PromptDetected { .. } | Event::PromptAnswered { .. } | Event::Input { .. }
+            )
+        })?;
+        matches!(told.event, Event::PromptDetected { .. }).then_some(told.offset)
     }
 
     fn check_ending(
@@ -309,7 +325,7 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
         0 => u32::from(dice.small(5)),
         _ => walk.spawned,
     };
-    match dice.below(22) {
+    match dice.below(24) {
         0..=2 => Input::Admitted {
             missing: Vec::new(),
         },
@@ -340,6 +356,14 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
             len: 3,
         },
         19 | 20 => Input::Timer(Timer::Backoff),
+        21 => Input::PromptSeen {
+            text: "name?".to_owned(),
+            secret: dice.coin(),
+            end: dice.below(4),
+        },
+        22 => Input::PromptAnswered {
+            by: Principal::unix(1000),
+        },
         _ => Input::Adopted {
             attempt,
             pid: 7,

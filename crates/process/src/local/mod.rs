@@ -7,6 +7,7 @@
 //! `observe` a look at what runs.
 
 mod connection;
+mod foreground;
 mod keeper_link;
 mod observe;
 mod orphans;

@@ -1,18 +1,14 @@
 //! A look at a running tree: members by descent from its shim, sockets and waits by proc(5).
 
 use std::fs;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use ostler_model::evidence::{Foreground, Listener, LiveUsage, Member};
+use ostler_model::evidence::{Listener, LiveUsage, Member};
 use ostler_model::{Evidence, ExecutionId, Observation};
-use rustix::fs::{Mode, OFlags};
-use rustix::termios::LocalModes;
 
-use super::recovery;
 use super::supply::Supply;
+use super::{foreground, recovery};
 use crate::place::ObserveError;
 use crate::shim::marker;
 use crate::spec_file::BootStamp;
@@ -20,8 +16,6 @@ use crate::sys::proc::{self, Stat};
 
 /// State `TCP_LISTEN` in `/proc/<pid>/net/tcp`.
 const LISTENING: &str = "0A";
-/// The system call number of read(2) in `/proc/<pid>/syscall`.
-const READ_CALL: libc::c_long = libc::SYS_read;
 
 /// Looks at the tree of an execution. The walk runs beside the runtime.
 pub(super) async fn look(
@@ -45,7 +39,11 @@ fn look_now(supply: &Supply, id: ExecutionId, what: Observation) -> Option<Evide
         } else {
             Vec::new()
         },
-        foreground: stats.first().filter(|_| what.foreground).map(foreground),
+        foreground: if what.foreground {
+            foreground::look(&boot, &stats)
+        } else {
+            None
+        },
         members: stats.iter().map(member).collect(),
     })
 }
@@ -174,37 +172,6 @@ fn ip(hex: &str) -> Option<IpAddr> {
     }
 }
 
-/// With a terminal its foreground group's leader, else the leader of the tree.
-fn foreground((leader, stat): &(i32, Stat)) -> Foreground {
-    let pid = if stat.foreground > 0 {
-        stat.foreground
-    } else {
-        *leader
-    };
-    Foreground {
-        pid: pid.unsigned_abs(),
-        reads: blocked_read(pid),
-        echo: (stat.terminal != 0).then(|| echo(pid).ok()).flatten(),
-    }
-}
-
-/// The descriptor a process is blocked reading, from `/proc/<pid>/syscall`: number, then
-/// arguments in hexadecimal.
-fn blocked_read(pid: i32) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
-    let mut words = text.split_ascii_whitespace();
-    let call: libc::c_long = words.next()?.parse().ok()?;
-    (call == READ_CALL).then_some(())?;
-    u32::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()
-}
-
-fn echo(pid: i32) -> io::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let terminal: OwnedFd = rustix::fs::open(format!("/proc/{pid}/fd/0"), flags, Mode::empty())?;
-    let modes = rustix::termios::tcgetattr(&terminal)?.local_modes;
-    Ok(modes.contains(LocalModes::ECHO))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,11 +188,5 @@ mod tests {
         assert_eq!(listening(six), Some((expected, 77)));
         assert_eq!(listening(&four.replace(" 0A ", " 01 ")), None);
         assert_eq!(listening("nonsense"), None);
-    }
-
-    #[test]
-    fn somebody_who_does_not_read_is_not_said_to() {
-        let own = i32::try_from(std::process::id()).expect("pids are positive");
-        assert_eq!(blocked_read(own), None);
     }
 }

@@ -1,5 +1,6 @@
 //! A look at what runs: members, listening sockets, who reads what.
 
+use ostler_model::evidence::Foreground;
 use ostler_model::{Evidence, ExecutionId, Observation, TermSize};
 use ostler_process::{LaunchIo, Order, Place};
 
@@ -8,6 +9,7 @@ use crate::support::{Case, World, argv, exit_of, printed, sh};
 pub(crate) const CASES: &[Case] = &[
     ("listeners_are_found_with_their_holder", listeners),
     ("a_reader_without_echo_is_seen_waiting", reader),
+    ("only_input_of_the_execution_is_waited_for", own_input),
     ("an_ended_tree_has_no_members", ended),
     ("an_unknown_execution_cannot_be_observed", unknown),
 ];
@@ -77,6 +79,51 @@ fn reader() {
         let typed = Order::Input(b"secret\n".to_vec());
         birth.control.send(typed).await.expect("sent");
         exit_of(birth).await;
+    });
+}
+
+fn own_input() {
+    let world = World::new();
+    let open = |script: &str| {
+        let mut plan = sh(script);
+        plan.io = LaunchIo::Open;
+        plan
+    };
+    // Behind a wrapper; behind another command's pipe; among several things.
+    let wrapped = open("cat; true");
+    let piped = open("sleep 300 | cat; true");
+    let several = open("python3 -c 'import select; select.select([0],[],[])'; true");
+    let ids = [wrapped.id, piped.id, several.id];
+    world.runtime.block_on(async {
+        let mut births = Vec::new();
+        for plan in [wrapped, piped, several] {
+            births.push(world.place.spawn(plan).await.expect("born"));
+        }
+        // Nothing announces that they wait: look until they do.
+        let until = async |id, name: &str, good: fn(&Foreground) -> bool| loop {
+            let seen = look(&world, id).await;
+            let there = seen.members.iter().any(|it| it.name == name);
+            let waits = seen.foreground.filter(|it| there && good(it));
+            if let Some(found) = waits {
+                let member = seen.members.iter().find(|it| it.pid == found.pid);
+                break member.map(|it| it.name.clone()).unwrap_or_default();
+            }
+        };
+        let reader = until(ids[0], "cat", |it| it.reads == Some(0) && it.echo.is_none()).await;
+        assert_eq!(reader, "cat");
+        let nobody = until(ids[1], "cat", |it| it.reads.is_none() && !it.polls).await;
+        assert_eq!(nobody, "sh");
+        let poller = until(ids[2], "python3", |it| it.reads.is_none() && it.polls).await;
+        assert_eq!(poller, "python3");
+        for birth in births {
+            let grace = std::time::Duration::ZERO;
+            birth
+                .control
+                .send(Order::Stop { grace })
+                .await
+                .expect("sent");
+            exit_of(birth).await;
+        }
     });
 }
 

@@ -21,8 +21,8 @@ use super::state::RestState;
 use crate::error::bad_pattern;
 use crate::params::{Kind, Parameter};
 use crate::wire::{
-    InfoBody, ListBody, MatchedBody, Problem, RetentionBody, SignalBody, StartBody, StdinBody,
-    StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
+    InfoBody, ListBody, MatchedBody, Problem, PromptBody, RetentionBody, SignalBody, StartBody,
+    StdinBody, StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
 };
 
 /// The most executions one list holds.
@@ -133,22 +133,24 @@ fn until(body: WaitBody) -> Answer<WaitFor> {
     match (body.until, body.pattern, body.idle_ms) {
         (Until::Exit, None, None) => Ok(WaitFor::Exit),
         (Until::Idle, None, Some(millis)) => Ok(WaitFor::Idle(Duration::from_millis(millis))),
+        (Until::Prompt, None, None) => Ok(WaitFor::Prompt),
         (Until::Pattern, Some(given), None) => Pattern::new(&given)
             .map(WaitFor::Pattern)
             .map_err(|error| bad_pattern("pattern", &given, &error).into()),
         _ => Err(Problem::value(
-            "fields 'until', 'pattern' and 'idle_ms' do not go together; allowed: exit alone, \
-             pattern with 'pattern', idle with 'idle_ms'",
+            "fields 'until', 'pattern' and 'idle_ms' do not go together; allowed: exit or \
+             prompt alone, pattern with 'pattern', idle with 'idle_ms'",
         )),
     }
 }
 
 fn waited_body(waited: Waited) -> WaitedBody {
-    let (why, matched) = match waited.why {
-        WaitEnd::Exit => (Why::Exit, None),
-        WaitEnd::Idle => (Why::Idle, None),
-        WaitEnd::AtMost => (Why::AtMost, None),
-        WaitEnd::Nothing => (Why::Nothing, None),
+    let (why, matched, prompt) = match waited.why {
+        WaitEnd::Exit => (Why::Exit, None, None),
+        WaitEnd::Idle => (Why::Idle, None, None),
+        WaitEnd::AtMost => (Why::AtMost, None, None),
+        WaitEnd::Nothing => (Why::Nothing, None, None),
+        WaitEnd::Prompt(prompt) => (Why::Prompt, None, Some(PromptBody::from(prompt))),
         WaitEnd::Pattern(found) => {
             let matched = MatchedBody {
                 at: found.at,
@@ -156,12 +158,13 @@ fn waited_body(waited: Waited) -> WaitedBody {
                 number: found.number,
                 line: found.line,
             };
-            (Why::Pattern, Some(matched))
+            (Why::Pattern, Some(matched), None)
         }
     };
     WaitedBody {
         why,
         matched,
+        prompt,
         info: InfoBody::from(&waited.info),
         cursor: waited.cursor,
     }

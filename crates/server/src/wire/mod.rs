@@ -17,5 +17,6 @@ pub use process::{
 };
 pub use start::{RetentionBody, StartBody, StdinBody};
 pub use wait::{
-    DroppedBody, MatchedBody, SignalBody, StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
+    DroppedBody, MatchedBody, PromptBody, SignalBody, StopBody, TakenBody, Until, WaitBody,
+    WaitedBody, Why,
 };

@@ -1,5 +1,7 @@
 //! Waiting for an execution, stopping it, signalling it, feeding it.
 
+use ostler_engine::Prompt;
+use ostler_engine::interaction::Kind;
 use ostler_model::{Cursor, Signal, StreamName, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -34,16 +36,21 @@ pub enum Until {
     Pattern,
     /// No output for a while, or its end.
     Idle,
+    /// A question of the command, or its end.
+    Prompt,
 }
 
 /// How a wait was over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitedBody {
-    /// Why: `exit`, `pattern`, `idle`, `at_most` or `nothing`.
+    /// Why: `exit`, `pattern`, `idle`, `prompt`, `at_most` or `nothing`.
     pub why: Why,
     /// The line that matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<MatchedBody>,
+    /// The question the command waits with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<PromptBody>,
     /// What was known then.
     pub info: InfoBody,
     /// The position up to which the wait looked.
@@ -60,6 +67,8 @@ pub enum Why {
     Pattern,
     /// There was no output for the time asked.
     Idle,
+    /// The command waits for an answer.
+    Prompt,
     /// The time ran out; it goes on.
     AtMost,
     /// Nothing was waited for.
@@ -77,6 +86,38 @@ pub struct MatchedBody {
     pub number: u64,
     /// The line without its end.
     pub line: Text,
+}
+
+/// A command's question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptBody {
+    /// Its last line as the command wrote it.
+    pub text: String,
+    /// Whether the answer must not be shown.
+    pub secret: bool,
+    /// What kind of answer is wanted.
+    pub kind: Kind,
+    /// What there is to choose from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// What an empty answer stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// The OS pid of the process that waits.
+    pub pid: u32,
+}
+
+impl From<Prompt> for PromptBody {
+    fn from(prompt: Prompt) -> Self {
+        Self {
+            text: prompt.text,
+            secret: prompt.secret,
+            kind: prompt.kind,
+            options: prompt.options,
+            default: prompt.default,
+            pid: prompt.pid,
+        }
+    }
 }
 
 /// `POST …/stop`.

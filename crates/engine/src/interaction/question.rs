@@ -1,0 +1,133 @@
+//! What is asked.
+
+use std::time::Duration;
+
+use ostler_model::ExecutionId;
+use serde::{Deserialize, Serialize};
+
+use super::error::InteractionError;
+use crate::info::Prompt;
+
+/// How long an answer is waited for unless the question says otherwise, in milliseconds
+/// (001 §4).
+pub const INTERACTION_TIMEOUT_MS: u64 = 300_000;
+/// The longest time an answer is waited for, in milliseconds.
+pub const LONGEST_TIMEOUT_MS: u64 = 24 * 3_600_000;
+/// The longest message.
+pub const MESSAGE_BYTES: usize = 4_096;
+/// The most options.
+pub const OPTIONS: usize = 100;
+/// The longest option.
+pub const OPTION_BYTES: usize = 1_024;
+/// The longest answer: with its newline one line of a terminal in its ordinary mode.
+pub const ANSWER_BYTES: usize = 4_095;
+
+/// What kind of answer is wanted (001 §4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Yes or no.
+    Confirmation,
+    /// A line of text.
+    InputRequest,
+    /// One of the options.
+    ChoiceSelection,
+    /// A path.
+    FileSelection,
+}
+
+impl Kind {
+    /// Its name on every face, for example `input_request`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirmation => "confirmation",
+            Self::InputRequest => "input_request",
+            Self::ChoiceSelection => "choice_selection",
+            Self::FileSelection => "file_selection",
+        }
+    }
+}
+
+/// One question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Question {
+    /// What kind of answer is wanted.
+    pub kind: Kind,
+    /// What to show, at most [`MESSAGE_BYTES`].
+    pub message: String,
+    /// What to choose from; may be empty unless a choice is asked for. An option such as
+    /// `2) the blue one` of a question about an execution may also be chosen by its number or
+    /// by the text behind it: the number is what goes in.
+    pub options: Vec<String>,
+    /// What is taken when the time runs out, or for an empty answer.
+    pub default: Option<String>,
+    /// How long an answer is waited for.
+    pub timeout: Duration,
+    /// The execution whose input takes the answer.
+    pub execution: Option<ExecutionId>,
+    /// Whether the answer must not be shown, kept or asked for in a form.
+    pub secret: bool,
+}
+
+impl Question {
+    /// A question without options or default, for [`INTERACTION_TIMEOUT_MS`].
+    #[must_use]
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            options: Vec::new(),
+            default: None,
+            timeout: Duration::from_millis(INTERACTION_TIMEOUT_MS),
+            execution: None,
+            secret: false,
+        }
+    }
+
+    /// The question a command waits with ([`WaitFor::Prompt`](crate::WaitFor::Prompt)), for
+    /// [`INTERACTION_TIMEOUT_MS`].
+    #[must_use]
+    pub fn of_prompt(prompt: Prompt, execution: ExecutionId) -> Self {
+        Self {
+            options: prompt.options,
+            default: prompt.default,
+            execution: Some(execution),
+            secret: prompt.secret,
+            ..Self::new(prompt.kind, prompt.text)
+        }
+    }
+
+    /// Whether it can be asked.
+    pub(super) fn check(&self) -> Result<(), InteractionError> {
+        let wrong = |what: String| Err(InteractionError::Question { what });
+        if self.message.trim().is_empty() && self.execution.is_none() {
+            return wrong("message is empty".to_owned());
+        }
+        if self.message.len() > MESSAGE_BYTES {
+            return wrong(format!("message is longer than {MESSAGE_BYTES} bytes"));
+        }
+        if self.options.len() > OPTIONS {
+            return wrong(format!("options are more than {OPTIONS}"));
+        }
+        if let Some(at) = self.options.iter().position(|it| it.len() > OPTION_BYTES) {
+            let place = at + 1;
+            return wrong(format!(
+                "option {place} is longer than {OPTION_BYTES} bytes"
+            ));
+        }
+        if self.kind == Kind::ChoiceSelection && self.options.is_empty() {
+            return wrong("options are missing; a choice needs one at least".to_owned());
+        }
+        let longest = Duration::from_millis(LONGEST_TIMEOUT_MS);
+        if self.timeout.is_zero() || self.timeout > longest {
+            return wrong(format!(
+                "timeout is not within 1 to {LONGEST_TIMEOUT_MS} ms"
+            ));
+        }
+        if self.secret && self.default.is_some() {
+            return wrong("default would be shown; a secret has none".to_owned());
+        }
+        Ok(())
+    }
+}

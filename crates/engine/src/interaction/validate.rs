@@ -1,0 +1,281 @@
+//! Whether a value answers a question, and what goes in for it.
+
+use std::path::Path;
+
+use super::error::InteractionError;
+use super::question::{ANSWER_BYTES, Kind, Question};
+
+/// Longest marker of an option, for example the `12` of `12) the blue one`.
+const MARKER_CHARS: usize = 3;
+
+/// What is taken for `value`: an option spelled as the question spells it, `y` for a `yes`
+/// where `y` is the option, the default for nothing. Relative paths start at `cwd`.
+pub(super) fn normalise(
+    question: &Question,
+    value: &str,
+    cwd: Option<&Path>,
+) -> Result<String, InteractionError> {
+    let bound = question.execution.is_some();
+    let refuse = |allowed: &str| Err(refusal(question, value, allowed));
+    if value.len() > ANSWER_BYTES {
+        return refuse(&format!("at most {ANSWER_BYTES} bytes"));
+    }
+    if bound && value.chars().any(|it| it.is_control() && it != '\t') {
+        return refuse("one line without control characters");
+    }
+    if value.trim().is_empty()
+        && let Some(default) = &question.default
+    {
+        return Ok(default.clone());
+    }
+    let taken = match question.kind {
+        Kind::Confirmation => confirmation(question, value.trim()),
+        Kind::ChoiceSelection => choice(question, value),
+        Kind::InputRequest => (bound || !value.trim().is_empty()).then(|| value.to_owned()),
+        Kind::FileSelection => file(question, value, cwd),
+    };
+    taken.ok_or_else(|| refusal(question, value, &allowed(question)))
+}
+
+fn refusal(question: &Question, value: &str, allowed: &str) -> InteractionError {
+    /// Characters of a refused value that are told.
+    const TOLD_CHARS: usize = 64;
+    let value = if question.secret {
+        "(secret)".to_owned()
+    } else {
+        value.chars().take(TOLD_CHARS).collect()
+    };
+    InteractionError::Value {
+        value,
+        kind: question.kind,
+        allowed: allowed.to_owned(),
+    }
+}
+
+fn allowed(question: &Question) -> String {
+    let listed = || format!("one of {}", question.options.join(" | "));
+    match question.kind {
+        Kind::Confirmation if question.options.is_empty() => "yes or no".to_owned(),
+        Kind::Confirmation | Kind::ChoiceSelection => listed(),
+        Kind::InputRequest => "a line of text that is not empty".to_owned(),
+        Kind::FileSelection if !question.options.is_empty() => listed(),
+        Kind::FileSelection if question.execution.is_some() => {
+            "a path in a directory that exists".to_owned()
+        }
+        Kind::FileSelection => "the path of something that exists".to_owned(),
+    }
+}
+
+/// What a word means as an answer to yes or no.
+pub(crate) fn meaning(word: &str) -> Option<bool> {
+    match word.to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+fn confirmation(question: &Question, value: &str) -> Option<String> {
+    let options = &question.options;
+    if options.is_empty() {
+        return meaning(value).map(|_| value.to_owned());
+    }
+    let named = options.iter().find(|it| it.eq_ignore_ascii_case(value));
+    let meant = || {
+        let wanted = meaning(value)?;
+        options.iter().find(|it| meaning(it) == Some(wanted))
+    };
+    named.or_else(meant).cloned()
+}
+
+fn choice(question: &Question, value: &str) -> Option<String> {
+    let options = &question.options;
+    if question.execution.is_none() {
+        return options.iter().find(|it| *it == value).cloned();
+    }
+    let value = value.trim();
+    let is_it = |option: &&String| match marked(option) {
+        Some((marker, text)) => *option == value || marker == value || text == value,
+        None => *option == value,
+    };
+    let found = options.iter().find(is_it);
+    let found = found.or_else(|| {
+        let mut alike = options.iter().filter(|it| it.eq_ignore_ascii_case(value));
+        alike.next().filter(|_| alike.next().is_none())
+    })?;
+    let typed = marked(found).map_or(found.as_str(), |(marker, _)| marker);
+    Some(typed.to_owned())
+}
+
+/// Marker and text of an option such as `2) the blue one` or `[b] back`.
+fn marked(option: &str) -> Option<(&str, &str)> {
+    let option = option.trim_start();
+    let inner = option.strip_prefix(['[', '(']).unwrap_or(option);
+    let (marker, rest) = inner.split_at(inner.find([')', ']', '.', ':'])?);
+    let text = rest.get(1..)?.trim();
+    let short = (1..=MARKER_CHARS).contains(&marker.chars().count());
+    (short && marker.chars().all(char::is_alphanumeric) && !text.is_empty())
+        .then_some((marker, text))
+}
+
+/// A command may be about to make the file: for it, the directory is enough.
+fn file(question: &Question, value: &str, cwd: Option<&Path>) -> Option<String> {
+    if !question.options.is_empty() {
+        return choice(question, value);
+    }
+    let given = Path::new(value);
+    let path = match cwd {
+        Some(cwd) => cwd.join(given),
+        None => given.to_owned(),
+    };
+    let there = if question.execution.is_some() {
+        path.exists() || path.parent().is_some_and(Path::is_dir)
+    } else {
+        path.is_absolute() && path.exists()
+    };
+    (!value.trim().is_empty() && there).then(|| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_model::ExecutionId;
+
+    use super::*;
+
+    fn question(kind: Kind, options: &[&str], bound: bool) -> Question {
+        let mut question = Question::new(kind, "well?");
+        question.options = options.iter().map(|it| (*it).to_owned()).collect();
+        question.execution = bound.then(ExecutionId::mint);
+        question
+    }
+
+    #[track_caller]
+    fn table(question: &Question, rows: &[(&str, Option<&str>)]) {
+        for (value, expected) in rows {
+            let taken = normalise(question, value, Some(Path::new("/usr")));
+            assert_eq!(
+                taken.ok().as_deref(),
+                *expected,
+                "{value:?} to {question:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn yes_and_no_as_the_question_spells_them() {
+        let open = question(Kind::Confirmation, &[], false);
+        table(
+            &open,
+            &[
+                ("y", Some("y")),
+                (" YES ", Some("YES")),
+                ("n", Some("n")),
+                ("No", Some("No")),
+                ("maybe", None),
+                ("", None),
+            ],
+        );
+        let words = question(Kind::Confirmation, &["yes", "no"], true);
+        table(
+            &words,
+            &[("y", Some("yes")), ("NO", Some("no")), ("ok", None)],
+        );
+        let letters = question(Kind::Confirmation, &["Y", "n"], true);
+        table(&letters, &[("yes", Some("Y")), ("no", Some("n"))]);
+        let mut with_default = letters;
+        with_default.default = Some("Y".to_owned());
+        table(&with_default, &[("", Some("Y")), ("  ", Some("Y"))]);
+    }
+
+    #[test]
+    fn one_of_the_options() {
+        let colours = question(Kind::ChoiceSelection, &["red", "green"], false);
+        table(
+            &colours,
+            &[("red", Some("red")), ("Red", None), ("1", None), ("", None)],
+        );
+        let menu = question(
+            Kind::ChoiceSelection,
+            &["1) red", "2) green", "[b] back"],
+            true,
+        );
+        table(
+            &menu,
+            &[
+                ("1", Some("1")),
+                ("2) green", Some("2")),
+                ("green", Some("2")),
+                ("back", Some("b")),
+                ("3", None),
+                ("blue", None),
+            ],
+        );
+        let letters = question(Kind::ChoiceSelection, &["y", "n", "a", "A"], true);
+        table(
+            &letters,
+            &[("y", Some("y")), ("Y", Some("y")), ("A", Some("A"))],
+        );
+    }
+
+    #[test]
+    fn text_and_paths() {
+        let free = question(Kind::InputRequest, &[], false);
+        table(
+            &free,
+            &[("a b", Some("a b")), (" ", None), ("a\nb", Some("a\nb"))],
+        );
+        let typed = question(Kind::InputRequest, &[], true);
+        table(
+            &typed,
+            &[
+                ("", Some("")),
+                ("a\tb", Some("a\tb")),
+                ("a\nb", None),
+                ("\u{3}", None),
+            ],
+        );
+        let file = question(Kind::FileSelection, &[], false);
+        table(
+            &file,
+            &[
+                ("/usr", Some("/usr")),
+                ("bin", Some("bin")),
+                ("/no/such", None),
+            ],
+        );
+        let new_file = question(Kind::FileSelection, &[], true);
+        table(
+            &new_file,
+            &[
+                ("bin", Some("bin")),
+                ("not-there-yet", Some("not-there-yet")),
+                ("/no/such", None),
+                ("", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn the_length_of_a_line_is_the_limit() {
+        let typed = question(Kind::InputRequest, &[], true);
+        for (bytes, good) in [
+            (ANSWER_BYTES - 1, true),
+            (ANSWER_BYTES, true),
+            (ANSWER_BYTES + 1, false),
+        ] {
+            assert_eq!(
+                normalise(&typed, &"x".repeat(bytes), None).is_ok(),
+                good,
+                "{bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_in_its_refusal() {
+        let mut secret = question(Kind::InputRequest, &[], true);
+        secret.secret = true;
+        let refused = normalise(&secret, "hunter2\n", None).expect_err("two lines");
+        assert!(!refused.to_string().contains("hunter2"), "{refused}");
+    }
+}

@@ -1,0 +1,317 @@
+//! Random walks over the book: questions, answers, deliveries, deadlines and ends in any
+//! order, and what must hold whatever comes. A failing walk is shown with its seed; set
+//! `OSTLER_WALK_SEED` to repeat it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use ostler_model::{ExecutionId, Owner, Principal, SessionName, Timestamp};
+use tokio::time::Instant;
+
+use super::book::{Book, Delivery, MAX_KEPT_TOTAL, MAX_OPEN, Now};
+use super::{
+    Answer, CancelReason, Interaction, InteractionError, InteractionId, Kind, Question, State,
+};
+
+const STEPS: u64 = 50_000;
+const STEPS_PER_WALK: u64 = 400;
+const SESSIONS: u64 = 3;
+const EXECUTIONS: u64 = 4;
+
+/// SplitMix64: enough for walks, and the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, sides: u64) -> u64 {
+        self.roll() % sides
+    }
+
+    fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+        let sides = u64::try_from(from.len()).expect("a length");
+        let at = self.below(sides.max(1));
+        from.get(usize::try_from(at).expect("an index")).cloned()
+    }
+}
+
+/// What one walk has shown so far.
+struct Walk {
+    book: Book,
+    now: Now,
+    executions: Vec<ExecutionId>,
+    /// Deliveries under way.
+    under_way: BTreeMap<InteractionId, Delivery>,
+    /// How each one ended, once it had.
+    ended: BTreeMap<InteractionId, (State, Answer)>,
+    /// Those whose line was taken by a command.
+    arrived: BTreeSet<InteractionId>,
+    ids: Vec<InteractionId>,
+    log: Vec<String>,
+}
+
+impl Walk {
+    fn new() -> Self {
+        Self {
+            book: Book::default(),
+            now: Now {
+                at: Timestamp::from_second(1_700_000_000).expect("a valid second"),
+                instant: Instant::now(),
+            },
+            executions: (0..EXECUTIONS).map(|_| ExecutionId::mint()).collect(),
+            under_way: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            arrived: BTreeSet::new(),
+            ids: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, dice: &mut Dice) -> Result<(), String> {
+        let by = Principal::unix(1_000);
+        match dice.below(16) {
+            0..=4 => self.ask(dice)?,
+            5..=7 => {
+                let id = self.any(dice);
+                let was = self.open_unclaimed(id);
+                let answered = self.book.answer(self.now, id, by, "yes".to_owned());
+                self.log.push(format!("answer {id}: {answered:?}"));
+                if answered.is_ok() != was {
+                    return Err(format!("{id} took an answer: {answered:?}, open: {was}"));
+                }
+                self.send(answered.ok().flatten())?;
+            }
+            8..=10 => self.deliver(dice)?,
+            11 => {
+                let id = self.any(dice);
+                let was = self.open_unclaimed(id);
+                let reason = CancelReason::Requested { by, reason: None };
+                let cancelled = self.book.cancel(id, reason);
+                self.log.push(format!("cancel {id}: {cancelled:?}"));
+                if cancelled.is_ok() != was {
+                    return Err(format!("{id} was cancelled: {cancelled:?}, open: {was}"));
+                }
+            }
+            12 => {
+                let id = dice.pick(&self.executions).expect("some");
+                self.log.push(format!("{id} ends"));
+                let of_it = |it: &Interaction| it.question.execution == Some(id);
+                self.book.cancel_where(of_it, &CancelReason::ExecutionEnded);
+                let open = self.book.iter().filter(|it| it.is_open() && of_it(it));
+                if let Some(left) = open
+                    .map(|it| it.id)
+                    .find(|id| !self.under_way.contains_key(id))
+                {
+                    return Err(format!("{left} survived its execution"));
+                }
+            }
+            13 => {
+                let session = owner(dice).session;
+                self.log.push(format!("{session:?} ends"));
+                let theirs = |it: &Interaction| it.owner.session == session;
+                self.book.cancel_where(theirs, &CancelReason::SessionEnded);
+            }
+            _ => {
+                let gone = Duration::from_millis(dice.below(400));
+                self.now.instant += gone;
+                self.now.at += gone;
+                self.expire()?;
+            }
+        }
+        self.check()
+    }
+
+    fn ask(&mut self, dice: &mut Dice) -> Result<(), String> {
+        let mut question = Question::new(Kind::Confirmation, "well?");
+        question.timeout = Duration::from_millis(1 + dice.below(2_000));
+        question.default = dice.coin().then(|| "no".to_owned());
+        if dice.coin() {
+            question.execution = dice.pick(&self.executions);
+        }
+        let owner = owner(dice);
+        let open = |it: &&Interaction| it.is_open() && it.owner.session == owner.session;
+        let full = self.book.iter().filter(open).count() >= MAX_OPEN;
+        let asked = self.book.open(self.now, owner.clone(), question);
+        self.log.push(format!("ask: {asked:?}"));
+        match asked {
+            Ok(asked) if !full => {
+                if self.ids.last().is_some_and(|last| *last >= asked.id) {
+                    return Err(format!("{} again", asked.id));
+                }
+                self.ids.push(asked.id);
+                Ok(())
+            }
+            Err(InteractionError::TooMany { .. }) if full => Ok(()),
+            other => Err(format!("full: {full}, but {other:?}")),
+        }
+    }
+
+    fn deliver(&mut self, dice: &mut Dice) -> Result<(), String> {
+        let under_way: Vec<InteractionId> = self.under_way.keys().copied().collect();
+        let Some(id) = dice.pick(&under_way) else {
+            return Ok(());
+        };
+        self.under_way.remove(&id);
+        let arrived = dice.coin();
+        if arrived {
+            self.arrived.insert(id);
+        }
+        let next = self.book.delivered(self.now, id, arrived);
+        self.log.push(format!("delivered {id} {arrived}: {next:?}"));
+        if arrived && self.book.get(id).is_some_and(Interaction::is_open) {
+            return Err(format!("{id} was answered and is open"));
+        }
+        // A second word on the same delivery changes nothing.
+        if next.is_none() && self.book.delivered(self.now, id, true).is_some() {
+            return Err(format!("{id} is delivered out of nothing"));
+        }
+        self.send(next)
+    }
+
+    fn expire(&mut self) -> Result<(), String> {
+        let due = self.book.expire(self.now);
+        self.log.push(format!("expire: {due:?}"));
+        if self
+            .book
+            .next_deadline()
+            .is_some_and(|at| at <= self.now.instant)
+        {
+            return Err("a deadline in the past is left".to_owned());
+        }
+        due.into_iter().try_for_each(|it| self.send(Some(it)))
+    }
+
+    fn send(&mut self, delivery: Option<Delivery>) -> Result<(), String> {
+        let Some(delivery) = delivery else {
+            return Ok(());
+        };
+        let id = delivery.id;
+        if self.ended.contains_key(&id) || self.arrived.contains(&id) {
+            return Err(format!("{id} is answered after its end"));
+        }
+        match self.under_way.insert(id, delivery) {
+            Some(_) => Err(format!("two answers to {id} are under way")),
+            None => Ok(()),
+        }
+    }
+
+    fn any(&self, dice: &mut Dice) -> InteractionId {
+        let recent = self.ids.len().saturating_sub(24);
+        let id = dice.pick(&self.ids[recent..]);
+        id.unwrap_or_else(|| InteractionId::parse("i999999").expect("an id"))
+    }
+
+    fn open_unclaimed(&self, id: InteractionId) -> bool {
+        let open = self.book.get(id).is_some_and(Interaction::is_open);
+        open && !self.under_way.contains_key(&id)
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        let mut open: BTreeMap<Option<SessionName>, usize> = BTreeMap::new();
+        for it in self.book.iter() {
+            if it.is_open() {
+                *open.entry(it.owner.session.clone()).or_default() += 1;
+                if self.book.outcome(it.id).is_some() || self.ended.contains_key(&it.id) {
+                    return Err(format!("{} is open and has ended", it.id));
+                }
+                continue;
+            }
+            let outcome = self.book.outcome(it.id);
+            let outcome = outcome.ok_or_else(|| format!("{} ended without a word", it.id))?;
+            if let Some((state, told)) = self.ended.get(&it.id) {
+                if (state, told) != (&it.state, outcome) {
+                    return Err(format!("{} ended twice: {state:?}, {told:?}", it.id));
+                }
+                continue;
+            }
+            let end = (it.state.clone(), outcome.clone());
+            if !agree(&end) {
+                return Err(format!("{}: {end:?}", it.id));
+            }
+            let bound = it.question.execution.is_some();
+            let took = matches!(end.1, Answer::Given(_) | Answer::Default(_));
+            if bound && took != self.arrived.contains(&it.id) {
+                return Err(format!("{} {end:?}, but what arrived differs", it.id));
+            }
+            self.ended.insert(it.id, end);
+        }
+        if let Some((session, count)) = open.iter().find(|(_, count)| **count > MAX_OPEN) {
+            return Err(format!("{count} open in {session:?}"));
+        }
+        let kept = self.book.iter().filter(|it| !it.is_open()).count();
+        if kept > MAX_KEPT_TOTAL {
+            return Err(format!("{kept} are remembered"));
+        }
+        Ok(())
+    }
+
+    /// Whatever happened so far: with time, everything ends.
+    fn end(&mut self, dice: &mut Dice) -> Result<(), String> {
+        self.now.instant += Duration::from_secs(10);
+        self.expire()?;
+        while !self.under_way.is_empty() {
+            self.deliver(dice)?;
+            self.check()?;
+        }
+        match self.book.iter().find(|it| it.is_open()) {
+            Some(left) => Err(format!("{} never ends", left.id)),
+            None if self.book.next_deadline().is_some() => Err("a deadline is left".to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// State and outcome tell the same.
+fn agree((state, outcome): &(State, Answer)) -> bool {
+    match (state, outcome) {
+        (State::Answered { .. }, Answer::Given(_)) => true,
+        (State::Cancelled { reason }, Answer::Cancelled(told)) => reason == told,
+        (State::TimedOut { took_default }, Answer::Default(_)) => *took_default,
+        (State::TimedOut { took_default }, Answer::TimedOut) => !*took_default,
+        (
+            State::Open | State::Answered { .. } | State::Cancelled { .. } | State::TimedOut { .. },
+            Answer::Given(_) | Answer::Default(_) | Answer::Cancelled(_) | Answer::TimedOut,
+        ) => false,
+    }
+}
+
+fn owner(dice: &mut Dice) -> Owner {
+    Owner {
+        principal: Principal::unix(1_000),
+        project: None,
+        session: Some(SessionName(format!("s{}", dice.below(SESSIONS)))),
+        task: None,
+    }
+}
+
+#[test]
+fn random_walks_hold_every_property() {
+    let given = std::env::var("OSTLER_WALK_SEED").ok();
+    let seed = given.and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
+        let now = Timestamp::now().as_nanosecond();
+        u64::try_from(now & i128::from(u64::MAX)).expect("masked to 64 bits")
+    });
+    println!("OSTLER_WALK_SEED={seed}");
+    let mut dice = Dice(seed);
+    for walk_number in 0..STEPS / STEPS_PER_WALK {
+        let mut walk = Walk::new();
+        let steps = (0..STEPS_PER_WALK).try_for_each(|_| walk.step(&mut dice));
+        if let Err(why) = steps.and_then(|()| walk.end(&mut dice)) {
+            let from = walk.log.len().saturating_sub(40);
+            panic!(
+                "OSTLER_WALK_SEED={seed}, walk {walk_number}: {why}\n{:#?}",
+                &walk.log[from..]
+            );
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Numbered menus before a prompt, and choices within one.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::interaction::OPTIONS;
+
+/// Lines before a prompt that are searched for a menu.
+const MENU_LINES: usize = 200;
+/// The longest item of a menu.
+const ITEM_BYTES: usize = 256;
+/// Lines that may stand between a menu and its prompt.
+const LINES_BETWEEN: usize = 2;
+
+/// `1) red`, `[2] green`, `> 3. blue`: the marker and the text up to the next one. A menu in
+/// columns has several in a line.
+static ITEM: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?:^|\s{2,}|\t)\s*(?:[>*❯]\s*)?[\[(]?(\d{1,3})[\])\.:]\s+(\S(?:[^\t]*?\S)?)(?:\s{2,}|\t|$)")
+        .expect("a constant")
+});
+
+/// `(a/b/c)`, `[y,n,q,?]`: three at least; two are a confirmation or nothing.
+static INLINE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[\[(<]\s*([\w?!+-]{1,20}(?:\s*[/|,]\s*[\w?!+-]{1,20}){2,})\s*[\])>]")
+        .expect("a constant")
+});
+
+/// `[1-5]`, `(0-3)`.
+static RANGE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"[\[(]\s*(\d{1,3})\s*-\s*(\d{1,3})\s*[\])]").expect("a constant"));
+
+/// The menu right above a prompt: numbers that follow each other from 0 or 1 on.
+pub(super) fn above(before: &[String]) -> Option<Vec<String>> {
+    let (mut found, mut between) = (Vec::new(), 0);
+    for line in before.iter().rev().take(MENU_LINES) {
+        let items = items(line);
+        if items.is_empty() {
+            let blank = line.trim().is_empty();
+            between += usize::from(!blank);
+            if (!found.is_empty() && !blank) || between > LINES_BETWEEN {
+                break;
+            }
+        }
+        found.splice(0..0, items);
+    }
+    found.sort_by_key(|(number, _)| *number);
+    let first = found.first()?.0;
+    let in_row = found.iter().zip(first..).all(|(it, number)| it.0 == number);
+    let fits = (2..=OPTIONS).contains(&found.len())
+        && found.iter().all(|(_, text)| text.len() <= ITEM_BYTES);
+    (first <= 1 && in_row && fits).then(|| {
+        let spell = |(number, text): (u32, String)| format!("{number}) {text}");
+        found.into_iter().map(spell).collect()
+    })
+}
+
+fn items(line: &str) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(item) = ITEM.captures_at(line, from) {
+        let (number, text) = (&item[1], &item[2]);
+        from = item.get(2).map_or(line.len(), |text| text.end());
+        if let Ok(number) = number.parse() {
+            found.push((number, text.to_owned()));
+        }
+    }
+    found
+}
+
+/// The choices a prompt itself names.
+pub(super) fn within(text: &str) -> Option<Vec<String>> {
+    if let Some(found) = INLINE.captures_iter(text).last() {
+        let words = found[1]
+            .split(['/', '|', ','])
+            .map(|it| it.trim().to_owned());
+        return Some(words.collect());
+    }
+    let range = RANGE.captures_iter(text).last()?;
+    let (low, high) = (range[1].parse::<usize>().ok()?, range[2].parse().ok()?);
+    let fits = low < high && high - low < OPTIONS;
+    fits.then(|| (low..=high).map(|it| it.to_string()).collect())
+}

@@ -1,0 +1,83 @@
+//! The words prompts are made of: the patterns of 001 §2, and those of the programs people
+//! run.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// A pattern of this file.
+macro_rules! pattern {
+    ($(#[$about:meta])* $name:ident = $text:literal) => {
+        $(#[$about])*
+        pub(super) static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($text).expect("a constant"));
+    };
+}
+
+pattern! {
+    /// `[Y/n]`, `(y/N)`, `(yes/no)`, `[yN]`, `([y]/n)`, `(yes/no/[fingerprint])`, `y/n?`.
+    YES_NO = r"(?x)
+        [\[(<]\s* (\[?[Yy](?:[Ee][Ss])?\]?) \s*[/|,]?\s* (\[?[Nn][Oo]?\]?) (?:\s*[/|,]\s*\[\w+\])? \s*[\])>]
+        | \b ([Yy](?:[Ee][Ss])?) / ([Nn][Oo]?) \b"
+}
+pattern! {
+    /// Questions that want a yes or a no without saying so.
+    CONFIRMATION = r"(?ix)
+        \b(?: do\ you\ (?:really\ )?(?:want|wish)\b | would\ you\ like\ to\b | are\ you\ sure\b
+        | is\ (?:this|that|it)\ (?:ok|okay|correct|right)\b | proceed\b | continue\b
+        | overwrite\b | replace\ it\b | really\b )
+        [^?？]* [?？] \s* (?:[\[(]\s*(\w+)\s*[\])])? \s* [:：]? \s* $
+        | \bis\ this\ ok(?:ay)?\ \[?\(?(\w+)\)?\]?\s*:?\s*$
+        | (?:是否|确定|确认|继续)[^?？]*[?？:：]\s*$"
+}
+pattern! {
+    /// More than two ways to go on: not a confirmation.
+    EITHER_OR = r"(?i)\bor\b|还是"
+}
+pattern! {
+    /// What must not be shown.
+    SECRET = r"(?ix)
+        (?: \b(?: pass(?:word|phrase|wd|code) | pin(?:\ code)? | otp | one[-\ ]time\ (?:code|password)
+        | verification\ code | (?:api|access|secret)[-_\ ]?(?:key|token) | token | secret )\b
+        | 密码 | 口令 )
+        [^?？]* [:：>] \s* $"
+}
+pattern! {
+    /// A bare word that names a secret, as some programs ask for it.
+    BARE_SECRET = r"(?i)^\W*(?:enter |your |new |current )*(?:password|passphrase|pin)\W*$"
+}
+pattern! {
+    /// Any key will do.
+    ANY_KEY = r"(?i)\b(?:press|hit)\b.*\b(?:key|enter|return)\b|^--\s?more\s?--|按.*键"
+}
+pattern! {
+    /// A path is wanted.
+    PATH = r"(?ix)
+        (?: \b(?: file | file\ ?name | path | pathname | directory | folder | dir )\b
+        | 文件 | 路径 | 目录 ) [^?？:：]*? (?:[\[(][^\])]*[\])])? \s* [:：?？>] \s* $"
+}
+pattern! {
+    /// What prompts end in.
+    ENDING = r"(?:[:?>$%#»❯›：？]|>>>|\.\.\.)\s*$"
+}
+pattern! {
+    /// What prompts begin with.
+    BEGINNING = r"(?i)^\W*(?:please\s+)?(?:enter|input|type|choose|select|pick|specify|provide|请输入|请选择)\b"
+}
+pattern! {
+    /// What a menu's prompt says.
+    CHOICE = r"(?i)\b(?:choose|choice|select|selection|option|pick|number|which)\b|[\[(]\d+\s*-\s*\d+[\])]|选择"
+}
+pattern! {
+    /// `[bob]:`, `(default: bob)`, `[default=bob]`, `: (bob)`, `(/root/.ssh/id_rsa):`.
+    DEFAULT = r"(?ix)
+        (?: [\[(] \s* default (?:\ is|\ value)? \s* [:=]? \s* ([^\])]+?) \s* [\])]
+        | \[ ([^\]\[]+) \]
+        | [:：] \s* \( ([^()]+) \)
+        | \( ([^()\s]*/[^()\s]*) \) )
+        \s* [:?>：？]? \s* $"
+}
+pattern! {
+    /// Remarks in brackets that are no defaults.
+    REMARK = r"(?i)^(?:optional|required|hidden|empty|none|\W*|.*(?:/|,|\|).*[?]|\d+\s*-\s*\d+)$"
+}
