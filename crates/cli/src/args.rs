@@ -51,6 +51,7 @@ impl From<PlaceArgs> for Flags {
             state_dir: args.state_dir,
             runtime_dir: args.runtime_dir,
             set: args.set,
+            of_verb: Vec::new(),
         }
     }
 }
@@ -78,8 +79,11 @@ pub(crate) enum Verb {
     Clear(commands::clear::ClearArgs),
     /// Write the output of an execution in another format
     Export(commands::export::ExportArgs),
-    /// Run the daemon in the foreground
+    /// Run the daemon in the foreground, with MCP and REST over HTTP
     Serve(commands::serve::ServeArgs),
+    /// Make, list and take away the tokens of HTTP clients
+    #[command(subcommand)]
+    Token(commands::token::TokenVerb),
     /// End the daemon; what is durable goes on running
     Shutdown(commands::shutdown::ShutdownArgs),
     /// Speak MCP on standard input and output

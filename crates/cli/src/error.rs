@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use ostler_model::ErrorCode;
+use ostler_server::http::tokens::TokenError;
 use ostler_server::wire::Problem;
 
 /// The exit code when the reader of our output went away: 128 + SIGPIPE.
@@ -139,6 +140,27 @@ impl From<&ostler_engine::Error> for CommandError {
             message: error.to_string(),
             hint: error.hint(),
             exit: None,
+        }
+    }
+}
+
+impl From<TokenError> for CommandError {
+    fn from(error: TokenError) -> Self {
+        let message = error.to_string();
+        match error {
+            TokenError::Io { .. } | TokenError::Format { .. } => {
+                Self::new(ErrorCode::Storage, message)
+            }
+            TokenError::Exposed(_) => Self::new(ErrorCode::Security, message)
+                .with_hint("look who wrote it, then `chmod 600` it or remove it"),
+            TokenError::Unknown(_) => {
+                Self::value(message).with_hint("`ostler token list` shows them")
+            }
+            TokenError::Taken(_) => {
+                Self::value(message).with_hint("name it differently, or revoke that one first")
+            }
+            TokenError::Name(_) => Self::value(message),
+            TokenError::Full => Self::new(ErrorCode::QuotaExceeded, message),
         }
     }
 }

@@ -140,7 +140,8 @@ pub(crate) fn machine_config() -> Option<PathBuf> {
     is_root().then(|| PathBuf::from("/etc/ostler/config.toml"))
 }
 
-fn home(env: &Environment) -> PathBuf {
+/// The home directory.
+pub(crate) fn home(env: &Environment) -> PathBuf {
     env.absolute("HOME").unwrap_or_else(|| PathBuf::from("/"))
 }
 

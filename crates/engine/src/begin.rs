@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::{Caller, Cause, Event, ExecutionId, State, Timestamp};
+use ostler_model::{Caller, Event, ExecutionId, State, Timestamp};
 
 use crate::admission::quota::Share;
 use crate::admission::{self, Admitted, Rules};
@@ -54,10 +54,15 @@ impl Begun {
         self.entry.fresh_info()
     }
 
+    /// As [`Begun::keep`], for those who have seen enough of it.
+    pub fn release(self) {
+        self.entry.give_out();
+    }
+
     /// Until the program runs.
     pub(crate) async fn started(&self) -> Result<(), Error> {
         wait::started(&self.entry).await;
-        born(&self.entry.info())
+        self.entry.info().born()
     }
 }
 
@@ -66,31 +71,6 @@ impl Drop for Begun {
         if !self.entry.is_given_out() {
             self.entry.cancel();
         }
-    }
-}
-
-/// Whether its program ran at all.
-pub(crate) fn born(info: &Info) -> Result<(), Error> {
-    match info.state.ending.as_ref().map(|ending| &ending.cause) {
-        Some(Cause::SpawnFailed {
-            step,
-            errno,
-            message,
-        }) => Err(Error::NotBorn {
-            id: info.id,
-            step: step.clone(),
-            errno: *errno,
-            message: message.clone(),
-        }),
-        Some(
-            Cause::Exited
-            | Cause::Signaled
-            | Cause::TimedOut { .. }
-            | Cause::Stopped { .. }
-            | Cause::OutOfMemory
-            | Cause::Lost { .. },
-        )
-        | None => Ok(()),
     }
 }
 
@@ -148,7 +128,7 @@ fn set_out(
         ..Live::default()
     };
     let whose = (id, Arc::new(admitted.spec), owner);
-    let (entry, asks) = Entry::driven(whose, core.dir(id), live, false);
+    let (entry, asks) = Entry::driven(whose, core.dir(id), live);
     core.registry.insert(Arc::clone(&entry), None);
     let errand = Errand {
         entry: Arc::clone(&entry),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ostler_journal::follow::Follower as Reader;
 use ostler_journal::{Journal, LedgerReader};
 use ostler_model::event::TrimReason;
-use ostler_model::{Abilities, Caller, Cursor, Signal, StopOrder, TermSize};
+use ostler_model::{Abilities, Caller, Cursor, ExecutionId, Signal, StopOrder, TermSize};
 use ostler_process::{ControlError, Order, Place};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -22,6 +22,7 @@ use crate::follow::Follower;
 use crate::info::{CleanOutcome, Info, Notice, WaitEnd, Waited};
 use crate::request::{ListFilter, StartRequest, StopRequest, WaitFor};
 use crate::settings::Settings;
+use crate::watch::Watch;
 use crate::{recover, session, stop};
 
 /// Runs, supervises and records executions. Cheap to clone; every clone is the same engine.
@@ -77,6 +78,15 @@ impl Engine {
         Ok(begun)
     }
 
+    /// As [`Engine::begin`], but answers before the program runs: one hop less for those who
+    /// wait for more than its birth anyway. [`Info::born`] tells whether it ran at all.
+    ///
+    /// # Errors
+    /// Everything admission refuses.
+    pub fn launch(&self, caller: &Caller, request: StartRequest) -> Result<Begun, Error> {
+        begin::begin(&self.core, caller, request, false)
+    }
+
     /// Start and wait for the end, in one hop; at most `at_most`, after which the id counts
     /// as given out. Dropping the future before it is ready cancels the execution (F7).
     ///
@@ -93,7 +103,7 @@ impl Engine {
         if waited.why == WaitEnd::AtMost {
             waited.info = begun.keep();
         }
-        begin::born(&waited.info)?;
+        waited.info.born()?;
         Ok(waited)
     }
 
@@ -141,6 +151,18 @@ impl Engine {
         seen.take(filter.limit.unwrap_or(usize::MAX)).collect()
     }
 
+    /// At most `limit` of what the caller sees, newest first; only what was accepted before
+    /// the execution `before`, where one is named.
+    #[must_use]
+    pub fn page(&self, caller: &Caller, before: Option<ExecutionId>, limit: usize) -> Vec<Info> {
+        let entries = self.core.registry.all();
+        let seen = entries
+            .iter()
+            .filter(|entry| before.is_none_or(|before| entry.id < before))
+            .filter(|entry| caller.sees(&entry.owner()));
+        seen.take(limit).map(|entry| entry.info()).collect()
+    }
+
     /// Stops, and answers when it has ended. Stops that come together share the first one's
     /// reason; one with `force` hastens it. Stopping what has ended changes nothing.
     ///
@@ -166,6 +188,18 @@ impl Engine {
             force: request.force,
         };
         stop::carry_out(&self.core, &entry, order, grace).await?;
+        Ok(entry.info())
+    }
+
+    /// Gives an execution up for the one who started it: it ends like a request that was
+    /// cancelled (F7), and counts as cancelled as an MCP task. Dropped, the order stands.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::StillRunning`].
+    pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<Info, Error> {
+        let entry = self.core.registry.find(caller, id)?;
+        let grace = self.core.settings.grace;
+        stop::carry_out(&self.core, &entry, StopOrder::Cancelled, grace).await?;
         Ok(entry.info())
     }
 
@@ -279,6 +313,14 @@ impl Engine {
         Ok(Follower::new(reader, Watching::new(&entry)))
     }
 
+    /// Change of one execution, as it comes.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn watch(&self, caller: &Caller, id: &str) -> Result<Watch, Error> {
+        Ok(Watch::new(self.core.registry.find(caller, id)?))
+    }
+
     /// Ends the caller's session: finite executions stop and are cleaned, services and
     /// starts with `keep` pass to the project (D3).
     ///
@@ -327,6 +369,18 @@ impl Engine {
     #[must_use]
     pub fn ledger(&self) -> Option<LedgerReader> {
         self.core.ledger_reader()
+    }
+
+    /// Until everything of an ended execution is on disk; at once while it runs.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub async fn settled(&self, caller: &Caller, id: &str) -> Result<(), Error> {
+        let entry = self.core.registry.find(caller, id)?;
+        if entry.is_finished() {
+            entry.settled().await;
+        }
+        Ok(())
     }
 
     /// What happened to one execution, event by event.

@@ -52,6 +52,8 @@ pub(crate) struct Entry {
     asks: Option<mpsc::Sender<Ask>>,
     memory: Mutex<Option<OwnedFd>>,
     given_out: AtomicBool,
+    /// Whether an earlier engine left it unfinished.
+    recovered: bool,
     /// Held while files of an ended execution are rewritten or removed.
     pub(crate) upkeep: tokio::sync::Mutex<()>,
 }
@@ -60,18 +62,37 @@ pub(crate) struct Entry {
 pub(crate) const ASKS: usize = 32;
 
 impl Entry {
-    /// An execution with a driver, and what that driver listens to.
-    pub(crate) fn driven(
-        (id, spec, owner): (ExecutionId, Arc<Spec>, Arc<Owner>),
+    /// An execution that an earlier engine left unfinished: its id counts as given out.
+    pub(crate) fn taken_up(
+        whose: (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
         live: Live,
-        given_out: bool,
     ) -> (Arc<Self>, mpsc::Receiver<Ask>) {
-        let (sender, receiver) = mpsc::channel(ASKS);
-        let mut entry = Self::new((id, spec, owner), dir, live, 0);
-        entry.asks = Some(sender);
-        entry.given_out = AtomicBool::new(given_out);
+        let (mut entry, receiver) = Self::with_asks(whose, dir, live);
+        entry.recovered = true;
         (Arc::new(entry), receiver)
+    }
+
+    /// A new execution with a driver, and what that driver listens to. Nobody knows its id yet.
+    pub(crate) fn driven(
+        whose: (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        live: Live,
+    ) -> (Arc<Self>, mpsc::Receiver<Ask>) {
+        let (mut entry, receiver) = Self::with_asks(whose, dir, live);
+        entry.given_out = AtomicBool::new(false);
+        (Arc::new(entry), receiver)
+    }
+
+    fn with_asks(
+        whose: (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        live: Live,
+    ) -> (Self, mpsc::Receiver<Ask>) {
+        let (sender, receiver) = mpsc::channel(ASKS);
+        let mut entry = Self::new(whose, dir, live, 0);
+        entry.asks = Some(sender);
+        (entry, receiver)
     }
 
     /// An execution that ended before this engine was opened.
@@ -113,6 +134,7 @@ impl Entry {
             asks: None,
             memory: Mutex::new(None),
             given_out: AtomicBool::new(true),
+            recovered: false,
             upkeep: tokio::sync::Mutex::new(()),
         }
     }
@@ -141,6 +163,8 @@ impl Entry {
             state,
             output_end: self.marks.borrow().end,
             survivors,
+            given_out: self.is_given_out(),
+            recovered: self.recovered,
         }
     }
 

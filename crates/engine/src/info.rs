@@ -9,6 +9,7 @@ use ostler_model::{
     Cursor, EventRecord, ExecutionId, Owner, Spec, State, StreamName, Text, Timestamp,
 };
 
+use crate::error::Error;
 use crate::interaction::Kind;
 
 /// Everything known of one execution besides its output.
@@ -26,6 +27,11 @@ pub struct Info {
     pub output_end: u64,
     /// OS pids that survived a stop; empty, or an error to be told.
     pub survivors: Vec<u32>,
+    /// Whether somebody was told its id (F7).
+    pub given_out: bool,
+    /// Whether an earlier engine left it unfinished: its end, if it ended, was told to nobody
+    /// by then.
+    pub recovered: bool,
 }
 
 impl Info {
@@ -58,6 +64,34 @@ impl Info {
             | Cause::Lost { .. } => true,
         };
         told.then(|| ending.describe())
+    }
+
+    /// Whether its program ran at all.
+    ///
+    /// # Errors
+    /// [`Error::NotBorn`] when it could not be executed.
+    pub fn born(&self) -> Result<(), Error> {
+        match self.state.ending.as_ref().map(|ending| &ending.cause) {
+            Some(Cause::SpawnFailed {
+                step,
+                errno,
+                message,
+            }) => Err(Error::NotBorn {
+                id: self.id,
+                step: step.clone(),
+                errno: *errno,
+                message: message.clone(),
+            }),
+            Some(
+                Cause::Exited
+                | Cause::Signaled
+                | Cause::TimedOut { .. }
+                | Cause::Stopped { .. }
+                | Cause::OutOfMemory
+                | Cause::Lost { .. },
+            )
+            | None => Ok(()),
+        }
     }
 
     /// The position after everything known now.

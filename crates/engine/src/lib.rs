@@ -26,6 +26,7 @@ mod session;
 pub mod settings;
 mod stop;
 pub mod supervisor;
+mod watch;
 
 pub use begin::Begun;
 pub use engine::Engine;
@@ -37,3 +38,4 @@ pub use request::{
     Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
 };
 pub use settings::{Quotas, RetentionDefaults, Settings};
+pub use watch::Watch;

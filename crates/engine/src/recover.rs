@@ -136,7 +136,7 @@ async fn take_up(core: &Arc<Core>, left: Left) {
         input_at,
         ..Live::default()
     };
-    let (entry, asks) = Entry::driven(whose, left.dir, live, true);
+    let (entry, asks) = Entry::taken_up(whose, left.dir, live);
     core.registry.insert(Arc::clone(&entry), Some(share));
     let errand = Errand {
         entry,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
-use ostler_model::{Command, IsolationLevel, Lifetime, Limits, TermSize, Text};
+use ostler_model::{Command, Cursor, IsolationLevel, Lifetime, Limits, TermSize, Text};
 
 /// A request to run a command, before admission.
 #[derive(Debug, Clone)]
@@ -84,6 +84,8 @@ pub enum Face {
     Command,
     /// The tools of document 003.
     Shell,
+    /// The `exec` tool.
+    Core,
     /// Terminal sessions.
     Pty,
     /// The command line.
@@ -101,6 +103,7 @@ impl Face {
         match self {
             Self::Command => "command",
             Self::Shell => "shell",
+            Self::Core => "core",
             Self::Pty => "pty",
             Self::Cli => "cli",
             Self::Rest => "rest",
@@ -155,6 +158,8 @@ pub enum WaitFor {
     Exit,
     /// A line of output that matches, from the first one kept; or its end.
     Pattern(Pattern),
+    /// As [`WaitFor::Pattern`], but only lines that end after this position.
+    PatternAfter(Pattern, Cursor),
     /// No output for this long; or its end.
     Idle(Duration),
     /// A question to whoever is in charge (B7); or its end.

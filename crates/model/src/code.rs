@@ -79,6 +79,9 @@ const fn row(
 const INVALID_PARAMS: i32 = -32602;
 const INTERNAL: i32 = -32603;
 
+/// JSON-RPC numbers are document 003's where it names one: `Process not found or access denied`
+/// is -32603, a parameter that is missing or wrong -32602.
+///
 /// The table: code, (name, class), (JSON-RPC, HTTP, exit), retryable. Exit codes follow
 /// sysexits(3) where a row fits: 64 usage, 69 unavailable, 70 software, 74 I/O, 75 try again,
 /// 77 permission, 78 configuration.
@@ -110,7 +113,7 @@ pub const CODES: [CodeRow; 23] = [
     row(
         ErrorCode::ProcessNotFound,
         ("process_not_found", "ProcessNotFoundError"),
-        (INVALID_PARAMS, 404, 66),
+        (INTERNAL, 404, 66),
         false,
     ),
     row(

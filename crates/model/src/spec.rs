@@ -46,6 +46,9 @@ pub struct Spec {
     /// Whether the execution outlives its session (D3) and the daemon's shutdown.
     #[serde(default)]
     pub keep: bool,
+    /// The face it was started through, in the ledger's words; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub face: Option<String>,
 }
 
 /// What to run.
@@ -68,13 +71,32 @@ pub enum Command {
     },
 }
 
+/// Bytes of the longest script (D1).
+pub const SCRIPT_BYTES: usize = 128 * 1024;
+/// Bytes one argument can have: the kernel's `MAX_ARG_STRLEN`, less the final NUL.
+const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+/// Runs a script that came in two arguments as if it had come in one: evaluated in the same
+/// shell, without arguments of its own.
+const SCRIPT_IN_TWO: &str = r#"eval "shift 2;$1$2""#;
+
 impl Command {
-    /// The argument vector as execve(2) will get it, program name first.
+    /// The argument vector as execve(2) will get it, program name first. A script of up to
+    /// [`SCRIPT_BYTES`] that no single argument can carry is handed over in two.
     #[must_use]
     pub fn argv(&self) -> Vec<Text> {
         match self {
             Self::Argv { program, args } => std::iter::once(program).chain(args).cloned().collect(),
-            Self::Shell { shell, script } => vec![shell.clone(), Text::from("-c"), script.clone()],
+            Self::Shell { shell, script } => {
+                let mut words = vec![shell.clone(), Text::from("-c")];
+                if (ARGUMENT_BYTES + 1..=SCRIPT_BYTES).contains(&script.len()) {
+                    let (one, two) = script.as_bytes().split_at(ARGUMENT_BYTES);
+                    words.extend([Text::from(SCRIPT_IN_TWO), shell.clone()]);
+                    words.extend([Text::from(one), Text::from(two)]);
+                } else {
+                    words.push(script.clone());
+                }
+                words
+            }
         }
     }
 

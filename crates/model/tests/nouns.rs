@@ -5,8 +5,8 @@ use std::str::FromStr;
 use ostler_model::code::{CODES, UnknownCode};
 use ostler_model::id::{IdRef, SHORT_ID_CHARS};
 use ostler_model::{
-    Caller, Command, Cursor, Ending, ErrorCode, ExecutionId, IdError, Owner, Principal, Scope,
-    SessionName, Signal, Text,
+    Caller, Command, Cursor, Ending, ErrorCode, ExecutionId, IdError, Owner, Principal,
+    SCRIPT_BYTES, Scope, SessionName, Signal, Text,
 };
 use proptest::prelude::*;
 
@@ -207,4 +207,32 @@ fn callers_see_their_own() {
         assert_eq!(agent.sees(&whose), by_agent, "{whose:?}");
         assert_eq!(person.sees(&whose), by_person, "{whose:?}");
     }
+}
+
+#[test]
+fn a_script_reaches_its_shell_whole() {
+    let argv = |bytes: usize| {
+        let script = "x".repeat(bytes);
+        let shell = Command::Shell {
+            shell: Text::from("/bin/sh"),
+            script: Text::from(script.as_str()),
+        };
+        assert_eq!(shell.display(), script);
+        shell.argv()
+    };
+    assert_eq!(argv(3), ["/bin/sh", "-c", "xxx"].map(Text::from));
+    assert_eq!(argv(SCRIPT_BYTES - 1)[2].len(), SCRIPT_BYTES - 1);
+    assert_eq!(argv(SCRIPT_BYTES + 1)[2].len(), SCRIPT_BYTES + 1);
+
+    let longest = argv(SCRIPT_BYTES);
+    let [shell, option, command, name, one, two] = longest.as_slice() else {
+        panic!("{} arguments", longest.len());
+    };
+    assert_eq!([shell, name], [&Text::from("/bin/sh"); 2]);
+    assert_eq!(
+        [option, command],
+        [&Text::from("-c"), &Text::from("eval \"shift 2;$1$2\"")]
+    );
+    assert_eq!(one.len() + two.len(), SCRIPT_BYTES);
+    assert!(one.len() < SCRIPT_BYTES, "what one argument can carry");
 }

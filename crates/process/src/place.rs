@@ -84,7 +84,8 @@ pub struct LaunchPlan {
     pub limits: Limits,
     /// Values never to be journalled; each occurrence in output is replaced.
     pub redact: Vec<Text>,
-    /// Whether [`Report::Started`] is wanted; one-shots save a wake-up without it.
+    /// Whether [`Report::Started`] is wanted at once; without it, it comes only from what does
+    /// not end within milliseconds, and short commands save a wake-up.
     pub report_start: bool,
 }
 

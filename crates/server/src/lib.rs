@@ -7,11 +7,13 @@
 //! * [`wire`]: the JSON shapes both sides of REST share; the command line is their client.
 //! * [`rest`]: one file per resource, [`rest::router`] puts them together.
 //! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity.
+//! * [`http`]: the network face: MCP and REST on TCP, with tokens and sessions.
 //! * [`mcp`]: [`mcp::serve`] speaks MCP over any reader and writer; one file per tool.
 //! * [`render`]: output for agents: budgets, clean text, times. Pure.
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod http;
 pub mod listen;
 pub mod mcp;
 mod params;

@@ -1,20 +1,23 @@
-//! Serves a router on a Unix socket: the kernel says who is asking, and nothing wakes up while
-//! nobody does.
+//! Serves a router on a Unix socket, where the kernel says who is asking and nothing wakes up
+//! while nobody does; or on TCP, where the router must find out.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use ostler_model::owner::{Owner, Principal};
 use ostler_model::{Caller, Scope};
 use rustix::io::Errno;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,6 +26,12 @@ use tracing::{debug, warn};
 
 /// Connections served at once; further ones wait in the kernel's queue.
 pub const CONNECTIONS: usize = 1_024;
+/// How long a TCP peer may take to send the head of its next request, in milliseconds.
+pub const HEAD_MS: u64 = 30_000;
+
+/// The address of ours that a TCP peer reached; among the extensions of its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reached(pub IpAddr);
 
 /// Serves `router` until `shutdown`; then no request is begun any more, those under way end,
 /// and this returns when none is left. With the same token in the router's
@@ -38,9 +47,91 @@ pub async fn listen(
     listen_up_to(CONNECTIONS, listener, router, shutdown).await
 }
 
+/// The same on TCP. Who is asking is the router's business; slow heads end the connection
+/// after `head`, usually [`HEAD_MS`].
+///
+/// # Errors
+/// As [`listen`].
+pub async fn listen_tcp(
+    listener: TcpListener,
+    head: Duration,
+    router: Router,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let listener = Tcp { listener, head };
+    listen_up_to(CONNECTIONS, listener, router, shutdown).await
+}
+
+/// Where connections come from.
+trait Listener: AsFd + Send {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// What every request of this connection carries among its extensions.
+    ///
+    /// # Errors
+    /// A reason for the log, when nobody may ask here.
+    fn introduce(&self, stream: &Self::Stream) -> Result<http::Extensions, &'static str>;
+
+    /// How long the head of a request may take; no timer costs no wake-up.
+    fn head(&self) -> Option<Duration>;
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> io::Result<UnixStream> {
+        Self::accept(self).await.map(|(stream, _)| stream)
+    }
+
+    fn introduce(&self, stream: &UnixStream) -> Result<http::Extensions, &'static str> {
+        let mut extensions = http::Extensions::new();
+        extensions.insert(identify(stream)?);
+        Ok(extensions)
+    }
+
+    fn head(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// A TCP listener and its patience.
+struct Tcp {
+    listener: TcpListener,
+    head: Duration,
+}
+
+impl AsFd for Tcp {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Listener for Tcp {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        self.listener.accept().await.map(|(stream, _)| stream)
+    }
+
+    fn introduce(&self, stream: &TcpStream) -> Result<http::Extensions, &'static str> {
+        let gone = "the peer is gone";
+        stream.set_nodelay(true).map_err(|_| gone)?;
+        let local = stream.local_addr().map_err(|_| gone)?;
+        let mut extensions = http::Extensions::new();
+        extensions.insert(Reached(local.ip().to_canonical()));
+        Ok(extensions)
+    }
+
+    fn head(&self) -> Option<Duration> {
+        Some(self.head)
+    }
+}
+
 async fn listen_up_to(
     limit: usize,
-    listener: UnixListener,
+    listener: impl Listener,
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
@@ -55,7 +146,7 @@ async fn listen_up_to(
         let stream = tokio::select! {
             () = shutdown.cancelled() => break Ok(()),
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(stream) => stream,
                 Err(error) if is_exhausted(&error) => {
                     warn!(%error, "a connection is turned away");
                     spare.turn_away(&listener).await;
@@ -65,9 +156,10 @@ async fn listen_up_to(
                 Err(error) => break Err(error),
             },
         };
-        match identify(&stream) {
-            Ok(caller) => {
-                let serving = serve(stream, router.clone(), caller, shutdown.clone());
+        match listener.introduce(&stream) {
+            Ok(extensions) => {
+                let head = listener.head();
+                let serving = serve(stream, router.clone(), extensions, head, shutdown.clone());
                 connections.spawn(async move {
                     serving.await;
                     drop(place);
@@ -100,11 +192,11 @@ fn is_exhausted(error: &io::Error) -> bool {
 struct Spare(Option<OwnedFd>);
 
 impl Spare {
-    fn new(listener: &UnixListener) -> Self {
+    fn new(listener: &impl Listener) -> Self {
         Self(listener.as_fd().try_clone_to_owned().ok())
     }
 
-    async fn turn_away(&mut self, listener: &UnixListener) {
+    async fn turn_away(&mut self, listener: &impl Listener) {
         drop(self.0.take());
         drop(listener.accept().await);
         *self = Self::new(listener);
@@ -134,14 +226,21 @@ pub fn identify(stream: &UnixStream) -> Result<Caller, &'static str> {
     })
 }
 
-async fn serve(stream: UnixStream, router: Router, caller: Caller, shutdown: CancellationToken) {
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    extensions: http::Extensions,
+    head: Option<Duration>,
+    shutdown: CancellationToken,
+) {
     let service = router.map_request(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(caller.clone());
+        request.extensions_mut().extend(extensions.clone());
         request.map(axum::body::Body::new)
     });
-    // No timer is set, so idle connections cost no wake-up.
     let mut http = http1::Builder::new();
-    http.header_read_timeout(None).auto_date_header(false);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .auto_date_header(false);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

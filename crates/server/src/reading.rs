@@ -1,42 +1,41 @@
-//! From a journal to rows: the beginning and the end of what a query matches, and what lies
-//! hidden between them, without reading all of it.
+//! From a journal to rows: the beginning and the end of what a query matches, what failed
+//! between them, and what lies hidden, without reading all of it.
 
+mod count;
+mod middle;
+mod pages;
+
+use std::collections::HashMap;
 use std::io;
 
 use ostler_engine::Info;
 use ostler_journal::{
-    ByteQuery, Encoding, Gap, Journal, Line, LinePage, LineQuery, ReadError, Stats, StreamSet,
-    Unfinished, encoding_named,
+    ByteQuery, Encoding, Gap, Journal, LineQuery, ReadError, StreamSet, Unfinished, encoding_named,
 };
 use ostler_model::{Cursor, StreamName};
 
-use crate::render::{Hidden, Row, TAIL_OF_LINE_BYTES, rows, splice};
+use crate::render::{Material, Piece, Row};
+use pages::{Front, back};
 
 /// Journals up to this size are read in place; larger ones on a thread of their own.
 const INLINE_BYTES: u64 = 1024 * 1024;
-/// Lines fetched from the front: more than a reply can show.
-const FRONT_LINES: u64 = 20_000;
-/// Bytes fetched from the front.
-const FRONT_BYTES: u64 = 256 * 1024;
-/// Lines fetched from the back at first; four times as many each time they do not suffice.
-const BACK_LINES: u64 = 256;
-/// Lines fetched from the back at most.
-const BACK_LINES_LIMIT: u64 = 16_384;
-/// Bytes from the back that suffice for any reply.
-const BACK_BYTES: usize = 256 * 1024;
-/// Bytes of one line fetched from the back.
-const BACK_LINE_BYTES: u64 = 4 * 1024;
 /// Bytes by which `auto` is settled for a pattern.
 const SAMPLE_BYTES: u64 = 4 * 1024;
-/// Lines whose missing end is fetched; the others only say that it is missing.
-const SPLICES: usize = 64;
 
 /// The rows a query matched, as far as a reply can use them.
 #[derive(Debug, Default)]
 pub(crate) struct Slice {
+    /// Rows from the beginning; all of them where nothing is hidden.
     pub(crate) front: Vec<Row>,
-    pub(crate) hidden: Option<Hidden>,
+    /// What lies hidden, and rows of it that say what failed. Begins and ends with something
+    /// hidden, or is empty.
+    pub(crate) middle: Vec<Piece>,
+    /// The last rows.
     pub(crate) back: Vec<Row>,
+    /// How many hidden lines that say what failed look how.
+    pub(crate) alike: HashMap<u64, u64>,
+    /// Bytes of what is hidden in which nothing was looked for.
+    pub(crate) unsearched: u64,
     /// Where to go on after the last row.
     pub(crate) next: Cursor,
     /// Output that is gone before the first row.
@@ -45,10 +44,74 @@ pub(crate) struct Slice {
     pub(crate) damaged: Option<u64>,
 }
 
+/// Standard output (or the terminal's) and standard error, each by itself.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    pub(crate) output: Slice,
+    pub(crate) errors: Slice,
+    /// Where to go on after the last row of both.
+    pub(crate) next: Cursor,
+}
+
 impl Slice {
     /// Every row, for what changes them one by one.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
-        self.front.iter_mut().chain(&mut self.back)
+        let middle = self.middle.iter_mut().filter_map(|piece| match piece {
+            Piece::Row(row) => Some(row),
+            Piece::Hidden(_) => None,
+        });
+        self.front.iter_mut().chain(middle).chain(&mut self.back)
+    }
+
+    /// Whether lines were not fetched.
+    pub(crate) const fn is_partial(&self) -> bool {
+        !self.middle.is_empty()
+    }
+
+    /// Lines of the command that redraws overwrote.
+    pub(crate) fn overwritten(&self) -> u64 {
+        let middle = self.middle.iter().filter_map(Piece::row);
+        let rows = self.front.iter().chain(middle).chain(&self.back);
+        rows.map(|row| row.lines.saturating_sub(1)).sum()
+    }
+
+    /// What an excerpt is made of.
+    pub(crate) fn material(self) -> Material {
+        let front = self.front.into_iter().map(Piece::Row);
+        let back = self.back.into_iter().map(Piece::Row);
+        Material {
+            pieces: front.chain(self.middle).chain(back).collect(),
+            alike: self.alike,
+        }
+    }
+
+    /// Rows and what is hidden between them, in order.
+    fn of(mut pieces: Vec<Piece>) -> Self {
+        let is_hidden = |piece: &Piece| piece.row().is_none();
+        let rows = |pieces: Vec<Piece>| -> Vec<Row> {
+            let rows = pieces.into_iter().filter_map(|piece| match piece {
+                Piece::Row(row) => Some(row),
+                Piece::Hidden(_) => None,
+            });
+            rows.collect()
+        };
+        let (Some(first), Some(last)) = (
+            pieces.iter().position(is_hidden),
+            pieces.iter().rposition(is_hidden),
+        ) else {
+            return Self {
+                front: rows(pieces),
+                ..Self::default()
+            };
+        };
+        let back = pieces.split_off(last + 1);
+        let middle = pieces.split_off(first);
+        Self {
+            front: rows(pieces),
+            middle,
+            back: rows(back),
+            ..Self::default()
+        }
     }
 }
 
@@ -76,6 +139,22 @@ pub(crate) async fn slice(
     let encoding = encoding(info);
     apart(journal, info, move |journal| {
         read(journal, &query, encoding)
+    })
+    .await
+}
+
+/// Reads what `query` matches, each stream by itself.
+pub(crate) async fn streams(
+    journal: &Journal,
+    info: &Info,
+    query: LineQuery,
+) -> Result<Streams, ReadError> {
+    let encoding = encoding(info);
+    apart(journal, info, move |journal| {
+        Ok(match lanes(journal, &query, encoding)? {
+            Lanes::Whole(slice) => by_stream(slice),
+            Lanes::Each(lanes) => sorted_out(lanes),
+        })
     })
     .await
 }
@@ -110,32 +189,147 @@ fn read(
     query: &LineQuery,
     encoding: Option<Encoding>,
 ) -> Result<Slice, ReadError> {
-    let (last, query) = (query.unfinished, &on_text(journal, query, encoding)?);
-    let front = journal.lines(&LineQuery {
-        max_lines: FRONT_LINES,
-        max_bytes: FRONT_BYTES,
-        count_omitted: query.grep.is_some(),
-        ..query.clone()
-    })?;
-    if !front.more {
-        return Ok(Slice {
-            front: text(journal, &front, (encoding, last))?,
-            hidden: None,
-            back: Vec::new(),
-            next: front.next,
-            gap: front.gap,
-            damaged: front.damaged,
-        });
+    Ok(match lanes(journal, query, encoding)? {
+        Lanes::Whole(slice) => slice,
+        Lanes::Each(lanes) => merged(lanes.into_iter().map(|(_, slice)| slice)),
+    })
+}
+
+/// What a query matched.
+enum Lanes {
+    /// All of it, or all that can be told.
+    Whole(Slice),
+    /// More than is fetched: each stream by itself, so that what is hidden can be counted.
+    Each(Vec<(StreamName, Slice)>),
+}
+
+fn lanes(
+    journal: &Journal,
+    query: &LineQuery,
+    encoding: Option<Encoding>,
+) -> Result<Lanes, ReadError> {
+    let query = on_text(journal, query, encoding)?;
+    let asked: Vec<StreamName> = query.streams.iter().collect();
+    if let &[stream] = asked.as_slice() {
+        let slice = one(journal, query, encoding)?;
+        return Ok(Lanes::Each(vec![(stream, slice)]));
     }
-    let back = back(journal, query, front.next)?;
+    if query.head.is_some() {
+        return Ok(Lanes::Whole(one(journal, query, encoding)?));
+    }
+    let first = Front::one_page(journal, &query, encoding)?;
+    if !first.more {
+        return Ok(Lanes::Whole(first.into_slice()));
+    }
+    // The last so many lines of all streams are those of each from the first of them on.
+    let from = match query.tail {
+        Some(_) => first.first.map(|offset| Cursor { offset, event: 0 }),
+        None => query.from,
+    };
+    let mut lanes = Vec::new();
+    for stream in asked {
+        let query = LineQuery {
+            streams: StreamSet::only(stream),
+            from,
+            tail: None,
+            ..query.clone()
+        };
+        lanes.push((stream, one(journal, query, encoding)?));
+    }
+    Ok(Lanes::Each(lanes))
+}
+
+/// Beginning, end, and what lies between them.
+fn one(
+    journal: &Journal,
+    query: LineQuery,
+    encoding: Option<Encoding>,
+) -> Result<Slice, ReadError> {
+    let front = Front::read(journal, &query, encoding)?;
+    if !front.more {
+        return Ok(front.into_slice());
+    }
+    let query = LineQuery {
+        head: query.head.map(|head| head.saturating_sub(front.lines)),
+        ..query
+    };
+    let back = back(journal, &query, front.next)?;
+    let between = middle::between(journal, &query, (&front, &back), encoding)?;
+    let mut pieces: Vec<Piece> = front.rows.into_iter().map(Piece::Row).collect();
+    pieces.extend(between.pieces);
+    let rows = pages::text(journal, &back, &query, encoding)?;
+    pieces.extend(rows.into_iter().map(Piece::Row));
     Ok(Slice {
-        front: text(journal, &front, (encoding, last))?,
-        hidden: Some(hidden(journal, query, &front, &back)?),
-        back: text(journal, &back, (encoding, last))?,
+        alike: between.alike,
+        unsearched: between.unsearched,
         next: back.next,
         gap: front.gap,
         damaged: back.damaged,
+        ..Slice::of(pieces)
     })
+}
+
+/// Several streams as they came.
+fn merged(slices: impl Iterator<Item = Slice>) -> Slice {
+    let mut all = Slice::default();
+    let mut pieces = Vec::new();
+    for mut slice in slices {
+        for (shape, count) in std::mem::take(&mut slice.alike) {
+            *all.alike.entry(shape).or_default() += count;
+        }
+        all.unsearched += slice.unsearched;
+        all.next = all.next.max(slice.next);
+        all.gap = all.gap.or(slice.gap);
+        all.damaged = all.damaged.or(slice.damaged);
+        pieces.append(&mut slice.material().pieces);
+    }
+    pieces.sort_by_key(|piece| match piece {
+        Piece::Row(row) => row.offset,
+        Piece::Hidden(hidden) => hidden.offset,
+    });
+    let Slice {
+        front,
+        middle,
+        back,
+        ..
+    } = Slice::of(pieces);
+    Slice {
+        front,
+        middle,
+        back,
+        ..all
+    }
+}
+
+fn by_stream(mut slice: Slice) -> Streams {
+    let rows = std::mem::take(&mut slice.front);
+    let (errors, output) = rows
+        .into_iter()
+        .partition(|row| row.stream == StreamName::Stderr);
+    Streams {
+        next: slice.next,
+        output: Slice {
+            front: output,
+            ..slice
+        },
+        errors: Slice {
+            front: errors,
+            ..Slice::default()
+        },
+    }
+}
+
+fn sorted_out(lanes: Vec<(StreamName, Slice)>) -> Streams {
+    let (errors, output): (Vec<_>, Vec<_>) = lanes
+        .into_iter()
+        .partition(|(stream, _)| *stream == StreamName::Stderr);
+    let output = merged(output.into_iter().map(|(_, slice)| slice));
+    let errors = merged(errors.into_iter().map(|(_, slice)| slice));
+    Streams {
+        next: output.next.max(errors.next),
+        output,
+        errors,
+    }
 }
 
 /// The query with its pattern tried on the text that is shown.
@@ -158,171 +352,6 @@ pub(crate) fn on_text(
         query.grep = Some(pattern.clone().over(encoding.resolve(&sample)));
     }
     Ok(query)
-}
-
-/// The last lines from `from` on, enough for any reply.
-fn back(journal: &Journal, query: &LineQuery, from: Cursor) -> Result<LinePage, ReadError> {
-    let mut wanted = BACK_LINES;
-    loop {
-        let page = journal.lines(&LineQuery {
-            from: Some(from),
-            tail: Some(wanted),
-            max_lines: wanted,
-            max_bytes: wanted * BACK_LINE_BYTES,
-            max_line_bytes: BACK_LINE_BYTES,
-            count_omitted: false,
-            ..query.clone()
-        })?;
-        let bytes: usize = page.lines.iter().map(|line| line.bytes.len()).sum();
-        let all = (page.lines.len() as u64) < wanted;
-        if all || bytes >= BACK_BYTES || wanted >= BACK_LINES_LIMIT {
-            return Ok(page);
-        }
-        wanted *= 4;
-    }
-}
-
-/// What lies between two pages. Without a pattern the lines' own numbers tell; with one, the
-/// front page counted.
-fn hidden(
-    journal: &Journal,
-    query: &LineQuery,
-    front: &LinePage,
-    back: &LinePage,
-) -> Result<Hidden, ReadError> {
-    let lines = if query.grep.is_some() {
-        front.omitted_lines.saturating_sub(back.lines.len() as u64)
-    } else {
-        let mut sum = 0;
-        for stream in query.streams.iter() {
-            sum += hidden_lines(journal, query, (front, back), stream)?;
-        }
-        sum
-    };
-    Ok(Hidden {
-        lines,
-        bytes: hidden_bytes(journal, query, front, back)?,
-        offset: front.next.offset,
-    })
-}
-
-fn hidden_lines(
-    journal: &Journal,
-    query: &LineQuery,
-    (front, back): (&LinePage, &LinePage),
-    stream: StreamName,
-) -> Result<u64, ReadError> {
-    let of_stream = |line: &&Line| line.stream == stream;
-    let edge = |head, tail| {
-        let page = journal.lines(&LineQuery {
-            from: Some(front.next),
-            streams: StreamSet::only(stream),
-            head,
-            tail,
-            max_line_bytes: 1,
-            count_omitted: false,
-            ..query.clone()
-        });
-        page.map(|page| page.lines.first().map(|line| line.number))
-    };
-    let after = match front.lines.iter().rfind(of_stream) {
-        Some(line) => Some(line.number + 1),
-        None => edge(Some(1), None)?,
-    };
-    let before = match back.lines.iter().find(of_stream) {
-        Some(line) => Some(line.number),
-        None => edge(None, Some(1))?.map(|number| number + 1),
-    };
-    Ok(match (after, before) {
-        (Some(after), Some(before)) => before.saturating_sub(after),
-        _ => 0,
-    })
-}
-
-/// Bytes between two pages, where they can be told: offsets count those of all streams, the
-/// statistics those of one from its beginning to its end.
-fn hidden_bytes(
-    journal: &Journal,
-    query: &LineQuery,
-    front: &LinePage,
-    back: &LinePage,
-) -> Result<Option<u64>, ReadError> {
-    if query.grep.is_some() {
-        return Ok(None);
-    }
-    let stats = journal.stats()?;
-    if let (1, Some(last), Some(first)) =
-        (used_streams(&stats), front.lines.last(), back.lines.first())
-    {
-        return Ok(Some(first.offset.saturating_sub(last.offset + size(last))));
-    }
-    let everything = stats.dropped_bytes == 0 && is_unbounded(query);
-    let asked: u64 = query.streams.iter().map(|s| stats.of(s).bytes).sum();
-    let shown: u64 = front.lines.iter().chain(&back.lines).map(size).sum();
-    Ok(everything.then(|| asked.saturating_sub(shown)))
-}
-
-fn used_streams(stats: &Stats) -> usize {
-    let used = stats.streams.iter().filter(|stream| stream.bytes > 0);
-    used.count()
-}
-
-const fn is_unbounded(query: &LineQuery) -> bool {
-    query.from.is_none()
-        && query.until_cursor.is_none()
-        && query.since.is_none()
-        && query.until.is_none()
-        && query.tail.is_none()
-}
-
-fn size(line: &Line) -> u64 {
-    line.bytes.len() as u64 + line.clipped + u64::from(line.terminated)
-}
-
-/// The page's rows, the ends of lines too long to fetch put back in.
-fn text(
-    journal: &Journal,
-    page: &LinePage,
-    (encoding, last): (Option<Encoding>, Unfinished),
-) -> Result<Vec<Row>, ReadError> {
-    let mut rows = rows(&page.lines, encoding, last);
-    let clipped = page.lines.iter().enumerate();
-    let clipped = clipped.filter(|(_, line)| line.clipped > 0);
-    for (count, (place, line)) in clipped.enumerate() {
-        let end = if count < SPLICES {
-            end_of_line(journal, page, place)?
-        } else {
-            Vec::new()
-        };
-        if let Some(row) = rows.iter_mut().find(|row| row.offset == line.offset) {
-            splice(row, &end);
-        }
-    }
-    Ok(rows)
-}
-
-/// The last bytes of a line whose beginning alone was returned.
-fn end_of_line(journal: &Journal, page: &LinePage, place: usize) -> Result<Vec<u8>, ReadError> {
-    let line = &page.lines[place];
-    let later = page.lines[place + 1..].iter();
-    let next = later
-        .filter(|next| next.stream == line.stream)
-        .map(|next| next.offset);
-    let end = next.min().unwrap_or(page.next.offset);
-    let fetched = line.offset + line.bytes.len() as u64;
-    let offset = end.saturating_sub(TAIL_OF_LINE_BYTES).max(fetched);
-    let found = journal.read(&ByteQuery {
-        until: Some(end),
-        streams: StreamSet::only(line.stream),
-        max_bytes: TAIL_OF_LINE_BYTES,
-        ..ByteQuery::from(Cursor { offset, event: 0 })
-    })?;
-    let mut bytes: Vec<u8> = found.chunks.into_iter().flat_map(|c| c.bytes).collect();
-    if bytes.last() == Some(&b'\n') {
-        bytes.pop();
-    }
-    let start = bytes.iter().rposition(|&byte| byte == b'\n');
-    Ok(bytes.split_off(start.map_or(0, |at| at + 1)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use ostler_journal::{OutputWriter, Pattern, SegmentLimits};
 use proptest::prelude::*;
 
 use super::*;
+use crate::render::Hidden;
 
 /// A journal with these chunks, one nanosecond apart.
 fn journal(chunks: &[(StreamName, Vec<u8>)]) -> (tempfile::TempDir, Journal) {
@@ -32,8 +33,29 @@ fn query(streams: StreamSet) -> LineQuery {
 
 /// Lines shown and lines hidden.
 fn count(slice: &Slice) -> (u64, u64) {
-    let shown = slice.front.len() + slice.back.len();
-    (shown as u64, slice.hidden.map_or(0, |hidden| hidden.lines))
+    let shown: u64 = shown(slice).map(|row| row.lines).sum();
+    (shown, hidden(slice).map(|hidden| hidden.lines).sum())
+}
+
+fn shown(slice: &Slice) -> impl Iterator<Item = &Row> {
+    let middle = slice.middle.iter().filter_map(Piece::row);
+    slice.front.iter().chain(middle).chain(&slice.back)
+}
+
+fn hidden(slice: &Slice) -> impl Iterator<Item = &Hidden> {
+    slice.middle.iter().filter_map(|piece| match piece {
+        Piece::Hidden(hidden) => Some(hidden),
+        Piece::Row(_) => None,
+    })
+}
+
+/// Bytes shown and bytes hidden.
+fn bytes(slice: &Slice) -> u64 {
+    let shown: u64 = shown(slice).map(|row| row.bytes).sum();
+    shown
+        + hidden(slice)
+            .map(|hidden| hidden.bytes.unwrap())
+            .sum::<u64>()
 }
 
 #[test]
@@ -41,7 +63,7 @@ fn small_journals_are_read_whole() {
     let (_dir, journal) = journal(&[numbered(StreamName::Stdout, 100)]);
     let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     assert_eq!(count(&slice), (100, 0));
-    assert!(slice.hidden.is_none() && slice.back.is_empty());
+    assert!(!slice.is_partial() && slice.back.is_empty());
 }
 
 #[test]
@@ -50,10 +72,7 @@ fn hidden_lines_and_bytes_of_one_stream_are_exact() {
     let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     let (shown, hidden) = count(&slice);
     assert_eq!(shown + hidden, 200_000);
-    let rows = slice.front.iter().chain(&slice.back);
-    let bytes: u64 = rows.map(|row| row.bytes).sum();
-    let hidden = slice.hidden.and_then(|hidden| hidden.bytes).unwrap();
-    assert_eq!(bytes + hidden, journal.end().unwrap());
+    assert_eq!(bytes(&slice), journal.end().unwrap());
     assert_eq!(slice.back.last().unwrap().text, "Stdout 200000");
 }
 
@@ -71,14 +90,11 @@ fn hidden_lines_are_exact_over_two_streams_and_for_each() {
         let slice = read(&journal, &query(streams), None).unwrap();
         let (shown, hidden) = count(&slice);
         assert_eq!(shown + hidden, total, "{streams:?}");
-        let rows = slice.front.iter().chain(&slice.back);
-        let bytes: u64 = rows.map(|row| row.bytes).sum();
-        let hidden = slice.hidden.and_then(|hidden| hidden.bytes).unwrap();
         let whole: u64 = streams
             .iter()
             .map(|s| journal.stats().unwrap().of(s).bytes)
             .sum();
-        assert_eq!(bytes + hidden, whole, "{streams:?}");
+        assert_eq!(bytes(&slice), whole, "{streams:?}");
     }
 }
 
@@ -129,6 +145,62 @@ fn a_line_too_long_to_fetch_keeps_its_ends_and_its_size() {
     );
     assert!(text.contains("a line of 500009 bytes"), "{text}");
     assert_eq!(slice.front[0].bytes, 500_009);
+}
+
+/// A stream of numbered lines with an error on every line named.
+fn failing(stream: StreamName, count: usize, errors: &[usize]) -> (StreamName, Vec<u8>) {
+    let line = |n| {
+        let kind = if errors.contains(&n) {
+            "error: item"
+        } else {
+            "item"
+        };
+        format!("{kind} {n} of {stream:?}\n")
+    };
+    let text: String = (1..=count).map(line).collect();
+    (stream, text.into_bytes())
+}
+
+#[test]
+fn what_failed_in_the_middle_is_found_and_every_stretch_exact() {
+    let chunks = [
+        failing(StreamName::Stdout, 100_000, &[50_000]),
+        failing(StreamName::Stderr, 60_000, &[20_000, 40_000]),
+        failing(StreamName::Stdout, 100_000, &[]),
+    ];
+    let (_dir, journal) = journal(&chunks);
+    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let (seen, left) = count(&slice);
+    assert_eq!(seen + left, 260_000);
+    assert_eq!(bytes(&slice), journal.end().unwrap());
+    assert_eq!(slice.unsearched, 0);
+    let errors: Vec<&str> = shown(&slice)
+        .map(|row| row.text.as_str())
+        .filter(|text| text.starts_with("error"))
+        .collect();
+    assert_eq!(
+        errors,
+        [
+            "error: item 50000 of Stdout",
+            "error: item 20000 of Stderr",
+            "error: item 40000 of Stderr"
+        ]
+    );
+}
+
+#[test]
+fn what_is_too_much_to_search_is_told() {
+    let (_dir, journal) = journal(&[
+        failing(StreamName::Stdout, 2_000_000, &[1_000_000]),
+        failing(StreamName::Stdout, 100_000, &[90_000]),
+    ]);
+    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    assert!(slice.unsearched > 0);
+    let (seen, left) = count(&slice);
+    assert_eq!(seen + left, 2_100_000);
+    assert_eq!(bytes(&slice), journal.end().unwrap());
+    let is_newest = |row: &Row| row.text == "error: item 90000 of Stdout";
+    assert!(shown(&slice).any(is_newest));
 }
 
 #[test]

@@ -229,12 +229,7 @@ async fn calls_do_not_wait_for_each_other() {
 async fn what_nobody_asked_is_not_declared() {
     let bench = Bench::new().await;
     let mut client = bench.client("s").await;
-    for method in [
-        "tasks/get",
-        "logging/setLevel",
-        "resources/subscribe",
-        "no/such",
-    ] {
+    for method in ["tasks/get", "prompts/get", "resources/subscribe", "no/such"] {
         let params = json!({"taskId": "t", "level": "info", "uri": "x://y"});
         let answer = client.request(method, params).await;
         assert!(answer.get("error").is_some(), "{method}: {answer}");

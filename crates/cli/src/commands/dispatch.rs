@@ -12,9 +12,12 @@ use crate::setup::Setup;
 /// # Errors
 /// Whatever the verb cannot do.
 pub(crate) fn run(cli: Cli) -> Outcome {
-    let flags = Flags::from(cli.places);
+    let mut flags = Flags::from(cli.places);
     if let Verb::Completions(args) = cli.verb {
         return commands::completions::run(&args);
+    }
+    if let Verb::Serve(args) = &cli.verb {
+        flags.of_verb = args.values();
     }
     let setup = Setup::read(&flags)?;
     match cli.verb {
@@ -30,6 +33,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Export(args) => commands::export::run(&setup, &args),
         Verb::Serve(_) => daemon::run(&setup.config, &setup.env, How::Foreground),
         Verb::Daemon => daemon::run(&setup.config, &setup.env, How::OnDemand),
+        Verb::Token(verb) => commands::token::run(&setup, &verb),
         Verb::Shutdown(_) => commands::shutdown::run(&setup),
         Verb::Mcp(args) => commands::mcp::run(&setup, args),
         Verb::Config(verb) => commands::config::run(&setup, &verb),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ostler_model::Text;
-use ostler_server::mcp::{self, FrontContext};
+use ostler_server::mcp::{self, Client, FrontContext};
 
 use crate::config::TOOL_PROFILES;
 use crate::daemon::{self, embedded::Embedded};
@@ -89,22 +89,23 @@ async fn serve(
     let own =
         || daemon::front_session(std::process::id()).unwrap_or_else(|| "front-0-0".to_owned());
     let session = session.unwrap_or_else(own);
-    let profile = tools.first().map_or("command", String::as_str).parse();
+    let tools = daemon::tool_set(tools).map_err(|error| CommandError::value(error.to_string()))?;
     let cwd = std::env::current_dir().unwrap_or_default();
     let context = FrontContext {
         cwd: Text::from(cwd),
         env: setup.env.to_texts(),
-        profile: profile
-            .map_err(|error: mcp::UnknownProfile| CommandError::value(error.to_string()))?,
+        tools,
         ..FrontContext::default()
     };
-    let caller = daemon::session_caller(&session);
-    let engine = embedded.engine.clone();
+    let client = Client {
+        caller: daemon::session_caller(&session),
+        front: context,
+    };
     let (reader, writer) = daemon::streams::own().map_err(|error| {
         CommandError::daemon(format!("standard input and output cannot be used: {error}"))
     })?;
     let served = tokio::select! {
-        served = mcp::serve(engine, caller, context, reader, writer) => served,
+        served = mcp::serve(embedded.desk.clone(), client, reader, writer) => served,
         told = daemon::told_to_end() => told.map(Ok)?,
     };
     if !kept {

@@ -19,6 +19,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod shutdown;
 pub(crate) mod stop;
+pub(crate) mod token;
 pub(crate) mod version;
 pub(crate) mod wait;
 

@@ -34,7 +34,7 @@ const fn key(
 }
 
 /// The table.
-pub(crate) const KEYS: [Key; 19] = [
+pub(crate) const KEYS: [Key; 29] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -161,8 +161,78 @@ pub(crate) const KEYS: [Key; 19] = [
         "mcp.tools",
         &["OSTLER_MCP_TOOLS"],
         Kind::Tools,
-        Some("command"),
+        Some("core,command"),
         "which tools MCP clients are offered",
+    ),
+    key(
+        "mcp.structured",
+        &["OSTLER_MCP_STRUCTURED"],
+        Kind::Structured,
+        Some("auto"),
+        "which tools answer structured content; auto: those that show status, not output",
+    ),
+    key(
+        "mcp.tasks",
+        &["OSTLER_MCP_TASKS"],
+        Kind::Tasks,
+        Some("auto"),
+        "whether long calls become tasks where the client knows them",
+    ),
+    key(
+        "http.host",
+        &["OSTLER_HTTP_HOST"],
+        Kind::Host,
+        Some("127.0.0.1"),
+        "the address HTTP is served at",
+    ),
+    key(
+        "http.port",
+        &["OSTLER_HTTP_PORT"],
+        Kind::Port,
+        None,
+        "its port; unset: any, and only `ostler serve` opens it",
+    ),
+    key(
+        "http.url_prefix",
+        &["OSTLER_HTTP_URL_PREFIX"],
+        Kind::Prefix,
+        Some(""),
+        "what every path over HTTP begins with",
+    ),
+    key(
+        "http.legacy_sse",
+        &["OSTLER_HTTP_LEGACY_SSE"],
+        Kind::Flag,
+        Some("false"),
+        "whether the HTTP+SSE transport of MCP 2024-11-05 is served too",
+    ),
+    key(
+        "http.tokens",
+        &["OSTLER_HTTP_TOKENS"],
+        Kind::Tokens,
+        Some("required"),
+        "whether HTTP clients need a bearer token",
+    ),
+    key(
+        "http.hosts",
+        &["OSTLER_HTTP_HOSTS"],
+        Kind::Hosts,
+        Some(""),
+        "names of this machine HTTP clients may use besides the loopback's",
+    ),
+    key(
+        "http.origins",
+        &["OSTLER_HTTP_ORIGINS"],
+        Kind::Origins,
+        Some(""),
+        "web pages that may use it besides those of this machine",
+    ),
+    key(
+        "http.directory",
+        &["OSTLER_HTTP_DIRECTORY"],
+        Kind::Directory,
+        None,
+        "where relative directories of HTTP clients start; unset: where the daemon does",
     ),
     key(
         "log",

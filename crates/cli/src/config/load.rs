@@ -58,6 +58,19 @@ pub(crate) struct Flags {
     pub(crate) runtime_dir: Option<PathBuf>,
     /// `--set KEY=VALUE`.
     pub(crate) set: Vec<String>,
+    /// What the flags of one verb say about keys.
+    pub(crate) of_verb: Vec<FlagValue>,
+}
+
+/// A flag that is another name for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FlagValue {
+    /// The key.
+    pub(crate) key: &'static str,
+    /// The flag.
+    pub(crate) flag: &'static str,
+    /// What was given.
+    pub(crate) value: String,
 }
 
 impl Flags {
@@ -161,6 +174,14 @@ impl Config {
             let source = Source::Flag("--set");
             let key = Key::named(name).ok_or_else(|| unknown_key(name, &source))?;
             self.take(key, &Raw::Text(value.to_owned()), source)?;
+        }
+        for given in &flags.of_verb {
+            let key = Key::named(given.key).expect("flags name keys of the table");
+            self.take(
+                key,
+                &Raw::Text(given.value.clone()),
+                Source::Flag(given.flag),
+            )?;
         }
         self.take_path("state_dir", "--state-dir", flags.state_dir.as_deref())?;
         self.take_path("runtime_dir", "--runtime-dir", flags.runtime_dir.as_deref())

@@ -4,10 +4,11 @@
 //! * [`value`]: what a value may be, and what is allowed for each key.
 //! * [`file`]: the file's values with their lines.
 //! * [`load`]: the layers, strongest last: default, file, environment, flag.
-//! * [`settings`]: what the engine and the daemon are given.
+//! * [`settings`]: what the engine and the daemon are given; [`http`]: what HTTP is.
 
 mod env;
 mod file;
+mod http;
 mod keys;
 mod load;
 mod settings;
@@ -17,6 +18,6 @@ mod value;
 
 pub(crate) use env::Environment;
 pub(crate) use keys::{KEYS, Key};
-pub(crate) use load::{Config, Flags, Setting, Source};
+pub(crate) use load::{Config, FlagValue, Flags, Setting, Source};
 pub(crate) use settings::FrontPolicy;
 pub(crate) use value::TOOL_PROFILES;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ostler_engine::Settings;
 use ostler_journal::Format;
 use ostler_model::Text;
+use ostler_server::mcp::{McpOptions, Structured};
 use serde::{Deserialize, Serialize};
 
 use super::load::{Config, Setting, Source};
@@ -58,14 +59,33 @@ impl Config {
         (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
-    /// What is logged.
+    /// What is logged. At the usual level the MCP library's word on every request is not.
     pub(crate) fn log_filter(&self) -> String {
-        self.text("log").unwrap_or_else(|| "info".to_owned())
+        let filter = self.text("log").unwrap_or_else(|| "info".to_owned());
+        match filter.as_str() {
+            "info" => "info,rmcp=warn,rmcp::service=off".to_owned(),
+            _ => filter,
+        }
     }
 
     /// The tools MCP clients are offered.
     pub(crate) fn tools(&self) -> Vec<String> {
         self.list("mcp.tools").unwrap_or_default()
+    }
+
+    /// How MCP clients are answered.
+    pub(crate) fn mcp_options(&self) -> McpOptions {
+        let structured = match self.text("mcp.structured").as_deref() {
+            Some("always") => Structured::Always,
+            Some("never") => Structured::Never,
+            _ => Structured::Auto,
+        };
+        let usual = McpOptions::default();
+        let no_tasks = self.text("mcp.tasks").as_deref() == Some("off");
+        McpOptions {
+            structured,
+            task_after: usual.task_after.filter(|_| !no_tasks),
+        }
     }
 
     /// What holds for this front alone.
@@ -78,15 +98,15 @@ impl Config {
         }
     }
 
-    fn list(&self, name: &str) -> Option<Vec<String>> {
+    pub(super) fn list(&self, name: &str) -> Option<Vec<String>> {
         list(self.get(name))
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(super) fn text(&self, name: &str) -> Option<String> {
         text(self.get(name))
     }
 
-    fn number(&self, name: &str) -> Option<u64> {
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
         number(self.get(name))
     }
 

@@ -1,6 +1,7 @@
 //! What a value may be.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,8 +12,12 @@ const LIST_ITEMS: usize = 1_000;
 const LONGEST_S: u64 = 100 * 366 * 24 * 60 * 60;
 
 /// Tool profiles that exist.
-pub(crate) const TOOL_PROFILES: [&str; 1] = ["command"];
+pub(crate) const TOOL_PROFILES: [&str; ostler_server::mcp::PROFILE_WORDS.len()] =
+    ostler_server::mcp::PROFILE_WORDS;
 const MIRRORS: [&str; 3] = ["yaml", "avro", "jsonl"];
+const TOKENS: [&str; 2] = ["required", "off"];
+const STRUCTURED: [&str; 3] = ["auto", "always", "never"];
+const TASKS: [&str; 2] = ["auto", "off"];
 const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// The kinds of values.
@@ -46,6 +51,22 @@ pub(crate) enum Kind {
     Tools,
     /// A log level, or a filter of them.
     Filter,
+    /// An address of this machine.
+    Host,
+    /// A TCP port; 0 is any.
+    Port,
+    /// Empty, or `/` and words with `/` between them.
+    Prefix,
+    /// Whether tokens are needed.
+    Tokens,
+    /// Host names or addresses.
+    Hosts,
+    /// Scheme, host and port of web pages.
+    Origins,
+    /// Which tools answer structured content.
+    Structured,
+    /// Whether long calls become tasks.
+    Tasks,
 }
 
 /// A value as it was written.
@@ -122,6 +143,14 @@ impl Kind {
             Self::Mirror => MIRRORS.join(", "),
             Self::Idle => format!("whole seconds from 0 to {LONGEST_S}; 0 is never"),
             Self::Tools => TOOL_PROFILES.join(", "),
+            Self::Host => "an IP address, or localhost".to_owned(),
+            Self::Port => "a port from 0 to 65535; 0 is any free one".to_owned(),
+            Self::Prefix => "/ and words with / between them, such as /tools/ostler".to_owned(),
+            Self::Tokens => TOKENS.join(", "),
+            Self::Hosts => "a comma list of host names or addresses".to_owned(),
+            Self::Origins => "a comma list such as https://ui.example:8443".to_owned(),
+            Self::Structured => STRUCTURED.join(", "),
+            Self::Tasks => TASKS.join(", "),
             Self::Filter => format!(
                 "{}; or a filter such as ostler=debug",
                 LOG_LEVELS.join(", ")
@@ -149,9 +178,15 @@ impl Kind {
             Self::Names => list(raw, is_variable).map(Value::List),
             Self::Flag => flag(raw).map(Value::Flag),
             Self::Days => number(raw, 1, 36_500),
-            Self::Mirror => text(raw)
-                .filter(|name| MIRRORS.contains(&name.as_str()))
-                .map(Value::Text),
+            Self::Mirror => word(raw, &MIRRORS),
+            Self::Tokens => word(raw, &TOKENS),
+            Self::Structured => word(raw, &STRUCTURED),
+            Self::Tasks => word(raw, &TASKS),
+            Self::Host => text(raw).filter(|host| is_address(host)).map(Value::Text),
+            Self::Port => number(raw, 0, u16::MAX.into()),
+            Self::Prefix => text(raw).and_then(|path| prefix(&path)).map(Value::Text),
+            Self::Hosts => list(raw, is_host).map(Value::List),
+            Self::Origins => list(raw, is_origin).map(Value::List),
             Self::Tools => list(raw, |name| TOOL_PROFILES.contains(&name))
                 .filter(|items| !items.is_empty())
                 .map(Value::List),
@@ -204,6 +239,41 @@ fn list(raw: &Raw, is_item: impl Fn(&str) -> bool) -> Option<Vec<String>> {
     };
     let good = items.len() <= LIST_ITEMS && items.iter().all(|item| is_item(item));
     good.then_some(items)
+}
+
+fn word(raw: &Raw, words: &[&str]) -> Option<Value> {
+    text(raw)
+        .filter(|word| words.contains(&word.as_str()))
+        .map(Value::Text)
+}
+
+fn is_address(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok()
+}
+
+/// A path without the slash at its end.
+fn prefix(path: &str) -> Option<String> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_plain);
+    let fits = match path.strip_prefix('/') {
+        Some(words) => words.split('/').all(is_word),
+        None => path.is_empty(),
+    };
+    fits.then(|| path.to_owned())
+}
+
+/// A host, with a port or without.
+fn is_host(item: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    !item.is_empty() && item.bytes().all(is_plain)
+}
+
+fn is_origin(item: &str) -> bool {
+    let host = item
+        .strip_prefix("http://")
+        .or(item.strip_prefix("https://"));
+    host.is_some_and(is_host)
 }
 
 /// A bare name, or an absolute path: a relative path would mean something else in every

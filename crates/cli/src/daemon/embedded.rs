@@ -1,6 +1,7 @@
 //! The same engine inside a front (`--no-daemon`): commands end with their front, unless
 //! they are durable, and state lies where no daemon looks.
 
+use ostler_server::mcp::Desk;
 use std::path::{Path, PathBuf};
 
 use ostler_engine::Engine;
@@ -22,6 +23,7 @@ use crate::socket;
 #[derive(Debug)]
 pub(crate) struct Embedded {
     pub(crate) engine: Engine,
+    pub(crate) desk: Desk,
     tracker: TaskTracker,
     stop: CancellationToken,
     scratch: Option<PathBuf>,
@@ -45,8 +47,10 @@ impl Embedded {
         };
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         sessions::end_orphans(&engine, &tracker, &stop);
+        let desk = Desk::new(engine.clone(), config.mcp_options());
         Ok(Self {
             engine,
+            desk,
             tracker,
             stop,
             scratch,
@@ -67,6 +71,7 @@ impl Embedded {
         })?;
         let shared = Fronts {
             engine: self.engine.clone(),
+            desk: self.desk.clone(),
             tracker: self.tracker.clone(),
             presence: Presence::new(),
             stop: self.stop.clone(),

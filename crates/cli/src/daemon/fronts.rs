@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ostler_engine::Engine;
 use ostler_model::ErrorCode;
-use ostler_server::mcp::{self, FrontContext};
+use ostler_server::mcp::{self, Client, Desk, FrontContext, ToolSet};
 use ostler_server::wire::Problem;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
@@ -32,6 +32,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct Fronts {
     pub(crate) engine: Engine,
+    pub(crate) desk: Desk,
     pub(crate) tracker: TaskTracker,
     pub(crate) presence: Presence,
     pub(crate) stop: CancellationToken,
@@ -101,8 +102,11 @@ impl Fronts {
             "a front came"
         );
 
-        let caller = sessions::caller(&hello.session);
-        let serving = mcp::serve(self.engine.clone(), caller, context, reader, writer);
+        let client = Client {
+            caller: sessions::caller(&hello.session),
+            front: context,
+        };
+        let serving = mcp::serve(self.desk.clone(), client, reader, writer);
         let bye = tokio::select! {
             ended = serving => {
                 if let Err(error) = ended {
@@ -167,18 +171,26 @@ fn context(hello: &Hello) -> Result<FrontContext, Problem> {
             hello.session
         )));
     }
-    let names = hello.tools.first().map_or("command", String::as_str);
-    let profile = names
-        .parse()
-        .map_err(|error: mcp::UnknownProfile| Problem::value(error.to_string()))?;
+    let tools = tool_set(&hello.tools).map_err(|error| Problem::value(error.to_string()))?;
     Ok(FrontContext {
         cwd: hello.cwd.clone(),
         env: hello.env.clone(),
-        profile,
+        tools,
         allowed: hello.policy.allowed_commands.clone(),
         encoding: hello.policy.default_encoding.clone(),
         retention: hello.policy.retention_seconds.map(Duration::from_secs),
     })
+}
+
+/// The tools these words stand for; none stands for the default.
+///
+/// # Errors
+/// When one of them is no profile.
+pub(crate) fn tool_set(words: &[String]) -> Result<ToolSet, mcp::UnknownProfile> {
+    if words.is_empty() {
+        return Ok(ToolSet::default());
+    }
+    words.join(",").parse()
 }
 
 fn refusal(message: &str) -> Problem {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ostler_engine::Engine;
 use ostler_model::ErrorCode;
 use ostler_process::{Keeper, LocalPlace};
+use ostler_server::mcp::Desk;
 use ostler_server::wire::Problem;
 use tokio::net::UnixListener;
 use tokio::runtime::{Builder, Runtime};
@@ -20,6 +21,7 @@ use super::launch::{Readiness, start_turn};
 use super::lock::{self, Held, Tried};
 use super::presence::{self, Presence};
 use super::sessions;
+use super::web::Web;
 use crate::config::{Config, Environment};
 use crate::error::{CommandError, Outcome};
 use crate::paths::Places;
@@ -100,14 +102,18 @@ fn serve(config: &Config, env: &Environment, how: How) -> Result<(), CommandErro
     let _held = hold(&places, how)?;
     let runtime = runtime()?;
     runtime.block_on(async {
+        let web = Web::open(config, env, how)?;
         let daemon = Daemon::open(config, env, &places).await?;
+        let web = web.map(|web| web.admit(config, how)).transpose()?;
         match how {
-            How::Foreground => crate::commands::serve::greet(config)?,
+            How::Foreground => crate::commands::serve::greet(config, web.as_ref())?,
             How::OnDemand => announce(&Readiness::Ready(std::process::id())),
         }
         drop(turn);
-        let idle = config.idle_exit().filter(|_| how == How::OnDemand);
-        daemon.serve(idle).await
+        // Nobody can start a daemon over HTTP, so one that serves it stays.
+        let idle = config.idle_exit();
+        let idle = idle.filter(|_| how == How::OnDemand && web.is_none());
+        daemon.serve(web, idle).await
     })
 }
 
@@ -190,6 +196,7 @@ impl Daemon {
         let engine = open_engine(config, env, Keeper::Executable(executable())).await?;
         let fronts = Fronts {
             engine: engine.clone(),
+            desk: Desk::new(engine.clone(), config.mcp_options()),
             tracker: TaskTracker::new(),
             presence: Presence::new(),
             stop: CancellationToken::new(),
@@ -205,15 +212,23 @@ impl Daemon {
     }
 
     /// Serves until something says stop, then ends in order.
-    async fn serve(self, idle_exit: Option<Duration>) -> Result<(), CommandError> {
+    async fn serve(
+        self,
+        web: Option<Web>,
+        idle_exit: Option<Duration>,
+    ) -> Result<(), CommandError> {
         let Fronts {
             tracker,
             presence,
             stop,
+            desk,
             ..
         } = self.fronts.clone();
         tracker.spawn(self.fronts.clone().accept(self.front_listener));
         tracker.spawn(super::http::serve(self.http_listener, self.fronts.clone()));
+        if let Some(web) = web {
+            tracker.spawn(web.serve(self.fronts.clone()));
+        }
         let idle = async {
             match idle_exit {
                 Some(limit) => {
@@ -231,6 +246,7 @@ impl Daemon {
         stop.cancel();
         // Clients that come from now on start the next daemon, which waits for our lock.
         remove_sockets(&self.places);
+        desk.close().await;
         // Streams that follow a living execution end with the engine.
         self.engine.shutdown().await;
         tracker.close();

@@ -11,4 +11,5 @@ mod logs;
 mod manage;
 mod ordinary;
 mod run;
+mod serve;
 mod world;

@@ -180,7 +180,7 @@ pub(crate) struct Lines {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
     out: BufReader<ChildStdout>,
-    over: bool,
+    pub(crate) over: bool,
 }
 
 impl Lines {

@@ -120,6 +120,7 @@ pub(crate) fn admit(
         encoding,
         retention: retention(settings, request.retention, request.face),
         keep: request.keep,
+        face: Some(request.face.as_str().to_owned()),
     };
     Ok(Admitted { spec, plan })
 }
@@ -201,7 +202,7 @@ const fn retention(settings: &Settings, asked: RetentionRequest, face: Face) -> 
         (RetentionRequest::Default, Face::Command) => settings.retention.command,
         (RetentionRequest::Default, Face::Shell) => settings.retention.shell,
         (RetentionRequest::Default, Face::Pty) => settings.retention.pty,
-        (RetentionRequest::Default, Face::Cli | Face::Rest | Face::Library) => {
+        (RetentionRequest::Default, Face::Core | Face::Cli | Face::Rest | Face::Library) => {
             settings.retention.others
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_journal::{LineQuery, Pattern, Unfinished, encoding_named};
+use ostler_journal::{LineQuery, Pattern, ReadError, Unfinished, encoding_named};
 use ostler_model::{Cursor, Text};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -56,7 +56,8 @@ async fn look(core: &Core, entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEn
             finished(&mut entry.live.subscribe()).await;
             Ok(WaitEnd::Exit)
         }
-        WaitFor::Pattern(pattern) => line(entry, pattern).await,
+        WaitFor::Pattern(pattern) => line(entry, pattern, None).await,
+        WaitFor::PatternAfter(pattern, from) => line(entry, pattern, Some(*from)).await,
         WaitFor::Idle(quiet) => idle(entry, *quiet).await,
         WaitFor::Prompt => prompt::prompt(core, entry).await,
     }
@@ -76,7 +77,11 @@ pub(crate) async fn started(entry: &Entry) {
         .is_ok();
 }
 
-async fn line(entry: &Arc<Entry>, pattern: &Pattern) -> Result<WaitEnd, Error> {
+async fn line(
+    entry: &Arc<Entry>,
+    pattern: &Pattern,
+    mut from: Option<Cursor>,
+) -> Result<WaitEnd, Error> {
     let _watching = Watching::new(entry);
     let label = entry.spec.encoding.as_deref();
     let pattern = match label.and_then(|label| encoding_named(label).ok()) {
@@ -84,7 +89,6 @@ async fn line(entry: &Arc<Entry>, pattern: &Pattern) -> Result<WaitEnd, Error> {
         None => pattern.clone(),
     };
     let mut marks = entry.marks.subscribe();
-    let mut from = None;
     loop {
         let over = marks.borrow_and_update().finished;
         let (found, next) = search(entry, &pattern, from).await?;
@@ -133,7 +137,14 @@ fn matching(
         max_lines: 1,
         ..LineQuery::default()
     };
-    let page = entry.journal()?.lines(&query)?;
+    let journal = match entry.journal() {
+        // Not born yet: there is nothing to read, and what comes is told of.
+        Err(Error::Output(ReadError::Missing { .. })) if !entry.is_finished() => {
+            return Ok((None, from.unwrap_or_default()));
+        }
+        journal => journal?,
+    };
+    let page = journal.lines(&query)?;
     let found = page.lines.into_iter().next().map(|line| Match {
         at: line.at,
         stream: line.stream,

@@ -165,6 +165,8 @@ fn launch(shim: &mut Shim, plan: &WirePlan) -> Result<Launched, Stillbirth> {
         terminal: channels.terminal,
         joins: &joins,
         cgroup: confined.birthplace(),
+        // A thread does not outlive its process, so what it runs must not either.
+        dies_with_parent: shim.identity.mode == Mode::Thread,
         ignored: &every,
         rlimits: &rlimits,
     };

@@ -25,6 +25,9 @@ use crate::sys::{signals, time};
 
 /// Between two tries of what a full disk refused while no daemon lives, in milliseconds.
 const RETRY_MS: u64 = 500;
+/// A command whose start was not asked for is told of all the same once it lived so long, in
+/// milliseconds: what is over before costs the daemon no wake-up.
+const REPORT_START_MS: u64 = 20;
 /// Bytes of the read buffer that stay touched between commands.
 const WARM_BYTES: usize = 16 * 1024;
 /// How often a tree without a subreaper is looked for once its leader has ended, in
@@ -58,6 +61,8 @@ pub(crate) struct Run<'a> {
     idle_at: Option<Instant>,
     recheck_at: Option<Instant>,
     listen_at: Option<Instant>,
+    /// When the daemon is told that it runs, unless it has ended by then.
+    report_at: Option<Instant>,
     marks: Marks,
     told: bool,
     /// The exit record could not be written. Recovery must then not find this shim alive with
@@ -91,6 +96,11 @@ impl<'a> Run<'a> {
         let sink = Sink::open(born.dir.as_fd(), born.plan.attempt);
         let now = Instant::now();
         let clocks = born.plan.clocks;
+        let report_at = if born.plan.report_start {
+            now
+        } else {
+            now + Duration::from_millis(REPORT_START_MS)
+        };
         let oom_before = shim
             .slot
             .as_ref()
@@ -109,6 +119,7 @@ impl<'a> Run<'a> {
             idle_at: clocks.idle.and_then(|limit| now.checked_add(limit)),
             recheck_at: None,
             listen_at: None,
+            report_at: Some(report_at),
             marks: Marks::default(),
             told: false,
             unrecorded: false,
@@ -121,8 +132,7 @@ impl<'a> Run<'a> {
     /// Carries it to its end.
     pub(crate) fn carry(mut self) -> End {
         if self.plan.report_start {
-            let (pid, at) = (self.tree.pid(), time::timestamp(self.started_ns));
-            self.link.send(&FromShim::Started { pid, at }, None);
+            self.report_start();
         }
         loop {
             let ready = self.wait();
@@ -139,6 +149,14 @@ impl<'a> Run<'a> {
                 Verdict::Empty => return self.finish(true),
                 Verdict::GivenUp => return self.finish(false),
             }
+        }
+    }
+
+    /// Tells the daemon that it runs; once.
+    fn report_start(&mut self) {
+        if self.report_at.take().is_some() {
+            let (pid, at) = (self.tree.pid(), time::timestamp(self.started_ns));
+            self.link.send(&FromShim::Started { pid, at }, None);
         }
     }
 
@@ -187,6 +205,7 @@ impl<'a> Run<'a> {
             self.marks.deadline(),
             self.recheck_at,
             self.listen_at,
+            self.report_at,
         ];
         let next = clocks.into_iter().chain(others).flatten().min()?;
         let left = next.saturating_duration_since(Instant::now());
@@ -357,6 +376,9 @@ impl<'a> Run<'a> {
 
     /// Whatever the time demands.
     fn keep_time(&mut self, now: Instant) -> Verdict {
+        if self.report_at.is_some_and(|at| now >= at) {
+            self.report_start();
+        }
         if self.descent.stage() == Stage::Living {
             self.run_clocks(now);
         }
@@ -395,6 +417,7 @@ impl<'a> Run<'a> {
             .into_iter()
             .find(|(_, at)| at.is_some_and(|at| now >= at));
         if let Some((clock, _)) = ran_out {
+            self.report_start();
             self.link.send(&FromShim::ClockRanOut { clock }, None);
             self.end_by(Ladder::Clock(clock), self.plan.clocks.grace);
         }

@@ -74,6 +74,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) joins: &'a [BorrowedFd<'a>],
     /// A directory of the unified hierarchy to be born in.
     pub(crate) cgroup: Option<BorrowedFd<'a>>,
+    /// Whether it is killed when the thread that gives birth ends (prctl(2),
+    /// `PR_SET_PDEATHSIG`).
+    pub(crate) dies_with_parent: bool,
     /// Signals that may be ignored here and must not be there.
     pub(crate) ignored: &'a [c_int],
     /// Limits to lower.
@@ -301,6 +304,10 @@ fn prepare(shared: &Shared<'_>) -> Step {
         };
         if grouped < 0 {
             return Step::Group;
+        }
+        if launch.dies_with_parent {
+            let signal: libc::c_ulong = 9;
+            libc::prctl(libc::PR_SET_PDEATHSIG, signal);
         }
         for join in launch.joins {
             if libc::write(join.as_raw_fd(), c"0".as_ptr().cast(), 1) < 0 {

@@ -1,11 +1,12 @@
 //! What a front brings along, and what one call sees.
 
-use std::str::FromStr;
 use std::time::Duration;
 
-use ostler_engine::{Engine, Info};
-use ostler_model::{Caller, Text};
-use thiserror::Error;
+use super::desk::Desk;
+use super::link::Link;
+use super::profile::ToolSet;
+use ostler_engine::{Begun, Engine, Info, RetentionRequest, StartRequest};
+use ostler_model::{Caller, Command, Text};
 
 /// What the front of a client told in its hello.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,7 +16,7 @@ pub struct FrontContext {
     /// Its environment, of which D8 keeps the base names.
     pub env: Vec<(Text, Text)>,
     /// The tools it is offered.
-    pub profile: Profile,
+    pub tools: ToolSet,
     /// The only programs it may run, besides what the engine's own list says.
     pub allowed: Option<Vec<String>>,
     /// The encoding of starts that name none; none takes the engine's.
@@ -24,28 +25,13 @@ pub struct FrontContext {
     pub retention: Option<Duration>,
 }
 
-/// A set of tools (F2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Profile {
-    /// The seven tools of document 000.
-    #[default]
-    Command,
-}
-
-/// A word that is no profile.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("'{0}' is no tool profile; allowed: command")]
-pub struct UnknownProfile(String);
-
-impl FromStr for Profile {
-    type Err = UnknownProfile;
-
-    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
-        match text.trim() {
-            "command" => Ok(Self::Command),
-            other => Err(UnknownProfile(other.to_owned())),
-        }
-    }
+/// Who is at the other end of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its identity, and the session it speaks for.
+    pub caller: Caller,
+    /// What it brought along.
+    pub front: FrontContext,
 }
 
 /// What one tool call works with.
@@ -54,12 +40,37 @@ pub(super) struct Call<'a> {
     pub(super) engine: &'a Engine,
     pub(super) caller: &'a Caller,
     pub(super) front: &'a FrontContext,
+    pub(super) desk: &'a Desk,
+    pub(super) link: &'a Link<'a>,
 }
 
 impl Call<'_> {
     /// What is known of the execution with this id.
     pub(super) fn info(&self, id: &str) -> Result<Info, ostler_engine::Error> {
         self.engine.info(self.caller, id)
+    }
+
+    /// The answer names its id: with the answer it is given out (F7). Tools give out what they
+    /// began only through this.
+    pub(super) fn give_out(&self, begun: Begun) -> Info {
+        self.link.name(begun)
+    }
+
+    /// This answer shows `info`: its end need not be told again (F8).
+    pub(super) fn told(&self, info: &Info) {
+        self.desk.news().told(self.caller, info);
+    }
+
+    /// A start with what the front brings to each of its starts; tools add what was asked.
+    pub(super) fn start(&self, command: Command, directory: &str) -> StartRequest {
+        let mut request = StartRequest::new(command, self.directory(directory));
+        request.base_env.clone_from(&self.front.env);
+        request.allowed.clone_from(&self.front.allowed);
+        request.encoding.clone_from(&self.front.encoding);
+        if let Some(retention) = self.front.retention {
+            request.retention = RetentionRequest::For(retention);
+        }
+        request
     }
 
     /// A directory as the front sees it.

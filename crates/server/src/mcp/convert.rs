@@ -4,26 +4,31 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolResult, ContentBlock, JsonObject, MetaObject, Tool as WireTool, ToolAnnotations,
+    CallToolResult, ContentBlock, JsonObject, MetaObject, Resource, Tool as WireTool,
+    ToolAnnotations,
 };
 use serde_json::Value;
 
-use super::reply::Reply;
+use super::desk::Structured;
+use super::reply::{Link, Reply};
 use super::tools::Definition;
 use crate::error::object;
 use crate::params::schema;
 
 /// Where machine fields of log-bearing tools and errors stand in `_meta`.
-const RESULT_KEY: &str = "ostler/result";
+pub(super) const RESULT_KEY: &str = "ostler/result";
 
 /// A tool as `tools/list` shows it.
-pub(super) fn tool(definition: &Definition) -> WireTool {
+pub(super) fn tool(definition: &'static Definition) -> WireTool {
     let hints = definition.hints;
-    let annotations = ToolAnnotations::with_title(definition.title)
-        .read_only(hints.read_only)
-        .destructive(hints.destructive)
-        .idempotent(hints.idempotent)
-        .open_world(hints.open_world);
+    // What a client concludes anyway where nothing is said is left out: the list is read by
+    // models.
+    let mut annotations = ToolAnnotations::with_title(definition.title).read_only(hints.read_only);
+    if !hints.read_only {
+        annotations.destructive_hint = Some(hints.destructive);
+        annotations.idempotent_hint = hints.idempotent.then_some(true);
+        annotations.open_world_hint = (!hints.open_world).then_some(false);
+    }
     let input = Arc::new(schema(definition.parameters));
     let mut tool = WireTool::new(definition.name, Cow::Borrowed(definition.about), input);
     tool.output_schema = definition.output.map(|output| Arc::new(object(output())));
@@ -32,27 +37,48 @@ pub(super) fn tool(definition: &Definition) -> WireTool {
 
 /// An answer as `tools/call` gives it. Every failure a user can see is a tool error, never a
 /// protocol error: those do not reach the model.
-pub(super) fn result(reply: Reply) -> CallToolResult {
+///
+/// `news` is what happened meanwhile (F8).
+pub(super) fn result(
+    reply: Reply,
+    news: Option<String>,
+    structured_for: Structured,
+) -> CallToolResult {
     let Reply {
         mut blocks,
         structured,
         mut fields,
         failure,
+        links,
     } = reply;
     let failed = failure.is_some();
     if let Some(failure) = failure {
         blocks.insert(0, failure.text());
         fields.extend(failure.fields());
     }
-    let content = blocks.into_iter().map(ContentBlock::text).collect();
+    let blocks = blocks.into_iter().map(ContentBlock::text);
+    let links = links.into_iter().map(link);
+    let news = news.into_iter().map(ContentBlock::text);
+    let content = blocks.chain(links).chain(news).collect();
     let mut result = if failed {
         CallToolResult::error(content)
     } else {
         CallToolResult::success(content)
     };
-    result.structured_content = structured.filter(|_| !failed);
+    result.structured_content = match structured_for {
+        Structured::Never => None,
+        Structured::Auto => structured.filter(|_| !failed),
+        Structured::Always => structured
+            .or_else(|| Some(Value::Object(fields.clone())))
+            .filter(|_| !failed),
+    };
     result.meta = meta(fields, failed);
     result
+}
+
+fn link(link: Link) -> ContentBlock {
+    let resource = Resource::new(link.uri, link.name).with_title(link.title);
+    ContentBlock::resource_link(resource.with_mime_type(link.mime_type))
 }
 
 /// Errors have `{code, retryable, rpc}` at the top of `_meta`; everything else has its fields

@@ -3,13 +3,39 @@
 //! Nobody outside this module sees the MCP library: `handler` and `convert` are its border,
 //! and the `tools` speak in `reply::Reply` and [`Failure`](crate::error::Failure).
 
+mod calls;
 mod context;
 mod convert;
+mod desk;
+mod elicit;
+#[cfg(feature = "conformance-fixtures")]
+mod fixtures;
+mod glance;
 mod handler;
+mod http;
+mod http_sessions;
+mod instructions;
+mod leases;
+mod link;
+mod news;
 mod output;
+mod profile;
+mod progress;
 mod reply;
+mod resources;
 mod serve;
+mod several;
+mod sse;
+mod subscriptions;
+mod tasks;
 mod tools;
+mod waiting;
 
-pub use context::{FrontContext, Profile, UnknownProfile};
+pub use context::{Client, FrontContext};
+pub use desk::{Desk, McpOptions, Structured, TASK_AFTER_MS};
+#[cfg(feature = "conformance-fixtures")]
+pub use fixtures::conformance_app;
+pub use http::{Doorkeeper, Streamable, Streaming, streamable};
+pub use profile::{GROUPS, Group, PROFILE_WORDS, ToolSet, UnknownProfile};
 pub use serve::{ServeError, serve};
+pub use sse::{SseError, SseInput, SseOutput, sse};

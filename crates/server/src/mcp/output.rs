@@ -1,19 +1,20 @@
 //! The output of an execution as text blocks (F3).
 
 use ostler_engine::Info;
-use ostler_journal::{LineQuery, StreamSet};
-use ostler_model::{Cursor, StreamName};
+use ostler_journal::{LineQuery, ReadError};
+use ostler_model::Cursor;
 use serde_json::{Map, Value, json};
 
 use super::context::Call;
 use crate::error::Failure;
-use crate::reading::{Slice, last_line, slice};
+use crate::reading::{Slice, Streams, last_line, streams};
 use crate::render::{Budget, Excerpt, Omitted, REPLY_CHARS, cost, excerpt};
 
 /// Kept free for what stands around output: status, notes, an error's text.
 pub(super) const FRAME_CHARS: usize = 1_200;
-/// Standard error gets at least this share of the budget, in tenths.
-const STDERR_TENTHS: usize = 3;
+/// Standard error gets at least this share of the budget, in tenths: it is where what failed
+/// is told most often.
+const STDERR_TENTHS: usize = 5;
 
 /// Both streams of an execution, rendered.
 #[derive(Debug, Default)]
@@ -32,33 +33,58 @@ pub(super) async fn printed(
     info: &Info,
     block_lines: usize,
 ) -> Result<Printed, Failure> {
+    let budget = Budget {
+        chars: REPLY_CHARS - FRAME_CHARS,
+        block_lines,
+    };
+    selected(call, info, LineQuery::default(), budget).await
+}
+
+/// What an execution printed and `query` matches, each stream by itself, within `budget`.
+pub(super) async fn selected(
+    call: Call<'_>,
+    info: &Info,
+    query: LineQuery,
+    budget: Budget,
+) -> Result<Printed, Failure> {
     if info.output_end == 0 && info.state.is_finished() {
         return Ok(Printed {
             next: info.cursor(),
             ..Printed::default()
         });
     }
-    let journal = call.engine.journal(call.caller, &info.id.short())?;
-    let everything = slice(&journal, info, query(info, StreamSet::OUTPUT)).await?;
-    let mut printed = Printed {
-        next: everything.next,
-        notes: notes(&everything),
-        ..Printed::default()
+    let journal = match call.engine.journal(call.caller, &info.id.short()) {
+        // A wait can be over before the process is born.
+        Err(ostler_engine::Error::Output(ReadError::Missing { .. }))
+            if info.output_end == 0 && !info.state.is_finished() =>
+        {
+            return Ok(Printed {
+                next: info.cursor(),
+                ..Printed::default()
+            });
+        }
+        journal => journal?,
     };
-    let (stdout, stderr) = if everything.hidden.is_none() {
-        by_stream(everything)
-    } else {
-        let output = StreamSet::only(StreamName::Stdout).with(StreamName::Pty);
-        let errors = StreamSet::only(StreamName::Stderr);
-        (
-            slice(&journal, info, query(info, output)).await?,
-            slice(&journal, info, query(info, errors)).await?,
-        )
+    let query = LineQuery {
+        unfinished: last_line(info),
+        ..query
     };
-    let (for_stdout, for_stderr) = share(&stdout, &stderr, block_lines);
-    printed.stdout = shown(stdout, for_stdout, block_lines);
-    printed.stderr = shown(stderr, for_stderr, block_lines);
-    Ok(printed)
+    let Streams {
+        output,
+        errors,
+        next,
+    } = streams(&journal, info, query).await?;
+    let mut notes = notes(&output);
+    notes.extend(self::notes(&errors));
+    notes.dedup();
+    let (for_output, for_errors) = share(&output, &errors, budget);
+    let shown = |slice: Slice, chars| excerpt(slice.material(), Budget { chars, ..budget });
+    Ok(Printed {
+        stdout: shown(output, for_output),
+        stderr: shown(errors, for_errors),
+        next,
+        notes,
+    })
 }
 
 impl Printed {
@@ -111,42 +137,32 @@ pub(super) fn notes(slice: &Slice) -> Vec<String> {
             "the journal is damaged at byte {offset}; what follows cannot be read"
         ));
     }
+    if slice.unsearched > 0 {
+        notes.push(format!(
+            "{} bytes in the middle were not searched for failures; grep finds them",
+            slice.unsearched
+        ));
+    }
+    let overwritten = slice.overwritten();
+    if overwritten > 0 {
+        notes.push(format!(
+            "{overwritten} lines that redraws overwrote are shown in their last state"
+        ));
+    }
     notes
 }
 
-fn query(info: &Info, streams: StreamSet) -> LineQuery {
-    LineQuery {
-        streams,
-        unfinished: last_line(info),
-        ..LineQuery::default()
-    }
-}
-
-fn by_stream(slice: Slice) -> (Slice, Slice) {
-    let (stderr, stdout) = slice
-        .front
-        .into_iter()
-        .partition(|row| row.stream == StreamName::Stderr);
-    let of = |front| Slice {
-        front,
-        ..Slice::default()
-    };
-    (of(stdout), of(stderr))
-}
-
 /// How much of the budget each stream gets: all it wants, unless both want more than there is.
-fn share(stdout: &Slice, stderr: &Slice, block_lines: usize) -> (usize, usize) {
-    let room = REPLY_CHARS - FRAME_CHARS;
-    let wants = |slice: &Slice| match slice.hidden {
-        Some(_) => room,
-        None => cost(&slice.front, block_lines).min(room),
+fn share(stdout: &Slice, stderr: &Slice, budget: Budget) -> (usize, usize) {
+    let room = budget.chars;
+    let wants = |slice: &Slice| {
+        if slice.is_partial() {
+            room
+        } else {
+            cost(&slice.front, budget.block_lines).min(room)
+        }
     };
     let guaranteed = room * STDERR_TENTHS / 10;
     let for_stderr = wants(stderr).min(guaranteed.max(room - wants(stdout)));
     (room - for_stderr, for_stderr)
-}
-
-fn shown(slice: Slice, chars: usize, block_lines: usize) -> Excerpt {
-    let budget = Budget { chars, block_lines };
-    excerpt(slice.front, slice.hidden, slice.back, budget)
 }

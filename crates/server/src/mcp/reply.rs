@@ -1,5 +1,6 @@
 //! What a tool answers, before it is spelled for the protocol.
 
+use ostler_engine::{Info, Interaction};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -16,6 +17,17 @@ pub(super) struct Reply {
     pub(super) fields: Map<String, Value>,
     /// What went wrong; the blocks follow its text.
     pub(super) failure: Option<Failure>,
+    /// Where there is more of it, behind the blocks.
+    pub(super) links: Vec<Link>,
+}
+
+/// A resource that shows more than the answer does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) uri: String,
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) mime_type: &'static str,
 }
 
 impl Reply {
@@ -51,5 +63,40 @@ impl Reply {
 impl<F: Into<Failure>> From<F> for Reply {
     fn from(failure: F) -> Self {
         Self::default().failed(failure.into())
+    }
+}
+
+/// Why a tool has no answer of its own.
+#[derive(Debug)]
+pub(super) enum Interrupted {
+    /// The request could not be carried out.
+    Failed(Failure),
+    /// It takes long: this execution goes on as a task.
+    Task(Box<Tasked>),
+    /// The client is to ask the person, and to repeat the call with the answer (2026-07-28).
+    Asks(Box<Asking>),
+}
+
+/// A call that became a task.
+#[derive(Debug)]
+pub(super) struct Tasked {
+    /// What it runs.
+    pub(super) info: Info,
+    /// Whether its prompts are questions to the person at the client.
+    pub(super) asks: bool,
+}
+
+/// A question for the person at the client.
+#[derive(Debug)]
+pub(super) struct Asking {
+    /// The question; it is open.
+    pub(super) interaction: Interaction,
+    /// What was wrong with the last answer.
+    pub(super) complaint: Option<String>,
+}
+
+impl<F: Into<Failure>> From<F> for Interrupted {
+    fn from(failure: F) -> Self {
+        Self::Failed(failure.into())
     }
 }

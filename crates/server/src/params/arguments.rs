@@ -32,7 +32,7 @@ impl Arguments {
         let mut problems = unknown(table, &values);
         for parameter in table {
             match values.get(parameter.name) {
-                Some(value) => problems.extend(wrong(parameter, value)),
+                Some(value) => problems.extend(wrong_in(parameter, value)),
                 None if parameter.required => problems.push(missing(parameter)),
                 None => {}
             }
@@ -92,7 +92,7 @@ impl Arguments {
     /// A number.
     pub(crate) fn integer(&self, name: &'static str) -> Option<i64> {
         match self.values.get(name) {
-            Some(value) => whole(value),
+            Some(value) => whole(value).map(|number| self.clamped(name, number)),
             None => match self.preset(name) {
                 Some(Preset::Integer(number)) => Some(number),
                 _ => None,
@@ -132,10 +132,42 @@ impl Arguments {
         }
     }
 
+    /// The names of what was given and not taken yet.
+    pub(crate) fn given(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
+    }
+
+    /// The parameters of an object inside; none when it was not given.
+    pub(crate) fn object(&mut self, name: &'static str) -> Option<Self> {
+        match (self.parameter(name)?.kind, self.values.remove(name)?) {
+            (Kind::Object(table), Value::Object(mut values)) => {
+                values.retain(|_, value| !value.is_null());
+                Some(Self { table, values })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a value was given, its preset aside.
+    pub(crate) fn is_given(&self, name: &'static str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    fn clamped(&self, name: &'static str, number: i64) -> i64 {
+        match self.parameter(name).map(|parameter| parameter.kind) {
+            Some(Kind::Clamped(_, max)) => number.min(max),
+            _ => number,
+        }
+    }
+
     fn preset(&self, name: &'static str) -> Option<Preset> {
+        self.parameter(name)?.preset
+    }
+
+    fn parameter(&self, name: &'static str) -> Option<&'static Parameter> {
         let parameter = self.table.iter().find(|parameter| parameter.name == name);
         debug_assert!(parameter.is_some(), "'{name}' is not in the table");
-        parameter.and_then(|parameter| parameter.preset)
+        parameter
     }
 }
 
@@ -159,13 +191,16 @@ fn append(given: &mut Map<String, Value>, name: &str, text: &str) {
 /// The value a word of a query string spells; what spells none stays a text, for the check.
 fn spelled(kind: Option<Kind>, text: &str) -> Value {
     let parsed = match kind {
-        Some(Kind::Integer(..)) => text.parse::<i64>().ok().map(Value::from),
+        Some(Kind::Integer(..) | Kind::Clamped(..)) => text.parse::<i64>().ok().map(Value::from),
         Some(Kind::Flag) => match text {
             "true" | "1" => Some(true.into()),
             "false" | "0" => Some(false.into()),
             _ => None,
         },
-        Some(Kind::Text | Kind::Choice(_) | Kind::List | Kind::Map) | None => None,
+        Some(
+            Kind::Text | Kind::Choice(_) | Kind::List | Kind::Words | Kind::Map | Kind::Object(_),
+        )
+        | None => None,
     };
     parsed.unwrap_or_else(|| text.into())
 }
@@ -185,12 +220,29 @@ fn unknown(table: &[Parameter], values: &Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
+/// In the words of document 003.
 fn missing(parameter: &Parameter) -> String {
     let allowed = parameter.kind.allowed();
     format!(
-        "parameter '{}' is missing; allowed: {allowed}",
+        "Missing required parameter: {}; allowed: {allowed}",
         parameter.name
     )
+}
+
+/// What is wrong with a value, objects looked into.
+fn wrong_in(parameter: &Parameter, value: &Value) -> Vec<String> {
+    match (parameter.kind, value) {
+        (Kind::Object(table), Value::Object(fields)) => {
+            match Arguments::check(table, fields.clone()) {
+                Ok(_) => Vec::new(),
+                Err(bad) => {
+                    let place = |problem| format!("in '{}': {problem}", parameter.name);
+                    bad.problems.into_iter().map(place).collect()
+                }
+            }
+        }
+        _ => wrong(parameter, value).into_iter().collect(),
+    }
 }
 
 fn wrong(parameter: &Parameter, value: &Value) -> Option<String> {
@@ -204,7 +256,10 @@ fn wrong(parameter: &Parameter, value: &Value) -> Option<String> {
         {
             return None;
         }
-        (Kind::List, Value::Array(items)) => {
+        (Kind::Clamped(min, _), value) if whole(value).is_some_and(|number| number >= min) => {
+            return None;
+        }
+        (Kind::List | Kind::Words, Value::Array(items)) => {
             let place = items.iter().position(|item| !item.is_string())?;
             return Some(not_text(
                 &format!("{}[{place}]", parameter.name),
@@ -271,6 +326,12 @@ mod tests {
         Parameter::optional("force", Kind::Flag, "At once").or_flag(false),
         Parameter::optional("mode", Kind::Choice(&["line", "content"]), "Mode").or_text("line"),
         Parameter::optional("envs", Kind::Map, "Variables"),
+        Parameter::optional("tail", Kind::Object(TAIL), "Last lines"),
+    ];
+
+    const TAIL: &[Parameter] = &[
+        Parameter::optional("src", Kind::Choice(&["stdout", "stderr"]), "Which").or_text("stdout"),
+        Parameter::optional("n", Kind::Clamped(1, 100), "How many").or(10),
     ];
 
     fn check(given: Value) -> Result<Arguments, String> {
@@ -314,6 +375,29 @@ mod tests {
         );
         let bad = check(json!({"command": "ls", "timeout": u64::MAX})).unwrap_err();
         assert!(bad.contains("18446744073709551615"), "{bad}");
+    }
+
+    #[test]
+    fn an_object_inside_has_presets_and_problems_of_its_own() {
+        let mut arguments = check(json!({"command": "ls", "tail": {"n": null}})).unwrap();
+        assert!(arguments.is_given("tail") && !arguments.is_given("timeout"));
+        let mut tail = arguments.object("tail").unwrap();
+        assert_eq!(tail.text("src").as_deref(), Some("stdout"));
+        assert_eq!(tail.count("n"), Some(10));
+        assert!(arguments.object("tail").is_none());
+        let bad = check(json!({"command": "ls", "tail": {"src": "both", "n": 0, "x": 1}}));
+        insta::assert_snapshot!(bad.unwrap_err().replace("; in", ";\nin"));
+        let bad = check(json!({"command": "ls", "tail": 5})).unwrap_err();
+        assert_eq!(bad, "parameter 'tail' is 5; allowed: an object with src, n");
+    }
+
+    #[test]
+    fn too_much_counts_as_the_most_where_it_is_said() {
+        for (given, taken) in [(1, 1), (99, 99), (100, 100), (101, 100), (i64::MAX, 100)] {
+            let mut arguments = check(json!({"command": "ls", "tail": {"n": given}})).unwrap();
+            let tail = arguments.object("tail").unwrap();
+            assert_eq!(tail.integer("n"), Some(taken), "{given}");
+        }
     }
 
     #[test]

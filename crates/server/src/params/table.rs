@@ -21,12 +21,18 @@ pub(crate) enum Kind {
     Choice(&'static [&'static str]),
     /// A whole number in this range, both ends included.
     Integer(i64, i64),
+    /// As `Integer`, but more than the upper end counts as the upper end.
+    Clamped(i64, i64),
     /// True or false.
     Flag,
     /// Texts.
     List,
+    /// A program and its arguments.
+    Words,
     /// Texts by name.
     Map,
+    /// An object with these parameters and no others.
+    Object(&'static [Parameter]),
 }
 
 /// The value of a parameter that is not given.
@@ -75,16 +81,29 @@ impl Parameter {
     }
 }
 
+/// A number's upper limit is in its schema up to here; nobody meets a higher one by accident,
+/// and the message that tells it then suffices.
+const LISTED_MAX: i64 = 50_000;
+
 impl Kind {
     /// What is allowed, for people.
     pub(crate) fn allowed(self) -> String {
         match self {
             Self::Text => "text".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
-            Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Integer(min, max) | Self::Clamped(min, max) => {
+                format!("a whole number from {min} to {max}")
+            }
             Self::Flag => "true or false".to_owned(),
             Self::List => "a list of texts".to_owned(),
+            Self::Words => "a list of words, as in [\"ls\", \"-l\"]; a line for a shell is given \
+                            as 'script'"
+                .to_owned(),
             Self::Map => "an object whose values are texts".to_owned(),
+            Self::Object(parameters) => {
+                let names: Vec<&str> = parameters.iter().map(|it| it.name).collect();
+                format!("an object with {}", names.join(", "))
+            }
         }
     }
 
@@ -92,10 +111,16 @@ impl Kind {
         match self {
             Self::Text => json!({"type": "string"}),
             Self::Choice(words) => json!({"type": "string", "enum": words}),
-            Self::Integer(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+            Self::Integer(min, max) | Self::Clamped(min, max) if max <= LISTED_MAX => {
+                json!({"type": "integer", "minimum": min, "maximum": max})
+            }
+            Self::Integer(min, _) | Self::Clamped(min, _) => {
+                json!({"type": "integer", "minimum": min})
+            }
             Self::Flag => json!({"type": "boolean"}),
-            Self::List => json!({"type": "array", "items": {"type": "string"}}),
+            Self::List | Self::Words => json!({"type": "array", "items": {"type": "string"}}),
             Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            Self::Object(parameters) => Value::Object(schema(parameters)),
         }
     }
 }
@@ -133,7 +158,9 @@ pub(crate) fn schema(parameters: &[Parameter]) -> Map<String, Value> {
 
 fn property(parameter: &Parameter) -> Value {
     let mut schema = parameter.kind.schema();
-    schema["description"] = parameter.about.into();
+    if !parameter.about.is_empty() {
+        schema["description"] = parameter.about.into();
+    }
     if let Some(preset) = parameter.preset {
         schema["default"] = preset.value();
     }

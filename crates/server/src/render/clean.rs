@@ -2,51 +2,59 @@
 //! backspaces and erasures carried out. Ten thousand redraws of a progress bar cost one line.
 
 use std::borrow::Cow;
-use std::iter::Peekable;
-use std::str::Chars;
 
-/// Columns a cursor movement can reach; a redraw moves within a screen's width.
-const COLUMNS: usize = 4_096;
+use super::tokens::{CELLS, Token, Tokens, is_plain};
 
-/// The line without control sequences, in its last state.
+/// The line without control sequences, in its last state. What other rows it would have
+/// touched is not told; see [`Fold`](super::redraw::Fold).
 #[must_use]
 pub fn clean(line: &str) -> Cow<'_, str> {
     if is_plain(line) {
         return Cow::Borrowed(line);
     }
-    let mut screen = Screen::default();
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\x1b' => screen.escape(&mut chars),
-            '\u{9b}' => screen.sequence(&mut chars),
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut chars),
-            '\r' => screen.column = 0,
-            '\x08' => screen.column = screen.column.saturating_sub(1),
-            '\t' => screen.put(c),
-            c if c.is_control() => {}
-            c => screen.put(c),
+    let mut cells = Cells::default();
+    for token in Tokens::of(line) {
+        cells.take(token);
+    }
+    Cow::Owned(cells.text())
+}
+
+/// One row of a terminal, and the column its cursor is in.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    cells: Vec<char>,
+    pub(super) column: usize,
+}
+
+impl Cells {
+    /// A row that shows `text`, its cursor in `column`.
+    pub(super) fn showing(text: &str, column: usize) -> Self {
+        Self {
+            cells: text.chars().collect(),
+            column,
         }
     }
-    Cow::Owned(screen.cells.into_iter().collect())
-}
 
-fn is_plain(line: &str) -> bool {
-    /// First byte of the characters U+0080 to U+00BF, control characters among them.
-    const C1_LEAD: u8 = 0xc2;
-    line.bytes()
-        .all(|byte| (byte >= b' ' && byte != 0x7f && byte != C1_LEAD) || byte == b'\t')
-        || (!line.contains(|c: char| c.is_control() && c != '\t'))
-}
+    /// What the row shows.
+    pub(super) fn text(self) -> String {
+        self.cells.into_iter().collect()
+    }
 
-/// One row of a terminal.
-#[derive(Default)]
-struct Screen {
-    cells: Vec<char>,
-    column: usize,
-}
+    /// Whether nothing was drawn, or all of it erased.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
 
-impl Screen {
+    /// Draws, moves or erases within the row.
+    pub(super) fn take(&mut self, token: Token) {
+        match token {
+            Token::Put(c) => self.put(c),
+            Token::Return => self.column = 0,
+            Token::Back => self.column = self.column.saturating_sub(1),
+            Token::Control(action, number) => self.act(action, number),
+        }
+    }
+
     fn put(&mut self, c: char) {
         if self.column < self.cells.len() {
             self.cells[self.column] = c;
@@ -57,65 +65,30 @@ impl Screen {
         self.column += 1;
     }
 
-    fn escape(&mut self, chars: &mut Peekable<Chars<'_>>) {
-        match chars.next() {
-            Some('[') => self.sequence(chars),
-            Some(']' | 'P' | 'X' | '^' | '_') => skip_string(chars),
-            Some(' '..='/') => skip_intermediate(chars),
-            Some(_) | None => {}
-        }
-    }
-
-    /// A control sequence: parameters, then one final character that says what to do.
-    fn sequence(&mut self, chars: &mut Peekable<Chars<'_>>) {
-        let mut number = None;
-        for c in chars.by_ref() {
-            match c {
-                '0'..='9' => {
-                    let digit = c as usize - '0' as usize;
-                    number = Some((number.unwrap_or(0) * 10 + digit).min(COLUMNS));
-                }
-                '@'..='~' => return self.act(c, number),
-                ' '..='?' => {}
-                _ => return,
-            }
-        }
-    }
-
     fn act(&mut self, action: char, number: Option<usize>) {
         let steps = number.unwrap_or(1).max(1);
         match (action, number.unwrap_or(0)) {
-            ('K', 0) => self.cells.truncate(self.column),
+            ('K' | 'J', 0) => self.cells.truncate(self.column),
             ('K', 1) => {
                 let end = self.cells.len().min(self.column + 1);
                 self.cells[..end].fill(' ');
             }
             ('K' | 'J', 2) => self.cells.clear(),
-            ('C', _) => self.column = (self.column + steps).min(COLUMNS.max(self.column)),
+            ('C', _) => self.column = (self.column + steps).min(CELLS.max(self.column)),
             ('D', _) => self.column = self.column.saturating_sub(steps),
             ('G', _) => self.column = steps - 1,
-            _ => {}
-        }
-    }
-}
-
-/// Skips what a terminal would take as a title or a device string.
-fn skip_string(chars: &mut Peekable<Chars<'_>>) {
-    while let Some(c) = chars.next() {
-        match c {
-            '\x07' | '\u{9c}' => return,
-            '\x1b' => {
-                chars.next_if_eq(&'\\');
-                return;
+            ('P', _) => {
+                let from = self.column.min(self.cells.len());
+                self.cells.drain(from..(from + steps).min(self.cells.len()));
+            }
+            ('X', _) => {
+                let from = self.column.min(self.cells.len());
+                let to = (from + steps).min(self.cells.len());
+                self.cells[from..to].fill(' ');
             }
             _ => {}
         }
     }
-}
-
-fn skip_intermediate(chars: &mut Peekable<Chars<'_>>) {
-    while chars.next_if(|c| (' '..='/').contains(c)).is_some() {}
-    chars.next();
 }
 
 #[cfg(test)]
@@ -175,7 +148,7 @@ mod tests {
         #[test]
         fn a_far_column_costs_no_memory(column in 0_u64..u64::MAX) {
             let line = format!("\x1b[{column}Gx");
-            prop_assert!(clean(&line).len() <= COLUMNS + 1);
+            prop_assert!(clean(&line).len() <= CELLS + 1);
         }
     }
 }

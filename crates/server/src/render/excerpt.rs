@@ -1,21 +1,18 @@
-//! Head and tail within a budget, the part between counted exactly.
+//! Head, tail and what failed between them, within a budget; each part left out counted
+//! exactly.
 
+use std::collections::HashMap;
+
+use super::choose::{Chosen, choose};
+use super::price::{BLOCK_CHARS, Price, clamp, grouped};
 use super::rows::Row;
 
 /// The most characters a reply has by default (F3).
 pub const REPLY_CHARS: usize = 20_000;
 /// The smallest budget an excerpt works with.
-const MIN_BUDGET_CHARS: usize = 512;
-/// Kept free for the line that says what was left out.
-const MARKER_CHARS: usize = 180;
+const MIN_BUDGET_CHARS: usize = 256;
 /// A line longer than this is cut in the middle once not everything fits.
 const LINE_CHARS: usize = 2_000;
-/// Kept free for the note in the middle of a cut line.
-const NOTE_CHARS: usize = 64;
-/// What the JSON around one text block costs.
-const BLOCK_CHARS: usize = 28;
-/// The head gets one part in so many; the rest belongs to the last lines.
-const HEAD_SHARE: usize = 5;
 
 /// How much may be shown.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +23,7 @@ pub struct Budget {
     pub block_lines: usize,
 }
 
-/// Lines between the front and the back that were never fetched.
+/// Lines that were never fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hidden {
     /// How many.
@@ -35,6 +32,25 @@ pub struct Hidden {
     pub bytes: Option<u64>,
     /// The offset of the first.
     pub offset: u64,
+}
+
+/// A line, or lines that were never fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// A line.
+    Row(Row),
+    /// What lies between two lines.
+    Hidden(Hidden),
+}
+
+/// What an excerpt is made of, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Material {
+    /// Lines, and what lies hidden between them.
+    pub pieces: Vec<Piece>,
+    /// How many hidden lines have which [`shape`](super::faults::shape), of those that say
+    /// what failed.
+    pub alike: HashMap<u64, u64>,
 }
 
 /// What was left out.
@@ -53,102 +69,164 @@ pub struct Omitted {
 pub struct Excerpt {
     /// Text blocks of at most [`Budget::block_lines`] lines.
     pub blocks: Vec<String>,
-    /// What was left out.
+    /// What was left out, all in all, and where the first of it begins.
     pub omitted: Option<Omitted>,
 }
 
-/// What all of these rows would cost.
-#[must_use]
-pub fn cost(rows: &[Row], block_lines: usize) -> usize {
-    let price = Price::new(block_lines);
-    rows.iter().map(|row| price.of(&row.text)).sum()
+impl Material {
+    /// Lines that are all there.
+    #[must_use]
+    pub fn whole(rows: Vec<Row>) -> Self {
+        Self {
+            pieces: rows.into_iter().map(Piece::Row).collect(),
+            alike: HashMap::new(),
+        }
+    }
+
+    /// The lines that are there.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.pieces.iter().filter_map(Piece::row)
+    }
+
+    /// Every line, for what changes them one by one.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
+        self.pieces.iter_mut().filter_map(|piece| match piece {
+            Piece::Row(row) => Some(row),
+            Piece::Hidden(_) => None,
+        })
+    }
+
+    /// Whether lines are missing.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.pieces.iter().any(|piece| piece.row().is_none())
+    }
 }
 
-/// Shows `front`, what lies hidden behind it, and `back`, within `budget`: all of it where it
-/// fits; else long lines are cut in their middle; else the first and the last lines remain.
+impl Piece {
+    /// The line, where it is one.
+    #[must_use]
+    pub const fn row(&self) -> Option<&Row> {
+        match self {
+            Self::Row(row) => Some(row),
+            Self::Hidden(_) => None,
+        }
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.omitted().offset
+    }
+
+    pub(super) fn bytes(&self) -> Option<u64> {
+        self.omitted().bytes
+    }
+
+    /// Lines, bytes and offset, were it left out.
+    fn omitted(&self) -> Omitted {
+        match self {
+            Self::Row(row) => Omitted {
+                lines: row.lines,
+                bytes: Some(row.bytes),
+                offset: row.offset,
+            },
+            Self::Hidden(hidden) => Omitted {
+                lines: hidden.lines,
+                bytes: hidden.bytes,
+                offset: hidden.offset,
+            },
+        }
+    }
+}
+
+impl Omitted {
+    fn and(self, other: Self) -> Self {
+        Self {
+            lines: self.lines + other.lines,
+            bytes: self.bytes.zip(other.bytes).map(|(a, b)| a + b),
+            offset: self.offset.min(other.offset),
+        }
+    }
+
+    /// The line that stands for it.
+    pub(super) fn marker(&self) -> String {
+        let bytes = self
+            .bytes
+            .map_or_else(String::new, |bytes| format!(" ({} bytes)", grouped(bytes)));
+        let plural = if self.lines == 1 { "" } else { "s" };
+        format!(
+            "[… {} line{plural}{bytes} omitted; cursor {}.0 …]",
+            grouped(self.lines),
+            self.offset
+        )
+    }
+}
+
+/// Shows `material` within `budget`: all of it where it fits; else long lines are cut in their
+/// middle; else the first lines, the last ones and those that say what failed remain.
 #[must_use]
-pub fn excerpt(front: Vec<Row>, hidden: Option<Hidden>, back: Vec<Row>, budget: Budget) -> Excerpt {
+pub fn excerpt(mut material: Material, budget: Budget) -> Excerpt {
     let chars = budget.chars.max(MIN_BUDGET_CHARS);
     let price = Price::new(budget.block_lines);
-    if hidden.is_none() && cost(&front, budget.block_lines) <= chars && back.is_empty() {
-        let lines = front.into_iter().map(|row| row.text);
+    let partial = material.is_partial();
+    let fits = |material: &Material| {
+        let spent: usize = material.rows().map(|row| price.of(&row.text)).sum();
+        !partial && spent <= chars
+    };
+    if !fits(&material) {
+        let line_chars = LINE_CHARS.min(chars / 4);
+        for row in material.rows_mut() {
+            clamp(&mut row.text, line_chars);
+        }
+    }
+    if fits(&material) {
+        let rows = material.pieces.into_iter().filter_map(|piece| match piece {
+            Piece::Row(row) => Some(row.text),
+            Piece::Hidden(_) => None,
+        });
         return Excerpt {
-            blocks: blocks(lines, budget.block_lines),
+            blocks: blocks(rows, budget.block_lines),
             omitted: None,
         };
     }
-    let split = front.len();
-    let mut rows = front;
-    rows.extend(back);
-    let line_chars = LINE_CHARS.min(chars / 4);
-    for row in &mut rows {
-        clamp(&mut row.text, line_chars);
-    }
-    if hidden.is_none() && cost(&rows, budget.block_lines) <= chars {
-        let lines = rows.into_iter().map(|row| row.text);
-        return Excerpt {
-            blocks: blocks(lines, budget.block_lines),
-            omitted: None,
-        };
-    }
-    let room = chars - MARKER_CHARS - BLOCK_CHARS;
-    let (head, used) = price.fitting(rows[..split].iter(), room / HEAD_SHARE);
-    let (tail, _) = price.fitting(rows[head..].iter().rev(), room - used);
-    let middle = head..rows.len() - tail;
-    let omitted = count(&rows[middle.clone()], middle.start, split, hidden);
-    let lines = shown(rows, middle, &omitted);
+    let chosen = choose(&material, chars - BLOCK_CHARS, price);
+    let omitted = total(&material.pieces, &chosen);
     Excerpt {
-        blocks: blocks(lines, budget.block_lines),
-        omitted: Some(omitted),
+        blocks: blocks(lines(material.pieces, &chosen), budget.block_lines),
+        omitted,
     }
 }
 
-/// Sums up the rows left out and what was hidden among them.
-fn count(middle: &[Row], start: usize, split: usize, hidden: Option<Hidden>) -> Omitted {
-    let rows = u64::try_from(middle.len()).unwrap_or(u64::MAX);
-    let bytes: u64 = middle.iter().map(|row| row.bytes).sum();
-    let first = middle.first().filter(|_| start < split || hidden.is_none());
-    let offset = first.map(|row| row.offset).or(hidden.map(|h| h.offset));
-    Omitted {
-        lines: rows + hidden.map_or(0, |hidden| hidden.lines),
-        bytes: hidden
-            .map_or(Some(0), |hidden| hidden.bytes)
-            .map(|hidden| hidden + bytes),
-        offset: offset.unwrap_or_default(),
-    }
+/// What all that is not shown comes to.
+pub(super) fn total(pieces: &[Piece], chosen: &Chosen) -> Option<Omitted> {
+    let left = pieces.iter().zip(&chosen.shown);
+    let left = left.filter(|(_, shown)| !**shown);
+    left.map(|(piece, _)| piece.omitted()).reduce(Omitted::and)
 }
 
-fn shown(
-    rows: Vec<Row>,
-    middle: std::ops::Range<usize>,
-    omitted: &Omitted,
-) -> impl Iterator<Item = String> {
-    let marker = marker(omitted);
-    let mut marker = Some(marker);
-    let last = rows.len();
-    let mut lines: Vec<String> = Vec::with_capacity(last + 1 - middle.len());
-    for (place, row) in rows.into_iter().enumerate() {
-        if place == middle.start {
-            lines.extend(marker.take());
-        }
-        if !middle.contains(&place) {
-            lines.push(row.text);
+/// The lines shown, with a marker for each stretch that is not.
+fn lines(pieces: Vec<Piece>, chosen: &Chosen) -> impl Iterator<Item = String> {
+    let mut lines = Vec::new();
+    let mut stretch: Option<Omitted> = None;
+    for (place, piece) in pieces.into_iter().enumerate() {
+        let omitted = piece.omitted();
+        match piece {
+            Piece::Row(row) if chosen.shown[place] => {
+                lines.extend(stretch.take().map(|stretch| stretch.marker()));
+                let more = chosen.notes.get(&place).map(|count| note(*count));
+                lines.push(row.text + more.as_deref().unwrap_or_default());
+            }
+            Piece::Row(_) | Piece::Hidden(_) => {
+                stretch = Some(stretch.map_or(omitted, |before| before.and(omitted)));
+            }
         }
     }
-    lines.extend(marker);
+    lines.extend(stretch.map(|stretch| stretch.marker()));
     lines.into_iter()
 }
 
-fn marker(omitted: &Omitted) -> String {
-    let bytes = omitted
-        .bytes
-        .map_or_else(String::new, |bytes| format!(" ({} bytes)", grouped(bytes)));
-    let plural = if omitted.lines == 1 { "" } else { "s" };
-    format!(
-        "[… {} line{plural}{bytes} omitted; read on with since=\"{}.0\", or narrow with grep …]",
-        grouped(omitted.lines),
-        omitted.offset
-    )
+/// What stands behind a line that says what many others say that are not shown.
+pub(super) fn note(count: u64) -> String {
+    format!(" [… {} more like this …]", grouped(count))
 }
 
 /// Lines joined into blocks.
@@ -169,81 +247,6 @@ fn blocks(lines: impl Iterator<Item = String>, block_lines: usize) -> Vec<String
         room -= 1;
     }
     blocks
-}
-
-/// Cuts a long line in its middle and names its length.
-fn clamp(text: &mut String, limit: usize) {
-    if text.len() <= limit {
-        return;
-    }
-    let chars = text.chars().count();
-    if chars <= limit {
-        return;
-    }
-    let room = limit.saturating_sub(NOTE_CHARS);
-    let (head, tail) = (room - room / 4, room / 4);
-    let note = format!(
-        "[… {} of this line's {} characters …]",
-        grouped((chars - head - tail) as u64),
-        grouped(chars as u64)
-    );
-    let head_end = nth_char(text, head);
-    let tail_start = nth_char(text, chars - tail);
-    *text = format!("{}{note}{}", &text[..head_end], &text[tail_start..]);
-}
-
-fn nth_char(text: &str, n: usize) -> usize {
-    text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
-}
-
-/// A number with its thousands apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// What a line costs: its characters, its end, and its share of the block it is in.
-struct Price {
-    share: usize,
-}
-
-impl Price {
-    fn new(block_lines: usize) -> Self {
-        Self {
-            share: 1 + BLOCK_CHARS.div_ceil(block_lines.max(1)),
-        }
-    }
-
-    fn of(&self, text: &str) -> usize {
-        let chars = if text.is_ascii() {
-            text.len()
-        } else {
-            text.chars().count()
-        };
-        chars + self.share
-    }
-
-    /// How many of these rows fit into `room`, and what they cost.
-    fn fitting<'a>(&self, rows: impl Iterator<Item = &'a Row>, room: usize) -> (usize, usize) {
-        let mut used = 0;
-        let mut count = 0;
-        for row in rows {
-            let price = self.of(&row.text);
-            if used + price > room {
-                break;
-            }
-            used += price;
-            count += 1;
-        }
-        (count, used)
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@ use ostler_model::{StreamName, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
+use crate::render::cost;
+use crate::render::price::clamp;
 
 fn rows(texts: &[String]) -> Vec<Row> {
     let mut offset = 0;
@@ -12,6 +14,7 @@ fn rows(texts: &[String]) -> Vec<Row> {
             at: Timestamp::UNIX_EPOCH,
             stream: StreamName::Stdout,
             offset,
+            lines: 1,
             bytes,
             text: text.clone(),
         });
@@ -25,20 +28,33 @@ fn numbered(count: usize) -> Vec<Row> {
     rows(&texts)
 }
 
+fn whole(rows: Vec<Row>) -> Material {
+    Material::whole(rows)
+}
+
+fn with_hidden(front: Vec<Row>, hidden: Hidden, back: Vec<Row>) -> Material {
+    let front = front.into_iter().map(Piece::Row);
+    let back = back.into_iter().map(Piece::Row);
+    Material {
+        pieces: front.chain([Piece::Hidden(hidden)]).chain(back).collect(),
+        ..Material::default()
+    }
+}
+
 fn budget(chars: usize, block_lines: usize) -> Budget {
     Budget { chars, block_lines }
 }
 
 #[test]
 fn what_fits_is_shown_whole() {
-    let shown = excerpt(numbered(3), None, Vec::new(), budget(2_000, 500));
+    let shown = excerpt(whole(numbered(3)), budget(2_000, 500));
     assert_eq!(shown.blocks, ["line 1\nline 2\nline 3"]);
     assert_eq!(shown.omitted, None);
 }
 
 #[test]
 fn blocks_hold_at_most_their_lines() {
-    let shown = excerpt(numbered(5), None, Vec::new(), budget(2_000, 2));
+    let shown = excerpt(whole(numbered(5)), budget(2_000, 2));
     assert_eq!(shown.blocks, ["line 1\nline 2", "line 3\nline 4", "line 5"]);
 }
 
@@ -47,17 +63,17 @@ fn the_budget_counts_at_below_and_above() {
     let all = numbered(100);
     let exact = cost(&all, 500);
     assert!(
-        excerpt(all.clone(), None, Vec::new(), budget(exact, 500))
+        excerpt(whole(all.clone()), budget(exact, 500))
             .omitted
             .is_none()
     );
     assert!(
-        excerpt(all.clone(), None, Vec::new(), budget(exact + 1, 500))
+        excerpt(whole(all.clone()), budget(exact + 1, 500))
             .omitted
             .is_none()
     );
     assert!(
-        excerpt(all, None, Vec::new(), budget(exact - 1, 500))
+        excerpt(whole(all), budget(exact - 1, 500))
             .omitted
             .is_some()
     );
@@ -65,7 +81,7 @@ fn the_budget_counts_at_below_and_above() {
 
 #[test]
 fn last_lines_are_favoured_and_the_middle_is_counted() {
-    let shown = excerpt(numbered(1_000), None, Vec::new(), budget(700, 500));
+    let shown = excerpt(whole(numbered(1_000)), budget(700, 500));
     insta::assert_snapshot!(shown.blocks.join("\n=====\n"));
 }
 
@@ -76,7 +92,10 @@ fn hidden_lines_are_counted_in() {
         bytes: Some(5_000_000),
         offset: 4_096,
     };
-    let shown = excerpt(numbered(2), Some(hidden), numbered(3), budget(2_000, 500));
+    let shown = excerpt(
+        with_hidden(numbered(2), hidden, numbered(3)),
+        budget(2_000, 500),
+    );
     let omitted = shown.omitted.unwrap();
     assert_eq!(
         (omitted.lines, omitted.bytes, omitted.offset),
@@ -88,13 +107,16 @@ fn hidden_lines_are_counted_in() {
 #[test]
 fn a_long_line_is_cut_in_its_middle_and_its_length_named() {
     let long = format!("begin{}end", "x".repeat(50_000));
-    let shown = excerpt(rows(&[long]), None, Vec::new(), budget(2_000, 500));
+    let shown = excerpt(whole(rows(&[long])), budget(2_000, 500));
     let text = &shown.blocks[0];
     assert!(
         text.starts_with("beginxxx") && text.ends_with("xxxend"),
         "{text}"
     );
-    assert!(text.contains("of this line's 50,008 characters"), "{text}");
+    assert!(
+        text.contains("[… 50,008 characters in this line …]"),
+        "{text}"
+    );
     assert_eq!(shown.omitted, None);
 }
 
@@ -102,47 +124,163 @@ fn a_long_line_is_cut_in_its_middle_and_its_length_named() {
 fn a_long_line_that_fits_is_not_cut() {
     let long = "x".repeat(15_000);
     let shown = excerpt(
-        rows(std::slice::from_ref(&long)),
-        None,
-        Vec::new(),
+        whole(rows(std::slice::from_ref(&long))),
         budget(REPLY_CHARS, 500),
     );
     assert_eq!(shown.blocks, [long]);
 }
 
+/// A log of `total` lines in which the lines at `places` say what failed.
+fn log(total: usize, faults: &[(usize, &str)]) -> Vec<Row> {
+    let line = |n: usize| {
+        let fault = faults.iter().find(|(place, _)| *place == n);
+        fault.map_or_else(
+            || format!("building thing number {n}"),
+            |(_, text)| (*text).to_owned(),
+        )
+    };
+    let texts: Vec<String> = (0..total).map(line).collect();
+    rows(&texts)
+}
+
+#[test]
+fn what_failed_in_the_middle_is_shown_with_its_neighbours() {
+    let faults = [
+        (4_000, "error[E0308]: mismatched types"),
+        (4_001, "  --> src/deep/file.rs:10:5"),
+        (4_002, "   |"),
+        (4_003, "10 |     wrong()"),
+        (4_004, "   |     ^^^^^^^ expected `u8`, found `()`"),
+        (4_005, ""),
+        (9_000, "thread 'it' panicked at src/lib.rs:3:9:"),
+        (9_001, "assertion failed: left == right"),
+    ];
+    let shown = excerpt(whole(log(12_000, &faults)), budget(2_000, 500));
+    insta::assert_snapshot!(shown.blocks.join("\n=====\n"));
+}
+
+#[test]
+fn the_same_error_again_and_again_is_told_once_and_counted() {
+    let text = "error: cannot reach the database";
+    let faults: Vec<(usize, &str)> = (500..4_500).step_by(2).map(|n| (n, text)).collect();
+    let mut faults = faults;
+    faults.push((4_700, "error: quite another thing"));
+    let shown = excerpt(whole(log(6_000, &faults)), budget(3_000, 500));
+    let all = shown.blocks.join("\n");
+    assert!(all.contains("error: quite another thing"), "{all}");
+    assert!(all.contains("more like this …]"), "{all}");
+}
+
+#[test]
+fn the_first_failure_is_never_lost_among_many() {
+    let texts: Vec<String> = (0..3_000)
+        .map(|n| format!("error: item {n} is bad"))
+        .collect();
+    let mut faults: Vec<(usize, &str)> = (2_000..5_000)
+        .zip(texts.iter().map(String::as_str))
+        .collect();
+    faults.push((1_500, "error: the root of all evil"));
+    let shown = excerpt(whole(log(8_000, &faults)), budget(2_000, 500));
+    let all = shown.blocks.join("\n");
+    assert!(all.contains("the root of all evil"), "{all}");
+    assert!(all.contains("item 0 is bad"), "{all}");
+}
+
+/// Markers of an excerpt: lines, bytes and cursor of each.
+fn markers(lines: &[&str]) -> Vec<(u64, u64, u64)> {
+    let shape =
+        regex::Regex::new(r"^\[… ([\d,]+) lines? \(([\d,]+) bytes\) omitted; cursor (\d+)\.0 …\]$");
+    let shape = shape.unwrap();
+    let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
+    let found = lines.iter().filter_map(|line| shape.captures(line));
+    found
+        .map(|all| (number(&all[1]), number(&all[2]), number(&all[3])))
+        .collect()
+}
+
+fn line() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => "[a-z é你🦀]{0,90}",
+        1 => "x{500,4000}",
+        1 => "error: [a-z]{1,9}",
+        1 => Just("E       assert 1 == 2".to_owned()),
+        1 => Just("Traceback (most recent call last):".to_owned()),
+        1 => "warning: [a-z ]{0,40}",
+        1 => Just(String::new()),
+    ]
+}
+
+/// Lines, some of them replaced by so many hidden ones.
+fn pieces() -> impl Strategy<Value = Vec<Piece>> {
+    let hidden = prop::option::weighted(0.03, (1_u64..1_000_000, 0_u64..1_000_000_000));
+    prop::collection::vec((line(), hidden), 1..160).prop_map(|lines| {
+        let mut offset = 0;
+        let mut pieces = Vec::new();
+        let last = lines.len() - 1;
+        for (place, (text, hidden)) in lines.into_iter().enumerate() {
+            let inside = place > 0 && place < last;
+            if let Some((lines, bytes)) = hidden.filter(|_| inside) {
+                pieces.push(Piece::Hidden(Hidden {
+                    lines,
+                    bytes: Some(bytes),
+                    offset,
+                }));
+                offset += bytes;
+            }
+            let mut row = rows(&[text]).remove(0);
+            row.offset = offset;
+            offset += row.bytes;
+            pieces.push(Piece::Row(row));
+        }
+        pieces
+    })
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     #[test]
-    fn never_over_budget_and_counts_exact(
-        texts in prop::collection::vec("[a-z é你🦀]{0,90}|x{500,4000}", 0..120),
-        chars in 512_usize..6_000,
+    fn never_over_budget_counts_exact_order_kept(
+        pieces in pieces(),
+        chars in 256_usize..8_000,
         block_lines in 1_usize..40,
-        hidden in prop::option::of((1_u64..1_000_000, 0_u64..1_000_000_000)),
-        split in 0_usize..120,
     ) {
-        let all = rows(&texts);
-        let at = if hidden.is_some() { split.min(all.len()) } else { all.len() };
-        let front = all[..at].to_vec();
-        let back = all[at..].to_vec();
-        let hidden = hidden.map(|(lines, bytes)| Hidden { lines, bytes: Some(bytes), offset: 7 });
-        let shown = excerpt(front, hidden, back, budget(chars, block_lines));
+        let material = Material { pieces: pieces.clone(), ..Material::default() };
+        let shown = excerpt(material, budget(chars, block_lines));
 
         let spent: usize = shown.blocks.iter().map(|b| b.chars().count() + BLOCK_CHARS).sum();
         prop_assert!(spent <= chars + BLOCK_CHARS, "{spent} of {chars}");
-
-        let lines: Vec<&str> = shown.blocks.iter().flat_map(|b| b.split('\n')).collect();
-        let kept = lines.len() - usize::from(shown.omitted.is_some());
-        let told = shown.omitted.map_or(0, |omitted| omitted.lines);
-        prop_assert_eq!(kept as u64 + told, all.len() as u64 + hidden.map_or(0, |h| h.lines));
-
-        let head = lines.iter().take_while(|l| !l.contains(" omitted; read on")).count().min(kept);
-        let tail = kept - head;
-        let kept_bytes: u64 = all[..head].iter().chain(&all[all.len() - tail..]).map(|r| r.bytes).sum();
-        let all_bytes: u64 = all.iter().map(|r| r.bytes).sum();
-        let told = shown.omitted.map_or(0, |omitted| omitted.bytes.unwrap());
-        let hidden_bytes = hidden.and_then(|h| h.bytes).unwrap_or(0);
-        prop_assert_eq!(kept_bytes + told, all_bytes + hidden_bytes);
         for block in &shown.blocks {
-            prop_assert!(block.split('\n').count() <= block_lines + 1);
+            prop_assert!(block.split('\n').count() <= block_lines);
+        }
+
+        // The stretches are exact: lines and bytes add up, and each begins where it says.
+        let lines: Vec<&str> = shown.blocks.iter().flat_map(|b| b.split('\n')).collect();
+        let markers = markers(&lines);
+        let told = markers.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let total = shown.omitted.map_or((0, 0), |all| (all.lines, all.bytes.unwrap()));
+        prop_assert_eq!(told, total);
+        let all_lines: u64 = pieces.iter().map(|p| p.omitted().lines).sum();
+        prop_assert_eq!((lines.len() - markers.len()) as u64 + told.0, all_lines);
+        let cursors: Vec<u64> = markers.iter().map(|one| one.2).collect();
+        prop_assert!(cursors.windows(2).all(|two| two[0] <= two[1]), "{cursors:?}");
+
+        // What is shown was there, in this order, none of it twice; the ends are kept.
+        let rows: Vec<&Row> = pieces.iter().filter_map(Piece::row).collect();
+        let mut left = rows.iter();
+        for line in lines.iter().filter(|line| self::markers(&[line]).is_empty()) {
+            // In a tiny budget less than that is left of a line's beginning.
+            let begin = line.split("[… ").next().unwrap_or_default();
+            let begin: String = begin.chars().take(20).collect();
+            let is_it = |row: &&&Row| row.text.starts_with(&begin);
+            prop_assert!(left.by_ref().find(is_it).is_some(), "{line:?} is not in order");
+        }
+        let begins = |line: &str, row: &Row| {
+            line.chars().take(20).eq(row.text.chars().take(20))
+        };
+        if chars >= 512 {
+            prop_assert!(begins(lines[0], rows[0]), "{:?}", lines[0]);
+            prop_assert!(begins(lines[lines.len() - 1], rows[rows.len() - 1]));
         }
     }
 

@@ -1,14 +1,25 @@
 //! Output for agents (F3): clean text within a budget, with what is left out counted. Pure.
 //!
-//! Lines come from the journal, become [`Row`]s (decoded, cleaned), and an [`excerpt()`] of
-//! them becomes the text blocks of a reply.
+//! Lines come from the journal, become [`Row`]s (decoded, cleaned, redraws folded), and an
+//! [`excerpt()`] of them becomes the text blocks of a reply: the first lines, the last ones,
+//! and of those between what says that something failed ([`faults`]).
 
+mod choose;
 mod clean;
 mod excerpt;
+pub mod faults;
+mod price;
+mod redraw;
 mod rows;
 mod time;
+mod tokens;
 
 pub use clean::clean;
-pub use excerpt::{Budget, Excerpt, Hidden, Omitted, REPLY_CHARS, cost, excerpt};
-pub use rows::{Row, TAIL_OF_LINE_BYTES, rows, splice};
+pub use excerpt::{Budget, Excerpt, Hidden, Material, Omitted, Piece, REPLY_CHARS, excerpt};
+pub use price::cost;
+pub use redraw::Fold;
+pub use rows::{Row, TAIL_OF_LINE_BYTES, fold, rows, splice};
 pub use time::{Moment, Prefix, TimeError, moment};
+
+#[cfg(test)]
+mod log_tests;

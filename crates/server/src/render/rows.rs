@@ -2,12 +2,13 @@
 //! character.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use ostler_journal::{Decoder, Encoding, Line, Unfinished};
 use ostler_model::{StreamName, Timestamp};
 
 use super::clean::clean;
+use super::redraw::Fold;
 
 /// How much of the end of a line too long to fetch is looked at.
 pub const TAIL_OF_LINE_BYTES: u64 = 8 * 1024;
@@ -17,26 +18,55 @@ const BEGIN_OF_LINE_CHARS: usize = 1_200;
 /// What is shown of its end.
 const END_OF_LINE_CHARS: usize = 400;
 
-/// One line of text.
+/// One line of text, or what redraws left of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// When its first byte came.
+    /// When its first byte came; of a redrawn one, that of its last state.
     pub at: Timestamp,
     /// Its stream.
     pub stream: StreamName,
     /// The offset of its first byte.
     pub offset: u64,
-    /// Its bytes as the command printed them, its end included.
+    /// Lines of the command that went into it: one, unless it was redrawn.
+    pub lines: u64,
+    /// Their bytes as the command printed them, their ends included.
     pub bytes: u64,
     /// Its text.
     pub text: String,
 }
 
-/// Decodes and cleans lines; no encoding means UTF-8. Of a character that is still on its
-/// way at the end of a line that grows, nothing is shown; where nothing more will come it is
-/// U+FFFD.
+/// Decodes and cleans lines, each by itself; no encoding means UTF-8. Of a character that is
+/// still on its way at the end of a line that grows, nothing is shown; where nothing more will
+/// come it is U+FFFD.
 #[must_use]
 pub fn rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) -> Vec<Row> {
+    let mut rows = decoded_rows(lines, encoding, last);
+    for row in &mut rows {
+        if let Cow::Owned(text) = clean(&row.text) {
+            row.text = text;
+        }
+    }
+    rows
+}
+
+/// Decodes lines that follow one another and lets them draw over each other.
+pub fn fold(fold: &mut Fold, lines: &[Line], encoding: Option<Encoding>, last: Unfinished) {
+    let clipped: HashSet<u64> = lines
+        .iter()
+        .filter(|line| line.clipped > 0)
+        .map(|line| line.offset)
+        .collect();
+    for row in decoded_rows(lines, encoding, last) {
+        if clipped.contains(&row.offset) {
+            fold.whole_line(row);
+        } else {
+            fold.line(row);
+        }
+    }
+}
+
+/// Decoded lines, escape sequences and all.
+fn decoded_rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) -> Vec<Row> {
     let grows = last == Unfinished::Preview;
     match encoding.filter(|encoding| *encoding != Encoding::UTF_8) {
         None => lines.iter().map(|line| utf8(line, grows)).collect(),
@@ -48,18 +78,23 @@ pub fn rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) -> Vec
 /// end where it redraws itself.
 pub fn splice(row: &mut Row, end: &[u8]) {
     let end = String::from_utf8_lossy(without_half_character(end));
-    let (text, redrawn) = match end.trim_end_matches('\r').rsplit_once('\r') {
-        Some((_, last)) => (clean(last), true),
-        None => (clean(&end), false),
-    };
-    if redrawn {
-        row.text = text.into_owned();
+    if let Some(redraw) = first_redraw(&end) {
+        row.text = clean(&end[redraw..]).into_owned();
         return;
     }
+    let text = clean(&end);
     let begin: String = row.text.chars().take(BEGIN_OF_LINE_CHARS).collect();
     let skipped = text.chars().count().saturating_sub(END_OF_LINE_CHARS);
     let end: String = text.chars().skip(skipped).collect();
     row.text = format!("{begin}[… a line of {} bytes …]{end}", row.bytes);
+}
+
+/// Where a line first goes back to its beginning. A carriage return that ends the line is
+/// none.
+fn first_redraw(text: &str) -> Option<usize> {
+    let text = text.trim_end_matches('\r');
+    let places = ["\r", "\x1b[2K", "\x1b[1G", "\x1b[G", "\x1b[0G"];
+    places.iter().filter_map(|place| text.find(place)).min()
 }
 
 fn without_half_character(bytes: &[u8]) -> &[u8] {
@@ -78,7 +113,7 @@ fn utf8(line: &Line, grows: bool) -> Row {
         }
         Ok(_) | Err(_) => &line.bytes,
     };
-    row(line, &String::from_utf8_lossy(bytes))
+    row(line, String::from_utf8_lossy(bytes))
 }
 
 /// Whether more of this line may come.
@@ -86,16 +121,14 @@ const fn is_open(line: &Line) -> bool {
     !line.terminated && line.clipped == 0
 }
 
-fn row(line: &Line, text: &str) -> Row {
+fn row(line: &Line, text: Cow<'_, str>) -> Row {
     Row {
         at: line.at,
         stream: line.stream,
         offset: line.offset,
+        lines: 1,
         bytes: line.bytes.len() as u64 + line.clipped + u64::from(line.terminated),
-        text: match clean(text) {
-            Cow::Borrowed(text) => text.to_owned(),
-            Cow::Owned(text) => text,
-        },
+        text: text.into_owned(),
     }
 }
 
@@ -163,7 +196,7 @@ impl<'a> Lane<'a> {
             let Some(line) = self.waiting.pop_front() else {
                 break;
             };
-            rows.push(row(line, &self.text[from..from + end]));
+            rows.push(row(line, Cow::Borrowed(&self.text[from..from + end])));
             from += end + 1;
         }
         self.text.drain(..from);
@@ -182,7 +215,7 @@ impl<'a> Lane<'a> {
             if text.is_empty() && !line.terminated && !line.bytes.is_empty() {
                 continue;
             }
-            rows.push(row(line, text.trim_end_matches('\n')));
+            rows.push(row(line, Cow::Borrowed(text.trim_end_matches('\n'))));
         }
     }
 }

@@ -29,14 +29,18 @@ impl<S: Sync> FromRequestParts<S> for Asking {
         let mut caller = caller.clone();
         if let Some(name) = parts.headers.get(SESSION_HEADER) {
             let name = name.to_str().unwrap_or_default();
-            caller.owner.session = Some(session(name)?);
+            caller.owner.session = Some(session_name(name)?);
             caller.scope = Scope::Session;
         }
         Ok(Self(caller))
     }
 }
 
-fn session(name: &str) -> Result<SessionName, Problem> {
+/// The name of a session.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn session_name(name: &str) -> Result<SessionName, Problem> {
     let fits = (1..=SESSION_NAME_BYTES).contains(&name.len());
     if fits && name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(SessionName(name.to_owned()));

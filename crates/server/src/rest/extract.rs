@@ -58,6 +58,11 @@ fn without_position(error: &serde_json::Error) -> String {
     text
 }
 
+/// The largest body this request may have, in bytes, where its connection allows less than
+/// the routes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyLimit(pub(crate) usize);
+
 /// A body as it is.
 #[derive(Debug)]
 pub(super) struct Octets(pub(super) Bytes);
@@ -66,15 +71,17 @@ impl<S: Send + Sync> FromRequest<S> for Octets {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let limit = request.extensions().get::<BodyLimit>();
+        let limit = limit.map_or(REQUEST_BODY_BYTES, |limit| limit.0);
         let bytes = Bytes::from_request(request, state).await;
-        bytes.map(Self).map_err(|rejection| told(&rejection))
+        bytes.map(Self).map_err(|rejection| told(&rejection, limit))
     }
 }
 
-fn told(rejection: &BytesRejection) -> Problem {
+fn told(rejection: &BytesRejection, limit: usize) -> Problem {
     let status = rejection.status().as_u16();
     let message = match status {
-        413 => format!("the body is too large; allowed: {REQUEST_BODY_BYTES} bytes"),
+        413 => format!("the body is too large; allowed: {limit} bytes"),
         _ => rejection.body_text(),
     };
     Problem::value(message).with_status(status)

@@ -15,6 +15,8 @@ mod routes;
 mod state;
 
 pub use caller::SESSION_HEADER;
+pub(crate) use caller::session_name;
 pub use counted::counted;
+pub(crate) use extract::BodyLimit;
 pub use routes::{REQUEST_BODY_BYTES, router};
 pub use state::RestState;

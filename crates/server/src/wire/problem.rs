@@ -65,6 +65,13 @@ impl Problem {
         Self::new(ErrorCode::Value, message, None)
     }
 
+    /// The same problem and what to do about it.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        let hint = Some(hint.into());
+        Self { hint, ..self }
+    }
+
     /// The same problem under another HTTP status, where HTTP has a finer word.
     #[must_use]
     pub fn with_status(self, status: u16) -> Self {

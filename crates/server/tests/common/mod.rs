@@ -2,6 +2,7 @@
 #![expect(dead_code, reason = "each test file uses its part")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,9 @@ use ostler_engine::{Engine, Settings};
 use ostler_model::owner::{Owner, Principal};
 use ostler_model::{Caller, Scope, SessionName, Text};
 use ostler_process::{Keeper, LocalPlace};
-use ostler_server::mcp::{FrontContext, Profile, ServeError, serve};
+use ostler_server::mcp::{
+    Client as Remote, Desk, FrontContext, Group, McpOptions, ServeError, ToolSet, serve,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{
@@ -21,8 +24,12 @@ use tokio::time::timeout;
 /// Nothing here takes longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What the pipes of an ordinary client hold.
+const PIPE_BYTES: usize = 1 << 20;
+
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
+    pub(crate) desk: Desk,
     pub(crate) state: TempDir,
     pub(crate) work: TempDir,
 }
@@ -33,13 +40,18 @@ impl Bench {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let state = tempfile::tempdir().unwrap();
+        Self::over(tempfile::tempdir().unwrap(), change).await
+    }
+
+    /// On what an earlier engine left in `state`.
+    pub(crate) async fn over(state: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
         let work = tempfile::tempdir().unwrap();
         let mut settings = Settings::new(state.path());
         change(&mut settings);
         let place = LocalPlace::open(state.path(), Keeper::None).await.unwrap();
         let engine = Engine::open(settings, Arc::new(place)).await.unwrap();
         Self {
+            desk: Desk::new(engine.clone(), McpOptions::default()),
             engine,
             state,
             work,
@@ -68,35 +80,50 @@ impl Bench {
 
     /// A client that has shaken hands.
     pub(crate) async fn client(&self, session: &str) -> Client {
-        let mut client = self.stranger(session);
-        let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": {"name": "test", "version": "0"}
-        });
-        client.hello = client.request("initialize", params).await["result"].take();
-        client.notify("notifications/initialized", json!({})).await;
-        client
+        self.client_with(session, ToolSet::of(&[Group::Command]))
+            .await
+    }
+
+    /// A client that has shaken hands and is offered these tools.
+    pub(crate) async fn client_with(&self, session: &str, tools: ToolSet) -> Client {
+        self.stranger_with(session, tools).shake_hands().await
+    }
+
+    /// A client that has shaken hands, over pipes that hold so many bytes.
+    pub(crate) async fn narrow_client(&self, session: &str, pipe_bytes: usize) -> Client {
+        let tools = ToolSet::of(&[Group::Command]);
+        self.connect(session, tools, pipe_bytes).shake_hands().await
     }
 
     /// A client that has said nothing yet.
     pub(crate) fn stranger(&self, session: &str) -> Client {
-        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        self.stranger_with(session, ToolSet::of(&[Group::Command]))
+    }
+
+    pub(crate) fn stranger_with(&self, session: &str, tools: ToolSet) -> Client {
+        self.connect(session, tools, PIPE_BYTES)
+    }
+
+    fn connect(&self, session: &str, tools: ToolSet, pipe_bytes: usize) -> Client {
+        let (ours, theirs) = tokio::io::duplex(pipe_bytes);
         let (reader, writer) = tokio::io::split(theirs);
         let front = FrontContext {
             cwd: Text::from(self.work.path()),
             env: vec![(Text::from("PATH"), Text::from("/usr/bin:/bin"))],
-            profile: Profile::Command,
+            tools,
             ..FrontContext::default()
         };
         let mut server = JoinSet::new();
         let caller = self.caller(Some(session));
-        server.spawn(serve(self.engine.clone(), caller, front, reader, writer));
+        let desk = self.desk.clone();
+        server.spawn(serve(desk, Remote { caller, front }, reader, writer));
         let (reader, writer) = tokio::io::split(ours);
         Client {
             lines: BufReader::new(reader).lines(),
             writer,
             server,
             next_id: 1,
+            inbox: VecDeque::new(),
             hello: Value::Null,
             directory: self.directory(),
         }
@@ -108,11 +135,23 @@ pub(crate) struct Client {
     writer: WriteHalf<DuplexStream>,
     server: JoinSet<Result<(), ServeError>>,
     next_id: u64,
+    /// Notifications that came while an answer was waited for.
+    inbox: VecDeque<Value>,
     pub(crate) hello: Value,
     directory: String,
 }
 
 impl Client {
+    async fn shake_hands(mut self) -> Self {
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "0"}
+        });
+        self.hello = self.request("initialize", params).await["result"].take();
+        self.notify("notifications/initialized", json!({})).await;
+        self
+    }
+
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -131,19 +170,63 @@ impl Client {
         self.writer.write_all(line.as_bytes()).await.unwrap();
     }
 
-    /// The answer to the request with this id; others are dropped.
+    /// The answer to the request with this id; other answers are dropped.
     pub(crate) async fn answer(&mut self, id: u64) -> Value {
         loop {
-            let line = timeout(PATIENCE, self.lines.next_line()).await;
-            let line = line
-                .expect("an answer in time")
-                .unwrap()
-                .expect("an open stream");
-            let message: Value = serde_json::from_str(&line).unwrap();
+            let message = self.message().await;
             if message["id"] == id {
                 return message;
             }
+            if message.get("id").is_none() {
+                self.inbox.push_back(message);
+            }
         }
+    }
+
+    /// The next notification of this kind that nobody looked at yet; answers are dropped.
+    pub(crate) async fn notification(&mut self, method: &str) -> Value {
+        let known = self.inbox.iter().position(|it| it["method"] == method);
+        if let Some(mut message) = known.and_then(|place| self.inbox.remove(place)) {
+            return message["params"].take();
+        }
+        loop {
+            let mut message = self.message().await;
+            if message["method"] == method {
+                return message["params"].take();
+            }
+            self.inbox.push_back(message);
+        }
+    }
+
+    /// How many notifications of this kind came by now and were not looked at: everything sent
+    /// before the answer to a request of ours.
+    pub(crate) async fn waiting(&mut self, method: &str) -> usize {
+        self.request("no/such", json!({})).await;
+        let waiting = self.inbox.iter().filter(|it| it["method"] == method);
+        waiting.count()
+    }
+
+    async fn message(&mut self) -> Value {
+        let line = timeout(PATIENCE, self.lines.next_line()).await;
+        let line = line
+            .expect("a message in time")
+            .unwrap()
+            .expect("an open stream");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The results of several calls, each with what it was asked for, in the order they come.
+    pub(crate) async fn answers<T>(&mut self, mut calls: Vec<(T, u64)>) -> Vec<(T, Value)> {
+        let mut answers = Vec::new();
+        while !calls.is_empty() {
+            let mut message = self.message().await;
+            let Some(place) = calls.iter().position(|(_, id)| message["id"] == *id) else {
+                continue;
+            };
+            let (asked, _) = calls.swap_remove(place);
+            answers.push((asked, message["result"].take()));
+        }
+        answers
     }
 
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
@@ -210,7 +293,7 @@ impl Client {
 /// All text of a result.
 pub(crate) fn text(result: &Value) -> String {
     let blocks = result["content"].as_array().unwrap();
-    let texts: Vec<&str> = blocks.iter().map(|b| b["text"].as_str().unwrap()).collect();
+    let texts: Vec<&str> = blocks.iter().filter_map(|b| b["text"].as_str()).collect();
     texts.join("\n-----\n")
 }
 

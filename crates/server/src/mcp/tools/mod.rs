@@ -1,15 +1,13 @@
-//! The tools of profile `command`, document 000 §3: one file per tool. Names, parameters and
-//! defaults are the document's; `reason` and `isolation` are ours.
+//! Every tool, one folder per profile and one file per tool. Tools speak in
+//! [`Reply`](super::reply::Reply) and [`Failure`](crate::error::Failure) and never see the MCP
+//! library.
 
-mod command_bg_start;
-mod command_execute;
-mod command_ps_clean;
-mod command_ps_detail;
-mod command_ps_list;
-mod command_ps_logs;
-mod command_ps_stop;
+mod command;
+mod core;
+mod interaction;
+mod offered;
 mod registry;
-mod starting;
-mod status;
+mod shell;
 
-pub(super) use registry::{Definition, TOOLS, Tool, call};
+pub(super) use offered::of;
+pub(super) use registry::{Answer, Definition, call};

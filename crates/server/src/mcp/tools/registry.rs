@@ -1,39 +1,21 @@
-//! Which tools there are, in the order clients see them.
+//! What a tool is, and how it is called.
+
+use std::future::Future;
+use std::pin::Pin;
 
 use serde_json::{Map, Value};
 
-use super::{
-    command_bg_start, command_execute, command_ps_clean, command_ps_detail, command_ps_list,
-    command_ps_logs, command_ps_stop,
-};
 use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
+use crate::mcp::reply::{Interrupted, Reply};
 use crate::params::{Arguments, Parameter};
 
-/// One tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp) enum Tool {
-    Execute,
-    Start,
-    List,
-    Stop,
-    Logs,
-    Clean,
-    Detail,
-}
+/// What a call comes to.
+pub(in crate::mcp) type Answer = Result<Reply, Interrupted>;
 
-/// Every tool, in the order of `tools/list`.
-pub(in crate::mcp) const TOOLS: [Tool; 7] = [
-    Tool::Execute,
-    Tool::Start,
-    Tool::List,
-    Tool::Stop,
-    Tool::Logs,
-    Tool::Clean,
-    Tool::Detail,
-];
+/// An answer under way.
+pub(in crate::mcp) type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
-/// What a tool is to clients.
+/// What a tool is to clients, and the function behind it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::mcp) struct Definition {
     pub(in crate::mcp) name: &'static str,
@@ -43,6 +25,8 @@ pub(in crate::mcp) struct Definition {
     pub(in crate::mcp) hints: Hints,
     /// The schema of its structured answer; only status tools have one (F6).
     pub(in crate::mcp) output: Option<fn() -> Value>,
+    /// Carries it out; arguments have been checked.
+    pub(in crate::mcp) call: for<'a> fn(Call<'a>, Arguments) -> Answering<'a>,
 }
 
 /// What a client may conclude about a tool's effects.
@@ -78,42 +62,12 @@ impl Hints {
     };
 }
 
-impl Tool {
-    /// The tool with this name.
-    pub(in crate::mcp) fn named(name: &str) -> Option<Self> {
-        TOOLS
-            .into_iter()
-            .find(|tool| tool.definition().name == name)
-    }
-
-    /// What it is to clients.
-    pub(in crate::mcp) const fn definition(self) -> &'static Definition {
-        match self {
-            Self::Execute => &command_execute::DEFINITION,
-            Self::Start => &command_bg_start::DEFINITION,
-            Self::List => &command_ps_list::DEFINITION,
-            Self::Stop => &command_ps_stop::DEFINITION,
-            Self::Logs => &command_ps_logs::DEFINITION,
-            Self::Clean => &command_ps_clean::DEFINITION,
-            Self::Detail => &command_ps_detail::DEFINITION,
-        }
-    }
-}
-
 /// Calls a tool with what was given.
-pub(in crate::mcp) async fn call(tool: Tool, call: Call<'_>, given: Map<String, Value>) -> Reply {
-    let arguments = match Arguments::check(tool.definition().parameters, given) {
-        Ok(arguments) => arguments,
-        Err(bad) => return bad.into(),
-    };
-    let reply = match tool {
-        Tool::Execute => command_execute::call(call, arguments).await,
-        Tool::Start => command_bg_start::call(call, arguments).await,
-        Tool::List => Ok(command_ps_list::call(call, arguments)),
-        Tool::Stop => command_ps_stop::call(call, arguments).await,
-        Tool::Logs => command_ps_logs::call(call, arguments).await,
-        Tool::Clean => command_ps_clean::call(call, arguments).await,
-        Tool::Detail => command_ps_detail::call(call, arguments),
-    };
-    reply.unwrap_or_else(Reply::from)
+pub(in crate::mcp) async fn call(
+    tool: &'static Definition,
+    call: Call<'_>,
+    given: Map<String, Value>,
+) -> Answer {
+    let arguments = Arguments::check(tool.parameters, given)?;
+    (tool.call)(call, arguments).await
 }

@@ -1,0 +1,143 @@
+//! `ostler token`. Works on the file itself, so it needs no daemon; one that serves sees the
+//! change with its next request.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use ostler_model::{Principal, Timestamp};
+use ostler_server::http::tokens::{NewToken, SCOPES, Token, TokenScope};
+use serde_json::json;
+
+use crate::daemon::own_principal;
+use crate::error::{CommandError, Outcome};
+use crate::output::{Out, Table, ago, print_json};
+use crate::setup::Setup;
+
+/// The longest name of a principal.
+const PRINCIPAL_BYTES: usize = 64;
+
+/// The verbs of `token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenVerb {
+    /// Make a token and print it, this once
+    New(NewArgs),
+    /// List tokens, without their secrets
+    List(ListArgs),
+    /// Take tokens away; their holders are turned away from their next request on
+    Revoke(RevokeArgs),
+}
+
+/// What `token new` takes.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// What to call it
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Whom it speaks for, apart from all others; without it, for you
+    #[arg(long, value_name = "NAME", value_parser = principal)]
+    principal: Option<String>,
+    /// What it allows besides the sessions of its holder; can be repeated
+    #[arg(long, value_name = "SCOPE", value_delimiter = ',',
+          value_parser = PossibleValuesParser::new(SCOPES.map(TokenScope::as_str)))]
+    scope: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `token list` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `token revoke` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// Which
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+fn principal(name: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._@-".contains(&byte);
+    if (1..=PRINCIPAL_BYTES).contains(&name.len()) && name.bytes().all(plain) {
+        return Ok(name.to_owned());
+    }
+    Err(format!(
+        "allowed: 1 to {PRINCIPAL_BYTES} letters, digits, '.', '_', '@', '-'"
+    ))
+}
+
+/// Makes, lists or takes away tokens.
+///
+/// # Errors
+/// When there is no such token, there is one already, or the file cannot be used.
+pub(crate) fn run(setup: &Setup, verb: &TokenVerb) -> Outcome {
+    match verb {
+        TokenVerb::New(args) => new(setup, args)?,
+        TokenVerb::List(args) => list(setup, args)?,
+        TokenVerb::Revoke(args) => {
+            let tokens = setup.config.tokens();
+            for name in &args.names {
+                tokens.revoke(name)?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn new(setup: &Setup, args: &NewArgs) -> Result<(), CommandError> {
+    setup.places.prepare()?;
+    let named = args.principal.as_ref();
+    let principal = named.map_or_else(own_principal, |name| Principal(format!("token:{name}")));
+    let is_asked = |scope: &TokenScope| args.scope.iter().any(|word| word == scope.as_str());
+    let secret = setup.config.tokens().create(NewToken {
+        name: args.name.clone(),
+        principal: principal.clone(),
+        scopes: SCOPES.into_iter().filter(is_asked).collect(),
+    })?;
+    if args.json {
+        let token = json!({"name": args.name, "principal": principal, "token": secret.reveal()});
+        return print_json(&token);
+    }
+    let mut out = Out::new();
+    out.line(secret.reveal())?;
+    out.flush()?;
+    crate::tell("shown this once; send it as 'Authorization: Bearer TOKEN'");
+    Ok(())
+}
+
+fn list(setup: &Setup, args: &ListArgs) -> Result<(), CommandError> {
+    let tokens = setup.config.tokens().list()?;
+    if args.json {
+        return print_json(&tokens.iter().map(as_json).collect::<Vec<_>>());
+    }
+    let now = Timestamp::now();
+    let mut table = Table::new(&["NAME", "PRINCIPAL", "SCOPES", "CREATED"]);
+    for token in &tokens {
+        table.row(vec![
+            token.name.clone(),
+            token.principal.to_string(),
+            scopes(token).join(","),
+            ago(token.created, now),
+        ]);
+    }
+    let mut out = Out::new();
+    table.print(&mut out)?;
+    out.flush()
+}
+
+fn as_json(token: &Token) -> serde_json::Value {
+    json!({
+        "name": token.name,
+        "principal": token.principal,
+        "scopes": scopes(token),
+        "created": token.created,
+    })
+}
+
+fn scopes(token: &Token) -> Vec<&'static str> {
+    token.scopes.iter().map(|scope| scope.as_str()).collect()
+}

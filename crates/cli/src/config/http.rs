@@ -1,0 +1,85 @@
+//! How HTTP is served.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use ostler_model::{ErrorCode, Principal, Text};
+use ostler_server::http::tokens::TokenStore;
+use ostler_server::http::{Access, HttpOptions};
+use ostler_server::mcp::{FrontContext, ToolSet};
+
+use super::load::Config;
+use super::value::Value;
+use crate::error::CommandError;
+
+/// The file of tokens in the state directory.
+const TOKENS_FILE: &str = "tokens.json";
+/// The file of sessions in the state directory.
+const SESSIONS_FILE: &str = "http-sessions.json";
+
+impl Config {
+    /// Whether a daemon started on demand serves HTTP.
+    pub(crate) fn names_http_port(&self) -> bool {
+        self.get("http.port").value != Value::Unset
+    }
+
+    /// Where HTTP is served; port 0 is any.
+    ///
+    /// # Errors
+    /// When everybody who reaches it would come in.
+    pub(crate) fn http_address(&self) -> Result<SocketAddr, CommandError> {
+        let host = self.text("http.host").and_then(|host| host.parse().ok());
+        let host: IpAddr = host.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        if !self.needs_token() && !host.to_canonical().is_loopback() {
+            let (tokens, at) = (self.get("http.tokens"), self.get("http.host"));
+            let message = format!(
+                "http.tokens = {} ({}) does not go with http.host = {} ({}): everybody who \
+                 reaches that address could run commands as you",
+                tokens.value, tokens.source, at.value, at.source
+            );
+            let hint = "serve a loopback address, or leave tokens on";
+            return Err(CommandError::new(ErrorCode::Environment, message).with_hint(hint));
+        }
+        let port = self
+            .number("http.port")
+            .and_then(|port| port.try_into().ok());
+        Ok(SocketAddr::new(host, port.unwrap_or(0)))
+    }
+
+    /// Whether HTTP clients need a token.
+    pub(crate) fn needs_token(&self) -> bool {
+        self.text("http.tokens").as_deref() != Some("off")
+    }
+
+    /// The tokens of the state directory.
+    pub(crate) fn tokens(&self) -> TokenStore {
+        TokenStore::new(self.places().state.join(TOKENS_FILE))
+    }
+
+    /// How HTTP is served, to `principal` where tokens are off; commands start in `directory`.
+    pub(crate) fn http_options(
+        &self,
+        principal: Principal,
+        directory: Text,
+        tools: ToolSet,
+    ) -> HttpOptions {
+        let access = if self.needs_token() {
+            Access::Tokens(self.tokens())
+        } else {
+            Access::Open(principal)
+        };
+        // Its environment is the daemon's own, which the engine has.
+        let front = FrontContext {
+            cwd: self.text("http.directory").map_or(directory, Text::from),
+            tools,
+            ..FrontContext::default()
+        };
+        HttpOptions {
+            url_prefix: self.text("http.url_prefix").unwrap_or_default(),
+            legacy_sse: self.get("http.legacy_sse").value == Value::Flag(true),
+            hosts: self.list("http.hosts").unwrap_or_default(),
+            origins: self.list("http.origins").unwrap_or_default(),
+            sessions_file: Some(self.places().state.join(SESSIONS_FILE)),
+            ..HttpOptions::new(access, front)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The server that the MCP conformance suites are run against: our HTTP app, with the suites'
+//! own tools, prompts and resources on it. For tests only.
+//!
+//! Prints the address of its MCP endpoint, and serves it until its standard input closes.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_engine::{Engine, Settings};
+use ostler_model::Text;
+use ostler_model::owner::Principal;
+use ostler_process::{Keeper, LocalPlace};
+use ostler_server::http::{Access, HttpOptions, Parts};
+use ostler_server::listen::{HEAD_MS, listen_tcp};
+use ostler_server::mcp::{Desk, FrontContext, McpOptions, conformance_app};
+use ostler_server::rest::{RestState, router};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let state = tempfile::tempdir()?;
+    let place = LocalPlace::open(state.path(), Keeper::None).await?;
+    let engine = Engine::open(Settings::new(state.path()), Arc::new(place)).await?;
+    let shutdown = CancellationToken::new();
+    let tasks = TaskTracker::new();
+    let principal = Principal::unix(rustix::process::geteuid().as_raw());
+    let front = FrontContext {
+        cwd: Text::from(state.path()),
+        ..FrontContext::default()
+    };
+    let router = conformance_app(Parts {
+        desk: Desk::new(engine.clone(), McpOptions::default()),
+        rest: router(RestState::new(engine, shutdown.clone())),
+        options: HttpOptions::new(Access::Open(principal), front),
+        shutdown: shutdown.clone(),
+        tasks: tasks.clone(),
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    writeln!(io::stdout(), "http://{address}/mcp")?;
+    let end = shutdown.clone();
+    let closed = until_closed();
+    tasks.spawn(async move {
+        let _closed = closed.await;
+        end.cancel();
+    });
+    listen_tcp(listener, Duration::from_millis(HEAD_MS), router, shutdown).await?;
+    tasks.close();
+    tasks.wait().await;
+    Ok(())
+}
+
+/// Completes when standard input closes; on a thread, so that it holds up no shutdown.
+fn until_closed() -> oneshot::Receiver<()> {
+    let (told, closed) = oneshot::channel();
+    std::thread::spawn(move || {
+        let _read = io::copy(&mut io::stdin(), &mut io::sink());
+        told.send(())
+    });
+    closed
+}

@@ -1,0 +1,177 @@
+//! Who is asking: a bearer token's principal and scopes.
+
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use ostler_model::owner::{Owner, Principal};
+use ostler_model::{Caller, ErrorCode, Scope, SessionName};
+
+use super::options::Access;
+use super::tokens::TokenScope;
+use crate::wire::Problem;
+
+/// The session of those who name none and have none of their own.
+pub(super) const SHARED_SESSION: &str = "http";
+
+/// Who is asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) principal: Principal,
+    pub(super) scopes: Vec<TokenScope>,
+}
+
+/// Why somebody is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stranger {
+    /// No token came.
+    NoToken,
+    /// One came that is none.
+    BadToken,
+    /// Tokens cannot be read; the log says why.
+    Broken,
+}
+
+impl Identity {
+    /// This identity as the caller of a session. With `sessions:all` it sees the others too.
+    pub(super) fn caller(&self, session: SessionName) -> Caller {
+        Caller {
+            owner: self.owner(Some(session)),
+            scope: if self.sees_all() {
+                Scope::Principal
+            } else {
+                Scope::Session
+            },
+        }
+    }
+
+    /// The caller of REST requests that name no session.
+    pub(super) fn rest_caller(&self) -> Caller {
+        if self.sees_all() {
+            return Caller {
+                owner: self.owner(None),
+                scope: Scope::Principal,
+            };
+        }
+        self.caller(SessionName(SHARED_SESSION.to_owned()))
+    }
+
+    /// Whether it may end the daemon.
+    pub(super) fn may_stop(&self) -> bool {
+        self.scopes.contains(&TokenScope::DaemonStop)
+    }
+
+    fn sees_all(&self) -> bool {
+        self.scopes.contains(&TokenScope::SessionsAll)
+    }
+
+    fn owner(&self, session: Option<SessionName>) -> Owner {
+        Owner {
+            principal: self.principal.clone(),
+            project: None,
+            session,
+            task: None,
+        }
+    }
+}
+
+impl Access {
+    /// Who sends these headers.
+    pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Identity, Stranger> {
+        let store = match self {
+            Self::Open(principal) => {
+                return Ok(Identity {
+                    principal: principal.clone(),
+                    scopes: Vec::new(),
+                });
+            }
+            Self::Tokens(store) => store,
+        };
+        let secret = bearer(headers)?;
+        let found = store.find(secret).map_err(|error| {
+            tracing::error!(%error, "nobody is let in over HTTP");
+            Stranger::Broken
+        })?;
+        let token = found.ok_or(Stranger::BadToken)?;
+        Ok(Identity {
+            principal: token.principal,
+            scopes: token.scopes,
+        })
+    }
+}
+
+/// The one bearer token of a request.
+fn bearer(headers: &HeaderMap) -> Result<&str, Stranger> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (Some(first), None) = (given.next(), given.next()) else {
+        return Err(Stranger::NoToken);
+    };
+    let text = first.to_str().map_err(|_| Stranger::BadToken)?;
+    let (scheme, secret) = text.split_once(' ').ok_or(Stranger::NoToken)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(Stranger::NoToken);
+    }
+    Ok(secret.trim())
+}
+
+impl Stranger {
+    /// How they are turned away.
+    pub(super) fn response(self) -> Response {
+        let (message, challenge) = match self {
+            Self::NoToken => ("a bearer token is needed", r#"Bearer realm="ostler""#),
+            Self::BadToken => (
+                "the bearer token is not known here; it may have been revoked",
+                r#"Bearer realm="ostler", error="invalid_token""#,
+            ),
+            Self::Broken => {
+                let message = "tokens cannot be read; the daemon's log says why";
+                return Problem::new(ErrorCode::Storage, message, None).into_response();
+            }
+        };
+        let problem = Problem::new(ErrorCode::Permission, message, None)
+            .with_status(401)
+            .with_hint(
+                "make one with `ostler token new NAME` on the daemon's machine and send it as \
+                 'Authorization: Bearer TOKEN'",
+            );
+        let mut response = problem.into_response();
+        let challenge = HeaderValue::from_static(challenge);
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(values: &[&'static str]) -> HeaderMap {
+        let values = values.iter().map(|value| HeaderValue::from_static(value));
+        values.map(|value| (AUTHORIZATION, value)).collect()
+    }
+
+    #[test]
+    fn a_bearer_token_stands_alone_after_its_scheme() {
+        assert_eq!(bearer(&given(&["Bearer abc"])), Ok("abc"));
+        assert_eq!(bearer(&given(&["bearer  abc "])), Ok("abc"));
+        for none in [&[][..], &["Basic abc"], &["abc"], &["Bearer a", "Bearer b"]] {
+            assert_eq!(bearer(&given(none)), Err(Stranger::NoToken), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn a_scope_widens_what_is_seen() {
+        let mut identity = Identity {
+            principal: Principal::unix(1),
+            scopes: Vec::new(),
+        };
+        let narrow = identity.rest_caller();
+        assert_eq!(narrow.scope, Scope::Session);
+        assert_eq!(narrow.owner.session, Some(SessionName("http".to_owned())));
+        assert!(!identity.may_stop());
+        identity.scopes = super::super::tokens::SCOPES.to_vec();
+        assert_eq!(identity.rest_caller().owner.session, None);
+        let named = identity.caller(SessionName("a".to_owned()));
+        assert_eq!(named.scope, Scope::Principal);
+        assert!(identity.may_stop());
+    }
+}

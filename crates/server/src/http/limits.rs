@@ -1,0 +1,38 @@
+//! How large a request may be.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::CONTENT_LENGTH;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use http_body_util::Limited;
+
+use crate::rest::BodyLimit;
+use crate::wire::Problem;
+
+/// The largest body of a request over TCP, in bytes.
+pub const BODY_BYTES: usize = 4 * 1024 * 1024;
+
+/// Turns away what says it is too large; what does not say is cut off where it is.
+pub(super) async fn bounded(request: Request, next: Next) -> Response {
+    let says = request.headers().get(CONTENT_LENGTH);
+    let length = says.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > BODY_BYTES as u64) {
+        return too_large().into_response();
+    }
+    next.run(request).await
+}
+
+/// The same request with a body that ends at the limit.
+pub(super) fn limited(mut request: Request) -> Request {
+    request.extensions_mut().insert(BodyLimit(BODY_BYTES));
+    request.map(|body| Body::new(Limited::new(body, BODY_BYTES)))
+}
+
+/// What is said of a body that is too large.
+pub(super) fn too_large() -> Problem {
+    Problem::value(format!(
+        "the body is too large; allowed: {BODY_BYTES} bytes"
+    ))
+    .with_status(413)
+}

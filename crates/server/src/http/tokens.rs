@@ -1,0 +1,451 @@
+//! Who may come in over TCP: bearer tokens, kept as hashes in one small file.
+//!
+//! The file is written whole beside itself and renamed, under a lock, so that a daemon that
+//! serves sees every change with its next request and never half of one.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ostler_model::Timestamp;
+use ostler_model::owner::Principal;
+use rustix::fs::{FlockOperation, flock};
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::{Choice, ConstantTimeEq as _};
+use thiserror::Error;
+
+/// Random bytes in a token.
+const SECRET_BYTES: usize = 32;
+/// How every token begins, so that people and secret scanners know one.
+const PREFIX: &str = "ostler_";
+/// The longest token that is looked at.
+const GIVEN_BYTES: usize = 512;
+/// The longest name.
+const NAME_BYTES: usize = 64;
+/// The most tokens one file holds; each request is held against all of them.
+const TOKENS: usize = 1_000;
+const FILE_MODE: u32 = 0o600;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const HASH_BYTES: usize = 32;
+
+/// What a token allows beyond its principal's own sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TokenScope {
+    /// Sees everything of its principal, not one session (D3).
+    #[serde(rename = "sessions:all")]
+    SessionsAll,
+    /// May end the daemon.
+    #[serde(rename = "daemon:stop")]
+    DaemonStop,
+}
+
+/// Every scope.
+pub const SCOPES: [TokenScope; 2] = [TokenScope::SessionsAll, TokenScope::DaemonStop];
+
+/// One token, without its secret: nobody has that but its holder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// What people call it.
+    pub name: String,
+    /// The SHA-256 of its secret, as hexadecimal digits.
+    sha256: String,
+    /// Whom it speaks for.
+    pub principal: Principal,
+    /// What it allows besides.
+    pub scopes: Vec<TokenScope>,
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+/// A token to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    /// What people call it.
+    pub name: String,
+    /// Whom it speaks for.
+    pub principal: Principal,
+    /// What it allows besides.
+    pub scopes: Vec<TokenScope>,
+}
+
+/// A token's secret, known once. It is never shown by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+/// The tokens of one state directory. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct TokenStore(Arc<Store>);
+
+#[derive(Debug)]
+struct Store {
+    path: PathBuf,
+    loaded: Mutex<Loaded>,
+}
+
+/// The file as it was read, and how to tell that it is another one now.
+#[derive(Debug, Default)]
+struct Loaded {
+    stamp: Option<Stamp>,
+    tokens: Arc<[Token]>,
+}
+
+/// Inode, size, and time of change.
+type Stamp = (u64, u64, i64, i64);
+
+/// Why tokens cannot be read or changed.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The file cannot be read or written.
+    #[error("{path} cannot be {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{path} is no list of tokens: {source}")]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Somebody else could have put a token there.
+    #[error("{0} can be written by others, so its tokens do not count")]
+    Exposed(PathBuf),
+    /// There is one with this name.
+    #[error("there is a token '{0}' already")]
+    Taken(String),
+    /// There is none with this name.
+    #[error("there is no token '{0}'")]
+    Unknown(String),
+    /// A name nobody could type.
+    #[error("'{0}' cannot name a token; allowed: 1 to {NAME_BYTES} letters, digits, '.', '_', '-'")]
+    Name(String),
+    /// There are too many.
+    #[error("there are {TOKENS} tokens, which is the most there can be")]
+    Full,
+}
+
+impl TokenScope {
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionsAll => "sessions:all",
+            Self::DaemonStop => "daemon:stop",
+        }
+    }
+}
+
+impl fmt::Display for TokenScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Secret {
+    fn random() -> io::Result<Self> {
+        let mut bytes = [0; SECRET_BYTES];
+        let mut filled = 0;
+        while filled < SECRET_BYTES {
+            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+        }
+        Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
+    }
+
+    /// The secret itself, to be shown to its holder and nobody else.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl Token {
+    fn matches(&self, hash: &[u8; HASH_BYTES]) -> Choice {
+        self.sha256.as_bytes().ct_eq(hex(hash).as_bytes())
+    }
+}
+
+impl TokenStore {
+    /// The tokens in this file, which need not be there yet.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(Arc::new(Store {
+            path: path.into(),
+            loaded: Mutex::default(),
+        }))
+    }
+
+    /// The token with this secret. Every token is looked at, each in constant time, so how
+    /// long it takes says nothing about any.
+    ///
+    /// # Errors
+    /// When the file cannot be read: nobody is let in.
+    pub fn find(&self, given: &str) -> Result<Option<Token>, TokenError> {
+        let tokens = self.tokens()?;
+        if given.len() > GIVEN_BYTES {
+            return Ok(None);
+        }
+        let hash = sha256(given);
+        let mut found = None;
+        for token in tokens.iter() {
+            if bool::from(token.matches(&hash)) {
+                found = Some(token.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Every token, oldest first.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn list(&self) -> Result<Vec<Token>, TokenError> {
+        Ok(self.tokens()?.to_vec())
+    }
+
+    /// Makes a token. Its secret is not kept.
+    ///
+    /// # Errors
+    /// When the name is taken or none, or the file cannot be written.
+    pub fn create(&self, new: NewToken) -> Result<Secret, TokenError> {
+        let NewToken {
+            name,
+            principal,
+            scopes,
+        } = new;
+        if !is_name(&name) {
+            return Err(TokenError::Name(name));
+        }
+        let _turn = self.lock()?;
+        let mut tokens = self.list()?;
+        if tokens.iter().any(|token| token.name == name) {
+            return Err(TokenError::Taken(name));
+        }
+        if tokens.len() >= TOKENS {
+            return Err(TokenError::Full);
+        }
+        let secret = Secret::random().map_err(|error| self.io("made", error))?;
+        tokens.push(Token {
+            name,
+            sha256: hex(&sha256(secret.reveal())),
+            principal,
+            scopes,
+            created: Timestamp::now(),
+        });
+        self.write(&tokens)?;
+        Ok(secret)
+    }
+
+    /// Takes a token away: its holder is turned away from the next request on.
+    ///
+    /// # Errors
+    /// When there is none with this name, or the file cannot be written.
+    pub fn revoke(&self, name: &str) -> Result<(), TokenError> {
+        let _turn = self.lock()?;
+        let mut tokens = self.list()?;
+        let before = tokens.len();
+        tokens.retain(|token| token.name != name);
+        if tokens.len() == before {
+            return Err(TokenError::Unknown(name.to_owned()));
+        }
+        self.write(&tokens)
+    }
+
+    /// What the file holds now; read again only when it is another one.
+    fn tokens(&self) -> Result<Arc<[Token]>, TokenError> {
+        let path = &self.0.path;
+        let meta = match fs::metadata(path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Arc::from([])),
+            Err(error) => return Err(self.io("read", error)),
+        };
+        let own = meta.uid() == rustix::process::geteuid().as_raw() || meta.uid() == 0;
+        if !own || meta.mode() & WRITABLE_BY_OTHERS != 0 {
+            return Err(TokenError::Exposed(path.clone()));
+        }
+        let stamp = (meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec());
+        let mut loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.stamp != Some(stamp) {
+            let bytes = fs::read(path).map_err(|error| self.io("read", error))?;
+            let tokens: Vec<Token> =
+                serde_json::from_slice(&bytes).map_err(|source| TokenError::Format {
+                    path: path.clone(),
+                    source,
+                })?;
+            *loaded = Loaded {
+                stamp: Some(stamp),
+                tokens: tokens.into(),
+            };
+        }
+        Ok(Arc::clone(&loaded.tokens))
+    }
+
+    fn write(&self, tokens: &[Token]) -> Result<(), TokenError> {
+        let path = &self.0.path;
+        let write = || {
+            let aside = beside(path, ".new");
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(FILE_MODE)
+                .open(&aside)?;
+            serde_json::to_writer_pretty(&mut file, tokens)?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            fs::rename(&aside, path)
+        };
+        write().map_err(|error| self.io("written", error))
+    }
+
+    /// The turn of one writer.
+    fn lock(&self) -> Result<File, TokenError> {
+        let lock = || {
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(FILE_MODE)
+                .open(beside(&self.0.path, ".lock"))?;
+            rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
+            Ok(file)
+        };
+        lock().map_err(|error| self.io("locked", error))
+    }
+
+    fn io(&self, what: &'static str, source: io::Error) -> TokenError {
+        TokenError::Io {
+            what,
+            path: self.0.path.clone(),
+            source,
+        }
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(plain)
+}
+
+fn sha256(text: &str) -> [u8; HASH_BYTES] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn new(name: &str) -> NewToken {
+        NewToken {
+            name: name.to_owned(),
+            principal: Principal::unix(7),
+            scopes: vec![TokenScope::SessionsAll],
+        }
+    }
+
+    fn store() -> (tempfile::TempDir, TokenStore) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = TokenStore::new(dir.path().join("tokens.json"));
+        (dir, store)
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_secret_and_kept_as_a_hash() {
+        let (dir, store) = store();
+        let secret = store.create(new("one")).unwrap();
+        let other = store.create(new("two")).unwrap();
+        assert_ne!(secret, other);
+        assert_eq!(store.find(secret.reveal()).unwrap().unwrap().name, "one");
+        assert_eq!(store.find(other.reveal()).unwrap().unwrap().name, "two");
+        assert_eq!(store.find("ostler_").unwrap(), None);
+        assert_eq!(store.find(&"x".repeat(GIVEN_BYTES + 1)).unwrap(), None);
+        let path = dir.path().join("tokens.json");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            !text.contains(secret.reveal()) && text.contains("sessions:all"),
+            "{text}"
+        );
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+    }
+
+    #[test]
+    fn what_another_process_changes_counts_at_once() {
+        let (dir, daemon) = store();
+        let person = TokenStore::new(dir.path().join("tokens.json"));
+        let secret = person.create(new("one")).unwrap();
+        assert!(daemon.find(secret.reveal()).unwrap().is_some());
+        person.revoke("one").unwrap();
+        assert!(daemon.find(secret.reveal()).unwrap().is_none());
+        assert!(matches!(person.revoke("one"), Err(TokenError::Unknown(_))));
+    }
+
+    #[test]
+    fn names_are_plain_and_unique() {
+        let (_dir, store) = store();
+        store.create(new("a.b_c-1")).unwrap();
+        assert!(matches!(
+            store.create(new("a.b_c-1")),
+            Err(TokenError::Taken(_))
+        ));
+        let long = "x".repeat(NAME_BYTES + 1);
+        for name in ["", "a b", "ä", long.as_str()] {
+            assert!(
+                matches!(store.create(new(name)), Err(TokenError::Name(_))),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_others_can_write_lets_nobody_in() {
+        let (dir, store) = store();
+        let secret = store.create(new("one")).unwrap();
+        let path = dir.path().join("tokens.json");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();
+        assert!(matches!(
+            store.find(secret.reveal()),
+            Err(TokenError::Exposed(_))
+        ));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "{}").unwrap();
+        assert!(matches!(
+            store.find(secret.reveal()),
+            Err(TokenError::Format { .. })
+        ));
+    }
+}

@@ -1,0 +1,117 @@
+//! What every MCP client of one daemon shares.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_engine::Engine;
+use ostler_model::Caller;
+
+use super::elicit::Seals;
+use super::news::News;
+use super::tasks::Tasks;
+
+/// A call that still runs after this long becomes a task, where the client knows tasks.
+pub const TASK_AFTER_MS: u64 = 5_000;
+
+/// Shared by every client, whatever its transport. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Desk(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    engine: Engine,
+    options: McpOptions,
+    news: News,
+    tasks: Tasks,
+    seals: Seals,
+}
+
+/// How the MCP face behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpOptions {
+    /// Which tools answer structured content (F6).
+    pub structured: Structured,
+    /// When long calls become tasks; none: never.
+    pub task_after: Option<Duration>,
+}
+
+/// Which tools answer structured content (F6): clients that get it often show the model
+/// nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Structured {
+    /// Status tools, not those that bear output.
+    #[default]
+    Auto,
+    /// Every tool.
+    Always,
+    /// None.
+    Never,
+}
+
+impl Default for McpOptions {
+    fn default() -> Self {
+        Self {
+            structured: Structured::default(),
+            task_after: Some(Duration::from_millis(TASK_AFTER_MS)),
+        }
+    }
+}
+
+impl Desk {
+    /// A desk in front of this engine. To be called in a runtime: a task on it hears the
+    /// engine until the last clone is gone, or [`Desk::close`].
+    #[must_use]
+    pub fn new(engine: Engine, options: McpOptions) -> Self {
+        let news = News::new(engine.clone());
+        Self(Arc::new(Shared {
+            engine,
+            options,
+            news,
+            tasks: Tasks::default(),
+            seals: Seals::new(),
+        }))
+    }
+
+    /// The engine behind it.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    /// How the MCP face behaves.
+    #[must_use]
+    pub fn options(&self) -> &McpOptions {
+        &self.0.options
+    }
+
+    /// Ends the caller's session (D3), and what it was not told yet with it: a later one of
+    /// the same name hears nothing of it.
+    ///
+    /// # Errors
+    /// As [`Engine::end_session`].
+    pub async fn end_session(&self, caller: &Caller) -> Result<(), ostler_engine::Error> {
+        let ended = self.engine().end_session(caller).await;
+        self.news().forget(caller);
+        ended
+    }
+
+    /// Ends the desk's own tasks; clients are told nothing new from then on.
+    pub async fn close(&self) {
+        self.news().close().await;
+    }
+
+    /// What clients have not been told yet.
+    pub(super) fn news(&self) -> &News {
+        &self.0.news
+    }
+
+    /// Calls that became tasks.
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.0.tasks
+    }
+
+    /// Seals the state of calls that wait for a person's answer.
+    pub(super) fn seals(&self) -> &Seals {
+        &self.0.seals
+    }
+}

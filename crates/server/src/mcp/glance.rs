@@ -1,0 +1,43 @@
+//! The last line an execution printed: what progress and tasks show of it.
+
+use ostler_engine::{Engine, Info};
+use ostler_journal::{LineQuery, Unfinished};
+use ostler_model::Caller;
+
+use crate::reading::slice;
+
+/// The most characters shown of a line.
+pub(super) const GLANCE_CHARS: usize = 200;
+/// Lines looked at for one that is not blank.
+const LINES: u64 = 3;
+/// Bytes read of each.
+const LINE_BYTES: u64 = 4 * 1024;
+
+/// The last line that is not blank, unfinished ones included, as a terminal would show it now.
+pub(super) async fn last_line(engine: &Engine, caller: &Caller, info: &Info) -> Option<String> {
+    if info.output_end == 0 {
+        return None;
+    }
+    let journal = engine.journal(caller, &info.id.short()).ok()?;
+    let query = LineQuery {
+        tail: Some(LINES),
+        max_lines: LINES,
+        max_bytes: LINES * LINE_BYTES,
+        max_line_bytes: LINE_BYTES,
+        count_omitted: false,
+        unfinished: Unfinished::Preview,
+        ..LineQuery::default()
+    };
+    let slice = slice(&journal, info, query).await.ok()?;
+    let mut rows = slice.front.iter().chain(&slice.back);
+    let last = rows.rfind(|row| !row.text.trim().is_empty())?;
+    Some(clamped(last.text.trim(), GLANCE_CHARS))
+}
+
+/// The text, its end cut off where it is longer than so many characters.
+pub(super) fn clamped(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Streamable HTTP, both protocol eras on one path.
+//!
+//! The library answers the requests; sessions of the handshake era are [`Manager`]'s, so that
+//! whoever mounts this learns when one begins and ends.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use futures_util::future::{self, BoxFuture};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
+use rmcp::transport::streamable_http_server::session::store::SessionStoreError;
+use rmcp::transport::streamable_http_server::session::{
+    SessionManager as _, SessionState, SessionStore,
+};
+use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::desk::Desk;
+use super::handler::Handler;
+use super::http_sessions::Manager;
+
+/// Whoever mounts MCP on HTTP: knows the callers, and is told of the handshake era's sessions.
+pub trait Doorkeeper: fmt::Debug + Send + Sync + 'static {
+    /// An MCP session begins with these parameters of `initialize`, in a request with these
+    /// extensions. Its [`Client`](super::Client) may be replaced: it is that of the session.
+    fn begun(&self, id: &str, initialize: Value, extensions: &mut http::Extensions);
+
+    /// With what parameters the session with this id began, where it has not ended: an
+    /// earlier daemon may have had it.
+    fn known(&self, id: &str) -> Option<Value>;
+
+    /// An MCP session has ended, for whatever reason.
+    fn ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
+}
+
+/// What MCP over HTTP is served with.
+#[derive(Debug, Clone)]
+pub struct Streaming {
+    /// Knows the callers.
+    pub door: Arc<dyn Doorkeeper>,
+    /// The largest body of a request, in bytes.
+    pub body_bytes: usize,
+    /// How long a client of the handshake era has to come back to a stream it lost, before
+    /// the call counts as cancelled.
+    pub resume: Duration,
+    /// Ends every stream and session.
+    pub shutdown: CancellationToken,
+    /// What must be done before the process ends.
+    pub tasks: TaskTracker,
+}
+
+/// MCP over HTTP, to be mounted. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Streamable {
+    router: Router,
+    manager: Arc<Manager>,
+}
+
+/// MCP as we speak it. Each request must carry the [`Client`](super::Client) it speaks for as
+/// an extension: identity, session and tools are the business of whoever mounts it.
+#[must_use]
+pub fn streamable(desk: &Desk, streaming: Streaming) -> Streamable {
+    let handler = Handler::of_requests(desk.clone(), streaming.tasks.clone());
+    streamable_over(move || handler.clone(), streaming)
+}
+
+/// Another handler on the same transport.
+pub(crate) fn streamable_over<S: ServerHandler + Send + 'static>(
+    make: impl Fn() -> S + Send + Sync + 'static,
+    streaming: Streaming,
+) -> Streamable {
+    // Host and Origin are checked before anybody gets here.
+    let mut config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(streaming.body_bytes)
+        .with_cancellation_token(streaming.shutdown.clone());
+    config.session_store = Some(Arc::new(Earlier(Arc::clone(&streaming.door))));
+    let manager = Arc::new(Manager::new(streaming));
+    let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&manager), config);
+    let router = Router::new().fallback_service(service);
+    Streamable { router, manager }
+}
+
+impl Streamable {
+    /// Answers at any path.
+    pub fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Ends an MCP session of the handshake era, as its `DELETE` would.
+    pub async fn close(&self, id: &str) {
+        if let Err(error) = self.manager.close_session(&id.into()).await {
+            tracing::warn!(id, %error, "the MCP session did not close");
+        }
+    }
+}
+
+/// Sessions an earlier daemon had, as the library asks for them. That they begin and end is
+/// told elsewhere.
+struct Earlier(Arc<dyn Doorkeeper>);
+
+type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + Send + 'a>>;
+
+impl SessionStore for Earlier {
+    fn load<'a, 'b, 'c>(&'a self, id: &'b str) -> Stored<'c, Option<SessionState>>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        let state = self.0.known(id).map(serde_json::from_value).transpose();
+        let state = state.map(|params| params.map(SessionState::new));
+        Box::pin(future::ready(state.map_err(Into::into)))
+    }
+
+    fn store<'a, 'b, 'c, 'd>(&'a self, _id: &'b str, _state: &'c SessionState) -> Stored<'d, ()>
+    where
+        'a: 'd,
+        'b: 'd,
+        'c: 'd,
+        Self: 'd,
+    {
+        Box::pin(future::ready(Ok(())))
+    }
+
+    fn delete<'a, 'b, 'c>(&'a self, _id: &'b str) -> Stored<'c, ()>
+    where
+        'a: 'c,
+        'b: 'c,
+        Self: 'c,
+    {
+        Box::pin(future::ready(Ok(())))
+    }
+}

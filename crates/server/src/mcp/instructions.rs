@@ -1,0 +1,87 @@
+//! What a client is told about us when it arrives: D7's line, and how the tools go together.
+
+use ostler_engine::ListFilter;
+use ostler_model::status::ProcessStatus;
+
+use super::context::Client;
+use super::desk::Desk;
+use super::profile::Group;
+
+/// The most characters of a working directory that the instructions repeat.
+const DIRECTORY_CHARS: usize = 300;
+
+/// What goes for every tool.
+const COMMON: &str = "\
+An id (pid, process_id) is a short string, no OS pid, and the same for every tool. An exit code \
+other than 0 is a normal answer, not an error. A reply holds at most 20,000 characters; what is \
+left out is counted, with the cursor to read on from.";
+
+/// How the tools of one group go together.
+const fn guide(group: Group) -> &'static str {
+    match group {
+        Group::Core => {
+            "exec waits wait_ms (10 s) for a command, then returns its id while it goes on: poll \
+             with process (wait, output) and the cursor of the last answer, write to it or stop \
+             it with process_control. wait_ms never ends a command, timeout does."
+        }
+        Group::Command => {
+            "command_execute runs one program (no shell) to its end, or returns its pid after \
+             45 s; command_bg_start at once. command_ps_logs reads and waits (follow_seconds), \
+             command_ps_stop ends."
+        }
+        Group::Shell => {
+            "execute_shell runs a POSIX script (sync, async, background); poll_process and \
+             read_process_output show it, kill_process ends it."
+        }
+        Group::Interaction => {
+            "interaction_list shows what commands ask; interaction_answer answers."
+        }
+    }
+}
+
+/// The instructions of one client.
+pub(super) fn text(desk: &Desk, client: &Client) -> String {
+    let running = desk.engine().list(
+        &client.caller,
+        &ListFilter {
+            status: Some(ProcessStatus::Running),
+            ..ListFilter::default()
+        },
+    );
+    let directory = client.front.cwd.to_string_lossy();
+    let directory: String = directory.chars().take(DIRECTORY_CHARS).collect();
+    let first = format!(
+        "workspace: Active, {} tools, dir: {directory}, {} running processes",
+        client.front.tools.tools().count(),
+        running.len()
+    );
+    let mut lines = vec![first];
+    lines.extend(
+        client
+            .front
+            .tools
+            .groups()
+            .map(|group| guide(group).to_owned()),
+    );
+    lines.push(COMMON.to_owned());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::profile::GROUPS;
+
+    /// The most bytes of the guide, whatever the profile.
+    const GUIDE_BYTES: usize = 1_024;
+
+    #[test]
+    fn the_guide_is_short_with_every_group() {
+        let groups: usize = GROUPS.iter().map(|group| guide(*group).len() + 1).sum();
+        assert!(
+            groups + COMMON.len() <= GUIDE_BYTES,
+            "{}",
+            groups + COMMON.len()
+        );
+    }
+}

@@ -1,0 +1,216 @@
+use ostler_model::{ExecutionId, Timestamp};
+use proptest::prelude::*;
+
+use super::*;
+
+fn id(number: u8) -> ExecutionId {
+    let mut bytes = [7; 16];
+    bytes[15] = number;
+    ExecutionId::from_bytes(bytes)
+}
+
+fn item(number: u8, what: What, text: &str) -> Item {
+    Item {
+        at: Timestamp::UNIX_EPOCH,
+        id: id(number),
+        what,
+        failed: false,
+        text: text.to_owned(),
+    }
+}
+
+fn end(number: u8) -> Item {
+    item(number, What::Ended, &format!("p{number} exited 0"))
+}
+
+#[test]
+fn news_are_told_once_in_one_line() {
+    let mut ears = Ears::default();
+    assert_eq!(ears.line(), None);
+    assert!(ears.add(end(1)));
+    assert!(ears.add(item(2, What::Watched, "p2 printed \"ready\"")));
+    let line = "[news: p1 exited 0; p2 printed \"ready\"]";
+    assert_eq!(ears.line().as_deref(), Some(line));
+    assert_eq!(ears.line(), None);
+    assert_eq!(ears.read().len(), 2);
+}
+
+#[test]
+fn an_end_that_an_answer_told_is_no_news_before_or_after() {
+    let mut ears = Ears::default();
+    ears.told_end(id(1));
+    assert!(!ears.add(end(1)));
+    assert!(ears.add(end(2)));
+    ears.told_end(id(2));
+    assert_eq!(ears.line(), None);
+    assert!(!ears.add(end(2)));
+    assert!(ears.pushed(0).is_empty());
+}
+
+#[test]
+fn a_match_stays_news_when_the_end_was_told() {
+    let mut ears = Ears::default();
+    ears.add(item(1, What::Watched, "printed"));
+    ears.add(item(1, What::Crashed, "crashed"));
+    ears.told_end(id(1));
+    assert_eq!(ears.line().as_deref(), Some("[news: printed]"));
+}
+
+#[test]
+fn what_a_call_will_tell_waits_for_its_answer() {
+    let mut ears = Ears::default();
+    let bits = [id(1).short_bits(), id(2).short_bits()];
+    ears.attend(&bits);
+    assert!(!ears.add(end(1)));
+    assert!(!ears.add(end(2)));
+    assert!(ears.add(end(3)));
+    assert_eq!(ears.line().as_deref(), Some("[news: p3 exited 0]"));
+    ears.told_end(id(1));
+    assert!(ears.release(&bits));
+    assert!(!ears.release(&bits));
+    assert_eq!(ears.line().as_deref(), Some("[news: p2 exited 0]"));
+}
+
+#[test]
+fn two_calls_about_the_same_both_have_to_be_answered() {
+    let mut ears = Ears::default();
+    let bits = [id(1).short_bits()];
+    ears.attend(&bits);
+    ears.attend(&bits);
+    ears.add(end(1));
+    assert!(!ears.release(&bits));
+    assert!(ears.release(&bits));
+}
+
+#[test]
+fn pushes_go_on_where_they_stopped() {
+    let mut ears = Ears::default();
+    let bits = [id(1).short_bits()];
+    ears.attend(&bits);
+    ears.add(end(1));
+    ears.add(end(2));
+    let first = ears.pushed(0);
+    assert_eq!(first.len(), 1);
+    let after = first[0].0;
+    assert!(ears.pushed(after).is_empty());
+    ears.release(&bits);
+    let then = ears.pushed(after);
+    assert_eq!(then.len(), 1);
+    assert_eq!(then[0].1.id, id(1));
+}
+
+#[test]
+fn the_queue_is_bounded_and_says_what_it_lost() {
+    for (count, told) in [(KEPT, 0), (KEPT + 1, 1), (KEPT + 40, 40)] {
+        let mut ears = Ears::default();
+        for number in 0..count {
+            let number = u8::try_from(number).unwrap();
+            ears.add(item(number, What::Ended, "x"));
+        }
+        let line = ears.line().unwrap();
+        let more = format!("; and {told} more]");
+        assert_eq!(line.ends_with(&more), told > 0, "{line}");
+        assert_eq!(ears.read().len(), KEPT);
+        assert_eq!(ears.line(), None);
+    }
+}
+
+#[test]
+fn a_long_line_counts_the_rest() {
+    let mut ears = Ears::default();
+    for number in 0..5 {
+        ears.add(item(number, What::Ended, &"x".repeat(LINE_CHARS / 2 - 2)));
+    }
+    let line = ears.line().unwrap();
+    assert!(line.ends_with("; and 3 more]"), "{line}");
+    assert!(line.chars().count() <= LINE_CHARS + 32);
+    assert_eq!(ears.line(), None);
+}
+
+#[test]
+fn what_was_told_before_is_remembered_so_long() {
+    let mut ears = Ears::default();
+    ears.told_end(id(1));
+    for _ in 0..3 {
+        ears.told_end(id(2));
+    }
+    for number in 0..TOLD - 2 {
+        let mut bytes = [9; 16];
+        bytes[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        ears.told_end(ExecutionId::from_bytes(bytes));
+    }
+    assert!(!ears.is_unheard(id(1)));
+    ears.told_end(id(3));
+    assert!(ears.is_unheard(id(1)));
+    assert!(!ears.is_unheard(id(2)));
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    End(u8),
+    Told(u8),
+    Attend(u8),
+    Release(u8),
+    Line,
+    Push,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..6u8).prop_map(Step::End),
+        (0..6u8).prop_map(Step::Told),
+        (0..6u8).prop_map(Step::Attend),
+        (0..6u8).prop_map(Step::Release),
+        Just(Step::Line),
+        Just(Step::Push),
+    ]
+}
+
+proptest! {
+    /// Every end is told exactly once: by an answer or by the line, and never pushed after.
+    #[test]
+    fn every_end_is_told_once(steps in proptest::collection::vec(step(), 0..60)) {
+        let mut ears = Ears::default();
+        let (mut ended, mut told) = ([false; 6], [0; 6]);
+        let mut pushed = 0;
+        for step in steps {
+            match step {
+                Step::End(n) => {
+                    ears.add(end(n));
+                    ended[usize::from(n)] = true;
+                }
+                Step::Told(n) => {
+                    ears.told_end(id(n));
+                    told[usize::from(n)] = told[usize::from(n)].max(1);
+                }
+                Step::Attend(n) => ears.attend(&[id(n).short_bits()]),
+                Step::Release(n) => { ears.release(&[id(n).short_bits()]); }
+                Step::Line => {
+                    let line = ears.line().unwrap_or_default();
+                    for (n, told) in told.iter_mut().enumerate() {
+                        if line.contains(&format!("p{n} ")) {
+                            prop_assert_eq!(*told, 0);
+                            *told += 1;
+                        }
+                    }
+                }
+                Step::Push => for (number, item) in ears.pushed(pushed) {
+                    prop_assert!(number > pushed);
+                    pushed = number;
+                    let n = usize::from(item.id.to_bytes()[15]);
+                    prop_assert_eq!(told[n], 0);
+                },
+            }
+        }
+        for n in 0..6u8 {
+            for _ in 0..60 {
+                ears.release(&[id(n).short_bits()]);
+            }
+        }
+        let line = ears.line().unwrap_or_default();
+        for n in 0..6 {
+            let missing = ended[n] && told[n] == 0;
+            prop_assert_eq!(line.contains(&format!("p{n} ")), missing);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Which tools a client is offered (F2).
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::tools::{self, Definition};
+
+/// Tools that belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// `exec`, `process`, `process_control`.
+    Core,
+    /// The seven tools of document 000.
+    Command,
+    /// The tools of document 003 and `kill_process`.
+    Shell,
+    /// `interaction_list`, `interaction_answer`.
+    Interaction,
+}
+
+/// Every group, in the order of `tools/list`.
+pub const GROUPS: [Group; 4] = [
+    Group::Core,
+    Group::Command,
+    Group::Shell,
+    Group::Interaction,
+];
+
+/// Every word a profile can be made of; `seeds` is `command` and `shell` together.
+pub const PROFILE_WORDS: [&str; 5] = ["core", "command", "shell", "interaction", "seeds"];
+
+/// The tools a client is offered: some groups, each at most once, in a fixed order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolSet([bool; GROUPS.len()]);
+
+/// A word that names no group of tools.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("'{given}' is no tool profile; allowed: {}", PROFILE_WORDS.join(", "))]
+pub struct UnknownProfile {
+    given: String,
+}
+
+impl Group {
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Command => "command",
+            Self::Shell => "shell",
+            Self::Interaction => "interaction",
+        }
+    }
+}
+
+impl ToolSet {
+    /// These groups.
+    #[must_use]
+    pub fn of(groups: &[Group]) -> Self {
+        Self(GROUPS.map(|group| groups.contains(&group)))
+    }
+
+    /// Its groups, in the order of `tools/list`.
+    pub fn groups(self) -> impl Iterator<Item = Group> {
+        GROUPS
+            .into_iter()
+            .zip(self.0)
+            .filter_map(|(group, is_in)| is_in.then_some(group))
+    }
+
+    /// Its tools, in the order of `tools/list`.
+    pub(super) fn tools(self) -> impl Iterator<Item = &'static Definition> {
+        self.groups()
+            .flat_map(|group| tools::of(group).iter().copied())
+    }
+
+    /// Its tool with this name.
+    pub(super) fn named(self, name: &str) -> Option<&'static Definition> {
+        self.tools().find(|tool| tool.name == name)
+    }
+}
+
+impl Default for ToolSet {
+    /// `core,command` (F2).
+    fn default() -> Self {
+        Self::of(&[Group::Core, Group::Command])
+    }
+}
+
+impl FromStr for ToolSet {
+    type Err = UnknownProfile;
+
+    /// Words of [`PROFILE_WORDS`], separated by commas.
+    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
+        let mut groups = Vec::new();
+        for word in text.split(',').map(str::trim) {
+            match word {
+                "core" => groups.push(Group::Core),
+                "command" => groups.push(Group::Command),
+                "shell" => groups.push(Group::Shell),
+                "interaction" => groups.push(Group::Interaction),
+                "seeds" => groups.extend([Group::Command, Group::Shell]),
+                _ => {
+                    return Err(UnknownProfile {
+                        given: word.to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(Self::of(&groups))
+    }
+}
+
+impl fmt::Display for ToolSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = self.groups().map(Group::as_str).collect();
+        f.write_str(&words.join(","))
+    }
+}

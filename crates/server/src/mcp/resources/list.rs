@@ -1,0 +1,162 @@
+//! What there is to read: lists, templates, completion.
+
+use ostler_engine::{Info, ListFilter};
+use ostler_model::ExecutionId;
+use rmcp::ErrorData;
+use rmcp::model::{
+    CacheScope, CompleteRequestParams, CompleteResult, CompletionInfo, ListResourceTemplatesResult,
+    ListResourcesResult, PaginatedRequestParams, Reference, Resource, ResourceTemplate,
+};
+
+use super::uri::{
+    DETAIL_TEMPLATE, EVENTS_TEMPLATE, LOG_TEMPLATE, NEWS, SCHEME, detail_uri, log_uri,
+};
+use crate::mcp::context::Client;
+use crate::mcp::desk::Desk;
+use crate::render::clean;
+
+pub(super) const JSON: &str = "application/json";
+pub(super) const TEXT: &str = "text/plain";
+/// Executions on one page of `resources/list`; each is two resources.
+const PAGE_EXECUTIONS: usize = 25;
+/// The most characters of a command or description in a list.
+pub(super) const SUMMARY_CHARS: usize = 120;
+
+/// `resources/list`, newest first. The cursor is the last execution of the page before.
+pub(in crate::mcp) fn list(
+    desk: &Desk,
+    client: &Client,
+    page: Option<PaginatedRequestParams>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let before = match page.and_then(|page| page.cursor) {
+        Some(cursor) => Some(position(&cursor)?),
+        None => None,
+    };
+    let engine = desk.engine();
+    let mut found = engine.page(&client.caller, before, PAGE_EXECUTIONS + 1);
+    let more = found.len() > PAGE_EXECUTIONS;
+    found.truncate(PAGE_EXECUTIONS);
+    let mut resources = Vec::with_capacity(2 * found.len() + 2);
+    if before.is_none() {
+        resources.extend(standing());
+    }
+    resources.extend(found.iter().flat_map(described));
+    let mut result = ListResourcesResult::with_all_items(resources)
+        .with_ttl_ms(0)
+        .with_cache_scope(CacheScope::Private);
+    let last = found.last().filter(|_| more);
+    result.next_cursor = last.map(|info| info.id.to_string());
+    Ok(result)
+}
+
+fn position(cursor: &str) -> Result<ExecutionId, ErrorData> {
+    cursor.parse().map_err(|_| {
+        let message = "cursor is none that an earlier resources/list answered";
+        ErrorData::invalid_params(message, None)
+    })
+}
+
+/// The resources that are always there.
+fn standing() -> [Resource; 2] {
+    let executions = Resource::new(SCHEME, "processes")
+        .with_title("Processes")
+        .with_description("Every process of this session, newest first")
+        .with_mime_type(JSON);
+    let news = Resource::new(NEWS, "news")
+        .with_title("News")
+        .with_description("What ended, crashed or printed what was watched for")
+        .with_mime_type(JSON);
+    [executions, news]
+}
+
+/// One execution, and its output.
+fn described(info: &Info) -> [Resource; 2] {
+    let id = info.id.short();
+    let status = info.status().process.as_str();
+    let told = format!("{status}: {}", summary(info));
+    let detail = Resource::new(detail_uri(info), id.clone())
+        .with_title(format!("Process {id}"))
+        .with_description(told.clone())
+        .with_mime_type(JSON);
+    let log = Resource::new(log_uri(info), format!("{id}/log"))
+        .with_title(format!("Output of {id}"))
+        .with_description(told)
+        .with_mime_type(TEXT)
+        .with_size(info.output_end.saturating_sub(info.state.trimmed_bytes));
+    [detail, log]
+}
+
+/// What it is, for people: its description, else its command.
+pub(super) fn summary(info: &Info) -> String {
+    let text = if info.spec.description.is_empty() {
+        info.spec.command.display()
+    } else {
+        info.spec.description.clone()
+    };
+    let text = clean(&text).replace(['\n', '\r', '\t'], " ");
+    match text.char_indices().nth(SUMMARY_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// `resources/templates/list`.
+pub(in crate::mcp) fn templates() -> ListResourceTemplatesResult {
+    let detail = ResourceTemplate::new(DETAIL_TEMPLATE, "process")
+        .with_title("Process")
+        .with_description("Everything known of one process")
+        .with_mime_type(JSON);
+    let log = ResourceTemplate::new(LOG_TEMPLATE, "log")
+        .with_title("Output")
+        .with_description(
+            "What it printed: the beginning and the end, or the last lines (tail), or at most \
+             limit lines from a cursor on; stream is stdout, stderr or pty",
+        )
+        .with_mime_type(TEXT);
+    let events = ResourceTemplate::new(EVENTS_TEMPLATE, "events")
+        .with_title("Events")
+        .with_description("What happened to it, in order")
+        .with_mime_type(JSON);
+    ListResourceTemplatesResult::with_all_items(vec![detail, log, events])
+}
+
+/// `completion/complete` for the variables of the templates; nothing for anything else.
+pub(in crate::mcp) fn complete(
+    desk: &Desk,
+    client: &Client,
+    request: &CompleteRequestParams,
+) -> CompleteResult {
+    let Reference::Resource(reference) = &request.r#ref else {
+        return CompleteResult::default();
+    };
+    let templates = [DETAIL_TEMPLATE, LOG_TEMPLATE, EVENTS_TEMPLATE];
+    if !templates.contains(&reference.uri.as_str()) {
+        return CompleteResult::default();
+    }
+    let begun = request.argument.value.as_str();
+    let candidates: Vec<String> = match request.argument.name.as_str() {
+        "id" => {
+            let begun = begun.to_ascii_lowercase();
+            let known = desk.engine().list(&client.caller, &ListFilter::default());
+            let ids = known.iter().map(|info| info.id.short());
+            ids.filter(|id| id.starts_with(&begun)).collect()
+        }
+        "stream" if reference.uri == LOG_TEMPLATE => {
+            let words = super::log::STREAMS.iter().map(|word| (*word).to_owned());
+            words.filter(|word| word.starts_with(begun)).collect()
+        }
+        _ => Vec::new(),
+    };
+    CompleteResult::new(page(candidates))
+}
+
+/// The first of the candidates, and how many there are.
+fn page(mut candidates: Vec<String>) -> CompletionInfo {
+    let total = candidates.len();
+    candidates.truncate(CompletionInfo::MAX_VALUES);
+    let mut completion = CompletionInfo::default();
+    completion.has_more = Some(candidates.len() < total);
+    completion.total = u32::try_from(total).ok();
+    completion.values = candidates;
+    completion
+}

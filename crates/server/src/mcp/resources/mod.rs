@@ -1,0 +1,14 @@
+//! `proc://…`: executions and their output as resources, with templates and completion (F5).
+//!
+//! A resource is named by a URI (`uri`), found in lists and by completion (`list`), and read
+//! (`read`, `log`). All of them see what the caller sees and nothing else; what is unknown and
+//! what is somebody else's is told alike.
+
+mod list;
+mod log;
+mod read;
+mod uri;
+
+pub(super) use list::{complete, list, templates};
+pub(super) use read::read;
+pub(super) use uri::{BadUri, Target, log_link, quota};

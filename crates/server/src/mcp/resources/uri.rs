@@ -1,0 +1,209 @@
+//! Names of resources.
+
+use ostler_engine::Info;
+use ostler_model::{Cursor, ErrorCode};
+use rmcp::ErrorData;
+use serde_json::json;
+
+use super::list::TEXT;
+use super::log::LogQuery;
+use crate::error::Failure;
+use crate::mcp::reply::Link;
+use crate::params::Arguments;
+
+/// What all names begin with. The bare scheme is the list of executions.
+pub(super) const SCHEME: &str = "proc://";
+/// The session's news.
+pub(super) const NEWS: &str = "proc://news";
+/// One execution.
+pub(super) const DETAIL_TEMPLATE: &str = "proc://{id}";
+/// Its output.
+pub(super) const LOG_TEMPLATE: &str = "proc://{id}/log{?stream,tail,cursor,limit}";
+/// What happened to it.
+pub(super) const EVENTS_TEMPLATE: &str = "proc://{id}/events";
+/// The longest name that is looked at.
+const URI_BYTES: usize = 1_024;
+
+/// What a URI names. Ids are as given: short or whole.
+#[derive(Debug)]
+pub(in crate::mcp) enum Target {
+    /// The executions.
+    List,
+    /// The news.
+    News,
+    /// One execution.
+    Detail(String),
+    /// Its output.
+    Log(String, LogQuery),
+    /// Its events.
+    Events(String),
+}
+
+/// A URI that cannot be served, as the protocol tells it.
+#[derive(Debug)]
+pub(in crate::mcp) struct BadUri(ErrorData);
+
+impl Target {
+    /// What `uri` names.
+    ///
+    /// # Errors
+    /// When it names nothing of ours, or its query is wrong.
+    pub(in crate::mcp) fn parse(uri: &str) -> Result<Self, BadUri> {
+        let path = uri.strip_prefix(SCHEME).filter(|_| uri.len() <= URI_BYTES);
+        let path = path.ok_or_else(|| BadUri::unknown(uri))?;
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
+        let target = match path.split_once('/') {
+            None if path.is_empty() => Self::List,
+            None if path == "news" => Self::News,
+            None => Self::Detail(path.to_owned()),
+            Some((id, "log")) => return Self::log(uri, id, query),
+            Some((id, "events")) => Self::Events(id.to_owned()),
+            Some(_) => return Err(BadUri::unknown(uri)),
+        };
+        match query {
+            None => Ok(target),
+            Some(_) => Err(BadUri::unknown(uri)),
+        }
+    }
+
+    fn log(uri: &str, id: &str, query: Option<&str>) -> Result<Self, BadUri> {
+        let table = LogQuery::PARAMETERS;
+        let given = Arguments::check_query(table, query.unwrap_or_default());
+        let query = given.map_err(Failure::from).and_then(LogQuery::new);
+        let query = query.map_err(|failure| BadUri::of(uri, failure))?;
+        Ok(Self::Log(id.to_owned(), query))
+    }
+}
+
+impl BadUri {
+    /// Unknown, or somebody else's.
+    pub(super) fn unknown(uri: &str) -> Self {
+        let shown: String = uri.chars().take(URI_BYTES).collect();
+        let message = "resource not found or access denied";
+        Self(ErrorData::resource_not_found(
+            message,
+            Some(json!({"uri": shown})),
+        ))
+    }
+
+    /// What could not be carried out, for this URI.
+    pub(in crate::mcp) fn of(uri: &str, failure: Failure) -> Self {
+        if failure.code == ErrorCode::ProcessNotFound {
+            return Self::unknown(uri);
+        }
+        Self(protocol(&failure))
+    }
+}
+
+impl From<BadUri> for ErrorData {
+    fn from(bad: BadUri) -> Self {
+        bad.0
+    }
+}
+
+/// A failure outside of tools, where there is only the protocol's own error.
+fn protocol(failure: &Failure) -> ErrorData {
+    let code = rmcp::model::ErrorCode(failure.code.row().rpc);
+    let data = serde_json::Value::Object(failure.fields());
+    ErrorData::new(code, failure.text(), Some(data))
+}
+
+/// Too many of something.
+pub(in crate::mcp) fn quota(failure: Failure) -> ErrorData {
+    protocol(&failure)
+}
+
+/// One execution.
+pub(super) fn detail_uri(info: &Info) -> String {
+    format!("{SCHEME}{}", info.id.short())
+}
+
+/// The output of an execution.
+pub(in crate::mcp) fn log_uri(info: &Info) -> String {
+    format!("{SCHEME}{}/log", info.id.short())
+}
+
+/// A link to the output of an execution, for an answer that shows only a part of it.
+pub(in crate::mcp) fn log_link(info: &Info) -> Link {
+    let id = info.id.short();
+    Link {
+        uri: log_uri(info),
+        title: format!("Output of {id}"),
+        name: format!("{id}/log"),
+        mime_type: TEXT,
+    }
+}
+
+/// The output from a position on.
+pub(super) fn log_from(info: &Info, cursor: Cursor) -> String {
+    format!("{}?cursor={cursor}", log_uri(info))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn named(uri: &str) -> String {
+        match Target::parse(uri) {
+            Ok(Target::List) => "list".to_owned(),
+            Ok(Target::News) => "news".to_owned(),
+            Ok(Target::Detail(id)) => format!("detail {id}"),
+            Ok(Target::Log(id, query)) => format!("log {id} {query:?}"),
+            Ok(Target::Events(id)) => format!("events {id}"),
+            Err(BadUri(error)) => format!("{} {}", error.code.0, error.message),
+        }
+    }
+
+    #[test]
+    fn every_form_is_known_and_no_other() {
+        assert_eq!(named("proc://"), "list");
+        assert_eq!(named("proc://news"), "news");
+        assert_eq!(named("proc://k3v9x0qa"), "detail k3v9x0qa");
+        assert_eq!(named("proc://k3v9x0qa/events"), "events k3v9x0qa");
+        assert!(named("proc://k3v9x0qa/log").starts_with("log k3v9x0qa"));
+        assert!(named("proc://k/log?tail=5&stream=stderr").contains("Some(5)"));
+        for other in [
+            "",
+            "proc:/",
+            "file:///etc/passwd",
+            "proc://k/",
+            "proc://k/log/",
+            "proc://k/log/x",
+            "proc://?tail=1",
+            "proc://k?tail=1",
+            "proc://k/events?x",
+        ] {
+            let told = "-32002 resource not found or access denied";
+            assert_eq!(named(other), told, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_query_says_what_is_allowed() {
+        for (query, told) in [
+            ("tail=0", "tail"),
+            ("limit=x", "limit"),
+            ("stream=all", "stdout"),
+            ("cursor=here", "cursor"),
+            ("lines=3", "lines"),
+            ("tail=1&tail=2", "twice"),
+            ("tail=1&limit=2", "tail"),
+        ] {
+            let answer = named(&format!("proc://k/log?{query}"));
+            assert!(answer.starts_with("-32602"), "{query}: {answer}");
+            assert!(answer.contains(told), "{query}: {answer}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(uri in "proc://\\PC{0,60}|\\PC{0,20}") {
+            let _known = Target::parse(&uri).is_ok();
+        }
+    }
+}

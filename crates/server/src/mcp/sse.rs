@@ -1,0 +1,161 @@
+//! One client of the HTTP+SSE transport of 2024-11-05: messages come one by one from
+//! somewhere, answers go out in one stream. Whoever mounts it does the HTTP.
+//!
+//! Everything between is bounded: a client that does not read stops getting answers, then
+//! stops being listened to, and holds up nobody else.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::stream::{self, Stream};
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::transport::IntoTransport;
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, PollSender};
+use tokio_util::task::TaskTracker;
+
+use super::context::Client;
+use super::desk::Desk;
+use super::serve::over;
+
+/// Messages that wait on their way in or out.
+const QUEUE: usize = 16;
+/// The most requests one client may have under way.
+const UNDER_WAY: usize = 64;
+
+/// A connected client: what it sends goes in here. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SseInput {
+    messages: mpsc::Sender<ClientJsonRpcMessage>,
+    under_way: Arc<UnderWay>,
+}
+
+/// What goes out to a client, in order.
+#[derive(Debug)]
+pub struct SseOutput {
+    messages: mpsc::Receiver<ServerJsonRpcMessage>,
+    under_way: Arc<UnderWay>,
+}
+
+/// Why a message was not taken.
+#[derive(Debug, Error)]
+pub enum SseError {
+    /// It is none.
+    #[error("not a JSON-RPC message of MCP: {0}")]
+    Message(serde_json::Error),
+    /// The client reads no answers.
+    #[error("{UNDER_WAY} requests are under way already")]
+    Busy,
+    /// The stream for answers is gone.
+    #[error("the stream of this connection is closed")]
+    Closed,
+}
+
+/// Requests that have no answer yet.
+#[derive(Debug, Default)]
+struct UnderWay(Mutex<HashSet<RequestId>>);
+
+/// Serves a client that has just connected, on `tasks`, until `closed`; then its calls under
+/// way are cancelled (F7). `after` runs when none is left.
+pub fn sse(
+    desk: Desk,
+    client: Client,
+    closed: CancellationToken,
+    tasks: &TaskTracker,
+    after: impl Future<Output = ()> + Send + 'static,
+) -> (SseInput, SseOutput) {
+    let (input, mut incoming) = mpsc::channel(QUEUE);
+    let (outgoing, output) = mpsc::channel(QUEUE);
+    let under_way = Arc::new(UnderWay::default());
+    let incoming = stream::poll_fn(move |cx| incoming.poll_recv(cx));
+    let transport = (PollSender::new(outgoing), incoming);
+    tasks.spawn(async move {
+        let transport = <_ as IntoTransport<RoleServer, _, _>>::into_transport(transport);
+        if let Err(error) = over(desk, client, transport, closed.clone()).await {
+            tracing::debug!(%error, "a client came to no understanding");
+        }
+        closed.cancel();
+        after.await;
+    });
+    let input = SseInput {
+        messages: input,
+        under_way: Arc::clone(&under_way),
+    };
+    let output = SseOutput {
+        messages: output,
+        under_way,
+    };
+    (input, output)
+}
+
+impl SseInput {
+    /// Takes one message, as JSON.
+    ///
+    /// # Errors
+    /// When it is none, or nobody can answer it.
+    pub async fn take(&self, json: &[u8]) -> Result<(), SseError> {
+        let message = serde_json::from_slice(json).map_err(SseError::Message)?;
+        self.under_way.comes(&message)?;
+        self.messages
+            .send(message)
+            .await
+            .map_err(|_| SseError::Closed)
+    }
+}
+
+impl SseOutput {
+    /// Answers and notifications as JSON, until the client is gone.
+    pub fn into_stream(self) -> impl Stream<Item = String> + Send {
+        stream::unfold(self, |mut output| async move {
+            let message = output.messages.recv().await?;
+            output.under_way.goes(&message);
+            let json = serde_json::to_string(&message).unwrap_or_default();
+            Some((json, output))
+        })
+    }
+}
+
+impl UnderWay {
+    fn comes(&self, message: &ClientJsonRpcMessage) -> Result<(), SseError> {
+        let mut requests = self.lock();
+        match message {
+            JsonRpcMessage::Request(request) => {
+                if requests.len() >= UNDER_WAY {
+                    return Err(SseError::Busy);
+                }
+                requests.insert(request.id.clone());
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    requests.remove(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        Ok(())
+    }
+
+    fn goes(&self, message: &ServerJsonRpcMessage) {
+        match message {
+            JsonRpcMessage::Response(response) => drop(self.lock().remove(&response.id)),
+            JsonRpcMessage::Error(error) => {
+                if let Some(id) = &error.id {
+                    self.lock().remove(id);
+                }
+            }
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        // Every change is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

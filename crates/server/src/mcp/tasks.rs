@@ -1,0 +1,313 @@
+//! The tasks extension (SEP-2663), backed by our executions: a task's id is its execution's
+//! id, so tasks survive the daemon and end when their command does. What a task comes to is
+//! what its tool answers, called once more on the ended execution.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ostler_engine::{Engine, Error, Info, WaitEnd, WaitFor};
+use ostler_model::{Caller, ExecutionId, Timestamp};
+use rmcp::model::{
+    CancelTaskParams, CreateTaskResult, DetailedTask, GetTaskParams, GetTaskResult, JsonObject,
+    Task, TaskPayload, TaskStatus, UpdateTaskParams,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
+
+use super::context::{Call, Client};
+use super::desk::Desk;
+use super::glance::last_line;
+use super::link::Link;
+use super::profile::GROUPS;
+use super::reply::{Interrupted, Reply, Tasked};
+use super::tools::{self, Definition};
+use super::{convert, elicit};
+use crate::error::{Failure, object};
+use crate::params::Kind;
+
+/// Calls remembered with their arguments; tasks of older ones are rendered with defaults.
+const REMEMBERED: usize = 512;
+/// Arguments longer than this are not remembered.
+const ARGUMENTS_BYTES: usize = 16 * 1024;
+/// How long one look at a task waits for a prompt, in milliseconds: more than the quiet time
+/// that makes one.
+const PROMPT_LOOK_MS: u64 = 500;
+/// How long a cancellation waits for the end, in milliseconds; the order stands anyway.
+const CANCEL_WAIT_MS: u64 = 1_000;
+/// How often to ask for a task, by its age: (younger than so many seconds, milliseconds).
+const POLL_MS: [(u64, u64); 2] = [(10, 1_000), (60, 2_000)];
+/// How often to ask for an old one, in milliseconds.
+const POLL_LATER_MS: u64 = 5_000;
+
+/// Calls that became tasks, as long as this daemon runs.
+#[derive(Debug, Default)]
+pub(super) struct Tasks(Mutex<HashMap<ExecutionId, Origin>>);
+
+/// The call a task came from.
+#[derive(Debug, Clone)]
+struct Origin {
+    tool: &'static Definition,
+    /// None where they were too long to keep.
+    arguments: Option<JsonObject>,
+    /// Whether prompts are questions to the person.
+    asks: bool,
+}
+
+impl Tasks {
+    fn remember(&self, id: ExecutionId, origin: Origin) {
+        let mut known = self.lock();
+        if known.len() >= REMEMBERED
+            && let Some(oldest) = known.keys().min().copied()
+        {
+            known.remove(&oldest);
+        }
+        known.insert(id, origin);
+    }
+
+    fn origin(&self, id: ExecutionId) -> Option<Origin> {
+        self.lock().get(&id).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, Origin>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answer of a call that became a task.
+pub(super) async fn create(
+    call: Call<'_>,
+    (tool, arguments): (&'static Definition, JsonObject),
+    tasked: Tasked,
+) -> CreateTaskResult {
+    let Tasked { info, asks } = tasked;
+    let size = serde_json::to_vec(&arguments).map_or(usize::MAX, |bytes| bytes.len());
+    let origin = Origin {
+        tool,
+        arguments: (size <= ARGUMENTS_BYTES).then_some(arguments),
+        asks,
+    };
+    call.desk.tasks().remember(info.id, origin);
+    CreateTaskResult::new(task(call.engine, call.caller, &info).await)
+}
+
+pub(super) async fn get(
+    desk: &Desk,
+    client: &Client,
+    request: GetTaskParams,
+    (context, errands): (&RequestContext<RoleServer>, &TaskTracker),
+) -> Result<GetTaskResult, ErrorData> {
+    let seen = desk.engine().info(&client.caller, &request.task_id);
+    let info = seen.map_err(|error| unknown(&request.task_id, &error))?;
+    let link = Link::collecting((context, errands), info.id);
+    let call = Call {
+        engine: desk.engine(),
+        caller: &client.caller,
+        front: &client.front,
+        desk,
+        link: &link,
+    };
+    let origin = desk.tasks().origin(info.id);
+    let info = match &origin {
+        Some(origin) if origin.asks && !info.state.is_finished() => looked(call, info).await,
+        Some(_) | None => info,
+    };
+    let payload = payload(call, &info, origin).await;
+    if info.state.is_finished() {
+        call.told(&info);
+    }
+    let mut task = task(call.engine, call.caller, &info).await;
+    task.status = payload.status();
+    Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
+}
+
+pub(super) async fn update(
+    desk: &Desk,
+    client: &Client,
+    request: UpdateTaskParams,
+) -> Result<(), ErrorData> {
+    let seen = desk.engine().info(&client.caller, &request.task_id);
+    let info = seen.map_err(|error| unknown(&request.task_id, &error))?;
+    for (key, value) in request.input_responses {
+        // What is not open for this task any more needs no answer (SEP-2663).
+        let open = desk.engine().interaction(&client.caller, &key);
+        let Some(open) = open
+            .ok()
+            .filter(|open| open.is_open() && open.question.execution == Some(info.id))
+        else {
+            continue;
+        };
+        let id = open.id.to_string();
+        let taken = match elicit::Reply::parse(value) {
+            elicit::Reply::Value(value) => desk
+                .engine()
+                .answer(&client.caller, &id, value)
+                .await
+                .map(drop),
+            elicit::Reply::Declined => {
+                let reason = Some("the person declined to answer".to_owned());
+                let cancelled = desk
+                    .engine()
+                    .cancel_interaction(&client.caller, &id, reason);
+                cancelled.map(drop)
+            }
+            elicit::Reply::Nothing => {
+                let message = format!("the response to '{key}' is no filled-in form");
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        };
+        taken.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn cancel(
+    desk: &Desk,
+    client: &Client,
+    request: CancelTaskParams,
+) -> Result<(), ErrorData> {
+    let cancelled = desk.engine().cancel(&client.caller, &request.task_id);
+    let wait = Duration::from_millis(CANCEL_WAIT_MS);
+    match tokio::time::timeout(wait, cancelled).await {
+        // Not over yet: the task itself will tell.
+        Err(_) | Ok(Ok(_) | Err(Error::StillRunning { .. })) => Ok(()),
+        Ok(Err(error)) => Err(unknown(&request.task_id, &error)),
+    }
+}
+
+/// One answer for what does not exist and what is somebody else's (D3).
+fn unknown(id: &str, error: &Error) -> ErrorData {
+    ErrorData::invalid_params(format!("unknown task '{id}': {error}"), None)
+}
+
+/// What every answer about a task says.
+async fn task(engine: &Engine, caller: &Caller, info: &Info) -> Task {
+    let now = Timestamp::now();
+    let created = info.state.created_at.unwrap_or(now);
+    let updated = info.state.ended_at.unwrap_or(now);
+    let status = if info.state.is_finished() {
+        TaskStatus::Completed
+    } else {
+        TaskStatus::Working
+    };
+    let id = info.id.short();
+    let mut task = Task::new(id, status, created.to_string(), updated.to_string());
+    task.status_message = match info.error_message() {
+        Some(message) => Some(message),
+        None => last_line(engine, caller, info).await,
+    };
+    task.poll_interval_ms = Some(poll_interval(info.duration()));
+    task
+}
+
+fn poll_interval(age: Duration) -> u64 {
+    let young = POLL_MS.iter().find(|(below, _)| age.as_secs() < *below);
+    young.map_or(POLL_LATER_MS, |(_, millis)| *millis)
+}
+
+/// Looks whether the command waits for an answer, and makes that a question.
+async fn looked(call: Call<'_>, info: Info) -> Info {
+    let (id, look) = (info.id.short(), Duration::from_millis(PROMPT_LOOK_MS));
+    let waited = call
+        .engine
+        .wait(call.caller, &id, &WaitFor::Prompt, Some(look))
+        .await;
+    let Ok(waited) = waited else {
+        return info;
+    };
+    if let WaitEnd::Prompt(prompt) = &waited.why {
+        // Too many are open: then this one is no question, and the task goes on working.
+        let _asked = elicit::question(call, info.id, prompt).is_ok();
+    }
+    waited.info
+}
+
+async fn payload(call: Call<'_>, info: &Info, origin: Option<Origin>) -> TaskPayload {
+    match info.status().task {
+        "cancelled" => TaskPayload::Cancelled,
+        "completed" => TaskPayload::Completed {
+            result: result(call, info, origin).await,
+        },
+        "failed" => TaskPayload::Failed { error: lost(info) },
+        _ => open_form(call, info).map_or(TaskPayload::Working, |input_requests| {
+            TaskPayload::InputRequired { input_requests }
+        }),
+    }
+}
+
+/// What its command asks the person, where the client can show it.
+fn open_form(call: Call<'_>, info: &Info) -> Option<rmcp::model::InputRequests> {
+    let open = elicit::open_question(call, info.id)?;
+    let command = info.spec.command.display();
+    elicit::requests(&open, &command).filter(|_| call.link.shows_forms())
+}
+
+/// What the tool answers, as if the call had waited.
+async fn result(call: Call<'_>, info: &Info, origin: Option<Origin>) -> JsonObject {
+    let tool = origin.as_ref().map_or_else(|| tool_of(info), |it| it.tool);
+    let arguments = origin.and_then(|origin| origin.arguments);
+    let arguments = arguments.unwrap_or_else(|| defaults(tool, info));
+    let reply = match tools::call(tool, call, arguments).await {
+        Ok(reply) => reply,
+        Err(Interrupted::Failed(failure)) => Reply::from(failure),
+        Err(Interrupted::Task(_) | Interrupted::Asks(_)) => Reply::from(Failure::new(
+            ostler_model::ErrorCode::Internal,
+            "the task has no result yet",
+        )),
+    };
+    let result = convert::result(reply, None, call.desk.options().structured);
+    object(serde_json::to_value(result).unwrap_or_default())
+}
+
+/// The error of a task whose command never ran, or of whose end nobody can tell.
+fn lost(info: &Info) -> JsonObject {
+    let code = ostler_model::ErrorCode::CommandExecution.row();
+    let message = info.error_message().unwrap_or_default();
+    object(json!({"code": code.rpc, "message": message, "data": {"code": code.name}}))
+}
+
+/// The tool of an execution an earlier daemon started: that of its face.
+fn tool_of(info: &Info) -> &'static Definition {
+    let name = match info.spec.face.as_deref() {
+        Some("shell") => "execute_shell",
+        Some("command") | None => "command_execute",
+        Some(_) => "exec",
+    };
+    let all = || GROUPS.into_iter().flat_map(tools::of).copied();
+    let named = all().find(|tool| tool.name == name);
+    named
+        .or_else(|| all().find(|tool| tool.name == "command_execute"))
+        .expect("command_execute is a tool")
+}
+
+/// Arguments that start what `info` is and leave everything else at its default: those of the
+/// call are forgotten, and the tool needs some.
+fn defaults(tool: &Definition, info: &Info) -> JsonObject {
+    let mut arguments = JsonObject::new();
+    for parameter in tool.parameters {
+        let value: Value = match (parameter.name, parameter.kind) {
+            ("command", Kind::Text) => info.spec.command.display().into(),
+            ("command", Kind::List | Kind::Words) => vec![info.spec.command.display()].into(),
+            ("directory", Kind::Text) => info.spec.cwd.to_string().into(),
+            _ => continue,
+        };
+        arguments.insert(parameter.name.to_owned(), value);
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_tasks_are_asked_for_less_often() {
+        let after = |seconds| poll_interval(Duration::from_secs(seconds));
+        assert_eq!(
+            [0, 9, 10, 59, 60, 86_400].map(after),
+            [1_000, 1_000, 2_000, 2_000, 5_000, 5_000]
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! What status tools answer.
+
+use std::time::Duration;
+
+use ostler_engine::Info;
+use ostler_model::status::ProcessStatus;
+use ostler_model::{Ability, IsolationLevel, Policy, Timestamp};
+use serde::Serialize;
+
+/// The most characters of a command or description in a list.
+const SUMMARY_CHARS: usize = 200;
+
+/// `command_bg_start`.
+#[derive(Debug, Serialize)]
+pub(super) struct Started {
+    pid: String,
+    status: ProcessStatus,
+    os_pid: Option<u32>,
+    isolation: Isolation,
+    next: String,
+}
+
+/// One entry of `command_ps_list`.
+#[derive(Debug, Serialize)]
+pub(super) struct Listed {
+    pid: String,
+    status: ProcessStatus,
+    command: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    description: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<String>,
+    start_time: Option<Timestamp>,
+    duration: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_message: Option<String>,
+}
+
+/// `command_ps_stop`.
+#[derive(Debug, Serialize)]
+pub(super) struct Stopped {
+    pid: String,
+    status: ProcessStatus,
+    was_running: bool,
+    exit_code: Option<i32>,
+    signal: Option<String>,
+    ending: Option<String>,
+    duration: f64,
+    /// OS pids that survived; empty, or something is wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    survivors: Vec<u32>,
+}
+
+/// Isolation: asked, in force, missing.
+#[derive(Debug, Serialize)]
+pub(in crate::mcp::tools) struct Isolation {
+    asked: IsolationLevel,
+    in_force: Vec<Ability>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
+}
+
+impl From<&Info> for Started {
+    fn from(info: &Info) -> Self {
+        let pid = info.id.short();
+        Self {
+            status: info.status().process,
+            os_pid: info.state.pid,
+            isolation: isolation(&info.spec.policy),
+            next: format!("read its output with command_ps_logs, pid {pid}"),
+            pid,
+        }
+    }
+}
+
+impl From<&Info> for Listed {
+    fn from(info: &Info) -> Self {
+        let ending = info.state.ending.as_ref();
+        Self {
+            pid: info.id.short(),
+            status: info.status().process,
+            command: summary(&info.spec.command.display()),
+            description: summary(&info.spec.description),
+            labels: info.spec.labels.clone(),
+            start_time: info.state.started_at.or(info.state.created_at),
+            duration: seconds(info.duration()),
+            exit_code: ending.and_then(|ending| ending.code),
+            error_message: info.error_message(),
+        }
+    }
+}
+
+impl Stopped {
+    pub(super) fn new(info: &Info, was_running: bool) -> Self {
+        let ending = info.state.ending.as_ref();
+        Self {
+            pid: info.id.short(),
+            status: info.status().process,
+            was_running,
+            exit_code: ending.and_then(|ending| ending.code),
+            signal: ending.and_then(|ending| ending.signal).map(|s| s.name()),
+            ending: ending.map(|ending| ending.describe()),
+            duration: seconds(info.duration()),
+            survivors: info.survivors.clone(),
+        }
+    }
+}
+
+/// What was asked of isolation, and what came of it.
+pub(in crate::mcp::tools) fn isolation(policy: &Policy) -> Isolation {
+    Isolation {
+        asked: policy.level,
+        in_force: policy.in_force.clone(),
+        missing: policy.missing.iter().map(|m| m.reason.clone()).collect(),
+    }
+}
+
+/// What is missing of the isolation asked for, in words; never silent (D8).
+pub(in crate::mcp::tools) fn missing(policy: &Policy) -> Option<String> {
+    let reasons: Vec<&str> = policy.missing.iter().map(|m| m.reason.as_str()).collect();
+    let told = || format!("isolation {} lacks: {}", policy.level, reasons.join("; "));
+    (!reasons.is_empty()).then(told)
+}
+
+/// Seconds, rounded to a millisecond.
+pub(in crate::mcp::tools) fn seconds(duration: Duration) -> f64 {
+    crate::wire::info::millis_as_seconds(duration)
+}
+
+fn summary(text: &str) -> String {
+    match text.char_indices().nth(SUMMARY_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,11 @@
+//! What profile `core` offers.
+
+use super::{exec, process, process_control};
+use crate::mcp::tools::registry::Definition;
+
+/// In the order of `tools/list`.
+pub(in crate::mcp::tools) const TOOLS: &[&Definition] = &[
+    &exec::DEFINITION,
+    &process::DEFINITION,
+    &process_control::DEFINITION,
+];

@@ -1,0 +1,117 @@
+//! Which part of an output is shown.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ostler_journal::{LineQuery, Pattern, StreamSet};
+use ostler_model::{Cursor, StreamName};
+
+use crate::error::{Failure, bad_pattern};
+use crate::params::{Arguments, Kind, Parameter};
+use crate::render::{Moment, REPLY_CHARS, moment};
+
+/// The most lines from the end that can be asked for.
+const TAIL_LIMIT: i64 = 1_000_000_000;
+/// The smallest reply that can be asked for, in characters: less cannot show both streams.
+const MIN_CHARS: usize = 2_000;
+
+pub(super) const CURSOR: Parameter =
+    Parameter::optional("cursor", Kind::Text, "Only what came after it");
+pub(super) const STREAM: Parameter = Parameter::optional(
+    "stream",
+    Kind::Choice(&["stdout", "stderr"]),
+    "Default both",
+);
+pub(super) const SINCE: Parameter = Parameter::optional("since", Kind::Text, "Time, or 10m (ago)");
+pub(super) const TAIL: Parameter =
+    Parameter::optional("tail", Kind::Integer(0, TAIL_LIMIT), "Last n lines");
+pub(super) const GREP: Parameter = Parameter::optional("grep", Kind::Text, "Perl-style expression");
+pub(super) const RAW: Parameter =
+    Parameter::optional("raw", Kind::Flag, "With colours and redraws");
+#[expect(clippy::cast_possible_wrap, reason = "at most 20,000")]
+pub(super) const MAX_CHARS: Parameter = Parameter::optional(
+    "max_chars",
+    Kind::Integer(MIN_CHARS as i64, REPLY_CHARS as i64),
+    "",
+);
+
+/// What to show of an output, and in how many characters.
+#[derive(Debug, Clone)]
+pub(super) struct Selection {
+    pub(super) query: LineQuery,
+    pub(super) raw: bool,
+    pub(super) chars: usize,
+}
+
+impl Selection {
+    /// Everything, in so many characters.
+    pub(super) fn everything(chars: usize) -> Self {
+        Self {
+            query: LineQuery::default(),
+            raw: false,
+            chars,
+        }
+    }
+
+    /// What came after a position.
+    pub(super) fn from(cursor: Cursor) -> Self {
+        let mut selection = Self::everything(REPLY_CHARS);
+        selection.query.from = Some(cursor);
+        selection
+    }
+
+    /// Reads the parameters of this file.
+    pub(super) fn read(arguments: &mut Arguments) -> Result<Self, Failure> {
+        let raw = arguments.flag("raw");
+        let lined = ["since", "tail", "grep"];
+        let mut given = arguments.given();
+        if let Some(name) = given.find(|name| raw && lined.contains(name)) {
+            return Err(Failure::value(format!(
+                "parameter '{name}' does not go with raw; allowed with it: cursor, stream"
+            )));
+        }
+        drop(given);
+        let mut query = LineQuery {
+            from: cursor(arguments)?,
+            streams: streams(arguments),
+            tail: arguments.count("tail"),
+            ..LineQuery::default()
+        };
+        if let Some(given) = arguments.text("since") {
+            match moment("since", &given, Timestamp::now(), &TimeZone::system())? {
+                Moment::At(at) => query.since = Some(at),
+                Moment::Position(cursor) => query.from = Some(cursor),
+            }
+        }
+        if let Some(given) = arguments.text("grep") {
+            let pattern = Pattern::new(&given);
+            let pattern = pattern.map_err(|error| bad_pattern("grep", &given, &error))?;
+            query.grep = Some(pattern);
+        }
+        let chars = chars(arguments);
+        Ok(Self { query, raw, chars })
+    }
+}
+
+/// The size of the answer.
+pub(super) fn chars(arguments: &Arguments) -> usize {
+    let chars = arguments.count("max_chars");
+    chars
+        .and_then(|chars| usize::try_from(chars).ok())
+        .unwrap_or(REPLY_CHARS)
+}
+
+fn cursor(arguments: &mut Arguments) -> Result<Option<Cursor>, Failure> {
+    let given = arguments.text("cursor");
+    let cursor = given.map(|given| given.parse()).transpose();
+    cursor.map_err(|error: ostler_model::cursor::CursorError| {
+        Failure::value(format!("parameter 'cursor': {error}"))
+    })
+}
+
+fn streams(arguments: &mut Arguments) -> StreamSet {
+    match arguments.text("stream").as_deref() {
+        Some("stdout") => StreamSet::only(StreamName::Stdout).with(StreamName::Pty),
+        Some("stderr") => StreamSet::only(StreamName::Stderr),
+        _ => StreamSet::OUTPUT,
+    }
+}

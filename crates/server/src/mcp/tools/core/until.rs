@@ -1,0 +1,86 @@
+//! What is waited for.
+
+use std::time::Duration;
+
+use ostler_engine::WaitFor;
+use ostler_journal::Pattern;
+use ostler_model::Cursor;
+
+use crate::error::{Failure, bad_pattern};
+use crate::params::{Arguments, Kind, Parameter};
+
+/// The longest wait that can be asked for, in milliseconds: a day. A call itself waits no
+/// longer than the client's patience.
+pub(super) const WAIT_LIMIT_MS: i64 = 86_400_000;
+/// Quiet that counts as idle unless another is asked for, in milliseconds.
+const IDLE_MS: u64 = 1_000;
+
+pub(super) const UNTIL: Parameter = Parameter::optional(
+    "until",
+    Kind::Choice(&["exit", "pattern", "prompt", "idle"]),
+    "Answer when it ends (default), prints a line with pattern, asks for input, is silent",
+);
+pub(super) const PATTERN: Parameter =
+    Parameter::optional("pattern", Kind::Text, "Perl-style expression");
+pub(super) const IDLE: Parameter = Parameter::optional(
+    "idle_ms",
+    Kind::Integer(1, WAIT_LIMIT_MS),
+    "Of silence; default 1000",
+);
+
+/// Reads `until`, `pattern` and `idle_ms`; a pattern or an idle time alone says what it is for.
+/// Lines before `from` are not looked at.
+pub(super) fn reason(arguments: &mut Arguments, from: Option<Cursor>) -> Result<WaitFor, Failure> {
+    let pattern = expression(arguments, "pattern")?;
+    let idle = arguments.count("idle_ms");
+    let word = arguments.text("until");
+    let word = word.as_deref().unwrap_or(match (&pattern, idle) {
+        (Some(_), _) => "pattern",
+        (None, Some(_)) => "idle",
+        (None, None) => "exit",
+    });
+    if pattern.is_some() && word != "pattern" {
+        return Err(alone("pattern", word));
+    }
+    if idle.is_some() && word != "idle" {
+        return Err(alone("idle_ms", word));
+    }
+    Ok(match word {
+        "pattern" => match (pattern, from) {
+            (Some(pattern), None) => WaitFor::Pattern(pattern),
+            (Some(pattern), Some(from)) => WaitFor::PatternAfter(pattern, from),
+            (None, _) => {
+                return Err(Failure::value(
+                    "until 'pattern' needs parameter 'pattern', a Perl-style expression",
+                ));
+            }
+        },
+        "prompt" => WaitFor::Prompt,
+        "idle" => WaitFor::Idle(Duration::from_millis(idle.unwrap_or(IDLE_MS))),
+        _ => WaitFor::Exit,
+    })
+}
+
+/// A parameter that is an expression.
+pub(super) fn expression(
+    arguments: &mut Arguments,
+    name: &'static str,
+) -> Result<Option<Pattern>, Failure> {
+    let Some(given) = arguments.text(name) else {
+        return Ok(None);
+    };
+    let pattern = Pattern::new(&given).map_err(|error| bad_pattern(name, &given, &error))?;
+    Ok(Some(pattern))
+}
+
+/// How long a call may wait.
+pub(super) fn wait(arguments: &Arguments) -> Option<Duration> {
+    arguments.count("wait_ms").map(Duration::from_millis)
+}
+
+fn alone(name: &str, until: &str) -> Failure {
+    let right = if name == "pattern" { "pattern" } else { "idle" };
+    Failure::value(format!(
+        "parameter '{name}' does not go with until '{until}'; allowed: until '{right}'"
+    ))
+}

@@ -1,0 +1,189 @@
+//! The first or the last lines of one stream, as exact texts within the budget of one answer.
+
+use ostler_engine::Info;
+use ostler_journal::{LineQuery, StreamSet};
+use ostler_model::{ErrorCode, StreamName};
+
+use crate::error::Failure;
+use crate::mcp::context::Call;
+use crate::mcp::output::notes;
+use crate::reading::{last_line, slice};
+use crate::render::{REPLY_CHARS, Row};
+
+/// Characters that all lines of an answer may have together, as JSON spells them.
+const CONTENT_CHARS: usize = REPLY_CHARS - 2_000;
+/// Bytes fetched of one line: a hundred of them are fetched at once.
+const LINE_BYTES: u64 = 2 * 1024;
+/// Kept free for the note in the middle of a cut line.
+const NOTE_CHARS: usize = 48;
+/// What JSON puts around one line: quotes and a comma.
+const QUOTES_CHARS: usize = 3;
+
+/// Which lines are meant.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End {
+    /// The first so many.
+    Head(u64),
+    /// The last so many.
+    Tail(u64),
+}
+
+/// Lines of a stream.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// Their texts, without escape sequences.
+    pub(super) lines: Vec<String>,
+    /// What is to be told about the output itself.
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads lines of one stream.
+pub(super) async fn read(
+    call: Call<'_>,
+    info: &Info,
+    stream: StreamName,
+    end: End,
+) -> Result<Read, Failure> {
+    let (head, tail) = match end {
+        End::Head(lines) => (Some(lines), None),
+        End::Tail(lines) => (None, Some(lines)),
+    };
+    let query = LineQuery {
+        streams: StreamSet::only(stream),
+        head,
+        tail,
+        unfinished: last_line(info),
+        max_line_bytes: LINE_BYTES,
+        ..LineQuery::default()
+    };
+    let journal = call.engine.journal(call.caller, &info.id.short())?;
+    let slice = slice(&journal, info, query).await.map_err(unreadable)?;
+    Ok(Read {
+        notes: notes(&slice),
+        lines: fit(slice.front, CONTENT_CHARS),
+    })
+}
+
+/// In the words of document 003.
+fn unreadable(error: ostler_journal::ReadError) -> Failure {
+    let message = format!("Failed to read output: {error}");
+    Failure::new(ErrorCode::OutputRetrieval, message)
+}
+
+/// The texts of all rows; where they are too much together, the longest lose their middles.
+fn fit(rows: Vec<Row>, room: usize) -> Vec<String> {
+    let costs: Vec<usize> = rows.iter().map(|row| cost(&row.text)).collect();
+    let limit = level(costs, room);
+    rows.into_iter().map(|row| cut(row, limit)).collect()
+}
+
+/// How much of each line fits, when the longest are cut to the same length.
+fn level(mut costs: Vec<usize>, room: usize) -> usize {
+    costs.sort_unstable();
+    let mut left = room;
+    let mut longer = costs.len();
+    for cost in costs {
+        let share = left / longer;
+        if cost > share {
+            return share;
+        }
+        left -= cost;
+        longer -= 1;
+    }
+    usize::MAX
+}
+
+/// The characters JSON needs for a line.
+fn cost(text: &str) -> usize {
+    text.chars().map(escaped).sum::<usize>() + QUOTES_CHARS
+}
+
+const fn escaped(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\t' => 2,
+        '\0'..='\x1f' => 6,
+        _ => 1,
+    }
+}
+
+/// Cuts a line in its middle and names its length, where it costs more than `limit`.
+fn cut(row: Row, limit: usize) -> String {
+    let text = row.text;
+    if cost(&text) <= limit {
+        return text;
+    }
+    let room = limit.saturating_sub(NOTE_CHARS + QUOTES_CHARS);
+    let (head, tail) = (room - room / 4, room / 4);
+    let begin = taken(text.chars(), head);
+    let skipped = text.chars().count() - taken(text.chars().rev(), tail);
+    let begin: String = text.chars().take(begin).collect();
+    let end: String = text.chars().skip(skipped).collect();
+    format!("{begin}[… a line of {} bytes …]{end}", row.bytes)
+}
+
+/// How many of these characters cost at most `room`.
+fn taken(chars: impl Iterator<Item = char>, room: usize) -> usize {
+    let mut left = room;
+    let fits = |c: &char| match left.checked_sub(escaped(*c)) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    chars.take_while(fits).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_model::Timestamp;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rows(texts: &[String]) -> Vec<Row> {
+        let row = |text: &String| Row {
+            at: Timestamp::UNIX_EPOCH,
+            stream: StreamName::Stdout,
+            offset: 0,
+            lines: 1,
+            bytes: text.len() as u64 + 1,
+            text: text.clone(),
+        };
+        texts.iter().map(row).collect()
+    }
+
+    #[test]
+    fn what_fits_is_whole() {
+        let texts = vec!["x".repeat(500), "short".to_owned()];
+        let room = 500 + 5 + 2 * QUOTES_CHARS;
+        assert_eq!(fit(rows(&texts), room), texts);
+        assert_ne!(fit(rows(&texts), room - 1), texts);
+    }
+
+    #[test]
+    fn the_longest_are_cut_first_and_their_length_is_named() {
+        let texts = vec!["x".repeat(50_000), "short".to_owned()];
+        let shown = fit(rows(&texts), 1_000);
+        assert_eq!(shown[1], "short");
+        assert!(
+            shown[0].contains("a line of 50001 bytes …]x"),
+            "{}",
+            shown[0]
+        );
+        assert!(shown[0].len() <= 1_000);
+    }
+
+    proptest! {
+        #[test]
+        fn as_many_lines_as_there_are_and_never_over_budget(
+            texts in prop::collection::vec("[a-z\"\\\\\té你🦀]{0,300}|x{1500,2200}", 0..=100),
+            room in 10_000_usize..20_000,
+        ) {
+            let shown = fit(rows(&texts), room);
+            prop_assert_eq!(shown.len(), texts.len());
+            let chars = serde_json::to_string(&shown).unwrap().chars().count();
+            prop_assert!(chars <= room + 2, "{chars} of {room}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A process in the words of document 003, as every tool here tells it.
+
+use ostler_engine::Info;
+use ostler_model::Timestamp;
+use serde::Serialize;
+
+use crate::params::{Kind, Parameter};
+
+/// The most characters of a command in an answer.
+const SUMMARY_CHARS: usize = 200;
+
+/// `process_id`, where a process is meant.
+pub(super) const PROCESS_ID: Parameter = Parameter::required(
+    "process_id",
+    Kind::Text,
+    "Process ID returned by execute_shell (async mode)",
+);
+/// Both streams a process has.
+pub(super) const STREAMS: Kind = Kind::Choice(&["stdout", "stderr"]);
+/// The most lines one answer holds; who asks for more gets so many.
+pub(super) const LINES_LIMIT: i64 = 100;
+
+/// What every answer about a process tells.
+#[derive(Debug, Serialize)]
+pub(super) struct Process {
+    process_id: String,
+    command: String,
+    /// `starting`, `running`, `finished`, `failed` or `killed`.
+    status: &'static str,
+    /// The OS pid of its shell.
+    pid: Option<u32>,
+    started_at: Option<Timestamp>,
+    exit_code: Option<i32>,
+}
+
+/// How it ended, beyond its exit code.
+#[derive(Debug, Serialize)]
+pub(super) struct Ended {
+    finished_at: Option<Timestamp>,
+    /// Present where a signal ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    /// Why it did not end well, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_message: Option<String>,
+}
+
+impl From<&Info> for Process {
+    fn from(info: &Info) -> Self {
+        let ending = info.state.ending.as_ref();
+        Self {
+            process_id: info.id.short(),
+            command: summary(&info.spec.command.display()),
+            status: info.status().shell,
+            pid: info.state.pid,
+            started_at: info.state.started_at.or(info.state.created_at),
+            exit_code: ending.and_then(|ending| ending.code),
+        }
+    }
+}
+
+impl From<&Info> for Ended {
+    fn from(info: &Info) -> Self {
+        let ending = info.state.ending.as_ref();
+        Self {
+            finished_at: info.state.ended_at,
+            signal: ending.and_then(|ending| ending.signal).map(|it| it.name()),
+            error_message: info.error_message(),
+        }
+    }
+}
+
+/// The beginning of a command.
+pub(super) fn summary(text: &str) -> String {
+    match text.char_indices().nth(SUMMARY_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

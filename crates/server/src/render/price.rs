@@ -1,0 +1,75 @@
+//! What lines cost, and lines cut to what they may cost.
+
+use super::rows::Row;
+
+/// What the JSON around one text block costs.
+pub(super) const BLOCK_CHARS: usize = 28;
+/// Kept free for the note in the middle of a cut line.
+const NOTE_CHARS: usize = 64;
+
+/// What all of these rows would cost.
+#[must_use]
+pub fn cost<'a>(rows: impl IntoIterator<Item = &'a Row>, block_lines: usize) -> usize {
+    let price = Price::new(block_lines);
+    rows.into_iter().map(|row| price.of(&row.text)).sum()
+}
+
+/// What a line costs: its characters, its end, and its share of the block it is in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Price {
+    share: usize,
+}
+
+impl Price {
+    pub(super) fn new(block_lines: usize) -> Self {
+        Self {
+            share: 1 + BLOCK_CHARS.div_ceil(block_lines.max(1)),
+        }
+    }
+
+    pub(super) fn of(self, text: &str) -> usize {
+        chars(text) + self.share
+    }
+}
+
+pub(super) fn chars(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    }
+}
+
+/// Cuts a long line in its middle and names its length.
+pub(super) fn clamp(text: &mut String, limit: usize) {
+    if text.len() <= limit {
+        return;
+    }
+    let chars = chars(text);
+    if chars <= limit {
+        return;
+    }
+    let room = limit.saturating_sub(NOTE_CHARS);
+    let (head, tail) = (room - room / 4, room / 4);
+    let note = format!("[… {} characters in this line …]", grouped(chars as u64));
+    let head_end = nth_char(text, head);
+    let tail_start = nth_char(text, chars - tail);
+    *text = format!("{}{note}{}", &text[..head_end], &text[tail_start..]);
+}
+
+fn nth_char(text: &str, n: usize) -> usize {
+    text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
+}
+
+/// A number with its thousands apart.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,186 @@
+//! A cancelled request or a closed stream ends what nobody has been given an id for, and
+//! nothing else (F7).
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::bell::Bell;
+use crate::common::Bench;
+use crate::wire::{Setup, Wire, text};
+
+/// Tells the ids of a process and of one it started, and stays.
+const TREE: &str = "sleep 1000 & echo $$ > bell; echo $! > bell; wait";
+
+#[tokio::test]
+async fn a_cancelled_call_takes_its_command_with_it() {
+    let bench = Bench::new().await;
+    let mut bell = Bell::new(bench.work.path());
+    for modern in [false, true] {
+        for token in [false, true] {
+            let mut wire = match modern {
+                true => Setup::new(&bench).modern(json!({})),
+                false => Setup::new(&bench).legacy(json!({})).await,
+            };
+            let mut params = wire.execute(TREE);
+            if token {
+                params["_meta"] = json!({"progressToken": 1});
+            }
+            let id = wire.send("tools/call", params).await;
+            let tree = [bell.process().await, bell.process().await];
+            wire.cancel(id).await;
+            for process in tree {
+                process.gone().await;
+            }
+            // The stream goes on, and the request is never answered.
+            wire.request("tools/list", json!({})).await;
+            assert!(wire.heard.iter().all(|(_, heard)| heard["id"] != id));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_closed_stream_takes_calls_under_way_with_it() {
+    let bench = Bench::new().await;
+    let mut bell = Bell::new(bench.work.path());
+    let mut wire = Setup::new(&bench).modern(json!({}));
+    wire.send("tools/call", wire.execute(TREE)).await;
+    let tree = [bell.process().await, bell.process().await];
+    let answers = wire.finish().await;
+    assert!(
+        answers.iter().all(|answer| answer.get("result").is_none()),
+        "{answers:?}"
+    );
+    for process in tree {
+        process.gone().await;
+    }
+}
+
+#[tokio::test]
+async fn what_has_an_id_goes_on() {
+    let bench = Bench::new().await;
+    let mut bell = Bell::new(bench.work.path());
+    let mut wire = Setup::new(&bench).legacy(json!({})).await;
+    let started = wire.result("tools/call", wire.start(TREE)).await;
+    let pid = started["structuredContent"]["pid"].clone();
+    let tree = [bell.process().await, bell.process().await];
+    let logs = json!({"name": "command_ps_logs", "arguments": {"pid": pid, "follow_seconds": 40}});
+    let id = wire.send("tools/call", logs).await;
+    wire.request("tools/list", json!({})).await;
+    wire.cancel(id).await;
+    wire.request("tools/list", json!({})).await;
+    let info = wire.call("command_ps_detail", json!({"pid": pid})).await;
+    assert_eq!(info["structuredContent"]["status"], "running", "{info}");
+    wire.finish().await;
+    for process in &tree {
+        assert!(process.lives());
+    }
+    let mut wire = Setup::new(&bench).legacy(json!({})).await;
+    wire.call("command_ps_stop", json!({"pid": pid, "force": true}))
+        .await;
+    for process in tree {
+        process.gone().await;
+    }
+}
+
+/// However close a cancellation comes to the answer: what was answered runs, what was not ends.
+#[tokio::test]
+async fn a_race_of_answer_and_cancellation_has_one_winner() {
+    const ROUNDS: u32 = 60;
+    let bench = Bench::new().await;
+    let mut wire = Setup::new(&bench).legacy(json!({})).await;
+    let mut answers = 0;
+    for batch in 0..ROUNDS / 10 {
+        let mut asked = Vec::new();
+        for round in 0..10 {
+            // A start answers as soon as it can, a wait when its time is over.
+            let (params, time) = if round % 2 == 0 {
+                (wire.start("sleep 1000"), batch * round)
+            } else {
+                let arguments = json!({"script": "sleep 1000", "wait_ms": 30});
+                let params = json!({"name": "exec", "arguments": arguments});
+                (params, 26 + batch + round)
+            };
+            let id = wire.send("tools/call", params).await;
+            wire.hear(Duration::from_millis(time.into())).await;
+            wire.cancel(id).await;
+            asked.push(id);
+        }
+        // Every answer there will be is heard before this one.
+        wire.request("tools/list", json!({})).await;
+        let answered = answered(&mut wire, &asked);
+        answers += answered.len();
+        settle(&mut wire, answered).await;
+    }
+    println!("{answers} of {ROUNDS} were answered");
+}
+
+fn answered(wire: &mut Wire, asked: &[u64]) -> HashSet<String> {
+    let heard = std::mem::take(&mut wire.heard);
+    let answers = heard
+        .iter()
+        .map(|(_, message)| message)
+        .filter(|message| asked.iter().any(|id| message["id"] == *id));
+    let started = answers.map(|answer| {
+        let result = &answer["result"];
+        let pid = &result["structuredContent"]["pid"];
+        let pid = pid
+            .as_str()
+            .or(result["_meta"]["ostler/result"]["id"].as_str());
+        pid.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    });
+    started.collect()
+}
+
+/// Everything answered runs, everything else ends; then nothing is left.
+async fn settle(wire: &mut Wire, answered: HashSet<String>) {
+    let list = wire
+        .call("command_ps_list", json!({"status": "running"}))
+        .await;
+    let running = list["structuredContent"]["processes"].as_array().unwrap();
+    let running: HashSet<String> = running
+        .iter()
+        .map(|listed| listed["pid"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(answered.is_subset(&running), "{answered:?} {running:?}");
+    for pid in running.difference(&answered) {
+        let logs = json!({"pid": pid, "follow_seconds": 40});
+        let ended = wire.call("command_ps_logs", logs).await;
+        assert_ne!(
+            ended["_meta"]["ostler/result"]["status"], "running",
+            "{ended}"
+        );
+    }
+    for pid in &answered {
+        let stopped = wire
+            .call("command_ps_stop", json!({"pid": pid, "force": true}))
+            .await;
+        assert_eq!(
+            stopped["structuredContent"]["was_running"], true,
+            "{stopped}"
+        );
+    }
+}
+
+/// `printf requests | ostler mcp`: everything that is asked before the end is answered.
+#[tokio::test]
+async fn requests_in_one_go_are_all_answered() {
+    let bench = Bench::new().await;
+    let mut wire = Setup::new(&bench).modern(json!({}));
+    let mut requests = String::new();
+    let mut ids = HashSet::new();
+    for i in 0..8 {
+        let script = format!("sleep 0.{i}; echo done {i}");
+        let params = wire.execute(&script);
+        let (id, spelled) = wire.spelled("tools/call", params);
+        requests.push_str(&spelled);
+        ids.insert(id);
+    }
+    wire.write(&requests).await;
+    for answer in wire.finish().await {
+        assert!(ids.remove(&answer["id"].as_u64().unwrap()), "{answer}");
+        assert!(text(&answer["result"]).contains("done"), "{answer}");
+    }
+    assert!(ids.is_empty(), "{ids:?}");
+}

@@ -1,0 +1,171 @@
+//! The tasks extension: a long call becomes a task that is its execution.
+
+use std::sync::Arc;
+
+use ostler_engine::{Engine, Settings};
+use ostler_process::{Keeper, LocalPlace};
+use serde_json::{Value, json};
+
+use crate::bell::{Bell, fifo};
+use crate::common::{Bench, stable};
+use crate::wire::{Setup, Wire, desk, text};
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+fn knows_tasks() -> Value {
+    json!({"extensions": {TASKS: {}}})
+}
+
+fn client(bench: &Bench, engine: &Engine, session: &'static str) -> Wire {
+    let setup = Setup {
+        desk: desk(engine, 150),
+        session,
+        ..Setup::new(bench)
+    };
+    setup.modern(knows_tasks())
+}
+
+async fn get(wire: &mut Wire, task: &Value) -> Value {
+    wire.result("tasks/get", json!({"taskId": task})).await
+}
+
+/// Waits for the end by other means than asking again and again.
+async fn ended(wire: &mut Wire, task: &Value) {
+    let logs = json!({"pid": task, "follow_seconds": 40});
+    wire.call("command_ps_logs", logs).await;
+}
+
+#[tokio::test]
+async fn a_long_call_becomes_a_task_and_its_result_is_the_tools_answer() {
+    let bench = Bench::new().await;
+    let mut wire = client(&bench, &bench.engine, "alpha");
+    let mut bell = Bell::new(bench.work.path());
+    let go = fifo(bench.work.path(), "go");
+    let script = "echo working; echo > bell; read line < go; echo done >&2; exit 3";
+    let created = wire.result("tools/call", wire.execute(script)).await;
+    assert_eq!(created["resultType"], "task", "{created}");
+    assert_eq!(created["status"], "working");
+    assert_eq!(created["ttlMs"], Value::Null);
+    assert_eq!(created["pollIntervalMs"], 1_000);
+    let task = created["taskId"].clone();
+    bell.line().await;
+    let seen = get(&mut wire, &task).await;
+    assert_eq!(seen["status"], "working", "{seen}");
+    assert_eq!(seen["statusMessage"], "working");
+    assert!(seen.get("result").is_none());
+    std::fs::write(go, "on\n").unwrap();
+    ended(&mut wire, &task).await;
+    let seen = get(&mut wire, &task).await;
+    assert_eq!(seen["status"], "completed", "{seen}");
+    // The same as the answer of a call that waits.
+    let mut patient = Setup::new(&bench).modern(json!({}));
+    let direct = patient.execute("echo working; echo done >&2; exit 3");
+    let direct = patient.result("tools/call", direct).await;
+    assert_eq!(stable(&seen["result"]), stable(&direct));
+    // A task can be asked for more than once.
+    assert_eq!(get(&mut wire, &task).await["result"], seen["result"]);
+}
+
+#[tokio::test]
+async fn only_long_calls_of_clients_that_know_tasks_become_tasks() {
+    let bench = Bench::new().await;
+    let mut wire = Setup::new(&bench).modern(knows_tasks());
+    let short = wire.result("tools/call", wire.execute("echo hi")).await;
+    assert_eq!(short["resultType"], "complete", "{short}");
+    let background = wire.result("tools/call", wire.start("sleep 0.5")).await;
+    assert_eq!(background["resultType"], "complete", "{background}");
+    let unknowing = Setup {
+        desk: desk(&bench.engine, 150),
+        ..Setup::new(&bench)
+    };
+    let mut unknowing = unknowing.modern(json!({}));
+    let result = unknowing.result("tools/call", unknowing.execute("sleep 0.5; echo hi"));
+    assert!(text(&result.await).contains("hi"));
+    let refused = unknowing
+        .request("tasks/get", json!({"taskId": "abcdefgh"}))
+        .await;
+    assert_eq!(refused["error"]["code"], -32021, "{refused}");
+    let legacy = Setup {
+        desk: desk(&bench.engine, 150),
+        ..Setup::new(&bench)
+    };
+    let mut legacy = legacy.legacy(knows_tasks()).await;
+    let result = legacy.result("tools/call", legacy.execute("sleep 0.5; echo hi"));
+    assert!(text(&result.await).contains("hi"));
+}
+
+#[tokio::test]
+async fn cancelling_a_task_ends_its_tree() {
+    let bench = Bench::new().await;
+    let mut wire = client(&bench, &bench.engine, "alpha");
+    let mut bell = Bell::new(bench.work.path());
+    let script = "sleep 1000 & echo $$ > bell; echo $! > bell; wait";
+    let created = wire.result("tools/call", wire.execute(script)).await;
+    let task = created["taskId"].clone();
+    let tree = [bell.process().await, bell.process().await];
+    let ack = wire.result("tasks/cancel", json!({"taskId": task})).await;
+    assert_eq!(ack, json!({"resultType": "complete"}));
+    for process in tree {
+        process.gone().await;
+    }
+    ended(&mut wire, &task).await;
+    assert_eq!(get(&mut wire, &task).await["status"], "cancelled");
+    // Once more changes nothing.
+    wire.result("tasks/cancel", json!({"taskId": task})).await;
+    // Another kind of stop is a result.
+    let created = wire.result("tools/call", wire.execute("sleep 1000")).await;
+    let task = created["taskId"].clone();
+    wire.call("command_ps_stop", json!({"pid": task, "reason": "enough"}))
+        .await;
+    let seen = get(&mut wire, &task).await;
+    assert_eq!(seen["status"], "completed", "{seen}");
+    assert!(text(&seen["result"]).contains("enough"), "{seen}");
+}
+
+#[tokio::test]
+async fn unknown_and_foreign_tasks_are_told_alike() {
+    let bench = Bench::new().await;
+    let mut mine = client(&bench, &bench.engine, "alpha");
+    let mut other = client(&bench, &bench.engine, "beta");
+    let created = mine.result("tools/call", mine.execute("sleep 1000")).await;
+    let task = created["taskId"].as_str().unwrap().to_owned();
+    for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
+        let params = |id: &str| json!({"taskId": id, "inputResponses": {}});
+        let foreign = other.request(method, params(&task)).await;
+        let unknown = other.request(method, params("zzzzzzzz")).await;
+        assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
+        let told =
+            |answer: &Value, id: &str| answer["error"]["message"].as_str().unwrap().replace(id, "");
+        assert_eq!(told(&foreign, &task), told(&unknown, "zzzzzzzz"));
+    }
+    assert_eq!(get(&mut mine, &task.into()).await["status"], "working");
+}
+
+/// Nobody cancels a task by going away, and another engine knows what it came to.
+#[tokio::test]
+async fn a_task_survives_its_client_and_its_engine() {
+    let bench = Bench::new().await;
+    let mut wire = client(&bench, &bench.engine, "alpha");
+    let go = fifo(bench.work.path(), "go");
+    let script = "echo working; read line < go; echo done";
+    let created = wire.result("tools/call", wire.execute(script)).await;
+    let task = created["taskId"].clone();
+    wire.finish().await;
+    std::fs::write(go, "on\n").unwrap();
+    let mut wire = client(&bench, &bench.engine, "alpha");
+    ended(&mut wire, &task).await;
+    let before = get(&mut wire, &task).await;
+    wire.finish().await;
+    bench.engine.shutdown().await;
+    let place = LocalPlace::open(bench.state.path(), Keeper::None)
+        .await
+        .unwrap();
+    let settings = Settings::new(bench.state.path());
+    let engine = Engine::open(settings, Arc::new(place)).await.unwrap();
+    let mut wire = client(&bench, &engine, "alpha");
+    let after = get(&mut wire, &task).await;
+    assert_eq!(after["status"], "completed", "{after}");
+    assert!(text(&after["result"]).contains("done"), "{after}");
+    assert_eq!(after["result"], before["result"]);
+    assert_eq!(after["createdAt"], before["createdAt"]);
+}

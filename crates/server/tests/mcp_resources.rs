@@ -1,0 +1,661 @@
+//! Resources: lists, templates, completion, reading, and subscriptions of both eras.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Bench, Client, PATIENCE};
+use ostler_engine::{StartRequest, StopRequest};
+use ostler_model::Text;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+const UPDATED: &str = "notifications/resources/updated";
+const LIST_CHANGED: &str = "notifications/resources/list_changed";
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+
+/// The metadata every request of revision 2026-07-28 carries.
+fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"}
+    })
+}
+
+async fn read(client: &mut Client, uri: &str) -> Value {
+    client.request("resources/read", json!({"uri": uri})).await
+}
+
+/// The text of the one content.
+fn body(answer: &Value) -> &str {
+    let contents = answer["result"]["contents"].as_array();
+    let contents = contents.unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!(contents.len(), 1, "{answer}");
+    contents[0]["text"].as_str().unwrap()
+}
+
+fn document(answer: &Value) -> Value {
+    serde_json::from_str(body(answer)).unwrap()
+}
+
+async fn listen(client: &mut Client, filter: Value) -> u64 {
+    let params = json!({"notifications": filter, "_meta": meta()});
+    let id = client.send("subscriptions/listen", params).await;
+    client.notification(ACKNOWLEDGED).await;
+    id
+}
+
+#[tokio::test]
+async fn only_what_is_served_is_declared() {
+    let bench = Bench::new().await;
+    let client = bench.client("s").await;
+    let declared = &client.hello["capabilities"];
+    let expected = json!({
+        "tools": {}, "resources": {"subscribe": true, "listChanged": true},
+        "completions": {}, "logging": {}
+    });
+    assert_eq!(declared, &expected);
+    let mut client = bench.stranger("s");
+    let found = client
+        .request("server/discover", json!({"_meta": meta()}))
+        .await;
+    let declared = &found["result"]["capabilities"];
+    assert!(declared.get("logging").is_none(), "{found}");
+    assert_eq!(declared["resources"], expected["resources"]);
+}
+
+#[tokio::test]
+async fn a_process_is_listed_described_and_read() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let pid = client.start("echo out; echo err >&2", json!({})).await;
+    client.ended(&pid).await;
+
+    let listed = client.request("resources/list", json!({})).await;
+    let resources = listed["result"]["resources"].as_array().unwrap();
+    let uris: Vec<&str> = resources
+        .iter()
+        .map(|it| it["uri"].as_str().unwrap())
+        .collect();
+    let (one, log) = (format!("proc://{pid}"), format!("proc://{pid}/log"));
+    assert_eq!(uris, ["proc://", "proc://news", &one, &log]);
+    assert_eq!(resources[3]["size"], 8);
+
+    let all = document(&read(&mut client, "proc://").await);
+    assert_eq!(all["processes"][0]["pid"], pid.as_str());
+    assert_eq!(all["processes"][0]["exit_code"], 0);
+    assert_eq!(all["omitted"], 0);
+
+    let detail = document(&read(&mut client, &one).await);
+    assert_eq!(detail["pid"], pid.as_str());
+    assert_eq!(detail["status"], "completed");
+
+    let answer = read(&mut client, &log).await;
+    let text = body(&answer);
+    assert!(text.contains("out\n") && text.contains("err\n"), "{text}");
+    assert!(text.ends_with("[status: completed, exit code 0]"), "{text}");
+    let fields = &answer["result"]["contents"][0]["_meta"]["ostler/result"];
+    assert_eq!(fields["id"], pid.as_str());
+    assert!(fields.get("omitted").is_none());
+
+    let only = read(&mut client, &format!("{log}?stream=stderr")).await;
+    assert!(body(&only).starts_with("err\n["), "{only}");
+
+    let events = document(&read(&mut client, &format!("{one}/events")).await);
+    let names: Vec<&str> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.first(), Some(&"created"));
+    assert_eq!(names.last(), Some(&"finished"));
+}
+
+#[tokio::test]
+async fn what_may_be_cached_says_how_long_in_the_newest_revision() {
+    let bench = Bench::new().await;
+    let mut client = bench.stranger("s");
+    let started = |script: &str| {
+        let directory = bench.directory();
+        json!({"name": "command_bg_start", "_meta": meta(), "arguments": {
+            "command": "sh", "args": ["-c", script], "directory": directory, "description": "d"
+        }})
+    };
+    let mut pids = Vec::new();
+    for script in ["true", "exec sleep 300"] {
+        let answer = client.request("tools/call", started(script)).await;
+        let pid = answer["result"]["structuredContent"]["pid"].as_str();
+        pids.push(pid.unwrap_or_else(|| panic!("{answer}")).to_owned());
+    }
+    let until = ostler_engine::WaitFor::Exit;
+    let caller = bench.caller(Some("s"));
+    bench
+        .engine
+        .wait(&caller, &pids[0], &until, None)
+        .await
+        .unwrap();
+    for (pid, ttl_ms) in [(&pids[0], 3_600_000), (&pids[1], 0)] {
+        for uri in [format!("proc://{pid}"), format!("proc://{pid}/log")] {
+            let params = json!({"uri": uri, "_meta": meta()});
+            let answer = client.request("resources/read", params).await;
+            assert_eq!(answer["result"]["ttlMs"], ttl_ms, "{uri}");
+            assert_eq!(answer["result"]["cacheScope"], "private");
+        }
+    }
+    stop(&bench, "s", &pids[1]).await;
+}
+
+async fn stop(bench: &Bench, session: &str, pid: &str) {
+    let request = StopRequest {
+        force: true,
+        ..StopRequest::default()
+    };
+    let caller = bench.caller(Some(session));
+    bench.engine.stop(&caller, pid, request).await.unwrap();
+}
+
+#[tokio::test]
+async fn lists_come_in_pages_newest_first() {
+    let bench = Bench::with(|settings| settings.quotas.finite_per_session = 100).await;
+    let caller = bench.caller(Some("s"));
+    let mut started = Vec::new();
+    for _ in 0..60 {
+        let request = StartRequest::argv(["true"], Text::from(bench.work.path()));
+        let info = bench.engine.start(&caller, request).await.unwrap();
+        started.push(info.id.short());
+    }
+    let mut client = bench.client("s").await;
+    let (mut found, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
+    loop {
+        let params = if cursor.is_null() {
+            json!({})
+        } else {
+            json!({"cursor": cursor})
+        };
+        let mut answer = client.request("resources/list", params).await;
+        let resources = answer["result"]["resources"].as_array().unwrap();
+        assert!(resources.len() <= 52);
+        let details = resources
+            .iter()
+            .map(|it| it["name"].as_str().unwrap().to_owned());
+        found.extend(details.filter(|name| name.len() == 8));
+        pages += 1;
+        cursor = answer["result"]["nextCursor"].take();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    started.reverse();
+    assert_eq!(found, started);
+    assert_eq!(pages, 3);
+    let answer = client
+        .request("resources/list", json!({"cursor": "x"}))
+        .await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+
+    let complete = |value: &str| {
+        json!({
+            "ref": {"type": "ref/resource", "uri": "proc://{id}"},
+            "argument": {"name": "id", "value": value}
+        })
+    };
+    let answer = client.request("completion/complete", complete("")).await;
+    let completion = &answer["result"]["completion"];
+    assert_eq!(completion["values"], json!(started));
+    assert_eq!(completion["total"], 60);
+    assert_eq!(completion["hasMore"], false);
+    let begun = started[30][..7].to_uppercase();
+    let answer = client
+        .request("completion/complete", complete(&begun))
+        .await;
+    let values = answer["result"]["completion"]["values"].as_array().unwrap();
+    assert!(values.contains(&json!(started[30])), "{answer}");
+    assert!(values.len() < 3, "{answer}");
+}
+
+#[tokio::test]
+async fn templates_have_titles_and_their_variables_complete() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let answer = client.request("resources/templates/list", json!({})).await;
+    let templates = answer["result"]["resourceTemplates"].as_array().unwrap();
+    let uris: Vec<&Value> = templates.iter().map(|it| &it["uriTemplate"]).collect();
+    let log = "proc://{id}/log{?stream,tail,cursor,limit}";
+    assert_eq!(uris, ["proc://{id}", log, "proc://{id}/events"]);
+    assert!(templates.iter().all(|it| it["title"].is_string()));
+    for (uri, name, value, expected) in [
+        (log, "stream", "", json!(["stdout", "stderr", "pty"])),
+        (log, "stream", "std", json!(["stdout", "stderr"])),
+        (log, "tail", "", json!([])),
+        ("proc://{id}", "stream", "", json!([])),
+        ("file:///{path}", "path", "", json!([])),
+    ] {
+        let params = json!({
+            "ref": {"type": "ref/resource", "uri": uri},
+            "argument": {"name": name, "value": value}
+        });
+        let answer = client.request("completion/complete", params).await;
+        assert_eq!(
+            answer["result"]["completion"]["values"], expected,
+            "{answer}"
+        );
+    }
+    let params = json!({
+        "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}
+    });
+    let answer = client.request("completion/complete", params).await;
+    assert_eq!(answer["result"]["completion"]["values"], json!([]));
+}
+
+#[tokio::test]
+async fn a_long_log_stays_in_budget_and_reads_on_without_loss() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let pid = client.start("seq 1 20000", json!({})).await;
+    client.ended(&pid).await;
+    let log = format!("proc://{pid}/log");
+    let answer = read(&mut client, &log).await;
+    let text = body(&answer);
+    assert!(text.chars().count() <= 20_000);
+    assert!(text.starts_with("1\n2\n"));
+    assert!(text.contains("\n20000\n[status: completed"), "{text}");
+    let omitted = &answer["result"]["contents"][0]["_meta"]["ostler/result"]["omitted"];
+    let shown = text
+        .lines()
+        .filter(|line| line.parse::<u32>().is_ok())
+        .count();
+    assert_eq!(omitted["lines"], 20_000 - shown);
+    let cursor = omitted["cursor"].as_str().unwrap();
+    assert!(
+        text.contains(&format!("left out here: {log}?cursor={cursor}]")),
+        "{text}"
+    );
+
+    let mut lines = Vec::new();
+    let mut next = Some("0".to_owned());
+    while let Some(cursor) = next {
+        let answer = read(&mut client, &format!("{log}?cursor={cursor}")).await;
+        let text = body(&answer);
+        assert!(text.chars().count() <= 20_000);
+        lines.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+        let fields = &answer["result"]["contents"][0]["_meta"]["ostler/result"];
+        next = fields["omitted"]["cursor"].as_str().map(str::to_owned);
+    }
+    assert_eq!(lines, (1..=20_000).collect::<Vec<_>>());
+
+    let tail = read(&mut client, &format!("{log}?tail=3")).await;
+    assert!(body(&tail).starts_with("19998\n19999\n20000\n["), "{tail}");
+    let head = read(&mut client, &format!("{log}?limit=2")).await;
+    assert!(body(&head).starts_with("1\n2\n["), "{head}");
+    assert!(body(&head).contains("left out here"), "{head}");
+}
+
+#[tokio::test]
+async fn unknown_and_foreign_are_told_alike_in_both_eras() {
+    let bench = Bench::new().await;
+    let mut mine = bench.client("mine").await;
+    let foreign = mine.start("true", json!({})).await;
+    let mut modern = bench.stranger("theirs");
+    let mut legacy = bench.client("theirs").await;
+    for rest in ["", "/log", "/events"] {
+        let mut told = Vec::new();
+        for id in [foreign.as_str(), "zzzzzzzz", "no id"] {
+            let uri = format!("proc://{id}{rest}");
+            let mut answer = read(&mut legacy, &uri).await;
+            assert_eq!(answer["error"]["code"], -32002, "{answer}");
+            assert_eq!(answer["error"]["data"]["uri"].take(), uri.as_str());
+            told.push(answer["error"].take());
+            let params = json!({"uri": uri, "_meta": meta()});
+            let answer = modern.request("resources/read", params).await;
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            let params = json!({"uri": uri});
+            let answer = legacy.request("resources/subscribe", params).await;
+            assert_eq!(answer["error"]["code"], -32002, "{answer}");
+            let filter = json!({"resourceSubscriptions": [uri]});
+            let request = listen(&mut modern, filter).await;
+            let answer = modern.answer(request).await;
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        }
+        told.dedup();
+        assert_eq!(told.len(), 1, "{told:?}");
+    }
+    let listed = legacy.request("resources/list", json!({})).await;
+    assert_eq!(listed["result"]["resources"].as_array().unwrap().len(), 2);
+    let all = document(&read(&mut legacy, "proc://").await);
+    assert_eq!(all["processes"], json!([]));
+}
+
+#[tokio::test]
+async fn a_bad_query_says_what_is_allowed() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let answer = read(&mut client, "proc://k3v9x0qa/log?stream=all").await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("stderr"), "{message}");
+}
+
+/// A command that prints a line for each line it is given.
+async fn parrot(bench: &Bench, session: &str) -> String {
+    let mut request = StartRequest::argv(["cat"], Text::from(bench.work.path()));
+    request.stdin = ostler_engine::StdinRequest::Open;
+    let caller = bench.caller(Some(session));
+    let info = bench.engine.start(&caller, request).await.unwrap();
+    info.id.short()
+}
+
+async fn say(bench: &Bench, session: &str, pid: &str, text: &str) {
+    let caller = bench.caller(Some(session));
+    let bytes = format!("{text}\n").into_bytes();
+    bench.engine.write(&caller, pid, bytes).await.unwrap();
+    let pattern = ostler_journal::Pattern::new(&format!("^{text}$")).unwrap();
+    let until = ostler_engine::WaitFor::Pattern(pattern);
+    let said = bench
+        .engine
+        .wait(&caller, pid, &until, Some(PATIENCE))
+        .await;
+    said.unwrap();
+}
+
+async fn hang_up(bench: &Bench, session: &str, pid: &str) {
+    let caller = bench.caller(Some(session));
+    bench.engine.close_input(&caller, pid).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_subscriber_of_the_handshake_era_hears_output_and_the_end() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let pid = parrot(&bench, "s").await;
+    let uri = format!("proc://{pid}/log");
+    for _ in 0..2 {
+        let answer = client
+            .request("resources/subscribe", json!({"uri": uri}))
+            .await;
+        assert_eq!(answer["result"], json!({}), "{answer}");
+    }
+    say(&bench, "s", &pid, "one").await;
+    assert_eq!(client.notification(UPDATED).await["uri"], uri.as_str());
+    assert!(body(&read(&mut client, &uri).await).starts_with("one\n"));
+    hang_up(&bench, "s", &pid).await;
+    // The end may come in two steps, the output's and the command's.
+    loop {
+        client.notification(UPDATED).await;
+        if body(&read(&mut client, &uri).await).contains("exit code 0") {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_unsubscribed_hears_no_more() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let pid = parrot(&bench, "s").await;
+    let (uri, other) = (format!("proc://{pid}"), format!("proc://{pid}/log"));
+    for uri in [&uri, &other] {
+        client
+            .request("resources/subscribe", json!({"uri": uri}))
+            .await;
+    }
+    let answer = client
+        .request("resources/unsubscribe", json!({"uri": uri}))
+        .await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    hang_up(&bench, "s", &pid).await;
+    for _ in 0..1 {
+        assert_eq!(client.notification(UPDATED).await["uri"], other.as_str());
+    }
+    let answer = client
+        .request("resources/unsubscribe", json!({"uri": "x"}))
+        .await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+}
+
+#[tokio::test]
+async fn a_listener_hears_what_it_asked_for_with_its_subscription() {
+    let bench = Bench::new().await;
+    let mut client = bench.stranger("s");
+    let pid = parrot(&bench, "s").await;
+    let uri = format!("proc://{pid}");
+    let filter = json!({
+        "resourceSubscriptions": [uri, "proc://", "other://x"],
+        "resourcesListChanged": true, "toolsListChanged": true
+    });
+    let params = json!({"notifications": filter, "_meta": meta()});
+    let request = client.send("subscriptions/listen", params).await;
+    let acknowledged = client.notification(ACKNOWLEDGED).await;
+    let expected = json!({
+        "resourceSubscriptions": [uri, "proc://"], "resourcesListChanged": true
+    });
+    assert_eq!(acknowledged["notifications"], expected, "{acknowledged}");
+    say(&bench, "s", &pid, "one").await;
+    let update = client.notification(UPDATED).await;
+    assert_eq!(update["uri"], uri.as_str());
+    let subscription = &update["_meta"]["io.modelcontextprotocol/subscriptionId"];
+    assert_eq!(subscription, &json!(request), "{update}");
+    hang_up(&bench, "s", &pid).await;
+    client.notification(LIST_CHANGED).await;
+    let mut heard = Vec::new();
+    while !heard.contains(&json!("proc://")) {
+        heard.push(client.notification(UPDATED).await["uri"].take());
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn the_stream_ends_at_once_though_somebody_listens() {
+    let bench = Bench::new().await;
+    let mut client = bench.stranger("s");
+    listen(
+        &mut client,
+        json!({"resourceSubscriptions": ["proc://news"]}),
+    )
+    .await;
+    let begun = Instant::now();
+    client.close().await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_cancelled_listener_hears_no_more() {
+    let bench = Bench::new().await;
+    let mut client = bench.stranger("s");
+    let filter = json!({"resourceSubscriptions": ["proc://"]});
+    let first = listen(&mut client, filter.clone()).await;
+    let second = listen(&mut client, filter).await;
+    let params = json!({"requestId": first, "_meta": meta()});
+    client.notify("notifications/cancelled", params).await;
+    // A request behind the cancellation is answered after it was heard.
+    client
+        .request("resources/list", json!({"_meta": meta()}))
+        .await;
+    parrot(&bench, "s").await;
+    let update = client.notification(UPDATED).await;
+    let subscription = &update["_meta"]["io.modelcontextprotocol/subscriptionId"];
+    assert_eq!(subscription, &json!(second), "{update}");
+    assert_eq!(client.waiting(UPDATED).await, 0);
+}
+
+/// The rule of one update a second, over a burst of three: the first at once, the last state
+/// never missed.
+#[tokio::test]
+async fn bursts_are_one_update_a_second_and_a_last_one() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let pid = parrot(&bench, "s").await;
+    let uri = format!("proc://{pid}/log");
+    client
+        .request("resources/subscribe", json!({"uri": uri}))
+        .await;
+    let begun = Instant::now();
+    let caller = bench.caller(Some("s"));
+    let burst = Duration::from_millis(2_200);
+    let (mut printed, mut heard) = (0_u32, Vec::new());
+    while begun.elapsed() < burst {
+        printed += 1;
+        let bytes = format!("{printed}\n").into_bytes();
+        bench.engine.write(&caller, &pid, bytes).await.unwrap();
+        let waiting = client.notification(UPDATED);
+        if timeout(Duration::from_millis(1), waiting).await.is_ok() {
+            heard.push(begun.elapsed());
+        }
+    }
+    assert!(printed > 100, "{printed}");
+    hang_up(&bench, "s", &pid).await;
+    loop {
+        client.notification(UPDATED).await;
+        heard.push(begun.elapsed());
+        let answer = read(&mut client, &format!("{uri}?tail=1")).await;
+        if body(&answer).contains("exit code 0") {
+            assert!(
+                body(&answer).starts_with(&format!("{printed}\n")),
+                "{answer}"
+            );
+            break;
+        }
+    }
+    assert!(heard[0] < Duration::from_millis(900), "{heard:?}");
+    for pair in heard.windows(2).skip(1) {
+        let between = pair[1].saturating_sub(pair[0]);
+        assert!(between > Duration::from_millis(900), "{heard:?}");
+    }
+    assert!(heard.len() <= 5, "{heard:?}");
+}
+
+#[tokio::test]
+async fn starts_and_ends_change_the_list_once_a_second() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let mut other = bench.client("other").await;
+    for _ in 0..20 {
+        client.execute("true", json!({})).await;
+    }
+    client.notification(LIST_CHANGED).await;
+    let soon = client.waiting(LIST_CHANGED).await;
+    assert!(soon <= 2, "{soon}");
+    client.notification(LIST_CHANGED).await;
+    assert_eq!(other.waiting(LIST_CHANGED).await, 0);
+}
+
+#[tokio::test]
+async fn a_session_has_so_many_subscriptions_and_no_more() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let pid = parrot(&bench, "s").await;
+    for number in 1..=256 {
+        let uri = format!("proc://{pid}/log?tail={number}");
+        let answer = client
+            .request("resources/subscribe", json!({"uri": uri}))
+            .await;
+        assert_eq!(answer["result"], json!({}), "{number}: {answer}");
+    }
+    let one_more = json!({"uri": format!("proc://{pid}")});
+    let answer = client
+        .request("resources/subscribe", one_more.clone())
+        .await;
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("256"), "{message}");
+    assert_eq!(answer["error"]["data"]["code"], "quota_exceeded");
+    let uri = format!("proc://{pid}/log?tail=7");
+    client
+        .request("resources/unsubscribe", json!({"uri": uri}))
+        .await;
+    let answer = client
+        .request("resources/subscribe", one_more.clone())
+        .await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    client.close().await;
+
+    let mut client = bench.client("s").await;
+    let answer = client.request("resources/subscribe", one_more).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    // What has ended needs no place any more.
+    for number in 0..300 {
+        let pid = client.start("true", json!({})).await;
+        client.ended(&pid).await;
+        let uri = format!("proc://{pid}");
+        let answer = client
+            .request("resources/subscribe", json!({"uri": uri}))
+            .await;
+        assert_eq!(answer["result"], json!({}), "{number}: {answer}");
+        if number == 3 {
+            break;
+        }
+    }
+}
+
+/// A client that subscribes to everything and then reads nothing.
+#[tokio::test]
+async fn a_client_that_does_not_read_slows_nobody() {
+    let bench = Bench::new().await;
+    let mut deaf = bench.narrow_client("s", 512).await;
+    let pid = parrot(&bench, "s").await;
+    for uri in [
+        "proc://".to_owned(),
+        "proc://news".to_owned(),
+        format!("proc://{pid}/log"),
+    ] {
+        deaf.request("resources/subscribe", json!({"uri": uri}))
+            .await;
+    }
+    let mut client = bench.client("s").await;
+    let uri = format!("proc://{pid}/log");
+    client
+        .request("resources/subscribe", json!({"uri": uri}))
+        .await;
+    for round in 0..3 {
+        for _ in 0..20 {
+            let ended = client.start("exit 3", json!({})).await;
+            client.ended(&ended).await;
+        }
+        say(&bench, "s", &pid, &format!("round{round}")).await;
+        assert_eq!(client.notification(UPDATED).await["uri"], uri.as_str());
+    }
+    drop(deaf);
+}
+
+#[tokio::test]
+async fn a_prompt_that_waits_is_an_update_of_the_process() {
+    let bench = Bench::new().await;
+    let mut client = bench.client("s").await;
+    let script = "printf 'Overwrite it? [y/N] '; read answer; echo got $answer; exec sleep 300";
+    let words = ["sh", "-c", script];
+    let mut request = StartRequest::argv(words, Text::from(bench.work.path()));
+    request.stdin = ostler_engine::StdinRequest::Open;
+    let caller = bench.caller(Some("s"));
+    let pid = bench
+        .engine
+        .start(&caller, request)
+        .await
+        .unwrap()
+        .id
+        .short();
+    let uri = format!("proc://{pid}");
+    client
+        .request("resources/subscribe", json!({"uri": uri}))
+        .await;
+    let mut detail = document(&read(&mut client, &uri).await);
+    while detail["prompt"].is_null() {
+        client.notification(UPDATED).await;
+        detail = document(&read(&mut client, &uri).await);
+    }
+    assert_eq!(detail["prompt"], "Overwrite it? [y/N] ");
+    bench
+        .engine
+        .write(&caller, &pid, b"y\n".to_vec())
+        .await
+        .unwrap();
+    while !detail["prompt"].is_null() {
+        client.notification(UPDATED).await;
+        detail = document(&read(&mut client, &uri).await);
+    }
+    stop(&bench, "s", &pid).await;
+}
