@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Place
+from harness import Place, Serving, Way
 from harness.place import NOBODY, is_root
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,3 +88,47 @@ def any_place(request, make_place):
 def ordinary_place(make_place):
     """A place of an ordinary user, whom file permissions stop."""
     return make_place(NOBODY if is_root() else None)
+
+
+#: Every transport, in both eras.
+WAYS = [f"{transport}-{mode}" for transport in ("stdio", "http", "sse") for mode in ("auto", "legacy")]
+
+
+@pytest.fixture(scope="module")
+def served(binary):
+    """One place for the tests of a module, with its network face open."""
+    place = Place(binary)
+    serving = Serving(place, "--no-token", "--legacy-sse")
+    try:
+        yield serving
+        serving.end()
+        assert place.ours() == [], "left after shutdown"
+    finally:
+        place.close()
+
+
+@pytest.fixture(scope="module")
+def home(binary):
+    """One place for the tests of a module, with a daemon that fronts start."""
+    place = Place(binary)
+    try:
+        yield place
+        place.end_commands()
+        assert place.shut_down() == [], "left after shutdown"
+    finally:
+        place.close()
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    """A way in, on each transport and in each era."""
+    transport, mode = request.param.split("-")
+    return way_in(request, transport, mode)
+
+
+def way_in(request, transport, mode):
+    """Fronts come to a daemon they start, everybody else to one in the foreground."""
+    if transport == "stdio":
+        return Way(transport, mode, request.getfixturevalue("home"))
+    serving = request.getfixturevalue("served")
+    return Way(transport, mode, serving.place, serving)

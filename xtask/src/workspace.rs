@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use cargo_metadata::{Metadata, MetadataCommand};
 
+/// Names the binary to be used instead of one built here.
+const BINARY: &str = "OSTLER_BIN";
+
 /// The workspace this binary was built from.
 #[derive(Debug)]
 pub(crate) struct Workspace {
@@ -44,9 +47,19 @@ impl Workspace {
         self.target().join("venv/bin/python")
     }
 
+    /// Where the MCP clients and suites from npm are.
+    pub(crate) fn clients(&self) -> PathBuf {
+        self.root().join("tests/clients")
+    }
+
+    /// Whether the binary to be used was built by somebody else.
+    pub(crate) fn is_binary_named(&self) -> bool {
+        std::env::var_os(BINARY).is_some()
+    }
+
     /// The release binary, or the one that `OSTLER_BIN` names.
     pub(crate) fn ostler(&self) -> PathBuf {
-        let named = std::env::var_os("OSTLER_BIN").map(PathBuf::from);
+        let named = std::env::var_os(BINARY).map(PathBuf::from);
         named.unwrap_or_else(|| self.target().join("release/ostler"))
     }
 }

@@ -3,5 +3,10 @@
 from .agent import Agent, Reply
 from .place import Place
 from .procs import alive, members, named, until
+from .serving import Serving, Way, token
+from .shell import Shell
 
-__all__ = ["Agent", "Place", "Reply", "alive", "members", "named", "until"]
+__all__ = [
+    "Agent", "Place", "Reply", "Serving", "Shell", "Way", "alive", "members", "named", "token",
+    "until",
+]

@@ -3,8 +3,10 @@
 
 mod echo;
 mod engine;
+mod faces;
 mod floor;
 mod journal;
+mod logs;
 mod machine;
 mod many;
 mod output;

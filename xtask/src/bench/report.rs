@@ -93,18 +93,23 @@ fn short(value: f64) -> String {
 }
 
 /// Says the table and writes it below `docs/bench`.
-pub(super) fn publish(root: &Path, machine: &Machine, rows: &[Row]) -> Result<PathBuf> {
-    let text = render(machine, rows);
+pub(super) fn publish(
+    root: &Path,
+    suite: &str,
+    machine: &Machine,
+    rows: &[Row],
+) -> Result<PathBuf> {
+    let text = render(suite, machine, rows);
     say(format_args!("{text}"));
     let dir = root.join("docs/bench");
     fs::create_dir_all(&dir)?;
-    let path = dir.join(format!("core-{}.md", machine.date));
+    let path = dir.join(format!("{suite}-{}.md", machine.date));
     fs::write(&path, text)?;
     Ok(path)
 }
 
-fn render(machine: &Machine, rows: &[Row]) -> String {
-    let mut text = format!("# Core measurements, {}\n\n{machine}\n", machine.date);
+fn render(suite: &str, machine: &Machine, rows: &[Row]) -> String {
+    let mut text = format!("# Measurements: {suite}, {}\n\n{machine}\n", machine.date);
     text.push_str("| what | seen | floor | ratio | promise | kept |\n|---|---|---|---|---|---|\n");
     for row in rows {
         let ratio = if row.floor.is_empty() {

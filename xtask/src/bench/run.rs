@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::machine::Machine;
 use super::report::{self, Row};
-use super::{echo, engine, journal, many, output, start};
+use super::{echo, engine, faces, journal, logs, many, output, start};
 use crate::lab::Lab;
 use crate::sh;
 use crate::ui::{Verdict, say};
@@ -34,6 +34,10 @@ pub(crate) struct Args {
 enum Suite {
     /// Commands, their output and their journals
     Core,
+    /// The MCP transports
+    Mcp,
+    /// What failed, in answers to long logs of real tools
+    Logs,
 }
 
 /// What every measurement needs to know.
@@ -49,15 +53,20 @@ pub(super) struct Bench<'a> {
 impl Bench<'_> {
     /// A fresh lab on the file system chosen, its daemon up.
     pub(super) fn lab(&self) -> Result<Lab> {
-        let lab = Lab::new(&self.dir, &self.workspace.ostler())?;
+        let lab = self.quiet_lab()?;
         lab.list()?;
         Ok(lab)
+    }
+
+    /// A fresh lab in which nothing runs yet.
+    pub(super) fn quiet_lab(&self) -> Result<Lab> {
+        Lab::new(&self.dir, &self.workspace.ostler())
     }
 }
 
 type Measure = fn(&Bench<'_>) -> Result<Vec<Row>>;
 
-const MEASURES: &[(&str, Measure)] = &[
+const CORE: &[(&str, Measure)] = &[
     ("echo", echo::one_in_flight),
     ("flood", echo::in_flight),
     ("engine", engine::start_to_result),
@@ -69,27 +78,51 @@ const MEASURES: &[(&str, Measure)] = &[
     ("printing", many::printing),
 ];
 
+const MCP: &[(&str, Measure)] = &[
+    ("faces", faces::one_in_flight),
+    ("faces-flood", faces::in_flight),
+    ("weights", faces::weights),
+];
+
 /// Builds, measures, publishes. A missed promise is told, not failed: machines differ.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
-    let Suite::Core = args.suite;
-    let mut cargo = sh::command("cargo", workspace.root());
-    sh::run(cargo.args(["build", "--release", "--package", "ostler-cli"]))?;
+    if !workspace.is_binary_named() {
+        let mut cargo = sh::command("cargo", workspace.root());
+        sh::run(cargo.args(["build", "--release", "--package", "ostler-cli"]))?;
+    }
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bench = Bench {
         workspace,
         rounds: args.rounds,
-
         dir,
     };
     let machine = Machine::here(workspace.root(), &bench.dir)?;
+    match args.suite {
+        Suite::Core => tabled(&bench, &machine, args, ("core", CORE)),
+        Suite::Mcp => tabled(&bench, &machine, args, ("mcp", MCP)),
+        Suite::Logs => {
+            let path = logs::measure(&bench, &machine, &args.only)?;
+            say(format_args!("written to {}", path.display()));
+            Ok(Verdict::of(true))
+        }
+    }
+}
+
+/// Measures one by one, and publishes the table.
+fn tabled(
+    bench: &Bench,
+    machine: &Machine,
+    args: &Args,
+    (title, measures): (&str, &[(&str, Measure)]),
+) -> Result<Verdict> {
     let mut rows = Vec::new();
     let mut broken = false;
-    for (name, measure) in MEASURES {
+    for (name, measure) in measures {
         if !args.only.is_empty() && !args.only.iter().any(|only| only == name) {
             continue;
         }
         say(format_args!("measuring {name}"));
-        match measure(&bench).with_context(|| format!("the measurement {name}")) {
+        match measure(bench).with_context(|| format!("the measurement {name}")) {
             Ok(more) => rows.extend(more),
             Err(error) => {
                 broken = true;
@@ -97,7 +130,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
             }
         }
     }
-    let path = report::publish(workspace.root(), &machine, &rows)?;
+    let path = report::publish(bench.workspace.root(), title, machine, &rows)?;
     say(format_args!("written to {}", path.display()));
     Ok(Verdict::of(!broken))
 }

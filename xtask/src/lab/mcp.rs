@@ -26,7 +26,12 @@ pub(crate) struct Mcp {
 impl Mcp {
     /// Starts `ostler mcp` and shakes hands.
     pub(crate) fn open(lab: &Lab) -> Result<Self> {
-        let mut command = lab.ostler(&["mcp"]);
+        Self::open_with(lab, &["mcp", "--tools", "core,command"])
+    }
+
+    /// The same, by this command line.
+    pub(crate) fn open_with(lab: &Lab, arguments: &[&str]) -> Result<Self> {
+        let mut command = lab.ostler(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().context("ostler mcp")?;
         let input = child.stdin.take().context("no standard input")?;
@@ -128,7 +133,8 @@ impl Mcp {
     }
 }
 
-fn check(message: &Value) -> Result<()> {
+/// An error for an answer that is one.
+pub(super) fn check(message: &Value) -> Result<()> {
     let failed = message.get("error").is_some() || message["result"]["isError"] == true;
     if failed {
         bail!("the server answered {message}")

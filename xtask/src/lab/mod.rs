@@ -5,9 +5,11 @@ mod cli;
 mod home;
 mod http;
 mod mcp;
+mod mcp_http;
 mod procs;
 
 pub(crate) use cli::Info;
 pub(crate) use home::Lab;
 pub(crate) use mcp::Mcp;
+pub(crate) use mcp_http::{Era, HttpMcp, Served};
 pub(crate) use procs::Proc;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{apt, python, tools};
+use super::{apt, npm, python, tools};
 use crate::ui::{Verdict, say};
 use crate::workspace::Workspace;
 
@@ -35,6 +35,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
     let tier = Tier::of(args.full);
     apt::ensure(workspace.root(), tier)?;
     python::ensure(workspace)?;
+    npm::ensure(workspace)?;
     tools::ensure(workspace, tier)?;
     say(format_args!(
         "setup: everything the {tier:?} tier needs is here"

@@ -1,7 +1,10 @@
 //! Everything that must hold, in one command, with one number at the end.
 
+mod clients;
+mod conformance;
 mod plan;
 mod run;
+mod server;
 mod steps;
 mod tally;
 

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::steps;
 use super::tally::Tally;
+use super::{clients, conformance, steps};
 use crate::setup::Tier;
 use crate::workspace::Workspace;
 
@@ -42,6 +42,8 @@ pub(super) const STEPS: &[Step] = &[
     step("doc", Tier::Quick, steps::doc),
     step("build", Tier::Quick, steps::build),
     step("python", Tier::Quick, steps::python),
+    step("conformance", Tier::Quick, conformance::run),
+    step("clients", Tier::Quick, clients::run),
     step("chaos", Tier::Quick, steps::chaos),
     step("deny", Tier::Full, steps::deny),
 ];

@@ -83,7 +83,7 @@ fn conclude(rows: &[Row]) -> Verdict {
         };
         let (passed, failed, took) = (row.tally.passed, row.tally.failed, row.took.as_secs_f64());
         say(format_args!(
-            "{:<8} {word:<6} {took:>7.1} s {passed:>6} passed {failed:>4} failed",
+            "{:<11} {word:<6} {took:>7.1} s {passed:>6} passed {failed:>4} failed",
             row.name
         ));
         sum += row.tally;

@@ -1,0 +1,129 @@
+"""The daemon in the foreground, with its network face; and clients on every transport."""
+
+import contextlib
+import queue
+import re
+import subprocess
+import threading
+from dataclasses import dataclass, field
+
+import anyio
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from .agent import Agent
+
+ADDRESS = re.compile(r"http://[\w.:\[\]-]+:\d+")
+TOKEN = re.compile(r"\bostler_[\w-]{20,}")
+
+#: How long the daemon may take to say where it listens.
+STARTS_SECONDS = 30
+
+
+class Serving:
+    """`ostler serve`, until the place is shut down."""
+
+    def __init__(self, place, *args):
+        self.place = place
+        words = place.argv("serve", "--port", "0", *args)
+        self.process = subprocess.Popen(
+            words, cwd=place.work, env=place.env(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        self.said = []
+        self._lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.base = self._address()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.said.append(line)
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def _address(self):
+        while True:
+            line = self._lines.get(timeout=STARTS_SECONDS)
+            assert line is not None, f"it ended: {self.said}"
+            found = ADDRESS.search(line)
+            if found:
+                return found[0]
+
+    @property
+    def url(self):
+        return f"{self.base}/mcp"
+
+    def end(self):
+        self.place.end_commands()
+        self.place.shut_down()
+        self.process.wait(timeout=20)
+
+
+@dataclass
+class Way:
+    """How a client comes in: its transport, and which era it speaks."""
+
+    transport: str
+    mode: str
+    place: object
+    serving: Serving | None = None
+    headers: dict = field(default_factory=dict)
+    path: str = ""
+    session: str | None = None
+
+    @property
+    def era(self):
+        return "2025-11-25" if self.mode == "legacy" else "2026-07-28"
+
+    def into(self, **changes):
+        """The same way as somebody else."""
+        fields = {**self.__dict__, **changes}
+        return Way(**fields)
+
+    @contextlib.asynccontextmanager
+    async def agent(self, **options):
+        """A client of the official library."""
+        failure = None
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                transport = await self._transport(stack)
+                options.setdefault("read_timeout_seconds", 50)
+                client = Client(transport, mode=self.mode, **options)
+                client = await stack.enter_async_context(client)
+                try:
+                    yield Agent(client, self.place.work)
+                except Exception as error:
+                    # Told after an orderly end of the client, not wrapped in its task groups.
+                    failure = error
+        except* anyio.BrokenResourceError:
+            # The library's SSE reader falls over a notification that comes while it closes.
+            if self.transport != "sse":
+                raise
+        if failure is not None:
+            raise failure
+
+    async def _transport(self, stack):
+        if self.transport == "stdio":
+            named = ["--session", self.session] if self.session else []
+            argv = self.place.argv("mcp", *named)
+            return StdioServerParameters(
+                command=argv[0], args=argv[1:], env=self.place.env(), cwd=self.place.work)
+        headers = dict(self.headers)
+        if self.session and not self.path:
+            headers["Ostler-Session"] = self.session
+        if self.transport == "sse":
+            return sse_client(f"{self.serving.base}/sse{self.path}", headers=headers)
+        http = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(60))
+        await stack.enter_async_context(http)
+        return streamable_http_client(self.serving.url + self.path, http_client=http)
+
+
+def token(place, name, principal=None):
+    """A new token of the binary's own making."""
+    more = ["--principal", principal] if principal else []
+    said = place.cli("token", "new", name, *more).stdout.decode()
+    found = TOKEN.search(said)
+    assert found, said
+    return found[0]

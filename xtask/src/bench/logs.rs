@@ -1,0 +1,235 @@
+//! Long logs of real tools: how much of what failed an answer tells, against plain head and
+//! tail of the same length.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::machine::Machine;
+use super::run::Bench;
+use super::stats::median;
+use crate::lab::Mcp;
+use crate::sh;
+use crate::ui::say;
+use crate::workspace::Workspace;
+
+/// Makes the projects whose logs are looked at.
+const GENERATE: &str = "crates/server/tests/fixtures/logs/generate.py";
+
+/// The logs, with the program without which there is none.
+const KINDS: &[(&str, &str)] = &[
+    ("cargo-check", "cargo"),
+    ("cargo-test", "cargo"),
+    ("npm", "npm"),
+    ("node-spec", "node"),
+    ("node-tap", "node"),
+    ("pytest", "python3"),
+    ("unittest", "python3"),
+    ("make", "gcc"),
+    ("javac", "javac"),
+    ("bars", "python3"),
+];
+
+/// Outputs that are large and nothing else: what a shell runs, and what must be told.
+const LARGE: &[(&str, &str, &[&str])] = &[
+    ("100 MB of numbers", "seq 13000000", &["13000000"]),
+    (
+        "100 MB, an error after 10 MB",
+        "seq 1300000; echo error: early; seq 11700000",
+        &["error: early"],
+    ),
+    (
+        "40 MB of errors",
+        "seq -f 'error: item %.0f is bad' 1500000",
+        &["error: item 1 is bad", "error: item 1500000 is bad"],
+    ),
+    (
+        "one line of 20 MB",
+        "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo error: end",
+        &["[… a line of 20000001 bytes …]", "error: end"],
+    ),
+];
+
+/// What the generator says of a project.
+#[derive(Debug, Deserialize)]
+struct Plan {
+    run: Vec<String>,
+    failures: Vec<Vec<String>>,
+}
+
+/// One line of the table.
+struct Line {
+    name: String,
+    lines: usize,
+    bytes: usize,
+    answer_chars: usize,
+    answer_ms: f64,
+    failures: usize,
+    told: usize,
+    head_and_tail: usize,
+}
+
+/// Prints, asks, compares, writes the table below `docs/bench`.
+pub(super) fn measure(bench: &Bench, machine: &Machine, only: &[String]) -> Result<PathBuf> {
+    let lab = bench.lab()?;
+    let mut mcp = Mcp::open(&lab)?;
+    let mut table = Vec::new();
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+    for (kind, program) in KINDS.iter().filter(|(kind, _)| wanted(kind)) {
+        if !sh::on_path(program) {
+            say(format_args!("{kind}: there is no {program}"));
+            continue;
+        }
+        say(format_args!("measuring {kind}"));
+        let (log, plan) = printed(bench.workspace, lab.path(), kind)?;
+        let script = format!("cat '{}'", log.display());
+        let text = fs::read(&log)?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        table.push(compared(
+            bench,
+            &mut mcp,
+            (kind, &script, &text),
+            &plan.failures,
+        )?);
+    }
+    for (name, script, needles) in LARGE.iter().filter(|(name, ..)| wanted(name)) {
+        say(format_args!("measuring {name}"));
+        let text = sh::capture(sh::command("sh", lab.path()).args(["-c", script]))?;
+        let failures: Vec<_> = needles
+            .iter()
+            .map(|part| vec![(*part).to_owned()])
+            .collect();
+        table.push(compared(bench, &mut mcp, (name, script, &text), &failures)?);
+    }
+    mcp.close()?;
+    publish(bench.workspace.root(), machine, &table)
+}
+
+/// Runs the tool on a project of this kind; its log, both streams as they came.
+fn printed(workspace: &Workspace, dir: &Path, kind: &str) -> Result<(PathBuf, Plan)> {
+    let project = dir.join("logs").join(kind);
+    fs::create_dir_all(&project)?;
+    let mut generate = sh::command("python3", workspace.root());
+    let plan = sh::capture(generate.arg(GENERATE).arg(kind).arg(&project))?;
+    let plan: Plan = serde_json::from_str(&plan).context("what the generator prints")?;
+    let [program, arguments @ ..] = plan.run.as_slice() else {
+        bail!("{kind}: nothing to run");
+    };
+    let program = match kind {
+        "pytest" => workspace.python().into_os_string(),
+        _ => program.into(),
+    };
+    let log = dir.join("logs").join(format!("{kind}.log"));
+    let file = File::create(&log)?;
+    let mut tool: Command = sh::command(program, &project);
+    tool.args(arguments)
+        .env("CARGO_TARGET_DIR", project.join("target"))
+        .stdout(file.try_clone()?)
+        .stderr(file);
+    let status = tool.status().with_context(|| sh::shown(&tool))?;
+    if status.success() {
+        bail!("{kind} was to fail");
+    }
+    Ok((log, plan))
+}
+
+/// Asks for the log as an agent would, some times over, and compares.
+fn compared(
+    bench: &Bench,
+    mcp: &mut Mcp,
+    (name, script, log): (&str, &str, &str),
+    failures: &[Vec<String>],
+) -> Result<Line> {
+    let mut took = Vec::new();
+    let mut answer = String::new();
+    for _round in 0..=bench.rounds {
+        let begin = Instant::now();
+        answer = asked(mcp, script)?;
+        took.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    took.remove(0);
+    let told = |text: &str| {
+        let told = |failure: &&Vec<String>| failure.iter().all(|part| text.contains(part));
+        failures.iter().filter(told).count()
+    };
+    let answer_chars = answer.chars().count();
+    Ok(Line {
+        name: name.to_owned(),
+        lines: log.lines().count(),
+        bytes: log.len(),
+        answer_chars,
+        answer_ms: median(&took),
+        failures: failures.len(),
+        told: told(&answer),
+        head_and_tail: told(&ends(log, answer_chars)),
+    })
+}
+
+fn asked(mcp: &mut Mcp, script: &str) -> Result<String> {
+    let arguments = json!({
+        "command": "/bin/sh", "args": ["-c", script], "directory": "/", "timeout": 60
+    });
+    let call = json!({"name": "command_execute", "arguments": arguments});
+    let result = mcp.request("tools/call", &call)?;
+    let blocks = result["content"].as_array().context("content")?;
+    let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+    Ok(texts.collect::<Vec<_>>().join("\n"))
+}
+
+/// What most tools answer: the first and the last characters.
+fn ends(log: &str, chars: usize) -> String {
+    let half = chars / 2;
+    let head: String = log.chars().take(half).collect();
+    let tail: String = log.chars().rev().take(half).collect();
+    let tail: String = tail.chars().rev().collect();
+    format!("{head}\n…\n{tail}")
+}
+
+fn publish(root: &Path, machine: &Machine, table: &[Line]) -> Result<PathBuf> {
+    let mut text = format!(
+        "# What failed, in answers to long logs, {}\n\n{machine}\n\
+         Logs printed by running the tools on generated projects; the answer is that of \
+         `command_execute` for `cat log`, the\ncomparison the first and the last characters of \
+         the same log, as many as the answer has. A failure is told when its\nplace and its \
+         message are both there. Time: from the call to its answer, `cat` and journal included, \
+         median.\n\n\
+         | log | lines | bytes | answer, characters | ms | failures | told | head + tail |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|\n",
+        machine.date
+    );
+    for line in table {
+        // Writing to a string does not fail.
+        let _written = writeln!(
+            text,
+            "| {} | {} | {} | {} | {:.0} | {} | {} | {} |",
+            line.name,
+            line.lines,
+            line.bytes,
+            line.answer_chars,
+            line.answer_ms,
+            line.failures,
+            line.told,
+            line.head_and_tail
+        );
+    }
+    say(format_args!("{text}"));
+    let path = root.join(format!("docs/bench/logs-{}.md", machine.date));
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends;
+
+    #[test]
+    fn head_and_tail_are_what_they_say() {
+        assert_eq!(ends("abcdefgh", 4), "ab\n…\ngh");
+    }
+}

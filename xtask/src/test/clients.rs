@@ -1,0 +1,56 @@
+//! Clients that nobody here wrote, on every transport: the official TypeScript clients and the
+//! Inspector. The official Python client is in the step `python`.
+
+use anyhow::Result;
+
+use super::plan::Context;
+use super::tally::Tally;
+use crate::{setup, sh};
+
+pub(super) fn run(context: Context<'_>) -> Result<Tally> {
+    let workspace = context.workspace;
+    let node = setup::node(workspace)?;
+    let mut test = sh::command(&node, &workspace.clients());
+    test.args(["--test", "--test-reporter=tap", "--test-concurrency=2"])
+        .arg("test/*.test.mjs")
+        .env("OSTLER_BIN", workspace.ostler())
+        .env("NODE", &node);
+    let mut tally = Tally::default();
+    let status = sh::watch(&mut test, |line| tally += counted(line).unwrap_or_default())?;
+    if !status.success() && tally.failed == 0 {
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+/// The closing lines of Node's runner: `# pass 12`, `# fail 0`.
+fn counted(line: &str) -> Option<Tally> {
+    let (word, count) = line.strip_prefix("# ")?.split_once(' ')?;
+    let count = count.parse().ok()?;
+    match word {
+        "pass" => Some(Tally {
+            passed: count,
+            failed: 0,
+        }),
+        "fail" | "cancelled" | "skipped" | "todo" => Some(Tally {
+            passed: 0,
+            failed: count,
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_run_counts_as_failed() {
+        let lines = ["# tests 14", "# pass 12", "# fail 0", "# skipped 2"];
+        let mut tally = Tally::default();
+        for line in lines {
+            tally += counted(line).unwrap_or_default();
+        }
+        assert_eq!((tally.passed, tally.failed), (12, 2));
+    }
+}

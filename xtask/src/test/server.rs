@@ -1,0 +1,97 @@
+//! A server that the suites connect to: it prints its address, and ends when its standard input
+//! closes.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::lab::Proc;
+use crate::sh;
+
+/// How long a server may take to print its address, in milliseconds.
+const STARTS_MS: u64 = 30_000;
+/// How long one may take to end, in milliseconds.
+const ENDS_MS: u64 = 15_000;
+
+/// A running server.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+    /// Where its MCP endpoint is.
+    pub(super) url: String,
+}
+
+impl Server {
+    /// Starts it and waits for its address.
+    pub(super) fn start(command: &mut Command) -> Result<Self> {
+        let shown = sh::shown(command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("cannot run {shown}"))?;
+        let out = child.stdout.take().context("it has no output")?;
+        let (found, address) = mpsc::sync_channel(1);
+        // Reads on after the address, so that the server never waits for a reader.
+        thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if let Some(url) = address_in(&line) {
+                    let _only_the_first = found.try_send(url);
+                }
+            }
+        });
+        match address.recv_timeout(Duration::from_millis(STARTS_MS)) {
+            Ok(url) => Ok(Self { child, url }),
+            Err(_) => {
+                child.kill()?;
+                bail!("{shown} printed no address ({})", child.wait()?)
+            }
+        }
+    }
+
+    /// Ends it in order: it has been told, or is told by the end of its input.
+    pub(super) fn end(mut self) -> Result<()> {
+        drop(self.child.stdin.take());
+        let held = Proc::open(self.child.id())?;
+        if !held.wait_gone(Instant::now() + Duration::from_millis(ENDS_MS)) {
+            self.child.kill()?;
+            bail!("the server did not end when it was told");
+        }
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the server ended with {status}");
+        }
+        Ok(())
+    }
+}
+
+/// The MCP endpoint in a line that names an address.
+fn address_in(line: &str) -> Option<String> {
+    let start = line.find("http://")?;
+    let rest = &line[start..];
+    let end = rest.find(|c: char| c.is_whitespace() || "\"',)".contains(c));
+    let address = rest[..end.unwrap_or(rest.len())].trim_end_matches('/');
+    let address = address.strip_suffix("/mcp").unwrap_or(address);
+    Some(format!("{address}/mcp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_found_wherever_it_stands() {
+        let url = Some("http://127.0.0.1:80/mcp".to_owned());
+        for line in [
+            "http://127.0.0.1:80/mcp",
+            "ostler is at http://127.0.0.1:80/ now",
+            r#"  "url": "http://127.0.0.1:80/mcp","#,
+        ] {
+            assert_eq!(address_in(line), url, "{line}");
+        }
+        assert_eq!(address_in("nothing"), None);
+    }
+}
