@@ -65,7 +65,8 @@ pub(crate) fn greet(config: &Config, web: Option<&Web>) -> Result<(), CommandErr
     let mut out = Out::new();
     out.line(format!("ostler {} serves", env!("CARGO_PKG_VERSION")))?;
     if let Some(web) = web {
-        greet_http(&mut out, web)?;
+        let is_any_port = config.http_address().is_ok_and(|it| it.port() == 0);
+        greet_http(&mut out, web, is_any_port)?;
     }
     out.line(format!("  socket   {}", places.daemon_socket().display()))?;
     out.line(format!("  fronts   {}", places.front_socket().display()))?;
@@ -81,9 +82,12 @@ pub(crate) fn greet(config: &Config, web: Option<&Web>) -> Result<(), CommandErr
     out.flush()
 }
 
-fn greet_http(out: &mut Out, web: &Web) -> Result<(), CommandError> {
+fn greet_http(out: &mut Out, web: &Web, is_any_port: bool) -> Result<(), CommandError> {
     let url = web.url();
     out.line(format!("  http     {url}/mcp (MCP), {url}/api (REST)"))?;
+    if is_any_port {
+        out.line("           on another port with each start; --port N keeps one")?;
+    }
     if web.has_legacy_sse() {
         out.line(format!("  sse      {url}/sse (MCP 2024-11-05)"))?;
     }
