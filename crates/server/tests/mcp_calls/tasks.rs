@@ -139,6 +139,7 @@ async fn unknown_and_foreign_tasks_are_told_alike() {
         assert_eq!(told(&foreign, &task), told(&unknown, "zzzzzzzz"));
     }
     assert_eq!(get(&mut mine, &task.into()).await["status"], "working");
+    bench.engine.shutdown().await;
 }
 
 /// Nobody cancels a task by going away, and another engine knows what it came to.
