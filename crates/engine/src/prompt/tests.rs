@@ -139,7 +139,7 @@ fn secrets() {
         "Password:",
         "[sudo] password for bob: ",
         "bob@example.org's password: ",
-        "Enter passphrase for key '/root/.ssh/id_ed25519': ",
+        "Enter passphrase for key '/home/ann/.ssh/id_ed25519': ",
         "Enter passphrase (empty for no passphrase): ",
         "Enter PIN: ",
         "Verification code: ",
@@ -260,8 +260,8 @@ fn choices_in_the_prompt() {
 fn paths() {
     table(&[
         (
-            "Enter file in which to save the key (/root/.ssh/id_rsa): ",
-            row(FileSelection, &[], Some("/root/.ssh/id_rsa")),
+            "Enter file in which to save the key (/home/ann/.ssh/id_rsa): ",
+            row(FileSelection, &[], Some("/home/ann/.ssh/id_rsa")),
         ),
         ("Path to config: ", row(FileSelection, &[], None)),
         (

@@ -69,7 +69,7 @@ pattern! {
     CHOICE = r"(?i)\b(?:choose|choice|select|selection|option|pick|number|which)\b|[\[(]\d+\s*-\s*\d+[\])]|选择"
 }
 pattern! {
-    /// `[bob]:`, `(default: bob)`, `[default=bob]`, `: (bob)`, `(/root/.ssh/id_rsa):`.
+    /// `[bob]:`, `(default: bob)`, `[default=bob]`, `: (bob)`, `(/home/ann/.ssh/id_rsa):`.
     DEFAULT = r"(?ix)
         (?: [\[(] \s* default (?:\ is|\ value)? \s* [:=]? \s* ([^\])]+?) \s* [\])]
         | \[ ([^\]\[]+) \]
