@@ -5,6 +5,7 @@ use ostler_journal::{LineQuery, Unfinished};
 use ostler_model::Caller;
 
 use crate::reading::slice;
+use crate::render::clamped;
 
 /// The most characters shown of a line.
 pub(super) const GLANCE_CHARS: usize = 200;
@@ -32,12 +33,4 @@ pub(super) async fn last_line(engine: &Engine, caller: &Caller, info: &Info) -> 
     let mut rows = slice.front.iter().chain(&slice.back);
     let last = rows.rfind(|row| !row.text.trim().is_empty())?;
     Some(clamped(last.text.trim(), GLANCE_CHARS))
-}
-
-/// The text, its end cut off where it is longer than so many characters.
-pub(super) fn clamped(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

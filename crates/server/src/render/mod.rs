@@ -5,6 +5,7 @@
 //! and of those between what says that something failed ([`faults`]).
 
 mod choose;
+mod clamped;
 mod clean;
 mod excerpt;
 pub mod faults;
@@ -14,6 +15,7 @@ mod rows;
 mod time;
 mod tokens;
 
+pub use clamped::clamped;
 pub use clean::clean;
 pub use excerpt::{Budget, Excerpt, Hidden, Material, Omitted, Piece, REPLY_CHARS, excerpt};
 pub use price::cost;

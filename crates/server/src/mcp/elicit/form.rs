@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::mcp::glance::clamped;
+use crate::render::clamped;
 
 /// The one field of every form.
 const FIELD: &str = "answer";

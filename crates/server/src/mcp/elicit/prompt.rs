@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::ask::{Asked, ask};
 use crate::mcp::context::Call;
-use crate::mcp::glance::clamped;
 use crate::mcp::reply::Interrupted;
+use crate::render::clamped;
 use crate::render::clean;
 
 /// The most characters of a prompt in a question.

@@ -13,7 +13,7 @@ use super::uri::{
 };
 use crate::mcp::context::Client;
 use crate::mcp::desk::Desk;
-use crate::render::clean;
+use crate::render::{clamped, clean};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const TEXT: &str = "text/plain";
@@ -94,10 +94,7 @@ pub(super) fn summary(info: &Info) -> String {
         info.spec.description.clone()
     };
     let text = clean(&text).replace(['\n', '\r', '\t'], " ");
-    match text.char_indices().nth(SUMMARY_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    clamped(&text, SUMMARY_CHARS)
 }
 
 /// `resources/templates/list`.

@@ -4,6 +4,7 @@
 
 mod command;
 mod core;
+mod ends;
 mod interaction;
 mod offered;
 mod registry;

@@ -1,19 +1,21 @@
 //! `command_execute`: run one command, answer when it has ended.
 
 use ostler_engine::{Info, WaitEnd};
-use ostler_model::ErrorCode;
 use ostler_model::ending::{Cause, Ending};
 use serde_json::json;
 
 use super::starting::{self, BLOCK_LINES, TIMEOUT_LIMIT_S};
-use super::status::{missing, seconds};
-use crate::error::Failure;
+use super::status::seconds;
 use crate::mcp::context::Call;
 use crate::mcp::output::{Printed, printed};
 use crate::mcp::reply::Reply;
+use crate::mcp::tools::ends;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::mcp::waiting::{self, Options};
 use crate::params::{Arguments, Kind, Parameter};
+
+/// What to do when its time ran out.
+const HINT: &str = "give a longer timeout, or use command_bg_start";
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "command_execute",
@@ -58,7 +60,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
             .state
             .ending
             .as_ref()
-            .and_then(|ending| failure(info, ending))
+            .and_then(|ending| ends::failure(info, ending, HINT))
         {
             Some(failure) => reply.failed(failure),
             None => reply,
@@ -68,18 +70,14 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 
 /// Exit code, time, and what else is to be known.
 fn ended(info: &Info, ending: &Ending, printed: &Printed) -> String {
-    let code = match (ending.code, ending.signal) {
-        (Some(code), _) => code.to_string(),
-        (None, Some(signal)) => format!("null (ended by {signal})"),
-        (None, None) => "null".to_owned(),
-    };
+    let code = ends::exit_code(ending);
     let mut text = format!(
         "exit_code: {code}\nexecution_time: {} s",
         seconds(info.duration())
     );
     match &ending.cause {
         Cause::Stopped { .. } | Cause::OutOfMemory => {
-            note(&mut text, &ending.describe());
+            ends::note(&mut text, &ending.describe());
         }
         Cause::Exited
         | Cause::Signaled
@@ -93,71 +91,31 @@ fn ended(info: &Info, ending: &Ending, printed: &Printed) -> String {
             "{count} processes it left behind were ended; to keep one, start it with \
              command_bg_start"
         );
-        note(&mut text, &told);
+        ends::note(&mut text, &told);
     }
     if printed.is_cut() {
         let told = format!(
             "the whole output: command_ps_logs with pid {}",
             info.id.short()
         );
-        note(&mut text, &told);
+        ends::note(&mut text, &told);
     }
-    common_notes(&mut text, info, printed);
+    ends::notes(&mut text, info, printed);
     text
 }
 
 /// What is said when the answer comes before the end (F4).
 fn yielded(info: &Info, printed: &Printed) -> String {
     let id = info.id.short();
-    let limit = match &info.spec.lifetime {
-        ostler_model::Lifetime::Finite {
-            timeout: Some(timeout),
-            ..
-        } => format!("its timeout of {} s still holds", seconds(*timeout)),
-        ostler_model::Lifetime::Finite { timeout: None, .. }
-        | ostler_model::Lifetime::Service { .. } => "it has no timeout".to_owned(),
-    };
+    let limit = ends::time_limit(info);
     let mut text = format!(
         "status: running\npid: {id}\nexecution_time: {} s so far; {limit}\nnext: \
          command_ps_logs with pid {id}, since \"{}\" and follow_seconds, or command_ps_stop",
         seconds(info.duration()),
         printed.next
     );
-    common_notes(&mut text, info, printed);
+    ends::notes(&mut text, info, printed);
     text
-}
-
-fn common_notes(text: &mut String, info: &Info, printed: &Printed) {
-    for told in printed.notes.iter().chain(&info.state.degraded) {
-        note(text, told);
-    }
-    if let Some(told) = missing(&info.spec.policy) {
-        note(text, &told);
-    }
-}
-
-fn note(text: &mut String, told: &str) {
-    text.push_str("\nnote: ");
-    text.push_str(told);
-}
-
-/// Ends that are no answer: its time ran out, or nobody can say how it ended.
-fn failure(info: &Info, ending: &Ending) -> Option<Failure> {
-    match &ending.cause {
-        Cause::TimedOut { .. } => {
-            let message = format!(
-                "the command ran out of time after {} s and was ended with its process tree; \
-                 its output so far follows",
-                seconds(info.duration())
-            );
-            let failure = Failure::new(ErrorCode::CommandTimeout, message);
-            Some(failure.with_hint("give a longer timeout, or use command_bg_start"))
-        }
-        Cause::SpawnFailed { .. } | Cause::Lost { .. } => {
-            Some(Failure::new(ErrorCode::CommandExecution, ending.describe()))
-        }
-        Cause::Exited | Cause::Signaled | Cause::Stopped { .. } | Cause::OutOfMemory => None,
-    }
 }
 
 fn fields(info: &Info, why: &WaitEnd) -> serde_json::Value {

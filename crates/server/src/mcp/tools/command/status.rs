@@ -7,6 +7,8 @@ use ostler_model::status::ProcessStatus;
 use ostler_model::{Ability, IsolationLevel, Policy, Timestamp};
 use serde::Serialize;
 
+use crate::render::clamped;
+
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;
 
@@ -130,8 +132,5 @@ pub(in crate::mcp::tools) fn seconds(duration: Duration) -> f64 {
 }
 
 fn summary(text: &str) -> String {
-    match text.char_indices().nth(SUMMARY_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    clamped(text, SUMMARY_CHARS)
 }

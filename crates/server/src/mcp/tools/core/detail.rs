@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::tools::command::status::seconds;
-use crate::render::REPLY_CHARS;
+use crate::render::{REPLY_CHARS, clamped};
 use crate::wire::InfoBody;
 
 /// Kept free for what stands around the entries.
@@ -108,8 +108,8 @@ impl From<&Info> for Listed {
         Self {
             id: info.id.short(),
             status: info.status().process,
-            command: cut(&info.spec.command.display(), SUMMARY_CHARS),
-            description: cut(&info.spec.description, SUMMARY_CHARS),
+            command: clamped(&info.spec.command.display(), SUMMARY_CHARS),
+            description: clamped(&info.spec.description, SUMMARY_CHARS),
             labels: info.spec.labels.clone(),
             start_time: info.state.started_at.or(info.state.created_at),
             duration: seconds(info.duration()),
@@ -119,7 +119,7 @@ impl From<&Info> for Listed {
                 .state
                 .prompt
                 .as_deref()
-                .map(|it| cut(it, SUMMARY_CHARS)),
+                .map(|it| clamped(it, SUMMARY_CHARS)),
         }
     }
 }
@@ -138,19 +138,12 @@ fn shorten(body: &mut Value) {
             .as_str()
             .map_or_else(|| body[field].to_string(), str::to_owned);
         if text.chars().count() > FIELD_CHARS {
-            let cut = cut(&text, FIELD_CHARS);
+            let cut = clamped(&text, FIELD_CHARS);
             body[field] = if body[field].is_array() {
                 json!([cut])
             } else {
                 cut.into()
             };
         }
-    }
-}
-
-fn cut(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }

@@ -16,7 +16,7 @@ use crate::mcp::output::selected;
 use crate::mcp::reply::{Link, Reply};
 use crate::mcp::resources::log_link;
 use crate::mcp::tools::command::status::{isolation, missing, seconds};
-use crate::render::{Budget, clean};
+use crate::render::{Budget, clamped, clean};
 
 /// The most characters of an ending, a note or a matched line.
 const CLAUSE_CHARS: usize = 300;
@@ -338,8 +338,5 @@ const fn why(why: &WaitEnd) -> &'static str {
 }
 
 fn clip(text: &str) -> String {
-    match text.char_indices().nth(CLAUSE_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    clamped(text, CLAUSE_CHARS)
 }

@@ -5,7 +5,7 @@ use ostler_engine::interaction::Kind;
 use ostler_model::Timestamp;
 use serde::Serialize;
 
-use crate::mcp::glance::clamped;
+use crate::render::clamped;
 use crate::render::clean;
 
 /// The most characters of a message.

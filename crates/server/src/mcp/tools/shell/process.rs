@@ -5,6 +5,7 @@ use ostler_model::Timestamp;
 use serde::Serialize;
 
 use crate::params::{Kind, Parameter};
+use crate::render::clamped;
 
 /// The most characters of a command in an answer.
 const SUMMARY_CHARS: usize = 200;
@@ -72,8 +73,5 @@ impl From<&Info> for Ended {
 
 /// The beginning of a command.
 pub(super) fn summary(text: &str) -> String {
-    match text.char_indices().nth(SUMMARY_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    clamped(text, SUMMARY_CHARS)
 }
