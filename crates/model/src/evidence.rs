@@ -134,7 +134,8 @@ pub struct Listener {
 pub struct Foreground {
     /// Its OS pid.
     pub pid: u32,
-    /// The descriptor it is blocked reading the execution's input from, where it is.
+    /// The descriptor it reads the execution's input from, where it is blocked in that, or in a
+    /// wait without a time limit for nothing else.
     pub reads: Option<u32>,
     /// Whether it waits for something of which the execution's input may be one: for several
     /// at once (poll, select, epoll), or for what may not be looked at.

@@ -32,8 +32,8 @@ pub use owner::{Caller, Owner, Principal, Scope, SessionName};
 pub use policy::{Degraded, IsolationLevel, Limit, Limits, Policy};
 pub use signal::Signal;
 pub use spec::{
-    Command, Environment, Io, Leftovers, Lifetime, PlaceName, Restart, SCRIPT_BYTES, Spec, Stdin,
-    StreamName, TermSize,
+    Command, Environment, Io, Leftovers, Lifetime, PlaceName, Restart, SCRIPT_BYTES, ShellKind,
+    ShellSession, Spec, Stdin, StreamName, TermSize, UnknownShell,
 };
 pub use state::{Phase, State};
 pub use text::Text;

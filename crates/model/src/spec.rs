@@ -49,6 +49,64 @@ pub struct Spec {
     /// The face it was started through, in the ledger's words; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub face: Option<String>,
+    /// Present where the command is a shell that tells where commands begin and end (C14).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ShellSession>,
+}
+
+/// A shell that tells where commands begin and end by OSC 133, and the secret its marks carry,
+/// so that a program's output cannot pretend to be the shell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellSession {
+    /// Which shell.
+    pub kind: ShellKind,
+    /// What its marks carry: letters and digits.
+    pub nonce: String,
+}
+
+/// A shell that can be made to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShellKind {
+    /// GNU bash, 4.4 or later.
+    Bash,
+    /// zsh, 5.3 or later.
+    Zsh,
+    /// fish, 3.2 or later.
+    Fish,
+}
+
+/// A program that is no shell we know how to integrate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{given}' is no shell with integration; allowed: bash, zsh, fish")]
+pub struct UnknownShell {
+    given: String,
+}
+
+impl ShellKind {
+    /// Its name, which is also its program's.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
+        }
+    }
+}
+
+impl std::str::FromStr for ShellKind {
+    type Err = UnknownShell;
+
+    /// By the base name of a program: `bash`, `/usr/bin/zsh`.
+    fn from_str(program: &str) -> Result<Self, UnknownShell> {
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let all = [Self::Bash, Self::Zsh, Self::Fish];
+        let found = all.into_iter().find(|kind| kind.as_str() == name);
+        found.ok_or_else(|| UnknownShell {
+            given: program.to_owned(),
+        })
+    }
 }
 
 /// What to run.
@@ -185,6 +243,30 @@ pub struct TermSize {
     pub cols: u16,
     /// Rows.
     pub rows: u16,
+}
+
+impl TermSize {
+    /// The most columns a terminal gets. A screen keeps 16 bytes a cell, twice: the largest
+    /// takes 32 MB, however large a window claims to be.
+    pub const COLS_MAX: u16 = 1000;
+
+    /// The most rows a terminal gets.
+    pub const ROWS_MAX: u16 = 1000;
+
+    /// Whether a terminal can have this size: something of both, and not too much.
+    #[must_use]
+    pub fn is_fitting(self) -> bool {
+        self == self.fitting()
+    }
+
+    /// The nearest size a terminal can have.
+    #[must_use]
+    pub fn fitting(self) -> Self {
+        Self {
+            cols: self.cols.clamp(1, Self::COLS_MAX),
+            rows: self.rows.clamp(1, Self::ROWS_MAX),
+        }
+    }
 }
 
 /// When an execution may end.

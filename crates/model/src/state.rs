@@ -7,6 +7,7 @@ use crate::ending::Ending;
 use crate::event::{Event, EventRecord, StopOrder};
 use crate::evidence::Usage;
 use crate::policy::{Degraded, Limit};
+use crate::spec::TermSize;
 
 /// Where an execution is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -50,6 +51,10 @@ pub struct State {
     pub paused: bool,
     /// The prompt that waits for an answer.
     pub prompt: Option<String>,
+    /// The terminal's size since it was last changed; none while it is still the one the spec
+    /// asks for. Later attempts keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<TermSize>,
     /// Why it is ending, once that is decided; the first decision stands.
     pub stopping: Option<StopOrder>,
     /// How it ended.
@@ -115,10 +120,8 @@ impl State {
             Event::Adopted { attempt } => self.adopt(*attempt),
             Event::Trimmed { from, to, .. } => self.trimmed_bytes += to.saturating_sub(*from),
             Event::Finished { ending } => self.finish(record.at, ending),
-            Event::Refused { .. }
-            | Event::Resized { .. }
-            | Event::LeaseTaken { .. }
-            | Event::Backoff { .. } => {}
+            Event::Resized { size } => self.size = Some(*size),
+            Event::Refused { .. } | Event::LeaseTaken { .. } | Event::Backoff { .. } => {}
         }
     }
 

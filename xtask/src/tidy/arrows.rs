@@ -13,9 +13,15 @@ const ARROWS: &[(&str, &[&str])] = &[
         "ostler-process",
         &["ostler-model", "ostler-journal", "ostler-sandbox"],
     ),
+    ("ostler-terminal", &["ostler-model"]),
     (
         "ostler-engine",
-        &["ostler-model", "ostler-journal", "ostler-process"],
+        &[
+            "ostler-model",
+            "ostler-journal",
+            "ostler-process",
+            "ostler-terminal",
+        ],
     ),
     ("ostler-catalog", &["ostler-model", "ostler-journal"]),
     (
@@ -24,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ostler-model",
             "ostler-journal",
             "ostler-engine",
+            "ostler-terminal",
             "ostler-catalog",
         ],
     ),
@@ -33,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ostler-model",
             "ostler-journal",
             "ostler-process",
+            "ostler-terminal",
             "ostler-engine",
         ],
     ),
@@ -60,17 +68,25 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Arrows for tests only, besides those above and the test kit: `(crate, crates, why)`.
-const TEST_ARROWS: &[(&str, &[&str], &str)] = &[(
-    "ostler-server",
-    &["ostler-process"],
-    "its tests speak to an engine that runs real commands in a LocalPlace",
-)];
+const TEST_ARROWS: &[(&str, &[&str], &str)] = &[
+    (
+        "ostler-server",
+        &["ostler-process"],
+        "its tests speak to an engine that runs real commands in a LocalPlace",
+    ),
+    (
+        "ostler-cli",
+        &["ostler-terminal"],
+        "its tests look at our window as a terminal shows it",
+    ),
+];
 
 /// The crate with helper programs and the scripted place; never a normal dependency.
 const TESTKIT: &str = "ostler-testkit";
 
 /// `(third-party crate, the only crates that may depend on it)`.
 const FENCES: &[(&str, &[&str])] = &[
+    ("avt", &["ostler-terminal"]),
     ("rmcp", &["ostler-server"]),
     ("schemars", &["ostler-server"]),
     ("axum", &["ostler-server"]),

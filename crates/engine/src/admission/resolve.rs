@@ -121,6 +121,7 @@ pub(crate) fn admit(
         retention: retention(settings, request.retention, request.face),
         keep: request.keep,
         face: Some(request.face.as_str().to_owned()),
+        shell: None,
     };
     Ok(Admitted { spec, plan })
 }

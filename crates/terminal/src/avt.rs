@@ -1,0 +1,433 @@
+//! The emulator we use: the `avt` crate, with what it leaves out.
+//!
+//! * A character without a width (accent, joiner, variation selector) goes into the cell
+//!   before the cursor and the cursor stays, as tmux and xterm do it; `avt` gives it a cell.
+//! * C1 controls are dropped: as in tmux, they are no controls in UTF-8, and binary garbage
+//!   is full of them.
+//! * The old alternate screen (mode 47) and `ESC k` titles are understood.
+//! * Erasing leaves the background colour and nothing else of the pen.
+//! * Repetition ends at the right margin, so that a few bytes cannot keep us busy for long.
+
+mod history;
+mod paint;
+mod pen;
+mod place;
+mod width;
+
+use std::collections::HashSet;
+use std::fmt;
+
+use avt::parser::{AnsiMode, DecMode, EdScope, Function, Parser, State};
+use avt::{ScreenKind, Terminal};
+use ostler_model::TermSize;
+
+use self::pen::{Pens, leaves_blanks};
+use crate::clusters::{Clusters, JOINER, is_stand_in};
+use crate::emulator::{Dump, Emulator, Painting};
+
+/// A control sequence longer than this is not obeyed.
+const CONTROL_BYTES: usize = 256;
+
+/// The first character that may have no width.
+const MARKS_FROM: char = '\u{300}';
+
+/// An `avt` terminal.
+pub(crate) struct Avt {
+    parser: Parser,
+    terminal: Terminal,
+    clusters: Clusters,
+    /// The sequence that is not complete, as far as the parser has to know of it.
+    incomplete: String,
+    /// Insert mode (IRM), which `avt` does not tell.
+    insert: bool,
+    /// Whether a cell may end in a joiner.
+    joins: bool,
+    pens: Pens,
+    /// Whether the history is to be dropped before it can be seen again.
+    forgets: bool,
+}
+
+impl fmt::Debug for Avt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Avt")
+            .field("size", &self.terminal.size())
+            .field("cursor", &self.terminal.cursor())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Avt {
+    /// A blank terminal.
+    pub(crate) fn new(size: TermSize) -> Self {
+        let size = size.fitting();
+        let (cols, rows) = (usize::from(size.cols), usize::from(size.rows));
+        Self {
+            parser: Parser::new(),
+            terminal: history::blank(cols, rows),
+            clusters: Clusters::default(),
+            incomplete: String::new(),
+            insert: false,
+            joins: false,
+            pens: Pens::default(),
+            forgets: false,
+        }
+    }
+
+    /// A character that is not printed at once: a control, or part of a sequence.
+    fn control(&mut self, c: char) {
+        let before = self.parser.state;
+        // `ESC k` begins a title in screen and tmux; passed over like other strings.
+        let c = if before == State::Escape && c == 'k' {
+            'X'
+        } else {
+            c
+        };
+        let function = self.parser.feed(c);
+        let old_alternate = self.parser.state == State::Ground && self.is_mode_47(c);
+        self.remember(before, c);
+        if let Some(function) = function {
+            self.execute(function);
+        }
+        if old_alternate {
+            self.execute(mode_47(c));
+        }
+    }
+
+    /// A control sequence as [`whole_control_sequence`] finds it.
+    fn control_sequence(&mut self, sequence: &str) {
+        let mut function = None;
+        for byte in sequence.bytes() {
+            function = self.parser.feed(char::from(byte));
+        }
+        if let Some(function) = function {
+            self.execute(function);
+        }
+    }
+
+    /// Keeps what the parser has taken in of a sequence, for [`Emulator::dump`].
+    fn remember(&mut self, before: State, c: char) {
+        let state = self.parser.state;
+        match state {
+            State::Ground => self.incomplete.clear(),
+            State::Escape if c == '\u{1b}' => {
+                self.incomplete.clear();
+                self.incomplete.push(c);
+            }
+            State::Escape
+            | State::EscapeIntermediate
+            | State::CsiEntry
+            | State::CsiParam
+            | State::CsiIntermediate
+            | State::DcsEntry
+            | State::DcsParam
+            | State::DcsIntermediate => {
+                if c >= ' ' {
+                    self.incomplete.push(c);
+                }
+                if self.incomplete.len() > CONTROL_BYTES {
+                    self.ignore_sequence(state);
+                }
+            }
+            State::CsiIgnore
+            | State::DcsPassthrough
+            | State::DcsIgnore
+            | State::OscString
+            | State::SosPmApcString => {
+                if state != before {
+                    self.incomplete.push(c);
+                }
+            }
+        }
+    }
+
+    /// Lets the parser pass over the rest of the sequence it is in.
+    fn ignore_sequence(&mut self, state: State) {
+        let device = matches!(
+            state,
+            State::DcsEntry | State::DcsParam | State::DcsIntermediate
+        );
+        let instead = if device { "\u{1b}P:" } else { "\u{1b}[:" };
+        self.parser = Parser::new();
+        self.incomplete.clear();
+        for c in instead.chars() {
+            self.parser.feed(c);
+            self.incomplete.push(c);
+        }
+    }
+
+    /// Whether a final `c` ends a DECSET or DECRST with mode 47, which `avt` does not know.
+    fn is_mode_47(&self, c: char) -> bool {
+        matches!(c, 'h' | 'l')
+            && self
+                .incomplete
+                .strip_prefix("\u{1b}[?")
+                .is_some_and(|modes| modes.split(';').any(|mode| mode == "47"))
+    }
+
+    fn execute(&mut self, function: Function) {
+        if let Function::Rep(times) = function {
+            return self.repeat(times);
+        }
+        // A tab does not end a pending wrap (xterm, tmux).
+        if matches!(function, Function::Ht | Function::Cht(_)) && self.wraps_next() {
+            return;
+        }
+        if matches!(function, Function::Ed(EdScope::SavedLines)) {
+            self.forgets = true;
+        } else if let Function::Sm(modes) = &function {
+            self.insert |= modes.as_slice().contains(&AnsiMode::Insert);
+        } else if let Function::Rm(modes) = &function {
+            self.insert &= !modes.as_slice().contains(&AnsiMode::Insert);
+        } else if matches!(function, Function::Ris | Function::Decstr) {
+            self.insert = false;
+            self.forgets &= !matches!(function, Function::Ris);
+        }
+        if self.pens.show_on_blanks() {
+            return self.execute_with_plain_blanks(function);
+        }
+        self.pens.follow(&function);
+        self.terminal.execute(function);
+    }
+
+    /// As [`Self::execute`], with a pen that would show on blank cells.
+    fn execute_with_plain_blanks(&mut self, function: Function) {
+        if let Function::Decset(modes) = &function {
+            for step in modes.as_slice().iter().flat_map(|mode| pen::steps(*mode)) {
+                let blanks = *step == DecMode::AltScreenBuffer;
+                self.execute_plainly(Function::Decset(vec![*step].into()), blanks);
+            }
+            return;
+        }
+        let blanks = leaves_blanks(&function);
+        self.execute_plainly(function, blanks);
+    }
+
+    fn execute_plainly(&mut self, function: Function, blanks: bool) {
+        self.pens.follow(&function);
+        let (off, on) = self.pens.without();
+        if blanks {
+            self.terminal.execute([off, function, on]);
+        } else {
+            self.terminal.execute(function);
+        }
+    }
+
+    /// Whether the cursor stands behind the last column.
+    fn wraps_next(&self) -> bool {
+        self.terminal.cursor().col >= self.terminal.size().0
+    }
+
+    fn repeat(&mut self, times: u16) {
+        let room = self
+            .terminal
+            .size()
+            .0
+            .saturating_sub(self.terminal.cursor().col);
+        let times = times.max(1).min(u16::try_from(room).unwrap_or(u16::MAX));
+        if times > 0 {
+            self.terminal.execute(Function::Rep(times));
+        }
+    }
+
+    /// Prints a character that is not ASCII.
+    fn print(&mut self, c: char) {
+        if is_stand_in(c) {
+            return self.put('\u{fffd}', 1);
+        }
+        if c < MARKS_FROM {
+            return self.put(c, 1);
+        }
+        let width = width::width(c);
+        if width == 0 {
+            self.combine(c);
+        } else if !(self.joins && self.follows_joiner() && self.combine(c)) {
+            self.put(c, width);
+        }
+    }
+
+    fn put(&mut self, c: char, width: usize) {
+        // `avt` makes room for one column only where it inserts.
+        let cursor = self.terminal.cursor();
+        if width == 2 && self.insert && cursor.col + 2 < self.terminal.size().0 {
+            self.terminal.execute(Function::Ich(1));
+        }
+        self.terminal.execute(Function::Print(c));
+    }
+
+    /// Takes in text as a dump has it: stand-ins are what they are, nothing is combined.
+    fn load_text(&mut self, text: &str) {
+        for c in text.chars() {
+            if c >= ' ' && self.parser.state == State::Ground {
+                self.joins |= self.clusters.get(c).is_some_and(|t| t.ends_with(JOINER));
+                self.terminal.execute(Function::Print(c));
+            } else {
+                self.control(c);
+            }
+        }
+    }
+
+    /// Every stand-in on a screen that is or can be shown again.
+    fn stand_ins(&self) -> HashSet<char> {
+        let screens = [self.terminal.screen(), self.terminal.primary_screen()];
+        let lines = screens.into_iter().flat_map(avt::Screen::all_lines);
+        lines
+            .flat_map(avt::Line::chars)
+            .filter(|c| is_stand_in(*c))
+            .collect()
+    }
+}
+
+fn mode_47(end: char) -> Function {
+    let modes = vec![DecMode::AltScreenBuffer].into();
+    if end == 'h' {
+        Function::Decset(modes)
+    } else {
+        Function::Decrst(modes)
+    }
+}
+
+impl Emulator for Avt {
+    fn feed(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            if self.parser.state == State::Ground {
+                let run = printable_run(rest.as_bytes());
+                let (ascii, after) = rest.split_at(run);
+                if run > 0 {
+                    let print = |byte| Function::Print(char::from(byte));
+                    self.terminal.execute(ascii.bytes().map(print));
+                }
+                rest = after;
+                if let Some(length) = whole_control_sequence(rest.as_bytes()) {
+                    let (sequence, after) = rest.split_at(length);
+                    self.control_sequence(sequence);
+                    rest = after;
+                    continue;
+                }
+            }
+            let mut chars = rest.chars();
+            let Some(c) = chars.next() else {
+                return;
+            };
+            rest = chars.as_str();
+            match c {
+                '\u{7f}'..='\u{9f}' => {}
+                c if c > '\u{9f}' && self.parser.state == State::Ground => self.print(c),
+                c => self.control(c),
+            }
+        }
+    }
+
+    fn resize(&mut self, size: TermSize) {
+        let size = size.fitting();
+        if size == self.size() {
+            return;
+        }
+        self.forget_history();
+        self.terminal
+            .resize(usize::from(size.cols), usize::from(size.rows));
+    }
+
+    fn size(&self) -> TermSize {
+        let (cols, rows) = self.terminal.size();
+        TermSize {
+            cols: narrow(cols),
+            rows: narrow(rows),
+        }
+    }
+
+    fn rows(&self) -> Vec<String> {
+        let lines = self.terminal.screen().visible_lines();
+        lines
+            .map(|line| {
+                let mut row = String::with_capacity(line.len());
+                for c in line.chars() {
+                    if c.is_ascii() {
+                        row.push(c);
+                    } else {
+                        self.clusters.push_expanded(c, &mut row);
+                    }
+                }
+                row.truncate(row.trim_end_matches(' ').len());
+                row
+            })
+            .collect()
+    }
+
+    fn cursor(&self) -> (u16, u16, bool) {
+        let cursor = self.terminal.cursor();
+        let last = self.terminal.size().0 - 1;
+        (
+            narrow(cursor.col.min(last)),
+            narrow(cursor.row),
+            cursor.visible,
+        )
+    }
+
+    fn is_alternate(&self) -> bool {
+        self.terminal.active_screen_kind() == ScreenKind::Alternate
+    }
+
+    fn dump(&self) -> Dump {
+        let mut text = self.history();
+        text.push_str(&self.terminal.dump());
+        text.push_str(&self.incomplete);
+        let mut clusters: Vec<(char, String)> = self
+            .stand_ins()
+            .into_iter()
+            .filter_map(|c| Some((c, self.clusters.get(c)?.to_owned())))
+            .collect();
+        clusters.sort_unstable();
+        Dump { text, clusters }
+    }
+
+    fn load(&mut self, dump: &Dump) {
+        for (c, cluster) in &dump.clusters {
+            self.clusters.restore(*c, cluster);
+        }
+        self.load_text(&dump.text);
+    }
+
+    fn forget_incomplete(&mut self) {
+        self.parser = Parser::new();
+        self.incomplete.clear();
+    }
+
+    fn paint(&self) -> Painting {
+        Painting {
+            text: paint::for_real(&self.terminal.dump(), &self.clusters),
+            incomplete: self.incomplete.clone(),
+        }
+    }
+}
+
+/// The length of the control sequence at the front, where it is there as a whole and nothing
+/// is special about it: the usual case, in which it need not be remembered.
+fn whole_control_sequence(bytes: &[u8]) -> Option<usize> {
+    let parameters = bytes.strip_prefix(b"\x1b[")?;
+    let parameters = &parameters[..parameters.len().min(CONTROL_BYTES - 2)];
+    let length = parameters
+        .iter()
+        .position(|byte| !matches!(byte, b' '..=b'?'))?;
+    let plain = match parameters[length] {
+        b'h' | b'l' => !parameters[..length].windows(2).any(|two| two == b"47"),
+        last => matches!(last, b'@'..=b'~'),
+    };
+    plain.then_some(length + 3)
+}
+
+/// How many bytes at the front are printable ASCII.
+fn printable_run(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .position(|byte| !matches!(byte, b' '..=b'~'))
+        .unwrap_or(bytes.len())
+}
+
+/// Sizes are at most [`TermSize::COLS_MAX`], so that they fit.
+fn narrow(n: usize) -> u16 {
+    u16::try_from(n).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Rows that scrolled off the top: they come back when the terminal grows, as in xterm and
+//! tmux. `avt` keeps them but leaves them out of its dumps.
+
+use std::fmt::Write;
+
+use avt::{Color, Line, Pen, Terminal};
+
+use super::Avt;
+
+/// How many rows that scrolled off are kept. Enough for a screen that grows by two sizes, and
+/// 260 kB at 80 columns.
+pub(super) const HISTORY_ROWS: usize = 200;
+
+impl Avt {
+    /// Text that brings a blank terminal's history here and leaves the rest blank.
+    ///
+    /// Each row is printed at the top and scrolled off. One that is wrapped has a blank
+    /// printed after it, which wraps it.
+    pub(super) fn history(&self) -> String {
+        let mut text = String::new();
+        let (_, rows) = self.terminal.size();
+        let primary = self.terminal.primary_screen();
+        let kept = primary.all_lines().count().saturating_sub(rows);
+        for line in primary.all_lines().take(kept) {
+            text.push_str("\u{1b}[H");
+            push_line(&mut text, line);
+            text.push_str("\u{1b}[m");
+            if line.is_wrapped() {
+                text.push(' ');
+            }
+            // A screen of one row has scrolled by wrapping.
+            if !line.is_wrapped() || rows > 1 {
+                text.push_str("\u{1b}[S");
+            }
+        }
+        if kept > 0 {
+            text.push_str("\u{1b}[H");
+        }
+        if self.forgets {
+            text.push_str("\u{1b}[3J");
+        }
+        text
+    }
+
+    /// Drops the history, where the program asked for it (`CSI 3 J`). It is put off until it
+    /// makes a difference: what comes back from there only a resize can show.
+    pub(super) fn forget_history(&mut self) {
+        if !std::mem::take(&mut self.forgets) {
+            return;
+        }
+        let dump = self.terminal.dump();
+        let (cols, rows) = self.terminal.size();
+        self.terminal = blank(cols, rows);
+        self.terminal.feed(dump);
+    }
+}
+
+/// A blank terminal of a fitting size.
+pub(super) fn blank(cols: usize, rows: usize) -> Terminal {
+    Terminal::with_scrollback(cols, rows, Some(HISTORY_ROWS)).expect("a fitting size has no zero")
+}
+
+/// A row's cells; blank ones at the end only where the row is wrapped.
+fn push_line(text: &mut String, line: &Line) {
+    let cells = line.cells();
+    let blank =
+        |cell: &avt::Cell| cell.char() == ' ' && cell.width() == 1 && cell.pen().is_default();
+    let end = if line.is_wrapped() {
+        cells.len()
+    } else {
+        cells
+            .iter()
+            .rposition(|cell| !blank(cell))
+            .map_or(0, |last| last + 1)
+    };
+    let mut pen = Pen::default();
+    for cell in cells[..end].iter().filter(|cell| cell.width() > 0) {
+        if *cell.pen() != pen {
+            pen = *cell.pen();
+            push_pen(text, &pen);
+        }
+        text.push(cell.char());
+    }
+}
+
+/// What sets a pen, whatever it was.
+fn push_pen(text: &mut String, pen: &Pen) {
+    text.push_str("\u{1b}[0");
+    for (base, color) in [(38, pen.foreground()), (48, pen.background())] {
+        // Writing to a string does not fail.
+        let _ = match color {
+            None => Ok(()),
+            Some(Color::Indexed(index)) => write!(text, ";{base};5;{index}"),
+            Some(Color::RGB(rgb)) => write!(text, ";{base};2;{};{};{}", rgb.r, rgb.g, rgb.b),
+        };
+    }
+    let attributes = [
+        (pen.is_bold(), ";1"),
+        (pen.is_faint(), ";2"),
+        (pen.is_italic(), ";3"),
+        (pen.is_underline(), ";4"),
+        (pen.is_blink(), ";5"),
+        (pen.is_inverse(), ";7"),
+        (pen.is_strikethrough(), ";9"),
+    ];
+    for (_, parameter) in attributes.iter().filter(|(on, _)| *on) {
+        text.push_str(parameter);
+    }
+    text.push('m');
+}

@@ -1,0 +1,180 @@
+//! What is typed, and the bytes a terminal sends for it.
+
+use crate::key::{Base, Held, Key, control_byte};
+use crate::modes::Modes;
+
+/// One thing that is typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Text as it is; a newline in it is sent as carriage return, as a keyboard would.
+    Text(String),
+    /// One key.
+    Key(Key),
+    /// Text that is pasted: between marks where the program asked for them.
+    Paste(String),
+    /// Bytes as they are.
+    Raw(Vec<u8>),
+}
+
+const ESC: u8 = 0x1b;
+const DEL: u8 = 0x7f;
+
+/// The bytes a terminal in these modes sends for what is typed: xterm's, which is what
+/// `TERM=xterm-256color` promises, without `modifyOtherKeys`.
+#[must_use]
+pub fn encode(pieces: &[Piece], modes: Modes) -> Vec<u8> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => push_text(&mut out, text),
+            Piece::Key(key) => push_key(&mut out, *key, modes),
+            Piece::Paste(text) => push_paste(&mut out, text, modes),
+            Piece::Raw(bytes) => out.extend_from_slice(bytes),
+        }
+    }
+    out
+}
+
+/// A newline, however it is written, is the Enter key.
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    let mut before = 0;
+    for &byte in text.as_bytes() {
+        match (byte, before) {
+            (b'\n', b'\r') => {}
+            (b'\n', _) => out.push(b'\r'),
+            _ => out.push(byte),
+        }
+        before = byte;
+    }
+}
+
+/// Control characters other than line ends and tabs are dropped from what is pasted: an ESC
+/// in it could end the paste early and type what follows.
+fn push_paste(out: &mut Vec<u8>, text: &str, modes: Modes) {
+    let clean: String = text
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\t' | '\n' | '\r'))
+        .collect();
+    if modes.bracketed_paste {
+        out.extend_from_slice(b"\x1b[200~");
+    }
+    push_text(out, &clean);
+    if modes.bracketed_paste {
+        out.extend_from_slice(b"\x1b[201~");
+    }
+}
+
+fn push_key(out: &mut Vec<u8>, key: Key, modes: Modes) {
+    let held = key.held;
+    if let Some(letter) = cursor_letter(key.base) {
+        return push_lettered(out, letter, held, modes.application_cursor);
+    }
+    match key.base {
+        Base::F(number) => push_function(out, number, held),
+        Base::Insert => push_numbered(out, 2, held),
+        Base::Delete => push_numbered(out, 3, held),
+        Base::PageUp => push_numbered(out, 5, held),
+        Base::PageDown => push_numbered(out, 6, held),
+        Base::Enter => push_alone(out, b'\r', held),
+        Base::Escape => push_alone(out, ESC, held),
+        Base::Tab if held.shift => {
+            push_alt(out, held);
+            out.extend_from_slice(b"\x1b[Z");
+        }
+        Base::Tab => push_alone(out, b'\t', held),
+        Base::Backspace => push_alone(out, if held.ctrl { 0x08 } else { DEL }, held),
+        Base::Char(c) => push_char(out, c, held),
+        Base::Up | Base::Down | Base::Left | Base::Right | Base::Home | Base::End => {}
+    }
+}
+
+fn push_char(out: &mut Vec<u8>, c: char, held: Held) {
+    push_alt(out, held);
+    match control_byte(c) {
+        Some(byte) if held.ctrl => out.push(byte),
+        _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+fn push_alone(out: &mut Vec<u8>, byte: u8, held: Held) {
+    push_alt(out, held);
+    out.push(byte);
+}
+
+fn push_alt(out: &mut Vec<u8>, held: Held) {
+    if held.alt {
+        out.push(ESC);
+    }
+}
+
+/// The letter of the keys that DECCKM is about.
+fn cursor_letter(base: Base) -> Option<u8> {
+    match base {
+        Base::Up => Some(b'A'),
+        Base::Down => Some(b'B'),
+        Base::Right => Some(b'C'),
+        Base::Left => Some(b'D'),
+        Base::Home => Some(b'H'),
+        Base::End => Some(b'F'),
+        Base::Char(_)
+        | Base::Enter
+        | Base::Tab
+        | Base::Escape
+        | Base::Backspace
+        | Base::Delete
+        | Base::Insert
+        | Base::PageUp
+        | Base::PageDown
+        | Base::F(_) => None,
+    }
+}
+
+/// xterm's number for modifiers: 1, plus 1 for Shift, 2 for Alt, 4 for Ctrl.
+fn modifier_number(held: Held) -> u8 {
+    1 + u8::from(held.shift) + 2 * u8::from(held.alt) + 4 * u8::from(held.ctrl)
+}
+
+/// `CSI A`, `SS3 A` (`ss3`), or `CSI 1 ; m A` with modifiers.
+fn push_lettered(out: &mut Vec<u8>, letter: u8, held: Held, ss3: bool) {
+    match modifier_number(held) {
+        1 if ss3 => out.extend_from_slice(&[ESC, b'O', letter]),
+        1 => out.extend_from_slice(&[ESC, b'[', letter]),
+        number => {
+            out.extend_from_slice(format!("\x1b[1;{number}").as_bytes());
+            out.push(letter);
+        }
+    }
+}
+
+/// `CSI n ~`, or `CSI n ; m ~` with modifiers.
+fn push_numbered(out: &mut Vec<u8>, code: u8, held: Held) {
+    let sequence = match modifier_number(held) {
+        1 => format!("\x1b[{code}~"),
+        number => format!("\x1b[{code};{number}~"),
+    };
+    out.extend_from_slice(sequence.as_bytes());
+}
+
+/// F1 to F4 have letters, F5 to F12 numbers; F13 to F20 are F1 to F8 with Shift, as the
+/// terminfo entry of xterm-256color has them (`kf13=\E[1;2P`).
+fn push_function(out: &mut Vec<u8>, number: u8, held: Held) {
+    const NUMBERS: [u8; 8] = [15, 17, 18, 19, 20, 21, 23, 24];
+    let (number, held) = if number > 12 {
+        (
+            number - 12,
+            Held {
+                shift: true,
+                ..held
+            },
+        )
+    } else {
+        (number, held)
+    };
+    if number <= 4 {
+        return push_lettered(out, b'P' + number - 1, held, true);
+    }
+    push_numbered(out, NUMBERS[usize::from(number - 5)], held);
+}
+
+#[cfg(test)]
+mod tests;

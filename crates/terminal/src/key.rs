@@ -1,0 +1,365 @@
+//! Keys by name: `enter`, `ctrl-c`, `alt-left`, `shift-tab`, `f5`, and the names other
+//! programs have for them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A key with its modifiers, by its name: `enter`, `ctrl-c`, `alt-left`, `shift-tab`, `f5`.
+///
+/// Names are read in any case, with `-` or `+` between their parts, and as Emacs and termcap
+/// write them: `C-c`, `M-x`, `^C`. A single character is the key that types it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Key {
+    pub(crate) base: Base,
+    pub(crate) held: Held,
+}
+
+/// Modifiers that are held down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Held {
+    pub(crate) ctrl: bool,
+    pub(crate) alt: bool,
+    pub(crate) shift: bool,
+}
+
+/// A key without its modifiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    Char(char),
+    Enter,
+    Tab,
+    Escape,
+    Backspace,
+    Delete,
+    Insert,
+    Up,
+    Down,
+    Left,
+    Right,
+    Home,
+    End,
+    PageUp,
+    PageDown,
+    /// F1 is 1.
+    F(u8),
+}
+
+/// The highest function key there is.
+const F_MAX: u8 = 20;
+
+/// Names longer than this are not read any further.
+const NAME_BYTES: usize = 64;
+
+/// Keys by name; the first name of a key is the one it is written with.
+const NAMES: &[(&str, Base)] = &[
+    ("enter", Base::Enter),
+    ("tab", Base::Tab),
+    ("escape", Base::Escape),
+    ("space", Base::Char(' ')),
+    ("backspace", Base::Backspace),
+    ("delete", Base::Delete),
+    ("insert", Base::Insert),
+    ("up", Base::Up),
+    ("down", Base::Down),
+    ("left", Base::Left),
+    ("right", Base::Right),
+    ("home", Base::Home),
+    ("end", Base::End),
+    ("pageup", Base::PageUp),
+    ("pagedown", Base::PageDown),
+    ("return", Base::Enter),
+    ("cr", Base::Enter),
+    ("ret", Base::Enter),
+    ("esc", Base::Escape),
+    ("spc", Base::Char(' ')),
+    ("bs", Base::Backspace),
+    ("bspace", Base::Backspace),
+    ("del", Base::Delete),
+    ("dc", Base::Delete),
+    ("ins", Base::Insert),
+    ("ic", Base::Insert),
+    ("arrowup", Base::Up),
+    ("arrowdown", Base::Down),
+    ("arrowleft", Base::Left),
+    ("arrowright", Base::Right),
+    ("pgup", Base::PageUp),
+    ("ppage", Base::PageUp),
+    ("pgdn", Base::PageDown),
+    ("pgdown", Base::PageDown),
+    ("npage", Base::PageDown),
+];
+
+/// How many of [`NAMES`] are keys of their own; the rest are other names.
+const OWN_NAMES: usize = 15;
+
+/// Modifiers by name.
+const MODIFIERS: &[(&str, Modifier)] = &[
+    ("ctrl", Modifier::Ctrl),
+    ("control", Modifier::Ctrl),
+    ("ctl", Modifier::Ctrl),
+    ("c", Modifier::Ctrl),
+    ("alt", Modifier::Alt),
+    ("meta", Modifier::Alt),
+    ("option", Modifier::Alt),
+    ("opt", Modifier::Alt),
+    ("m", Modifier::Alt),
+    ("a", Modifier::Alt),
+    ("shift", Modifier::Shift),
+    ("s", Modifier::Shift),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Modifier {
+    Ctrl,
+    Alt,
+    Shift,
+}
+
+/// A name that is no key.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum KeyError {
+    /// There is no such key.
+    #[error("'{given}' is no key; {}allowed: {allowed}", meant(.suggestion.as_deref()))]
+    Unknown {
+        /// What was given, cut short where it is long.
+        given: String,
+        /// The key it looks like, where it looks like one.
+        suggestion: Option<String>,
+        /// Names and modifiers there are.
+        allowed: String,
+    },
+    /// The key is there, but no terminal sends anything for it with Ctrl or Shift held.
+    #[error("no terminal sends anything for '{given}'; {why}")]
+    Unsendable {
+        /// What was given.
+        given: String,
+        /// What can be sent instead.
+        why: &'static str,
+    },
+}
+
+fn meant(suggestion: Option<&str>) -> String {
+    suggestion.map_or_else(String::new, |name| format!("did you mean '{name}'? "))
+}
+
+impl Key {
+    /// Every name and modifier there is, for help and errors.
+    #[must_use]
+    pub fn allowed() -> String {
+        let names: Vec<&str> = NAMES[..OWN_NAMES].iter().map(|(name, _)| *name).collect();
+        format!(
+            "{}, f1-f{F_MAX}, any single character, each with ctrl-, alt-, shift- before it",
+            names.join(", ")
+        )
+    }
+
+    fn unknown(given: &str) -> KeyError {
+        KeyError::Unknown {
+            given: given.chars().take(NAME_BYTES).collect(),
+            suggestion: suggestion(given),
+            allowed: Self::allowed(),
+        }
+    }
+}
+
+impl FromStr for Key {
+    type Err = KeyError;
+
+    fn from_str(given: &str) -> Result<Self, KeyError> {
+        if given.len() > NAME_BYTES {
+            return Err(Self::unknown(given));
+        }
+        let (mut held, name) = take_modifiers(given);
+        let base = base_of(name).ok_or_else(|| Self::unknown(given))?;
+        if let Base::Char(c) = base {
+            let base = typed(given, c, &mut held)?;
+            return Ok(Self { base, held });
+        }
+        Ok(Self { base, held })
+    }
+}
+
+/// Takes `ctrl-`, `M-`, `^` and so on from the front of a name.
+fn take_modifiers(given: &str) -> (Held, &str) {
+    let mut held = Held::default();
+    let mut rest = given;
+    loop {
+        if let Some(after) = rest.strip_prefix('^')
+            && after.chars().count() == 1
+        {
+            held.ctrl = true;
+            return (held, after);
+        }
+        let Some(at) = rest.find(['-', '+']) else {
+            return (held, rest);
+        };
+        let (name, after) = (&rest[..at], &rest[at + 1..]);
+        let modifier = MODIFIERS.iter().find(|(m, _)| m.eq_ignore_ascii_case(name));
+        let (Some((_, modifier)), false) = (modifier, after.is_empty()) else {
+            return (held, rest);
+        };
+        match modifier {
+            Modifier::Ctrl => held.ctrl = true,
+            Modifier::Alt => held.alt = true,
+            Modifier::Shift => held.shift = true,
+        }
+        rest = after;
+    }
+}
+
+fn base_of(name: &str) -> Option<Base> {
+    let mut chars = name.chars();
+    if let (Some(c), None) = (chars.next(), chars.next()) {
+        return named_char(c);
+    }
+    let name: String = name
+        .chars()
+        .filter(|c| !matches!(c, '-' | '_' | ' '))
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    if let Some((_, base)) = NAMES.iter().find(|(known, _)| *known == name) {
+        return Some(*base);
+    }
+    let number: u8 = name.strip_prefix('f')?.parse().ok()?;
+    (1..=F_MAX).contains(&number).then_some(Base::F(number))
+}
+
+/// A character as a key: those that are keys of their own are those keys.
+fn named_char(c: char) -> Option<Base> {
+    match c {
+        '\r' | '\n' => Some(Base::Enter),
+        '\t' => Some(Base::Tab),
+        '\u{1b}' => Some(Base::Escape),
+        '\u{7f}' => Some(Base::Backspace),
+        c if c.is_control() => None,
+        c => Some(Base::Char(c)),
+    }
+}
+
+/// A character with modifiers that can be sent; Shift is worked into a letter.
+fn typed(given: &str, c: char, held: &mut Held) -> Result<Base, KeyError> {
+    let refused = |why| {
+        Err(KeyError::Unsendable {
+            given: given.to_owned(),
+            why,
+        })
+    };
+    if held.ctrl {
+        if control_byte(c).is_none() {
+            return refused("ctrl- goes with a-z, space, @ [ \\ ] ^ _ / ? and 2-8");
+        }
+        held.shift = false;
+        return Ok(Base::Char(c.to_ascii_lowercase()));
+    }
+    if held.shift && c != ' ' {
+        let mut upper = c.to_uppercase();
+        return match (upper.next(), upper.next()) {
+            (Some(upper), None) if c.is_alphabetic() => {
+                held.shift = false;
+                Ok(Base::Char(upper))
+            }
+            _ => refused("give the character that Shift makes of it"),
+        };
+    }
+    held.shift = false;
+    Ok(Base::Char(c))
+}
+
+/// The byte for a character with Ctrl held, as xterm has it.
+pub(crate) fn control_byte(c: char) -> Option<u8> {
+    let byte = u8::try_from(c).ok()?;
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' => Some(byte & 0x1f),
+        b'@' | b' ' | b'2' => Some(0x00),
+        b'[' | b'3' => Some(0x1b),
+        b'\\' | b'4' => Some(0x1c),
+        b']' | b'5' => Some(0x1d),
+        b'^' | b'6' => Some(0x1e),
+        b'_' | b'/' | b'7' => Some(0x1f),
+        b'?' | b'8' => Some(0x7f),
+        _ => None,
+    }
+}
+
+/// The key a name looks like: the same modifiers with the nearest name.
+fn suggestion(given: &str) -> Option<String> {
+    if given.len() > NAME_BYTES {
+        return None;
+    }
+    let lower = given.to_ascii_lowercase();
+    let known = NAMES.iter().map(|(name, _)| (*name).to_owned());
+    let functions = (1..=F_MAX).map(|n| format!("f{n}"));
+    let (front, name) = lower
+        .rsplit_once(['-', '+'])
+        .map_or((None, lower.as_str()), |(front, name)| (Some(front), name));
+    let (distance, near) = known
+        .chain(functions)
+        .map(|known| (strsim::damerau_levenshtein(name, &known), known))
+        .min_by_key(|(distance, _)| *distance)?;
+    if distance > 2 || distance * 2 >= name.chars().count().max(1) {
+        return None;
+    }
+    let near = base_of(&near).map(|base| base.to_string())?;
+    let Some(front) = front else {
+        return Some(near);
+    };
+    let front = nearest_modifier(front)?;
+    Some(format!("{front}-{near}"))
+}
+
+fn nearest_modifier(given: &str) -> Option<&'static str> {
+    MODIFIERS
+        .iter()
+        .filter(|(name, _)| name.len() > 1)
+        .map(|(name, _)| (strsim::damerau_levenshtein(given, name), *name))
+        .min_by_key(|(distance, _)| *distance)
+        .and_then(|(distance, name)| (distance <= 2).then_some(name))
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((name, _)) = NAMES.iter().find(|(_, base)| base == self) {
+            return f.write_str(name);
+        }
+        if let Self::Char(c) = self {
+            return write!(f, "{c}");
+        }
+        if let Self::F(number) = self {
+            return write!(f, "f{number}");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Held { ctrl, alt, shift } = self.held;
+        for (held, name) in [(ctrl, "ctrl-"), (alt, "alt-"), (shift, "shift-")] {
+            if held {
+                f.write_str(name)?;
+            }
+        }
+        write!(f, "{}", self.base)
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = KeyError;
+
+    fn try_from(name: String) -> Result<Self, KeyError> {
+        name.parse()
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> Self {
+        key.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What makes a shell tell: scripts that are loaded at its start.
+
+use ostler_model::{ShellKind, ShellSession, Text};
+
+/// A file of the integration, by its path below the directory they all lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScriptFile {
+    /// For example `zsh/.zshenv`.
+    pub path: &'static str,
+    /// What it holds.
+    pub text: &'static str,
+}
+
+/// Every file of every integration, to be written below one directory, `scripts` of [`launch`].
+pub const SCRIPTS: &[ScriptFile] = &[
+    ScriptFile {
+        path: BASH_RC,
+        text: include_str!("scripts/bash/rc.bash"),
+    },
+    ScriptFile {
+        path: "zsh/.zshenv",
+        text: include_str!("scripts/zsh/zshenv.zsh"),
+    },
+    ScriptFile {
+        path: "zsh/.zshrc",
+        text: include_str!("scripts/zsh/zshrc.zsh"),
+    },
+    ScriptFile {
+        path: FISH_INIT,
+        text: include_str!("scripts/fish/init.fish"),
+    },
+];
+
+const BASH_RC: &str = "bash/rc.bash";
+const ZSH_DIRECTORY: &str = "zsh";
+const FISH_INIT: &str = "fish/init.fish";
+
+/// Carries the nonce to the script, which takes it out of the environment first thing.
+const NONCE: &str = "OSTLER_SHELL_NONCE";
+/// Where zsh looks for its files.
+const ZDOTDIR: &str = "ZDOTDIR";
+/// The person's own [`ZDOTDIR`], for the script to put back.
+const OWN_ZDOTDIR: &str = "OSTLER_SHELL_ZDOTDIR";
+
+/// How an integrated shell is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellLaunch {
+    /// The arguments after the program.
+    pub args: Vec<Text>,
+    /// Variables set besides its environment.
+    pub set_env: Vec<(Text, Text)>,
+}
+
+/// What makes this shell load its script from the directory `scripts`; `base_env` is the
+/// environment it would have (zsh's own `ZDOTDIR` is kept for the person's files).
+#[must_use]
+pub fn launch(session: &ShellSession, scripts: &Text, base_env: &[(Text, Text)]) -> ShellLaunch {
+    let mut set_env = vec![(Text::from(NONCE), Text::from(session.nonce.as_str()))];
+    let args = match session.kind {
+        ShellKind::Bash => vec![Text::from("--rcfile"), below(scripts, BASH_RC)],
+        ShellKind::Zsh => {
+            set_env.push((Text::from(ZDOTDIR), below(scripts, ZSH_DIRECTORY)));
+            let own = base_env
+                .iter()
+                .find(|(name, _)| *name == Text::from(ZDOTDIR));
+            set_env.extend(own.map(|(_, own)| (Text::from(OWN_ZDOTDIR), own.clone())));
+            Vec::new()
+        }
+        ShellKind::Fish => {
+            let source = [&b"source "[..], &fish_quoted(&below(scripts, FISH_INIT))].concat();
+            vec![Text::from("--init-command"), Text::from(source)]
+        }
+    };
+    ShellLaunch { args, set_env }
+}
+
+fn below(directory: &Text, path: &str) -> Text {
+    Text::from([directory.as_bytes(), b"/", path.as_bytes()].concat())
+}
+
+/// A word as fish reads it back: within single quotes only `'` and `\` need an escape.
+fn fish_quoted(word: &Text) -> Vec<u8> {
+    let mut quoted = vec![b'\''];
+    for byte in word.as_bytes() {
+        if matches!(byte, b'\'' | b'\\') {
+            quoted.push(b'\\');
+        }
+        quoted.push(*byte);
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(kind: ShellKind) -> ShellSession {
+        ShellSession {
+            kind,
+            nonce: "n0".to_owned(),
+        }
+    }
+
+    fn variable<'a>(launch: &'a ShellLaunch, name: &str) -> Option<&'a Text> {
+        let found = launch
+            .set_env
+            .iter()
+            .find(|(it, _)| *it == Text::from(name));
+        found.map(|(_, value)| value)
+    }
+
+    #[test]
+    fn bash_reads_our_file_as_its_own() {
+        let launch = launch(&session(ShellKind::Bash), &"/s p".into(), &[]);
+        assert_eq!(
+            launch.args,
+            [Text::from("--rcfile"), "/s p/bash/rc.bash".into()]
+        );
+        assert_eq!(variable(&launch, NONCE), Some(&"n0".into()));
+    }
+
+    #[test]
+    fn zsh_finds_our_directory_and_keeps_the_persons() {
+        let none = launch(&session(ShellKind::Zsh), &"/s".into(), &[]);
+        assert_eq!(variable(&none, ZDOTDIR), Some(&"/s/zsh".into()));
+        assert_eq!(variable(&none, OWN_ZDOTDIR), None);
+        let own = [(Text::from(ZDOTDIR), Text::from("/home/me/.zsh"))];
+        let kept = launch(&session(ShellKind::Zsh), &"/s".into(), &own);
+        assert_eq!(variable(&kept, ZDOTDIR), Some(&"/s/zsh".into()));
+        assert_eq!(variable(&kept, OWN_ZDOTDIR), Some(&"/home/me/.zsh".into()));
+    }
+
+    #[test]
+    fn fish_gets_the_path_as_one_word() {
+        let launch = launch(&session(ShellKind::Fish), &r"/it's \ here".into(), &[]);
+        let source = Text::from(r"source '/it\'s \\ here/fish/init.fish'");
+        assert_eq!(launch.args, [Text::from("--init-command"), source]);
+    }
+
+    #[test]
+    fn every_file_that_is_named_is_there() {
+        let paths: Vec<&str> = SCRIPTS.iter().map(|file| file.path).collect();
+        assert_eq!(paths, [BASH_RC, "zsh/.zshenv", "zsh/.zshrc", FISH_INIT]);
+        let taking = SCRIPTS.iter().filter(|file| file.text.contains(NONCE));
+        assert_eq!(taking.count(), 3);
+    }
+}

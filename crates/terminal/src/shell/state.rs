@@ -1,0 +1,152 @@
+//! Where a shell stands, as its marks tell.
+
+use serde::{Deserialize, Serialize};
+
+use crate::marks::{Mark, Marked};
+
+/// Where an integrated shell stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum ShellState {
+    /// It has told nothing yet.
+    #[default]
+    Unknown,
+    /// A command ended, and the prompt is not shown yet: the person's own hooks run, or the
+    /// next of several lines that were typed together.
+    Ended {
+        /// Where the last command's output ended.
+        #[serde(default)]
+        since: u64,
+        /// Its exit status; none before the first command.
+        #[serde(default)]
+        status: Option<i32>,
+        /// The shell's working directory, as it last told.
+        #[serde(default)]
+        cwd: Option<String>,
+    },
+    /// It shows a prompt and takes a command.
+    Prompt {
+        /// Where the last command's output ended, if there was one.
+        #[serde(default)]
+        since: u64,
+        /// The exit status of the last command.
+        #[serde(default)]
+        status: Option<i32>,
+        /// Its working directory, as it last told.
+        #[serde(default)]
+        cwd: Option<String>,
+    },
+    /// It shows a continuation prompt: the command typed is not complete.
+    Incomplete {
+        /// Its working directory, as it last told.
+        #[serde(default)]
+        cwd: Option<String>,
+    },
+    /// A command runs.
+    Running {
+        /// Where its output begins.
+        since: u64,
+        /// The shell's working directory when it began.
+        #[serde(default)]
+        cwd: Option<String>,
+    },
+}
+
+impl ShellState {
+    /// Takes one mark in; what is not believed changes nothing. A directory carries no nonce:
+    /// it is believed only between the end of a command and the prompt, while no command runs.
+    pub fn apply(&mut self, marked: &Marked) {
+        match &marked.mark {
+            Mark::CommandEnd {
+                believed: true,
+                status,
+            } => self.end(marked.from, *status),
+            Mark::PromptStart {
+                believed: true,
+                continuation: false,
+            } => self.prompt(marked.from),
+            Mark::PromptStart {
+                believed: true,
+                continuation: true,
+            } => {
+                *self = Self::Incomplete {
+                    cwd: self.take_cwd(),
+                }
+            }
+            Mark::CommandStart { believed: true } => {
+                *self = Self::Running {
+                    since: marked.to,
+                    cwd: self.take_cwd(),
+                }
+            }
+            Mark::Directory(path) => {
+                if let Self::Ended { cwd, .. } = self {
+                    *cwd = Some(String::from_utf8_lossy(path).into_owned());
+                }
+            }
+            Mark::PromptStart {
+                believed: false, ..
+            }
+            | Mark::PromptEnd { .. }
+            | Mark::CommandStart { believed: false }
+            | Mark::CommandEnd {
+                believed: false, ..
+            }
+            | Mark::Title(_)
+            | Mark::Modes(_) => {}
+        }
+    }
+
+    /// The shell's working directory, as it last told.
+    #[must_use]
+    pub fn cwd(&self) -> Option<&str> {
+        match self {
+            Self::Unknown => None,
+            Self::Ended { cwd, .. }
+            | Self::Prompt { cwd, .. }
+            | Self::Incomplete { cwd }
+            | Self::Running { cwd, .. } => cwd.as_deref(),
+        }
+    }
+
+    /// An end is told before every prompt, also where nothing ran: then only the status may
+    /// be new (a syntax error), not the place.
+    fn end(&mut self, at: u64, status: Option<i32>) {
+        let (since, last) = match self {
+            Self::Ended { since, status, .. } | Self::Prompt { since, status, .. } => {
+                (*since, *status)
+            }
+            Self::Unknown | Self::Incomplete { .. } | Self::Running { .. } => (at, None),
+        };
+        *self = Self::Ended {
+            since,
+            status: status.or(last),
+            cwd: self.take_cwd(),
+        };
+    }
+
+    /// Without an end before it, how the command ended is not known.
+    fn prompt(&mut self, at: u64) {
+        let (since, status) = match self {
+            Self::Ended { since, status, .. } | Self::Prompt { since, status, .. } => {
+                (*since, *status)
+            }
+            Self::Unknown | Self::Incomplete { .. } | Self::Running { .. } => (at, None),
+        };
+        *self = Self::Prompt {
+            since,
+            status,
+            cwd: self.take_cwd(),
+        };
+    }
+
+    fn take_cwd(&mut self) -> Option<String> {
+        match self {
+            Self::Unknown => None,
+            Self::Ended { cwd, .. }
+            | Self::Prompt { cwd, .. }
+            | Self::Incomplete { cwd }
+            | Self::Running { cwd, .. } => cwd.take(),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Tables and random walks over marks.
+
+use proptest::prelude::*;
+
+use super::ShellState;
+use crate::marks::{Mark, Marked};
+
+const END: Mark = Mark::CommandEnd {
+    believed: true,
+    status: Some(3),
+};
+const PROMPT: Mark = Mark::PromptStart {
+    believed: true,
+    continuation: false,
+};
+const MORE: Mark = Mark::PromptStart {
+    believed: true,
+    continuation: true,
+};
+const START: Mark = Mark::CommandStart { believed: true };
+
+fn at(from: u64, mark: Mark) -> Marked {
+    Marked {
+        from,
+        to: from + 5,
+        mark,
+    }
+}
+
+fn fold(marks: impl IntoIterator<Item = Mark>) -> ShellState {
+    let mut state = ShellState::default();
+    for (place, mark) in (0_u64..).step_by(10).zip(marks) {
+        state.apply(&at(place, mark));
+    }
+    state
+}
+
+fn directory(path: &str) -> Mark {
+    Mark::Directory(path.as_bytes().to_vec())
+}
+
+#[test]
+fn from_prompt_to_prompt() {
+    let first = Mark::CommandEnd {
+        believed: true,
+        status: None,
+    };
+    let mut told = vec![first, directory("/a"), PROMPT];
+    let prompt = ShellState::Prompt {
+        since: 0,
+        status: None,
+        cwd: Some("/a".to_owned()),
+    };
+    assert_eq!(fold(told.clone()), prompt);
+    told.push(START);
+    let running = ShellState::Running {
+        since: 35,
+        cwd: Some("/a".to_owned()),
+    };
+    assert_eq!(fold(told.clone()), running);
+    // What a program prints changes nothing.
+    told.push(directory("/forged"));
+    assert_eq!(fold(told.clone()), running);
+    told.extend([END, directory("/b"), END, PROMPT]);
+    let after = ShellState::Prompt {
+        since: 50,
+        status: Some(3),
+        cwd: Some("/b".to_owned()),
+    };
+    assert_eq!(fold(told.clone()), after);
+    // A prompt that is painted again ends nothing anew.
+    told.extend([END, PROMPT]);
+    assert_eq!(fold(told.clone()), after);
+    told.push(directory("/late"));
+    assert_eq!(fold(told), after);
+}
+
+#[test]
+fn an_open_command_and_a_lost_end() {
+    let open = fold([END, directory("/a"), PROMPT, MORE]);
+    let cwd = || Some("/a".to_owned());
+    assert_eq!(open, ShellState::Incomplete { cwd: cwd() });
+    let lost = fold([END, directory("/a"), PROMPT, START, PROMPT]);
+    let expected = ShellState::Prompt {
+        since: 40,
+        status: None,
+        cwd: cwd(),
+    };
+    assert_eq!(lost, expected);
+}
+
+#[test]
+fn it_is_told_in_json_as_documented() {
+    let json = serde_json::to_value(fold([START])).expect("serializable");
+    assert_eq!(
+        json,
+        serde_json::json!({"state": "running", "since": 5, "cwd": null})
+    );
+    let unknown = serde_json::to_value(ShellState::Unknown).expect("serializable");
+    assert_eq!(unknown, serde_json::json!({"state": "unknown"}));
+}
+
+fn any_mark() -> impl Strategy<Value = Mark> {
+    let status = || proptest::option::of(0..256_i32);
+    prop_oneof![
+        (any::<bool>(), any::<bool>()).prop_map(|(believed, continuation)| Mark::PromptStart {
+            believed,
+            continuation
+        }),
+        any::<bool>().prop_map(|believed| Mark::PromptEnd { believed }),
+        any::<bool>().prop_map(|believed| Mark::CommandStart { believed }),
+        (any::<bool>(), status())
+            .prop_map(|(believed, status)| Mark::CommandEnd { believed, status }),
+        "/[a-c]".prop_map(|path| directory(&path)),
+    ]
+}
+
+const fn is_believed(mark: &Mark) -> bool {
+    match mark {
+        Mark::PromptStart { believed, .. }
+        | Mark::PromptEnd { believed }
+        | Mark::CommandStart { believed }
+        | Mark::CommandEnd { believed, .. } => *believed,
+        Mark::Directory(_) | Mark::Title(_) | Mark::Modes(_) => false,
+    }
+}
+
+proptest! {
+    /// Nothing without the nonce moves it, and a directory only between end and prompt.
+    #[test]
+    fn only_what_is_believed_counts(marks in proptest::collection::vec(any_mark(), 0..40)) {
+        let mut state = ShellState::default();
+        for (place, mark) in (0_u64..).step_by(10).zip(marks) {
+            let before = state.clone();
+            let marked = at(place, mark);
+            state.apply(&marked);
+            let between = matches!(before, ShellState::Ended { .. });
+            let counts = matches!(marked.mark, Mark::Directory(_)) && between;
+            if !counts && !is_believed(&marked.mark) {
+                prop_assert_eq!(&state, &before);
+            }
+            if is_believed(&marked.mark) && !matches!(marked.mark, Mark::CommandEnd { .. }) {
+                prop_assert_eq!(state.cwd(), before.cwd());
+            }
+        }
+    }
+
+    /// It is written to disk with checkpoints and read back the same.
+    #[test]
+    fn it_survives_json(marks in proptest::collection::vec(any_mark(), 0..20)) {
+        let state = fold(marks);
+        let json = serde_json::to_string(&state).expect("serializable");
+        prop_assert_eq!(serde_json::from_str::<ShellState>(&json).expect("readable"), state);
+    }
+}
