@@ -23,6 +23,8 @@ pub struct Follower {
     journal: Journal,
     marks: watch::Receiver<Mark>,
     query: ByteQuery,
+    /// Whether everything there was is read: nothing is looked at before there is more.
+    level: bool,
     done: bool,
 }
 
@@ -34,6 +36,7 @@ impl Follower {
             journal,
             marks,
             query: ByteQuery::from(from),
+            level: false,
             done: false,
         }
     }
@@ -70,16 +73,18 @@ impl Follower {
     /// When the files cannot be read.
     pub async fn next(&mut self) -> Result<Option<BytePage>, ReadError> {
         while !self.done {
+            if self.level && !self.woken().await {
+                self.done = true;
+                break;
+            }
             // The mark is taken before reading: what it promises is then on disk.
             let mark = *self.marks.borrow_and_update();
             let page = self.journal.read(&self.query)?;
             self.query.from = page.next;
             self.done = page.damaged.is_some() || (mark.finished && !page.more);
+            self.level = !page.more;
             if !page.chunks.is_empty() || page.gap.is_some() {
                 return Ok(Some(page));
-            }
-            if !page.more && !self.done && !self.woken().await {
-                self.done = true;
             }
         }
         Ok(None)

@@ -1,6 +1,7 @@
 //! The read side of one execution's journal.
 
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -103,6 +104,14 @@ impl Journal {
     /// When the files cannot be read.
     pub fn start(&self) -> Result<u64, ReadError> {
         self.view(|view| view.start())
+    }
+
+    /// The oldest byte kept and the valid end, at one moment.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn extent(&self) -> Result<Range<u64>, ReadError> {
+        self.view(|view| Ok(view.start()?..view.end))
     }
 
     /// How much there is.

@@ -154,22 +154,38 @@ pub fn measure(dir: &Path) -> Result<(u64, u64), ReadError> {
     Ok((bytes, inodes))
 }
 
+/// What [`trim`] would drop now.
+///
+/// # Errors
+/// When segments cannot be listed.
+pub fn excess(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, WriteError> {
+    Ok(range(&beyond(&open_dir(dir)?, policy)?))
+}
+
 /// Applies the policy to one execution's output, also while it runs; returns what went.
 ///
 /// # Errors
 /// When segments cannot be listed or removed.
 pub fn trim(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, WriteError> {
     let handle = open_dir(dir)?;
-    let segments = with_view(&handle, None, |view| view.extents())?;
-    let dropped = plan_output(&segments, policy);
+    let dropped = beyond(&handle, policy)?;
     for one in &dropped {
         discard(handle.as_fd(), one.number)?;
     }
-    let range = dropped.first().zip(dropped.last());
-    Ok(range.map(|(first, last)| TrimmedRange {
+    Ok(range(&dropped))
+}
+
+fn beyond(handle: &OwnedFd, policy: OutputPolicy) -> Result<Vec<Extent>, WriteError> {
+    let segments = with_view(handle, None, |view| view.extents())?;
+    Ok(plan_output(&segments, policy))
+}
+
+fn range(dropped: &[Extent]) -> Option<TrimmedRange> {
+    let (first, last) = dropped.first().zip(dropped.last())?;
+    Some(TrimmedRange {
         from: first.from,
         to: last.to,
-    }))
+    })
 }
 
 /// Compresses the segments of an ended execution, readable as before; returns the bytes won.

@@ -340,20 +340,24 @@ pub(crate) fn tallies_of(
 const RECORDS_STEP: usize = 1024;
 
 /// The first record of a segment for which `before` does not hold; it must hold for a prefix.
-/// Records that are none count as after.
+/// Records that are none count as after. Looks back from the end first, in growing steps: most
+/// questions are about what came last.
 fn search(segment: &Segment, before: impl Fn(&Record) -> bool) -> Result<u64, Trouble> {
-    let (mut low, mut high) = (0, segment.count);
-    if let Some(last) = high.checked_sub(1)
-        && segment.record(last)?.is_some_and(|record| before(&record))
-    {
-        return Ok(high);
+    let holds = |place| -> Result<bool, Trouble> {
+        Ok(segment.record(place)?.is_some_and(|record| before(&record)))
+    };
+    let (mut low, mut high, mut step) = (0, segment.count, 1);
+    while low < high && step <= high {
+        if holds(high - step)? {
+            low = high - step + 1;
+            break;
+        }
+        high -= step;
+        step *= 2;
     }
     while low < high {
         let middle = low + (high - low) / 2;
-        if segment
-            .record(middle)?
-            .is_some_and(|record| before(&record))
-        {
+        if holds(middle)? {
             low = middle + 1;
         } else {
             high = middle;
