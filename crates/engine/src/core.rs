@@ -20,6 +20,7 @@ use crate::interaction::Desk;
 use crate::registry::Registry;
 use crate::retention::Calendar;
 use crate::settings::Settings;
+use crate::terminal::Screens;
 
 /// Lifecycle events kept for a subscriber that falls behind.
 pub(crate) const NOTICES: usize = 1_024;
@@ -44,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) calendar: Calendar,
     /// Questions and their answers.
     pub(crate) desk: Desk,
+    /// Screens that somebody looks at.
+    pub(crate) screens: Screens,
     /// One journal is compressed at a time.
     pub(crate) compressing: Semaphore,
     held: Mutex<Option<Held>>,
@@ -73,6 +76,7 @@ impl Core {
             registry: Registry::new(settings.quotas),
             calendar: Calendar::new(&state),
             desk: Desk::new(),
+            screens: Screens::default(),
             settings,
             place_name: place.name(),
             abilities: place.abilities(),

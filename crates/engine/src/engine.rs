@@ -15,13 +15,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::admission::arguments::{self, ArgumentError};
 use crate::begin::{self, Begun};
 use crate::core::Core;
-use crate::driver::{Ask, Write, wait};
+use crate::driver::{Ask, Purpose, Write, wait};
 use crate::entry::{Entry, Watching};
 use crate::error::Error;
 use crate::follow::Follower;
 use crate::info::{CleanOutcome, Info, Notice, WaitEnd, Waited};
 use crate::request::{ListFilter, StartRequest, StopRequest, WaitFor};
 use crate::settings::Settings;
+use crate::terminal::SCREEN_CATCH_UP_BYTES;
 use crate::watch::Watch;
 use crate::{recover, session, stop};
 
@@ -216,7 +217,8 @@ impl Engine {
     /// than given when the command does not read.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Control`] when it has ended or has no input.
+    /// [`Error::NotFound`], [`Error::Control`] when it has ended or has no input,
+    /// [`Error::Leased`] while somebody holds its writer's lease.
     pub async fn write(&self, caller: &Caller, id: &str, bytes: Vec<u8>) -> Result<u64, Error> {
         self.write_and(caller, id, bytes, false).await
     }
@@ -234,10 +236,9 @@ impl Engine {
     /// # Errors
     /// As [`Engine::write`].
     pub async fn resize(&self, caller: &Caller, id: &str, size: TermSize) -> Result<(), Error> {
-        if size.cols == 0 || size.rows == 0 {
-            return Err(arguments::size().into());
-        }
+        arguments::size(size)?;
         let entry = self.core.registry.find(caller, id)?;
+        entry.leases.check(entry.id, None)?;
         pass(&entry, Order::Resize(size)).await
     }
 
@@ -275,6 +276,7 @@ impl Engine {
         let journal = entry.journal()?;
         let (from, to) = {
             let _upkeep = entry.upkeep.lock().await;
+            self.core.keep_screen(&entry, SCREEN_CATCH_UP_BYTES).await;
             let work = tokio::task::spawn_blocking(move || journal.clear()).await;
             let gone = work.map_err(|_| Error::Closing)?.map_err(Error::Clear)?;
             (gone.from, gone.to)
@@ -361,6 +363,7 @@ impl Engine {
         self.core.closing.cancel();
         self.core.tracker.close();
         self.core.tracker.wait().await;
+        self.core.store_screens();
         self.core.place.close().await;
         self.core.release();
     }
@@ -404,23 +407,34 @@ impl Engine {
         close: bool,
     ) -> Result<u64, Error> {
         let entry = self.core.registry.find(caller, id)?;
-        let (answer, taken) = oneshot::channel();
-        let by = caller.owner.principal.clone();
-        entry
-            .ask(Ask::Write(Write {
-                by,
-                bytes,
-                close,
-                answers: false,
-                answer,
-            }))
-            .await?;
-        // A driver that is done answers nothing more.
-        Ok(taken.await.unwrap_or(Err(ControlError::Ended))?)
+        entry.leases.check(entry.id, None)?;
+        put_in(&entry, caller, bytes, close).await
     }
 }
 
-async fn pass(entry: &Arc<Entry>, order: Order) -> Result<(), Error> {
+/// Writes as one, and answers how many bytes were taken.
+pub(crate) async fn put_in(
+    entry: &Entry,
+    caller: &Caller,
+    bytes: Vec<u8>,
+    close: bool,
+) -> Result<u64, Error> {
+    let (answer, taken) = oneshot::channel();
+    let by = caller.owner.principal.clone();
+    let write = Write {
+        by,
+        bytes,
+        close,
+        purpose: Purpose::Input,
+        answer,
+    };
+    entry.ask(Ask::Write(write)).await?;
+    // A driver that is done answers nothing more.
+    Ok(taken.await.unwrap_or(Err(ControlError::Ended))?)
+}
+
+/// Hands over an order that needs no decision.
+pub(crate) async fn pass(entry: &Entry, order: Order) -> Result<(), Error> {
     let (answer, sent) = oneshot::channel();
     entry.ask(Ask::Pass { order, answer }).await?;
     // A driver that is done answers nothing more.

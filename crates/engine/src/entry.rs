@@ -15,6 +15,8 @@ use tokio::sync::{mpsc, watch};
 use crate::driver::Ask;
 use crate::error::Error;
 use crate::info::Info;
+use crate::shell::RunSlot;
+use crate::terminal::{Leases, Seat, Turns};
 
 /// What the driver publishes.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +39,8 @@ pub(crate) struct Wishes {
     pub(crate) watchers: usize,
     /// Whether the one request that waited for it is gone (F7).
     pub(crate) cancelled: bool,
+    /// Times its writer's lease changed hands.
+    pub(crate) leases: u64,
 }
 
 /// One execution.
@@ -54,6 +58,14 @@ pub(crate) struct Entry {
     given_out: AtomicBool,
     /// Whether an earlier engine left it unfinished.
     recovered: bool,
+    /// Who may type.
+    pub(crate) leases: Leases,
+    /// What runs in its shell on somebody's behalf.
+    pub(crate) shell_run: RunSlot,
+    /// What happened to its terminal besides output.
+    pub(crate) turns: Turns,
+    /// Its screen, while somebody looks at it.
+    pub(crate) screen: Arc<tokio::sync::Mutex<Option<Seat>>>,
     /// Held while files of an ended execution are rewritten or removed.
     pub(crate) upkeep: tokio::sync::Mutex<()>,
 }
@@ -108,7 +120,8 @@ impl Entry {
             input_at: None,
             settled: true,
         };
-        let entry = Self::new((id, spec, owner), dir, live, output_end);
+        let mut entry = Self::new((id, spec, owner), dir, live, output_end);
+        entry.turns = Turns::on_disk();
         entry.marks.send_modify(|mark| mark.finished = true);
         Arc::new(entry)
     }
@@ -135,6 +148,10 @@ impl Entry {
             memory: Mutex::new(None),
             given_out: AtomicBool::new(true),
             recovered: false,
+            leases: Leases::default(),
+            shell_run: RunSlot::default(),
+            turns: Turns::new(),
+            screen: Arc::default(),
             upkeep: tokio::sync::Mutex::new(()),
         }
     }
@@ -195,6 +212,7 @@ impl Entry {
                 event: Event::Trimmed { from, to, reason },
             };
             live.state.apply(&record);
+            self.turns.note(&record);
             written = writer.append(&[record]);
             true
         });
@@ -219,6 +237,11 @@ impl Entry {
     /// Nobody waits for it and nobody knows it: it must end (F7). Never blocks.
     pub(crate) fn cancel(&self) {
         self.wishes.send_modify(|wishes| wishes.cancelled = true);
+    }
+
+    /// Its lease changed hands: the driver is to put that on record. Never blocks.
+    pub(crate) fn leases_changed(&self) {
+        self.wishes.send_modify(|wishes| wishes.leases += 1);
     }
 
     /// Asks the driver; an ended execution has none.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ostler_model::{ErrorCode, ExecutionId, IsolationLevel};
-use ostler_process::{ControlError, STEP_STORAGE, SpawnError};
+use ostler_process::{ControlError, STEP_STORAGE, STEP_TERMINAL, SpawnError};
 use thiserror::Error;
 
 pub use crate::admission::allow::RefusedProgram;
@@ -17,6 +17,9 @@ pub enum Error {
     /// Unknown, or somebody else's; the two are told alike (D3).
     #[error("Process not found or access denied")]
     NotFound,
+    /// As [`Error::NotFound`], of a terminal session (C12).
+    #[error("Session not found or access denied")]
+    SessionNotFound,
     /// Something in the request cannot be.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
@@ -59,6 +62,34 @@ pub enum Error {
     /// A question that cannot be asked, or an answer that cannot be taken.
     #[error(transparent)]
     Interaction(#[from] InteractionError),
+    /// It runs without a terminal.
+    #[error("{} has no terminal", id.short())]
+    NoTerminal {
+        /// Which.
+        id: ExecutionId,
+    },
+    /// It is no shell that tells where commands begin and end.
+    #[error("{} is no shell session", id.short())]
+    NoShell {
+        /// Which.
+        id: ExecutionId,
+    },
+    /// The shell runs something else, or does not show its prompt.
+    #[error("the shell of {} takes no command now: {reason}", id.short())]
+    ShellBusy {
+        /// Which.
+        id: ExecutionId,
+        /// What it does instead.
+        reason: String,
+    },
+    /// Somebody else holds the writer's lease.
+    #[error("{holder} types in {} now", id.short())]
+    Leased {
+        /// Which.
+        id: ExecutionId,
+        /// In words.
+        holder: String,
+    },
     /// Nobody could give birth.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -111,11 +142,23 @@ fn short_names(ids: &[ExecutionId]) -> String {
 }
 
 impl Error {
+    /// The same, told to somebody who asked for a terminal session: what is not found is a
+    /// session (C12).
+    #[must_use]
+    pub fn of_session(self) -> Self {
+        if matches!(self, Self::NotFound) {
+            Self::SessionNotFound
+        } else {
+            self
+        }
+    }
+
     /// Its row of the taxonomy.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NotFound => ErrorCode::ProcessNotFound,
+            Self::SessionNotFound => ErrorCode::SessionNotFound,
             Self::Argument(ArgumentError::DirectoryPermission { .. })
             | Self::Program(ProgramError::Permission { .. }) => ErrorCode::Permission,
             Self::Argument(_) => ErrorCode::Value,
@@ -127,7 +170,11 @@ impl Error {
             Self::NotBorn { step, errno, .. } => not_born_code(step, *errno),
             Self::Interaction(_) => ErrorCode::Interaction,
             Self::Spawn(error) => spawn_code(error),
-            Self::Control(_) | Self::StillRunning { .. } => ErrorCode::ProcessControl,
+            Self::NoTerminal { .. } | Self::NoShell { .. } => ErrorCode::Value,
+            Self::Control(_)
+            | Self::StillRunning { .. }
+            | Self::ShellBusy { .. }
+            | Self::Leased { .. } => ErrorCode::ProcessControl,
             Self::Storage { .. } | Self::Ledger(_) => ErrorCode::Storage,
             Self::Output(_) => ErrorCode::OutputRetrieval,
             Self::Clear(_) => ErrorCode::OutputClear,
@@ -140,6 +187,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotFound => Some("list the processes to see which there are".to_owned()),
+            Self::SessionNotFound => Some("list the sessions to see which there are".to_owned()),
             Self::Argument(error) => argument_hint(error),
             Self::Program(error) => program_hint(error),
             Self::Refused(error) => refused_hint(error),
@@ -147,7 +195,7 @@ impl Error {
             Self::Quota { .. } => {
                 Some("wait for one of them to end, or stop one, and try again".to_owned())
             }
-            Self::NotBorn { errno, .. } => not_born_hint(*errno),
+            Self::NotBorn { step, errno, .. } => not_born_hint(step, *errno),
             Self::Spawn(_) | Self::Closing => Some("try again in a moment".to_owned()),
             Self::StillRunning { .. } => Some("stop it again with force".to_owned()),
             Self::Storage { .. } | Self::Ledger(_) | Self::Clear(_) => Some(
@@ -159,6 +207,12 @@ impl Error {
                     .to_owned(),
             ),
             Self::Interaction(error) => interaction_hint(error),
+            Self::NoTerminal { .. } => Some("start it with a terminal".to_owned()),
+            Self::NoShell { .. } => Some("start a shell session, or type into it".to_owned()),
+            Self::ShellBusy { .. } => {
+                Some("look at its screen; interrupt it with ctrl-c, or answer it".to_owned())
+            }
+            Self::Leased { .. } => Some("wait until it is handed back".to_owned()),
             Self::Control(_) | Self::Output(_) => None,
         }
     }
@@ -233,8 +287,11 @@ fn refused_hint(error: &RefusedProgram) -> Option<String> {
     }
 }
 
-fn not_born_hint(errno: Option<i32>) -> Option<String> {
+fn not_born_hint(step: &str, errno: Option<i32>) -> Option<String> {
     const NO_EXEC: i32 = 8;
+    if step == STEP_TERMINAL {
+        return Some("close terminal sessions, or raise kernel.pty.max, and try again".to_owned());
+    }
     (errno == Some(NO_EXEC))
         .then(|| "it is no program for this machine; a script needs a '#!' line".to_owned())
 }
@@ -253,7 +310,9 @@ pub(crate) const PLAN_STEP: &str = "plan";
 fn not_born_code(step: &str, errno: Option<i32>) -> ErrorCode {
     use rustix::io::Errno;
     let is = |known: &[Errno]| errno.is_some_and(|it| known.iter().any(|e| e.raw_os_error() == it));
-    if step == STEP_STORAGE || is(&[Errno::NOSPC, Errno::DQUOT, Errno::ROFS]) {
+    if step == STEP_TERMINAL && is(&[Errno::AGAIN]) {
+        ErrorCode::QuotaExceeded
+    } else if step == STEP_STORAGE || is(&[Errno::NOSPC, Errno::DQUOT, Errno::ROFS]) {
         ErrorCode::Storage
     } else if step == PLAN_STEP {
         ErrorCode::Value

@@ -30,6 +30,13 @@ impl Follower {
         self
     }
 
+    /// At most this many bytes in a page; more than the reader's own limit changes nothing.
+    #[must_use]
+    pub fn page_bytes(mut self, bytes: u64) -> Self {
+        self.reader = self.reader.page_bytes(bytes);
+        self
+    }
+
     /// The next page with bytes or a gap in it; waits for one. None once the execution has
     /// finished and everything is read. Cancel safe.
     ///

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_model::ending::Cause;
+use ostler_model::spec::Io;
 use ostler_model::status::{Projection, project};
 use ostler_model::{
-    Cursor, EventRecord, ExecutionId, Owner, Spec, State, StreamName, Text, Timestamp,
+    Cursor, EventRecord, ExecutionId, Owner, Spec, State, StreamName, TermSize, Text, Timestamp,
 };
 
 use crate::error::Error;
@@ -94,6 +95,15 @@ impl Info {
         }
     }
 
+    /// The size of its terminal now; none where it has none.
+    #[must_use]
+    pub fn size(&self) -> Option<TermSize> {
+        match self.spec.io {
+            Io::Pty { size } => Some(self.state.size.unwrap_or(size)),
+            Io::Pipes { .. } => None,
+        }
+    }
+
     /// The position after everything known now.
     #[must_use]
     pub const fn cursor(&self) -> Cursor {
@@ -124,6 +134,8 @@ pub enum WaitEnd {
     Pattern(Match),
     /// The command waits for an answer.
     Prompt(Prompt),
+    /// There is output after the position asked.
+    Output,
     /// There was no output for the time asked.
     Idle,
     /// The caller's time ran out; the execution goes on.

@@ -24,8 +24,10 @@ pub mod request;
 mod retention;
 mod session;
 pub mod settings;
+pub mod shell;
 mod stop;
 pub mod supervisor;
+pub mod terminal;
 mod watch;
 
 pub use begin::Begun;
@@ -38,4 +40,9 @@ pub use request::{
     Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
 };
 pub use settings::{Quotas, RetentionDefaults, Settings};
+pub use shell::{ShellCommand, ShellEnd, ShellRun};
+pub use terminal::{
+    Lease, LeaseHolder, LeaseId, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed,
+    Typing,
+};
 pub use watch::Watch;

@@ -122,6 +122,7 @@ async fn take_up(core: &Arc<Core>, left: Left) {
     if state.is_finished() {
         let end = left.records.last().map_or(0, |record| record.offset);
         let entry = Entry::ended(whose, left.dir, state, end);
+        entry.turns.load_dropped(&left.records);
         core.registry.insert(Arc::clone(&entry), None);
         core.retire(&entry);
         return;
@@ -137,6 +138,7 @@ async fn take_up(core: &Arc<Core>, left: Left) {
         ..Live::default()
     };
     let (entry, asks) = Entry::taken_up(whose, left.dir, live);
+    entry.turns.load(&left.records);
     core.registry.insert(Arc::clone(&entry), Some(share));
     let errand = Errand {
         entry,
@@ -145,11 +147,25 @@ async fn take_up(core: &Arc<Core>, left: Left) {
         report_start: true,
     };
     let found = core.place.find(left.id).await;
+    let entry = Arc::clone(&errand.entry);
+    let leased = is_leased(&left.records);
     let mut driver = Driver::resume(Arc::clone(core), errand, &left.records);
     if left.rebuilt {
         driver.rebuilt(left.records);
     }
+    if leased {
+        // Its holder is gone with the engine that knew them.
+        entry.leases.left_behind();
+        entry.leases_changed();
+    }
     if driver.recover(found).await {
         core.tracker.spawn(driver.stay());
     }
+}
+
+/// Whether a lease was held when the last event was recorded.
+fn is_leased(records: &[EventRecord]) -> bool {
+    let hands = |record: &&EventRecord| matches!(record.event, Event::LeaseTaken { .. });
+    let last = records.iter().rev().find(hands);
+    last.is_some_and(|it| matches!(it.event, Event::LeaseTaken { by: Some(_) }))
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
-use ostler_model::{Command, Cursor, IsolationLevel, Lifetime, Limits, TermSize, Text};
+use ostler_model::{
+    Command, Cursor, IsolationLevel, Lifetime, Limits, ShellSession, TermSize, Text,
+};
 
 /// A request to run a command, before admission.
 #[derive(Debug, Clone)]
@@ -49,6 +51,9 @@ pub struct StartRequest {
     /// The only programs that may run, besides what the settings' own list says: a front can
     /// tighten, never loosen. None adds nothing.
     pub allowed: Option<Vec<String>>,
+    /// Present where the command is an integrated shell; made by
+    /// [`Engine::shell_request`](crate::Engine::shell_request).
+    pub shell: Option<ShellSession>,
 }
 
 /// Where standard input comes from.
@@ -136,6 +141,7 @@ impl StartRequest {
             pty: None,
             face: Face::Library,
             allowed: None,
+            shell: None,
         }
     }
 
@@ -160,6 +166,8 @@ pub enum WaitFor {
     Pattern(Pattern),
     /// As [`WaitFor::Pattern`], but only lines that end after this position.
     PatternAfter(Pattern, Cursor),
+    /// Any output after this position; or its end.
+    OutputAfter(Cursor),
     /// No output for this long; or its end.
     Idle(Duration),
     /// A question to whoever is in charge (B7); or its end.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::core::Core;
 use crate::entry::Entry;
 use crate::info::CleanOutcome;
+use crate::terminal::SCREEN_CATCH_UP_BYTES;
 
 /// Whoever waited for an end may ask what it was: for so many seconds after it, a full state
 /// directory does not cost this execution.
@@ -147,13 +148,15 @@ impl Core {
         }
     }
 
-    async fn compress(&self, entry: &Entry) {
+    async fn compress(&self, entry: &Arc<Entry>) {
         // The semaphore is never closed.
         let Ok(_one) = self.compressing.acquire().await else {
             return;
         };
         let _upkeep = entry.upkeep.lock().await;
         let (dir, policy) = (entry.dir.clone(), self.settings.output);
+        self.keep_screen_of_excess(entry, SCREEN_CATCH_UP_BYTES)
+            .await;
         let work = move || -> Result<_, ostler_journal::WriteError> {
             let gone = trim(&dir, policy)?;
             Ok((gone, ostler_journal::retention::compress(&dir)?))

@@ -6,6 +6,8 @@ use std::time::Duration;
 use ostler_journal::retention::OutputPolicy;
 use ostler_model::Text;
 
+use crate::terminal::TERMINAL_VIEW_BYTES;
+
 /// Finite executions one session may run at once (D6).
 pub const FINITE_PER_SESSION: u32 = 20;
 /// Services, terminals and executions outside any session that one principal may run at once
@@ -50,6 +52,9 @@ pub struct Settings {
     pub ledger_retention: Duration,
     /// How much output of one execution is kept.
     pub output: OutputPolicy,
+    /// How far back a terminal's raw view reaches, in bytes (C3); at most
+    /// [`TERMINAL_VIEW_MAX_BYTES`](crate::terminal::TERMINAL_VIEW_MAX_BYTES).
+    pub terminal_view_bytes: u64,
     /// A live copy of every journal in this format (A2).
     pub mirror: Option<ostler_journal::export::Format>,
 }
@@ -94,6 +99,7 @@ impl Settings {
             trusted_path: Text::from(TRUSTED_PATH),
             ledger_retention: Duration::from_secs(90 * DAY_S),
             output: OutputPolicy::default(),
+            terminal_view_bytes: TERMINAL_VIEW_BYTES,
             mirror: None,
         }
     }

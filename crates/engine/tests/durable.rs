@@ -12,6 +12,9 @@ use ostler_model::{Caller, Cause, Owner, Principal, Scope};
 use ostler_process::{KEEPER_ARGUMENT, Keeper, LocalPlace, keeper_main};
 use tempfile::TempDir;
 
+#[path = "durable/terminals.rs"]
+mod terminals;
+
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
             block(a_prompt_stands_over_a_restart_and_is_told_once())
         }),
     ];
+    let trials = trials.into_iter().chain(terminals::trials()).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

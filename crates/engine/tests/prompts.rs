@@ -396,9 +396,9 @@ async fn terminals_hide_show_and_edit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_several_things_must_ask_in_words() {
     let lab = Lab::new().await;
-    let script = "import select, sys\n\
+    let script = "import os, select, sys\n\
         print(sys.argv[1], end='', flush=True)\n\
-        select.select([sys.stdin], [], [])";
+        select.select([sys.stdin, os.pipe()[0]], [], [])";
     let asks = lab
         .start(open(&["python3", "-c", script, "Proceed? (y/n) "]))
         .await;

@@ -16,7 +16,8 @@ pub use keeper::{KEEPER_ARGUMENT, keeper_main};
 pub use local::{Keeper, LocalPlace, OpenError};
 pub use place::{
     Birth, BoxFuture, Clocks, Control, ControlError, ExitRecord, Found, Ladder, LaunchIo,
-    LaunchPlan, ObserveError, Order, Outcome, Place, Report, STEP_STORAGE, SpawnError,
+    LaunchPlan, ObserveError, Order, Outcome, Place, Question, Report, STEP_STORAGE, STEP_TERMINAL,
+    SpawnError,
 };
 pub use seal::seal_descriptors;
 pub use watch::ended;

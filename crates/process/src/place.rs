@@ -190,6 +190,13 @@ pub enum Report {
         /// not read.
         len: u64,
     },
+    /// The program asked its terminal something that a terminal answers by itself.
+    Asked {
+        /// What.
+        question: Question,
+        /// The journal's end at the question.
+        end: u64,
+    },
     /// A clock of the plan ran out; the ladder began.
     ClockRanOut {
         /// Which.
@@ -206,6 +213,17 @@ pub enum Report {
     Exited(ExitRecord),
     /// The shim is gone without a record; its tree was swept.
     Gone,
+}
+
+/// What programs ask their terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Question {
+    /// Whether it is well: DSR 5.
+    Status,
+    /// Where the cursor stands: DSR 6, CPR.
+    Cursor,
+    /// What it can do: DA1, DECID.
+    Attributes,
 }
 
 /// How an attempt was over. Written whole or not at all, before [`Report::Exited`] is acted on.
@@ -244,6 +262,10 @@ pub const EXIT_RECORD_VERSION: u8 = 1;
 
 /// The step of [`Outcome::NotBorn`] before all others: the execution's directory and spec.
 pub const STEP_STORAGE: &str = "storage";
+
+/// The step of [`Outcome::NotBorn`] at which no terminal could be had; with `EAGAIN`, as
+/// posix_openpt(3) has it, the kernel's limit on them (`kernel.pty.max`) is reached.
+pub const STEP_TERMINAL: &str = "terminal";
 
 /// What became of a leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use ostler_model::{Abilities, ExecutionId, Leftovers, Limits, Text, TimeoutKind,
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::place::{Clocks, ExitRecord, LaunchIo, LaunchPlan, Order};
+use crate::place::{Clocks, ExitRecord, LaunchIo, LaunchPlan, Order, Question};
 
 /// The first byte of every packet. Both sides are the same executable except across an
 /// upgrade, where a shim of the old one meets a daemon of the new one.
@@ -55,6 +55,8 @@ pub(crate) enum FromShim {
     Exited { record: ExitRecord, idle: bool },
     /// Nothing is left of an attempt whose `Exited` said otherwise.
     Idle,
+    /// The program asked its terminal something.
+    Asked { question: Question, end: u64 },
 }
 
 /// From the daemon to the keeper.

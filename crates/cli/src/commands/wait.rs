@@ -39,7 +39,7 @@ pub(crate) fn run(setup: &Setup, args: &WaitArgs) -> Outcome {
                 ErrorCode::ProcessTimeout,
                 format!("{} is still running", waited.info.id),
             )),
-            Why::Exit | Why::Pattern | Why::Idle | Why::Prompt | Why::Nothing => {
+            Why::Exit | Why::Pattern | Why::Output | Why::Idle | Why::Prompt | Why::Nothing => {
                 Ok(follow::exit_code(&waited.info))
             }
         }

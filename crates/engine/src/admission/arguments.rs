@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ostler_model::{Command, Lifetime, Limits, Text};
+use ostler_model::{Command, Lifetime, Limits, TermSize, Text};
 use thiserror::Error;
 
 use crate::request::{RetentionRequest, StartRequest};
@@ -129,16 +129,20 @@ pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
         DESCRIPTION_BYTES,
     )?;
     check_limits(&request.limits)?;
-    match request.pty {
-        Some(size) if size.cols == 0 || size.rows == 0 => Err(self::size()),
-        Some(_) | None => Ok(()),
-    }
+    request.pty.map_or(Ok(()), size)
 }
 
-/// The refusal of a terminal without columns or rows.
-#[must_use]
-pub fn size() -> ArgumentError {
-    invalid("the terminal's size", "columns and rows are at least 1")
+/// Checks the size of a terminal: something, and no more than a screen can show.
+///
+/// # Errors
+/// What is allowed.
+pub fn size(size: TermSize) -> Result<(), ArgumentError> {
+    if size.is_fitting() {
+        return Ok(());
+    }
+    const { assert!(TermSize::COLS_MAX == 1_000 && TermSize::ROWS_MAX == 1_000) };
+    let allowed = "columns and rows are from 1 to 1000";
+    Err(invalid("the terminal's size", allowed))
 }
 
 fn check_command(command: &Command) -> Result<(), ArgumentError> {

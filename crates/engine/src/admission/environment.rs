@@ -7,7 +7,8 @@ use crate::settings::{BASE_ENVIRONMENT, Settings};
 
 /// The whole environment: the kept part of the front's, then what the request sets. With an
 /// allow list, `PATH` is the trusted one, so that programs which look for others find those;
-/// so it is where nobody brought an environment at all.
+/// so it is where nobody brought an environment at all. A terminal is one of ours, not the
+/// front's.
 #[must_use]
 pub fn build(settings: &Settings, request: &StartRequest, inherit: bool) -> Vec<(Text, Text)> {
     let front = if request.base_env.is_empty() {
@@ -24,6 +25,10 @@ pub fn build(settings: &Settings, request: &StartRequest, inherit: bool) -> Vec<
             set(&mut env, name, value);
         }
     }
+    if request.pty.is_some() {
+        env.retain(|(name, _)| !of_another_terminal(name.as_bytes()));
+        set(&mut env, &Text::from("TERM"), &Text::from(TERMINAL));
+    }
     for (name, value) in &request.set_env {
         set(&mut env, name, value);
     }
@@ -31,6 +36,14 @@ pub fn build(settings: &Settings, request: &StartRequest, inherit: bool) -> Vec<
         set(&mut env, &Text::from("PATH"), &settings.trusted_path);
     }
     env
+}
+
+/// What a terminal of ours understands, for its program.
+pub const TERMINAL: &str = "xterm-256color";
+
+/// Whether a variable describes the terminal of the front that asks.
+fn of_another_terminal(name: &[u8]) -> bool {
+    matches!(name, b"TERM" | b"TERMCAP" | b"COLUMNS" | b"LINES")
 }
 
 /// Whether a list of allowed commands holds: that of the settings, or the front's own.

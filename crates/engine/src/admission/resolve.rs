@@ -121,7 +121,7 @@ pub(crate) fn admit(
         retention: retention(settings, request.retention, request.face),
         keep: request.keep,
         face: Some(request.face.as_str().to_owned()),
-        shell: None,
+        shell: request.shell,
     };
     Ok(Admitted { spec, plan })
 }
@@ -132,6 +132,10 @@ pub(crate) fn again(settings: &Settings, spec: &Spec) -> Result<Draft, Error> {
     directory::check(&spec.cwd)?;
     let mut request = StartRequest::new(spec.command.clone(), spec.cwd.clone());
     request.set_env.clone_from(&spec.env.set);
+    request.pty = match spec.io {
+        Io::Pty { size } => Some(size),
+        Io::Pipes { .. } => None,
+    };
     let env = environment::build(settings, &request, spec.env.inherit);
     let program = find_program(settings, &request, &env)?;
     let io = match spec.io {

@@ -202,7 +202,13 @@ fn labels_are_checked_and_kept_once() {
 fn a_terminal_has_cells_and_limits_are_positive() {
     let mut request = words(&["echo"]);
     request.pty = Some(TermSize { cols: 0, rows: 24 });
-    assert!(value(request).contains("columns and rows"));
+    assert!(value(request).contains("columns and rows are from 1 to 1000"));
+    let mut request = words(&["echo"]);
+    request.pty = Some(TermSize {
+        cols: 80,
+        rows: 1_001,
+    });
+    assert!(value(request).contains("columns and rows are from 1 to 1000"));
     let mut request = words(&["echo"]);
     request.limits.pids = Some(0);
     assert!(value(request).contains("at least 1"));

@@ -25,12 +25,22 @@ impl Driver {
 
     /// As [`Driver::feed`], with a time told by somebody else.
     pub(super) async fn feed_at(&mut self, now: Timestamp, input: Input) {
+        self.take_in(now, input).await;
+        self.leave_record().await;
+    }
+
+    /// As [`Driver::feed`], but for the writing down: [`Driver::leave_record`] is to follow.
+    pub(super) async fn take_in(&mut self, now: Timestamp, input: Input) {
         let effects = self.supervisor.handle(now, input);
         self.act(effects).await;
         while let Some(input) = self.inbox.pop_front() {
             let effects = self.supervisor.handle(Timestamp::now(), input);
             self.act(effects).await;
         }
+    }
+
+    /// Writes down what was published, if that cannot wait.
+    pub(super) async fn leave_record(&mut self) {
         if self.recorder.wants_writing() {
             // Whoever waits for what was published is answered before anything is written.
             tokio::task::yield_now().await;
@@ -140,6 +150,7 @@ impl Driver {
         self.entry.live.send_modify(|live| {
             for record in &records {
                 live.state.apply(record);
+                self.entry.turns.note(record);
                 if matches!(record.event, Event::Input { .. }) {
                     live.input_at = Some(record.offset);
                 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ostler_model::Principal;
+use ostler_model::{Principal, Timestamp};
 use ostler_process::place::INPUT_CHUNK_BYTES;
 use ostler_process::{ControlError, Order};
 use tokio::sync::oneshot;
@@ -32,10 +32,21 @@ pub(crate) struct Write {
     pub(crate) bytes: Vec<u8>,
     /// Whether the input ends after them.
     pub(crate) close: bool,
-    /// Whether they answer a prompt: they are one line and its newline.
-    pub(crate) answers: bool,
+    /// What they are.
+    pub(crate) purpose: Purpose,
     /// How many were taken.
     pub(crate) answer: oneshot::Sender<Result<u64, ControlError>>,
+}
+
+/// What bytes for a command are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Somebody's input.
+    Input,
+    /// The answer to a prompt: one line and its end.
+    Answer,
+    /// What a terminal says by itself; nobody typed it, so it is no event.
+    Report,
 }
 
 /// Writes under way; the first one has an order out.
@@ -101,6 +112,10 @@ impl Driver {
         if self.writes.queue.len() >= WRITES {
             return answer(write, Err(ControlError::Busy));
         }
+        if self.entry.spec.shell.is_some() {
+            // Whether it was typed at the prompt that is shown now, its place will tell.
+            self.look_at_journal().await;
+        }
         self.writes.queue.push_back(write);
         if self.writes.queue.len() == 1 {
             self.next_chunk().await;
@@ -165,17 +180,21 @@ impl Driver {
         if write.close && complete && outcome.is_ok() {
             outcome = self.pass(Order::CloseInput).await;
         }
-        if len > 0 {
+        if len > 0 && write.purpose != Purpose::Report {
             let by = write.by.clone();
-            self.feed(Input::InputTaken { by, len }).await;
+            self.take_in(Timestamp::now(), Input::InputTaken { by, len })
+                .await;
         }
-        if write.answers && complete {
+        if write.purpose == Purpose::Answer && complete {
             let by = write.by.clone();
-            self.feed(Input::PromptAnswered { by }).await;
+            self.take_in(Timestamp::now(), Input::PromptAnswered { by })
+                .await;
         } else if ends_a_line(&write, len) {
             self.core.desk.input_arrived(self.entry.id);
         }
+        // Everybody knows of it; whoever typed does not wait for the disk.
         answer(write, outcome.map(|()| len));
+        self.leave_record().await;
     }
 
     /// Nobody will take any more.
@@ -194,7 +213,7 @@ fn ends_a_line(write: &Write, taken: u64) -> bool {
     let taken = usize::try_from(taken).unwrap_or(usize::MAX);
     let bytes = write.bytes.get(..taken).unwrap_or(&write.bytes);
     let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    write.close || (!write.answers && bytes.iter().any(ends))
+    write.close || (write.purpose == Purpose::Input && bytes.iter().any(ends))
 }
 
 fn answer(write: Write, outcome: Result<u64, ControlError>) {

@@ -3,11 +3,12 @@
 mod act;
 mod input;
 mod mirror;
-mod prompt;
+pub(crate) mod prompt;
 mod record;
+mod resize;
 mod run;
 mod trim;
 pub(crate) mod wait;
 
-pub(crate) use input::Write;
+pub(crate) use input::{Purpose, Write};
 pub(crate) use run::{Ask, Driver, Errand};

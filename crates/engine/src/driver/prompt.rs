@@ -7,6 +7,7 @@ use ostler_journal::query::Chunk;
 use ostler_journal::{ByteQuery, encoding_named};
 use ostler_model::spec::{Io, Stdin};
 use ostler_model::{Cursor, Observation};
+use ostler_terminal::Screen;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::core::Core;
 use crate::entry::{Entry, Watching};
 use crate::error::Error;
 use crate::info::{Prompt, WaitEnd};
-use crate::prompt::{Detected, Piece, Seen, Tail, detect};
+use crate::prompt::{Detected, Piece, Seen, Shown, Tail, clean, detect};
 
 /// Silence after which a prompt may stand, in milliseconds.
 const PROMPT_QUIET_MS: u64 = 150;
@@ -84,7 +85,11 @@ const fn has_input(io: &Io) -> bool {
 }
 
 /// The prompt that stands now, told once to the journal.
-async fn look(core: &Core, entry: &Arc<Entry>, end: u64) -> Result<Option<Prompt>, Error> {
+pub(crate) async fn look(
+    core: &Core,
+    entry: &Arc<Entry>,
+    end: u64,
+) -> Result<Option<Prompt>, Error> {
     let what = Observation {
         foreground: true,
         ..Observation::default()
@@ -98,6 +103,7 @@ async fn look(core: &Core, entry: &Arc<Entry>, end: u64) -> Result<Option<Prompt
         return Ok(None);
     };
     let tail = tail(entry)?;
+    let shown = shown(core, entry).await;
     if entry.marks.borrow().end > end {
         // It printed while we looked.
         return Ok(None);
@@ -108,8 +114,13 @@ async fn look(core: &Core, entry: &Arc<Entry>, end: u64) -> Result<Option<Prompt
         reading: foreground.reads.is_some(),
         echo: foreground.echo,
         lines: foreground.lines,
+        full_screen: false,
     };
-    let Some((text, found)) = read(&tail, seen) else {
+    let found = match &shown {
+        Some(shown) => read_screen(shown, &tail, seen),
+        None => read(&tail, seen),
+    };
+    let Some((text, found)) = found else {
         return Ok(None);
     };
     let asked = Asked {
@@ -146,6 +157,47 @@ fn read(tail: &Tail, seen: Seen<'_>) -> Option<(String, Detected)> {
     };
     let by_line = detect(line, asked).map(|found| (line.to_owned(), found));
     by_line.or_else(|| detect("", seen).map(|found| (String::new(), found)))
+}
+
+/// The same of a terminal, whose screen shows the line as a person sees it. Alone what was
+/// printed since the last input can ask.
+fn read_screen(shown: &Shown, tail: &Tail, seen: Seen<'_>) -> Option<(String, Detected)> {
+    let seen = Seen {
+        // An integrated shell waits for several things and says that it takes a command.
+        reading: seen.reading || shown.takes_command,
+        full_screen: shown.full_screen,
+        ..seen
+    };
+    if shown.full_screen {
+        let text = shown.asked_below();
+        let seen = Seen { before: "", ..seen };
+        return detect(text, seen).map(|found| (text.to_owned(), found));
+    }
+    if !shown.line.trim().is_empty() && !tail.is_answered() {
+        let before = &shown.before;
+        let seen = Seen { before, ..seen };
+        return detect(&shown.line, seen).map(|found| (shown.line.clone(), found));
+    }
+    let finished = Tail {
+        text: String::new(),
+        ..tail.clone()
+    };
+    read(&finished, seen).map(|(text, found)| (clean(&text), found))
+}
+
+/// The screen of a terminal; none without one, or where it cannot be read.
+async fn shown(core: &Core, entry: &Arc<Entry>) -> Option<Shown> {
+    if !matches!(entry.spec.io, Io::Pty { .. }) {
+        return None;
+    }
+    let look = |screen: &Screen| Shown::of(&screen.view(), screen.shell());
+    match core.look_at_screen(entry, look).await {
+        Ok(shown) => Some(shown),
+        Err(error) => {
+            tracing::debug!(id = %entry.id, %error, "a prompt is looked for without its screen");
+            None
+        }
+    }
 }
 
 /// The end of the output, decoded as the execution asks.

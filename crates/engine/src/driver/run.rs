@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ostler_journal::Journal;
 use ostler_model::event::TrimReason;
-use ostler_model::{Ability, EventRecord, Principal, StopOrder, Timestamp};
-use ostler_process::{Birth, Control, ControlError, Found, LaunchPlan, Order, Report};
+use ostler_model::{Ability, EventRecord, Io, Principal, StopOrder, Timestamp};
+use ostler_process::{Birth, Control, ControlError, Found, LaunchIo, LaunchPlan, Order, Report};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -15,10 +15,14 @@ use crate::admission::Draft;
 use crate::core::Core;
 use crate::entry::{Entry, Wishes};
 use crate::supervisor::{Input, Supervisor, Timer};
+use crate::terminal::answers;
 
 use super::input::Writes;
 use super::record::Recorder;
 use super::trim::Trimming;
+
+/// How long output of a terminal is still told after nobody wants to hear, in milliseconds.
+const LINGER_MS: u64 = 1_000;
 
 /// What a driver can be asked.
 #[derive(Debug)]
@@ -98,6 +102,8 @@ pub(crate) struct Driver {
     /// Inputs that follow from effects, handled before anything else.
     pub(super) inbox: VecDeque<Input>,
     pub(super) watching: bool,
+    /// When output is told no longer, after the last one who wanted to hear has gone.
+    unwatch_at: Option<Instant>,
     pub(super) journal: Option<Journal>,
     pub(super) mirror: Option<ostler_journal::Mirror>,
     pub(super) trimming: Trimming,
@@ -115,6 +121,7 @@ enum Happened {
     Ask(Ask),
     Timer(Timer),
     TimeToTrim,
+    TimeToUnwatch,
     TimeToWrite,
     Report(Option<Report>),
 }
@@ -149,6 +156,7 @@ impl Driver {
             timer: None,
             inbox: VecDeque::new(),
             watching: false,
+            unwatch_at: None,
             journal: None,
             mirror: None,
             trimming: Trimming::new(),
@@ -219,6 +227,7 @@ impl Driver {
         let unwatched = self.control.is_some() && !self.watching;
         let trim_at = self.trimming.due();
         let write_at = self.writes.due();
+        let unwatch_at = self.unwatch_at;
         tokio::select! {
             biased;
             () = self.core.closing.cancelled(), if !self.heard_closing => Happened::Closing,
@@ -227,6 +236,7 @@ impl Driver {
             timer = ring(timer) => Happened::Timer(timer),
             report = next_report(&mut self.reports) => Happened::Report(report),
             () = at(write_at) => Happened::TimeToWrite,
+            () = at(unwatch_at) => Happened::TimeToUnwatch,
             () = tokio::time::sleep_until(trim_at), if unwatched => Happened::TimeToTrim,
         }
     }
@@ -241,6 +251,8 @@ impl Driver {
                 self.feed(Input::Timer(timer)).await;
             }
             Happened::TimeToWrite => self.try_again().await,
+            // Seen to after everything that happened.
+            Happened::TimeToUnwatch => {}
             Happened::TimeToTrim => self.look_for_trimming().await,
             Happened::Report(Some(report)) => self.report(report).await,
             Happened::Report(None) => {
@@ -270,6 +282,9 @@ impl Driver {
             let grace = self.core.settings.grace;
             self.feed(Input::Stop { order, grace }).await;
         }
+        while let Some(by) = self.entry.leases.next_change() {
+            self.feed(Input::LeaseTaken { by }).await;
+        }
         self.see_to_watching().await;
     }
 
@@ -278,12 +293,28 @@ impl Driver {
         let mirrored = self.core.settings.mirror.is_some();
         let wanted = mirrored || self.wishes.borrow().watchers > 0;
         if wanted == self.watching || self.control.is_none() {
+            self.unwatch_at = None;
             return;
         }
+        if !wanted && self.lingers() {
+            return;
+        }
+        self.unwatch_at = None;
         self.watching = self.send(Order::Watch(wanted)).await.is_ok() && wanted;
         if wanted {
             self.look_at_journal().await;
         }
+    }
+
+    /// Whoever has just looked at a terminal is likely to look again: two orders and two
+    /// wake-ups less for each key that is typed and waited for.
+    fn lingers(&mut self) -> bool {
+        if !matches!(self.entry.spec.io, Io::Pty { .. }) {
+            return false;
+        }
+        let now = Instant::now();
+        let linger = Duration::from_millis(LINGER_MS);
+        now < *self.unwatch_at.get_or_insert(now + linger)
     }
 
     async fn answer(&mut self, ask: Ask) {
@@ -293,10 +324,11 @@ impl Driver {
                 self.feed(Input::Stop { order, grace }).await;
             }
             Ask::Pass { order, answer } => {
-                let sent = self.pass(order.clone()).await;
-                if let (Ok(()), Order::Resize(size)) = (&sent, order) {
-                    self.feed(Input::Resized { size }).await;
-                }
+                let sent = if let Order::Resize(size) = order {
+                    self.resize(size).await
+                } else {
+                    self.pass(order).await
+                };
                 // Whoever asked may have gone; the order was carried out all the same.
                 let _gone = answer.send(sent).is_err();
             }
@@ -327,6 +359,12 @@ impl Driver {
             Report::Started { pid, at } => self.feed(Input::Started { at, pid }).await,
             Report::Output { end } => self.output(end).await,
             Report::InputTaken { len } => self.taken(len).await,
+            Report::Asked { question, end } => {
+                let (core, entry) = (Arc::clone(&self.core), Arc::clone(&self.entry));
+                self.core
+                    .tracker
+                    .spawn(answers::answer(core, entry, (question, end)));
+            }
             Report::ClockRanOut { clock } => {
                 self.look_at_journal().await;
                 self.feed(Input::ClockRanOut { clock }).await;
@@ -392,6 +430,9 @@ pub(super) fn plan(driver: &mut Driver, attempt: u32) -> Option<LaunchPlan> {
         driver.draft.take()?
     };
     let mut plan = draft.plan(driver.entry.id, attempt);
+    if let (LaunchIo::Pty(size), Some(newer)) = (&mut plan.io, driver.supervisor.state().size) {
+        *size = newer;
+    }
     plan.report_start = driver.report_start;
     // A spec is plain data: strings, numbers and lists always spell as JSON.
     plan.spec = serde_json::to_vec(&*driver.entry.spec).ok()?;

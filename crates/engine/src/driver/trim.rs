@@ -11,6 +11,7 @@ use ostler_model::event::TrimReason;
 use tokio::time::Instant;
 
 use crate::supervisor::Input;
+use crate::terminal::SCREEN_UPKEEP_BYTES;
 
 use super::run::Driver;
 
@@ -22,6 +23,8 @@ const LONGEST_LOOK_S: u64 = 3_600;
 const STEP_BYTES: u64 = 8 * 1024 * 1024;
 /// And at least this part of the tail that is kept.
 const STEP_PART: u64 = 8;
+/// How long output waits to be dropped for its screen, in milliseconds.
+const SCREEN_UPKEEP_MS: u64 = 2_000;
 
 /// When to look, and what was seen.
 #[derive(Debug)]
@@ -72,6 +75,7 @@ impl Driver {
         if end <= policy.head_bytes.saturating_add(policy.tail_bytes) {
             return;
         }
+        self.keep_screen().await;
         let dir = self.entry.dir.clone();
         match tokio::task::spawn_blocking(move || trim(&dir, policy)).await {
             Ok(Ok(Some(gone))) => {
@@ -84,6 +88,17 @@ impl Driver {
                 tracing::warn!(id = %self.entry.id, %error, "output cannot be trimmed");
             }
             Err(error) => tracing::error!(id = %self.entry.id, %error, "trimming failed"),
+        }
+    }
+    /// Leaves a checkpoint of the screen behind what is about to go. Nothing else is done
+    /// meanwhile, so that takes little time or is given up.
+    async fn keep_screen(&self) {
+        let kept = self
+            .core
+            .keep_screen_of_excess(&self.entry, SCREEN_UPKEEP_BYTES);
+        let longest = Duration::from_millis(SCREEN_UPKEEP_MS);
+        if tokio::time::timeout(longest, kept).await.is_err() {
+            tracing::warn!(id = %self.entry.id, "output goes faster than its screen is kept");
         }
     }
 }

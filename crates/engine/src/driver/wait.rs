@@ -42,9 +42,12 @@ pub(crate) async fn wait(
             offset: found.offset,
             event: info.state.events,
         },
-        WaitEnd::Exit | WaitEnd::Idle | WaitEnd::Prompt(_) | WaitEnd::AtMost | WaitEnd::Nothing => {
-            info.cursor()
-        }
+        WaitEnd::Exit
+        | WaitEnd::Output
+        | WaitEnd::Idle
+        | WaitEnd::Prompt(_)
+        | WaitEnd::AtMost
+        | WaitEnd::Nothing => info.cursor(),
     };
     Ok(Waited { info, why, cursor })
 }
@@ -58,6 +61,7 @@ async fn look(core: &Core, entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEn
         }
         WaitFor::Pattern(pattern) => line(entry, pattern, None).await,
         WaitFor::PatternAfter(pattern, from) => line(entry, pattern, Some(*from)).await,
+        WaitFor::OutputAfter(from) => output(entry, from.offset).await,
         WaitFor::Idle(quiet) => idle(entry, *quiet).await,
         WaitFor::Prompt => prompt::prompt(core, entry).await,
     }
@@ -153,6 +157,20 @@ fn matching(
         line: Text::from(line.bytes),
     });
     Ok((found, page.next))
+}
+
+async fn output(entry: &Arc<Entry>, after: u64) -> Result<WaitEnd, Error> {
+    let _watching = Watching::new(entry);
+    let mut marks = entry.marks.subscribe();
+    // The sender lives in the entry the caller holds, so this cannot fail.
+    let mark = marks
+        .wait_for(|mark| mark.end > after || mark.finished)
+        .await;
+    if mark.is_ok_and(|mark| mark.end > after) {
+        return Ok(WaitEnd::Output);
+    }
+    finished(&mut entry.live.subscribe()).await;
+    Ok(WaitEnd::Exit)
 }
 
 async fn idle(entry: &Arc<Entry>, quiet: Duration) -> Result<WaitEnd, Error> {

@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ostler_model::{Caller, ExecutionId, Owner, Principal, Timestamp};
+use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, Timestamp};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ use super::question::Question;
 use super::state::{Answer, CancelReason, Interaction, InteractionId};
 use super::validate;
 use crate::core::Core;
-use crate::driver::{Ask, Write};
+use crate::driver::{Ask, Purpose, Write};
 use crate::error::Error;
 
 /// The registry of one engine.
@@ -184,6 +184,9 @@ impl Core {
             .question
             .execution
             .and_then(|id| self.registry.get(id));
+        if let Some(entry) = &entry {
+            entry.leases.check(entry.id, None)?;
+        }
         let question = asked.question.clone();
         let cwd = entry.map(|entry| entry.spec.cwd.as_path().to_owned());
         let check = move || validate::normalise(&question, &value, cwd.as_deref());
@@ -230,15 +233,20 @@ impl Core {
             .registry
             .get(id)
             .ok_or(InteractionError::Ended { id })?;
+        if let Err(error) = entry.leases.check(id, None) {
+            return Err(InteractionError::NotDelivered {
+                message: error.to_string(),
+            });
+        }
         let mut bytes = delivery.line.into_bytes();
-        bytes.push(b'\n');
+        bytes.push(line_end(&entry.spec.io));
         let given = bytes.len() as u64;
         let (answer, taken) = oneshot::channel();
         let write = Write {
             by: delivery.by,
             bytes,
             close: false,
-            answers: true,
+            purpose: Purpose::Answer,
             answer,
         };
         let sent = match entry.ask(Ask::Write(write)).await {
@@ -263,5 +271,13 @@ async fn ring(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => pending().await,
+    }
+}
+
+/// What ends a typed line: what Enter sends, where it is typed at a terminal.
+const fn line_end(io: &Io) -> u8 {
+    match io {
+        Io::Pty { .. } => b'\r',
+        Io::Pipes { .. } => b'\n',
     }
 }

@@ -11,7 +11,7 @@ static ESCAPES: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Without escape sequences, redrawn parts and space at its end.
-pub(super) fn clean(line: &str) -> String {
+pub(crate) fn clean(line: &str) -> String {
     let plain = ESCAPES.replace_all(line, "");
     let drawn = plain.split('\r').rfind(|part| !part.trim().is_empty());
     let visible = drawn.unwrap_or_default().chars();

@@ -19,6 +19,9 @@ pub struct Seen<'a> {
     /// Whether the terminal hands over whole lines; a line editor takes keys, and shows them
     /// itself.
     pub lines: Option<bool>,
+    /// Whether a program has the whole screen to itself. It takes keys whenever it waits for
+    /// its terminal, in words or not.
+    pub full_screen: bool,
 }
 
 /// A prompt understood.
@@ -38,7 +41,8 @@ pub struct Detected {
 ///
 /// From the particular to the general: yes or no, a secret, any key, a menu, choices in the
 /// line, a path, anything that looks like a prompt. A line that looks like none is one all the
-/// same where a process is blocked reading.
+/// same where a process is blocked reading, and where a program with the whole screen waits for
+/// keys (vim, less, top): whoever waits for its prompt is answered, with an empty text.
 #[must_use]
 pub fn detect(text: &str, seen: Seen<'_>) -> Option<Detected> {
     let line = clean(text);
@@ -58,7 +62,10 @@ pub fn detect(text: &str, seen: Seen<'_>) -> Option<Detected> {
         .or_else(|| choices(&line))
         .or_else(|| path(&line))
         .or_else(|| generic(&line, seen))
-        .or_else(|| (seen.reading && !seen.finished).then(|| input(None)))
+        .or_else(|| {
+            let silent = seen.full_screen || (seen.reading && !seen.finished);
+            silent.then(|| input(None))
+        })
 }
 
 const fn input(default: Option<String>) -> Detected {

@@ -4,10 +4,13 @@
 mod clean;
 mod detect;
 mod menu;
+mod screen;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod words;
 
+pub(crate) use clean::clean;
 pub use detect::{Detected, Seen, detect};
+pub use screen::Shown;
 pub use tail::{PROMPT_TEXT_BYTES, Piece, Tail};

@@ -53,6 +53,12 @@ impl Tail {
         }
     }
 
+    /// Whether nothing was printed since the last input: what stands there was answered.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.text.is_empty() && self.before[self.since..].is_empty()
+    }
+
     /// The last line finished since the last input, empty ones aside, and what stands before
     /// it.
     #[must_use]

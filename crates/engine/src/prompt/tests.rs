@@ -10,6 +10,7 @@ const READING: Seen<'_> = Seen {
     reading: true,
     echo: None,
     lines: None,
+    full_screen: false,
 };
 const POLLING: Seen<'_> = Seen {
     reading: false,
@@ -379,4 +380,27 @@ fn any_bytes_are_looked_at_without_harm() {
         };
         assert!(detect(text, seen).is_some(), "{text:?}");
     }
+}
+
+#[test]
+fn whole_screens_take_keys_without_a_word() {
+    let seen = Seen {
+        full_screen: true,
+        echo: Some(false),
+        lines: Some(false),
+        ..POLLING
+    };
+    for text in ["", ":", "(END)", "INSERT"] {
+        assert_eq!(
+            seen_as(text, seen),
+            Some(row(InputRequest, &[], None)),
+            "{text:?}"
+        );
+    }
+    let attention = "Save modified buffer? (y/n) ";
+    assert_eq!(
+        seen_as(attention, seen),
+        Some(row(Confirmation, &["y", "n"], None))
+    );
+    assert_eq!(seen_as("", POLLING), None);
 }

@@ -135,6 +135,7 @@ impl Supervisor {
                 self.note(now, Event::PromptAnswered { by });
             }
             Input::Resized { size } => self.note(now, Event::Resized { size }),
+            Input::LeaseTaken { by } => self.note(now, Event::LeaseTaken { by }),
             Input::Trimmed { from, to, reason } => {
                 self.note(now, Event::Trimmed { from, to, reason });
             }

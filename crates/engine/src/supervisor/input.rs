@@ -86,6 +86,11 @@ pub enum Input {
         /// The size.
         size: TermSize,
     },
+    /// The terminal's writer's lease changed hands.
+    LeaseTaken {
+        /// Who holds it; none when it was handed back.
+        by: Option<Principal>,
+    },
     /// Output was dropped.
     Trimmed {
         /// First byte dropped.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
     Cause, Event, EventRecord, Lifetime, LostReason, Principal, Restart, Signal, State, StopOrder,
-    TimeoutKind, Timestamp, Usage,
+    TermSize, TimeoutKind, Timestamp, Usage,
 };
 use ostler_process::{ExitRecord, Ladder, Order, Outcome};
 
@@ -325,7 +325,7 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
         0 => u32::from(dice.small(5)),
         _ => walk.spawned,
     };
-    match dice.below(24) {
+    match dice.below(26) {
         0..=2 => Input::Admitted {
             missing: Vec::new(),
         },
@@ -363,6 +363,15 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
         },
         22 => Input::PromptAnswered {
             by: Principal::unix(1000),
+        },
+        23 => Input::LeaseTaken {
+            by: dice.coin().then(|| Principal::unix(1000)),
+        },
+        24 => Input::Resized {
+            size: TermSize {
+                cols: u16::from(dice.small(200)),
+                rows: 24,
+            },
         },
         _ => Input::Adopted {
             attempt,

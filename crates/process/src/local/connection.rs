@@ -54,7 +54,8 @@ pub(super) enum Received {
 impl Connection {
     pub(super) fn new(socket: OwnedFd, pid: Option<u32>) -> io::Result<Self> {
         Ok(Self {
-            socket: reactor::register(socket, Interest::READABLE | Interest::WRITABLE)?,
+            // Not for writing: every packet a shim takes would wake us.
+            socket: reactor::register(socket, Interest::READABLE)?,
             pid,
             current: Mutex::new(None),
         })
@@ -97,11 +98,16 @@ impl Connection {
                 Err(Errno::AGAIN) => {}
                 done => return done,
             }
-            match self.socket.writable().await {
-                Ok(mut guard) => guard.clear_ready(),
-                Err(_) => return Err(Errno::PIPE),
-            }
+            self.room().await.map_err(|_| Errno::PIPE)?;
         }
+    }
+
+    /// Until the shim has taken something; rare, so that it may cost a registration.
+    async fn room(&self) -> io::Result<()> {
+        let again = self.socket.get_ref().try_clone()?;
+        let again = reactor::register(again, Interest::WRITABLE)?;
+        // Registered with what is so already: what was taken meanwhile is not missed.
+        again.writable().await.map(|_guard| ())
     }
 
     /// Takes in one packet.
@@ -138,6 +144,7 @@ impl Connection {
             FromShim::Started { pid, at } => Report::Started { pid, at },
             FromShim::Output { end } => Report::Output { end },
             FromShim::InputTaken { len } => Report::InputTaken { len },
+            FromShim::Asked { question, end } => Report::Asked { question, end },
             FromShim::ClockRanOut { clock } => Report::ClockRanOut { clock },
             FromShim::JournalFailed { detail, base } => Report::JournalFailed {
                 detail,

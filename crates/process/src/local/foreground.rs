@@ -3,9 +3,8 @@
 //! Only the execution's own input counts: the terminal, or the pipe its shim writes to. A
 //! `cat` behind another command's pipe waits for that command, not for anybody's answer.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,40 +12,10 @@ use ostler_model::evidence::Foreground;
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::LocalModes;
 
+use super::waits::{self, Wait};
 use crate::spec_file::BootStamp;
 use crate::sys::proc::Stat;
 
-/// System calls, as `/proc/<pid>/syscall` numbers them, whose first argument is the
-/// descriptor that is read.
-const READS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];
-/// System calls that wait for several descriptors.
-#[cfg(target_arch = "x86_64")]
-const POLLS: &[libc::c_long] = &[
-    libc::SYS_poll,
-    libc::SYS_ppoll,
-    libc::SYS_select,
-    libc::SYS_pselect6,
-    libc::SYS_epoll_wait,
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-];
-#[cfg(not(target_arch = "x86_64"))]
-const POLLS: &[libc::c_long] = &[
-    libc::SYS_ppoll,
-    libc::SYS_pselect6,
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-];
-/// Where the kernel lets readers sleep: pipes, terminals, poll, select, epoll.
-const SLEEPS: &[&str] = &[
-    "pipe_read",
-    "n_tty_read",
-    "wait_woken",
-    "do_poll",
-    "poll_schedule_timeout",
-    "do_select",
-    "ep_poll",
-];
 /// Threads of one process that are looked at.
 const THREADS_MAX: usize = 256;
 /// The device number of `/dev/tty`, whatever terminal that is.
@@ -66,23 +35,45 @@ enum Channel {
 /// it. None of an empty tree.
 pub(super) fn look(boot: &BootStamp, stats: &[(i32, Stat)]) -> Option<Foreground> {
     let (leader, stat) = stats.first()?;
-    let group = stat.foreground;
-    let in_front: Vec<i32> = stats
-        .iter()
-        .filter(|(_, it)| it.terminal != 0 && it.group == group)
-        .map(|(pid, _)| *pid)
-        .collect();
+    let in_front = front(stats, stat.terminal);
     // A command in pipes may stand under our own terminal, which it never has in front.
     if stat.terminal != 0 && !in_front.is_empty() {
-        let channel = Channel::Terminal(device(stat.terminal));
-        let mut seen = waiting(&in_front, &channel);
-        let modes = modes(i32::try_from(seen.pid).unwrap_or(0)).ok();
-        seen.echo = modes.map(|modes| modes.contains(LocalModes::ECHO));
-        seen.lines = modes.map(|modes| modes.contains(LocalModes::ICANON));
-        return Some(seen);
+        let outer = on_terminal(stat.terminal, &in_front);
+        // Who hands keys on to a terminal of its own (sudo, script) waits for both sides.
+        let inner = || within(stats, stat.terminal);
+        return Some(if outer.reads.is_none() && outer.polls {
+            inner().unwrap_or(outer)
+        } else {
+            outer
+        });
     }
     let pids: Vec<i32> = stats.iter().map(|(pid, _)| *pid).collect();
     Some(waiting(&pids, &Channel::Pipes(input_pipes(boot, *leader))))
+}
+
+fn on_terminal(terminal: i32, in_front: &[i32]) -> Foreground {
+    let device = device(terminal);
+    let mut seen = waiting(in_front, &Channel::Terminal(device));
+    let modes = modes(&seen, in_front, device);
+    seen.echo = modes.map(|modes| modes.contains(LocalModes::ECHO));
+    seen.lines = modes.map(|modes| modes.contains(LocalModes::ICANON));
+    seen
+}
+
+/// Who of the tree is in front of another terminal than the leader's and reads from it.
+fn within(stats: &[(i32, Stat)], outer: i32) -> Option<Foreground> {
+    let inner: BTreeSet<i32> = stats.iter().map(|(_, it)| it.terminal).collect();
+    let others = inner.into_iter().filter(|it| *it != 0 && *it != outer);
+    others
+        .map(|terminal| on_terminal(terminal, &front(stats, terminal)))
+        .find(|seen| seen.reads.is_some())
+}
+
+/// The members of a terminal's foreground group.
+fn front(stats: &[(i32, Stat)], terminal: i32) -> Vec<i32> {
+    let in_front = |stat: &Stat| stat.terminal == terminal && stat.group == stat.foreground;
+    let found = stats.iter().filter(|(_, stat)| in_front(stat));
+    found.map(|(pid, _)| *pid).collect()
 }
 
 /// The first that reads, else the first that polls, else the first.
@@ -102,40 +93,27 @@ fn one(pid: i32, channel: &Channel) -> Foreground {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let threads = threads.into_iter().flatten().flatten().take(THREADS_MAX);
     for thread in threads {
-        let text = match fs::read_to_string(thread.path().join("syscall")) {
-            Ok(text) => text,
-            Err(error) => {
-                let hidden = error.kind() == io::ErrorKind::PermissionDenied;
-                seen.polls |= hidden && may_read(&thread.path()) && channel.is_open(pid, INPUT);
-                continue;
+        match waits::of(pid, &thread.path()) {
+            None => {}
+            Some(Wait::Read(descriptor)) => {
+                seen.reads = Some(descriptor).filter(|it| channel.is_open(pid, *it));
             }
-        };
-        let Some((call, first)) = blocked_in(&text) else {
-            continue;
-        };
-        let descriptor = u32::try_from(first).ok();
-        if READS.contains(&call) && descriptor.is_some_and(|it| channel.is_open(pid, it)) {
-            seen.reads = descriptor;
+            Some(Wait::Several { on, forever }) => {
+                let ours = |it: &&u32| channel.is_open(pid, **it);
+                let found = on.iter().filter(ours).count();
+                // Who waits for nothing else reads it next.
+                let only = forever && found > 0 && found == on.len();
+                seen.reads = on.first().copied().filter(|_| only);
+                seen.polls |= found > 0;
+            }
+            Some(Wait::Unknown) => seen.polls |= channel.is_open(pid, INPUT),
+        }
+        if seen.reads.is_some() {
+            seen.polls = false;
             return seen;
         }
-        seen.polls |= POLLS.contains(&call) && channel.is_open(pid, INPUT);
     }
     seen
-}
-
-/// Where system calls are shown to nobody but a parent (Yama, after a restart of ours): whether
-/// a thread sleeps where readers do. On what, this does not tell.
-fn may_read(thread: &Path) -> bool {
-    let place = fs::read_to_string(thread.join("wchan")).unwrap_or_default();
-    SLEEPS.iter().any(|known| place.contains(known))
-}
-
-/// Number and first argument of the system call a thread is blocked in.
-fn blocked_in(text: &str) -> Option<(libc::c_long, u64)> {
-    let mut words = text.split_ascii_whitespace();
-    let call = words.next()?.parse().ok()?;
-    let first = words.next()?.strip_prefix("0x")?;
-    Some((call, u64::from_str_radix(first, 16).ok()?))
 }
 
 impl Channel {
@@ -143,13 +121,9 @@ impl Channel {
     fn is_open(&self, pid: i32, descriptor: u32) -> bool {
         let link = format!("/proc/{pid}/fd/{descriptor}");
         match self {
-            Self::Terminal(terminal) => fs::metadata(link).is_ok_and(|file| {
-                let device = (
-                    rustix::fs::major(file.rdev()),
-                    rustix::fs::minor(file.rdev()),
-                );
-                device == *terminal || device == OWN_TERMINAL
-            }),
+            Self::Terminal(terminal) => {
+                device_of(&link).is_some_and(|it| it == *terminal || it == OWN_TERMINAL)
+            }
             Self::Pipes(pipes) => fs::read_link(link).is_ok_and(|it| pipes.contains(&it)),
         }
     }
@@ -182,25 +156,38 @@ const fn device(terminal: i32) -> (u32, u32) {
     )
 }
 
-fn modes(pid: i32) -> io::Result<LocalModes> {
+/// How a terminal treats what is typed, asked through a descriptor of somebody in front of it:
+/// the one that is read, else a standard one. What was opened as `/dev/tty` would be another
+/// terminal here.
+fn modes(seen: &Foreground, in_front: &[i32], device: (u32, u32)) -> Option<LocalModes> {
+    let reader = i32::try_from(seen.pid).ok()?;
+    let read = seen.reads.map(|descriptor| (reader, descriptor));
+    let standard = |pid: i32| (0..3).map(move |descriptor| (pid, descriptor));
+    let others = in_front.iter().copied().flat_map(standard);
+    read.into_iter()
+        .chain(standard(reader))
+        .chain(others)
+        .find_map(|(pid, descriptor)| modes_through(pid, descriptor, device))
+}
+
+fn modes_through(pid: i32, descriptor: u32, device: (u32, u32)) -> Option<LocalModes> {
+    let link = format!("/proc/{pid}/fd/{descriptor}");
+    if device_of(&link) != Some(device) {
+        return None;
+    }
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let link = format!("/proc/{pid}/fd/{INPUT}");
-    let terminal: OwnedFd = rustix::fs::open(link, flags, Mode::empty())?;
-    Ok(rustix::termios::tcgetattr(&terminal)?.local_modes)
+    let terminal = rustix::fs::open(link, flags, Mode::empty()).ok()?;
+    Some(rustix::termios::tcgetattr(&terminal).ok()?.local_modes)
+}
+
+fn device_of(link: &str) -> Option<(u32, u32)> {
+    let device = fs::metadata(link).ok()?.rdev();
+    Some((rustix::fs::major(device), rustix::fs::minor(device)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_thread_is_blocked_in() {
-        let reads = "0 0x0 0x7ffd 0x400 0x0 0x0 0x0 0x7ffc 0x7f01";
-        assert_eq!(blocked_in(reads), Some((0, 0)));
-        assert_eq!(blocked_in("running"), None);
-        assert_eq!(blocked_in("-1 0x7ffd 0x7f01"), Some((-1, 0x7ffd)));
-        assert_eq!(blocked_in(""), None);
-    }
 
     #[test]
     fn numbers_of_terminals() {

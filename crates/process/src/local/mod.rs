@@ -15,5 +15,6 @@ mod place;
 mod pool;
 mod recovery;
 mod supply;
+mod waits;
 
 pub use place::{Keeper, LocalPlace, OpenError};

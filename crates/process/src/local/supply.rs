@@ -35,6 +35,9 @@ const KEEPERS_TRIED: usize = 3;
 /// How long after a burst unused shims are let go, in milliseconds.
 const TRIM_MS: u64 = 5_000;
 
+/// Tells the shims apart that are threads of this process, of whichever place.
+static THREADS_BEGUN: AtomicU32 = AtomicU32::new(1);
+
 /// Who makes shims.
 #[derive(Debug)]
 pub(super) enum Source {
@@ -44,11 +47,7 @@ pub(super) enum Source {
         link: tokio::sync::Mutex<Option<Arc<KeeperLink>>>,
     },
     /// This process, on threads.
-    Threads {
-        subtree: Subtree,
-        boot_id: String,
-        serial: AtomicU32,
-    },
+    Threads { subtree: Subtree, boot_id: String },
 }
 
 impl Source {
@@ -63,7 +62,6 @@ impl Source {
         Self::Threads {
             subtree,
             boot_id: proc::boot_id(),
-            serial: AtomicU32::new(1),
         }
     }
 }
@@ -230,17 +228,12 @@ impl Supply {
 
     /// Without a keeper: a shim on a thread of this process.
     fn begin_thread(self: &Arc<Self>) -> io::Result<()> {
-        let Source::Threads {
-            subtree,
-            boot_id,
-            serial,
-        } = &self.source
-        else {
+        let Source::Threads { subtree, boot_id } = &self.source else {
             return Ok(());
         };
         let (ours, theirs) = packet::pair()?;
         let identity = Identity::own(Mode::Thread, boot_id.clone());
-        let name = identity.name(serial.fetch_add(1, Ordering::Relaxed));
+        let name = identity.name(THREADS_BEGUN.fetch_add(1, Ordering::Relaxed));
         let setup = Setup {
             socket: theirs,
             executions: self.executions.try_clone()?,

@@ -12,7 +12,7 @@ use super::redact::Secrets;
 use super::serve::{Mode, Shim};
 use super::streams::Streams;
 use super::tree::{EXECUTION_VARIABLE, Tree};
-use crate::place::{EXIT_RECORD_VERSION, ExitRecord, Outcome, STEP_STORAGE};
+use crate::place::{EXIT_RECORD_VERSION, ExitRecord, Outcome, STEP_STORAGE, STEP_TERMINAL};
 use crate::proto::{WireIo, WirePlan};
 use crate::sys::clone::{self, CArray, Launch, Step};
 use crate::sys::{memory, signals, time};
@@ -28,7 +28,7 @@ pub(crate) struct Born {
     pub(crate) started_ns: i64,
     pub(crate) tree: Tree,
     pub(crate) streams: Streams,
-    /// Where input goes, while it can.
+    /// Where input goes, while it can; none for a terminal.
     pub(crate) input: Option<OwnedFd>,
 }
 
@@ -93,6 +93,10 @@ fn not_born(plan: &WirePlan, started_ns: i64, failure: &Stillbirth) -> ExitRecor
         "exec" => format!("cannot execute {}: {reason}", shown(&plan.program)),
         "chdir" => format!("cannot enter {}: {reason}", shown(&plan.cwd)),
         STEP_STORAGE => format!("cannot write the state directory: {reason}"),
+        STEP_TERMINAL if failure.errno == Errno::AGAIN => {
+            "no terminal is left: the kernel's limit kernel.pty.max is reached".to_owned()
+        }
+        STEP_TERMINAL => format!("cannot make a terminal: {reason}"),
         step => format!("{step} failed: {reason}"),
     };
     ExitRecord {
@@ -134,7 +138,11 @@ struct Channels {
 type Launched = (Tree, Streams, Option<OwnedFd>);
 
 fn launch(shim: &mut Shim, plan: &WirePlan) -> Result<Launched, Stillbirth> {
-    let channels = channels(&plan.io).map_err(Stillbirth::at("stdio"))?;
+    let step = match plan.io {
+        WireIo::Pty(_) => STEP_TERMINAL,
+        WireIo::Empty | WireIo::Given(_) | WireIo::Open => Step::Stdio.name(),
+    };
+    let channels = channels(&plan.io).map_err(Stillbirth::at(step))?;
     let program = c_string(&plan.program)?;
     let cwd = c_string(&plan.cwd)?;
     let argv = plan
@@ -245,7 +253,6 @@ fn terminal(size: TermSize) -> Result<Channels, Errno> {
     set_size(&master, size)?;
     let slave = above_stdio(ioctl_tiocgptpeer(&master, flags)?)?;
     rustix::io::ioctl_fionbio(&master, true)?;
-    let input = rustix::io::fcntl_dupfd_cloexec(&master, 3)?;
     let (out, err) = (slave.try_clone(), slave.try_clone());
     let copies = (
         out.map_err(|error| errno_of(&error))?,
@@ -254,7 +261,8 @@ fn terminal(size: TermSize) -> Result<Channels, Errno> {
     Ok(Channels {
         child: [slave, copies.0, copies.1],
         sources: vec![(StreamName::Pty, master)],
-        input: Some(input),
+        // Written through the same description as it is read.
+        input: None,
         terminal: true,
     })
 }

@@ -1,7 +1,7 @@
 //! When what happens to a tree that must end: pure, told the time.
 //!
 //! ```text
-//! living --ask--> asked --grace--> killing --give up--> over, with survivors
+//! living --ask--> [hung up -->] asked --grace--> killing --give up--> over, with survivors
 //!    \--leader's exit--> lingering --LINGER--> asked
 //!                   \--keep--> keeping --ask--> asked
 //! ```
@@ -20,6 +20,10 @@ pub(crate) const LINGER_SILENT_MS: u64 = 20;
 /// The most grace leftovers of a command that ended by itself are given, in milliseconds: its
 /// result waits for them.
 pub(crate) const LEFTOVER_GRACE_MS: u64 = 500;
+/// How long what was hung up has until it is asked as everything else is, in milliseconds; half
+/// the grace where that is less. A program that says farewell on both signals is not to be
+/// interrupted in the first one by the second.
+pub(crate) const HANG_UP_MS: u64 = 500;
 /// Between two rounds of killing what is still there, in milliseconds.
 pub(crate) const SWEEP_MS: u64 = 5;
 /// How long killing may take before survivors are reported, in milliseconds.
@@ -34,6 +38,13 @@ pub(crate) enum Stage {
     Lingering(Instant),
     /// The leader has ended; what it left stays.
     Keeping,
+    /// Its terminal is gone, as far as it can tell; asked, then killed.
+    HungUp {
+        /// When it is asked.
+        ask_at: Instant,
+        /// When it is killed.
+        kill_at: Instant,
+    },
     /// Politely asked; killed then.
     Asked(Instant),
     /// Being killed.
@@ -48,6 +59,8 @@ pub(crate) enum Stage {
 /// What is to be done now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
+    /// Send HUP to whom a terminal's hang-up reaches, and TERM to everything else.
+    HangUp,
     /// Send TERM to everything.
     Ask,
     /// Send KILL to everything.
@@ -62,15 +75,17 @@ pub(crate) struct Descent {
     stage: Stage,
     why: Option<Ladder>,
     grace: Duration,
+    terminal: bool,
 }
 
 impl Descent {
-    /// A tree that lives.
-    pub(crate) const fn new(clocks: &Clocks) -> Self {
+    /// A tree that lives, on a terminal or not.
+    pub(crate) const fn new(clocks: &Clocks, terminal: bool) -> Self {
         Self {
             stage: Stage::Living,
             why: None,
             grace: clocks.grace,
+            terminal,
         }
     }
 
@@ -96,6 +111,23 @@ impl Descent {
             Stage::Asked(before) => {
                 self.stage = Stage::Asked(before.min(kill_at));
                 None
+            }
+            Stage::HungUp {
+                ask_at,
+                kill_at: before,
+            } => {
+                self.stage = Stage::HungUp {
+                    ask_at: ask_at.min(now + hang_up(grace)),
+                    kill_at: before.min(kill_at),
+                };
+                None
+            }
+            Stage::Living if self.terminal => {
+                self.stage = Stage::HungUp {
+                    ask_at: now + hang_up(grace),
+                    kill_at,
+                };
+                Some(Act::HangUp)
             }
             Stage::Living | Stage::Lingering(_) | Stage::Keeping => {
                 self.stage = Stage::Asked(kill_at);
@@ -126,9 +158,10 @@ impl Descent {
     pub(crate) const fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Living | Stage::Keeping => None,
-            Stage::Lingering(at) | Stage::Asked(at) | Stage::Killing { sweep_at: at, .. } => {
-                Some(at)
-            }
+            Stage::Lingering(at)
+            | Stage::Asked(at)
+            | Stage::HungUp { ask_at: at, .. }
+            | Stage::Killing { sweep_at: at, .. } => Some(at),
         }
     }
 
@@ -145,6 +178,10 @@ impl Descent {
                     return Some(self.kill(now));
                 }
                 self.stage = Stage::Asked(now + grace);
+                Some(Act::Ask)
+            }
+            Stage::HungUp { kill_at, .. } => {
+                self.stage = Stage::Asked(kill_at);
                 Some(Act::Ask)
             }
             Stage::Asked(_) => Some(self.kill(now)),
@@ -168,6 +205,11 @@ impl Descent {
     }
 }
 
+/// How long a hang-up is left to work.
+fn hang_up(grace: Duration) -> Duration {
+    Duration::from_millis(HANG_UP_MS).min(grace / 2)
+}
+
 #[cfg(test)]
 mod tests {
     use ostler_model::TimeoutKind;
@@ -175,12 +217,16 @@ mod tests {
     use super::*;
 
     fn descent(grace_ms: u64) -> (Descent, Instant) {
+        descent_of(grace_ms, false)
+    }
+
+    fn descent_of(grace_ms: u64, terminal: bool) -> (Descent, Instant) {
         let clocks = Clocks {
             wall: None,
             idle: None,
             grace: Duration::from_millis(grace_ms),
         };
-        (Descent::new(&clocks), Instant::now())
+        (Descent::new(&clocks, terminal), Instant::now())
     }
 
     const fn ms(count: u64) -> Duration {
@@ -233,5 +279,37 @@ mod tests {
         descent.leader_ended(Leftovers::Kill, t0);
         descent.silent(t0);
         assert_eq!(descent.deadline(), Some(t0 + ms(LINGER_SILENT_MS)));
+    }
+
+    #[test]
+    fn a_terminal_is_hung_up_before_it_is_asked() {
+        let (mut descent, t0) = descent_of(5_000, true);
+        assert_eq!(
+            descent.ask(Ladder::Ordered, ms(5_000), t0),
+            Some(Act::HangUp)
+        );
+        assert_eq!(descent.due(t0 + ms(HANG_UP_MS - 1)), None);
+        assert_eq!(descent.due(t0 + ms(HANG_UP_MS)), Some(Act::Ask));
+        assert_eq!(descent.due(t0 + ms(4_999)), None);
+        assert_eq!(descent.due(t0 + ms(5_000)), Some(Act::Kill));
+        assert_eq!(descent.why(), Some(Ladder::Ordered));
+    }
+
+    #[test]
+    fn a_hang_up_takes_half_of_a_short_grace() {
+        let (mut descent, t0) = descent_of(5_000, true);
+        descent.ask(Ladder::Ordered, ms(5_000), t0);
+        assert_eq!(descent.ask(Ladder::Ordered, ms(100), t0), None);
+        assert_eq!(descent.due(t0 + ms(50)), Some(Act::Ask));
+        assert_eq!(descent.due(t0 + ms(100)), Some(Act::Kill));
+        let (mut descent, t0) = descent_of(0, true);
+        assert_eq!(descent.ask(Ladder::Ordered, ms(0), t0), Some(Act::Kill));
+    }
+
+    #[test]
+    fn leftovers_of_a_terminal_are_asked_at_once() {
+        let (mut descent, t0) = descent_of(5_000, true);
+        descent.leader_ended(Leftovers::Kill, t0);
+        assert_eq!(descent.due(t0 + ms(LINGER_MS)), Some(Act::Ask));
     }
 }

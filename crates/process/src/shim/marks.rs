@@ -1,14 +1,17 @@
-//! When a watching daemon is told of output: at most once per [`MARK_MS`], and never when
-//! nobody watches.
+//! When a watching daemon is told of output: at most once per [`MARK_MS`], of a terminal's per
+//! [`TERMINAL_MARK_MS`], at once where it answers input, and never when nobody watches.
 
 use std::time::{Duration, Instant};
 
 /// At most one mark of the journal's end in this time, in milliseconds.
 const MARK_MS: u64 = 5;
+/// The same of a terminal, in milliseconds: somebody may be looking on (C16).
+const TERMINAL_MARK_MS: u64 = 1;
 
 /// What was told, and what is to be told when.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Marks {
+    step: Duration,
     watched: bool,
     told: Option<u64>,
     last: Option<Instant>,
@@ -16,12 +19,37 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Somebody begins or ceases to watch; the first mark comes at once.
+    /// Nobody watches yet.
+    pub(crate) const fn new(terminal: bool) -> Self {
+        let step = if terminal { TERMINAL_MARK_MS } else { MARK_MS };
+        Self {
+            step: Duration::from_millis(step),
+            watched: false,
+            told: None,
+            last: None,
+            due: None,
+        }
+    }
+
+    /// Somebody begins or ceases to watch; the first mark comes at once, and so does the
+    /// first output after it.
     pub(crate) fn watch(&mut self, watched: bool) {
         *self = Self {
+            step: self.step,
             watched,
-            ..Self::default()
+            told: None,
+            last: None,
+            due: None,
         };
+    }
+
+    /// Input is about to be written: what follows it is told at once, like an echo. What waits
+    /// to be told is told before it.
+    pub(crate) fn input(&mut self, end: u64, now: Instant) -> Option<u64> {
+        self.last = None;
+        let waiting = self.at(end, now);
+        self.last = None;
+        waiting
     }
 
     /// When the next mark is to be told, if output waits to be.
@@ -34,13 +62,14 @@ impl Marks {
         if !self.watched || self.told == Some(end) {
             return None;
         }
-        let due = self.last.map(|last| last + Duration::from_millis(MARK_MS));
+        let is_first = self.told.is_none();
+        let due = self.last.map(|last| last + self.step);
         if let Some(due) = due.filter(|due| now < *due) {
             self.due = Some(due);
             return None;
         }
         self.told = Some(end);
-        self.last = Some(now);
+        self.last = (!is_first).then_some(now);
         self.due = None;
         self.told
     }
@@ -52,19 +81,33 @@ mod tests {
 
     #[test]
     fn unwatched_output_is_not_told() {
-        assert_eq!(Marks::default().at(7, Instant::now()), None);
+        assert_eq!(Marks::new(false).at(7, Instant::now()), None);
     }
 
     #[test]
     fn marks_are_coalesced() {
-        let (mut marks, t0) = (Marks::default(), Instant::now());
+        let (mut marks, t0) = (Marks::new(false), Instant::now());
         let step = Duration::from_millis(MARK_MS);
         marks.watch(true);
         assert_eq!(marks.at(0, t0), Some(0));
-        assert_eq!(marks.at(0, t0 + step), None, "nothing new");
+        assert_eq!(marks.at(5, t0), Some(5), "the first output");
+        assert_eq!(marks.at(5, t0 + step), None, "nothing new");
         assert_eq!(marks.at(10, t0 + step / 2), None);
         assert_eq!(marks.deadline(), Some(t0 + step));
         assert_eq!(marks.at(30, t0 + step), Some(30));
         assert_eq!(marks.deadline(), None);
+    }
+
+    #[test]
+    fn the_first_mark_after_an_input_is_told_at_once() {
+        let (mut marks, t0) = (Marks::new(false), Instant::now());
+        marks.watch(true);
+        assert_eq!(marks.at(5, t0), Some(5));
+        assert_eq!(marks.input(5, t0), None, "nothing waits");
+        assert_eq!(marks.at(6, t0), Some(6), "the echo");
+        assert_eq!(marks.at(7, t0), None, "what follows is coalesced");
+        assert_eq!(marks.input(7, t0), Some(7), "told before the input");
+        assert_eq!(marks.deadline(), None);
+        assert_eq!(marks.at(8, t0), Some(8));
     }
 }

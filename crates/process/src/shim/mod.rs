@@ -4,18 +4,22 @@
 //!
 //! [`serve`] waits for plans, [`birth`] turns a plan into a running tree, [`run`] carries it
 //! to its end; [`ladder`] decides what happens when, [`tree`] knows and ends the processes,
-//! [`streams`] moves output to the [`sink`], [`link`] talks to the daemon, [`record`] writes
+//! [`streams`] moves output from each [`source`] to the [`sink`], [`line`](mod@line) keeps
+//! input within what a terminal's line holds, [`link`] talks to the daemon, [`record`] writes
 //! what recovery reads.
 
 mod birth;
 mod ladder;
+mod line;
 pub(crate) mod link;
 mod marks;
+mod questions;
 pub(crate) mod record;
 pub(crate) mod redact;
 mod run;
 mod serve;
 mod sink;
+mod source;
 mod streams;
 mod tree;
 

@@ -1,18 +1,20 @@
 //! One tree from birth to its end: a poll loop over the daemon, the leader and its output.
 
 mod finish;
+mod input;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ostler_model::TimeoutKind;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
 
 use super::birth::{self, Born};
 use super::ladder::{Act, Descent, Stage};
+use super::line::Line;
 use super::link::{Incoming, Link};
 use super::marks::Marks;
+use super::questions::Questions;
 use super::record;
 use super::serve::{Mode, Shim};
 use super::sink::{Refusal, Sink};
@@ -53,6 +55,10 @@ pub(crate) struct Run<'a> {
     tree: Tree,
     streams: Streams,
     input: Option<OwnedFd>,
+    /// What a terminal holds of an unfinished line.
+    line: Line,
+    /// What its program asks a terminal.
+    questions: Questions,
     sink: Sink,
     descent: Descent,
     started_ns: i64,
@@ -96,6 +102,7 @@ impl<'a> Run<'a> {
         let sink = Sink::open(born.dir.as_fd(), born.plan.attempt);
         let now = Instant::now();
         let clocks = born.plan.clocks;
+        let terminal = born.streams.terminal().is_some();
         let report_at = if born.plan.report_start {
             now
         } else {
@@ -112,7 +119,9 @@ impl<'a> Run<'a> {
             streams: born.streams,
             input: born.input,
             sink,
-            descent: Descent::new(&clocks),
+            descent: Descent::new(&clocks, terminal),
+            line: Line::default(),
+            questions: Questions::default(),
             started_ns: born.started_ns,
             ended_ns: None,
             wall_at: clocks.wall.and_then(|limit| now.checked_add(limit)),
@@ -120,7 +129,7 @@ impl<'a> Run<'a> {
             recheck_at: None,
             listen_at: None,
             report_at: Some(report_at),
-            marks: Marks::default(),
+            marks: Marks::new(terminal),
             told: false,
             unrecorded: false,
             oom_before,
@@ -172,7 +181,7 @@ impl<'a> Run<'a> {
         }
         let streams = polled.len();
         let mut places = [0; 2];
-        for (slot, (place, source)) in places.iter_mut().zip(self.streams.open()) {
+        for (slot, (place, source)) in places.iter_mut().zip(self.streams.polled()) {
             *slot = place;
             polled.push(PollFd::new(source, PollFlags::IN));
         }
@@ -195,9 +204,11 @@ impl<'a> Run<'a> {
     fn timeout(&self) -> Option<Timespec> {
         let clocks = match self.descent.stage() {
             Stage::Living => [self.wall_at, self.idle_at],
-            Stage::Lingering(_) | Stage::Keeping | Stage::Asked(_) | Stage::Killing { .. } => {
-                [None, None]
-            }
+            Stage::Lingering(_)
+            | Stage::Keeping
+            | Stage::HungUp { .. }
+            | Stage::Asked(_)
+            | Stage::Killing { .. } => [None, None],
         };
         let others = [
             self.descent.deadline(),
@@ -280,39 +291,28 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn write_input(&mut self, bytes: &[u8]) {
-        let mut taken = 0;
-        while let Some(input) = &self.input
-            && taken < bytes.len()
-        {
-            match rustix::io::write(input, &bytes[taken..]) {
-                Ok(len) => taken += len,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(_) => self.input = None,
-            }
-        }
-        self.link
-            .send(&FromShim::InputTaken { len: taken as u64 }, None);
-    }
-
-    /// The end of a pipe; for a terminal, its end-of-file character.
-    fn close_input(&mut self) {
-        const END_OF_TRANSMISSION: &[u8] = b"\x04";
-        if let (Some(terminal), true) = (self.streams.terminal(), self.input.is_some()) {
-            let _full = rustix::io::write(terminal, END_OF_TRANSMISSION);
-        } else {
-            self.input = None;
-        }
-    }
-
     fn read(&mut self, ready: &Ready) {
         for (place, is_ready) in ready.streams.into_iter().enumerate() {
             if is_ready {
+                let before = self.sink.end();
                 let buffer = self.shim.buffer.as_mut_slice();
                 let round = self.streams.read(place, buffer, &mut self.sink);
+                let bytes = round.bytes;
                 self.heard(round);
+                if self.streams.terminal().is_some() {
+                    self.tell_questions(before, bytes);
+                }
             }
+        }
+    }
+
+    /// What the program asked its terminal in the bytes just read, if anybody is there to
+    /// answer. The place in the journal is right but for secrets that were replaced.
+    fn tell_questions(&mut self, before: u64, bytes: usize) {
+        let piece = &self.shim.buffer.as_mut_slice()[..bytes];
+        for (question, len) in self.questions.in_piece(piece, Instant::now()) {
+            let end = (before + len as u64).min(self.sink.end());
+            self.link.send(&FromShim::Asked { question, end }, None);
         }
     }
 
@@ -432,6 +432,10 @@ impl<'a> Run<'a> {
 
     fn act(&mut self, act: Act) -> Verdict {
         match act {
+            Act::HangUp => {
+                let foreground = self.streams.terminal().and_then(input::foreground);
+                self.tree.hang_up(foreground);
+            }
             Act::Ask => self.tree.ask(),
             Act::Kill => {
                 if let Some(slot) = &mut self.shim.slot {

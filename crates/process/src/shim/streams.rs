@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::redact::{HOLD_MS, Redactor, Secrets};
 use super::sink::{Refusal, Sink};
+use super::source::Source;
 use crate::sys::time;
 
 /// Bytes read at once, and the size a pipe is enlarged to when its reader falls behind.
@@ -21,7 +22,7 @@ const DRAIN_BYTES: usize = 4 * 1024 * 1024;
 #[derive(Debug)]
 struct Stream {
     name: StreamName,
-    source: Option<OwnedFd>,
+    source: Source,
     redactor: Redactor,
     flush_at: Option<Instant>,
     enlarged: bool,
@@ -51,7 +52,7 @@ impl Streams {
     ) -> Self {
         let stream = |(name, source)| Stream {
             name,
-            source: Some(source),
+            source: Source::Open(source),
             redactor: Redactor::default(),
             flush_at: None,
             enlarged: name == StreamName::Pty,
@@ -62,17 +63,17 @@ impl Streams {
         }
     }
 
-    /// Descriptors that are still open, with their places.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (usize, &OwnedFd)> {
+    /// What tells that there is something to read, with its place.
+    pub(crate) fn polled(&self) -> impl Iterator<Item = (usize, &OwnedFd)> {
         self.streams
             .iter()
             .enumerate()
-            .filter_map(|(place, stream)| Some((place, stream.source.as_ref()?)))
+            .filter_map(|(place, stream)| Some((place, stream.source.polled()?)))
     }
 
-    /// Whether everybody has closed the other ends.
+    /// Whether nobody holds the other ends now. Those of a terminal may be opened again.
     pub(crate) fn are_over(&self) -> bool {
-        self.streams.iter().all(|stream| stream.source.is_none())
+        self.streams.iter().all(|stream| !stream.source.is_held())
     }
 
     /// The terminal's descriptor, where there is one.
@@ -81,7 +82,7 @@ impl Streams {
             .streams
             .iter()
             .find(|stream| stream.name == StreamName::Pty)?;
-        terminal.source.as_ref()
+        terminal.source.descriptor()
     }
 
     /// When something held back must be flushed.
@@ -95,12 +96,13 @@ impl Streams {
     /// Reads once from the stream at `place`.
     pub(crate) fn read(&mut self, place: usize, buffer: &mut [u8], sink: &mut Sink) -> Round {
         let stream = &mut self.streams[place];
-        let Some(source) = &stream.source else {
+        stream.source.hear();
+        let Some(source) = stream.source.descriptor() else {
             return Round::default();
         };
         match rustix::io::retry_on_intr(|| rustix::io::read(source, &mut *buffer)) {
             Ok(0) | Err(Errno::IO) => {
-                stream.source = None;
+                stream.source.let_go(stream.name == StreamName::Pty);
                 Round {
                     bytes: 0,
                     refusal: stream.flush(self.secrets.as_ref(), sink),
@@ -111,10 +113,15 @@ impl Streams {
                     stream.enlarged = true;
                     let _refused = rustix::pipe::fcntl_setpipe_size(source, READ_BYTES);
                 }
+                stream.source.hold();
                 Round {
                     bytes: len,
                     refusal: stream.take(self.secrets.as_ref(), &buffer[..len], sink),
                 }
+            }
+            Err(Errno::AGAIN) => {
+                stream.source.hold();
+                Round::default()
             }
             Err(_) => Round::default(),
         }

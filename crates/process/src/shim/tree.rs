@@ -136,6 +136,23 @@ impl Tree {
         }
     }
 
+    /// Hangs a terminal up: HUP to its leader and to whom it is in front of, as the kernel does
+    /// when a terminal goes away, TERM to everybody else; CONT so that the stopped hear it.
+    pub(crate) fn hang_up(&mut self, foreground: Option<i32>) {
+        let leader = self.pid;
+        let reached = |group: i32| group == leader || Some(group) == foreground;
+        for pid in self.noted_members() {
+            let group = proc::stat(pid).map(|stat| stat.group);
+            let signal = if group.is_some_and(reached) {
+                libc::SIGHUP
+            } else {
+                libc::SIGTERM
+            };
+            let _gone = signals::kill(pid, signal);
+            let _gone = signals::kill(pid, libc::SIGCONT);
+        }
+    }
+
     /// Kills everybody: the group at once, then one by one whoever is found.
     pub(crate) fn kill(&mut self) {
         let members = self.noted_members();

@@ -24,6 +24,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_signal_reaches_the_group", signal_group),
     ("orders_after_the_end_are_refused", late_orders),
     ("the_tree_of_a_thread_ends_too", thread_tree),
+    ("places_of_one_process_leave_each_other_alone", two_places),
 ];
 
 const HARD: &str = "setsid sleep 300 & nohup sleep 300 & (trap '' TERM; sleep 300) & sleep 300";
@@ -220,4 +221,46 @@ fn thread_tree() {
     let done = world.run(plan);
     assert_eq!(done.signal(), Some(15));
     assert!(members(id).is_empty());
+}
+
+fn two_places() {
+    let worlds = [0; 2].map(|_| World::with(ostler_process::Keeper::None));
+    let plans = [0; 2].map(|_| sh("echo ready; read line </dev/null; sleep 0.5; echo done"));
+    let dirs = [0, 1].map(|at| worlds[at].dir(plans[at].id));
+    let mut births = Vec::new();
+    for (world, plan) in worlds.iter().zip(plans) {
+        births.push(world.runtime.block_on(async {
+            let dir = world.dir(plan.id);
+            let mut birth = world.place.spawn(plan).await.expect("born");
+            printed(&mut birth, &dir, "ready").await;
+            birth
+        }));
+    }
+    let (second, first) = (births.pop().expect("two"), births.pop().expect("two"));
+    let grace = Duration::ZERO;
+    let ends = worlds[0].runtime.block_on(async {
+        first
+            .control
+            .send(Order::Stop { grace })
+            .await
+            .expect("sent");
+        exit_of(first).await
+    });
+    let lives = worlds[1].runtime.block_on(exit_of(second));
+    let [ended, lived] = dirs;
+    let (ended, lived) = (
+        Done {
+            dir: ended,
+            record: ends,
+        },
+        Done {
+            dir: lived,
+            record: lives,
+        },
+    );
+    assert_eq!(ended.signal(), Some(9));
+    assert_eq!(
+        (lived.code(), lived.out().as_str()),
+        (Some(0), "ready\ndone\n")
+    );
 }

@@ -15,6 +15,7 @@ mod roles;
 mod runs;
 mod shell;
 mod support;
+mod terminals;
 mod user;
 
 use libtest_mimic::{Arguments, Trial};
@@ -24,6 +25,7 @@ fn main() -> std::process::ExitCode {
     match words.next().as_deref() {
         Some(ostler_process::KEEPER_ARGUMENT) => ostler_process::keeper_main(),
         Some(roles::DAEMON_ARGUMENT) => return roles::daemon(words.collect()),
+        Some(terminals::THIRD_TERMINAL_ARGUMENT) => return terminals::third_terminal(),
         Some(_) | None => {}
     }
     let mut trials = Vec::new();
@@ -35,6 +37,7 @@ fn main() -> std::process::ExitCode {
         ("recovery", recovery::CASES),
         ("limits", limits::CASES),
         ("observe", observe::CASES),
+        ("terminals", terminals::CASES),
         ("user", user::CASES),
     ] {
         for &(name, case) in cases {

@@ -92,7 +92,8 @@ fn own_input() {
     // Behind a wrapper; behind another command's pipe; among several things.
     let wrapped = open("cat; true");
     let piped = open("sleep 300 | cat; true");
-    let several = open("python3 -c 'import select; select.select([0],[],[])'; true");
+    let several =
+        open("python3 -c 'import os, select; select.select([0, os.pipe()[0]],[],[])'; true");
     let ids = [wrapped.id, piped.id, several.id];
     world.runtime.block_on(async {
         let mut births = Vec::new();

@@ -147,6 +147,7 @@ fn until(body: WaitBody) -> Answer<WaitFor> {
 fn waited_body(waited: Waited) -> WaitedBody {
     let (why, matched, prompt) = match waited.why {
         WaitEnd::Exit => (Why::Exit, None, None),
+        WaitEnd::Output => (Why::Output, None, None),
         WaitEnd::Idle => (Why::Idle, None, None),
         WaitEnd::AtMost => (Why::AtMost, None, None),
         WaitEnd::Nothing => (Why::Nothing, None, None),

@@ -43,7 +43,7 @@ pub enum Until {
 /// How a wait was over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitedBody {
-    /// Why: `exit`, `pattern`, `idle`, `prompt`, `at_most` or `nothing`.
+    /// Why: `exit`, `pattern`, `output`, `idle`, `prompt`, `at_most` or `nothing`.
     pub why: Why,
     /// The line that matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,6 +65,8 @@ pub enum Why {
     Exit,
     /// A line matched.
     Pattern,
+    /// There is output after the position asked.
+    Output,
     /// There was no output for the time asked.
     Idle,
     /// The command waits for an answer.

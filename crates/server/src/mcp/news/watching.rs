@@ -38,6 +38,7 @@ impl News {
                 Err(error) => Item::unwatched(&info, &error.to_string()),
                 Ok(
                     WaitEnd::Exit
+                    | WaitEnd::Output
                     | WaitEnd::Idle
                     | WaitEnd::Prompt(_)
                     | WaitEnd::AtMost

@@ -263,6 +263,7 @@ fn go_on(waited: &Waited, next: Cursor) -> String {
         ),
         WaitEnd::Exit
         | WaitEnd::Pattern(_)
+        | WaitEnd::Output
         | WaitEnd::Idle
         | WaitEnd::AtMost
         | WaitEnd::Nothing => format!(
@@ -279,7 +280,11 @@ fn met(why: &WaitEnd) -> Option<String> {
             Some(format!("[pattern matched: {}]", clip(&line)))
         }
         WaitEnd::Idle => Some("[no output for as long as asked]".to_owned()),
-        WaitEnd::Prompt(_) | WaitEnd::Exit | WaitEnd::AtMost | WaitEnd::Nothing => None,
+        WaitEnd::Prompt(_)
+        | WaitEnd::Exit
+        | WaitEnd::Output
+        | WaitEnd::AtMost
+        | WaitEnd::Nothing => None,
     }
 }
 
@@ -331,6 +336,7 @@ const fn why(why: &WaitEnd) -> &'static str {
         WaitEnd::Exit => "exit",
         WaitEnd::Pattern(_) => "pattern",
         WaitEnd::Prompt(_) => "prompt",
+        WaitEnd::Output => "output",
         WaitEnd::Idle => "idle",
         WaitEnd::AtMost => "time",
         WaitEnd::Nothing => "nothing",

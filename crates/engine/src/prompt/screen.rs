@@ -1,0 +1,113 @@
+//! A terminal's screen, as far as it matters to a prompt.
+
+use ostler_terminal::{ShellState, View};
+use unicode_width::UnicodeWidthChar;
+
+/// What is seen of a prompt on a screen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shown {
+    /// The cursor's row up to the cursor, blanks included: suggestions and prompts to the
+    /// right of it are nobody's question.
+    pub line: String,
+    /// The rows above it.
+    pub before: String,
+    /// Whether nothing stands below the cursor's row.
+    pub lowest: bool,
+    /// Whether a program has the whole screen to itself: it shows the alternate one, or asked
+    /// for a keypad's or a mouse's own sequences.
+    pub full_screen: bool,
+    /// Whether an integrated shell says that it takes a command.
+    pub takes_command: bool,
+}
+
+impl Shown {
+    /// From a screen, and where its shell stands.
+    #[must_use]
+    pub fn of(view: &View, shell: &ShellState) -> Self {
+        let row = usize::from(view.cursor.row).min(view.rows.len());
+        let (above, rest) = view.rows.split_at(row);
+        let (line, below) = rest
+            .split_first()
+            .map_or(("", rest), |(line, below)| (line.as_str(), below));
+        let modes = view.modes;
+        Self {
+            line: left(line, usize::from(view.cursor.col)),
+            before: above.join("\n"),
+            lowest: below.iter().all(|row| row.trim().is_empty()),
+            full_screen: view.alternate
+                || modes.application_cursor
+                || modes.application_keypad
+                || modes.mouse,
+            takes_command: matches!(
+                shell,
+                ShellState::Prompt { .. } | ShellState::Incomplete { .. }
+            ),
+        }
+    }
+
+    /// The line that a program with the whole screen asks with: the lowest one, where its
+    /// cursor stands in it (`:` of less, `E325 ... (Q)uit:` of vim). Elsewhere the cursor
+    /// stands in what is edited or looked at.
+    #[must_use]
+    pub fn asked_below(&self) -> &str {
+        if self.lowest { self.line.trim() } else { "" }
+    }
+}
+
+/// So many cells of a row, filled up with blanks.
+fn left(row: &str, cells: usize) -> String {
+    let (mut text, mut used) = (String::with_capacity(row.len()), 0);
+    for it in row.chars() {
+        let width = it.width().unwrap_or(0);
+        if used + width > cells {
+            break;
+        }
+        text.push(it);
+        used += width;
+    }
+    text.extend(std::iter::repeat_n(' ', cells - used));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_model::TermSize;
+    use ostler_terminal::Screen;
+
+    use super::*;
+
+    fn shown(text: &str) -> Shown {
+        let mut screen = Screen::new(TermSize { cols: 20, rows: 5 }, None);
+        screen.feed(text.as_bytes());
+        Shown::of(&screen.view(), screen.shell())
+    }
+
+    #[test]
+    fn the_row_up_to_the_cursor() {
+        for (text, line) in [
+            ("one\r\nName: ", "Name: "),
+            ("\x1b[1mName\x1b[0m: ", "Name: "),
+            ("$ git\x1b[90m status\x1b[7D", "$ git"),
+            ("loading 10%\rloading 20%\rName: \x1b[K", "Name: "),
+            ("名前: ", "名前: "),
+            ("", ""),
+            ("> \x1b[14Gright\x1b[3G", "> "),
+        ] {
+            assert_eq!(shown(text).line, line, "{text:?}");
+        }
+        assert_eq!(shown("1) a\r\n2) b\r\n#? ").before, "1) a\n2) b");
+    }
+
+    #[test]
+    fn whole_screens() {
+        let less = shown("\x1b[?1049h\x1b[?1h\x1b=text\x1b[5;1H:");
+        assert!(less.full_screen && less.lowest);
+        assert_eq!(less.asked_below(), ":");
+        let vim = shown("\x1b[?1049hPassword: \r\n~\r\n\x1b[5;1H1,1\x1b[1;11H");
+        assert!(vim.full_screen && !vim.lowest);
+        assert_eq!(vim.asked_below(), "");
+        assert!(!shown("Name: ").full_screen);
+        assert!(shown("\x1b[?1htop").full_screen);
+        assert!(!shown("\x1b[?1049h\x1b[?1049lName: ").full_screen);
+    }
+}

@@ -1,0 +1,105 @@
+//! The scripts of the integration, where shells find them.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use ostler_model::Text;
+use ostler_terminal::shell::SCRIPTS;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::error::Error;
+
+/// The directory of the scripts within the state directory.
+const SHELL: &str = "shell";
+/// Random bytes of a nonce.
+const NONCE_BYTES: usize = 16;
+/// Only ours.
+const PRIVATE: u32 = 0o700;
+
+/// Writes what is missing or not as it should be; answers where it is.
+pub(super) fn install(state_dir: &Path) -> Result<Text, Error> {
+    // Shells go to other directories: they need an absolute path.
+    let state_dir = std::path::absolute(state_dir).map_err(failed(state_dir))?;
+    let directory = state_dir.join(SHELL);
+    for file in SCRIPTS {
+        let path = directory.join(file.path);
+        let right = std::fs::read(&path).is_ok_and(|found| found == file.text.as_bytes());
+        if !right {
+            write(&path, file.text).map_err(failed(&path))?;
+        }
+    }
+    Ok(Text::from(directory))
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Storage {
+        what: "cannot write",
+        path,
+        source,
+    }
+}
+
+/// Whole or not at all: a shell may read it right now.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(PRIVATE)
+            .create(parent)?;
+    }
+    let mut fresh = PathBuf::from(path).into_os_string();
+    fresh.push(format!(".{}", nonce().map_err(io::Error::other)?));
+    std::fs::write(&fresh, text)?;
+    std::fs::rename(&fresh, path)
+}
+
+/// Letters and digits that nobody can guess.
+pub(super) fn nonce() -> Result<String, Error> {
+    let mut bytes = [0_u8; NONCE_BYTES];
+    let filled = getrandom(&mut bytes[..], GetRandomFlags::empty());
+    filled.map_err(|error| Error::Storage {
+        what: "cannot read random bytes from",
+        path: "/dev/urandom".into(),
+        source: error.into(),
+    })?;
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    Ok(digits.map(digit).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn scripts_are_written_once_and_put_right() {
+        let state = tempfile::TempDir::new().expect("a directory");
+        let directory = install(state.path()).expect("written");
+        let one = directory.as_path().join("bash/rc.bash");
+        let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode();
+        assert_eq!(mode(directory.as_path()) & 0o777, PRIVATE);
+        let before = std::fs::metadata(&one).expect("there").modified().ok();
+        install(state.path()).expect("written");
+        let after = std::fs::metadata(&one).expect("there").modified().ok();
+        assert_eq!(before, after);
+        std::fs::write(&one, "echo something else").expect("writable");
+        install(state.path()).expect("written");
+        let text = std::fs::read_to_string(&one).expect("readable");
+        assert!(text.contains("__ostler_first"));
+        let names = std::fs::read_dir(directory.as_path().join("bash")).expect("readable");
+        assert_eq!(names.count(), 1);
+    }
+
+    #[test]
+    fn nonces_are_letters_and_digits_and_differ() {
+        let (one, other) = (nonce().expect("random"), nonce().expect("random"));
+        assert_eq!(one.len(), 2 * NONCE_BYTES);
+        assert!(one.chars().all(|c| c.is_ascii_alphanumeric()));
+        assert_ne!(one, other);
+    }
+}

@@ -1,0 +1,144 @@
+//! Where a shell stands, read from its output.
+
+use ostler_journal::query::{BytePage, Chunk};
+use ostler_journal::{ByteQuery, Journal};
+use ostler_model::Cursor;
+use ostler_terminal::{Mark, Marked, Modes, Scanner, ShellState};
+
+use crate::error::Error;
+
+/// Output that is looked through for the last marks, in bytes; the prompt of a shell that
+/// waits stands at the end. The second is for those whose prompt is far up.
+const TAILS_BYTES: [u64; 2] = [64 * 1024, 1024 * 1024];
+
+/// The fold of a shell's output.
+#[derive(Debug)]
+pub(super) struct Scan {
+    scanner: Scanner,
+    state: ShellState,
+    /// Where the prompt that is shown ends.
+    prompt_end: Option<u64>,
+    /// An end, and one that the shell's hook has told.
+    end: Option<u64>,
+    told_end: Option<u64>,
+    /// Since when nothing runs and nothing stands at the prompt, unless it was typed.
+    free_since: Option<u64>,
+}
+
+impl Scan {
+    /// Nothing is known before `offset`.
+    pub(super) fn at(offset: u64, nonce: &str) -> Self {
+        Self {
+            scanner: Scanner::new(offset, Some(nonce)),
+            state: ShellState::Unknown,
+            prompt_end: None,
+            end: None,
+            told_end: None,
+            free_since: None,
+        }
+    }
+
+    /// Where it stands at the journal's end.
+    pub(super) fn of_tail(journal: &Journal, nonce: &str) -> Result<Self, Error> {
+        let (start, end) = (journal.start()?, journal.end()?);
+        let mut scan = Self::at(end, nonce);
+        for tail in TAILS_BYTES {
+            let from = end.saturating_sub(tail).max(start);
+            scan = Self::at(from, nonce);
+            scan.read(journal, end)?;
+            if scan.state != ShellState::Unknown || from == start {
+                break;
+            }
+        }
+        Ok(scan)
+    }
+
+    fn read(&mut self, journal: &Journal, end: u64) -> Result<(), Error> {
+        loop {
+            let from = self.offset();
+            let page = journal.read(&ByteQuery {
+                until: Some(end),
+                ..ByteQuery::from(Cursor {
+                    offset: from,
+                    event: 0,
+                })
+            })?;
+            self.take(&page, |_| {});
+            self.scanner.skip_to(page.next.offset);
+            if !page.more || self.offset() <= from {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes a page in and tells of every mark.
+    pub(super) fn take(&mut self, page: &BytePage, mut each: impl FnMut(&Marked)) {
+        if let Some(gap) = page.gap {
+            self.scanner.skip_to(gap.to);
+        }
+        for Chunk { offset, bytes, .. } in &page.chunks {
+            if *offset > self.offset() {
+                self.scanner.skip_to(*offset);
+            }
+            for marked in self.scanner.feed(bytes) {
+                self.state.apply(&marked);
+                self.note(&marked);
+                each(&marked);
+            }
+        }
+    }
+
+    fn note(&mut self, marked: &Marked) {
+        match marked.mark {
+            Mark::PromptEnd { believed: true } => self.prompt_end = Some(marked.to),
+            Mark::PromptStart { believed: true, .. } => {
+                self.prompt_end = None;
+                self.end = None;
+                self.free_since = self.told_end.take().or(self.free_since);
+            }
+            Mark::CommandStart { believed: true } => {
+                self.prompt_end = None;
+                self.told_end = None;
+                self.free_since = None;
+            }
+            Mark::CommandEnd { believed: true, .. } => {
+                self.prompt_end = None;
+                self.end = Some(marked.from);
+            }
+            // A prompt that is only painted again tells no directory.
+            Mark::Directory(_) => self.told_end = self.end.take().or(self.told_end),
+            Mark::PromptStart {
+                believed: false, ..
+            }
+            | Mark::PromptEnd { believed: false }
+            | Mark::CommandStart { believed: false }
+            | Mark::CommandEnd {
+                believed: false, ..
+            }
+            | Mark::Title(_)
+            | Mark::Modes(_) => {}
+        }
+    }
+
+    pub(super) const fn state(&self) -> &ShellState {
+        &self.state
+    }
+
+    pub(super) fn modes(&self) -> Modes {
+        self.scanner.modes()
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.scanner.offset()
+    }
+
+    /// Whether all of the prompt is shown.
+    pub(super) const fn is_prompt_shown(&self) -> bool {
+        self.prompt_end.is_some()
+    }
+
+    /// Input after this place stands at the prompt that is shown.
+    pub(super) fn free_since(&self) -> Option<u64> {
+        self.free_since.or(self.prompt_end)
+    }
+}

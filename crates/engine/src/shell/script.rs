@@ -1,0 +1,122 @@
+//! What is typed for a script.
+
+use ostler_model::ShellKind;
+use ostler_model::spec::SCRIPT_BYTES;
+use ostler_terminal::{Modes, Piece, encode};
+
+use crate::admission::arguments::{self, ArgumentError};
+
+/// Makes a line editor take the next character as it is (`quoted-insert`).
+const QUOTE: u8 = 0x16;
+/// The key that runs what was typed.
+const ENTER: u8 = b'\r';
+/// What gives up what stands at a prompt.
+pub(super) const INTERRUPT: u8 = 0x03;
+
+/// A script as it is typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Keys {
+    /// The bytes.
+    pub(super) bytes: Vec<u8>,
+    /// Whether the shell gets it in one piece, and shows no prompt before all of it is done.
+    pub(super) whole: bool,
+}
+
+/// The script with plain newlines, if a terminal can carry it.
+///
+/// # Errors
+/// [`ArgumentError`] when it is too long or holds a character that is a key to a terminal.
+pub(super) fn check(script: &str) -> Result<String, ArgumentError> {
+    arguments::at_most("the script", script.len(), SCRIPT_BYTES)?;
+    let script = script.replace("\r\n", "\n");
+    let is_key = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if script.contains(is_key) {
+        return Err(ArgumentError::Invalid {
+            what: "the script".to_owned(),
+            problem: "it has a control character, which a terminal takes for a key; \
+                      newlines and tabs are allowed",
+        });
+    }
+    Ok(script)
+}
+
+/// What is typed at the prompt of a shell in these modes: one paste where it can take that.
+/// Else line by line, with each tab quoted, so that nothing is completed.
+pub(super) fn keys(kind: ShellKind, script: &str, modes: Modes) -> Keys {
+    let script = script.strip_suffix('\n').unwrap_or(script);
+    let several = script.contains('\n');
+    let mut bytes = if modes.bracketed_paste {
+        pasted(kind, script, modes)
+    } else {
+        encode(&[Piece::Text(quoted(kind, script))], modes)
+    };
+    bytes.push(ENTER);
+    Keys {
+        bytes,
+        whole: modes.bracketed_paste || !several,
+    }
+}
+
+/// To fish a carriage return is a key also within a paste, and it paints all anew for each: 500
+/// lines take 38 s, and with newlines 4 s.
+fn pasted(kind: ShellKind, script: &str, modes: Modes) -> Vec<u8> {
+    let mut bytes = encode(&[Piece::Paste(script.to_owned())], modes);
+    if kind == ShellKind::Fish {
+        for byte in bytes.iter_mut().filter(|byte| **byte == b'\r') {
+            *byte = b'\n';
+        }
+    }
+    bytes
+}
+
+fn quoted(kind: ShellKind, script: &str) -> String {
+    match kind {
+        ShellKind::Bash | ShellKind::Zsh => {
+            let tab: String = [char::from(QUOTE), '\t'].into_iter().collect();
+            script.replace('\t', &tab)
+        }
+        // It has no such key, and takes pastes.
+        ShellKind::Fish => script.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASTES: Modes = Modes {
+        bracketed_paste: true,
+        application_cursor: false,
+        application_keypad: false,
+        mouse: false,
+    };
+
+    fn typed(script: &str, modes: Modes) -> (String, bool) {
+        let keys = keys(ShellKind::Bash, script, modes);
+        (String::from_utf8(keys.bytes).expect("text"), keys.whole)
+    }
+
+    #[test]
+    fn a_script_is_pasted_where_that_can_be() {
+        let (bytes, whole) = typed("a\n\tb\n", PASTES);
+        assert!(bytes.starts_with("\x1b[200~a") && bytes.ends_with("\tb\x1b[201~\r"));
+        assert!(whole);
+    }
+
+    #[test]
+    fn a_script_is_typed_where_it_cannot() {
+        let plain = Modes::default();
+        assert_eq!(typed("a\n\tb", plain), ("a\r\u{16}\tb\r".to_owned(), false));
+        assert_eq!(typed("a\n", plain), ("a\r".to_owned(), true));
+    }
+
+    #[test]
+    fn keys_in_a_script_are_refused() {
+        assert_eq!(check("a\r\nb\tc").as_deref(), Ok("a\nb\tc"));
+        for script in ["\x03", "a\x1b[A", "a\rb", "\x7f", "\u{9b}31m"] {
+            assert!(check(script).is_err(), "{script:?}");
+        }
+        assert!(check(&"x".repeat(SCRIPT_BYTES)).is_ok());
+        assert!(check(&"x".repeat(SCRIPT_BYTES + 1)).is_err());
+    }
+}

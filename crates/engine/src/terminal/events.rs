@@ -1,0 +1,174 @@
+//! A session's events (C10): output as it comes, and its end, exactly once.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ostler_journal::follow::Follower as Reader;
+use ostler_journal::{BytePage, ReadError};
+use ostler_model::{Cursor, Ending};
+use tokio::sync::watch;
+
+use crate::driver::wait;
+use crate::entry::{Entry, Live, Watching};
+use crate::error::Error;
+
+/// Bytes read at once for one listener.
+const LISTEN_BYTES: u64 = 64 * 1024;
+
+/// What happens in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TerminalEvent {
+    /// Output.
+    Output {
+        /// The offset of its first byte.
+        offset: u64,
+        /// As it came.
+        data: Vec<u8>,
+    },
+    /// Output that was dropped before it could be told.
+    Gap {
+        /// The first byte gone.
+        from: u64,
+        /// The first byte after it.
+        to: u64,
+    },
+    /// It ended; the last event.
+    Exit(Ending),
+}
+
+/// The events of one session.
+#[derive(Debug)]
+pub struct TerminalEvents {
+    entry: Arc<Entry>,
+    live: watch::Receiver<Live>,
+    from: Cursor,
+    stage: Stage,
+    /// Read and not told yet.
+    ready: VecDeque<TerminalEvent>,
+    _watching: Watching,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Its journal is not there yet.
+    Unborn,
+    /// There may be more output.
+    Output(Reader),
+    /// Only the end is to come.
+    Exit,
+    /// Everything was told.
+    Over,
+}
+
+impl TerminalEvents {
+    pub(super) fn new(entry: Arc<Entry>, from: Cursor) -> Self {
+        Self {
+            live: entry.live.subscribe(),
+            _watching: Watching::new(&entry),
+            entry,
+            from,
+            stage: Stage::Unborn,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The next event; none after [`TerminalEvent::Exit`]. Cancel safe.
+    ///
+    /// # Errors
+    /// [`Error::Output`] when the journal cannot be read, [`Error::Closing`] when the engine
+    /// ends before the session does.
+    pub async fn next(&mut self) -> Result<Option<TerminalEvent>, Error> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            match &mut self.stage {
+                Stage::Unborn => self.open().await?,
+                Stage::Output(reader) => {
+                    let page = tokio::select! {
+                        biased;
+                        page = reader.next() => page?,
+                        () = left(&mut self.live) => return Err(Error::Closing),
+                    };
+                    self.from = reader.cursor();
+                    match page {
+                        Some(page) => self.ready.extend(told(page)),
+                        None => self.stage = Stage::Exit,
+                    }
+                }
+                Stage::Exit => return self.exit().await.map(Some),
+                Stage::Over => return Ok(None),
+            }
+        }
+    }
+
+    /// Where the next event's output begins: to go on there later.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        match self.ready.front() {
+            Some(TerminalEvent::Output { offset, .. }) => Cursor {
+                offset: *offset,
+                ..self.from
+            },
+            Some(TerminalEvent::Gap { from, .. }) => Cursor {
+                offset: *from,
+                ..self.from
+            },
+            Some(TerminalEvent::Exit(_)) | None => self.from,
+        }
+    }
+
+    async fn open(&mut self) -> Result<(), Error> {
+        match self.entry.journal() {
+            Ok(journal) => {
+                let marks = self.entry.marks.subscribe();
+                let reader = Reader::new(journal, self.from, marks).page_bytes(LISTEN_BYTES);
+                self.stage = Stage::Output(reader);
+                Ok(())
+            }
+            Err(Error::Output(ReadError::Missing { .. })) if self.entry.is_finished() => {
+                self.stage = Stage::Exit;
+                Ok(())
+            }
+            Err(Error::Output(ReadError::Missing { .. })) => {
+                tokio::select! {
+                    biased;
+                    () = wait::started(&self.entry) => Ok(()),
+                    () = left(&mut self.live) => Err(Error::Closing),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn exit(&mut self) -> Result<TerminalEvent, Error> {
+        let over = |live: &Live| live.state.ending.is_some() || live.settled;
+        let ended = match self.live.wait_for(over).await {
+            Ok(live) => live.state.ending.clone(),
+            Err(_) => None,
+        };
+        let ending = ended.ok_or(Error::Closing)?;
+        self.stage = Stage::Over;
+        Ok(TerminalEvent::Exit(ending))
+    }
+}
+
+/// Until the engine lets go of it while it runs on.
+async fn left(live: &mut watch::Receiver<Live>) {
+    let left = |live: &Live| live.settled && !live.state.is_finished();
+    if live.wait_for(left).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn told(page: BytePage) -> impl Iterator<Item = TerminalEvent> {
+    let gap = page.gap.map(|gap| TerminalEvent::Gap {
+        from: gap.from,
+        to: gap.to,
+    });
+    let output = page.chunks.into_iter().map(|chunk| TerminalEvent::Output {
+        offset: chunk.offset,
+        data: chunk.bytes,
+    });
+    gap.into_iter().chain(output)
+}

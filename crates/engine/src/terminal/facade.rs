@@ -1,0 +1,194 @@
+//! What every face asks of a terminal.
+
+use std::sync::Arc;
+
+use ostler_journal::ReadError;
+use ostler_model::{Caller, Cursor, TermSize, Timestamp};
+use ostler_process::{ControlError, Order};
+use ostler_terminal::{Checkpoint, Screen, ShellState, View, encode};
+
+use super::page::{self, Reach};
+use super::screens::terminal_size;
+use super::typing::{TYPING_BYTES, plain};
+use super::{
+    LEASE_NAME_BYTES, Lease, LeaseHolder, LeaseId, TERMINAL_VIEW_MAX_BYTES, TerminalEvents,
+    TerminalPage, TerminalQuery, Typed, Typing, lease,
+};
+use crate::admission::arguments;
+use crate::engine::{Engine, pass, put_in};
+use crate::entry::Entry;
+use crate::error::Error;
+
+/// Pages up to this many bytes are read in place; more on a thread of its own.
+const INLINE_BYTES: u64 = 256 * 1024;
+
+impl Engine {
+    /// What is on the screen now; of an ended session, what was on it last.
+    ///
+    /// # Errors
+    /// [`Error::SessionNotFound`], [`Error::NoTerminal`], [`Error::Output`].
+    pub async fn screen(&self, caller: &Caller, id: &str) -> Result<View, Error> {
+        let entry = self.terminal(caller, id)?;
+        self.core.look_at_screen(&entry, Screen::view).await
+    }
+
+    /// As [`Engine::screen`], for somebody whose own terminal is to show the same: bytes that
+    /// paint it, and the offset at which following goes on ([`Checkpoint::offset`]).
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub async fn repaint(&self, caller: &Caller, id: &str) -> Result<(Vec<u8>, Checkpoint), Error> {
+        let entry = self.terminal(caller, id)?;
+        let both = |screen: &Screen| (screen.repaint(), screen.checkpoint());
+        self.core.look_at_screen(&entry, both).await
+    }
+
+    /// Where its shell stands, as its marks tell (C14).
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub async fn shell_state(&self, caller: &Caller, id: &str) -> Result<ShellState, Error> {
+        let entry = self.terminal(caller, id)?;
+        let state = |screen: &Screen| screen.shell().clone();
+        self.core.look_at_screen(&entry, state).await
+    }
+
+    /// Raw output by byte offsets (C3).
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub async fn read_terminal(
+        &self,
+        caller: &Caller,
+        id: &str,
+        query: TerminalQuery,
+    ) -> Result<TerminalPage, Error> {
+        let entry = self.terminal(caller, id)?;
+        let settings = self.core.settings.terminal_view_bytes;
+        // In this order: what is finished has its end on disk.
+        let finished = entry.is_finished();
+        let reach = Reach {
+            view_bytes: settings.min(TERMINAL_VIEW_MAX_BYTES),
+            dropped_to: entry.turns.dropped_to(),
+            finished,
+        };
+        let journal = match entry.journal() {
+            Ok(journal) => journal,
+            // Not born yet, or never: there is nothing.
+            Err(Error::Output(ReadError::Missing { .. })) => return Ok(TerminalPage::empty()),
+            Err(error) => return Err(error),
+        };
+        if query.limit.is_some_and(|limit| limit <= INLINE_BYTES) {
+            return Ok(page::read(&journal, query, reach)?);
+        }
+        let read = tokio::task::spawn_blocking(move || page::read(&journal, query, reach));
+        Ok(read.await.map_err(|_| Error::Closing)??)
+    }
+
+    /// Types: text, keys, pastes, bytes, as one write that no other gets into.
+    ///
+    /// # Errors
+    /// As [`Engine::screen`]; [`Error::Leased`] when somebody else holds the lease,
+    /// [`Error::Control`] when it has ended, [`Error::Argument`] beyond [`TYPING_BYTES`].
+    pub async fn type_in(&self, caller: &Caller, id: &str, typing: Typing) -> Result<Typed, Error> {
+        let entry = self.terminal(caller, id)?;
+        alive(&entry)?;
+        let lease = typing.lease.as_ref();
+        entry.leases.check(entry.id, lease)?;
+        let bytes = match plain(&typing.pieces) {
+            Some(bytes) => bytes,
+            None => {
+                let modes = self.core.look_at_screen(&entry, Screen::modes).await?;
+                encode(&typing.pieces, modes)
+            }
+        };
+        arguments::at_most("what is typed", bytes.len(), TYPING_BYTES)?;
+        let length = bytes.len() as u64;
+        let taken = match length {
+            0 => 0,
+            _ => put_in(&entry, caller, bytes, false).await?,
+        };
+        Ok(Typed {
+            bytes: length,
+            taken,
+        })
+    }
+
+    /// Gives the terminal a new size; with the lease it is typed with, where somebody holds one.
+    ///
+    /// # Errors
+    /// As [`Engine::type_in`]; [`Error::Argument`] for a size that none can have.
+    pub async fn resize_terminal(
+        &self,
+        caller: &Caller,
+        id: &str,
+        size: TermSize,
+        lease: Option<&LeaseId>,
+    ) -> Result<(), Error> {
+        arguments::size(size)?;
+        let entry = self.terminal(caller, id)?;
+        entry.leases.check(entry.id, lease)?;
+        pass(&entry, Order::Resize(size)).await
+    }
+
+    /// Takes the writer's lease; with `take_over` also from somebody who holds it. `name` says
+    /// to others who it is, in at most [`LEASE_NAME_BYTES`].
+    ///
+    /// # Errors
+    /// As [`Engine::type_in`].
+    pub async fn take_lease(
+        &self,
+        caller: &Caller,
+        id: &str,
+        name: &str,
+        take_over: bool,
+    ) -> Result<Lease, Error> {
+        arguments::at_most("the name", name.len(), LEASE_NAME_BYTES)?;
+        let entry = self.terminal(caller, id)?;
+        alive(&entry)?;
+        let holder = LeaseHolder {
+            principal: caller.owner.principal.clone(),
+            name: name.to_owned(),
+            since: Timestamp::now(),
+        };
+        lease::take(&entry, holder, take_over)
+    }
+
+    /// Who holds the writer's lease, if anybody.
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub fn lease_holder(&self, caller: &Caller, id: &str) -> Result<Option<LeaseHolder>, Error> {
+        Ok(self.terminal(caller, id)?.leases.holder())
+    }
+
+    /// The session's events from a position on (C10).
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub fn terminal_events(
+        &self,
+        caller: &Caller,
+        id: &str,
+        from: Cursor,
+    ) -> Result<TerminalEvents, Error> {
+        Ok(TerminalEvents::new(self.terminal(caller, id)?, from))
+    }
+
+    /// The session a caller means, if it may see it.
+    pub(crate) fn terminal(&self, caller: &Caller, id: &str) -> Result<Arc<Entry>, Error> {
+        let found = self.core.registry.find(caller, id);
+        let entry = found.map_err(Error::of_session)?;
+        match terminal_size(&entry) {
+            Some(_) => Ok(entry),
+            None => Err(Error::NoTerminal { id: entry.id }),
+        }
+    }
+}
+
+fn alive(entry: &Entry) -> Result<(), Error> {
+    if entry.is_finished() {
+        return Err(ControlError::Ended.into());
+    }
+    Ok(())
+}

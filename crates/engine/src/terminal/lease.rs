@@ -1,0 +1,271 @@
+//! Who may type (C15): a single writer's lease, taken over and handed back.
+//!
+//! While nobody holds it, everybody who sees the session may type. While somebody does, only
+//! they may. Leases live in memory: they end with the engine.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ostler_model::{ExecutionId, Principal, Timestamp};
+use rustix::rand::{GetRandomFlags, getrandom};
+use tokio::sync::watch;
+
+use crate::entry::Entry;
+use crate::error::Error;
+
+/// The longest name of a holder, in bytes.
+pub const LEASE_NAME_BYTES: usize = 256;
+/// Random bytes of a lease's id.
+const ID_BYTES: usize = 16;
+/// Changes that wait to be put on record; beyond them the oldest go unrecorded.
+const CHANGES: usize = 64;
+
+/// Who holds a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseHolder {
+    /// On whose behalf.
+    pub principal: Principal,
+    /// In words, for others: `ostler attach on pts/3`.
+    pub name: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// Names one lease; unguessable.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct LeaseId(String);
+
+impl LeaseId {
+    fn mint() -> Result<Self, Error> {
+        let mut bytes = [0_u8; ID_BYTES];
+        let filled = getrandom(&mut bytes[..], GetRandomFlags::empty());
+        filled.map_err(|error| Error::Storage {
+            what: "cannot read random bytes from",
+            path: "/dev/urandom".into(),
+            source: error.into(),
+        })?;
+        let mut id = String::with_capacity(2 * ID_BYTES);
+        for byte in bytes {
+            // Writing to a string does not fail.
+            let _written = write!(id, "{byte:02x}").is_ok();
+        }
+        Ok(Self(id))
+    }
+}
+
+impl std::fmt::Debug for LeaseId {
+    /// Without the id: it is what lets type.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LeaseId(..)")
+    }
+}
+
+/// A lease; handed back when dropped.
+#[derive(Debug)]
+pub struct Lease {
+    entry: Arc<Entry>,
+    id: LeaseId,
+    taken_by: watch::Receiver<Option<LeaseHolder>>,
+}
+
+impl Lease {
+    /// What to type with.
+    #[must_use]
+    pub const fn id(&self) -> &LeaseId {
+        &self.id
+    }
+
+    /// Until somebody else took it over; answers who. Cancel safe.
+    pub async fn lost(&mut self) -> LeaseHolder {
+        if let Ok(taker) = self.taken_by.wait_for(Option::is_some).await
+            && let Some(taker) = taker.clone()
+        {
+            return taker;
+        }
+        // Nobody took it over, and nobody can any more.
+        std::future::pending().await
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.entry.leases.hand_back(&self.id) {
+            self.entry.leases_changed();
+        }
+    }
+}
+
+/// The lease of one execution.
+#[derive(Debug, Default)]
+pub(crate) struct Leases(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    held: Option<Held>,
+    /// What the driver has not put on record yet, oldest first.
+    changes: VecDeque<Option<Principal>>,
+}
+
+#[derive(Debug)]
+struct Held {
+    id: LeaseId,
+    holder: LeaseHolder,
+    taken_by: watch::Sender<Option<LeaseHolder>>,
+}
+
+impl Inner {
+    fn note(&mut self, by: Option<Principal>) {
+        if self.changes.len() == CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(by);
+    }
+}
+
+impl Leases {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether something may be typed with this lease, or with none.
+    pub(crate) fn check(&self, id: ExecutionId, with: Option<&LeaseId>) -> Result<(), Error> {
+        match &self.lock().held {
+            Some(held) if with != Some(&held.id) => Err(leased(id, &held.holder)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn holder(&self) -> Option<LeaseHolder> {
+        self.lock().held.as_ref().map(|held| held.holder.clone())
+    }
+
+    fn take(&self, id: &LeaseId, holder: LeaseHolder, take_over: bool) -> Result<Taken, Occupied> {
+        let mut inner = self.lock();
+        match &inner.held {
+            Some(held) if !take_over => return Err(Occupied(held.holder.clone())),
+            Some(held) => {
+                held.taken_by.send_replace(Some(holder.clone()));
+            }
+            None => {}
+        }
+        let (sender, receiver) = watch::channel(None);
+        inner.note(Some(holder.principal.clone()));
+        inner.held = Some(Held {
+            id: id.clone(),
+            holder,
+            taken_by: sender,
+        });
+        Ok(receiver)
+    }
+
+    /// Whether it was this one that was held.
+    fn hand_back(&self, id: &LeaseId) -> bool {
+        let mut inner = self.lock();
+        let held = inner.held.take_if(|held| held.id == *id).is_some();
+        if held {
+            inner.note(None);
+        }
+        held
+    }
+
+    /// An engine before this one was gone before a lease was handed back.
+    pub(crate) fn left_behind(&self) {
+        self.lock().note(None);
+    }
+
+    /// The next change that is not on record yet.
+    pub(crate) fn next_change(&self) -> Option<Option<Principal>> {
+        self.lock().changes.pop_front()
+    }
+}
+
+type Taken = watch::Receiver<Option<LeaseHolder>>;
+
+/// Somebody else holds it.
+#[derive(Debug)]
+struct Occupied(LeaseHolder);
+
+fn leased(id: ExecutionId, holder: &LeaseHolder) -> Error {
+    Error::Leased {
+        id,
+        holder: holder.name.clone(),
+    }
+}
+
+/// Takes the lease of an execution.
+pub(crate) fn take(
+    entry: &Arc<Entry>,
+    holder: LeaseHolder,
+    take_over: bool,
+) -> Result<Lease, Error> {
+    let id = LeaseId::mint()?;
+    let taken = entry.leases.take(&id, holder, take_over);
+    let taken_by = taken.map_err(|Occupied(holder)| leased(entry.id, &holder))?;
+    entry.leases_changed();
+    Ok(Lease {
+        entry: Arc::clone(entry),
+        id,
+        taken_by,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(name: &str) -> LeaseHolder {
+        LeaseHolder {
+            principal: Principal::unix(0),
+            name: name.to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn who_holds_it_types_and_nobody_else() {
+        let leases = Leases::default();
+        let id = ExecutionId::mint();
+        let (first, second) = (LeaseId::mint().unwrap(), LeaseId::mint().unwrap());
+        assert_ne!(first, second);
+        leases.check(id, None).expect("nobody holds it");
+        let lost = leases.take(&first, holder("one"), false).expect("free");
+        leases.check(id, Some(&first)).expect("theirs");
+        let refused = leases.check(id, None).expect_err("taken");
+        assert_eq!(
+            refused.to_string(),
+            format!("one types in {} now", id.short())
+        );
+        let Occupied(by) = leases
+            .take(&second, holder("two"), false)
+            .expect_err("taken");
+        assert_eq!(by.name, "one");
+        assert!(lost.borrow().is_none());
+        leases.take(&second, holder("two"), true).expect("over");
+        assert_eq!(
+            lost.borrow().as_ref().map(|by| by.name.as_str()),
+            Some("two")
+        );
+        leases.check(id, Some(&first)).expect_err("lost");
+        assert!(!leases.hand_back(&first), "it is not theirs any more");
+        assert!(leases.hand_back(&second));
+        leases
+            .check(id, Some(&first))
+            .expect("nobody holds it again");
+        let recorded: Vec<bool> = std::iter::from_fn(|| leases.next_change())
+            .map(|by| by.is_some())
+            .collect();
+        assert_eq!(recorded, [true, true, false]);
+    }
+
+    #[test]
+    fn what_nobody_records_is_bounded() {
+        let leases = Leases::default();
+        for _ in 0..CHANGES {
+            let id = LeaseId::mint().unwrap();
+            leases.take(&id, holder("one"), false).expect("free");
+            assert!(leases.hand_back(&id));
+        }
+        assert_eq!(std::iter::from_fn(|| leases.next_change()).count(), CHANGES);
+    }
+}

@@ -1,0 +1,174 @@
+//! The raw view of a terminal's output, by byte offsets (C3).
+
+use ostler_journal::{ByteQuery, Journal, ReadError};
+use ostler_model::Cursor;
+
+/// Bytes of the newest output a session's raw view reaches back, unless settings say
+/// otherwise; the journal keeps more.
+pub const TERMINAL_VIEW_BYTES: u64 = 1024 * 1024;
+/// The furthest back settings can let it reach, in bytes: a view is read into memory.
+pub const TERMINAL_VIEW_MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// The longest character of UTF-8, in bytes.
+const CHARACTER_BYTES: u64 = 4;
+
+/// What of the raw output is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TerminalQuery {
+    /// The first byte, counted from the session's start; none begins at the oldest byte of
+    /// the view.
+    pub offset: Option<u64>,
+    /// The most bytes, and at least one whole character where there is one; none takes all of
+    /// the view, 0 only tells the offsets.
+    pub limit: Option<u64>,
+}
+
+/// A piece of raw output: ANSI sequences as they came, never cut within a UTF-8 character
+/// while more can come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalPage {
+    /// The bytes.
+    pub data: Vec<u8>,
+    /// The offset of the first byte of `data`.
+    pub offset: u64,
+    /// The offset to ask for next.
+    pub next_offset: u64,
+    /// The oldest offset the view reaches back to.
+    pub start_offset: u64,
+    /// The newest: the session's output length.
+    pub end_offset: u64,
+    /// Whether `offset` lay below `start_offset` and was moved there.
+    pub truncated: bool,
+}
+
+impl TerminalPage {
+    /// Of a session that has not printed.
+    pub(super) const fn empty() -> Self {
+        Self {
+            data: Vec::new(),
+            offset: 0,
+            next_offset: 0,
+            start_offset: 0,
+            end_offset: 0,
+            truncated: false,
+        }
+    }
+}
+
+/// What a view reaches over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// The most bytes.
+    pub(super) view_bytes: u64,
+    /// The end of the newest range that is known to be dropped.
+    pub(super) dropped_to: u64,
+    /// Whether nothing follows what is there.
+    pub(super) finished: bool,
+}
+
+/// Reads a page.
+pub(super) fn read(
+    journal: &Journal,
+    query: TerminalQuery,
+    reach: Reach,
+) -> Result<TerminalPage, ReadError> {
+    let std::ops::Range { start, end } = journal.extent()?;
+    let view_bytes = reach.view_bytes.min(TERMINAL_VIEW_MAX_BYTES);
+    let oldest = start.max(reach.dropped_to);
+    let start = end.saturating_sub(view_bytes).max(oldest).min(end);
+    let asked = query.offset.unwrap_or(start);
+    let mut page = TerminalPage {
+        data: Vec::new(),
+        offset: asked.clamp(start, end),
+        next_offset: asked.clamp(start, end),
+        start_offset: start,
+        end_offset: end,
+        truncated: asked < start,
+    };
+    let limit = query.limit.unwrap_or(u64::MAX);
+    if limit > 0 {
+        let broken_off = fill(&mut page, journal, limit)?;
+        let whole = whole(&page.data, limit, reach.finished || broken_off);
+        page.data.truncate(whole);
+    }
+    page.next_offset = page.offset + page.data.len() as u64;
+    Ok(page)
+}
+
+/// Takes so many bytes and what a character may have beyond them; true where what follows is
+/// gone.
+fn fill(page: &mut TerminalPage, journal: &Journal, limit: u64) -> Result<bool, ReadError> {
+    let wanted = limit.saturating_add(CHARACTER_BYTES - 1);
+    loop {
+        let have = page.data.len() as u64;
+        let left = wanted.min(page.end_offset - page.offset) - have;
+        if left == 0 {
+            return Ok(false);
+        }
+        let from = Cursor {
+            offset: page.offset + have,
+            event: 0,
+        };
+        let read = journal.read(&ByteQuery {
+            until: Some(page.end_offset),
+            max_bytes: left,
+            ..ByteQuery::from(from)
+        })?;
+        if let Some(gap) = read.gap {
+            if have > 0 {
+                return Ok(true);
+            }
+            // It was dropped just now.
+            page.truncated = true;
+            page.offset = gap.to;
+            page.start_offset = page.start_offset.max(gap.to);
+            page.end_offset = page.end_offset.max(gap.to);
+        }
+        if read.chunks.is_empty() {
+            return Ok(false);
+        }
+        for chunk in read.chunks {
+            page.data.extend_from_slice(&chunk.bytes);
+        }
+    }
+}
+
+/// How many of the bytes go into a page of `limit`: whole characters, and where the first is
+/// longer than the limit, that one. Unless nothing follows, one that is not complete waits.
+fn whole(bytes: &[u8], limit: u64, over: bool) -> usize {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let limit = limit.min(bytes.len());
+    let from = limit.saturating_sub(3);
+    // Only a character that begins just before the limit can reach over it.
+    let begins = |place: &usize| bytes[*place] >= 0xC0;
+    let Some(last) = (from..limit).rev().find(begins) else {
+        return limit;
+    };
+    let length = unit(&bytes[last..], over);
+    match length {
+        0 => last,
+        _ if last + length <= limit => limit,
+        _ if last == 0 => length,
+        _ => last,
+    }
+}
+
+/// The length of the first character, or of bytes that are none; 0 where the rest of it may
+/// still come.
+fn unit(bytes: &[u8], over: bool) -> usize {
+    let longest = bytes.len().min(4);
+    let bytes = &bytes[..longest];
+    let valid = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => match std::str::from_utf8(&bytes[..error.valid_up_to()]) {
+            Ok(text) if !text.is_empty() => text,
+            Ok(_) | Err(_) => {
+                return error.error_len().unwrap_or(if over { longest } else { 0 });
+            }
+        },
+    };
+    valid.chars().next().map_or(0, char::len_utf8)
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

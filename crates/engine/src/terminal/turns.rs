@@ -1,0 +1,205 @@
+//! What happened to a terminal besides its bytes, in their order: new sizes, new attempts, and
+//! output that was dropped.
+//!
+//! Events say all of this, but an event reaches the disk a moment after it happened, and a
+//! screen must not be parsed past a size it does not know of.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ostler_journal::{ReadError, read_events};
+use ostler_model::{Event, EventRecord, TermSize};
+
+/// Turns of one execution in memory; older ones are read from its events.
+const TURNS: usize = 1_024;
+
+/// One thing that happened to a terminal at an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) offset: u64,
+    pub(crate) what: What,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// It has this size now.
+    Resized(TermSize),
+    /// Its program ended; what is printed after that is the next attempt's, on a new terminal.
+    Ended,
+}
+
+/// The turns of one execution.
+#[derive(Debug)]
+pub(crate) struct Turns(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    list: VecDeque<Turn>,
+    /// The number of the list's first.
+    first: u64,
+    /// Whether the list holds all there were.
+    complete: bool,
+    /// The end of the newest range of output that was dropped.
+    dropped_to: u64,
+}
+
+impl Inner {
+    fn push(&mut self, turn: Turn) {
+        if self.list.len() == TURNS {
+            self.list.pop_front();
+            self.first += 1;
+            self.complete = false;
+        }
+        self.list.push_back(turn);
+    }
+
+    fn note(&mut self, record: &EventRecord) {
+        if let Event::Trimmed { to, .. } = &record.event {
+            self.dropped_to = self.dropped_to.max(*to);
+        }
+        if let Some(turn) = turn(record) {
+            self.push(turn);
+        }
+    }
+}
+
+fn turn(record: &EventRecord) -> Option<Turn> {
+    let what = if let Event::Resized { size } = record.event {
+        What::Resized(size)
+    } else if matches!(record.event, Event::Exited { .. }) {
+        What::Ended
+    } else {
+        return None;
+    };
+    let offset = record.offset;
+    Some(Turn { offset, what })
+}
+
+impl Turns {
+    /// Of an execution that begins.
+    pub(crate) const fn new() -> Self {
+        Self::with(true)
+    }
+
+    /// Of one whose events are on disk.
+    pub(crate) const fn on_disk() -> Self {
+        Self::with(false)
+    }
+
+    const fn with(complete: bool) -> Self {
+        Self(Mutex::new(Inner {
+            list: VecDeque::new(),
+            first: 0,
+            complete,
+            dropped_to: 0,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what an earlier engine recorded.
+    pub(crate) fn load(&self, records: &[EventRecord]) {
+        let mut inner = self.lock();
+        for record in records {
+            inner.note(record);
+        }
+    }
+
+    /// As [`Turns::load`], only what was dropped.
+    pub(crate) fn load_dropped(&self, records: &[EventRecord]) {
+        let mut inner = self.lock();
+        for record in records.iter().filter(|it| turn(it).is_none()) {
+            inner.note(record);
+        }
+    }
+
+    /// Takes in what was just recorded. A size is known before it is recorded.
+    pub(crate) fn note(&self, record: &EventRecord) {
+        if !matches!(record.event, Event::Resized { .. }) {
+            self.lock().note(record);
+        }
+    }
+
+    /// The terminal is about to take a new size; where it could not, it is told the former.
+    pub(crate) fn resize(&self, offset: u64, size: TermSize) {
+        let what = What::Resized(size);
+        self.lock().push(Turn { offset, what });
+    }
+
+    /// Where the newest contiguous output can begin at the earliest.
+    pub(crate) fn dropped_to(&self) -> u64 {
+        self.lock().dropped_to
+    }
+
+    /// What came from this number on, and the number to ask for next.
+    pub(crate) fn since(&self, number: u64) -> (Vec<Turn>, u64) {
+        let inner = self.lock();
+        let known = usize::try_from(number.saturating_sub(inner.first)).unwrap_or(usize::MAX);
+        let new = inner.list.iter().skip(known).copied().collect();
+        (new, inner.first + inner.list.len() as u64)
+    }
+
+    /// All of them, those that are only on disk included.
+    pub(crate) fn all(&self, dir: &Path) -> Result<(Vec<Turn>, u64), ReadError> {
+        let (known, next) = self.since(0);
+        if self.lock().complete {
+            return Ok((known, next));
+        }
+        let mut turns: Vec<Turn> = read_events(dir)?.iter().filter_map(turn).collect();
+        let told = turns.clone();
+        turns.extend(known.into_iter().filter(|turn| !told.contains(turn)));
+        turns.sort_by_key(|turn| turn.offset);
+        Ok((turns, next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_journal::EventWriter;
+    use ostler_model::Timestamp;
+    use tempfile::TempDir;
+
+    fn size(cols: u16) -> TermSize {
+        TermSize { cols, rows: 24 }
+    }
+
+    fn resized(seq: u64, offset: u64) -> EventRecord {
+        let cols = u16::try_from(offset % 300 + 1).expect("small");
+        EventRecord {
+            seq,
+            at: Timestamp::UNIX_EPOCH,
+            offset,
+            event: Event::Resized { size: size(cols) },
+        }
+    }
+
+    #[test]
+    fn beyond_the_limit_the_oldest_are_read_from_disk() {
+        let dir = TempDir::new().expect("a directory");
+        let turns = Turns::new();
+        let records: Vec<EventRecord> = (0..TURNS as u64 + 5)
+            .map(|number| resized(number, number * 10))
+            .collect();
+        for record in &records {
+            turns.resize(
+                record.offset,
+                size(u16::try_from(record.offset % 300 + 1).unwrap()),
+            );
+        }
+        let (mut writer, _) = EventWriter::open(dir.path()).expect("a file");
+        // The newest is not on disk yet.
+        writer.append(&records[..records.len() - 1]).expect("room");
+        let (all, next) = turns.all(dir.path()).expect("readable");
+        assert_eq!(next, TURNS as u64 + 5);
+        assert_eq!(all, records.iter().filter_map(turn).collect::<Vec<_>>());
+        let (new, same) = turns.since(next);
+        assert_eq!((new.len(), same), (0, next));
+        turns.resize(7, size(7));
+        assert_eq!(turns.since(next).0.len(), 1);
+    }
+}

@@ -1,0 +1,58 @@
+//! What is typed.
+
+use ostler_terminal::{Modes, Piece, encode};
+
+use super::LeaseId;
+
+/// The most bytes one typing may come to.
+pub const TYPING_BYTES: usize = 4 * 1024 * 1024;
+
+/// Something to type: one atomic write.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Typing {
+    /// In order.
+    pub pieces: Vec<Piece>,
+    /// Whose lease it is typed with; none where nobody holds one.
+    pub lease: Option<LeaseId>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Typed {
+    /// Bytes that were to be written.
+    pub bytes: u64,
+    /// Bytes the terminal took; fewer when the program does not read.
+    pub taken: u64,
+}
+
+/// Every mode at once.
+const ALL_MODES: Modes = Modes {
+    bracketed_paste: true,
+    application_cursor: true,
+    application_keypad: true,
+    mouse: true,
+};
+
+/// The bytes of what is typed, where the terminal's modes do not matter; text never asks for
+/// them.
+pub(super) fn plain(pieces: &[Piece]) -> Option<Vec<u8>> {
+    let bytes = encode(pieces, Modes::default());
+    let simple = |piece: &Piece| matches!(piece, Piece::Text(_) | Piece::Raw(_));
+    let is_plain = pieces.iter().all(simple) || encode(pieces, ALL_MODES) == bytes;
+    is_plain.then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_modes_change_asks_for_them() {
+        let key = |name: &str| Piece::Key(name.parse().expect("a key"));
+        let text = || Piece::Text("a\n".to_owned());
+        assert_eq!(plain(&[text(), key("enter")]), Some(b"a\r\r".to_vec()));
+        assert_eq!(plain(&[key("ctrl-c")]), Some(vec![3]));
+        assert_eq!(plain(&[text(), key("up")]), None);
+        assert_eq!(plain(&[Piece::Paste("a".to_owned())]), None);
+    }
+}

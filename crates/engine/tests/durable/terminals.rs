@@ -1,0 +1,206 @@
+//! Terminal sessions over the end of an engine.
+
+use libtest_mimic::Trial;
+use ostler_engine::{Engine, Typing, WaitEnd, WaitFor};
+use ostler_model::{Cursor, Event, TermSize};
+use ostler_terminal::{Piece, View};
+use tempfile::TempDir;
+
+use super::{PATIENCE, block, me, open};
+
+const WIDE: TermSize = TermSize {
+    cols: 100,
+    rows: 30,
+};
+
+pub(super) fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("vim_goes_on_with_the_same_screen", || {
+            block(vim_goes_on_with_the_same_screen())
+        }),
+        Trial::test("an_ended_screen_is_there_after_a_restart", || {
+            block(an_ended_screen_is_there_after_a_restart())
+        }),
+        Trial::test("a_lease_ends_with_its_engine", || {
+            block(a_lease_ends_with_its_engine())
+        }),
+    ]
+}
+
+async fn start(engine: &Engine, words: &[&str]) -> String {
+    let mut request = ostler_engine::StartRequest::argv(words.iter().copied(), "/tmp");
+    request.pty = Some(TermSize { cols: 80, rows: 24 });
+    request.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    let info = engine.start(&me(), request).await.expect("started");
+    info.id.to_string()
+}
+
+async fn types(engine: &Engine, id: &str, pieces: Vec<Piece>) {
+    let typing = Typing {
+        pieces,
+        lease: None,
+    };
+    engine.type_in(&me(), id, typing).await.expect("typed");
+}
+
+fn text(text: &str) -> Vec<Piece> {
+    vec![Piece::Text(text.to_owned())]
+}
+
+/// The first screen that is so.
+async fn shows(engine: &Engine, id: &str, so: impl Fn(&View) -> bool) -> View {
+    let mut watch = engine.watch(&me(), id).expect("known");
+    let seen = async {
+        loop {
+            watch.look();
+            let view = engine.screen(&me(), id).await.expect("a screen");
+            if so(&view) {
+                return view;
+            }
+            watch.changed().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, seen).await.expect("soon")
+}
+
+async fn vim_goes_on_with_the_same_screen() {
+    let state = TempDir::new().expect("a directory");
+    let file = state.path().join("file.txt");
+    std::fs::write(&file, "first\nsecond\n").expect("room");
+    let engine = open(state.path()).await;
+    let name = file.to_str().expect("a name");
+    let vim = ["vim", "-u", "NONE", "-N", "-n", "-i", "NONE", name];
+    let id = start(&engine, &vim).await;
+    shows(&engine, &id, |view| view.rows[1] == "second").await;
+    engine.resize(&me(), &id, WIDE).await.expect("resized");
+    // The last line of a screen that vim has painted anew.
+    shows(&engine, &id, |view| view.rows[28] == "~").await;
+    types(&engine, &id, text("ithird ")).await;
+    let before = shows(&engine, &id, |view| {
+        view.rows[0] == "third first" && view.rows[29].contains("INSERT")
+    })
+    .await;
+    assert!(before.alternate);
+    engine.shutdown().await;
+    drop(engine);
+
+    let engine = open(state.path()).await;
+    let info = engine.info(&me(), &id).expect("known");
+    assert_eq!((info.size(), info.state.adoptions), (Some(WIDE), 1));
+    let after = shows(&engine, &id, |_| true).await;
+    assert_eq!(after, before);
+    let escape = Piece::Key("escape".parse().expect("a key"));
+    types(&engine, &id, vec![escape]).await;
+    types(&engine, &id, text(":wq\n")).await;
+    let exit = engine
+        .wait(&me(), &id, &WaitFor::Exit, Some(PATIENCE))
+        .await;
+    assert_eq!(exit.expect("known").why, WaitEnd::Exit);
+    let saved = std::fs::read_to_string(&file).expect("saved");
+    assert_eq!(saved, "third first\nsecond\n");
+    engine.shutdown().await;
+}
+
+async fn an_ended_screen_is_there_after_a_restart() {
+    let state = TempDir::new().expect("a directory");
+    let engine = open(state.path()).await;
+    // Enough to be compressed, and a size in the middle of it.
+    let script = "seq 400000; printf '\\nsized? '; read x; stty size; seq 20; exit 3";
+    let id = start(&engine, &["bash", "--norc", "-c", script]).await;
+    shows(&engine, &id, |view| view.text().contains("sized?")).await;
+    engine.resize(&me(), &id, WIDE).await.expect("resized");
+    types(&engine, &id, text("\n")).await;
+    let exit = engine
+        .wait(&me(), &id, &WaitFor::Exit, Some(PATIENCE))
+        .await;
+    let end = exit.expect("known").info.output_end;
+    let before = engine.screen(&me(), &id).await.expect("a screen");
+    assert_eq!((before.offset, before.exact), (end, true));
+    assert!(before.rows.contains(&"30 100".to_owned()), "{before:#?}");
+    engine.settled(&me(), &id).await.expect("known");
+    engine.shutdown().await;
+    drop(engine);
+
+    let dir = state.path().join("executions").join(&id);
+    let names = || -> Vec<String> {
+        let files = std::fs::read_dir(&dir).expect("there");
+        let name = |file: std::io::Result<std::fs::DirEntry>| file.expect("there").file_name();
+        files
+            .map(|it| name(it).into_string().expect("a name"))
+            .collect()
+    };
+    assert!(
+        names().contains(&"screen".to_owned()),
+        "it took long to parse"
+    );
+    for round in 0..2 {
+        let engine = open(state.path()).await;
+        assert_eq!(
+            engine.screen(&me(), &id).await.expect("a screen"),
+            before,
+            "round {round}"
+        );
+        let from = Cursor {
+            offset: end,
+            event: 0,
+        };
+        let mut events = engine.terminal_events(&me(), &id, from).expect("known");
+        let exit = events.next().await.expect("readable");
+        assert!(
+            matches!(&exit, Some(ostler_engine::TerminalEvent::Exit(it)) if it.code == Some(3)),
+            "{exit:?}"
+        );
+        // Compressing goes on behind an answer, and stops with the engine.
+        let packed = async {
+            let mut every = tokio::time::interval(std::time::Duration::from_millis(5));
+            while !names().iter().any(|name| name.ends_with(".zst")) {
+                every.tick().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, packed).await.expect("soon");
+        engine.shutdown().await;
+        drop(engine);
+        // The second time, without a checkpoint: from the compressed journal.
+        drop(std::fs::remove_file(dir.join("screen")));
+    }
+}
+
+async fn a_lease_ends_with_its_engine() {
+    let state = TempDir::new().expect("a directory");
+    let engine = open(state.path()).await;
+    let id = start(&engine, &["cat"]).await;
+    let mut notices = engine.subscribe();
+    let lease = engine.take_lease(&me(), &id, "somebody", false).await;
+    let lease = lease.expect("free");
+    let told = async {
+        while !matches!(
+            notices.recv().await.expect("told").record.event,
+            Event::LeaseTaken { .. }
+        ) {}
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("soon");
+    engine.shutdown().await;
+    drop(lease);
+    drop(engine);
+
+    let engine = open(state.path()).await;
+    types(&engine, &id, text("free\n")).await;
+    shows(&engine, &id, |view| view.text().contains("free")).await;
+    engine
+        .stop(&me(), &id, ostler_engine::StopRequest::default())
+        .await
+        .expect("stopped");
+    engine.settled(&me(), &id).await.expect("known");
+    let events = engine.events(&me(), &id).expect("readable");
+    let hands: Vec<bool> = events
+        .iter()
+        .filter_map(|it| {
+            if let Event::LeaseTaken { by } = &it.event {
+                return Some(by.is_some());
+            }
+            None
+        })
+        .collect();
+    assert_eq!(hands, [true, false]);
+    engine.shutdown().await;
+}

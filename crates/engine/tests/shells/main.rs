@@ -1,0 +1,29 @@
+//! Commands typed into living shells (C14): bash, zsh and fish, without a keeper.
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "whatever else an answer is, the test fails and shows it"
+)]
+
+/// One body, a test for every shell.
+macro_rules! in_every_shell {
+    ($($body:ident)*) => {
+        mod bash {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $body() { super::$body(ostler_model::ShellKind::Bash).await; })*
+        }
+        mod zsh {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $body() { super::$body(ostler_model::ShellKind::Zsh).await; })*
+        }
+        mod fish {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $body() { super::$body(ostler_model::ShellKind::Fish).await; })*
+        }
+    };
+}
+
+mod ends;
+mod lab;
+mod odd;
+mod person;
+mod scripts;

@@ -1,0 +1,211 @@
+//! What can be typed, and what a shell makes of it.
+
+use ostler_engine::{Error, ShellEnd};
+use ostler_model::ShellKind;
+use tempfile::TempDir;
+
+use crate::lab::{Lab, PATIENCE, SOON, busy, me};
+
+in_every_shell! {
+    scripts_of_any_shape
+    it_wants_more
+    what_it_cannot_read_is_over
+    text_at_the_prompt_is_left_alone
+    vi_keys_do_no_harm
+    long_lines_wrap_as_they_should
+    a_terminal_that_can_nothing
+    the_longest_script
+}
+
+async fn scripts_of_any_shape(kind: ShellKind) {
+    let lab = Lab::new(kind).await;
+    let (status, output) = lab.done("echo one\nfalse\necho 'two  2'\n").await;
+    assert_eq!((status, output.as_str()), (0, "one\r\ntwo  2\r\n"));
+    let (status, output) = lab.done("echo one\nfalse").await;
+    assert_eq!((status, output.as_str()), (1, "one\r\n"), "{kind:?}");
+    let loops = lab.say(
+        "for i in 1 2; do\n\techo \"i=$i\"\ndone",
+        "for i in 1 2\n\techo \"i=$i\"\nend",
+    );
+    assert_eq!(lab.done(loops).await.1, "i=1\r\ni=2\r\n");
+    if kind != ShellKind::Fish {
+        let document = "cat <<'END'\n\ta $b `c`\n\n  d\nEND\necho after";
+        assert_eq!(
+            lab.done(document).await.1,
+            "        a $b `c`\r\n\r\n  d\r\nafter\r\n".replace("        ", "\t")
+        );
+    }
+    // A tab is a tab, wherever it stands.
+    assert_eq!(lab.done("printf '%s|' a\tb '\tc'").await.1, "a|b|\tc|");
+    assert_eq!(lab.done("echo 'ä 漢字 🦀 é'").await.1, "ä 漢字 🦀 é\r\n");
+    assert_eq!(lab.done("echo 'it'\\''s' \"q\"").await.1, "it's q\r\n");
+    let lines: Vec<String> = (0..500).map(|n| format!("echo line {n:05}")).collect();
+    let long = lines.join("\n");
+    assert!(long.len() > 7_500);
+    let (status, output) = lab.done(&long).await;
+    assert_eq!((status, output.lines().count()), (0, 500), "{kind:?}");
+    assert!(output.ends_with("line 00499\r\n"));
+    let wide = format!("echo {}", "x".repeat(10_240));
+    assert_eq!(
+        lab.done(&wide).await.1,
+        format!("{}\r\n", "x".repeat(10_240))
+    );
+    lab.end().await;
+}
+
+async fn it_wants_more(kind: ShellKind) {
+    let lab = Lab::new(kind).await;
+    let open = lab.say("for i in 1 2; do", "for i in 1 2");
+    for script in ["echo 'open", open, "echo a\necho \"b"] {
+        assert_eq!(
+            lab.end_of(script).await,
+            ShellEnd::Incomplete,
+            "{kind:?}: {script}"
+        );
+        if kind != ShellKind::Fish {
+            let reason = busy(lab.run_for("true", SOON).await);
+            assert_eq!(reason, "it waits for the rest of a command");
+        }
+        let (status, output) = given_up(&lab, "echo fine").await;
+        assert_eq!(
+            (status, output.as_str()),
+            (0, "fine\r\n"),
+            "{kind:?}: {script}"
+        );
+    }
+    lab.end().await;
+}
+
+/// Gives up what stands at the prompt, and runs when the shell takes commands again. Fish
+/// overhears ctrl-c while it paints: it is typed again.
+async fn given_up(lab: &Lab, script: &str) -> (i32, String) {
+    let mut watch = lab.engine.watch(&me(), &lab.id).expect("known");
+    lab.type_in("\x03").await;
+    let tries = async {
+        loop {
+            match lab.run_for(script, PATIENCE).await {
+                Ok(run) => break run,
+                Err(Error::ShellBusy { .. }) => {
+                    let changed = tokio::time::timeout(SOON, watch.changed()).await;
+                    if changed.is_err() {
+                        lab.type_in("\x03").await;
+                    }
+                    watch.look();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let run = tokio::time::timeout(PATIENCE, tries).await;
+    let run = run.expect("in time");
+    let output = lab.output(&run).await;
+    match run.end {
+        ShellEnd::Finished { status, .. } => (status, output),
+        other => panic!("{other:?} {output:?}"),
+    }
+}
+
+async fn what_it_cannot_read_is_over(kind: ShellKind) {
+    let lab = Lab::new(kind).await;
+    if kind == ShellKind::Bash {
+        assert_eq!(lab.done("# nothing").await, (0, String::new()));
+        assert_eq!(lab.done("").await, (0, String::new()));
+    }
+    let (status, output) = lab.done(")").await;
+    let echo = output.starts_with(')');
+    assert!(kind == ShellKind::Fish || !echo, "{kind:?}: {output:?}");
+    assert_ne!(status, 0);
+    assert!(
+        output.contains("fish:") || output.contains("error"),
+        "{output:?}"
+    );
+    assert_eq!(lab.done("echo fine").await, (0, "fine\r\n".to_owned()));
+    assert!(matches!(
+        lab.run_for("a\x03b", PATIENCE).await,
+        Err(Error::Argument(_))
+    ));
+    lab.end().await;
+}
+
+async fn text_at_the_prompt_is_left_alone(kind: ShellKind) {
+    let lab = Lab::new(kind).await;
+    lab.done("true").await;
+    lab.type_in("echo half").await;
+    lab.shows("echo half").await;
+    let reason = busy(lab.run_for("echo whole", PATIENCE).await);
+    assert_eq!(reason, "there is text at its prompt that was not entered");
+    assert_eq!(
+        given_up(&lab, "echo whole").await,
+        (0, "whole\r\n".to_owned())
+    );
+    lab.end().await;
+}
+
+async fn vi_keys_do_no_harm(kind: ShellKind) {
+    let rc = match kind {
+        ShellKind::Bash => "set -o vi",
+        ShellKind::Zsh => "bindkey -v",
+        ShellKind::Fish => "fish_vi_key_bindings",
+    };
+    let lab = Lab::with_rc(kind, rc).await;
+    let script = "echo one\n\ttrue\necho 'two\tthree'";
+    let output = "one\r\ntwo\tthree\r\n".to_owned();
+    for _ in 0..3 {
+        assert_eq!(lab.done(script).await, (0, output.clone()), "{kind:?}");
+    }
+    lab.end().await;
+}
+
+/// The marks have no width: a line editor that thought so would wrap too early.
+async fn long_lines_wrap_as_they_should(kind: ShellKind) {
+    let rc = match kind {
+        ShellKind::Bash | ShellKind::Zsh => "PS1='P> '",
+        ShellKind::Fish => "function fish_prompt; echo -n 'P> '; end; set -g fish_greeting",
+    };
+    let lab = Lab::with_rc(kind, rc).await;
+    lab.done("clear").await;
+    lab.type_in(&"x".repeat(100)).await;
+    lab.shows(&"x".repeat(23)).await;
+    lab.type_in("\x01y").await;
+    lab.shows("P> yxx").await;
+    let rows = [format!("P> y{}", "x".repeat(76)), "x".repeat(24)];
+    lab.shows(&rows.join("\n")).await;
+    lab.end().await;
+}
+
+async fn a_terminal_that_can_nothing(kind: ShellKind) {
+    let home = TempDir::new().expect("a directory");
+    let lab = Lab::at_home(kind, home, vec![("TERM".into(), "dumb".into())]).await;
+    assert_eq!(
+        lab.done("printf '%s|' 'a\tb'").await,
+        (0, "a\tb|".to_owned())
+    );
+    let run = lab.run("echo one\necho two\nsh -c 'exit 3'").await;
+    assert!(
+        matches!(run.end, ShellEnd::Finished { status: 3, .. }),
+        "{:?}",
+        run.end
+    );
+    let output = lab.output(&run).await;
+    assert!(
+        output.contains("one\r\n") && output.contains("two\r\n"),
+        "{output:?}"
+    );
+    lab.end().await;
+}
+
+async fn the_longest_script(kind: ShellKind) {
+    const LINES: usize = 100;
+    // Fish paints all anew for every word.
+    let bytes = if kind == ShellKind::Fish { 8 } else { 120 } * 1024;
+    let lab = Lab::new(kind).await;
+    let line = format!("echo {}", "x".repeat(bytes / LINES));
+    let script = vec![line; LINES].join("\n");
+    let (status, output) = lab.done(&script).await;
+    assert_eq!(
+        (status, output.len()),
+        (0, LINES * (bytes / LINES + 2)),
+        "{kind:?}"
+    );
+    lab.end().await;
+}

@@ -1,0 +1,149 @@
+use std::time::Duration;
+
+use ostler_engine::{Error, TerminalEvent, TerminalEvents};
+use ostler_model::{Cause, Cursor, Ending};
+use tokio::task::JoinSet;
+
+use crate::lab::{Lab, me, soon, terminal};
+
+/// Everything it tells, to the end.
+async fn listen(mut events: TerminalEvents) -> (Vec<u8>, Vec<(u64, u64)>, Vec<Ending>) {
+    let (mut output, mut gaps, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(event) = events.next().await.expect("readable") {
+        assert!(ends.is_empty(), "nothing comes after the end: {event:?}");
+        match event {
+            TerminalEvent::Output { data, .. } => output.extend(data),
+            TerminalEvent::Gap { from, to } => gaps.push((from, to)),
+            TerminalEvent::Exit(ending) => ends.push(ending),
+        }
+    }
+    assert_eq!(events.next().await.expect("over"), None);
+    (output, gaps, ends)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exits_are_told_once_under_load() {
+    const SESSIONS: i32 = 50;
+    let lab = Lab::new().await;
+    let mut listeners = JoinSet::new();
+    for number in 0..SESSIONS {
+        let script = format!("yes {number} | head -n 2000; exit {number}");
+        let id = lab.start(&["sh", "-c", &script]).await;
+        for from in [0, 100] {
+            let from = Cursor {
+                offset: from,
+                event: 0,
+            };
+            let events = lab.engine.terminal_events(&me(), &id, from).expect("known");
+            listeners.spawn(async move { (number, from, listen(events).await) });
+        }
+    }
+    let mut heard = 0;
+    while let Some(one) = soon(listeners.join_next()).await {
+        let (number, from, (output, gaps, ends)) = one.expect("no panic");
+        let line = format!("{number}\r\n");
+        let skipped = usize::try_from(from.offset).expect("small");
+        assert_eq!(output, &line.repeat(2000).as_bytes()[skipped..]);
+        assert_eq!(gaps, []);
+        assert_eq!(ends.len(), 1);
+        assert_eq!(
+            (&ends[0].cause, ends[0].code),
+            (&Cause::Exited, Some(number))
+        );
+        heard += 1;
+    }
+    assert_eq!(heard, 2 * SESSIONS);
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_before_tells_its_end_too() {
+    let lab = Lab::new().await;
+    let id = lab.start(&["sh", "-c", "printf before; exit 4"]).await;
+    lab.ends(&id).await;
+    let from = Cursor::default();
+    let events = lab.engine.terminal_events(&me(), &id, from).expect("known");
+    let (output, _, ends) = soon(listen(events)).await;
+    assert_eq!((output.as_slice(), ends[0].code), (&b"before"[..], Some(4)));
+
+    let begun = lab.engine.launch(&me(), terminal(&["/dev/null"]));
+    let error = lab.engine.start(&me(), terminal(&["/proc/self/mem"])).await;
+    assert!(error.is_err() && begun.is_err());
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_cannot_be_executed_ends_without_output() {
+    use std::os::unix::fs::PermissionsExt;
+    let lab = Lab::new().await;
+    let program = lab.state.path().join("program");
+    std::fs::write(&program, "no program").expect("room");
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("allowed");
+    let request = terminal(&[program.to_str().expect("a name")]);
+    let begun = lab.engine.launch(&me(), request).expect("admitted");
+    let id = begun.keep().id.to_string();
+    let from = Cursor::default();
+    let events = lab.engine.terminal_events(&me(), &id, from).expect("known");
+    let (output, _, ends) = soon(listen(events)).await;
+    assert_eq!(output, b"");
+    assert!(matches!(ends[0].cause, Cause::SpawnFailed { .. }));
+    assert_eq!(lab.screen(&id).await.text(), "");
+    assert_eq!(lab.page(&id, None, None).await.end_offset, 0);
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cleared_output_is_a_gap() {
+    let lab = Lab::new().await;
+    let id = lab
+        .start(&["sh", "-c", "printf gone; read x; printf kept; read x"])
+        .await;
+    lab.says(&id, "gone").await;
+    lab.engine.clear_output(&me(), &id).await.expect("cleared");
+    let from = Cursor::default();
+    let mut events = lab.engine.terminal_events(&me(), &id, from).expect("known");
+    let gap = soon(events.next()).await.expect("readable");
+    assert_eq!(gap, Some(TerminalEvent::Gap { from: 0, to: 4 }));
+    // Giving up a wait loses nothing.
+    let none = tokio::time::timeout(Duration::from_millis(20), events.next()).await;
+    assert!(none.is_err());
+    lab.types(&id, "\n").await;
+    let mut output = Vec::new();
+    while !output.ends_with(b"kept") {
+        match soon(events.next()).await.expect("readable") {
+            Some(TerminalEvent::Output { offset, data }) => {
+                assert_eq!(offset, 4 + output.len() as u64);
+                output.extend(data);
+                assert_eq!(events.cursor().offset, 4 + output.len() as u64);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    lab.stop(&id).await;
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_ends_ends_the_events() {
+    let lab = Lab::new().await;
+    let id = lab.start(&["cat"]).await;
+    let from = Cursor::default();
+    let events = lab.engine.terminal_events(&me(), &id, from).expect("known");
+    let engine = lab.engine.clone();
+    let (heard, ()) = soon(futures_util::future::join(
+        async {
+            let mut events = events;
+            loop {
+                match events.next().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return true,
+                    Err(Error::Closing) => return false,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        },
+        engine.shutdown(),
+    ))
+    .await;
+    assert!(heard, "without a keeper, its programs end with it");
+}

@@ -1,0 +1,9 @@
+//! Terminal sessions over this machine's processes: real programs, without a keeper.
+
+mod answers;
+mod events;
+mod lab;
+mod leases;
+mod pages;
+mod screens;
+mod typing;

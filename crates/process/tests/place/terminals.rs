@@ -1,0 +1,608 @@
+//! Commands on terminals: hang-ups, ends, lines, sizes, many of them.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ostler_model::{ExecutionId, StreamName, TermSize, Text};
+use ostler_process::{
+    Birth, ControlError, ExitRecord, Keeper, Ladder, LaunchIo, LaunchPlan, Order, Outcome, Place,
+    Report,
+};
+
+use crate::support::{
+    Case, Done, LONG, World, argv, exit_of, is_alive, members, next, output, sh, timed, until,
+};
+
+pub(crate) const CASES: &[Case] = &[
+    ("an_interactive_shell_goes_at_once", shell_goes),
+    ("a_shell_without_a_keeper_goes_at_once", shell_of_a_thread),
+    ("what_hears_a_hang_up_is_not_disturbed", farewell),
+    ("vim_keeps_its_swap_file", vim_keeps),
+    ("who_ignores_a_hang_up_is_asked_then_killed", deaf),
+    ("background_jobs_and_nohup_end_with_the_terminal", jobs),
+    ("a_stopped_job_ends_too", stopped_job),
+    ("a_foreground_job_is_hung_up", foreground_job),
+    ("jobs_left_by_a_shell_are_ended_and_counted", left_jobs),
+    ("a_terminal_closed_and_opened_again", opened_again),
+    ("a_closed_terminal_costs_nothing", closed_is_quiet),
+    ("the_last_words_are_never_lost", last_words),
+    ("ten_megabytes_and_the_end", ten_megabytes),
+    ("a_line_longer_than_the_kernel_keeps", long_line),
+    ("ten_megabytes_of_keys", many_keys),
+    ("a_program_that_never_reads", never_reads),
+    ("the_end_of_input_after_an_unfinished_line", end_of_input),
+    ("sizes_of_what_is_stopped_or_gone", sizes),
+    ("no_terminal_is_left", exhausted),
+    ("three_hundred_terminals", three_hundred),
+];
+
+/// A grace that no case waits for.
+const GRACE: Duration = Duration::from_secs(20);
+/// What must come without any waiting for a grace, on a busy machine.
+const SOON: Duration = Duration::from_secs(5);
+
+struct Session {
+    id: ExecutionId,
+    dir: PathBuf,
+    birth: Birth,
+}
+
+impl Session {
+    async fn begin(world: &World, plan: LaunchPlan) -> Self {
+        let (id, dir) = (plan.id, world.dir(plan.id));
+        let birth = world.place.spawn(plan).await.expect("born");
+        let session = Self { id, dir, birth };
+        // What is short may have ended by now.
+        if let Err(error) = session.birth.control.send(Order::Watch(true)).await {
+            assert_eq!(error, ControlError::Ended);
+        }
+        session
+    }
+
+    async fn order(&self, order: Order) {
+        self.birth.control.send(order).await.expect("taken");
+    }
+
+    fn text(&self) -> String {
+        if !self.dir.exists() {
+            return String::new();
+        }
+        String::from_utf8_lossy(&output(&self.dir, StreamName::Pty)).into_owned()
+    }
+
+    async fn shows(&mut self, text: &str) {
+        while !self.text().contains(text) {
+            next(&mut self.birth, |report| {
+                matches!(report, Report::Output { .. }).then_some(())
+            })
+            .await;
+        }
+    }
+
+    /// Types, and tells how much was taken.
+    async fn types(&mut self, bytes: &[u8]) -> u64 {
+        self.order(Order::Input(bytes.to_vec())).await;
+        next(&mut self.birth, |report| match report {
+            Report::InputTaken { len } => Some(*len),
+            _ => None,
+        })
+        .await
+    }
+
+    async fn ends(self) -> Done {
+        let record = exit_of(self.birth).await;
+        Done {
+            dir: self.dir,
+            record,
+        }
+    }
+
+    async fn stopped(self, grace: Duration) -> (Done, Duration) {
+        self.order(Order::Stop { grace }).await;
+        let (id, begin) = (self.id, Instant::now());
+        let done = self.ends().await;
+        assert!(members(id).is_empty() && done.record.survivors.is_empty());
+        assert_eq!(ladder(&done.record), Some(Ladder::Ordered));
+        (done, begin.elapsed())
+    }
+}
+
+fn ladder(record: &ExitRecord) -> Option<Ladder> {
+    match &record.outcome {
+        Outcome::Ended { ladder, .. } => *ladder,
+        Outcome::NotBorn { .. } => None,
+    }
+}
+
+fn on_terminal(mut plan: LaunchPlan) -> LaunchPlan {
+    plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
+    plan.env
+        .push((Text::from("TERM"), Text::from("xterm-256color")));
+    plan.clocks.grace = GRACE;
+    plan
+}
+
+fn bash() -> LaunchPlan {
+    let mut plan = on_terminal(argv(&["/bin/bash", "--norc", "--noprofile", "-i"]));
+    plan.env.push((Text::from("PS1"), Text::from("ready> ")));
+    plan.env.push((Text::from("HISTFILE"), Text::from("")));
+    plan
+}
+
+/// The children of a process by proc(5), the dead ones among them.
+fn zombies_of(pid: u32) -> usize {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let is_zombie = |pid: &&str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.starts_with(" Z"))
+    };
+    children.split_ascii_whitespace().filter(is_zombie).count()
+}
+
+/// The shim of a running execution, the parent of its leader.
+fn shim_of(leader: i32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{leader}/stat")).expect("it runs");
+    let rest = stat.rsplit(')').next().expect("a name");
+    rest.split_ascii_whitespace()
+        .nth(1)
+        .and_then(|parent| parent.parse().ok())
+        .expect("a parent")
+}
+
+fn shell_goes() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, bash()).await;
+        session.shows("ready> ").await;
+        let shim = shim_of(members(session.id)[0]);
+        let (done, took) = session.stopped(GRACE).await;
+        assert_eq!(done.signal(), Some(libc::SIGHUP));
+        assert!(took < SOON, "{took:?}");
+        assert_eq!(zombies_of(shim), 0);
+    });
+}
+
+fn shell_of_a_thread() {
+    let world = World::with(Keeper::None);
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, bash()).await;
+        session.shows("ready> ").await;
+        let (done, took) = session.stopped(GRACE).await;
+        assert_eq!(done.signal(), Some(libc::SIGHUP));
+        assert!(took < SOON, "{took:?}");
+        assert_eq!(zombies_of(std::process::id()), 0);
+    });
+}
+
+fn farewell() {
+    let world = World::new();
+    let script = "trap 'echo hung up; exit 7' HUP; trap 'echo asked; exit 8' TERM; \
+                  echo here; while :; do sleep 0.05; done";
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        session.shows("here").await;
+        let (done, _) = session.stopped(GRACE).await;
+        assert_eq!(done.code(), Some(7));
+        let text = String::from_utf8_lossy(&output(&done.dir, StreamName::Pty)).into_owned();
+        assert!(
+            text.contains("hung up") && !text.contains("asked"),
+            "{text}"
+        );
+    });
+}
+
+fn vim_keeps() {
+    let world = World::new();
+    let files = tempfile::tempdir().expect("a directory");
+    let file = files.path().join("notes.txt");
+    let words = ["/usr/bin/vim", "-u", "NONE", "-N", "--cmd", "set swapfile"];
+    let mut plan = on_terminal(argv(&words));
+    plan.argv.push(Text::from(file.to_string_lossy().as_ref()));
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, plan).await;
+        session.shows("notes.txt").await;
+        session.types(b"ia line that was never saved\x1b").await;
+        session.shows("never saved").await;
+        let (_, took) = session.stopped(GRACE).await;
+        assert!(took < SOON, "{took:?}");
+    });
+    assert!(!file.exists());
+    let swap = std::fs::read(files.path().join(".notes.txt.swp")).expect("it is kept");
+    let kept = String::from_utf8_lossy(&swap);
+    assert!(kept.contains("a line that was never saved"));
+}
+
+fn deaf() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let script = "trap '' HUP; echo here; while :; do sleep 300; done";
+        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        session.shows("here").await;
+        let (done, took) = session.stopped(GRACE).await;
+        assert_eq!(done.signal(), Some(libc::SIGTERM));
+        assert!(took < SOON, "{took:?}");
+        let script = "trap '' HUP TERM; echo here; while :; do sleep 300; done";
+        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        session.shows("here").await;
+        let (done, took) = session.stopped(Duration::from_millis(400)).await;
+        assert_eq!(done.signal(), Some(libc::SIGKILL));
+        assert!(
+            took >= Duration::from_millis(400) && took < SOON,
+            "{took:?}"
+        );
+    });
+}
+
+fn jobs() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, bash()).await;
+        session.shows("ready> ").await;
+        session
+            .types(b"sleep 301 & nohup sleep 302 >/dev/null 2>&1 & setsid sleep 303 & disown -a; echo started\r")
+            .await;
+        session.shows("\nstarted").await;
+        until(|| members(session.id).len() >= 4);
+        let (done, took) = session.stopped(GRACE).await;
+        assert_eq!(done.signal(), Some(libc::SIGHUP));
+        assert!(took < SOON, "{took:?}");
+    });
+}
+
+/// Whether a process of this name is in front of its terminal.
+fn is_in_front(pid: i32, name: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some((before, after)) = stat.rsplit_once(')') else {
+        return false;
+    };
+    let fields: Vec<&str> = after.split_ascii_whitespace().collect();
+    before.ends_with(&format!("({name}")) && fields.get(2) == fields.get(5)
+}
+
+fn stopped_job() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, bash()).await;
+        session.shows("ready> ").await;
+        session.types(b"sleep 300\r").await;
+        let id = session.id;
+        until(|| members(id).iter().any(|pid| is_in_front(*pid, "sleep")));
+        session.types(b"\x1a").await;
+        session.shows("Stopped").await;
+        let (_, took) = session.stopped(GRACE).await;
+        assert!(took < SOON, "{took:?}");
+    });
+}
+
+fn foreground_job() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, bash()).await;
+        session.shows("ready> ").await;
+        let job = "sh -c 'trap \"echo job was hung up; exit\" HUP; echo job\" \"runs; \
+                   while :; do sleep 0.05; done'\r";
+        session.types(job.as_bytes()).await;
+        session.shows("job runs").await;
+        let (done, took) = session.stopped(GRACE).await;
+        assert!(took < SOON, "{took:?}");
+        let text = String::from_utf8_lossy(&output(&done.dir, StreamName::Pty)).into_owned();
+        // The terminal is still there: even its last words are kept.
+        assert!(text.contains("\njob was hung up"), "{text}");
+    });
+}
+
+fn left_jobs() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, bash()).await;
+        session.shows("ready> ").await;
+        session
+            .types(b"sleep 301 & nohup sleep 302 >/dev/null & exit 3\r")
+            .await;
+        let (id, begin) = (session.id, Instant::now());
+        let done = session.ends().await;
+        assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+        assert_eq!((done.code(), done.record.leftovers), (Some(3), 2));
+        assert_eq!(ladder(&done.record), None);
+        assert!(members(id).is_empty());
+    });
+}
+
+fn opened_again() {
+    for keeper in [crate::support::this_executable(), Keeper::None] {
+        let world = World::with(keeper);
+        let script = "exec </dev/null >/dev/null 2>&1; sleep 0.3; echo first >/dev/tty; \
+                      sleep 0.3; exec </dev/tty >/dev/tty; read line; echo got:$line; \
+                      exec </dev/null >/dev/null; sleep 0.2; echo last >/dev/tty";
+        world.runtime.block_on(async {
+            let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+            session.shows("first").await;
+            // Nobody may hold it now: then nothing is taken, and it is typed again.
+            while session.types(b"hello\r").await == 0 {
+                tokio::task::yield_now().await;
+            }
+            session.shows("got:hello").await;
+            let done = session.ends().await;
+            let text = String::from_utf8_lossy(&output(&done.dir, StreamName::Pty)).into_owned();
+            assert!(text.ends_with("last\r\n"), "{text}");
+            assert_eq!(done.code(), Some(0));
+        });
+    }
+}
+
+fn closed_is_quiet() {
+    let world = World::new();
+    let script = "trap 'exit 4' TERM; echo here; exec </dev/null >/dev/null 2>&1; sleep 1";
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        session.shows("here").await;
+        let shim = shim_of(members(session.id)[0]);
+        let ticks = || {
+            let stat = std::fs::read_to_string(format!("/proc/{shim}/stat")).expect("it lives");
+            let fields: Vec<u64> = stat
+                .rsplit(')')
+                .next()
+                .expect("a name")
+                .split_ascii_whitespace()
+                .map(|field| field.parse().unwrap_or(0))
+                .collect();
+            fields[11] + fields[12]
+        };
+        let before = ticks();
+        let id = session.id;
+        let done = session.ends().await;
+        assert!(members(id).is_empty());
+        assert_eq!(done.code(), Some(0));
+        // It slept for a second; one that polls what is hung up runs all the time.
+        assert!(ticks() - before < 20, "{} ticks", ticks() - before);
+    });
+}
+
+fn last_words() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        for number in 0..100 {
+            for script in [
+                format!("printf 'word {number}'"),
+                format!("sleep 300 & printf 'word {number}'"),
+            ] {
+                let mut plan = on_terminal(sh(&script));
+                plan.clocks.grace = Duration::ZERO;
+                let session = Session::begin(&world, plan).await;
+                let done = session.ends().await;
+                let text = output(&done.dir, StreamName::Pty);
+                assert_eq!(String::from_utf8_lossy(&text), format!("word {number}"));
+            }
+        }
+    });
+}
+
+fn ten_megabytes() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let script = "stty raw -echo; exec head -c 10000000 /dev/zero";
+        let session = Session::begin(&world, on_terminal(sh(script))).await;
+        let done = session.ends().await;
+        assert_eq!(done.record.output_end, 10_000_000);
+        assert!(
+            output(&done.dir, StreamName::Pty)
+                .iter()
+                .all(|byte| *byte == 0)
+        );
+    });
+}
+
+fn long_line() {
+    let world = World::new();
+    let files = tempfile::tempdir().expect("a directory");
+    let file = files.path().join("taken");
+    let script = format!("stty -echo; echo here; exec cat >'{}'", file.display());
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, on_terminal(sh(&script))).await;
+        session.shows("here").await;
+        // A whole line of the kernel's length is taken, and another one after it.
+        let line = [vec![b'a'; 4_095], b"\n".to_vec()].concat();
+        assert_eq!(session.types(&line).await, 4_096);
+        until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 4_096));
+        assert_eq!(session.types(&line).await, 4_096);
+        until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 8_192));
+        // Of a longer one what the kernel would drop is not taken, however often it is tried.
+        let long = vec![b'b'; 60_000];
+        assert_eq!(session.types(&long).await, 4_095);
+        assert_eq!(session.types(&long).await, 0);
+        assert_eq!(session.types(b"\n").await, 1);
+        until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 12_288));
+        assert_eq!(session.types(b"c").await, 1);
+        session.order(Order::CloseInput).await;
+        session.ends().await;
+    });
+    let expected = [
+        vec![b'a'; 4_095],
+        b"\n".to_vec(),
+        vec![b'a'; 4_095],
+        b"\n".to_vec(),
+        vec![b'b'; 4_095],
+        b"\nc".to_vec(),
+    ];
+    assert!(std::fs::read(&file).expect("written") == expected.concat());
+}
+
+fn many_keys() {
+    const TOTAL: usize = 10_000_000;
+    let world = World::new();
+    let files = tempfile::tempdir().expect("a directory");
+    let file = files.path().join("taken");
+    let script = format!(
+        "stty raw -echo; echo here; exec head -c {TOTAL} >'{}'",
+        file.display()
+    );
+    let byte = |at: usize| (at * 7 + at / 251).to_le_bytes()[0];
+    let sent: Vec<u8> = (0..TOTAL).map(byte).collect();
+    world.runtime.block_on(async {
+        let mut session = Session::begin(&world, on_terminal(sh(&script))).await;
+        session.shows("here").await;
+        let mut at = 0;
+        while at < TOTAL {
+            let chunk = &sent[at..TOTAL.min(at + 64 * 1024)];
+            let taken = session.types(chunk).await;
+            at += usize::try_from(taken).expect("small");
+        }
+        session.ends().await;
+    });
+    assert!(std::fs::read(&file).expect("written") == sent);
+}
+
+fn never_reads() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let script = "stty raw -echo; echo here; exec sleep 300";
+        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        session.shows("here").await;
+        let taken = session.types(&vec![b'x'; 64 * 1024]).await;
+        assert!(taken > 0 && taken < 64 * 1024, "{taken}");
+        session.stopped(GRACE).await;
+    });
+}
+
+fn end_of_input() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let plan = on_terminal(sh("stty -echo; echo here; cat; echo over"));
+        let mut session = Session::begin(&world, plan).await;
+        session.shows("here").await;
+        assert_eq!(session.types(b"no newline").await, 10);
+        session.order(Order::CloseInput).await;
+        let done = session.ends().await;
+        let text = String::from_utf8_lossy(&output(&done.dir, StreamName::Pty)).into_owned();
+        assert!(text.ends_with("no newlineover\r\n"), "{text:?}");
+    });
+}
+
+fn sizes() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let script = "echo here; kill -STOP $$; read line; stty size; read line";
+        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        session.shows("here").await;
+        let leader = members(session.id)[0];
+        let is_stopped = || {
+            let stat = std::fs::read_to_string(format!("/proc/{leader}/stat")).unwrap_or_default();
+            stat.contains(") T ")
+        };
+        until(is_stopped);
+        for cols in 1..=200 {
+            let size = TermSize { cols, rows: 50 };
+            session.order(Order::Resize(size)).await;
+        }
+        let wake = Order::Signal(ostler_model::Signal::try_from(libc::SIGCONT).expect("known"));
+        session.order(wake).await;
+        session.types(b"\r").await;
+        session.shows("50 200").await;
+        session.types(b"\r").await;
+        let control = std::sync::Arc::clone(&session.birth.control);
+        let reports = exit_of(session.birth).await;
+        assert!(reports.journal_error.is_none());
+        let late = control
+            .send(Order::Resize(TermSize { cols: 80, rows: 24 }))
+            .await;
+        assert_eq!(late, Err(ostler_process::ControlError::Ended));
+    });
+}
+
+/// With a table of terminals of our own, as the kernel's is everybody's.
+fn exhausted() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let own = std::env::current_exe().expect("a path");
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c"])
+        .arg(
+            "mount -t devpts -o newinstance,ptmxmode=0666,max=2 devpts /dev/pts && \
+             mount --bind /dev/pts/ptmx /dev/ptmx && exec \"$@\"",
+        )
+        .args(["sh".as_ref(), own.as_os_str()])
+        .arg(THIRD_TERMINAL_ARGUMENT)
+        .output()
+        .expect("unshare runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+}
+
+/// The first argument of the role that asks for one terminal too many.
+pub(crate) const THIRD_TERMINAL_ARGUMENT: &str = "__third_terminal";
+
+/// Two terminals are there, the third is not.
+pub(crate) fn third_terminal() -> std::process::ExitCode {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let plan = || on_terminal(sh("echo here; read line"));
+        let mut first = Session::begin(&world, plan()).await;
+        let mut second = Session::begin(&world, plan()).await;
+        first.shows("here").await;
+        second.shows("here").await;
+        let mut third = world.place.spawn(plan()).await.expect("somebody tries");
+        let record = next(&mut third, |report| match report {
+            Report::Exited(record) => Some(record.clone()),
+            _ => None,
+        })
+        .await;
+        let Outcome::NotBorn {
+            step,
+            errno,
+            message,
+        } = record.outcome
+        else {
+            panic!("it ran");
+        };
+        assert_eq!(step, ostler_process::STEP_TERMINAL);
+        assert_eq!(errno, Some(libc::EAGAIN));
+        assert!(message.contains("kernel.pty.max"), "{message}");
+        first.stopped(GRACE).await;
+        let mut again = Session::begin(&world, plan()).await;
+        again.shows("here").await;
+        again.stopped(GRACE).await;
+        second.stopped(GRACE).await;
+    });
+    std::process::ExitCode::SUCCESS
+}
+
+fn three_hundred() {
+    let world = World::new();
+    let (sessions, took) = timed(|| {
+        world.runtime.block_on(async {
+            let mut sessions = Vec::new();
+            for number in 0..300 {
+                let script = format!("echo here {number}.; exec cat");
+                let mut session = Session::begin(&world, on_terminal(sh(&script))).await;
+                session.shows(&format!("here {number}.")).await;
+                sessions.push(session);
+            }
+            sessions
+        })
+    });
+    assert!(took < LONG, "{took:?}");
+    let shims: Vec<u32> = sessions
+        .iter()
+        .map(|session| shim_of(members(session.id)[0]))
+        .collect();
+    world.runtime.block_on(async {
+        let mut ends = tokio::task::JoinSet::new();
+        for session in sessions {
+            session.order(Order::Stop { grace: GRACE }).await;
+            ends.spawn(session.ends());
+        }
+        for done in ends.join_all().await {
+            assert_eq!(done.signal(), Some(libc::SIGHUP));
+        }
+    });
+    for shim in shims {
+        assert_eq!(zombies_of(shim), 0);
+        let pid = i32::try_from(shim).expect("a pid");
+        // It waits for the next plan, or was not needed any more and is gone.
+        assert!(is_alive(pid) || !std::path::Path::new(&format!("/proc/{shim}/exe")).exists());
+    }
+}
