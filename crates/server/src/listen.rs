@@ -18,9 +18,10 @@ use ostler_model::{Caller, Scope};
 use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
@@ -32,6 +33,17 @@ pub const HEAD_MS: u64 = 30_000;
 /// The address of ours that a TCP peer reached; among the extensions of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reached(pub IpAddr);
+
+/// The place of a connection among [`CONNECTIONS`]; among the extensions of its requests. What
+/// goes on after the answer, on an upgraded connection, holds it.
+#[derive(Debug, Clone)]
+pub struct Seat(#[expect(dead_code, reason = "held, not read")] Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    _place: OwnedSemaphorePermit,
+    _connection: TaskTrackerToken,
+}
 
 /// Serves `router` until `shutdown`; then no request is begun any more, those under way end,
 /// and this returns when none is left. With the same token in the router's
@@ -157,13 +169,14 @@ async fn listen_up_to(
             },
         };
         match listener.introduce(&stream) {
-            Ok(extensions) => {
+            Ok(mut extensions) => {
                 let head = listener.head();
+                extensions.insert(Seat(Arc::new(Held {
+                    _place: place,
+                    _connection: connections.token(),
+                })));
                 let serving = serve(stream, router.clone(), extensions, head, shutdown.clone());
-                connections.spawn(async move {
-                    serving.await;
-                    drop(place);
-                });
+                connections.spawn(serving);
             }
             Err(reason) => warn!(reason, "connection refused"),
         }
@@ -227,7 +240,7 @@ pub fn identify(stream: &UnixStream) -> Result<Caller, &'static str> {
 }
 
 async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     extensions: http::Extensions,
     head: Option<Duration>,
@@ -241,7 +254,9 @@ async fn serve(
     http.timer(TokioTimer::new())
         .header_read_timeout(head)
         .auto_date_header(false);
-    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let connection = http
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

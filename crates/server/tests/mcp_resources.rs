@@ -224,7 +224,8 @@ async fn templates_have_titles_and_their_variables_complete() {
     let templates = answer["result"]["resourceTemplates"].as_array().unwrap();
     let uris: Vec<&Value> = templates.iter().map(|it| &it["uriTemplate"]).collect();
     let log = "proc://{id}/log{?stream,tail,cursor,limit}";
-    assert_eq!(uris, ["proc://{id}", log, "proc://{id}/events"]);
+    let (events, screen) = ("proc://{id}/events", "proc://{id}/screen");
+    assert_eq!(uris, ["proc://{id}", log, events, screen]);
     assert!(templates.iter().all(|it| it["title"].is_string()));
     for (uri, name, value, expected) in [
         (log, "stream", "", json!(["stdout", "stderr", "pty"])),

@@ -23,6 +23,7 @@ mod profile;
 mod progress;
 mod reply;
 mod resources;
+mod screen;
 mod serve;
 mod several;
 mod sse;

@@ -18,18 +18,21 @@ pub enum Group {
     Shell,
     /// `interaction_list`, `interaction_answer`.
     Interaction,
+    /// Terminal sessions, document 002: the seven `pty_` tools.
+    Pty,
 }
 
 /// Every group, in the order of `tools/list`.
-pub const GROUPS: [Group; 4] = [
+pub const GROUPS: [Group; 5] = [
     Group::Core,
     Group::Command,
     Group::Shell,
     Group::Interaction,
+    Group::Pty,
 ];
 
 /// Every word a profile can be made of; `seeds` is `command` and `shell` together.
-pub const PROFILE_WORDS: [&str; 5] = ["core", "command", "shell", "interaction", "seeds"];
+pub const PROFILE_WORDS: [&str; 6] = ["core", "command", "shell", "interaction", "pty", "seeds"];
 
 /// The tools a client is offered: some groups, each at most once, in a fixed order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +54,7 @@ impl Group {
             Self::Command => "command",
             Self::Shell => "shell",
             Self::Interaction => "interaction",
+            Self::Pty => "pty",
         }
     }
 }
@@ -101,6 +105,7 @@ impl FromStr for ToolSet {
                 "command" => groups.push(Group::Command),
                 "shell" => groups.push(Group::Shell),
                 "interaction" => groups.push(Group::Interaction),
+                "pty" => groups.push(Group::Pty),
                 "seeds" => groups.extend([Group::Command, Group::Shell]),
                 _ => {
                     return Err(UnknownProfile {

@@ -59,11 +59,7 @@ fn request(body: StartBody) -> StartRequest {
         StdinBody::Given(bytes) => StdinRequest::Given(bytes.into_bytes()),
         StdinBody::Open => StdinRequest::Open,
     };
-    request.retention = match body.retention {
-        RetentionBody::Default => RetentionRequest::Default,
-        RetentionBody::ForMs(millis) => RetentionRequest::For(Duration::from_millis(millis)),
-        RetentionBody::Forever => RetentionRequest::Forever,
-    };
+    request.retention = retention(body.retention);
     request.base_env = body.base_env;
     request.set_env = body.env;
     request.inherit_env = body.inherit_env;
@@ -80,6 +76,15 @@ fn request(body: StartBody) -> StartRequest {
     request.allowed = body.allowed;
     request.face = if body.cli { Face::Cli } else { Face::Rest };
     request
+}
+
+/// How long it is kept, as the engine is asked.
+pub(super) const fn retention(body: RetentionBody) -> RetentionRequest {
+    match body {
+        RetentionBody::Default => RetentionRequest::Default,
+        RetentionBody::ForMs(millis) => RetentionRequest::For(Duration::from_millis(millis)),
+        RetentionBody::Forever => RetentionRequest::Forever,
+    }
 }
 
 /// `GET /api/v1/executions`.

@@ -12,7 +12,10 @@ mod processes;
 mod query;
 mod raw;
 mod routes;
+mod shell;
+mod socket;
 mod state;
+mod terminal;
 
 pub use caller::SESSION_HEADER;
 pub(crate) use caller::session_name;

@@ -5,7 +5,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{delete, get, post};
 
 use super::state::RestState;
-use super::{answer, executions, export, health, output, processes, raw};
+use super::{answer, executions, export, health, output, processes, raw, shell, socket, terminal};
 
 /// The largest body of a request.
 pub const REQUEST_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -15,7 +15,7 @@ pub const REQUEST_BODY_BYTES: usize = 32 * 1024 * 1024;
 pub fn router(state: RestState) -> Router {
     Router::new()
         .merge(process_routes())
-        .nest("/api/v1", version_1())
+        .nest("/api/v1", version_1().merge(terminal_routes()))
         .fallback(answer::no_route)
         .method_not_allowed_fallback(answer::no_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_BYTES))
@@ -56,4 +56,15 @@ fn version_1() -> Router<RestState> {
         .route("/executions/{id}/output", delete(output::clear))
         .route("/executions/{id}/raw", get(raw::raw))
         .route("/executions/{id}/export", get(export::export))
+}
+
+fn terminal_routes() -> Router<RestState> {
+    Router::new()
+        .route("/executions/{id}/screen", get(terminal::screen))
+        .route("/executions/{id}/terminal", get(socket::attach))
+        .route("/executions/{id}/terminal/output", get(terminal::output))
+        .route("/executions/{id}/keys", post(terminal::keys))
+        .route("/executions/{id}/resize", post(terminal::resize))
+        .route("/executions/{id}/shell/run", post(shell::run))
+        .route("/shells", post(shell::start))
 }

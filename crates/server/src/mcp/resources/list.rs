@@ -9,7 +9,8 @@ use rmcp::model::{
 };
 
 use super::uri::{
-    DETAIL_TEMPLATE, EVENTS_TEMPLATE, LOG_TEMPLATE, NEWS, SCHEME, detail_uri, log_uri,
+    DETAIL_TEMPLATE, EVENTS_TEMPLATE, LOG_TEMPLATE, NEWS, SCHEME, SCREEN_TEMPLATE, detail_uri,
+    log_uri, screen_uri,
 };
 use crate::mcp::context::Client;
 use crate::mcp::desk::Desk;
@@ -17,7 +18,7 @@ use crate::render::{clamped, clean};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const TEXT: &str = "text/plain";
-/// Executions on one page of `resources/list`; each is two resources.
+/// Executions on one page of `resources/list`; each is two resources, or three.
 const PAGE_EXECUTIONS: usize = 25;
 /// The most characters of a command or description in a list.
 pub(super) const SUMMARY_CHARS: usize = 120;
@@ -69,8 +70,8 @@ fn standing() -> [Resource; 2] {
     [executions, news]
 }
 
-/// One execution, and its output.
-fn described(info: &Info) -> [Resource; 2] {
+/// One execution, its output, and the screen of one with a terminal.
+fn described(info: &Info) -> Vec<Resource> {
     let id = info.id.short();
     let status = info.status().process.as_str();
     let told = format!("{status}: {}", summary(info));
@@ -80,10 +81,16 @@ fn described(info: &Info) -> [Resource; 2] {
         .with_mime_type(JSON);
     let log = Resource::new(log_uri(info), format!("{id}/log"))
         .with_title(format!("Output of {id}"))
-        .with_description(told)
+        .with_description(told.clone())
         .with_mime_type(TEXT)
         .with_size(info.output_end.saturating_sub(info.state.trimmed_bytes));
-    [detail, log]
+    let screen = info.size().map(|_| {
+        Resource::new(screen_uri(info), format!("{id}/screen"))
+            .with_title(format!("Screen of {id}"))
+            .with_description(told)
+            .with_mime_type(TEXT)
+    });
+    [detail, log].into_iter().chain(screen).collect()
 }
 
 /// What it is, for people: its description, else its command.
@@ -114,7 +121,11 @@ pub(in crate::mcp) fn templates() -> ListResourceTemplatesResult {
         .with_title("Events")
         .with_description("What happened to it, in order")
         .with_mime_type(JSON);
-    ListResourceTemplatesResult::with_all_items(vec![detail, log, events])
+    let screen = ResourceTemplate::new(SCREEN_TEMPLATE, "screen")
+        .with_title("Screen")
+        .with_description("What is on the screen of its terminal")
+        .with_mime_type(TEXT);
+    ListResourceTemplatesResult::with_all_items(vec![detail, log, events, screen])
 }
 
 /// `completion/complete` for the variables of the templates; nothing for anything else.
@@ -126,7 +137,12 @@ pub(in crate::mcp) fn complete(
     let Reference::Resource(reference) = &request.r#ref else {
         return CompleteResult::default();
     };
-    let templates = [DETAIL_TEMPLATE, LOG_TEMPLATE, EVENTS_TEMPLATE];
+    let templates = [
+        DETAIL_TEMPLATE,
+        LOG_TEMPLATE,
+        EVENTS_TEMPLATE,
+        SCREEN_TEMPLATE,
+    ];
     if !templates.contains(&reference.uri.as_str()) {
         return CompleteResult::default();
     }
@@ -135,7 +151,11 @@ pub(in crate::mcp) fn complete(
         "id" => {
             let begun = begun.to_ascii_lowercase();
             let known = desk.engine().list(&client.caller, &ListFilter::default());
-            let ids = known.iter().map(|info| info.id.short());
+            let screens = reference.uri == SCREEN_TEMPLATE;
+            let known = known
+                .iter()
+                .filter(|info| !screens || info.size().is_some());
+            let ids = known.map(|info| info.id.short());
             ids.filter(|id| id.starts_with(&begun)).collect()
         }
         "stream" if reference.uri == LOG_TEMPLATE => {

@@ -2,6 +2,7 @@
 
 use ostler_engine::{Info, ListFilter};
 use ostler_model::EventRecord;
+use ostler_terminal::View;
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, MetaObject, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
@@ -16,6 +17,7 @@ use crate::error::Failure;
 use crate::mcp::context::Client;
 use crate::mcp::convert::RESULT_KEY;
 use crate::mcp::desk::Desk;
+use crate::mcp::screen::{self, draw};
 use crate::render::REPLY_CHARS;
 use crate::wire::InfoBody;
 use crate::wire::info::millis_as_seconds;
@@ -24,6 +26,8 @@ use crate::wire::info::millis_as_seconds;
 const ENDED_TTL_MS: u64 = 60 * 60 * 1_000;
 /// Kept free for what stands around a list's items.
 const FRAME_CHARS: usize = 200;
+/// Kept free for what stands around a screen.
+const SCREEN_FRAME_CHARS: usize = 600;
 /// The most characters of one field of a detail that had to be cut.
 const FIELD_CHARS: usize = 2_000;
 /// Executions that are looked at for the list: more than fit.
@@ -100,6 +104,12 @@ async fn content(desk: &Desk, client: &Client, target: Target) -> Result<Content
                 settled: info.state.is_finished(),
             })
         }
+        Target::Screen(id) => {
+            let view = engine.screen(caller, &id).await?;
+            let info = engine.info(caller, &id)?;
+            desk.news().told(caller, &info);
+            Ok(drawn(&info, &view))
+        }
         Target::Events(id) => {
             engine.settled(caller, &id).await?;
             let info = engine.info(caller, &id)?;
@@ -118,6 +128,22 @@ impl Content {
             fields: None,
             settled,
         }
+    }
+}
+
+/// A screen as text, what is known of it in its first line.
+fn drawn(info: &Info, view: &View) -> Content {
+    let drawn = draw(view, REPLY_CHARS - SCREEN_FRAME_CHARS);
+    let mut text = format!("[{} | {}]\n", info.status().session, screen::facts(view));
+    text.push_str(&drawn.text());
+    if let Some(cut) = &drawn.cut {
+        text.push_str(&format!("\n[note: {cut}]"));
+    }
+    Content {
+        mime: TEXT,
+        text,
+        fields: Some(screen::fields(view, &drawn)),
+        settled: info.state.is_finished(),
     }
 }
 

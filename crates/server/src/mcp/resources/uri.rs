@@ -19,6 +19,8 @@ pub(super) const NEWS: &str = "proc://news";
 pub(super) const DETAIL_TEMPLATE: &str = "proc://{id}";
 /// Its output.
 pub(super) const LOG_TEMPLATE: &str = "proc://{id}/log{?stream,tail,cursor,limit}";
+/// The screen of its terminal.
+pub(super) const SCREEN_TEMPLATE: &str = "proc://{id}/screen";
 /// What happened to it.
 pub(super) const EVENTS_TEMPLATE: &str = "proc://{id}/events";
 /// The longest name that is looked at.
@@ -37,6 +39,8 @@ pub(in crate::mcp) enum Target {
     Log(String, LogQuery),
     /// Its events.
     Events(String),
+    /// The screen of its terminal.
+    Screen(String),
 }
 
 /// A URI that cannot be served, as the protocol tells it.
@@ -61,6 +65,7 @@ impl Target {
             None => Self::Detail(path.to_owned()),
             Some((id, "log")) => return Self::log(uri, id, query),
             Some((id, "events")) => Self::Events(id.to_owned()),
+            Some((id, "screen")) => Self::Screen(id.to_owned()),
             Some(_) => return Err(BadUri::unknown(uri)),
         };
         match query {
@@ -91,7 +96,7 @@ impl BadUri {
 
     /// What could not be carried out, for this URI.
     pub(in crate::mcp) fn of(uri: &str, failure: Failure) -> Self {
-        if failure.code == ErrorCode::ProcessNotFound {
+        if [ErrorCode::ProcessNotFound, ErrorCode::SessionNotFound].contains(&failure.code) {
             return Self::unknown(uri);
         }
         Self(protocol(&failure))
@@ -126,6 +131,11 @@ pub(in crate::mcp) fn log_uri(info: &Info) -> String {
     format!("{SCHEME}{}/log", info.id.short())
 }
 
+/// The screen of an execution's terminal.
+pub(super) fn screen_uri(info: &Info) -> String {
+    format!("{SCHEME}{}/screen", info.id.short())
+}
+
 /// A link to the output of an execution, for an answer that shows only a part of it.
 pub(in crate::mcp) fn log_link(info: &Info) -> Link {
     let id = info.id.short();
@@ -155,6 +165,7 @@ mod tests {
             Ok(Target::Detail(id)) => format!("detail {id}"),
             Ok(Target::Log(id, query)) => format!("log {id} {query:?}"),
             Ok(Target::Events(id)) => format!("events {id}"),
+            Ok(Target::Screen(id)) => format!("screen {id}"),
             Err(BadUri(error)) => format!("{} {}", error.code.0, error.message),
         }
     }
@@ -165,6 +176,7 @@ mod tests {
         assert_eq!(named("proc://news"), "news");
         assert_eq!(named("proc://k3v9x0qa"), "detail k3v9x0qa");
         assert_eq!(named("proc://k3v9x0qa/events"), "events k3v9x0qa");
+        assert_eq!(named("proc://k3v9x0qa/screen"), "screen k3v9x0qa");
         assert!(named("proc://k3v9x0qa/log").starts_with("log k3v9x0qa"));
         assert!(named("proc://k/log?tail=5&stream=stderr").contains("Some(5)"));
         for other in [
@@ -177,6 +189,8 @@ mod tests {
             "proc://?tail=1",
             "proc://k?tail=1",
             "proc://k/events?x",
+            "proc://k/screen?x",
+            "proc://k/screen/",
         ] {
             let told = "-32002 resource not found or access denied";
             assert_eq!(named(other), told, "{other}");

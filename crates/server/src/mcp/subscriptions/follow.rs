@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Engine, WaitEnd, WaitFor, Watch};
+use ostler_engine::{Engine, Error, WaitEnd, WaitFor, Watch};
 use ostler_model::Caller;
 use tokio::time::Instant;
 
@@ -60,6 +60,7 @@ impl Followed {
                 Source::Execution(watch(&id)?)
             }
             Target::Log(id, _) => Source::Execution(watch(&id)?),
+            Target::Screen(id) => Source::Execution(screened(desk, (caller, uri), &id)?),
             Target::Events(id) => Source::Events(watch(&id)?),
         };
         Ok(Self {
@@ -93,6 +94,17 @@ impl Followed {
                 return;
             }
         }
+    }
+}
+
+/// The watch of an execution that has a screen.
+fn screened(desk: &Desk, (caller, uri): (&Caller, &str), id: &str) -> Result<Watch, BadUri> {
+    let told = |error| BadUri::of(uri, Failure::from(error));
+    let mut watch = desk.engine().watch(caller, id).map_err(told)?;
+    let info = watch.look();
+    match info.size() {
+        Some(_) => Ok(watch),
+        None => Err(told(Error::NoTerminal { id: info.id })),
     }
 }
 

@@ -7,6 +7,7 @@ mod core;
 mod ends;
 mod interaction;
 mod offered;
+mod pty;
 mod registry;
 mod shell;
 

@@ -1,6 +1,6 @@
 //! Which tools each group offers.
 
-use super::{Definition, command, core, interaction, shell};
+use super::{Definition, command, core, interaction, pty, shell};
 use crate::mcp::profile::Group;
 
 /// The tools of one group, in the order of `tools/list`.
@@ -10,5 +10,6 @@ pub(in crate::mcp) const fn of(group: Group) -> &'static [&'static Definition] {
         Group::Command => command::TOOLS,
         Group::Shell => shell::TOOLS,
         Group::Interaction => interaction::TOOLS,
+        Group::Pty => pty::TOOLS,
     }
 }

@@ -13,3 +13,4 @@ mod shown;
 mod until;
 
 pub(super) use offered::TOOLS;
+pub(super) use until::{WAIT_LIMIT_MS, expression};

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ostler_engine::{CleanOutcome, StopRequest, WaitFor};
+use ostler_engine::{CleanOutcome, StopRequest, Typed, Typing, WaitFor};
 use ostler_journal::Pattern;
 use ostler_model::signal::SignalError;
 use ostler_model::{ErrorCode, Io, Signal, Stdin};
+use ostler_terminal::Piece;
 use serde_json::{Value, json};
 
 use super::action::{self, Action, IDS, about};
@@ -134,12 +135,12 @@ async fn converse(call: Call<'_>, ids: &[String], text: &[u8], at_most: Duration
     };
     has_input(call, id)?;
     let before = call.info(id)?.cursor();
-    let taken = call.engine.write(call.caller, id, text.to_vec()).await?;
+    let typed = write(call, id, text).await?;
     let waited = waiting::wait(call, id, &WaitFor::Prompt, Some(at_most)).await?;
     let mut shown = shown::shown(call, &waited, &Selection::from(before)).await?;
-    if taken < text.len() as u64 {
-        let given = text.len();
-        shown = shown.with_note(&format!("it took {taken} of {given} bytes"));
+    if typed.taken < typed.bytes {
+        let Typed { bytes, taken } = typed;
+        shown = shown.with_note(&format!("it took {taken} of {bytes} bytes"));
     }
     Ok(shown.reply())
 }
@@ -180,8 +181,8 @@ async fn carry_out(call: Call<'_>, id: &str, deed: &Deed) -> Result<Value, Failu
     match deed {
         Deed::Write(bytes) => {
             has_input(call, id)?;
-            let taken = engine.write(caller, id, bytes.clone()).await?;
-            written(taken, bytes.len() as u64)
+            let typed = write(call, id, bytes).await?;
+            written(typed.taken, typed.bytes)
         }
         Deed::CloseInput => {
             has_input(call, id)?;
@@ -222,6 +223,20 @@ fn has_input(call: Call<'_>, id: &str) -> Result<(), Failure> {
     }
     let failure = Failure::new(ErrorCode::ProcessControl, "its input is not open");
     Err(failure.with_hint("start it with exec and input \"open\""))
+}
+
+/// Writes to a pipe, or types: at a terminal a line ends with the Enter key.
+async fn write(call: Call<'_>, id: &str, text: &[u8]) -> Result<Typed, Failure> {
+    if call.info(id)?.size().is_none() {
+        let bytes = text.len() as u64;
+        let taken = call.engine.write(call.caller, id, text.to_vec()).await?;
+        return Ok(Typed { bytes, taken });
+    }
+    let typing = Typing {
+        pieces: vec![Piece::Text(String::from_utf8_lossy(text).into_owned())],
+        lease: None,
+    };
+    Ok(call.engine.type_in(call.caller, id, typing).await?)
 }
 
 /// All of it, or how much; nothing at all is a failure.

@@ -11,7 +11,7 @@ use crate::params::{Arguments, Kind, Parameter};
 
 /// The longest wait that can be asked for, in milliseconds: a day. A call itself waits no
 /// longer than the client's patience.
-pub(super) const WAIT_LIMIT_MS: i64 = 86_400_000;
+pub(in crate::mcp::tools) const WAIT_LIMIT_MS: i64 = 86_400_000;
 /// Quiet that counts as idle unless another is asked for, in milliseconds.
 const IDLE_MS: u64 = 1_000;
 
@@ -62,7 +62,7 @@ pub(super) fn reason(arguments: &mut Arguments, from: Option<Cursor>) -> Result<
 }
 
 /// A parameter that is an expression.
-pub(super) fn expression(
+pub(in crate::mcp::tools) fn expression(
     arguments: &mut Arguments,
     name: &'static str,
 ) -> Result<Option<Pattern>, Failure> {

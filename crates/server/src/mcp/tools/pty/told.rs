@@ -1,0 +1,418 @@
+//! What an answer says of a session besides its output: how it stands, what it waits for, who
+//! types, and how to go on.
+
+use ostler_engine::interaction::Kind;
+use ostler_engine::prompt::{Seen, detect};
+use ostler_engine::{Info, Prompt, WaitEnd, Waited};
+use ostler_model::Phase;
+use ostler_model::ending::Cause;
+use ostler_terminal::{ShellState, View};
+use serde_json::{Map, Value, json};
+
+use super::session::{self, to_the_second};
+use super::span::{self, Range, Span};
+use crate::error::{Failure, object};
+use crate::mcp::context::Call;
+use crate::mcp::reply::Reply;
+use crate::mcp::screen::{self, draw};
+use crate::mcp::tools::command::status::{missing, seconds};
+use crate::render::{REPLY_CHARS, clamped, clean};
+
+/// Kept free for what stands around a screen or output.
+const FRAME_CHARS: usize = 3_000;
+/// Room for a screen or output.
+const BODY_CHARS: usize = REPLY_CHARS - FRAME_CHARS;
+/// The most characters of a prompt, a directory, a name or a note.
+const CLAUSE_CHARS: usize = 300;
+
+/// An answer in the making.
+#[derive(Debug)]
+pub(super) struct Telling<'a> {
+    call: Call<'a>,
+    waited: Waited,
+    /// What stands in the first line behind how the session stands.
+    head: String,
+    body: String,
+    notes: Vec<String>,
+    /// How to go on, at the very end.
+    next: Option<String>,
+    fields: Map<String, Value>,
+}
+
+impl<'a> Telling<'a> {
+    /// Of a session after a wait. Where that did not look at output to its end, the session is
+    /// looked at afresh.
+    pub(super) fn new(call: Call<'a>, mut waited: Waited) -> Self {
+        let is_stale = match waited.why {
+            WaitEnd::AtMost | WaitEnd::Nothing | WaitEnd::Pattern(_) => true,
+            WaitEnd::Exit | WaitEnd::Prompt(_) | WaitEnd::Output | WaitEnd::Idle => false,
+        };
+        if is_stale && let Ok(info) = session::find(call, &waited.info.id.short()) {
+            waited.info = info;
+        }
+        let info = &waited.info;
+        let ending = info.state.ending.as_ref();
+        let fields = json!({
+            "session": info.id.short(),
+            "status": info.status().session,
+            "pid": info.state.pid,
+            "exit_code": ending.and_then(|it| it.code),
+            "signal": ending.and_then(|it| it.signal).map(|signal| signal.name()),
+            "why": why(&waited.why),
+        });
+        Self {
+            fields: object(fields),
+            call,
+            waited,
+            head: String::new(),
+            body: String::new(),
+            notes: Vec::new(),
+            next: None,
+        }
+    }
+
+    /// How to go on.
+    pub(super) fn next(&mut self, next: Option<String>) {
+        self.next = next;
+    }
+
+    pub(super) const fn info(&self) -> &Info {
+        &self.waited.info
+    }
+
+    /// One more thing to be known.
+    pub(super) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// One more thing for programs.
+    pub(super) fn field(&mut self, name: &str, value: impl Into<Value>) {
+        self.fields.insert(name.to_owned(), value.into());
+    }
+
+    /// Shows the screen.
+    pub(super) async fn with_screen(self) -> Result<Self, Failure> {
+        let view = self.view().await?;
+        Ok(self.with_view(&view))
+    }
+
+    /// The answer of a start: with the screen, where there is one, and what of the isolation
+    /// is missing. Whatever else fails, the id is told.
+    pub(super) async fn started(mut self) -> Reply {
+        self = match self.view().await {
+            Ok(view) => self.with_view(&view),
+            Err(failure) => {
+                self.note(failure.message().into_owned());
+                self
+            }
+        };
+        if let Some(told) = missing(&self.info().spec.policy) {
+            self.note(told);
+        }
+        self.reply(None).await
+    }
+
+    /// Shows this screen.
+    pub(super) fn with_view(mut self, view: &View) -> Self {
+        let drawn = draw(view, BODY_CHARS);
+        self.head = format!(" | {}", screen::facts(view));
+        self.body = drawn.text();
+        self.field("screen", screen::fields(view, &drawn));
+        self.field("next_offset", view.offset);
+        self.notes.extend(drawn.cut);
+        self
+    }
+
+    /// Shows a stretch of output; where that draws, or the program has the other screen, the
+    /// screen instead.
+    pub(super) async fn with_changes(self, from: u64) -> Result<Self, Failure> {
+        let view = self.view().await?;
+        if view.alternate {
+            return Ok(self.with_view(&view));
+        }
+        let span = self.span(self.since(from)).await?;
+        if span.paints {
+            return Ok(self.with_view(&view));
+        }
+        Ok(self.with_span(span, from))
+    }
+
+    /// Shows what was printed from an offset on, at most so many bytes.
+    pub(super) async fn with_text(self, from: u64, most: Option<u64>) -> Result<Self, Failure> {
+        let mut range = self.since(from);
+        if let Some(most) = most.filter(|most| from.saturating_add(*most) < range.to) {
+            range.to = from + most;
+            range.grows = true;
+        }
+        let span = self.span(range).await?;
+        Ok(self.with_span(span, from))
+    }
+
+    /// Shows a stretch of output, of a program with the other screen that screen.
+    pub(super) async fn with_so_far(self, from: u64, to: u64) -> Result<Self, Failure> {
+        let view = self.view().await?;
+        if view.alternate {
+            return Ok(self.with_view(&view));
+        }
+        self.with_exactly(from, to).await
+    }
+
+    /// Shows exactly a stretch of output.
+    pub(super) async fn with_exactly(mut self, from: u64, to: u64) -> Result<Self, Failure> {
+        let range = Range {
+            from,
+            to,
+            grows: false,
+        };
+        let span = self.span(range).await?;
+        self.take(span, from);
+        Ok(self)
+    }
+
+    fn with_span(mut self, span: Span, from: u64) -> Self {
+        self.head = format!(" | output {from} to {}", span.next);
+        if span.text.is_empty() {
+            self.note("no new output");
+        }
+        self.take(span, from);
+        self
+    }
+
+    fn take(&mut self, span: Span, from: u64) {
+        self.body = span.text;
+        self.field("offset", from);
+        self.field("next_offset", span.next);
+        if let Some(omitted) = span.omitted {
+            self.field("omitted", omitted);
+            self.note("what was left out: pty_read with view \"text\" and its offset");
+        }
+        self.notes.extend(span.notes);
+    }
+
+    fn since(&self, from: u64) -> Range {
+        Range {
+            from,
+            to: self.info().output_end.max(from),
+            grows: !self.info().state.is_finished(),
+        }
+    }
+
+    async fn span(&self, range: Range) -> Result<Span, Failure> {
+        span::read(self.call, self.info(), range, BODY_CHARS).await
+    }
+
+    async fn view(&self) -> Result<View, Failure> {
+        let id = self.info().id.short();
+        let view = self.call.engine.screen(self.call.caller, &id).await;
+        view.map_err(|error| session::failure(self.call, &id, error))
+    }
+
+    /// The answer. It begins with `first`, where what is to be told is how a command came
+    /// out, else with how the session stands.
+    pub(super) async fn reply(mut self, first: Option<String>) -> Reply {
+        let shell = self.shell().await;
+        let is_first_told = first.is_some();
+        self.call.told(&self.waited.info);
+        let mut lines = vec![first.unwrap_or_else(|| self.header())];
+        if !self.body.is_empty() {
+            lines.push(std::mem::take(&mut self.body));
+        }
+        let degraded = self.waited.info.state.degraded.clone();
+        let notes = std::mem::take(&mut self.notes);
+        let told = notes.into_iter().chain(degraded);
+        lines.extend(told.map(|note| format!("[note: {}]", clip(&note))));
+        lines.extend(self.met());
+        let waiting = self.waiting(shell.as_ref());
+        let at_prompt = matches!(shell, Some(ShellState::Prompt { .. }));
+        lines.extend(waiting.filter(|_| !(is_first_told && at_prompt)));
+        lines.extend(self.holder());
+        lines.extend(self.next.take().map(|next| format!("[{next}]")));
+        Reply::text(vec![lines.join("\n")], Value::Object(self.fields))
+    }
+
+    /// `[k3v9x0qa running | 80x24, …]`.
+    fn header(&self) -> String {
+        let info = self.info();
+        let id = info.id.short();
+        let stands = match &info.state.ending {
+            Some(ending) => match (&ending.cause, ending.code) {
+                (Cause::Exited, Some(code)) => format!("exited {code}"),
+                _ => clip(&ending.describe()),
+            },
+            None => match (info.state.phase, info.state.paused) {
+                (Phase::Stopping, _) => "stopping".to_owned(),
+                (_, true) => "paused".to_owned(),
+                (_, false) => "running".to_owned(),
+            },
+        };
+        format!("[{id} {stands}{}]", self.head)
+    }
+
+    /// What was waited for and came to pass, or did not.
+    fn met(&self) -> Option<String> {
+        match &self.waited.why {
+            WaitEnd::Pattern(found) => {
+                let line = found.line.to_string_lossy();
+                Some(format!("[pattern matched: {}]", clip(&clean(&line))))
+            }
+            WaitEnd::AtMost => {
+                Some("[the wait was over before that; pty_read looks again]".to_owned())
+            }
+            WaitEnd::Exit
+            | WaitEnd::Prompt(_)
+            | WaitEnd::Output
+            | WaitEnd::Idle
+            | WaitEnd::Nothing => None,
+        }
+    }
+
+    /// Where its shell stands, of a session that has one and lives.
+    async fn shell(&mut self) -> Option<ShellState> {
+        let info = self.info();
+        if info.spec.shell.is_none() || info.state.is_finished() {
+            return None;
+        }
+        let id = info.id.short();
+        let found = self.call.engine.shell_state(self.call.caller, &id).await;
+        let state = found.ok()?;
+        self.field("shell", json!(state));
+        Some(state)
+    }
+
+    /// What it waits for (B7): a command, more of one, or an answer.
+    fn waiting(&mut self, shell: Option<&ShellState>) -> Option<String> {
+        if self.info().state.is_finished() {
+            return None;
+        }
+        match shell {
+            Some(ShellState::Prompt { status, cwd, .. }) => {
+                return Some(at_prompt(*status, cwd.as_deref()));
+            }
+            Some(ShellState::Incomplete { .. }) => {
+                return Some(INCOMPLETE.to_owned());
+            }
+            Some(ShellState::Unknown | ShellState::Ended { .. } | ShellState::Running { .. })
+            | None => {}
+        }
+        let (told, fields) = self.question()?;
+        self.fields.insert("prompt".to_owned(), fields);
+        Some(told)
+    }
+
+    /// The program's question, in words and for programs.
+    fn question(&self) -> Option<(String, Value)> {
+        let info = self.info();
+        let id = info.id.short();
+        if let WaitEnd::Prompt(prompt) = &self.waited.why {
+            return Some((asks(&id, prompt), fields(prompt)));
+        }
+        // Seen by somebody else's wait; of what it asks only the text is kept.
+        let text = info.state.prompt.clone()?;
+        let found = detect(&text, Seen::default());
+        let prompt = Prompt {
+            text,
+            secret: found.as_ref().is_some_and(|it| it.secret),
+            kind: Kind::InputRequest,
+            options: found.map(|it| it.options).unwrap_or_default(),
+            default: None,
+            pid: 0,
+        };
+        Some((asks(&id, &prompt), fields(&prompt)))
+    }
+
+    /// Who types in it, where somebody does.
+    fn holder(&mut self) -> Option<String> {
+        let id = self.info().id.short();
+        let holder = self.call.engine.lease_holder(self.call.caller, &id);
+        let holder = holder.ok().flatten()?;
+        let (name, since) = (clip(&holder.name), to_the_second(holder.since));
+        self.field("holder", json!({"name": name, "since": since}));
+        Some(format!(
+            "[{name} types here since {since}; until it is handed back you can only look]"
+        ))
+    }
+}
+
+/// What a shell that wants more of a command is to be given.
+pub(super) const INCOMPLETE: &str = "[the shell waits for the rest of the command (an open quote, \
+                                     a here-document, a block): pty_write it, or keys [\"ctrl-c\"]]";
+
+/// A shell that waits for a command.
+pub(super) fn at_prompt(status: Option<i32>, cwd: Option<&str>) -> String {
+    let mut told = "[the shell waits for a command".to_owned();
+    if let Some(status) = status {
+        told.push_str(&format!("; the last one exited {status}"));
+    }
+    if let Some(cwd) = cwd {
+        told.push_str(&format!("; cwd {}", clip(cwd)));
+    }
+    told.push(']');
+    told
+}
+
+/// A question, and how to answer it. A secret is a person's to type: what an agent types is in
+/// its context for good.
+pub(super) fn asks(id: &str, prompt: &Prompt) -> String {
+    let text = clean(&prompt.text);
+    let text = clip(text.trim());
+    if prompt.secret {
+        return format!(
+            "[it asks for a secret{}; never make one up: a person can type it, unseen by you, \
+             with: ostler attach {id}]",
+            named(&text)
+        );
+    }
+    let mut told = format!("[it waits for input{}", named(&text));
+    if !prompt.options.is_empty() {
+        told.push_str(&format!("; options: {}", clip(&prompt.options.join(", "))));
+    }
+    if let Some(default) = &prompt.default {
+        told.push_str(&format!("; default: {}", clip(default)));
+    }
+    format!("{told}; {}]", answer(id))
+}
+
+fn named(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(": {text}")
+    }
+}
+
+fn answer(id: &str) -> String {
+    format!("answer: pty_write {{\"session\":\"{id}\",\"text\":\"…\"}}")
+}
+
+/// A question, for programs.
+pub(super) fn fields(prompt: &Prompt) -> Value {
+    json!({
+        "text": clip(clean(&prompt.text).trim()),
+        "secret": prompt.secret,
+        "options": prompt.options,
+        "default": prompt.default,
+    })
+}
+
+/// Why the answer came.
+const fn why(why: &WaitEnd) -> &'static str {
+    match why {
+        WaitEnd::Exit => "exit",
+        WaitEnd::Pattern(_) => "pattern",
+        WaitEnd::Prompt(_) => "prompt",
+        WaitEnd::Output => "output",
+        WaitEnd::Idle => "idle",
+        WaitEnd::AtMost => "time",
+        WaitEnd::Nothing => "nothing",
+    }
+}
+
+/// Seconds for people: `0.2 s`.
+pub(super) fn took(duration: std::time::Duration) -> String {
+    format!("{} s", seconds(duration))
+}
+
+/// Cut where a program or a caller made it huge.
+pub(super) fn clip(text: &str) -> String {
+    clamped(text, CLAUSE_CHARS)
+}

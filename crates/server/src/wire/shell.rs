@@ -1,0 +1,159 @@
+//! Shell sessions (C14): a shell that tells where commands begin and end.
+
+use ostler_engine::ShellEnd;
+use ostler_model::{IsolationLevel, ShellKind, TermSize, Text};
+use serde::{Deserialize, Serialize};
+
+use super::info::InfoBody;
+use super::start::RetentionBody;
+use super::wait::PromptBody;
+
+/// `POST /api/v1/shells`: starts an integrated shell in a terminal. Only `kind` and `cwd` must
+/// be given; durations are milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShellStartBody {
+    /// `bash`, `zsh` or `fish`.
+    pub kind: ShellKind,
+    /// The absolute working directory.
+    pub cwd: Text,
+    /// Columns of its terminal.
+    #[serde(default = "cols")]
+    pub cols: u16,
+    /// Rows of its terminal.
+    #[serde(default = "rows")]
+    pub rows: u16,
+    /// The environment of the asking front.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_env: Vec<(Text, Text)>,
+    /// Variables added or replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(Text, Text)>,
+    /// Whether all of `base_env` is passed on; absent takes the daemon's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherit_env: Option<bool>,
+    /// Wall-clock limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How far it is walled off.
+    #[serde(default)]
+    pub isolation: IsolationLevel,
+    /// For filtering.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// What to call it, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// How long it is kept after its end.
+    #[serde(default)]
+    pub retention: RetentionBody,
+    /// Whether it outlives its session.
+    #[serde(default)]
+    pub keep: bool,
+    /// The only programs that may run, besides what the daemon's own list says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
+    /// Whether the command line asks (it keeps its executions longer than other clients).
+    #[serde(default)]
+    pub cli: bool,
+}
+
+const fn cols() -> u16 {
+    ShellStartBody::SIZE.cols
+}
+
+const fn rows() -> u16 {
+    ShellStartBody::SIZE.rows
+}
+
+impl ShellStartBody {
+    /// The size of a terminal nobody named one for.
+    pub const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
+
+    /// A request with every default.
+    #[must_use]
+    pub fn new(kind: ShellKind, cwd: impl Into<Text>) -> Self {
+        Self {
+            kind,
+            cwd: cwd.into(),
+            cols: Self::SIZE.cols,
+            rows: Self::SIZE.rows,
+            base_env: Vec::new(),
+            env: Vec::new(),
+            inherit_env: None,
+            timeout_ms: None,
+            isolation: IsolationLevel::default(),
+            labels: Vec::new(),
+            description: String::new(),
+            retention: RetentionBody::Default,
+            keep: false,
+            allowed: None,
+            cli: false,
+        }
+    }
+}
+
+/// `POST …/shell/run`: types a command and waits for its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShellRunBody {
+    /// What to type; may have several lines.
+    pub script: String,
+    /// How long to wait for its end, in milliseconds; the command goes on after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_ms: Option<u64>,
+}
+
+/// What became of it. Its output is `[from, to)` of the session's raw output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShellRanBody {
+    /// How the wait was over.
+    pub end: ShellEndBody,
+    /// Where the command's output begins.
+    pub from: u64,
+    /// Where it ends, as far as it is known.
+    pub to: u64,
+    /// The session.
+    pub info: InfoBody,
+}
+
+/// How a wait for a command in a shell was over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum ShellEndBody {
+    /// It ended, and the shell told how.
+    Finished {
+        /// Its exit status.
+        status: i32,
+        /// The shell's working directory now, as it told.
+        cwd: Option<String>,
+    },
+    /// It waits for an answer.
+    Prompt {
+        /// The question.
+        prompt: PromptBody,
+    },
+    /// The shell wants more of the command.
+    Incomplete,
+    /// The shell reads again, but did not tell that the command ended.
+    Silent,
+    /// The shell is gone.
+    ShellEnded,
+    /// The time ran out; the command goes on.
+    AtMost,
+}
+
+impl From<ShellEnd> for ShellEndBody {
+    fn from(end: ShellEnd) -> Self {
+        match end {
+            ShellEnd::Finished { status, cwd } => Self::Finished { status, cwd },
+            ShellEnd::Prompt(prompt) => Self::Prompt {
+                prompt: PromptBody::from(prompt),
+            },
+            ShellEnd::Incomplete => Self::Incomplete,
+            ShellEnd::Silent => Self::Silent,
+            ShellEnd::ShellEnded => Self::ShellEnded,
+            ShellEnd::AtMost => Self::AtMost,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What is offered, and how it explains itself.
+
+use ostler_server::mcp::{Group, ToolSet};
+use serde_json::json;
+
+use crate::common::{Bench, settled};
+
+/// The most bytes the tools of terminals have in `tools/list`.
+const TOOLS_BYTES: usize = 6_000;
+
+#[tokio::test]
+async fn the_list_of_tools_is_small_and_closed() {
+    let bench = Bench::new().await;
+    let tools = ToolSet::of(&[Group::Pty]);
+    let mut client = bench.client_with("s", tools).await;
+    let answer = client.request("tools/list", json!({})).await;
+    let bytes = answer["result"].to_string().len();
+    insta::assert_json_snapshot!(answer["result"]);
+    assert!(bytes <= TOOLS_BYTES, "{bytes} bytes");
+    for tool in answer["result"]["tools"].as_array().unwrap() {
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false);
+    }
+    let hello = client.hello["instructions"].as_str().unwrap();
+    insta::assert_snapshot!(settled(hello));
+}

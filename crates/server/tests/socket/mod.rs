@@ -1,0 +1,144 @@
+//! A WebSocket client of a session's terminal.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::common::PATIENCE;
+
+pub(crate) trait Line: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Line for T {}
+
+/// A connection.
+pub(crate) struct Socket {
+    stream: WebSocketStream<Box<dyn Line>>,
+    /// Everything shown.
+    pub(crate) shown: Vec<u8>,
+    /// Everything said, oldest first, that nobody asked for yet.
+    said: Vec<Value>,
+    pub(crate) closed: Option<CloseFrame>,
+}
+
+/// The status and the body of a handshake that was refused.
+pub(crate) type Refused = (u16, Value);
+
+impl Socket {
+    pub(crate) async fn open(
+        line: impl Line + 'static,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, Refused> {
+        let mut request = format!("ws://127.0.0.1{path}")
+            .into_client_request()
+            .unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        let line: Box<dyn Line> = Box::new(line);
+        match timeout(PATIENCE, client_async(request, line))
+            .await
+            .unwrap()
+        {
+            Ok((stream, _)) => Ok(Self {
+                stream,
+                shown: Vec::new(),
+                said: Vec::new(),
+                closed: None,
+            }),
+            Err(Error::Http(answer)) => {
+                let (parts, body) = answer.into_parts();
+                let body = serde_json::from_slice(&body.unwrap_or_default());
+                Err((parts.status.as_u16(), body.unwrap_or_default()))
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub(crate) async fn tcp(
+        address: std::net::SocketAddr,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, Refused> {
+        let line = TcpStream::connect(address).await.unwrap();
+        Self::open(line, path, headers).await
+    }
+
+    pub(crate) async fn type_in(&mut self, keys: &str) {
+        let keys = Message::Binary(keys.as_bytes().to_vec().into());
+        self.stream.send(keys).await.unwrap();
+    }
+
+    pub(crate) async fn say(&mut self, message: Value) {
+        let text = Message::Text(message.to_string().into());
+        self.stream.send(text).await.unwrap();
+    }
+
+    /// Takes the lease, and waits until it is there.
+    pub(crate) async fn take(&mut self, name: &str) {
+        self.say(json!({"type": "take", "name": name})).await;
+        let lease = self.heard("lease").await;
+        assert_eq!(
+            (&lease["yours"], &lease["holder"]),
+            (&json!(true), &json!(name)),
+            "{lease}"
+        );
+    }
+
+    /// One more message; false when it is over.
+    async fn next(&mut self) -> bool {
+        let message = timeout(PATIENCE, self.stream.next()).await;
+        match message.expect("a message in time") {
+            Some(Ok(Message::Binary(bytes))) => self.shown.extend_from_slice(&bytes),
+            Some(Ok(Message::Text(text))) => self.said.push(serde_json::from_str(&text).unwrap()),
+            Some(Ok(Message::Close(frame))) => self.closed = frame,
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Err(_)) | None => return false,
+        }
+        true
+    }
+
+    /// The next thing said of this type.
+    pub(crate) async fn heard(&mut self, kind: &str) -> Value {
+        loop {
+            if let Some(place) = self.said.iter().position(|it| it["type"] == kind) {
+                return self.said.remove(place);
+            }
+            assert!(
+                self.next().await,
+                "'{kind}' was never said: {:?}",
+                self.said
+            );
+        }
+    }
+
+    /// Reads until this was shown.
+    pub(crate) async fn seen(&mut self, text: &str) {
+        let mut looked = 0;
+        loop {
+            let from = self.shown[looked..].windows(text.len());
+            if from.into_iter().any(|window| window == text.as_bytes()) {
+                return;
+            }
+            looked = self.shown.len().saturating_sub(text.len());
+            assert!(self.next().await, "'{text}' was never shown");
+        }
+    }
+
+    /// Reads to the end; everything said and not yet asked for.
+    pub(crate) async fn end(&mut self) -> Vec<Value> {
+        while self.next().await {}
+        std::mem::take(&mut self.said)
+    }
+
+    pub(crate) async fn close(mut self) {
+        drop(self.stream.close(None).await);
+        while self.next().await {}
+    }
+}
