@@ -61,6 +61,18 @@ impl From<PlaceArgs> for Flags {
 pub(crate) enum Verb {
     /// Run a command; its output, signals and exit code are passed through
     Run(commands::run::RunArgs),
+    /// Sit down at the terminal of a session
+    Attach(commands::attach::AttachArgs),
+    /// Start a shell in a terminal of its own; it goes on when you leave it
+    Shell(commands::shell::ShellArgs),
+    /// Run a command in a shell session and wait for its end
+    Exec(commands::exec::ExecArgs),
+    /// Show what is on the screen of a session
+    Screen(commands::screen::ScreenArgs),
+    /// Type into a session
+    Send(commands::send::SendArgs),
+    /// Give the terminal of a session another size
+    Resize(commands::resize::ResizeArgs),
     /// List executions, newest first; the running ones unless asked for more
     Ps(commands::ps::PsArgs),
     /// Show the output of an execution
@@ -103,7 +115,7 @@ pub(crate) enum Verb {
 /// The table of exit codes, for people; a test holds it against the one of the model.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  run and wait exit with the command's own code, or 128 + N when signal N ended it;
+  run, wait, attach, shell and exec exit with the command's own code, or 128 + N when signal N ended it;
   124 when its time ran out, 125 when it was lost, 126 when it could not be executed,
   127 when the program was not found. Otherwise:
     0    done

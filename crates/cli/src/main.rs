@@ -3,11 +3,13 @@
 //! * `__keeper`: forks shims; its whole life is in `ostler_process`.
 //! * [`daemon`]: the engine behind a Unix socket, one per user and state directory.
 //! * [`front`]: what an MCP client starts; hands its streams to the daemon and sleeps.
+//! * [`attach`]: our terminal as a window onto a session's.
 //! * [`commands`]: one file per verb; clients of the daemon through [`client`].
 //! * [`config`]: defaults, files, environment, flags. Only this crate reads any of them.
 #![forbid(unsafe_code)]
 
 mod args;
+mod attach;
 mod client;
 mod commands;
 mod config;

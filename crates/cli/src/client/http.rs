@@ -111,7 +111,8 @@ impl Client {
         exchange(self.connect().await?, method, path, body).await
     }
 
-    async fn connect(&self) -> Result<UnixStream, CommandError> {
+    /// A connection to the daemon.
+    pub(super) async fn connect(&self) -> Result<UnixStream, CommandError> {
         let (socket, launch) = (self.socket.clone(), self.launch.clone());
         // Starting the daemon waits on a lock and a pipe, which blocks.
         let reach = move || crate::daemon::reach(&socket, launch.as_ref());
@@ -194,7 +195,8 @@ async fn send(stream: UnixStream, request: Request<Full<Bytes>>) -> Result<Answe
     })
 }
 
-fn refusal(status: StatusCode, body: &[u8]) -> CommandError {
+/// What an answer that is no success says.
+pub(super) fn refusal(status: StatusCode, body: &[u8]) -> CommandError {
     serde_json::from_slice::<Problem>(body).map_or_else(
         |_| {
             let text = String::from_utf8_lossy(body);

@@ -1,7 +1,9 @@
-//! The client of the daemon: HTTP over its Unix socket.
+//! The client of the daemon: HTTP and WebSocket over its Unix socket.
 
 mod frames;
 mod http;
+mod socket;
 
 pub(crate) use frames::Frames;
 pub(crate) use http::{Answer, Body, Client};
+pub(crate) use socket::{Heard, Socket};

@@ -22,6 +22,12 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     let setup = Setup::read(&flags)?;
     match cli.verb {
         Verb::Run(args) => commands::run::run(&setup, args),
+        Verb::Attach(args) => commands::attach::run(&setup, args),
+        Verb::Shell(args) => commands::shell::run(&setup, args),
+        Verb::Exec(args) => commands::exec::run(&setup, args),
+        Verb::Screen(args) => commands::screen::run(&setup, &args),
+        Verb::Send(args) => commands::send::run(&setup, args),
+        Verb::Resize(args) => commands::resize::run(&setup, &args),
         Verb::Ps(args) => commands::ps::run(&setup, args),
         Verb::Logs(args) => commands::logs::run(&setup, args),
         Verb::Info(args) => commands::info::run(&setup, &args),

@@ -16,7 +16,7 @@ const EXIT_TIMED_OUT: u8 = 124;
 const EXIT_LOST: u8 = 125;
 
 /// Counts connections that broke in a row.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Attempts(u32);
 
 impl Attempts {

@@ -50,7 +50,8 @@ where
 
 /// The same error; where no execution has the id, with the one that looks most like it.
 pub(crate) async fn suggest(client: &Client, id: &str, error: CommandError) -> CommandError {
-    if error.code() != Some(ErrorCode::ProcessNotFound) {
+    let unknown = [ErrorCode::ProcessNotFound, ErrorCode::SessionNotFound];
+    if !error.code().is_some_and(|code| unknown.contains(&code)) {
         return error;
     }
     let list = client.call::<ListBody>(Method::GET, "/api/v1/executions?limit=1000", Body::None);

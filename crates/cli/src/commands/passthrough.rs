@@ -124,7 +124,9 @@ pub(crate) async fn follow(
         helpers.spawn(pass_signal(client.clone(), info.id.clone(), told, caught));
     }
     if matches!(stdin, Stdin::Stream) {
-        helpers.spawn(feed(client.clone(), info.id.clone()));
+        let (client, id) = (client.clone(), info.id.clone());
+        // Input that is not taken is the command's business.
+        helpers.spawn(async move { drop(feed(client, id).await) });
     }
     let query = "&follow=true".to_owned();
     let mut tail = Tail::new(client.clone(), &info.id, query, Cursor::START);
@@ -140,8 +142,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// Says what the exit code cannot say.
-fn end(info: &InfoBody) -> u8 {
+/// The exit code of what ended; says what it cannot say.
+pub(crate) fn end(info: &InfoBody) -> u8 {
     let untold = matches!(
         info.status,
         ProcessStatus::Terminated | ProcessStatus::Error
@@ -180,7 +182,7 @@ async fn write(mut stream: impl tokio::io::AsyncWrite + Unpin, bytes: &[u8]) -> 
 }
 
 /// Nobody reads its output any more: a child of a shell would get SIGPIPE.
-async fn unread(client: &Client, info: &InfoBody, error: CommandError) -> CommandError {
+pub(crate) async fn unread(client: &Client, info: &InfoBody, error: CommandError) -> CommandError {
     let body = StopBody {
         reason: Some("nobody reads its output any more".to_owned()),
         ..StopBody::default()
@@ -205,15 +207,19 @@ async fn pass_signal(client: Client, id: String, told: Signal, mut caught: unix:
 }
 
 /// Feeds our standard input to the command until either ends.
-async fn feed(client: Client, id: String) {
+///
+/// # Errors
+/// When the daemon does not take it.
+pub(crate) async fn feed(client: Client, id: String) -> Result<(), CommandError> {
     let mut stdin = tokio::io::stdin();
     let mut buffer = vec![0; INPUT_BYTES];
     loop {
         let read = stdin.read(&mut buffer).await.unwrap_or(0);
         let bytes = Bytes::copy_from_slice(&buffer[..read]);
         let last = read == 0;
-        if offer(&client, &id, bytes, last).await.is_err() || last {
-            return;
+        offer(&client, &id, bytes, last).await?;
+        if last {
+            return Ok(());
         }
     }
 }

@@ -5,22 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use hyper::Method;
-use ostler_model::{Command, ErrorCode, IsolationLevel, Text};
-use ostler_server::wire::{InfoBody, StartBody, StdinBody};
+use ostler_model::{Command, IsolationLevel, Text};
+use ostler_server::wire::{ShellStartBody, StartBody, StdinBody};
 
+use super::attach::KeyArgs;
+use super::start::{directory, start, told, variables};
 use super::{parse, passthrough};
-use crate::client::{Body, Client};
+use crate::attach::{self, Begin, DetachKey, Wish, window_size};
+use crate::client::Client;
 use crate::daemon::embedded::Embedded;
 use crate::error::{CommandError, Outcome};
-use crate::output::{Out, print_json};
 use crate::paths::temporary;
 use crate::setup::{Setup, block_on};
-
-/// What a shell shows when a program was not found.
-const EXIT_NOT_FOUND: u8 = 127;
-/// What a shell shows when a program could not be executed.
-const EXIT_NOT_EXECUTABLE: u8 = 126;
 
 /// What `run` takes.
 #[derive(Debug, Args)]
@@ -51,6 +47,12 @@ pub(crate) struct RunArgs {
     /// How far to wall it off: basic, medium, high or container
     #[arg(long, value_name = "LEVEL", default_value = "medium", value_parser = parse::level)]
     isolation: IsolationLevel,
+    /// In a terminal of its own, of the size of yours; what can be typed there tells
+    /// `ostler attach --help`
+    #[arg(short, long)]
+    tty: bool,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Print its id and return at once
     #[arg(short, long)]
     detach: bool,
@@ -77,67 +79,82 @@ pub(crate) struct RunArgs {
 /// When it cannot be started or followed.
 pub(crate) fn run(setup: &Setup, args: RunArgs) -> Outcome {
     let (detach, json, alone) = (args.detach, args.json, args.no_daemon);
+    let (tty, key) = (args.tty, args.key.detach_key.clone());
     let mut body = body(setup, args)?;
     if detach {
         return block_on(detached(&setup.client(), &body, json));
     }
-    let stdin = passthrough::Stdin::open();
-    body.stdin = stdin.request();
+    // Alone, it ends with us: there is nothing to come back to.
+    let key = if alone { DetachKey::none() } else { key };
+    let way = if tty {
+        Way::Terminal(key)
+    } else {
+        Way::streams(&mut body)
+    };
     block_on(async {
         if alone {
-            return embedded(setup, &body, stdin).await;
+            return embedded(setup, &body, way).await;
         }
-        attached(setup.client(), &body, stdin).await
+        attached(setup.client(), &body, way).await
     })
+}
+
+/// How its input and output reach us.
+enum Way {
+    Streams(passthrough::Stdin),
+    Terminal(DetachKey),
+}
+
+impl Way {
+    fn streams(body: &mut StartBody) -> Self {
+        let stdin = passthrough::Stdin::open();
+        body.stdin = stdin.request();
+        Self::Streams(stdin)
+    }
 }
 
 async fn detached(client: &Client, body: &StartBody, json: bool) -> Outcome {
     let info = start(client, body).await?;
-    if json {
-        print_json(&info)?;
-    } else {
-        let mut out = Out::new();
-        out.line(&info.id)?;
-        out.flush()?;
-    }
-    Ok(0)
+    told(&info, json)
 }
 
-async fn attached(client: Client, body: &StartBody, stdin: passthrough::Stdin) -> Outcome {
-    let signals = passthrough::Signals::catch()?;
-    let info = start(&client, body).await?;
-    passthrough::follow(client, &info, stdin, signals).await
+async fn attached(client: Client, body: &StartBody, way: Way) -> Outcome {
+    match way {
+        Way::Streams(stdin) => {
+            let signals = passthrough::Signals::catch()?;
+            let info = start(&client, body).await?;
+            passthrough::follow(client, &info, stdin, signals).await
+        }
+        Way::Terminal(key) => {
+            let info = start(&client, body).await?;
+            let wish = Wish {
+                id: info.id.clone(),
+                watch: false,
+                take_over: false,
+                key,
+                begin: Begin::Start,
+            };
+            match attach::attach(client.clone(), wish).await {
+                Err(CommandError::BrokenPipe) => {
+                    Err(passthrough::unread(&client, &info, CommandError::BrokenPipe).await)
+                }
+                outcome => outcome,
+            }
+        }
+    }
 }
 
 /// The same, with a daemon inside this process.
-async fn embedded(setup: &Setup, body: &StartBody, stdin: passthrough::Stdin) -> Outcome {
+async fn embedded(setup: &Setup, body: &StartBody, way: Way) -> Outcome {
     let engine = Embedded::open(&setup.config, &setup.env).await?;
     let name = format!("ostler-{}.sock", std::process::id());
     let socket = temporary(&setup.env).join(name);
     engine.listen(&socket)?;
-    let outcome = attached(Client::new(socket.clone(), None), body, stdin).await;
+    let outcome = attached(Client::new(socket.clone(), None), body, way).await;
     engine.close().await;
     // The socket lies where temporary files do; nobody else knows its name.
     drop(std::fs::remove_file(&socket));
     outcome
-}
-
-async fn start(client: &Client, body: &StartBody) -> Result<InfoBody, CommandError> {
-    let body = Body::json(body)?;
-    let answer = client.call(Method::POST, "/api/v1/executions", body).await;
-    answer.map_err(as_a_shell)
-}
-
-/// A program that cannot run exits as it would in a shell.
-fn as_a_shell(error: CommandError) -> CommandError {
-    let born = error.to_string().contains("could not start");
-    match error.code() {
-        Some(ErrorCode::CommandExecution) if !born => error.with_exit(EXIT_NOT_FOUND),
-        Some(ErrorCode::CommandExecution | ErrorCode::Permission) => {
-            error.with_exit(EXIT_NOT_EXECUTABLE)
-        }
-        Some(_) | None => error,
-    }
 }
 
 fn body(setup: &Setup, args: RunArgs) -> Result<StartBody, CommandError> {
@@ -160,48 +177,8 @@ fn body(setup: &Setup, args: RunArgs) -> Result<StartBody, CommandError> {
     body.encoding = args.encoding.or(policy.default_encoding);
     body.allowed = policy.allowed_commands;
     body.keep = args.keep;
+    let size = || window_size().unwrap_or(ShellStartBody::SIZE);
+    body.pty = args.tty.then(size);
     body.cli = true;
     Ok(body)
-}
-
-fn directory(given: Option<PathBuf>) -> Result<Text, CommandError> {
-    let here = std::env::current_dir().map_err(|error| {
-        CommandError::new(
-            ErrorCode::Environment,
-            format!("the working directory is gone: {error}"),
-        )
-    })?;
-    Ok(Text::from(
-        given.map_or(here.clone(), |path| here.join(path)),
-    ))
-}
-
-fn variables(setup: &Setup, given: Vec<OsString>) -> Result<Vec<(Text, Text)>, CommandError> {
-    given
-        .into_iter()
-        .map(|pair| variable(setup, pair))
-        .collect()
-}
-
-fn variable(setup: &Setup, pair: OsString) -> Result<(Text, Text), CommandError> {
-    let bytes = Text::from(pair).into_bytes();
-    let equals = bytes.iter().position(|&byte| byte == b'=');
-    let (name, value) = match equals {
-        Some(0) => return Err(CommandError::value("--env: the name is empty")),
-        Some(at) => (&bytes[..at], Some(Text::from(&bytes[at + 1..]))),
-        None => (&bytes[..], None),
-    };
-    let ours = || {
-        let name = std::str::from_utf8(name).ok()?;
-        setup
-            .env
-            .exact(name)
-            .map(|value| Text::from(value.to_owned()))
-    };
-    let value = value.or_else(ours).ok_or_else(|| {
-        let name = String::from_utf8_lossy(name);
-        CommandError::value(format!("--env {name}: there is no such variable here"))
-            .with_hint("write --env NAME=VALUE")
-    })?;
-    Ok((Text::from(name), value))
 }

@@ -76,6 +76,50 @@ fn bad_input_is_told_with_code_and_exit() {
 }
 
 #[test]
+fn bad_input_of_terminals_is_told_with_code_and_exit() {
+    let world = World::new();
+    let id = world.ok(&["run", "-d", "true"]);
+    world.ok(&["wait", &id]);
+    let cases: &[Case<'_>] = &[
+        (&["attach"], 64, "ID"),
+        (&["attach", "nonsense"], 66, "session_not_found"),
+        (&["attach", &id], 64, "no terminal"),
+        (
+            &["attach", &id, "--detach-key", "ctrl-m"],
+            64,
+            "allowed: none, ctrl-a",
+        ),
+        (
+            &["attach", &id, "--watch", "--take-over"],
+            64,
+            "--take-over",
+        ),
+        (&["screen", "nonsense"], 66, "session_not_found"),
+        (&["screen", &id], 64, "no terminal"),
+        (&["send", &id], 64, "nothing to type"),
+        (
+            &["send", &id, "--key", "bogus"],
+            64,
+            "--key: 'bogus' is no key; allowed: enter",
+        ),
+        (&["send", &id, "--paste"], 64, "TEXT"),
+        (&["send", &id, "x", "--raw"], 64, "--raw"),
+        (&["resize", &id, "0x5"], 64, "120x40"),
+        (&["resize", &id, "80x24"], 64, "no terminal"),
+        (&["shell", "tcsh", "-d"], 64, "bash, zsh, fish"),
+        (&["exec", &id], 64, "COMMAND"),
+        (&["exec", &id, "--timeout", "soon", "true"], 64, "span"),
+        (&["exec", &id, "true"], 64, "no terminal"),
+    ];
+    let wrong: Vec<String> = cases
+        .iter()
+        .filter_map(|case| misses(&world, case))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(world.ok(&["ps", "-aq"]), id);
+}
+
+#[test]
 fn names_that_are_no_text_pass() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;

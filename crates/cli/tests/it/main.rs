@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod attach;
 mod config;
 mod daemon;
 mod front;
@@ -12,4 +13,6 @@ mod manage;
 mod ordinary;
 mod run;
 mod serve;
+mod shell;
+mod sitting;
 mod world;

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -158,6 +159,17 @@ impl Process {
     /// Waits for its end.
     pub(crate) fn wait(&self) {
         wait_readable(&self.fd);
+    }
+}
+
+/// Waits until a process was stopped by a signal. The kernel tells only its parent, so this
+/// looks again; each look is a system call.
+pub(crate) fn wait_process_stopped(pid: u64) {
+    let end = Instant::now() + Duration::from_secs(PATIENCE_S.unsigned_abs());
+    let stat = PathBuf::from(format!("/proc/{pid}/stat"));
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+        assert!(Instant::now() < end, "{pid} does not stop");
+        std::thread::yield_now();
     }
 }
 

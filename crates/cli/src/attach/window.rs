@@ -1,0 +1,190 @@
+//! Our own terminal: raw while somebody types into a session, and put back on every way out.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use ostler_model::TermSize;
+use rustix::termios::{self, OptionalActions, Termios};
+use tokio::io::AsyncWriteExt as _;
+
+use super::modes::Modes;
+use crate::error::{CommandError, output_failed};
+
+/// The size of our terminal, whichever of our streams is one; none where none is.
+pub(crate) fn window_size() -> Option<TermSize> {
+    let sizes = [
+        termios::tcgetwinsize(rustix::stdio::stdout()),
+        termios::tcgetwinsize(rustix::stdio::stdin()),
+        termios::tcgetwinsize(rustix::stdio::stderr()),
+    ];
+    let size = sizes.into_iter().flatten().next()?;
+    let size = TermSize {
+        cols: size.ws_col,
+        rows: size.ws_row,
+    };
+    (size.cols > 0 && size.rows > 0).then_some(size)
+}
+
+/// How we call ourselves to others: the terminal we sit at.
+pub(crate) fn own_name() -> String {
+    let at = termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok();
+    let at = at.and_then(|name| name.into_string().ok());
+    at.map_or_else(
+        || format!("ostler attach, process {}", std::process::id()),
+        |name| format!("ostler attach on {}", name.trim_start_matches("/dev/")),
+    )
+}
+
+/// Whether somebody can type here.
+pub(crate) fn is_typed() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Standard input as it was before it was raw.
+#[derive(Debug)]
+struct Raw(Termios);
+
+impl Raw {
+    fn enter() -> Option<Self> {
+        let before = termios::tcgetattr(rustix::stdio::stdin()).ok()?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw).ok()?;
+        Some(Self(before))
+    }
+
+    /// Again, after a shell put its own terminal back while we were stopped.
+    fn again(&self) {
+        let mut raw = self.0.clone();
+        raw.make_raw();
+        set(OptionalActions::Now, &raw);
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        set(OptionalActions::Drain, &self.0);
+    }
+}
+
+fn set(when: OptionalActions, termios: &Termios) {
+    if let Err(error) = termios::tcsetattr(rustix::stdio::stdin(), when, termios) {
+        // A terminal that is gone needs nothing any more.
+        tracing::debug!(%error, "the terminal stays as it is");
+    }
+}
+
+/// Our terminal while it shows a session. Dropped, also by a panic, it is as before.
+#[derive(Debug)]
+pub(crate) struct Window {
+    modes: Modes,
+    /// Whether our output is a terminal.
+    shows: bool,
+    raw: Option<Raw>,
+    open: bool,
+}
+
+impl Window {
+    /// Makes our terminal a window.
+    pub(crate) fn open() -> Self {
+        let mut window = Self {
+            modes: Modes::new(),
+            shows: io::stdout().is_terminal(),
+            raw: None,
+            open: false,
+        };
+        window.enter();
+        window
+    }
+
+    /// Again, after [`Window::leave`].
+    pub(crate) fn enter(&mut self) {
+        if self.open {
+            return;
+        }
+        self.open = true;
+        if is_typed() {
+            self.raw = Raw::enter();
+        }
+        if self.shows {
+            write_now(Modes::ENTER);
+        }
+    }
+
+    /// Raw again, after we were stopped without being asked.
+    pub(crate) fn again(&self) {
+        if let Some(raw) = &self.raw {
+            raw.again();
+        }
+    }
+
+    /// Whether our output is a terminal.
+    pub(crate) const fn is_shown(&self) -> bool {
+        self.shows
+    }
+
+    /// Shows output of the session.
+    ///
+    /// # Errors
+    /// When our output cannot be written.
+    pub(crate) async fn show(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        if self.shows {
+            self.modes.feed(bytes);
+        }
+        let mut stdout = tokio::io::stdout();
+        let written = async {
+            stdout.write_all(bytes).await?;
+            stdout.flush().await
+        };
+        written.await.map_err(|error| output_failed(&error))
+    }
+
+    /// Tells the person something while the session is shown: in the last row, where it stays
+    /// until the screen is painted.
+    pub(crate) fn notice(&self, message: &str) {
+        if !self.shows {
+            return crate::tell(message);
+        }
+        write_now(
+            format!("\x1b7\x1b[999;1H\x1b[0;7m ostler: {message} \x1b[0m\x1b[K\x1b8").as_bytes(),
+        );
+    }
+
+    /// Puts our terminal back.
+    pub(crate) fn leave(&mut self) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        if self.shows {
+            let alternate = self.modes.is_alternate();
+            let mut bytes = self.modes.leave();
+            if !alternate {
+                bytes.extend_from_slice(b"\r\n");
+            }
+            write_now(&bytes);
+        }
+        drop(self.raw.take());
+    }
+
+    /// Puts our terminal back where the session ended by itself: the cursor stays.
+    pub(crate) fn end(&mut self) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        if self.shows {
+            write_now(&self.modes.leave());
+        }
+        drop(self.raw.take());
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn write_now(bytes: &[u8]) {
+    let mut stdout = io::stdout();
+    // A terminal that is gone needs nothing any more.
+    drop(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+}

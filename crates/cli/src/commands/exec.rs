@@ -1,0 +1,218 @@
+//! `ostler exec`.
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use clap::Args;
+use hyper::Method;
+use ostler_model::{Cursor, ErrorCode};
+use ostler_server::render::clean;
+use ostler_server::wire::{InfoBody, PromptBody, ShellEndBody, ShellRanBody, ShellRunBody};
+
+use super::follow::{Event, Piece, Tail};
+use super::{follow, ids, parse};
+use crate::client::{Body, Client};
+use crate::error::{CommandError, Outcome};
+use crate::output::Out;
+use crate::setup::{Setup, block_on};
+
+/// What a shell shows when nobody can say how a command ended.
+const EXIT_UNTOLD: u8 = 125;
+
+/// The exit codes besides the command's own.
+const EXIT_CODES: &str = "\
+What the command prints is printed once it is over; `ostler attach` or `ostler logs --follow` show
+it as it comes.
+
+Exits with the command's own code. Otherwise:
+  64   the shell wants more of the command: an open quote, a missing 'done'
+  66   no such session, or not yours
+  71   it asks something, the shell runs something else or has ended, or somebody else types
+  75   the time is over; the command goes on
+  125  it is over, but the shell did not tell how: its prompt was changed
+Where the shell itself ended, its exit code.";
+
+/// What `exec` takes.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ExecArgs {
+    /// Which shell session
+    #[arg(value_name = "ID")]
+    id: String,
+    /// At most this long, for example 30s; then the exit code is 75 and it goes on running
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
+    timeout: Option<Duration>,
+    /// The command, as it would be typed: words are joined by spaces; one word may be a script
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Runs a command in a living shell; prints exactly what it printed.
+///
+/// # Errors
+/// When it cannot be run there, or has not ended.
+pub(crate) fn run(setup: &Setup, args: ExecArgs) -> Outcome {
+    let script = script(args.command)?;
+    let body = ShellRunBody {
+        script,
+        at_most_ms: args.timeout.map(parse::millis),
+    };
+    let client = setup.client();
+    block_on(async {
+        let path = ids::path(&args.id, "/shell/run");
+        let asked = client.call(Method::POST, &path, Body::json(&body)?);
+        let ran: ShellRanBody = match asked.await {
+            Ok(ran) => ran,
+            Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
+        };
+        // What came of an incomplete command is the shell's wish for more.
+        if !matches!(ran.end, ShellEndBody::Incomplete) {
+            print(&client, &ran).await?;
+        }
+        outcome(ran)
+    })
+}
+
+fn script(words: Vec<OsString>) -> Result<String, CommandError> {
+    let words: Result<Vec<String>, OsString> =
+        words.into_iter().map(OsString::into_string).collect();
+    words.map(|words| words.join(" ")).map_err(|word| {
+        let word = word.to_string_lossy().into_owned();
+        CommandError::value(format!("'{word}' is no UTF-8; a command is typed as text"))
+    })
+}
+
+/// Its output: as it was printed for a terminal, as plain text for everybody else.
+async fn print(client: &Client, ran: &ShellRanBody) -> Result<(), CommandError> {
+    let from = Cursor {
+        offset: ran.from,
+        event: 0,
+    };
+    let mut tail = Tail::new(client.clone(), &ran.info.id, String::new(), from);
+    let mut printer = Printer::new();
+    let mut left = ran.to.saturating_sub(ran.from);
+    while left > 0 {
+        match tail.next().await? {
+            Event::Output(Piece::Bytes(_, mut bytes)) => {
+                bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                left -= bytes.len() as u64;
+                printer.print(&bytes)?;
+            }
+            Event::Output(Piece::Gap(gap)) => {
+                let gone = gap.to.saturating_sub(gap.from).min(left);
+                left -= gone;
+                crate::tell(&format!("{gone} bytes of output are gone"));
+            }
+            Event::End(_) => break,
+        }
+    }
+    let is_told = !matches!(ran.end, ShellEndBody::Finished { .. });
+    printer.finish(is_told)
+}
+
+/// Prints line by line where control sequences are taken out.
+struct Printer {
+    out: Out,
+    plain: bool,
+    line: Vec<u8>,
+    /// Whether the last line printed has no end.
+    is_open: bool,
+}
+
+impl Printer {
+    fn new() -> Self {
+        Self {
+            out: Out::new(),
+            plain: !std::io::stdout().is_terminal(),
+            line: Vec::new(),
+            is_open: false,
+        }
+    }
+
+    fn print(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        self.is_open = bytes.last().map_or(self.is_open, |&last| last != b'\n');
+        if !self.plain {
+            return self.out.bytes(bytes);
+        }
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                self.line()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self) -> Result<(), CommandError> {
+        let mut line = std::mem::take(&mut self.line);
+        let ended = line.pop_if(|byte| *byte == b'\n').is_some();
+        let _carriage = line.pop_if(|byte| ended && *byte == b'\r');
+        let text = String::from_utf8_lossy(&line);
+        self.out.bytes(clean(&text).as_bytes())?;
+        if ended { self.out.bytes(b"\n") } else { Ok(()) }
+    }
+
+    /// Prints what is left; on a terminal, what we say next has a line of its own.
+    fn finish(mut self, is_told: bool) -> Result<(), CommandError> {
+        if !self.line.is_empty() {
+            self.line()?;
+        }
+        if is_told && self.is_open && !self.plain {
+            self.out.bytes(b"\n")?;
+        }
+        self.out.flush()
+    }
+}
+
+fn outcome(ran: ShellRanBody) -> Outcome {
+    let id = ran.info.id.clone();
+    match ran.end {
+        ShellEndBody::Finished { status, .. } => Ok(u8::try_from(status).unwrap_or(EXIT_UNTOLD)),
+        ShellEndBody::Prompt { prompt } => Err(asks(&id, &prompt)),
+        ShellEndBody::Incomplete => Err(CommandError::value(format!(
+            "the shell of {id} wants more: the command is not complete"
+        ))
+        .with_hint(format!(
+            "type the rest with `ostler send {id} …`, or drop it with `ostler send {id} --key ctrl-c`"
+        ))),
+        ShellEndBody::Silent => {
+            crate::tell(&format!(
+                "the shell of {id} takes commands again but did not tell how this one ended: its \
+                 prompt was changed"
+            ));
+            Ok(EXIT_UNTOLD)
+        }
+        ShellEndBody::ShellEnded => Ok(shell_ended(&ran.info)),
+        ShellEndBody::AtMost => Err(CommandError::new(
+            ErrorCode::ProcessTimeout,
+            format!("the command still runs in {id}"),
+        )
+        .with_hint(format!(
+            "look at it with `ostler screen {id}`, interrupt it with `ostler send {id} --key ctrl-c`"
+        ))),
+    }
+}
+
+fn asks(id: &str, prompt: &PromptBody) -> CommandError {
+    let what = if prompt.secret {
+        "a secret"
+    } else {
+        "an answer"
+    };
+    let message = format!(
+        "the command in {id} waits for {what}{}",
+        match prompt.text.trim() {
+            "" => String::new(),
+            text => format!(": {text}"),
+        }
+    );
+    CommandError::new(ErrorCode::Interaction, message).with_hint(format!(
+        "answer with `ostler send {id} TEXT`, or sit down at it with `ostler attach {id}`"
+    ))
+}
+
+fn shell_ended(info: &InfoBody) -> u8 {
+    crate::tell(&format!("the shell of {} ended", info.id));
+    follow::exit_code(info)
+}

@@ -1,0 +1,47 @@
+//! `ostler resize`.
+
+use clap::Args;
+use hyper::Method;
+use ostler_server::wire::ResizeBody;
+
+use super::ids;
+use crate::client::Body;
+use crate::error::Outcome;
+use crate::setup::{Setup, block_on};
+
+/// What `resize` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ResizeArgs {
+    /// Which session
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Columns and rows, for example 120x40
+    #[arg(value_name = "COLSxROWS", value_parser = size)]
+    size: ResizeBody,
+}
+
+fn size(text: &str) -> Result<ResizeBody, String> {
+    let refused = || "write columns and rows, both at least 1, such as 120x40".to_owned();
+    let (cols, rows) = text.split_once('x').ok_or_else(refused)?;
+    let number = |word: &str| word.parse::<u16>().ok().filter(|&number| number > 0);
+    let (cols, rows) = number(cols).zip(number(rows)).ok_or_else(refused)?;
+    Ok(ResizeBody { cols, rows })
+}
+
+/// Gives the terminal of a session another size.
+///
+/// # Errors
+/// When there is no such session, or somebody else types in it.
+pub(crate) fn run(setup: &Setup, args: &ResizeArgs) -> Outcome {
+    let client = setup.client();
+    block_on(async {
+        let path = ids::path(&args.id, "/resize");
+        match client
+            .bytes(Method::POST, &path, Body::json(&args.size)?)
+            .await
+        {
+            Ok(_) => Ok(0),
+            Err(error) => Err(ids::suggest(&client, &args.id, error).await),
+        }
+    })
+}

@@ -1,0 +1,94 @@
+//! `ostler shell`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use hyper::Method;
+use ostler_model::{IsolationLevel, ShellKind};
+use ostler_server::wire::{InfoBody, ShellStartBody};
+
+use super::attach::{KeyArgs, MENU};
+use super::{parse, start};
+use crate::attach::{self, Begin, Wish, window_size};
+use crate::client::Body;
+use crate::error::Outcome;
+use crate::setup::{Setup, block_on};
+
+/// What `shell` takes.
+#[derive(Debug, Args)]
+#[command(after_help = MENU)]
+pub(crate) struct ShellArgs {
+    /// Which shell: bash, zsh or fish; yours unless given, or bash where yours is none of them
+    #[arg(value_name = "SHELL")]
+    kind: Option<ShellKind>,
+    /// Working directory; here unless given
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Set a variable, or pass ours on where only its name is given
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    env: Vec<OsString>,
+    /// A label to find it by; repeatable
+    #[arg(short, long, value_name = "LABEL")]
+    label: Vec<String>,
+    /// What to call it
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    description: String,
+    /// How far to wall it off: basic, medium, high or container
+    #[arg(long, value_name = "LEVEL", default_value = "medium", value_parser = parse::level)]
+    isolation: IsolationLevel,
+    /// Print its id and return at once
+    #[arg(short, long)]
+    detach: bool,
+    /// With --detach: everything known of it, as JSON
+    #[arg(long, requires = "detach")]
+    json: bool,
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+/// Starts the shell.
+///
+/// # Errors
+/// When it cannot be started, or not attached to.
+pub(crate) fn run(setup: &Setup, args: ShellArgs) -> Outcome {
+    let kind = args.kind.unwrap_or_else(|| own_shell(setup));
+    let mut body = ShellStartBody::new(kind, start::directory(args.cwd)?);
+    let size = window_size().unwrap_or(ShellStartBody::SIZE);
+    (body.cols, body.rows) = (size.cols, size.rows);
+    body.base_env = setup.env.to_texts();
+    body.env = start::variables(setup, args.env)?;
+    body.labels = args.label;
+    body.description = args.description;
+    body.isolation = args.isolation;
+    body.allowed = setup.config.front_policy().allowed_commands;
+    body.cli = true;
+    let client = setup.client();
+    block_on(async {
+        let asked = client.call(Method::POST, "/api/v1/shells", Body::json(&body)?);
+        let info: InfoBody = asked.await.map_err(start::as_a_shell)?;
+        if args.detach {
+            return start::told(&info, args.json);
+        }
+        let wish = Wish {
+            id: info.id,
+            watch: false,
+            take_over: false,
+            key: args.key.detach_key,
+            begin: Begin::Start,
+        };
+        attach::attach(client, wish).await
+    })
+}
+
+/// The shell of whoever asks, where it can tell about its commands.
+fn own_shell(setup: &Setup) -> ShellKind {
+    let own = setup.env.exact("SHELL").and_then(|shell| shell.to_str());
+    own.and_then(|shell| shell.parse().ok())
+        .unwrap_or(ShellKind::Bash)
+}

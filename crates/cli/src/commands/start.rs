@@ -1,0 +1,108 @@
+//! What starting an execution takes, whichever verb starts it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use hyper::Method;
+use ostler_model::{ErrorCode, Text};
+use ostler_server::wire::{InfoBody, StartBody};
+
+use crate::client::{Body, Client};
+use crate::error::{CommandError, Outcome};
+use crate::output::{Out, print_json};
+use crate::setup::Setup;
+
+/// What a shell shows when a program was not found.
+const EXIT_NOT_FOUND: u8 = 127;
+/// What a shell shows when a program could not be executed.
+const EXIT_NOT_EXECUTABLE: u8 = 126;
+
+/// Starts it.
+///
+/// # Errors
+/// As the daemon answers; what cannot run exits as it would in a shell.
+pub(crate) async fn start(client: &Client, body: &StartBody) -> Result<InfoBody, CommandError> {
+    let body = Body::json(body)?;
+    let answer = client.call(Method::POST, "/api/v1/executions", body).await;
+    answer.map_err(as_a_shell)
+}
+
+/// A program that cannot run exits as it would in a shell.
+pub(crate) fn as_a_shell(error: CommandError) -> CommandError {
+    let born = error.to_string().contains("could not start");
+    match error.code() {
+        Some(ErrorCode::CommandExecution) if !born => error.with_exit(EXIT_NOT_FOUND),
+        Some(ErrorCode::CommandExecution | ErrorCode::Permission) => {
+            error.with_exit(EXIT_NOT_EXECUTABLE)
+        }
+        Some(_) | None => error,
+    }
+}
+
+/// Tells what was started.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub(crate) fn told(info: &InfoBody, json: bool) -> Outcome {
+    if json {
+        print_json(info)?;
+    } else {
+        let mut out = Out::new();
+        out.line(&info.id)?;
+        out.flush()?;
+    }
+    Ok(0)
+}
+
+/// The working directory asked for, or ours.
+///
+/// # Errors
+/// When ours is gone.
+pub(crate) fn directory(given: Option<PathBuf>) -> Result<Text, CommandError> {
+    let here = std::env::current_dir().map_err(|error| {
+        CommandError::new(
+            ErrorCode::Environment,
+            format!("the working directory is gone: {error}"),
+        )
+    })?;
+    Ok(Text::from(
+        given.map_or(here.clone(), |path| here.join(path)),
+    ))
+}
+
+/// Variables as given with --env.
+///
+/// # Errors
+/// When a name is empty, or no variable of ours.
+pub(crate) fn variables(
+    setup: &Setup,
+    given: Vec<OsString>,
+) -> Result<Vec<(Text, Text)>, CommandError> {
+    given
+        .into_iter()
+        .map(|pair| variable(setup, pair))
+        .collect()
+}
+
+fn variable(setup: &Setup, pair: OsString) -> Result<(Text, Text), CommandError> {
+    let bytes = Text::from(pair).into_bytes();
+    let equals = bytes.iter().position(|&byte| byte == b'=');
+    let (name, value) = match equals {
+        Some(0) => return Err(CommandError::value("--env: the name is empty")),
+        Some(at) => (&bytes[..at], Some(Text::from(&bytes[at + 1..]))),
+        None => (&bytes[..], None),
+    };
+    let ours = || {
+        let name = std::str::from_utf8(name).ok()?;
+        setup
+            .env
+            .exact(name)
+            .map(|value| Text::from(value.to_owned()))
+    };
+    let value = value.or_else(ours).ok_or_else(|| {
+        let name = String::from_utf8_lossy(name);
+        CommandError::value(format!("--env {name}: there is no such variable here"))
+            .with_hint("write --env NAME=VALUE")
+    })?;
+    Ok((Text::from(name), value))
+}

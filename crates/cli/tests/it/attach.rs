@@ -1,0 +1,305 @@
+//! Terminals from a terminal: sitting down at a session, leaving it, coming back.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use ostler_model::TermSize;
+use rustix::process::Signal;
+
+use crate::sitting::{SIZE, Sitting};
+use crate::world::{Lines, World, ran, wait_process_stopped};
+
+const DETACH: &str = "\x1cd";
+
+/// A bash without anybody's files.
+const BASH: [&str; 3] = ["bash", "--norc", "--noprofile"];
+
+fn sit(world: &World) -> Sitting {
+    let args: Vec<&str> = ["run", "-t", "-e", "PS1"].into_iter().chain(BASH).collect();
+    let mut sitting = Sitting::new(world, &args);
+    sitting.until_text("$");
+    sitting
+}
+
+/// The screen of a session as the daemon sees it.
+fn screen(world: &World, id: &str) -> String {
+    world.ok(&["screen", id]).trim_end().to_owned()
+}
+
+#[test]
+fn a_file_is_edited_in_vim() {
+    let world = World::new();
+    let file = world.path().join("note.txt");
+    let mut vim = Sitting::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
+    vim.until_text("note.txt");
+    assert!(vim.view().alternate);
+    assert!(!vim.is_as_before());
+    vim.type_in("ihello from here\x1b:wq\r");
+    assert_eq!(vim.end(), 0);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "hello from here\n");
+    assert!(!vim.view().alternate);
+}
+
+#[test]
+fn exit_codes_pass_and_output_is_as_printed() {
+    let world = World::new();
+    let mut shell = Sitting::new(&world, &["run", "-t", "sh", "-c", "tty; stty size; exit 7"]);
+    assert_eq!(shell.end(), 7);
+    let text = shell.text();
+    assert!(
+        text.starts_with("/dev/pts/") && text.ends_with("\n24 80"),
+        "{text}"
+    );
+    // Without a terminal of ours it has one all the same, and what comes is what it wrote.
+    let plain = world.ostler(&[
+        "run",
+        "-t",
+        "sh",
+        "-c",
+        "test -t 0 && printf 'a\\033[1mb\\n'",
+    ]);
+    assert_eq!(
+        (plain.code, plain.out.as_str()),
+        (0, "a\x1b[1mb\r\n"),
+        "{plain:?}"
+    );
+}
+
+#[test]
+fn leaving_and_coming_back_shows_the_same() {
+    let world = World::new();
+    let mut first = sit(&world);
+    first.type_in("echo one; echo two\r");
+    first.until(|text| text.contains("\ntwo\n"));
+    first.type_in(DETACH);
+    assert_eq!(first.end(), 0);
+    assert!(
+        first.text().contains("detached; `ostler attach"),
+        "{}",
+        first.text()
+    );
+    let id = world.find("bash");
+    let seen = screen(&world, &id);
+
+    let mut second = Sitting::new(&world, &["attach", &id]);
+    second.until(|text| text == seen);
+    second.type_in("echo $((6*7))\r");
+    second.until(|text| text.contains("\n42\n"));
+    assert_eq!(second.text(), screen(&world, &id));
+    second.type_in("exit 5\r");
+    assert_eq!(second.end(), 5);
+}
+
+#[test]
+fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
+    let world = World::new();
+    let mut sitting = sit(&world);
+    sitting.resize(TermSize {
+        cols: 100,
+        rows: 30,
+    });
+    // The signal must have arrived before the shell is asked.
+    let id = world.find("bash");
+    let sized = |cols: u16| {
+        let id = id.clone();
+        let world = &world;
+        move || world.json(&["screen", &id, "--json"])["size"]["cols"] == cols
+    };
+    until(sized(100));
+    sitting.type_in("stty size\r");
+    sitting.until_text("30 100");
+    sitting.type_in(DETACH);
+    assert_eq!(sitting.end(), 0);
+
+    // The former size is there again, and a wider guest changes it for as long as it stays.
+    until(sized(80));
+    let wide = TermSize {
+        cols: 132,
+        rows: 40,
+    };
+    let mut guest = Sitting::of_size(&world, &["attach", &id], wide);
+    until(sized(132));
+    guest.type_in("stty size\r");
+    guest.until_text("40 132");
+    guest.type_in(DETACH);
+    assert_eq!(guest.end(), 0);
+    until(sized(80));
+}
+
+/// Asks until it is so; each asking is a program's life, so nothing spins.
+fn until(is_so: impl Fn() -> bool) {
+    assert!((0..200).any(|_| is_so()), "it never was");
+}
+
+#[test]
+fn a_daemon_that_is_killed_is_not_noticed_in_vim() {
+    let world = World::new();
+    let file = world.path().join("note.txt");
+    let mut vim = Sitting::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
+    vim.until_text("note.txt");
+    vim.type_in("ibefore ");
+    vim.until_text("before");
+    world.kill_daemon();
+    vim.type_in("after");
+    vim.until_text("before after");
+    vim.type_in("\x1b:wq\r");
+    assert_eq!(vim.end(), 0);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "before after\n");
+}
+
+#[test]
+fn one_types_and_others_watch_until_they_take_over() {
+    let world = World::new();
+    let mut first = sit(&world);
+    let id = world.find("bash");
+    let mut second = Sitting::new(&world, &["attach", &id]);
+    second.until_text("types; ctrl-\\ t takes over");
+    second.type_in("echo no\r");
+    second.until_text("you only watch");
+    let refused = world.ostler(&["send", &id, "echo neither"]);
+    assert_eq!(refused.code, 71, "{refused:?}");
+    assert!(refused.err.contains("types in"), "{}", refused.err);
+
+    second.type_in("\x1ct");
+    first.until_text("types now; ctrl-\\ t takes over");
+    second.type_in("echo second $((1+1))\r");
+    second.until_text("second 2");
+    first.until_text("second 2");
+    second.type_in("\x1ch");
+    first.until_text("nobody types now");
+    first.type_in("\x1ct");
+    second.until_text("types now");
+    first.type_in("echo first $((2+2))\r");
+    second.until_text("first 4");
+
+    let mut watcher = Sitting::new(&world, &["attach", "--watch", &id]);
+    watcher.until_text("first 4");
+    watcher.type_in("x");
+    watcher.until_text("you only watch");
+    watcher.type_in("\x1c?");
+    watcher.until_text("d detach");
+    watcher.type_in(DETACH);
+    assert_eq!(watcher.end(), 0);
+    let mut taker = Sitting::new(&world, &["attach", "--take-over", &id]);
+    first.until_text("types now");
+    taker.type_in("exit 3\r");
+    assert_eq!((taker.end(), first.end(), second.end()), (3, 3, 3));
+}
+
+#[test]
+fn what_is_typed_right_after_taking_over_is_typed() {
+    let world = World::new();
+    let mut first = sit(&world);
+    let id = world.find("bash");
+    let mut others: Vec<Sitting> = (0..2)
+        .map(|_| Sitting::new(&world, &["attach", &id]))
+        .collect();
+    for other in &mut others {
+        other.until_text("types; ctrl-\\ t takes over");
+    }
+    for round in 0..12 {
+        others[round % 2].type_in(&format!("\x1cttrue round{round}\r"));
+        for sitting in &mut others {
+            sitting.until_text(&format!("true round{round}\n"));
+        }
+    }
+    // Also by somebody who leaves at once.
+    first.type_in("\x1cttrue fare''well\r\x1cd");
+    assert_eq!(first.end(), 0);
+    others[0].until_text("true fare''well\n");
+}
+
+#[test]
+fn signals_leave_the_terminal_as_it_was_and_the_session_running() {
+    let world = World::new();
+    for (signal, number) in [(Signal::TERM, 15), (Signal::HUP, 1), (Signal::INT, 2)] {
+        let mut sitting = sit(&world);
+        assert!(!sitting.is_as_before());
+        sitting.send(signal);
+        assert_eq!(sitting.end(), 128 + number);
+    }
+    assert_eq!(world.json(&["ps", "--json"]).as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn being_stopped_gives_the_terminal_back_for_a_while() {
+    let world = World::new();
+    let mut sitting = sit(&world);
+    sitting.type_in("echo mar''ked\r");
+    sitting.until_text("marked");
+    sitting.type_in("\x1cz");
+    wait_process_stopped(sitting.pid());
+    sitting.rest();
+    assert!(sitting.is_as_before());
+    let id = world.find("bash");
+    world.ok(&["send", &id, "echo mean''while"]);
+    sitting.send(Signal::CONT);
+    sitting.until_text("\nmeanwhile\n");
+    sitting.type_in("exit 4\r");
+    assert_eq!(sitting.end(), 4);
+}
+
+#[test]
+fn pipes_are_typed_in_and_printed() {
+    let world = World::new();
+    let mut cat = Lines::start(world.command(&["run", "-t", "cat"]));
+    cat.stdin.as_mut().unwrap().write_all(b"one\n").unwrap();
+    assert_eq!(
+        (cat.next().as_str(), cat.next().as_str()),
+        ("one\r", "one\r")
+    );
+    assert_eq!(cat.end(), 0);
+
+    let id = world.ok(&[
+        "run",
+        "-dt",
+        "sh",
+        "-c",
+        "stty -echo; read a; echo got $a; read b",
+    ]);
+    let mut command = world.command(&["attach", &id]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"it\nend\n").unwrap();
+    let ran = ran(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("got it\r\n"), "{ran:?}");
+}
+
+#[test]
+fn an_ended_session_shows_its_last_screen_and_its_exit_code() {
+    let world = World::new();
+    let id = world.ok(&["run", "-dt", "sh", "-c", "echo last words; exit 9"]);
+    assert_eq!(world.ostler(&["wait", &id]).code, 9);
+    assert_eq!(screen(&world, &id), "last words");
+    let mut sitting = Sitting::new(&world, &["attach", &id]);
+    assert_eq!(sitting.end(), 9);
+    assert_eq!(sitting.text(), "last words");
+    let json = world.json(&["screen", &id, "--json"]);
+    assert_eq!(
+        json["size"],
+        serde_json::json!({"cols": SIZE.cols, "rows": SIZE.rows})
+    );
+}
+
+#[test]
+fn keys_text_and_pastes_are_sent() {
+    let world = World::new();
+    let id = world.ok(&["run", "-dt", "cat", "-A"]);
+    world.ok(&["send", &id, "--no-enter", "a b"]);
+    world.ok(&["send", &id, "--key", "tab", "--key", "enter"]);
+    world.ok(&["send", &id, "--paste", "pasted"]);
+    let mut raw = world.command(&["send", &id, "--raw"]);
+    let mut child = raw.stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"r\x01w\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    world.ok(&["send", &id, "--key", "ctrl-d"]);
+    assert_eq!(world.ostler(&["wait", &id]).code, 0);
+    let text = screen(&world, &id);
+    for line in ["a b^I$", "pasted$", "r^Aw$"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
