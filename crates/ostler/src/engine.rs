@@ -4,10 +4,16 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ostler_engine::Settings;
+use futures_util::future::join_all;
+use ostler_engine::{CleanOutcome, ListFilter, Settings, StopRequest};
 use ostler_model::{Caller, Owner, Principal, Scope};
 use ostler_process::{Keeper, LocalPlace};
 use thiserror::Error;
+
+/// How often [`Engine::destroy`] looks for executions that were started meanwhile.
+const DESTROY_ROUNDS: u32 = 16;
+/// The reason on record of what [`Engine::destroy`] stopped.
+const DESTROYED: &str = "destroyed";
 
 /// An engine over this machine; everything else is [`ostler_engine::Engine`], to which it
 /// dereferences. Cheap to clone; every clone is the same engine.
@@ -23,6 +29,25 @@ pub enum OpenError {
     /// The state directory cannot be used.
     #[error(transparent)]
     Engine(#[from] ostler_engine::Error),
+}
+
+/// Not everything could be ended and removed.
+#[derive(Debug, Error)]
+pub enum DestroyError {
+    /// One could not be stopped.
+    #[error(transparent)]
+    Engine(#[from] ostler_engine::Error),
+    /// One has ended, and its files could not be removed.
+    #[error("{id} cannot be removed: {reason}")]
+    NotRemoved {
+        /// Which.
+        id: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// Somebody starts new ones as fast as they are ended.
+    #[error("executions are being started as fast as they are ended")]
+    Refilled,
 }
 
 impl Engine {
@@ -44,6 +69,57 @@ impl Engine {
         let place = LocalPlace::open(&settings.state_dir, keeper).await?;
         let engine = ostler_engine::Engine::open(settings, Arc::new(place)).await?;
         Ok(Self(engine))
+    }
+
+    /// Ends and removes everything the caller sees: what runs is stopped as
+    /// [`stop`](ostler_engine::Engine::stop) does, all at once, durable executions too, then
+    /// every one is cleaned. What somebody starts meanwhile goes with the rest. The engine
+    /// itself stays open; [`shutdown`](ostler_engine::Engine::shutdown) closes it. Document
+    /// 002's `destroy`.
+    ///
+    /// # Errors
+    /// The first execution that could not be stopped or removed; it is still listed, and the
+    /// others are gone all the same.
+    pub async fn destroy(&self, caller: &Caller) -> Result<(), DestroyError> {
+        let mut failure = None;
+        for _round in 0..DESTROY_ROUNDS {
+            let ids: Vec<String> = self
+                .list(caller, &ListFilter::default())
+                .iter()
+                .map(|info| info.id.to_string())
+                .collect();
+            if ids.is_empty() {
+                return Ok(());
+            }
+            let ends = join_all(ids.iter().map(|id| self.end(caller, id))).await;
+            failure = ends.into_iter().find_map(Result::err);
+            if failure.is_some() {
+                break;
+            }
+        }
+        Err(failure.unwrap_or(DestroyError::Refilled))
+    }
+
+    async fn end(&self, caller: &Caller, id: &str) -> Result<(), DestroyError> {
+        let request = StopRequest {
+            reason: Some(DESTROYED.to_owned()),
+            ..StopRequest::default()
+        };
+        match self.stop(caller, id, request).await {
+            // Its time ran out, or somebody else cleaned it.
+            Ok(_) | Err(ostler_engine::Error::NotFound) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let outcomes = self.clean(caller, &[id.to_owned()]).await?;
+        match outcomes.into_iter().next().map(|(_, outcome)| outcome) {
+            Some(CleanOutcome::Failed(reason)) => Err(DestroyError::NotRemoved {
+                id: id.to_owned(),
+                reason,
+            }),
+            Some(CleanOutcome::Cleaned | CleanOutcome::NotFound | CleanOutcome::Running) | None => {
+                Ok(())
+            }
+        }
     }
 
     /// The user this program runs as, who sees everything that is theirs.

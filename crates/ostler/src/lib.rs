@@ -1,10 +1,12 @@
 //! Ostler as a library: run, supervise and record commands inside your own program.
 //!
-//! ```no_run
+//! ```
 //! use ostler::{Engine, Keeper, StartRequest};
 //!
 //! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let engine = Engine::open("/var/lib/mine", Keeper::None).await?;
+//! # let directory = tempfile::tempdir()?;
+//! # let state_directory = directory.path();
+//! let engine = Engine::open(state_directory, Keeper::None).await?;
 //! let me = engine.caller();
 //! let waited = engine.run(&me, StartRequest::argv(["uname", "-a"], "/"), None).await?;
 //! assert!(waited.info.state.ending.is_some_and(|ending| ending.is_success()));
@@ -16,6 +18,44 @@
 //! calls [`keeper_main`](process::keeper_main) first thing when its argument is `__keeper`
 //! (the `ostler` binary does). With [`Keeper::None`] they end with it. `examples/embed.rs`
 //! walks through a background process.
+//!
+//! # Terminals
+//!
+//! A session is an execution with [`StartRequest::pty`]: everything above holds for it, and its
+//! id names it everywhere. Sizes are in character cells, offsets in bytes of raw output from
+//! the session's start, times in milliseconds where a name says so.
+//!
+//! ```
+//! use ostler::model::TermSize;
+//! use ostler::terminal::Piece;
+//! use ostler::{Engine, Keeper, StartRequest, TerminalQuery, Typing, WaitFor};
+//!
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let engine = Engine::open(directory.path(), Keeper::None).await?;
+//! # let me = engine.caller();
+//! let mut request = StartRequest::argv(["sh", "-c", "read name; echo hello $name"], "/");
+//! request.pty = Some(TermSize { cols: 80, rows: 24 });
+//! let id = engine.start(&me, request).await?.id.to_string();
+//!
+//! let pieces = vec![Piece::Text("you".into()), Piece::Key("enter".parse()?)];
+//! engine.type_in(&me, &id, Typing { pieces, lease: None }).await?;
+//! engine.wait(&me, &id, &WaitFor::Exit, None).await?;
+//!
+//! // Raw: every byte, escape sequences included, by offset.
+//! let page = engine.read_terminal(&me, &id, TerminalQuery::default()).await?;
+//! assert_eq!(page.data, b"you\r\nhello you\r\n");
+//! // Rendered: what a person sees.
+//! let screen = engine.screen(&me, &id).await?;
+//! assert_eq!(screen.rows[..2], ["you", "hello you"]);
+//!
+//! engine.destroy(&me).await?;
+//! engine.shutdown().await;
+//! # Ok(()) }
+//! ```
+//!
+//! `examples/terminal.rs` runs commands in a shell session and writes a file in vim;
+//! `examples/attach.rs` puts a person at a session.
 //!
 //! # Where the documents' methods are
 //!
@@ -50,18 +90,38 @@
 //! | `pending_interactions` | [`Engine::interactions`](ostler_engine::Engine::interactions) |
 //! | `InteractionType`, `InteractionRequest` | [`interaction::Kind`], [`Interaction`] |
 //! | `_is_confirmation_required`, `_extract_confirmation_message`, `_extract_confirmation_options` | [`Engine::wait`](ostler_engine::Engine::wait) with [`WaitFor::Prompt`], which tells a [`Prompt`]; the words alone: [`prompt::detect`] |
+//!
+//! | document 002 | here |
+//! |---|---|
+//! | `new PTYManager(options)` | [`Engine::open`], [`Engine::with`]; its buffer limit is [`Settings::terminal_view_bytes`] (1 MiB), its TTL [`RetentionDefaults::pty`] (300 s) for requests with [`Face::Pty`], or [`StartRequest::retention`] |
+//! | `spawn(command, { args, cwd, env, cols, rows })` | [`Engine::start`](ostler_engine::Engine::start) with [`StartRequest::pty`]; `env` that extends is [`StartRequest::set_env`], one that replaces [`StartRequest::base_env`]; the id is [`Info::id`] |
+//! | `getOutput(id)` | [`Engine::read_terminal`](ostler_engine::Engine::read_terminal) with the default [`TerminalQuery`]; all that is kept, beyond the view: [`Engine::journal`](ostler_engine::Engine::journal) |
+//! | `readOutput(id, { offset, limit })`, `process log` | [`Engine::read_terminal`](ostler_engine::Engine::read_terminal); `nextOffset`, `startOffset`, `truncated` are fields of [`TerminalPage`] |
+//! | `write(id, data)` | [`Engine::type_in`](ostler_engine::Engine::type_in): text, keys, pastes, bytes as [`Piece`](terminal::Piece)s; bytes alone: [`Engine::write`](ostler_engine::Engine::write) |
+//! | `getStatus(id)` | [`Engine::info`](ostler_engine::Engine::info): `status` is [`Info::status`]`().session`; `pid`, `startTime`, `endTime` are fields of [`Info::state`]; `exitCode` and the signal are in its `ending`; `outputLength` is [`Info::output_end`] |
+//! | `kill(id, signal)` | [`Engine::stop`](ostler_engine::Engine::stop): SIGTERM (and a terminal's SIGHUP) to the whole tree, then SIGKILL; with [`StopRequest::force`] at once; one signal and no more: [`Engine::signal`](ostler_engine::Engine::signal) |
+//! | `listSessions()` | [`Engine::list`](ostler_engine::Engine::list); sessions are those with an [`Info::size`] |
+//! | `cleanup(id)` | [`Engine::clean`](ostler_engine::Engine::clean), one [`CleanOutcome`] per id; after its TTL a session is cleaned by itself |
+//! | `resize(id, cols, rows)` | [`Engine::resize`](ostler_engine::Engine::resize) |
+//! | `on('output')`, `on('exit')` | [`Engine::terminal_events`](ostler_engine::Engine::terminal_events): [`TerminalEvent::Output`] and, once, [`TerminalEvent::Exit`]; of every session at once: [`Engine::subscribe`](ostler_engine::Engine::subscribe) |
+//! | `destroy()` | [`Engine::destroy`]: ends and removes everything the caller sees, durable or not; then [`Engine::shutdown`](ostler_engine::Engine::shutdown), which alone leaves durable sessions running. One session of a face: [`Engine::end_session`](ostler_engine::Engine::end_session) |
+//! | `SessionNotFoundError`, `code=SESSION_NOT_FOUND` | [`Error::SessionNotFound`]; its [`Error::code`] is `session_not_found` |
+//! | not in the document | [`Engine::screen`](ostler_engine::Engine::screen), [`Engine::repaint`](ostler_engine::Engine::repaint), [`Engine::take_lease`](ostler_engine::Engine::take_lease), [`Engine::shell_request`](ostler_engine::Engine::shell_request), [`Engine::run_in_shell`](ostler_engine::Engine::run_in_shell), [`Engine::wait`](ostler_engine::Engine::wait) with [`WaitFor::Prompt`] |
 #![forbid(unsafe_code)]
 
 mod engine;
 
-pub use engine::{Engine, OpenError};
+pub use engine::{DestroyError, Engine, OpenError};
+pub use ostler_engine::terminal::{LeaseId, TERMINAL_VIEW_BYTES};
 pub use ostler_engine::{
-    Answer, Begun, CleanOutcome, Error, Face, Follower, Info, Interaction, InteractionId,
-    ListFilter, Match, Notice, Prompt, Question, Quotas, RetentionDefaults, RetentionRequest,
-    Settings, StartRequest, StdinRequest, StopRequest, WaitEnd, WaitFor, Waited, interaction,
-    prompt,
+    Answer, Begun, CleanOutcome, Error, Face, Follower, Info, Interaction, InteractionId, Lease,
+    LeaseHolder, ListFilter, Match, Notice, Prompt, Question, Quotas, RetentionDefaults,
+    RetentionRequest, Settings, ShellCommand, ShellEnd, ShellRun, StartRequest, StdinRequest,
+    StopRequest, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed, Typing,
+    WaitEnd, WaitFor, Waited, Watch, interaction, prompt,
 };
 pub use ostler_journal as journal;
 pub use ostler_model as model;
 pub use ostler_process as process;
 pub use ostler_process::{Keeper, LocalPlace, Place};
+pub use ostler_terminal as terminal;

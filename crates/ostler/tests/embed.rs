@@ -1,23 +1,30 @@
-//! The example does what it says, as a program of its own.
+//! The examples do what they say, as programs of their own.
 
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-fn the_example_runs() {
-    let state = tempfile::TempDir::new().expect("a directory");
+/// What an example says, given its state directory; it must succeed.
+fn told(name: &str, state: &Path) -> String {
     // Examples are built beside the tests, in the profile's `examples` directory.
     let deps = std::env::current_exe().expect("a test has a path");
     let profile = deps
         .parent()
         .and_then(Path::parent)
         .expect("target/profile");
-    let output = Command::new(profile.join("examples/embed"))
-        .arg(state.path())
+    let output = Command::new(profile.join("examples").join(name))
+        .arg(state)
+        // Nobody's own settings.
+        .env("HOME", state)
         .output()
         .expect("the example was built");
-    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn the_example_runs() {
+    let state = tempfile::TempDir::new().expect("a directory");
+    let stdout = told("embed", state.path());
     let lines: Vec<&str> = stdout.lines().collect();
     assert!(lines[0].ends_with(": failed"), "{stdout}");
     assert!(lines[1].ends_with("Stdout hello"), "{stdout}");
@@ -25,5 +32,18 @@ fn the_example_runs() {
     assert!(
         lines[3].contains("stopped (seen enough), ended by SIGTERM"),
         "{stdout}"
+    );
+}
+
+#[test]
+fn the_example_of_terminals_runs() {
+    let state = tempfile::TempDir::new().expect("a directory");
+    let stdout = told("terminal", state.path());
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(lines[..2], ["exit status 3 in /usr", "hello from /usr"]);
+    assert!(lines[2].ends_with(" bytes, exit code 3"), "{stdout}");
+    assert_eq!(
+        lines[3..],
+        ["100x30: roses are red", "roses are red", "violets"]
     );
 }
