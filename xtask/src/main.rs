@@ -44,6 +44,9 @@ enum Verb {
     /// Print numbered lines, ten a second; what the measurements run a thousand of
     #[command(hide = true)]
     Tick(bench::Ticks),
+    /// Print the monotonic clock, line by line; what output is timed by
+    #[command(hide = true)]
+    Stamp(bench::Stamps),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Chaos(args) => here(&|workspace| chaos::run(workspace, args)),
         Verb::Bench(args) => here(&|workspace| bench::run(workspace, args)),
         Verb::Tick(args) => bench::tick(args),
+        Verb::Stamp(args) => bench::stamp(args),
     };
     match outcome {
         Ok(verdict) => verdict.into(),

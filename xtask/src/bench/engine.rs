@@ -1,94 +1,33 @@
 //! The engine alone, embedded as a library: no MCP, no socket.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
 use super::floor;
+use super::orders::{self, Orders};
 use super::report::{Limit, Row};
 use super::run::Bench;
 use super::stats::Summary;
 use crate::lab::Lab;
-use crate::sh;
 
 /// Commands of one round.
 const COMMANDS: usize = 200;
 
-/// The example program of the library that runs commands and says how long each took.
-pub(super) struct Embedded {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Embedded {
-    /// Builds and starts it with that many bytes of heap touched.
-    pub(super) fn open(bench: &Bench, lab: &Lab, heap_bytes: u64) -> Result<Self> {
-        let root = bench.workspace.root();
-        let mut cargo = sh::command("cargo", root);
-        cargo.args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "ostler",
-            "--example",
-            "measure",
-        ]);
-        sh::run(&mut cargo)?;
-        let program = bench.workspace.target().join("release/examples/measure");
-        let mut command = sh::command(program, &lab.work());
-        command
-            .arg(bench.workspace.ostler())
-            .arg(lab.path().join("embedded"));
-        command
-            .arg(heap_bytes.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().context("the example `measure`")?;
-        let input = child.stdin.take().context("no standard input")?;
-        let output = BufReader::new(child.stdout.take().context("no standard output")?);
-        Ok(Self {
-            child,
-            input,
-            output,
-        })
-    }
-
-    /// One line to it; the durations in its answer, each in nanoseconds.
-    pub(super) fn ask(&mut self, line: &str) -> Result<Vec<Duration>> {
-        writeln!(self.input, "{line}")?;
-        let mut answer = String::new();
-        self.output.read_line(&mut answer)?;
-        ensure!(
-            !answer.is_empty(),
-            "the example `measure` ended at `{line}`"
-        );
-        let numbers = answer.split_whitespace();
-        numbers
-            .map(|number| Ok(Duration::from_nanos(number.parse()?)))
-            .collect()
-    }
-
-    /// Ends it.
-    pub(super) fn close(mut self) -> Result<()> {
-        drop(self.input);
-        let status = self.child.wait()?;
-        ensure!(
-            status.success(),
-            "the example `measure` ended with {status}"
-        );
-        Ok(())
-    }
+/// The example program of the library that runs commands and says how long each took, with
+/// that many bytes of heap touched.
+pub(super) fn measure(bench: &Bench, lab: &Lab, heap_bytes: u64) -> Result<Orders> {
+    let mut command = orders::example(bench, "ostler", "measure")?;
+    command
+        .arg(bench.ostler())
+        .arg(lab.path().join("embedded"))
+        .arg(heap_bytes.to_string());
+    Orders::start(command.current_dir(lab.work()))
 }
 
 /// Start to result, with a small heap and with a gigabyte.
 pub(super) fn start_to_result(bench: &Bench) -> Result<Vec<Row>> {
     let (small_lab, large_lab) = (bench.lab()?, bench.lab()?);
-    let mut small = Embedded::open(bench, &small_lab, 0)?;
-    let mut large = Embedded::open(bench, &large_lab, 1 << 30)?;
+    let mut small = measure(bench, &small_lab, 0)?;
+    let mut large = measure(bench, &large_lab, 1 << 30)?;
     let mut samples = [Vec::new(), Vec::new(), Vec::new()];
     let ask = format!("run {COMMANDS}");
     for round in 0..=bench.rounds {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use rustix::fs::{Advice, fadvise};
 
-use super::engine::Embedded;
+use super::engine::measure;
+use super::orders::Orders;
 use super::output::{quiet, start};
 use super::report::{Limit, Row};
 use super::run::Bench;
@@ -28,7 +29,7 @@ pub(super) fn reading(bench: &Bench) -> Result<Vec<Row>> {
     let id = start(&lab, &format!("seq 1 {LAST}; exec sleep 300"))?;
     quiet(&lab, &id)?;
     let dir = lab.state().join("executions").join(lab.info(&id)?.uuid);
-    let mut reader = Embedded::open(bench, &lab, 0)?;
+    let mut reader = measure(bench, &lab, 0)?;
     let mut rows = tails(&mut reader, &dir)?;
     rows.extend(grep(bench, &mut reader, &dir)?);
     reader.close()?;
@@ -36,7 +37,7 @@ pub(super) fn reading(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn tails(reader: &mut Embedded, dir: &Path) -> Result<Vec<Row>> {
+fn tails(reader: &mut Orders, dir: &Path) -> Result<Vec<Row>> {
     let ask = format!("tail 1000 {}", dir.display());
     let (mut warm, mut cold) = (Vec::new(), Vec::new());
     for _ in 0..TAILS {
@@ -80,7 +81,7 @@ fn segments(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn grep(bench: &Bench, reader: &mut Embedded, dir: &Path) -> Result<Vec<Row>> {
+fn grep(bench: &Bench, reader: &mut Orders, dir: &Path) -> Result<Vec<Row>> {
     let ask = format!("grep {NEEDLE} {}", dir.display());
     let peer = if sh::on_path("rg") {
         vec!["rg", "-j1", "-N", "-I"]

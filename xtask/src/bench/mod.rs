@@ -9,12 +9,15 @@ mod journal;
 mod logs;
 mod machine;
 mod many;
+mod orders;
 mod output;
+mod pty;
 mod report;
 mod run;
 mod start;
 mod stats;
 mod tick;
 
+pub(crate) use pty::{Stamps, stamp};
 pub(crate) use run::{Args, run};
 pub(crate) use tick::{Ticks, tick};

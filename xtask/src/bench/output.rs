@@ -127,7 +127,8 @@ fn memory_growth(lab: &Lab, script: &str) -> Result<f64> {
     Ok(grown)
 }
 
-fn resident(proc: &Proc) -> Result<f64> {
+/// Resident megabytes.
+pub(super) fn resident(proc: &Proc) -> Result<f64> {
     let kilobytes = proc.status("VmRSS:").context("it is gone")?;
     Ok(kilobytes.parse::<f64>()? * 1_024.0 / 1e6)
 }

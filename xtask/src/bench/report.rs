@@ -92,6 +92,11 @@ fn short(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
+/// Says the table.
+pub(super) fn tell(suite: &str, machine: &Machine, rows: &[Row]) {
+    say(format_args!("{}", render(suite, machine, rows)));
+}
+
 /// Says the table and writes it below `docs/bench`.
 pub(super) fn publish(
     root: &Path,

@@ -1,12 +1,12 @@
 //! Which measurements there are, and in which order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use super::machine::Machine;
 use super::report::{self, Row};
-use super::{echo, engine, faces, journal, logs, many, output, start};
+use super::{echo, engine, faces, journal, logs, many, output, pty, start};
 use crate::lab::Lab;
 use crate::sh;
 use crate::ui::{Verdict, say};
@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// Where state is kept; a journalled file system, or a tmpfs for figures without a disk
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// A tenth of the calls, on builds without optimisation: to see that everything works
+    #[arg(long)]
+    brief: bool,
     /// Only these measurements; may be given more than once
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -36,6 +39,8 @@ enum Suite {
     Core,
     /// The MCP transports
     Mcp,
+    /// Terminal sessions
+    Pty,
     /// What failed, in answers to long logs of real tools
     Logs,
 }
@@ -47,8 +52,13 @@ pub(super) struct Bench<'a> {
     pub(super) workspace: &'a Workspace,
     /// Measured rounds.
     pub(super) rounds: u32,
+    brief: bool,
+    binary: PathBuf,
     dir: PathBuf,
 }
+
+/// What a brief run divides its counts by.
+const BRIEF: usize = 10;
 
 impl Bench<'_> {
     /// A fresh lab on the file system chosen, its daemon up.
@@ -60,11 +70,37 @@ impl Bench<'_> {
 
     /// A fresh lab in which nothing runs yet.
     pub(super) fn quiet_lab(&self) -> Result<Lab> {
-        Lab::new(&self.dir, &self.workspace.ostler())
+        Lab::new(&self.dir, &self.binary)
+    }
+
+    /// The binary that is measured.
+    pub(super) fn ostler(&self) -> &Path {
+        &self.binary
+    }
+
+    /// That many, or fewer in a brief run.
+    pub(super) fn count(&self, full: usize) -> usize {
+        if self.brief {
+            full.div_ceil(BRIEF)
+        } else {
+            full
+        }
+    }
+
+    /// Builds with optimisation, unless the run is brief; the profile's directory.
+    pub(super) fn build(&self, args: &[&str]) -> Result<PathBuf> {
+        let mut cargo = sh::command("cargo", self.workspace.root());
+        cargo.args(["build", "--quiet"]).args(args);
+        if !self.brief {
+            cargo.arg("--release");
+        }
+        sh::run(&mut cargo)?;
+        let profile = if self.brief { "debug" } else { "release" };
+        Ok(self.workspace.target().join(profile))
     }
 }
 
-type Measure = fn(&Bench<'_>) -> Result<Vec<Row>>;
+pub(super) type Measure = fn(&Bench<'_>) -> Result<Vec<Row>>;
 
 const CORE: &[(&str, Measure)] = &[
     ("echo", echo::one_in_flight),
@@ -86,20 +122,21 @@ const MCP: &[(&str, Measure)] = &[
 
 /// Builds, measures, publishes. A missed promise is told, not failed: machines differ.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
-    if !workspace.is_binary_named() {
-        let mut cargo = sh::command("cargo", workspace.root());
-        sh::run(cargo.args(["build", "--release", "--package", "ostler-cli"]))?;
-    }
-    let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let bench = Bench {
+    let mut bench = Bench {
         workspace,
         rounds: args.rounds,
-        dir,
+        brief: args.brief,
+        binary: workspace.ostler(),
+        dir: args.dir.clone().unwrap_or_else(std::env::temp_dir),
     };
+    if !workspace.is_binary_named() {
+        bench.binary = bench.build(&["--package", "ostler-cli"])?.join("ostler");
+    }
     let machine = Machine::here(workspace.root(), &bench.dir)?;
     match args.suite {
         Suite::Core => tabled(&bench, &machine, args, ("core", CORE)),
         Suite::Mcp => tabled(&bench, &machine, args, ("mcp", MCP)),
+        Suite::Pty => tabled(&bench, &machine, args, ("pty", pty::ALL)),
         Suite::Logs => {
             let path = logs::measure(&bench, &machine, &args.only)?;
             say(format_args!("written to {}", path.display()));
@@ -129,6 +166,10 @@ fn tabled(
                 say(format_args!("{error:#}"));
             }
         }
+    }
+    if bench.brief {
+        report::tell(title, machine, &rows);
+        return Ok(Verdict::of(!broken));
     }
     let path = report::publish(bench.workspace.root(), title, machine, &rows)?;
     say(format_args!("written to {}", path.display()));

@@ -2,6 +2,7 @@
 //! is every line there once, is the status the true one, is nobody left?
 
 mod checks;
+mod dialogue;
 mod plan;
 mod rounds;
 

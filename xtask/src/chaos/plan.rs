@@ -26,6 +26,26 @@ pub(super) struct Plan {
     pub(super) code: u8,
     /// Whether it leaves a child in a session of its own beside it.
     pub(super) strays: bool,
+    /// Whether it has a terminal instead of pipes.
+    pub(super) terminal: bool,
+}
+
+/// A program in a terminal that is talked to before the kill and after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dialogue {
+    /// Which.
+    pub(super) program: Program,
+    /// What is said, so that no other is taken for it.
+    pub(super) word: u32,
+}
+
+/// A program that can be talked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Program {
+    /// An editor with a text that is not saved yet.
+    Vim,
+    /// A shell with a variable of its own.
+    Bash,
 }
 
 /// One round.
@@ -33,6 +53,8 @@ pub(super) struct Plan {
 pub(super) struct Round {
     /// Its commands; the first is the one that may lose its shim.
     pub(super) commands: Vec<Plan>,
+    /// Who is talked to across the kill.
+    pub(super) dialogue: Option<Dialogue>,
     /// Who dies.
     pub(super) victim: Victim,
     /// How long after the last start (or, in a burst, after the first).
@@ -60,11 +82,27 @@ impl Round {
             // The one whose shim dies must still run by then.
             commands[0].lines = None;
         }
+        let burst = victim != Victim::Shim && rng.u32(0..4) == 0;
         Self {
             commands,
+            // What is said in a burst may be said to nobody.
+            dialogue: (!burst && rng.u32(0..2) == 0).then(|| Dialogue::draw(rng)),
             victim,
             delay: Duration::from_millis(rng.u64(0..LATEST_KILL_MS)),
-            burst: victim != Victim::Shim && rng.u32(0..4) == 0,
+            burst,
+        }
+    }
+}
+
+impl Dialogue {
+    fn draw(rng: &mut Rng) -> Self {
+        Self {
+            program: if rng.bool() {
+                Program::Vim
+            } else {
+                Program::Bash
+            },
+            word: rng.u32(100_000..1_000_000),
         }
     }
 }
@@ -76,6 +114,7 @@ impl Plan {
             lines: (!endless).then(|| rng.u32(0..=MOST_LINES)),
             code: if rng.bool() { 0 } else { rng.u8(1..=99) },
             strays: rng.u32(0..3) == 0,
+            terminal: rng.u32(0..3) == 0,
         }
     }
 

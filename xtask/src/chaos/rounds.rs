@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fastrand::Rng;
 
 use super::checks;
+use super::dialogue::Talk;
 use super::plan::{Plan, Round, Victim};
 use crate::lab::{Info, Lab, Proc};
 use crate::test::Tally;
@@ -80,11 +81,13 @@ fn play(lab: &Lab, round: &Round) -> Result<()> {
     if round.burst {
         return burst(lab, round);
     }
+    let talk = round.dialogue.map(|dialogue| Talk::begin(lab, dialogue));
+    let talk = talk.transpose()?;
     let mut commands = Vec::new();
     for plan in &round.commands {
         commands.push(Started {
             plan: *plan,
-            id: Ok(lab.start(&plan.script())?),
+            id: Ok(start(lab, plan)?),
         });
     }
     thread::park_timeout(round.delay);
@@ -94,7 +97,17 @@ fn play(lab: &Lab, round: &Round) -> Result<()> {
     } else {
         kill(lab, round.victim)?;
     }
+    if let Some(talk) = talk {
+        talk.conclude(lab)?;
+    }
     settle(lab, commands)
+}
+
+fn start(lab: &Lab, plan: &Plan) -> Result<String> {
+    if plan.terminal {
+        return lab.start_in_terminal(&["sh", "-c", &plan.script()]);
+    }
+    lab.start(&plan.script())
 }
 
 /// The kill falls among the starts: a start that was answered counts, one that was refused
@@ -109,7 +122,7 @@ fn burst(lab: &Lab, round: &Round) -> Result<()> {
             .map(|plan| {
                 scope.spawn(|| Started {
                     plan: *plan,
-                    id: lab.start(&plan.script()),
+                    id: start(lab, plan),
                 })
             })
             .collect();

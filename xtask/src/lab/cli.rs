@@ -29,6 +29,24 @@ impl Lab {
         Ok(said.trim().to_owned())
     }
 
+    /// Starts a program in a terminal in the background; its id.
+    pub(crate) fn start_in_terminal(&self, command: &[&str]) -> Result<String> {
+        let words = [&["run", "-d", "-t", "--"], command].concat();
+        Ok(sh::capture(&mut self.ostler(&words))?.trim().to_owned())
+    }
+
+    /// Types into a terminal: text, then keys.
+    pub(crate) fn send(&self, id: &str, text: &str, keys: &[&str]) -> Result<()> {
+        let mut words = vec!["send", id, text];
+        words.extend(keys.iter().flat_map(|key| ["--key", key]));
+        sh::capture(&mut self.ostler(&words)).map(drop)
+    }
+
+    /// What is on a terminal's screen.
+    pub(crate) fn screen(&self, id: &str) -> Result<String> {
+        sh::capture(&mut self.ostler(&["screen", id]))
+    }
+
     /// Everything known of an execution.
     pub(crate) fn info(&self, id: &str) -> Result<Info> {
         let said = sh::capture(&mut self.ostler(&["info", "--json", id]))?;
@@ -41,9 +59,10 @@ impl Lab {
         serde_json::from_str(&said).with_context(|| format!("ps --json said {said}"))
     }
 
-    /// What it wrote to its standard output, byte for byte.
+    /// What it wrote, byte for byte, with its own line ends: a terminal's are two characters.
     pub(crate) fn output(&self, id: &str) -> Result<String> {
-        sh::capture(&mut self.ostler(&["logs", "--raw", "--stream", "stdout", id]))
+        let raw = sh::capture(&mut self.ostler(&["logs", "--raw", id]))?;
+        Ok(raw.replace("\r\n", "\n"))
     }
 
     /// Stops it and waits for its end.

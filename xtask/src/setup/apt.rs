@@ -32,6 +32,19 @@ const PACKAGES: &[Package] = &[
     package("util-linux", "setpriv", Tier::Quick),
     // counts the system calls of an idle daemon
     package("strace", "strace", Tier::Quick),
+    // what tests run in terminals, each with a screen or a dialogue of its own
+    package("bash", "bash", Tier::Quick),
+    package("zsh", "zsh", Tier::Quick),
+    package("fish", "fish", Tier::Quick),
+    package("vim", "vim", Tier::Quick),
+    package("nano", "nano", Tier::Quick),
+    package("less", "less", Tier::Quick),
+    package("procps", "top", Tier::Quick),
+    package("htop", "htop", Tier::Quick),
+    package("git", "git", Tier::Quick),
+    package("openssh-client", "ssh-keygen", Tier::Quick),
+    // says what a terminal shows: the oracle of screens
+    package("tmux", "tmux", Tier::Quick),
     // the peer of our grep in measurements
     package("ripgrep", "rg", Tier::Full),
 ];

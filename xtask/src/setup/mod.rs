@@ -7,5 +7,5 @@ mod python;
 mod steps;
 mod tools;
 
-pub(crate) use npm::node;
+pub(crate) use npm::{PEERS, node};
 pub(crate) use steps::{Args, Tier, run};

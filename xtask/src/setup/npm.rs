@@ -1,11 +1,14 @@
-//! The MCP clients and conformance suites, and a Node to run them with, through npm.
+//! The MCP clients and conformance suites, a Node to run them with, and the peers of our
+//! measurements, through npm.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::steps::Tier;
 use crate::sh;
+use crate::ui::say;
 use crate::workspace::Workspace;
 
 /// The oldest Node the suites run on.
@@ -14,26 +17,38 @@ const NODE_MAJOR: u32 = 22;
 /// What npm has installed is marked with the lock it was installed from.
 const STAMP: &str = "node_modules/.installed-from";
 
-/// Installs what the lock names when it differs from what is installed.
-pub(super) fn ensure(workspace: &Workspace) -> Result<()> {
-    let clients = workspace.clients();
-    let lock = clients.join("package-lock.json");
-    let asked = fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
-    let stamp = clients.join(STAMP);
-    if !fs::read_to_string(&stamp).is_ok_and(|has| has == asked) {
-        install(&clients)?;
-        fs::write(&stamp, asked).with_context(|| stamp.display().to_string())?;
+/// What we are measured against, below the repository's root.
+pub(crate) const PEERS: &str = "tests/peers";
+
+/// Installs the clients, and for the full tier the peers too.
+pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
+    // Nothing that is installed needs to run anything for it.
+    renew(&workspace.clients(), &["--ignore-scripts"])?;
+    node(workspace)?;
+    if tier == Tier::Full {
+        // Compiled with node-gyp. Measurements go without a peer that cannot be: no test needs
+        // one.
+        if let Err(error) = renew(&workspace.root().join(PEERS), &[]) {
+            say(format_args!("setup: {PEERS} is left out: {error:#}"));
+        }
     }
-    node(workspace).map(drop)
+    Ok(())
 }
 
-fn install(clients: &Path) -> Result<()> {
+/// Installs what the lock names when it differs from what is installed.
+fn renew(dir: &Path, options: &[&str]) -> Result<()> {
+    let lock = dir.join("package-lock.json");
+    let asked = fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
+    let stamp = dir.join(STAMP);
+    if fs::read_to_string(&stamp).is_ok_and(|has| has == asked) {
+        return Ok(());
+    }
     if !sh::on_path("npm") {
         bail!("npm is not here; please install Node.js (https://nodejs.org), any version from 20");
     }
-    // Nothing that is installed needs to run anything for it.
-    let mut npm = sh::command("npm", clients);
-    sh::run(npm.args(["ci", "--ignore-scripts", "--loglevel=error"]))
+    let mut npm = sh::command("npm", dir);
+    sh::run(npm.args(["ci", "--loglevel=error"]).args(options))?;
+    fs::write(&stamp, asked).with_context(|| stamp.display().to_string())
 }
 
 /// A Node that is new enough: the one that npm brought for this machine, else the one on the

@@ -35,7 +35,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
     let tier = Tier::of(args.full);
     apt::ensure(workspace.root(), tier)?;
     python::ensure(workspace)?;
-    npm::ensure(workspace)?;
+    npm::ensure(workspace, tier)?;
     tools::ensure(workspace, tier)?;
     say(format_args!(
         "setup: everything the {tier:?} tier needs is here"

@@ -1,0 +1,14 @@
+//! Terminal sessions: each figure beside a bare terminal, and node-pty where it is here.
+
+mod echo;
+mod late;
+mod many;
+mod parse;
+mod peer;
+mod raw;
+mod shell;
+mod stamp;
+mod suite;
+
+pub(crate) use stamp::{Stamps, stamp};
+pub(super) use suite::ALL;

@@ -1,0 +1,51 @@
+//! How fast a screen is folded from bytes.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::super::orders::{self, Orders};
+use super::super::report::{Limit, Row};
+use super::super::run::Bench;
+use super::super::stats::median;
+
+/// Bytes of one stream.
+const BYTES: usize = 16_000_000;
+/// Bytes in a megabyte.
+const MEGA: f64 = 1e6;
+/// The streams there are, by the names the example knows them by.
+const KINDS: [(&str, &str); 4] = [
+    ("log", "plain lines"),
+    ("colour", "coloured lines"),
+    ("full", "a full-screen program"),
+    ("wide", "wide characters and emoji"),
+];
+
+/// Our screen against the emulator alone.
+pub(super) fn throughput(bench: &Bench) -> Result<Vec<Row>> {
+    let root = bench.workspace.root().to_owned();
+    let mut command = orders::example(bench, "ostler-terminal", "parse")?;
+    let mut parser = Orders::start(command.current_dir(root))?;
+    let bytes = bench.count(BYTES);
+    let size = f64::from(u32::try_from(bytes)?);
+    let mut rows = Vec::new();
+    for (kind, name) in KINDS {
+        let (mut bare, mut ours) = (Vec::new(), Vec::new());
+        for round in 0..=bench.rounds {
+            let took = parser.ask(&format!("{kind} {bytes}"))?;
+            let speed = |took: &Duration| size / MEGA / took.as_secs_f64();
+            if round > 0 {
+                bare.push(speed(&took[0]));
+                ours.push(speed(&took[1]));
+            }
+        }
+        rows.push(Row::ratio(
+            &format!("screen: {name}, against the emulator alone"),
+            (median(&ours), median(&bare)),
+            "MB/s",
+            (Limit::AtLeast(0.0), "none"),
+        ));
+    }
+    parser.close()?;
+    Ok(rows)
+}

@@ -1,0 +1,15 @@
+//! Which measurements there are, in order.
+
+use super::super::run::Measure;
+use super::{echo, late, many, parse, shell};
+
+/// Every measurement by its name.
+pub(in crate::bench) const ALL: &[(&str, Measure)] = &[
+    ("echo", echo::in_process),
+    ("echo-mcp", echo::over_mcp),
+    ("late", late::to_the_event),
+    ("shell", shell::to_the_prompt),
+    ("parse", parse::throughput),
+    ("memory", many::fifty),
+    ("thousand", many::thousand),
+];
