@@ -50,10 +50,17 @@ class Reply:
                         return found[name]
         raise AssertionError(f"none of {names} in {self!r}")
 
+    def value_or(self, name, default=None):
+        """As `value`, where it is there."""
+        try:
+            return self.value(name)
+        except AssertionError:
+            return default
+
     @property
     def id(self):
         try:
-            return self.value("pid", "id")
+            return self.value("session", "pid", "id")
         except AssertionError:
             return SHORT_ID.search(self.text)[0]
 
