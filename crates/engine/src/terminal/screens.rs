@@ -59,14 +59,14 @@ impl Screens {
 
 /// How far a screen is brought.
 #[derive(Debug, Clone, Copy)]
-struct Reach {
+struct Goal {
     /// From at most so many bytes.
     within: u64,
     /// To this offset, or the end of what there is.
     until: u64,
 }
 
-impl Reach {
+impl Goal {
     const fn now() -> Self {
         Self {
             within: SCREEN_CATCH_UP_BYTES,
@@ -76,8 +76,8 @@ impl Reach {
 
     const fn back_to(until: u64) -> Self {
         Self {
-            within: SCREEN_CATCH_UP_BYTES,
             until,
+            ..Self::now()
         }
     }
 }
@@ -97,7 +97,7 @@ impl Core {
             put_away(&old);
         }
         let held = Arc::clone(&entry.screen).lock_owned().await;
-        let held = self.bring_up(entry, held, Reach::now()).await?;
+        let held = self.bring_up(entry, held, Goal::now()).await?;
         match held.as_ref() {
             Some(seat) => Ok(look(&seat.screen)),
             None => Err(Error::Closing),
@@ -119,7 +119,7 @@ impl Core {
         if held.as_ref().is_some_and(|seat| seat.offset() > end) {
             held = Arc::new(tokio::sync::Mutex::new(None)).lock_owned().await;
         }
-        let held = self.bring_up(entry, held, Reach::back_to(end)).await?;
+        let held = self.bring_up(entry, held, Goal::back_to(end)).await?;
         let seat = held.as_ref().filter(|seat| seat.offset() == end);
         Ok(seat.map(|seat| look(&seat.screen)))
     }
@@ -132,11 +132,11 @@ impl Core {
         }
         let held = Arc::clone(&entry.screen).lock_owned().await;
         let was_live = held.is_some();
-        let reach = Reach {
+        let goal = Goal {
             within,
-            ..Reach::now()
+            ..Goal::now()
         };
-        match self.bring_up(entry, held, reach).await {
+        match self.bring_up(entry, held, goal).await {
             Ok(mut held) => {
                 if let Some(seat) = held.as_mut() {
                     seat.store();
@@ -177,7 +177,7 @@ impl Core {
         &self,
         entry: &Arc<Entry>,
         mut held: Held,
-        reach: Reach,
+        goal: Goal,
     ) -> Result<Held, Error> {
         if held.is_none() {
             held = open(entry, held).await?;
@@ -185,11 +185,11 @@ impl Core {
         let Some(journal) = journal(entry)? else {
             return Ok(held);
         };
-        let end = journal.end()?.min(reach.until);
+        let end = journal.end()?.min(goal.until);
         if let Some(seat) = held.as_mut() {
             seat.hear(&entry.turns);
-            if end - seat.offset().min(end) > reach.within {
-                seat.jump(end - reach.within);
+            if end - seat.offset().min(end) > goal.within {
+                seat.jump(end - goal.within);
             }
             if end - seat.offset().min(end) <= INLINE_BYTES {
                 while seat.advance(&journal, end, INLINE_BYTES)? {}

@@ -1,6 +1,7 @@
-//! What tools that run a command to its end say of it, whatever document they are of.
+//! What tools say of a command's end, and of what a wait for it came to, whatever document they
+//! are of.
 
-use ostler_engine::Info;
+use ostler_engine::{Info, WaitEnd};
 use ostler_model::ending::{Cause, Ending};
 use ostler_model::{ErrorCode, Lifetime};
 
@@ -62,5 +63,18 @@ pub(super) fn failure(info: &Info, ending: &Ending, hint: &str) -> Option<Failur
             Some(Failure::new(ErrorCode::CommandExecution, ending.describe()))
         }
         Cause::Exited | Cause::Signaled | Cause::Stopped { .. } | Cause::OutOfMemory => None,
+    }
+}
+
+/// Why a wait was over, in one word.
+pub(super) const fn why(why: &WaitEnd) -> &'static str {
+    match why {
+        WaitEnd::Exit => "exit",
+        WaitEnd::Pattern(_) => "pattern",
+        WaitEnd::Prompt(_) => "prompt",
+        WaitEnd::Output => "output",
+        WaitEnd::Idle => "idle",
+        WaitEnd::AtMost => "time",
+        WaitEnd::Nothing => "nothing",
     }
 }

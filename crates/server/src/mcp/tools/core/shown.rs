@@ -16,6 +16,7 @@ use crate::mcp::output::selected;
 use crate::mcp::reply::{Link, Reply};
 use crate::mcp::resources::log_link;
 use crate::mcp::tools::command::status::{isolation, missing, seconds};
+use crate::mcp::tools::ends;
 use crate::render::{Budget, clamped, clean};
 
 /// The most characters of an ending, a note or a matched line.
@@ -310,7 +311,7 @@ fn fields(waited: &Waited) -> Map<String, Value> {
         "signal": ending.and_then(|ending| ending.signal).map(|signal| signal.name()),
         "execution_time": seconds(info.duration()),
         "yielded": ending.is_none(),
-        "why": why(&waited.why),
+        "why": ends::why(&waited.why),
         "cursor": waited.cursor,
         "isolation": isolation(&info.spec.policy),
     }));
@@ -328,19 +329,6 @@ fn question(prompt: &Prompt) -> Value {
         "options": prompt.options,
         "default": prompt.default,
     })
-}
-
-/// Why the answer came.
-const fn why(why: &WaitEnd) -> &'static str {
-    match why {
-        WaitEnd::Exit => "exit",
-        WaitEnd::Pattern(_) => "pattern",
-        WaitEnd::Prompt(_) => "prompt",
-        WaitEnd::Output => "output",
-        WaitEnd::Idle => "idle",
-        WaitEnd::AtMost => "time",
-        WaitEnd::Nothing => "nothing",
-    }
 }
 
 fn clip(text: &str) -> String {

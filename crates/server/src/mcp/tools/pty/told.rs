@@ -16,6 +16,7 @@ use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::screen::{self, draw};
 use crate::mcp::tools::command::status::{missing, seconds};
+use crate::mcp::tools::ends;
 use crate::render::{REPLY_CHARS, clamped, clean};
 
 /// Kept free for what stands around a screen or output.
@@ -58,7 +59,7 @@ impl<'a> Telling<'a> {
             "pid": info.state.pid,
             "exit_code": ending.and_then(|it| it.code),
             "signal": ending.and_then(|it| it.signal).map(|signal| signal.name()),
-            "why": why(&waited.why),
+            "why": ends::why(&waited.why),
         });
         Self {
             fields: object(fields),
@@ -392,19 +393,6 @@ pub(super) fn fields(prompt: &Prompt) -> Value {
         "options": prompt.options,
         "default": prompt.default,
     })
-}
-
-/// Why the answer came.
-const fn why(why: &WaitEnd) -> &'static str {
-    match why {
-        WaitEnd::Exit => "exit",
-        WaitEnd::Pattern(_) => "pattern",
-        WaitEnd::Prompt(_) => "prompt",
-        WaitEnd::Output => "output",
-        WaitEnd::Idle => "idle",
-        WaitEnd::AtMost => "time",
-        WaitEnd::Nothing => "nothing",
-    }
 }
 
 /// Seconds for people: `0.2 s`.
