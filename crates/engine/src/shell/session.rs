@@ -192,6 +192,9 @@ impl<'a> Session<'a> {
         lease: Option<&LeaseId>,
     ) -> Result<Progress, Error> {
         self.leader = self.observe().await.as_ref().and_then(who::leader);
+        if script.contains(['\n', '\t']) {
+            self.takes_pastes().await?;
+        }
         self.modes = self.scan.modes();
         let keys = script::keys(self.shell.kind, script, self.modes);
         self.entry.leases.check(self.entry.id, lease)?;
@@ -201,6 +204,22 @@ impl<'a> Session<'a> {
             return Err(self.busy_with(format!("it took {taken} of {length} bytes typed")));
         }
         Ok(Progress::typed(keys.whole))
+    }
+
+    /// Zsh and fish ask for pastes just after they showed their prompt: what is typed in
+    /// between would be taken line by line.
+    async fn takes_pastes(&mut self) -> Result<(), Error> {
+        let asks_before = self.shell.kind == ShellKind::Bash;
+        let looks = Looks::until(Instant::now() + Duration::from_millis(QUIET_MS));
+        while !asks_before && !self.scan.modes().bracketed_paste {
+            match self.step(&looks).await? {
+                Step::Page(page) => self.scan.take(&page, |_| {}),
+                // It was told not to.
+                Step::Look | Step::TimeUp => break,
+                Step::Over => return Err(ControlError::Ended.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Where what follows begins.
