@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["ostler-model", "ostler-journal", "ostler-sandbox"],
     ),
     ("ostler-terminal", &["ostler-model"]),
+    ("ostler-policy", &["ostler-model"]),
     (
         "ostler-engine",
         &[
@@ -21,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ostler-journal",
             "ostler-process",
             "ostler-terminal",
+            "ostler-policy",
         ],
     ),
     ("ostler-catalog", &["ostler-model", "ostler-journal"]),
@@ -56,6 +58,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ostler-model",
             "ostler-journal",
             "ostler-sandbox",
+            "ostler-policy",
             "ostler-process",
             "ostler-engine",
             "ostler-catalog",

@@ -1,0 +1,278 @@
+//! Reading files of rules, and what can be wrong with them.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::file::{File, RuleText, Token};
+use crate::look::look_at_script;
+use crate::rule::{Program, Rule, Scene};
+use crate::set::PolicySet;
+use crate::source::{Source, Tier};
+use crate::verdict::Decision;
+
+/// Files of rules that cannot be used; nothing runs under half a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// No TOML, or a key that is none of ours.
+    #[error("{file}: {message}")]
+    Syntax {
+        /// The source's name.
+        file: String,
+        /// What the parser said, with its place.
+        message: String,
+    },
+    /// A rule that cannot be.
+    #[error("{file}: rule '{rule}': {problem}")]
+    Rule {
+        /// The source's name.
+        file: String,
+        /// The rule's id.
+        rule: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A self-test that fails.
+    #[error("{file}: rule '{rule}': {}", if *wanted { format!("does not match its own example '{example}'") } else { format!("matches '{example}', which it says it does not") })]
+    SelfTest {
+        /// The source's name.
+        file: String,
+        /// The rule's id.
+        rule: String,
+        /// The command line.
+        example: String,
+        /// Whether it should have matched.
+        wanted: bool,
+    },
+    /// A workspace that would loosen.
+    #[error("{file}: a workspace may tighten and never loosen: {what}")]
+    Loosens {
+        /// The source's name.
+        file: String,
+        /// What would.
+        what: String,
+    },
+}
+
+/// Directories whose programs are the system's.
+const TRUSTED: [&str; 6] = [
+    "/usr/bin",
+    "/bin",
+    "/usr/sbin",
+    "/sbin",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+];
+/// The working directory self-tests run in.
+const SELF_TEST_CWD: &str = "/workspace";
+/// Rules of all files together.
+const RULES: usize = 10_000;
+/// Bytes of one file.
+const FILE_BYTES: usize = 1024 * 1024;
+
+/// Reads every source, lowest tier first.
+pub(crate) fn load(sources: &[Source]) -> Result<PolicySet, LoadError> {
+    let mut sources: Vec<&Source> = sources.iter().collect();
+    sources.sort_by_key(|source| source.tier);
+    let mut set = PolicySet {
+        rules: Vec::new(),
+        default: Decision::Ask,
+        trusted: TRUSTED.iter().map(|it| (*it).to_owned()).collect(),
+        variables: Vec::new(),
+    };
+    for source in sources {
+        add(&mut set, source)?;
+    }
+    for rule in &set.rules {
+        self_tests(&set, rule)?;
+    }
+    Ok(set)
+}
+
+/// `set` with a workspace's rules; only those are tested again.
+pub(crate) fn tightened(set: &PolicySet, source: &Source) -> Result<PolicySet, LoadError> {
+    let mut tightened = set.clone();
+    let source = Source {
+        tier: Tier::Workspace,
+        ..source.clone()
+    };
+    add(&mut tightened, &source)?;
+    for rule in tightened.rules.iter().skip(set.rules.len()) {
+        self_tests(&tightened, rule)?;
+    }
+    Ok(tightened)
+}
+
+fn add(set: &mut PolicySet, source: &Source) -> Result<(), LoadError> {
+    let syntax = |message: String| LoadError::Syntax {
+        file: source.name.clone(),
+        message,
+    };
+    if source.text.len() > FILE_BYTES {
+        return Err(syntax(format!("longer than {FILE_BYTES} bytes")));
+    }
+    let file: File = toml::from_str(&source.text).map_err(|error| syntax(error.to_string()))?;
+    if source.tier == Tier::Workspace {
+        only_tightens(&file, source)?;
+    }
+    disable(set, &file, source)?;
+    if let Some(default) = file.default {
+        set.default = if source.tier == Tier::Workspace {
+            set.default.max(default)
+        } else {
+            default
+        };
+    }
+    set.trusted.extend(file.trusted);
+    set.variables.extend(file.variables);
+    for text in file.rules {
+        check(&text, source)?;
+        replace(set, &text, source)?;
+        set.rules.push(Rule {
+            text,
+            tier: source.tier,
+            file: source.name.clone(),
+        });
+        if set.rules.len() > RULES {
+            return Err(syntax(format!("more than {RULES} rules")));
+        }
+    }
+    Ok(())
+}
+
+fn only_tightens(file: &File, source: &Source) -> Result<(), LoadError> {
+    let loosens = |what: String| {
+        Err(LoadError::Loosens {
+            file: source.name.clone(),
+            what,
+        })
+    };
+    if let Some(rule) = file.rules.iter().find(|it| it.decision == Decision::Allow) {
+        return loosens(format!("rule '{}' allows", rule.id));
+    }
+    for (given, key) in [
+        (!file.trusted.is_empty(), "trusted"),
+        (!file.variables.is_empty(), "variables"),
+        (!file.disable.is_empty(), "disable"),
+        (file.default == Some(Decision::Allow), "default = \"allow\""),
+    ] {
+        if given {
+            return loosens(format!("'{key}'"));
+        }
+    }
+    Ok(())
+}
+
+fn disable(set: &mut PolicySet, file: &File, source: &Source) -> Result<(), LoadError> {
+    for id in &file.disable {
+        let Some(at) = set.rules.iter().position(|rule| &rule.text.id == id) else {
+            return Err(wrong(source, id, "cannot be switched off: there is none"));
+        };
+        if set.rules[at].tier >= source.tier {
+            return Err(wrong(source, id, "cannot be switched off from this tier"));
+        }
+        set.rules.remove(at);
+    }
+    Ok(())
+}
+
+/// A rule of a higher tier with the id of a lower one's takes its place.
+fn replace(set: &mut PolicySet, text: &RuleText, source: &Source) -> Result<(), LoadError> {
+    let Some(at) = set.rules.iter().position(|rule| rule.text.id == text.id) else {
+        return Ok(());
+    };
+    if source.tier == Tier::Workspace || set.rules[at].tier >= source.tier {
+        return Err(wrong(source, &text.id, "the id is taken"));
+    }
+    set.rules.remove(at);
+    Ok(())
+}
+
+fn wrong(source: &Source, rule: &str, problem: impl Into<String>) -> LoadError {
+    LoadError::Rule {
+        file: source.name.clone(),
+        rule: rule.to_owned(),
+        problem: problem.into(),
+    }
+}
+
+fn check(rule: &RuleText, source: &Source) -> Result<(), LoadError> {
+    let reserved = ["default", "not-understood", "variable", "redirection"];
+    let allows = rule.decision == Decision::Allow;
+    let problems = [
+        (rule.id.trim().is_empty(), "the id is empty"),
+        (
+            reserved.contains(&rule.id.as_str()),
+            "the id has a meaning already",
+        ),
+        (
+            rule.justification.trim().is_empty(),
+            "the justification is empty",
+        ),
+        (
+            rule.prefix.iter().any(Token::is_empty),
+            "a word of the prefix is empty",
+        ),
+        (
+            rule.prefix.is_empty() && allows,
+            "an allow rule needs a prefix",
+        ),
+        (
+            rule.prefix.is_empty() && rule.words.is_empty() && rule.flags.is_empty(),
+            "it is about every command; use 'default'",
+        ),
+        (
+            rule.matches.is_empty(),
+            "it has no 'match': examples it is about",
+        ),
+        (
+            rule.not_match.is_empty(),
+            "it has no 'not_match': examples it is not about",
+        ),
+        (
+            rule.program.iter().any(|path| !path.starts_with('/')),
+            "a program is pinned to an absolute path",
+        ),
+        (
+            !allows && (rule.names || rule.opaque || !rule.program.is_empty()),
+            "'names', 'opaque' and 'program' are for allow rules",
+        ),
+    ];
+    match problems.iter().find(|(is, _)| *is) {
+        Some((_, problem)) => Err(wrong(source, &rule.id, *problem)),
+        None => Ok(()),
+    }
+}
+
+/// Runs a rule's own examples.
+fn self_tests(set: &PolicySet, rule: &Rule) -> Result<(), LoadError> {
+    let pinned = rule.text.program.first().map(PathBuf::from);
+    let find = |_: &str| pinned.clone();
+    let scene = Scene {
+        cwd: SELF_TEST_CWD,
+        trusted: &set.trusted,
+        find: Some(&find),
+    };
+    for (examples, wanted) in [(&rule.text.matches, true), (&rule.text.not_match, false)] {
+        for example in examples {
+            let seen = look_at_script(example);
+            let by_call = seen
+                .calls
+                .iter()
+                .any(|call| rule.is_about(call, &Program::of(call, &scene), &scene));
+            let by_file = seen
+                .redirects
+                .iter()
+                .any(|it| rule.is_about_file(&it.target));
+            if (by_call || by_file) != wanted {
+                return Err(LoadError::SelfTest {
+                    file: rule.file.clone(),
+                    rule: rule.text.id.clone(),
+                    example: example.clone(),
+                    wanted,
+                });
+            }
+        }
+    }
+    Ok(())
+}

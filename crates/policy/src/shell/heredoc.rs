@@ -1,0 +1,92 @@
+//! Here-documents: where they end is checked, not believed.
+
+use tree_sitter::Node;
+
+use super::walk::Walk;
+
+impl Walk<'_, '_> {
+    pub(super) fn heredoc(&mut self, node: Node<'_>) {
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        let found = |kind: &str| children.iter().find(|it| it.kind() == kind).copied();
+        let parts = (
+            found("heredoc_start"),
+            found("heredoc_body"),
+            found("heredoc_end"),
+        );
+        let (Some(start), Some(body), Some(end)) = parts else {
+            self.doubt("a here-document", node);
+            self.children(node, false);
+            return;
+        };
+        let word = self.text(start);
+        let bare = word.trim_matches(['\'', '"']);
+        let quoted = bare.len() != word.len();
+        let plain = word.len() - bare.len() != 1
+            && !bare.is_empty()
+            && bare.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let tabs = children.iter().any(|it| it.kind() == "<<-");
+        if !plain || !self.ends_there(start, end, bare, tabs) {
+            self.doubt("a here-document", node);
+        }
+        if !quoted {
+            self.expansions(body);
+        }
+        for child in &children {
+            match child.kind() {
+                "heredoc_start" | "heredoc_body" | "heredoc_end" | "<<" | "<<-" | "\n" => {}
+                "file_descriptor" => self.doubt("a here-document on a descriptor", *child),
+                "file_redirect" => self.file_redirect(*child),
+                "&&" | "||" | "|" => {}
+                "pipeline" | "command" | "list" | "subshell" | "redirected_statement" => {
+                    self.statement(*child);
+                }
+                _ => {
+                    self.doubt("a word after a here-document", *child);
+                    self.statement(*child);
+                }
+            }
+        }
+    }
+
+    /// Whether the first line that ends the document is the one the grammar found.
+    fn ends_there(&self, start: Node<'_>, end: Node<'_>, word: &str, tabs: bool) -> bool {
+        let rest = self.slice(start.end_byte()..self.source.len());
+        if rest.lines().next().is_some_and(|line| line.contains("<<")) {
+            return false;
+        }
+        let mut at = start.end_byte();
+        let mut lines = rest.split_inclusive('\n');
+        at += lines.next().map_or(0, str::len);
+        for line in lines {
+            let content = line.strip_suffix('\n').unwrap_or(line);
+            let content = if tabs {
+                content.trim_start_matches('\t')
+            } else {
+                content
+            };
+            if content == word {
+                return (at..=at + line.len()).contains(&end.end_byte())
+                    && end.end_byte() > at
+                    && self.text(end).trim_matches(['\t', '\n']) == word;
+            }
+            at += line.len();
+        }
+        false
+    }
+
+    /// In an unquoted document variables are data; whatever else expands is not understood.
+    fn expansions(&mut self, body: Node<'_>) {
+        let text = self.text(body);
+        let mut cursor = body.walk();
+        for child in body.named_children(&mut cursor) {
+            match child.kind() {
+                "heredoc_content" | "simple_expansion" => {}
+                _ => self.statement(child),
+            }
+        }
+        if text.contains('`') || text.contains("$(") || text.contains("${") || text.contains("$[") {
+            self.doubt("an expansion in a here-document", body);
+        }
+    }
+}

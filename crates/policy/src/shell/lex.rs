@@ -1,0 +1,270 @@
+//! The value of one word as POSIX shells and bash read it.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use crate::word::{Known, Word, is_invisible};
+
+/// Reads the text of one word.
+///
+/// # Errors
+/// What in it cannot be part of one word, or is not understood.
+pub(super) fn lex(source: &str) -> Result<Word, &'static str> {
+    let mut lexer = Lexer {
+        rest: source.chars().peekable(),
+        text: String::new(),
+        opaque: false,
+        glob: false,
+        brace: false,
+        split_brace: false,
+    };
+    if source.starts_with('#') {
+        return Err("a comment in place of a word");
+    }
+    while let Some(c) = lexer.rest.next() {
+        lexer.unquoted(c)?;
+        if lexer.opaque && matches!(lexer.rest.peek(), Some('(' | '{' | '`')) {
+            // The structure tells what is inside.
+            break;
+        }
+    }
+    Ok(lexer.finish())
+}
+
+struct Lexer<'a> {
+    rest: Peekable<Chars<'a>>,
+    text: String,
+    opaque: bool,
+    glob: bool,
+    brace: bool,
+    split_brace: bool,
+}
+
+impl Lexer<'_> {
+    fn unquoted(&mut self, c: char) -> Result<(), &'static str> {
+        match c {
+            '\\' => match self.rest.next() {
+                None => return Err("a backslash at the end"),
+                Some('\n') => {}
+                Some(escaped) => self.push(escaped)?,
+            },
+            '\'' => self.single()?,
+            '"' => self.double()?,
+            '$' => self.dollar(true)?,
+            '`' => {
+                self.opaque = true;
+                self.rest = "".chars().peekable();
+            }
+            ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => {
+                return Err("a word that the shell would split");
+            }
+            '*' | '?' | '[' => {
+                self.glob = true;
+                self.text.push(c);
+            }
+            '{' => {
+                self.brace = true;
+                self.text.push(c);
+            }
+            ',' => {
+                self.split_brace |= self.brace;
+                self.text.push(c);
+            }
+            '.' => {
+                self.split_brace |= self.brace && self.rest.peek() == Some(&'.');
+                self.text.push(c);
+            }
+            other => self.push(other)?,
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, c: char) -> Result<(), &'static str> {
+        if is_invisible(c) {
+            return Err("a character that does not show");
+        }
+        self.text.push(c);
+        Ok(())
+    }
+
+    fn single(&mut self) -> Result<(), &'static str> {
+        loop {
+            match self.rest.next() {
+                None => return Err("a quote without its end"),
+                Some('\'') => return Ok(()),
+                Some(c) => self.push(c)?,
+            }
+        }
+    }
+
+    fn double(&mut self) -> Result<(), &'static str> {
+        loop {
+            match self.rest.next() {
+                None if self.opaque => return Ok(()),
+                None => return Err("a quote without its end"),
+                Some('"') => return Ok(()),
+                Some('`') => {
+                    self.opaque = true;
+                    self.rest = "".chars().peekable();
+                }
+                Some('$') => self.dollar(false)?,
+                Some('\\') => match self.rest.peek() {
+                    Some('\n') => {
+                        self.rest.next();
+                    }
+                    Some(&c @ ('$' | '`' | '"' | '\\')) => {
+                        self.rest.next();
+                        self.push(c)?;
+                    }
+                    Some(_) | None => self.text.push('\\'),
+                },
+                Some(c) => self.push(c)?,
+            }
+        }
+    }
+
+    /// After a dollar sign, outside (`bare`) or inside of double quotes.
+    fn dollar(&mut self, bare: bool) -> Result<(), &'static str> {
+        match self.rest.peek() {
+            Some('\'') if bare => {
+                self.rest.next();
+                self.opaque = true;
+                self.ansi()
+            }
+            Some('"') if bare => {
+                self.opaque = true;
+                Ok(())
+            }
+            Some('(' | '[') => {
+                self.opaque = true;
+                self.rest = "".chars().peekable();
+                Ok(())
+            }
+            Some('{') => {
+                self.opaque = true;
+                self.braced();
+                Ok(())
+            }
+            Some(c) if c.is_ascii_alphanumeric() || "_@*#?$!-".contains(*c) => {
+                self.opaque = true;
+                self.name();
+                Ok(())
+            }
+            Some(_) | None => self.push('$'),
+        }
+    }
+
+    fn name(&mut self) {
+        let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        let first = self.rest.next();
+        if first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_') {
+            while self.rest.next_if(is_part).is_some() {}
+        }
+    }
+
+    /// `${name}` ends at its brace; of anything else the rest of the word is not read.
+    fn braced(&mut self) {
+        self.rest.next();
+        let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        while self.rest.next_if(is_part).is_some() {}
+        if self.rest.next() != Some('}') {
+            self.rest = "".chars().peekable();
+        }
+    }
+
+    /// `$'…'`: dash reads it in another way, so this is a guess.
+    fn ansi(&mut self) -> Result<(), &'static str> {
+        loop {
+            match self.rest.next() {
+                None => return Err("a quote without its end"),
+                Some('\'') => return Ok(()),
+                Some('\\') => self.ansi_escape(),
+                Some(c) => self.text.push(c),
+            }
+        }
+    }
+
+    fn ansi_escape(&mut self) {
+        let Some(c) = self.rest.next() else { return };
+        let number = match c {
+            'x' => self.digits(16, 2),
+            'u' => self.digits(16, 4),
+            'U' => self.digits(16, 8),
+            '0'..='7' => {
+                let first = c.to_digit(8).unwrap_or_default();
+                let more = self.octal_rest(first);
+                Some(more)
+            }
+            'n' => Some(10),
+            't' => Some(9),
+            'r' => Some(13),
+            'e' | 'E' => Some(27),
+            other => Some(u32::from(other)),
+        };
+        if let Some(found) = number.and_then(char::from_u32) {
+            self.text.push(found);
+        }
+    }
+
+    fn octal_rest(&mut self, first: u32) -> u32 {
+        let mut value = first;
+        for _ in 0..2 {
+            let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(8)) else {
+                break;
+            };
+            self.rest.next();
+            value = value * 8 + digit;
+        }
+        value
+    }
+
+    fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
+        let mut value = None;
+        for _ in 0..most {
+            let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(radix)) else {
+                break;
+            };
+            self.rest.next();
+            value = Some(
+                value
+                    .unwrap_or(0_u32)
+                    .wrapping_mul(radix)
+                    .wrapping_add(digit),
+            );
+        }
+        value
+    }
+
+    fn finish(self) -> Word {
+        let known = if self.opaque || self.split_brace {
+            Known::Opaque
+        } else if self.glob {
+            names(&self.text)
+        } else {
+            Known::Sure
+        };
+        Word {
+            text: self.text,
+            known,
+        }
+    }
+}
+
+/// What a pattern for file names can become.
+fn names(pattern: &str) -> Known {
+    let before = pattern.split(['*', '?', '[']).next().unwrap_or_default();
+    // Behind `--name=` it is that option's value, whatever it becomes.
+    let leaves =
+        pattern.starts_with(['/', '~']) || (pattern.starts_with('-') && !before.contains('='));
+    let hidden = pattern
+        .split('/')
+        .any(|part| part == ".." || (part.starts_with('.') && part.contains(['*', '?', '['])));
+    // A class could stand for a dot or a slash only literally, which shells do not match.
+    if leaves || hidden {
+        return Known::Opaque;
+    }
+    if pattern.starts_with(['*', '?', '[']) {
+        return Known::AnyNames;
+    }
+    Known::Names
+}

@@ -1,0 +1,66 @@
+//! One word of a command line, and how much is known of it.
+
+/// How much is known of a word's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Known {
+    /// All of it.
+    Sure,
+    /// File names below the working directory that cannot look like an option.
+    Names,
+    /// File names of the working directory; one could look like an option.
+    AnyNames,
+    /// Less: variables, expansions, input of another command.
+    Opaque,
+}
+
+/// One word, as far as it can be seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Its text; a best guess unless it is sure.
+    pub(crate) text: String,
+    /// How much is known.
+    pub(crate) known: Known,
+}
+
+impl Word {
+    pub(crate) fn sure(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            known: Known::Sure,
+        }
+    }
+
+    pub(crate) fn opaque(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            known: Known::Opaque,
+        }
+    }
+
+    pub(crate) fn is_sure(&self) -> bool {
+        self.known == Known::Sure
+    }
+}
+
+/// The texts of words, for people.
+pub(crate) fn texts(words: &[Word]) -> Vec<String> {
+    words.iter().map(|word| word.text.clone()).collect()
+}
+
+/// The last part of a path.
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a character does not show, or changes how others show.
+pub(crate) fn is_invisible(c: char) -> bool {
+    let control = c.is_control() && !matches!(c, '\n' | '\t');
+    let blank = c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t');
+    control
+        || blank
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffd}' | '\u{e0000}'..='\u{e0fff}')
+}

@@ -1,0 +1,251 @@
+//! Programs that take code, and options of ordinary programs that run others (data).
+
+use super::Given;
+use crate::flags::is_flag;
+use crate::word::Word;
+
+/// Interpreters, with the options that take code or load some.
+const INTERPRETERS: [(&str, &[&str]); 27] = [
+    ("python", &["-c", "-i", "-X"]),
+    ("pypy", &["-c", "-i"]),
+    ("ipython", &["-c"]),
+    (
+        "perl",
+        &["-e", "-E", "-M", "-m", "-I", "-n", "-p", "-i", "-d", "-x"],
+    ),
+    ("ruby", &["-e", "-r", "-I", "-n", "-p", "-x"]),
+    ("irb", &[]),
+    (
+        "node",
+        &[
+            "-e",
+            "--eval",
+            "-p",
+            "--print",
+            "-r",
+            "--require",
+            "--import",
+            "--loader",
+            "--experimental-loader",
+            "-i",
+            "--env-file",
+        ],
+    ),
+    (
+        "nodejs",
+        &[
+            "-e",
+            "--eval",
+            "-p",
+            "--print",
+            "-r",
+            "--require",
+            "--import",
+        ],
+    ),
+    ("bun", &["-e", "--eval", "-p", "--print", "-r", "--preload"]),
+    ("deno", &["-A", "--allow-run", "--allow-all"]),
+    ("php", &["-r", "-B", "-R", "-E", "-d", "-a"]),
+    ("lua", &["-e", "-l", "-i"]),
+    ("luajit", &["-e", "-l", "-i"]),
+    ("Rscript", &["-e"]),
+    ("R", &["-e", "-f"]),
+    ("julia", &["-e", "-E", "-L"]),
+    ("groovy", &["-e"]),
+    ("scala", &["-e"]),
+    ("elixir", &["-e", "--eval", "--rpc-eval"]),
+    ("erl", &["-eval", "-run", "-s"]),
+    ("ghc", &["-e"]),
+    ("ocaml", &["-e"]),
+    ("guile", &["-c", "-e", "-l"]),
+    (
+        "emacs",
+        &[
+            "-eval",
+            "--eval",
+            "-f",
+            "--funcall",
+            "-l",
+            "--load",
+            "--script",
+            "--batch",
+        ],
+    ),
+    ("tclsh", &[]),
+    ("osascript", &["-e"]),
+    ("jshell", &[]),
+];
+
+/// Options of ordinary programs that run a program, load code, or write where it is not seen.
+const DANGEROUS: [(&str, &[&str]); 43] = [
+    (
+        "tar",
+        &[
+            "-I",
+            "-F",
+            "--use-compress-program",
+            "--to-command",
+            "--checkpoint-action",
+            "--info-script",
+            "--new-volume-script",
+            "--rsh-command",
+            "--rmt-command",
+        ],
+    ),
+    ("bsdtar", &["--use-compress-program"]),
+    ("cpio", &["--rsh-command"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("scp", &["-S", "-o", "-F"]),
+    ("sftp", &["-S", "-o", "-F", "-b", "-D"]),
+    ("sort", &["--compress-program"]),
+    ("split", &["--filter"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("ag", &["--pager"]),
+    ("ack", &["--pager"]),
+    ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("vim", &["-c", "-S", "-s", "-u", "--cmd"]),
+    ("vi", &["-c", "-S", "-s", "-u", "--cmd"]),
+    ("nvim", &["-c", "-S", "-s", "-u", "--cmd", "-l"]),
+    ("ex", &["-c", "-S", "-s", "--cmd"]),
+    ("view", &["-c", "-S", "--cmd"]),
+    ("man", &["-P", "--pager", "-H", "--html", "-C", "-X"]),
+    ("less", &["-k", "--lesskey-file", "--lesskey-src"]),
+    ("git-upload-pack", &[]),
+    ("zip", &["-T", "-TT", "--unzip-command", "--test"]),
+    ("curl", &["-K", "--config", "--proxy", "--unix-socket"]),
+    ("wget", &["--use-askpass", "-e", "--execute", "--config"]),
+    (
+        "make",
+        &[
+            "--eval",
+            "-f",
+            "--file",
+            "--makefile",
+            "-I",
+            "--include-dir",
+        ],
+    ),
+    ("gmake", &["--eval", "-f", "--file", "--makefile"]),
+    ("cmake", &["-P", "-E", "-C"]),
+    ("cargo", &["--config", "-C", "-Z"]),
+    (
+        "go",
+        &[
+            "-exec",
+            "-toolexec",
+            "-vettool",
+            "-overlay",
+            "-ldflags",
+            "-gcflags",
+            "-modfile",
+            "-C",
+        ],
+    ),
+    (
+        "npm",
+        &[
+            "--script-shell",
+            "--node-options",
+            "--userconfig",
+            "--globalconfig",
+            "--prefix",
+            "--shell",
+            "--git",
+            "--editor",
+            "--viewer",
+            "--init-module",
+        ],
+    ),
+    ("pnpm", &["--script-shell", "--node-options", "-C", "--dir"]),
+    ("yarn", &["--script-shell", "--cwd", "--use-yarnrc"]),
+    (
+        "pytest",
+        &[
+            "-p",
+            "-c",
+            "--rootdir",
+            "-o",
+            "--override-ini",
+            "--confcutdir",
+            "--pdbcls",
+            "--basetemp",
+            "--config-file",
+        ],
+    ),
+    ("gcc", &["-wrapper", "-specs", "-B", "-fplugin"]),
+    ("cc", &["-wrapper", "-specs", "-B", "-fplugin"]),
+    ("clang", &["-fplugin", "-load", "-B"]),
+    ("journalctl", &["--file", "-D"]),
+    ("date", &["-s", "--set", "-f"]),
+    ("file", &["-C", "--compile", "-m", "--magic-file"]),
+    ("mypy", &["--config-file", "--python-executable"]),
+    ("ruff", &["--config"]),
+    (
+        "eslint",
+        &[
+            "-c",
+            "--config",
+            "--rulesdir",
+            "--plugin",
+            "--parser",
+            "--resolve-plugins-relative-to",
+            "-f",
+            "--format",
+            "-o",
+        ],
+    ),
+    ("tsc", &["--outDir", "--outFile", "-b"]),
+];
+
+/// Doubts about a program that takes code or runs others by an option.
+pub(super) fn look(name: &str, args: &[Word]) -> Given {
+    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let known = |(known, _): &&(&str, &[&str])| *known == name || *known == family;
+    if let Some((_, flags)) = INTERPRETERS.iter().find(known) {
+        return interpreter(family, args, flags);
+    }
+    let Some((_, flags)) = DANGEROUS.iter().find(known) else {
+        return Given::default();
+    };
+    match given_flag(args, flags) {
+        Some(word) => Given::doubt(format!("'{word}' of '{name}'")),
+        None => Given::default(),
+    }
+}
+
+fn given_flag<'a>(args: &'a [Word], flags: &[&str]) -> Option<&'a str> {
+    args.iter()
+        .map(|word| word.text.as_str())
+        .find(|word| flags.iter().any(|flag| is_flag(word, flag)))
+}
+
+/// Options count up to the program's own file; without one it reads standard input.
+fn interpreter(name: &str, args: &[Word], flags: &[&str]) -> Given {
+    let module = |word: &Word| name == "python" && word.text == "-m";
+    let own = args
+        .iter()
+        .position(|word| !word.text.starts_with('-') || word.text == "-" || module(word))
+        .unwrap_or(args.len());
+    let (options, rest) = args.split_at(own);
+    if let Some(word) = given_flag(options, flags) {
+        let code = rest.first().map(|word| word.text.clone());
+        return Given {
+            scripts: Vec::new(),
+            ..Given::doubt(format!(
+                "code for '{name}': '{word} {}'",
+                code.unwrap_or_default()
+            ))
+        };
+    }
+    let told = |word: &Word| {
+        ["--version", "--help", "-V", "-v", "--v8-options"].contains(&word.text.as_str())
+    };
+    let from_input = rest
+        .first()
+        .is_none_or(|word| matches!(word.text.as_str(), "-" | "/dev/stdin"));
+    if from_input && !options.iter().any(told) {
+        return Given::doubt(format!("code for '{name}' on standard input"));
+    }
+    Given::default()
+}

@@ -1,0 +1,13 @@
+//! Programs that run what they are given: what that is, where it can be seen.
+
+mod code;
+mod editors;
+mod find;
+mod follow;
+mod git;
+mod table;
+mod wrappers;
+
+use follow::Given;
+
+pub(crate) use follow::expand;

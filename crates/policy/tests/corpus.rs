@@ -1,0 +1,145 @@
+//! The corpora: attempts that must not be allowed, ordinary commands with their decision.
+
+use ostler_model::{Command, Text};
+use ostler_policy::{Decision, PolicySet, Source, Subject, Verdict};
+
+const BYPASSES: &str = include_str!("corpus/bypass.txt");
+const ORDINARY: &str = include_str!("corpus/ordinary.txt");
+/// How many lines each corpus has at least.
+const LEAST: usize = 300;
+
+fn shipped() -> PolicySet {
+    PolicySet::load(&Source::shipped()).expect("the shipped rules")
+}
+
+fn lines(corpus: &str) -> impl Iterator<Item = String> {
+    let told = corpus
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "));
+    told.map(|line| line.replace('␤', "\n"))
+}
+
+/// Judges `argv [...]`, `set NAME=VALUE SCRIPT` or a script.
+fn judge(set: &PolicySet, line: &str) -> Verdict {
+    let cwd = Text::from("/work/project");
+    let (variable, line) = match line.strip_prefix("set ") {
+        Some(rest) if rest.contains('=') && rest.contains(' ') => {
+            rest.split_once(' ').expect("a blank")
+        }
+        Some(_) | None => ("", line),
+    };
+    let command = match line.strip_prefix("argv ") {
+        Some(words) => {
+            let words: Vec<String> = serde_json::from_str(words).expect("a list of words");
+            let mut words = words.into_iter().map(Text::from);
+            Command::Argv {
+                program: words.next().expect("a program"),
+                args: words.collect(),
+            }
+        }
+        None => Command::Shell {
+            shell: "/bin/sh".into(),
+            script: line.into(),
+        },
+    };
+    let set_env: Vec<(Text, Text)> = variable
+        .split_once('=')
+        .map(|(name, value)| (name.into(), value.into()))
+        .into_iter()
+        .collect();
+    set.judge(&Subject {
+        set_env: &set_env,
+        ..Subject::new(&command, &cwd)
+    })
+}
+
+#[test]
+fn no_attempt_is_allowed() {
+    let set = shipped();
+    let allowed: Vec<String> = lines(BYPASSES)
+        .filter(|line| judge(&set, line).decision == Decision::Allow)
+        .collect();
+    assert!(allowed.is_empty(), "{allowed:#?}");
+    assert!(lines(BYPASSES).count() >= LEAST);
+}
+
+/// Attempts stay attempts where everything that is not denied is allowed: the shells, wrappers
+/// and options in them are seen, not merely unknown.
+#[test]
+fn wrapped_denials_are_found_where_everything_else_is_allowed() {
+    let rules = r#"
+        default = "allow"
+        [[rule]]
+        id = "no-rm"
+        prefix = ["rm"]
+        decision = "deny"
+        justification = "nothing is removed"
+        match = ["rm x"]
+        not_match = ["echo rm"]
+    "#;
+    let source = Source::new(ostler_policy::Tier::User, "test", rules);
+    let set = PolicySet::load(&[source]).unwrap();
+    let runs_rm = |line: &String| {
+        let plain = line.contains("rm x") || line.contains("rm -rf build");
+        let data = ["echo", "printf", "cm0g", "$'", "trap", "| sh", "| bash"]
+            .iter()
+            .any(|it| line.contains(it));
+        plain && !data && line.is_ascii()
+    };
+    let found = lines(BYPASSES).filter(runs_rm);
+    let (denied, missed): (Vec<String>, Vec<String>) =
+        found.partition(|line| judge(&set, line).decision == Decision::Deny);
+    let allowed: Vec<&String> = missed
+        .iter()
+        .filter(|line| judge(&set, line).decision == Decision::Allow)
+        .collect();
+    assert!(denied.len() > 100, "{}", denied.len());
+    assert!(allowed.is_empty(), "{allowed:#?}");
+}
+
+#[test]
+fn ordinary_commands_get_their_decision() {
+    let set = shipped();
+    let mut wrong = Vec::new();
+    for line in lines(ORDINARY) {
+        let (wanted, command) = line.split_once(' ').unwrap();
+        let verdict = judge(&set, command);
+        if verdict.decision.as_str() != wanted {
+            wrong.push(format!("{command:?} is to be {wanted}, {verdict}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(lines(ORDINARY).count() >= LEAST);
+}
+
+/// Between the words of one attempt and those of an ordinary command nothing leaks: put behind
+/// an allowed command, an attempt is still none.
+#[test]
+fn an_attempt_behind_an_allowed_command_is_not_allowed() {
+    let set = shipped();
+    for line in lines(BYPASSES) {
+        if line.starts_with("argv ") || line.starts_with("set ") {
+            continue;
+        }
+        for joint in ["ls; ", "ls && ", "ls | ", "ls\n"] {
+            let script = format!("{joint}{line}");
+            let verdict = judge(&set, &script);
+            assert_ne!(verdict.decision, Decision::Allow, "{script:?}");
+        }
+    }
+}
+
+#[test]
+fn the_policy_of_document_001_alone_denies_everything_else() {
+    let set = PolicySet::load(&Source::claude_only()).unwrap();
+    assert_eq!(judge(&set, "claude help").decision, Decision::Allow);
+    for line in [
+        "ls",
+        "claude",
+        "claude run --root",
+        "claude help; ls",
+        "x=1",
+    ] {
+        assert_eq!(judge(&set, line).decision, Decision::Deny, "{line}");
+    }
+}
