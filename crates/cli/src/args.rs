@@ -81,6 +81,10 @@ pub(crate) enum Verb {
     Info(commands::info::InfoArgs),
     /// Stop executions: a polite request, then the kill of the whole tree
     Stop(commands::stop::StopArgs),
+    /// Freeze executions with everything they started
+    Pause(commands::pause::PauseArgs),
+    /// Let frozen executions go on
+    Resume(commands::resume::ResumeArgs),
     /// Send a signal to executions
     Kill(commands::kill::KillArgs),
     /// Wait for an execution to end and exit with its exit code
@@ -89,6 +93,14 @@ pub(crate) enum Verb {
     Rm(commands::rm::RmArgs),
     /// Drop the output of executions up to now, also while they run
     Clear(commands::clear::ClearArgs),
+    /// List what an execution changed in its overlay of the workspace
+    Workspace(commands::workspace::WorkspaceArgs),
+    /// Show that as a diff
+    Diff(commands::workspace::DiffArgs),
+    /// Put it in the workspace: all of it or, where files changed meanwhile, nothing
+    Commit(commands::workspace::WorkspaceArgs),
+    /// Forget it
+    Discard(commands::workspace::WorkspaceArgs),
     /// Write the output of an execution in another format
     Export(commands::export::ExportArgs),
     /// Run the daemon in the foreground, with MCP and REST over HTTP
@@ -98,8 +110,17 @@ pub(crate) enum Verb {
     Token(commands::token::TokenVerb),
     /// End the daemon; what is durable goes on running
     Shutdown(commands::shutdown::ShutdownArgs),
+    /// Find out what this machine can enforce, by doing it
+    Doctor(commands::doctor::DoctorArgs),
     /// Speak MCP on standard input and output
     Mcp(commands::mcp::McpArgs),
+    /// Tell what the command policy says, and check its rules
+    #[command(subcommand)]
+    Policy(commands::policy::PolicyVerb),
+    /// Let a command run that the policy asks a person about; once, within ten minutes
+    Approve(commands::approve::ApproveArgs),
+    /// List the commands that wait for a person's word
+    Approvals(commands::approve::ApprovalsArgs),
     /// Show how things are configured
     #[command(subcommand)]
     Config(commands::config::ConfigVerb),

@@ -23,6 +23,8 @@ pub(crate) enum CommandError {
         hint: Option<String>,
         /// What the process exits with, where it is not what the taxonomy says.
         exit: Option<u8>,
+        /// The question a person has to answer first.
+        approval: Option<String>,
     },
     /// The connection to the daemon broke: it ended or was killed. Asking again starts another.
     Disconnected(String),
@@ -41,6 +43,7 @@ impl CommandError {
             message: message.into(),
             hint: None,
             exit: None,
+            approval: None,
         }
     }
 
@@ -61,12 +64,14 @@ impl CommandError {
                 code,
                 message,
                 exit,
+                approval,
                 ..
             } => Self::Told {
                 code,
                 message,
                 hint: Some(hint.into()),
                 exit,
+                approval,
             },
             Self::Disconnected(_) | Self::BrokenPipe => self,
         }
@@ -86,6 +91,22 @@ impl CommandError {
             Self::Told { code, exit, .. } => exit.unwrap_or(code.row().exit),
             Self::Disconnected(_) => ErrorCode::Initialization.row().exit,
             Self::BrokenPipe => EXIT_BROKEN_PIPE,
+        }
+    }
+
+    /// The question a person has to answer before the same can be asked again.
+    pub(crate) fn approval(&self) -> Option<&str> {
+        match self {
+            Self::Told { approval, .. } => approval.as_deref(),
+            Self::Disconnected(_) | Self::BrokenPipe => None,
+        }
+    }
+
+    /// What was wrong, alone.
+    pub(crate) fn told(&self) -> Option<&str> {
+        match self {
+            Self::Told { message, .. } => Some(message),
+            Self::Disconnected(_) | Self::BrokenPipe => None,
         }
     }
 
@@ -129,6 +150,7 @@ impl From<Problem> for CommandError {
             message: problem.message,
             hint: problem.hint,
             exit: None,
+            approval: problem.approval.map(Into::into),
         }
     }
 }
@@ -140,6 +162,7 @@ impl From<&ostler_engine::Error> for CommandError {
             message: error.to_string(),
             hint: error.hint(),
             exit: None,
+            approval: None,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The program: role entry points, arguments, configuration, wiring, exit codes.
 //!
+//! * `__witness`: what [`doctor`] walls off, to see whether it is.
 //! * `__keeper`: forks shims; its whole life is in `ostler_process`.
+//! * `__gate`: a cell's way to the hosts it may reach; its whole life is there too.
 //! * [`daemon`]: the engine behind a Unix socket, one per user and state directory.
 //! * [`front`]: what an MCP client starts; hands its streams to the daemon and sleeps.
 //! * [`attach`]: our terminal as a window onto a session's.
@@ -14,6 +16,7 @@ mod client;
 mod commands;
 mod config;
 mod daemon;
+mod doctor;
 mod error;
 mod front;
 mod hello;
@@ -33,10 +36,15 @@ use crate::error::CommandError;
 const EXIT_USAGE: u8 = 64;
 
 fn main() -> ExitCode {
-    // Before anything else: a keeper forks, and must stay small.
+    // Before anything else: a keeper forks and must stay small, a gate has no thread yet.
+    match std::env::args_os().nth(1) {
+        Some(word) if word == ostler_process::KEEPER_ARGUMENT => ostler_process::keeper_main(),
+        Some(word) if word == ostler_process::GATE_ARGUMENT => ostler_process::gate_main(),
+        Some(_) | None => {}
+    }
     let first = std::env::args_os().nth(1);
-    if first.is_some_and(|word| word == ostler_process::KEEPER_ARGUMENT) {
-        ostler_process::keeper_main();
+    if first.is_some_and(|word| word == doctor::WITNESS_ARGUMENT) {
+        return ExitCode::from(doctor::witness_main());
     }
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,

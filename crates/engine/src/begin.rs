@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::{Caller, Event, ExecutionId, State, Timestamp};
+use ostler_model::{Caller, Event, ExecutionId, State, Text, Timestamp};
+use ostler_policy::{Decision, Verdict};
 
 use crate::admission::quota::Share;
-use crate::admission::{self, Admitted, Rules};
+use crate::admission::secrets::{self, Secret};
+use crate::admission::{self, Admitted, Prepared, Rules, confinement, policy};
 use crate::core::{Core, Detail};
 use crate::driver::{Driver, Errand, wait};
 use crate::entry::{Entry, Live};
 use crate::error::Error;
 use crate::info::{Info, Waited};
 use crate::request::{StartRequest, WaitFor};
+use crate::settings::Settings;
 
 /// Characters of a command line in the ledger.
 const COMMAND_CHARS: usize = 4_096;
@@ -75,7 +78,7 @@ impl Drop for Begun {
 }
 
 /// Admits a request and sets its driver to work. A refusal goes into the ledger.
-pub(crate) fn begin(
+pub(crate) async fn begin(
     core: &Arc<Core>,
     caller: &Caller,
     request: StartRequest,
@@ -84,16 +87,21 @@ pub(crate) fn begin(
     if core.closing.is_cancelled() {
         return Err(Error::Closing);
     }
-    let detail = detail(&request);
-    let admitted = admission::admit(
-        Rules {
-            settings: &core.settings,
-            abilities: &core.abilities,
-            place: &core.place_name,
-        },
-        caller,
-        request,
-    );
+    let secrets = secrets::resolve(&core.settings, &request);
+    let mut detail = detail(&core.settings, &request, secrets.as_deref().unwrap_or(&[]));
+    let judged = policy::judge(&core.settings, &request);
+    if let Ok(Some(verdict)) = &judged {
+        detail.insert("policy".to_owned(), verdict.to_string().into());
+    }
+    let known = secrets.as_ref().cloned().unwrap_or_default();
+    let admitted = match (secrets, judged) {
+        (Ok(secrets), Ok(None)) => admit(core, caller, request, secrets).await,
+        (Ok(secrets), Ok(Some(verdict))) => {
+            consented(core, caller, (request, secrets), (verdict, &detail)).await
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    };
+    let admitted = admitted.map_err(|error| error.concealing(&known));
     let begun = admitted.and_then(|admitted| {
         let id = core
             .registry
@@ -102,6 +110,53 @@ pub(crate) fn begin(
             .inspect_err(|_| core.registry.forget(id))
     });
     begun.inspect_err(|error| core.refuse(&caller.owner, detail, error))
+}
+
+/// As [`admit`], and with a person's consent where the policy asks for it: asked last, for
+/// what can run at all.
+async fn consented(
+    core: &Core,
+    caller: &Caller,
+    (request, secrets): (StartRequest, Vec<Secret>),
+    (verdict, detail): (Verdict, &Detail),
+) -> Result<Admitted, Error> {
+    if verdict.decision == Decision::Allow {
+        return admit(core, caller, request, secrets).await;
+    }
+    let asked = policy::asked(&request);
+    let named = request.approval.clone();
+    let admitted = admit(core, caller, request, secrets).await?;
+    let told = detail.get("command").and_then(|it| it.as_str());
+    let what = (asked, named.as_deref(), told.unwrap_or_default());
+    policy::consent(core, caller, verdict, what)?;
+    Ok(admitted)
+}
+
+/// Looks at what the request's file systems can do, where that matters, and decides.
+async fn admit(
+    core: &Core,
+    caller: &Caller,
+    request: StartRequest,
+    secrets: Vec<Secret>,
+) -> Result<Admitted, Error> {
+    let confinement = confinement::draft(&core.settings, &request)?;
+    let surveyed = match &confinement {
+        Some(confinement) => {
+            let missing = core.place.survey(confinement).await;
+            Some(core.abilities.clone().lacking(missing))
+        }
+        None => None,
+    };
+    let rules = Rules {
+        settings: &core.settings,
+        abilities: surveyed.as_ref().unwrap_or(&core.abilities),
+        place: &core.place_name,
+    };
+    let prepared = Prepared {
+        confinement,
+        secrets,
+    };
+    admission::admit(rules, caller, request, prepared)
 }
 
 fn set_out(
@@ -144,17 +199,18 @@ fn set_out(
     })
 }
 
-fn detail(request: &StartRequest) -> Detail {
-    let command: String = request
-        .command
+fn detail(settings: &Settings, request: &StartRequest, secrets: &[Secret]) -> Detail {
+    let conceal = |text: &Text| secrets::conceal(text, secrets);
+    let command: String = secrets::in_command(&request.command, conceal)
         .display()
         .chars()
         .take(COMMAND_CHARS)
         .collect();
+    let level = request.level.unwrap_or(settings.isolation.default);
     Detail::from([
         ("command".to_owned(), command.into()),
-        ("cwd".to_owned(), request.cwd.to_string().into()),
+        ("cwd".to_owned(), conceal(&request.cwd).to_string().into()),
         ("face".to_owned(), request.face.as_str().into()),
-        ("level".to_owned(), request.level.to_string().into()),
+        ("level".to_owned(), level.to_string().into()),
     ])
 }

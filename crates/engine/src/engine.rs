@@ -74,7 +74,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::start`].
     pub async fn begin(&self, caller: &Caller, request: StartRequest) -> Result<Begun, Error> {
-        let begun = begin::begin(&self.core, caller, request, true)?;
+        let begun = begin::begin(&self.core, caller, request, true).await?;
         begun.started().await?;
         Ok(begun)
     }
@@ -84,8 +84,8 @@ impl Engine {
     ///
     /// # Errors
     /// Everything admission refuses.
-    pub fn launch(&self, caller: &Caller, request: StartRequest) -> Result<Begun, Error> {
-        begin::begin(&self.core, caller, request, false)
+    pub async fn launch(&self, caller: &Caller, request: StartRequest) -> Result<Begun, Error> {
+        begin::begin(&self.core, caller, request, false).await
     }
 
     /// Start and wait for the end, in one hop; at most `at_most`, after which the id counts
@@ -99,7 +99,7 @@ impl Engine {
         request: StartRequest,
         at_most: Option<Duration>,
     ) -> Result<Waited, Error> {
-        let begun = begin::begin(&self.core, caller, request, false)?;
+        let begun = begin::begin(&self.core, caller, request, false).await?;
         let mut waited = begun.wait(&WaitFor::Exit, at_most).await?;
         if waited.why == WaitEnd::AtMost {
             waited.info = begun.keep();

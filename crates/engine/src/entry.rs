@@ -202,21 +202,35 @@ impl Entry {
         (from, to): (u64, u64),
         reason: TrimReason,
     ) -> Result<(), Error> {
-        let (mut writer, _known) = EventWriter::open(&self.dir).map_err(Error::Clear)?;
-        let mut written = Ok(());
-        self.live.send_if_modified(|live| {
+        let noted = self.note(Event::Trimmed { from, to, reason }, to);
+        noted.map(drop).map_err(Error::Clear)
+    }
+
+    /// Something happened to an ended execution: there is no driver to write it down. The
+    /// driver must be done.
+    pub(crate) fn note(
+        &self,
+        event: Event,
+        offset: u64,
+    ) -> Result<EventRecord, ostler_journal::WriteError> {
+        let (mut writer, _known) = EventWriter::open(&self.dir)?;
+        let mut written = None;
+        self.live.send_modify(|live| {
             let record = EventRecord {
                 seq: live.state.events,
                 at: Timestamp::now(),
-                offset: to,
-                event: Event::Trimmed { from, to, reason },
+                offset,
+                event,
             };
             live.state.apply(&record);
             self.turns.note(&record);
-            written = writer.append(&[record]);
-            true
+            written = Some(
+                writer
+                    .append(std::slice::from_ref(&record))
+                    .map(|()| record),
+            );
         });
-        written.map_err(Error::Clear)
+        written.expect("it was just written")
     }
 
     /// Whether it has ended.

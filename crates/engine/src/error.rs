@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use ostler_model::{ErrorCode, ExecutionId, IsolationLevel};
+use ostler_model::{ErrorCode, ExecutionId, IsolationLevel, Text};
 use ostler_process::{ControlError, STEP_STORAGE, STEP_TERMINAL, SpawnError};
 use thiserror::Error;
+
+use crate::admission::secrets::{self, Secret};
 
 pub use crate::admission::allow::RefusedProgram;
 pub use crate::admission::arguments::ArgumentError;
@@ -34,6 +36,58 @@ pub enum Error {
     LevelNotBuilt {
         /// What was asked.
         level: IsolationLevel,
+    },
+    /// Level high, and something of it cannot be had here (D8).
+    #[error(transparent)]
+    Unmet(#[from] ostler_model::Unmet),
+    /// A path or host of a confinement that cannot be.
+    #[error("{what} '{given}': {problem}")]
+    Confinement {
+        /// What, for example `workspace`.
+        what: &'static str,
+        /// As it was given.
+        given: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The command policy denies it (B3).
+    #[error("denied by rule '{rule}': {reason}")]
+    Denied {
+        /// The rule's id.
+        rule: String,
+        /// Its justification.
+        reason: String,
+    },
+    /// The command policy asks a person first (B3).
+    #[error("rule '{rule}' asks a person first: {reason}")]
+    ApprovalRequired {
+        /// The rule's id.
+        rule: String,
+        /// Its justification.
+        reason: String,
+        /// The question that waits for a person.
+        interaction: String,
+    },
+    /// A secret that cannot be handed over.
+    #[error("secret '{name}': {problem}")]
+    Secret {
+        /// As it was asked for.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An order about an overlay that could not be carried out.
+    #[error(transparent)]
+    Workspace(#[from] ostler_process::WorkspaceError),
+    /// The tree cannot be frozen or is not.
+    #[error("{} cannot be {verb}: {reason}", id.short())]
+    Freeze {
+        /// Which.
+        id: ExecutionId,
+        /// `paused` or `resumed`.
+        verb: &'static str,
+        /// Why not.
+        reason: String,
     },
     /// As many run as may (D6).
     #[error("{running} of {limit} {kind} executions run already: {}", short_names(.holders))]
@@ -153,6 +207,39 @@ impl Error {
         }
     }
 
+    /// The same with every secret's value replaced in what it repeats of the request.
+    #[must_use]
+    pub(crate) fn concealing(mut self, secrets: &[Secret]) -> Self {
+        let conceal = |told: &mut String| {
+            *told = secrets::conceal(&Text::from(told.as_str()), secrets).to_string();
+        };
+        if let Self::Program(
+            ProgramError::NotFound { program, .. }
+            | ProgramError::NotAFile { program, .. }
+            | ProgramError::Permission { program },
+        )
+        | Self::Refused(
+            RefusedProgram::NotListed { program, .. }
+            | RefusedProgram::Path { program, .. }
+            | RefusedProgram::Wrapper { program, .. },
+        )
+        | Self::Confinement { given: program, .. }
+        | Self::Denied {
+            reason: program, ..
+        } = &mut self
+        {
+            conceal(program);
+        }
+        if let Self::Argument(
+            ArgumentError::Directory { path, .. } | ArgumentError::DirectoryPermission { path },
+        ) = &mut self
+        {
+            let concealed = secrets::conceal(&Text::from(path.as_path()), secrets);
+            *path = concealed.as_path().to_owned();
+        }
+        self
+    }
+
     /// Its row of the taxonomy.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -165,7 +252,14 @@ impl Error {
             Self::Program(ProgramError::NotFound { .. } | ProgramError::NotAFile { .. }) => {
                 ErrorCode::CommandExecution
             }
-            Self::Refused(_) | Self::LevelNotBuilt { .. } => ErrorCode::Security,
+            Self::Refused(_)
+            | Self::LevelNotBuilt { .. }
+            | Self::Unmet(_)
+            | Self::Denied { .. }
+            | Self::ApprovalRequired { .. } => ErrorCode::Security,
+            Self::Confinement { .. } | Self::Secret { .. } => ErrorCode::Value,
+            Self::Workspace(error) => workspace_code(error),
+            Self::Freeze { .. } => ErrorCode::ProcessControl,
             Self::Quota { .. } => ErrorCode::QuotaExceeded,
             Self::NotBorn { step, errno, .. } => not_born_code(step, *errno),
             Self::Interaction(_) => ErrorCode::Interaction,
@@ -213,8 +307,34 @@ impl Error {
                 Some("look at its screen; interrupt it with ctrl-c, or answer it".to_owned())
             }
             Self::Leased { .. } => Some("wait until it is handed back".to_owned()),
-            Self::Control(_) | Self::Output(_) => None,
+            Self::Unmet(_) => Some(
+                "'ostler doctor' shows what this host lacks and what helps; allow_degraded does \
+                 without"
+                    .to_owned(),
+            ),
+            Self::ApprovalRequired { interaction, .. } => Some(format!(
+                "a person answers with 'ostler approve {interaction}'; then ask again"
+            )),
+            Self::Control(_)
+            | Self::Output(_)
+            | Self::Confinement { .. }
+            | Self::Denied { .. }
+            | Self::Workspace(_)
+            | Self::Freeze { .. } => None,
+            Self::Secret { name, .. } => Some(format!(
+                "set OSTLER_SECRET_{name} where the front starts, or put it into the file that \
+                 'ostler config explain' calls secrets.file"
+            )),
         }
+    }
+}
+
+const fn workspace_code(error: &ostler_process::WorkspaceError) -> ErrorCode {
+    use ostler_process::WorkspaceError;
+    match error {
+        WorkspaceError::None(_) | WorkspaceError::Decided { .. } => ErrorCode::Value,
+        WorkspaceError::Running(_) => ErrorCode::ProcessControl,
+        WorkspaceError::Storage { .. } => ErrorCode::Storage,
     }
 }
 
@@ -224,6 +344,9 @@ fn interaction_hint(error: &InteractionError) -> Option<String> {
             Some("list the interactions to see which are open".to_owned())
         }
         InteractionError::BeingAnswered { .. } => Some("look at it again in a moment".to_owned()),
+        InteractionError::OnlyPerson { id } => {
+            Some(format!("a person answers with 'ostler approve {id}'"))
+        }
         InteractionError::TooMany { .. } => {
             Some("answer or cancel one of them, and try again".to_owned())
         }
@@ -288,12 +411,21 @@ fn refused_hint(error: &RefusedProgram) -> Option<String> {
 }
 
 fn not_born_hint(step: &str, errno: Option<i32>) -> Option<String> {
+    const NO_ENTRY: i32 = 2;
     const NO_EXEC: i32 = 8;
     if step == STEP_TERMINAL {
         return Some("close terminal sessions, or raise kernel.pty.max, and try again".to_owned());
     }
-    (errno == Some(NO_EXEC))
-        .then(|| "it is no program for this machine; a script needs a '#!' line".to_owned())
+    match errno {
+        Some(NO_EXEC) => Some("it is no program for this machine; a script needs a '#!' line"),
+        // Admission found the program: what is missing is beside it.
+        Some(NO_ENTRY) if step == "exec" => Some(
+            "its interpreter or loader is missing; at level high, what is not shown is not there: \
+             name its directory in read",
+        ),
+        _ => None,
+    }
+    .map(str::to_owned)
 }
 
 const fn spawn_code(error: &SpawnError) -> ErrorCode {

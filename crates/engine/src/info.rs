@@ -184,6 +184,9 @@ pub struct Prompt {
 pub enum CleanOutcome {
     /// It is gone.
     Cleaned,
+    /// It is gone, and with it changes to its workspace that were kept apart and that nobody
+    /// had decided about.
+    Discarded,
     /// It runs, and was left alone.
     Running,
     /// Unknown, or somebody else's.

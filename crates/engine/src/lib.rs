@@ -7,6 +7,7 @@
 
 pub mod admission;
 mod begin;
+mod confine;
 mod core;
 mod driver;
 mod engine;
@@ -15,6 +16,7 @@ pub mod error;
 mod follow;
 pub mod info;
 pub mod interaction;
+mod observe;
 pub mod prompt;
 #[cfg(test)]
 mod race_tests;
@@ -37,9 +39,9 @@ pub use follow::Follower;
 pub use info::{CleanOutcome, Info, Match, Notice, Prompt, WaitEnd, Waited};
 pub use interaction::{Answer, Interaction, InteractionError, InteractionId, Question};
 pub use request::{
-    Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
+    Confine, Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
 };
-pub use settings::{Quotas, RetentionDefaults, Settings};
+pub use settings::{IsolationSettings, Quotas, RetentionDefaults, SecretSource, Secrets, Settings};
 pub use shell::{ShellCommand, ShellEnd, ShellRun};
 pub use terminal::{
     Lease, LeaseHolder, LeaseId, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed,

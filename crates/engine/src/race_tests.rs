@@ -121,7 +121,7 @@ async fn one_round(engine: &Engine, place: &Arc<Scripted>, round: u32) {
         "{causes:?}"
     );
     match &cleaned.expect("a list")[0].1 {
-        CleanOutcome::Cleaned => {}
+        CleanOutcome::Cleaned | CleanOutcome::Discarded => {}
         CleanOutcome::Running => {
             let outcome = engine.clean(&caller, &ids).await.expect("a list");
             assert_eq!(outcome[0].1, CleanOutcome::Cleaned);
@@ -298,6 +298,7 @@ async fn what_is_not_durable_is_stopped_at_shutdown() {
         present: vec![Ability::TreeKill],
         missing: Vec::new(),
         backend: LimitBackend::None,
+        root: false,
     };
     let place = Scripted::new(state.path(), |_| Act::Run).with_abilities(abilities);
     let place = Arc::new(place);

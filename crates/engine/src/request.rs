@@ -5,7 +5,8 @@ use std::time::Duration;
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
-    Command, Cursor, IsolationLevel, Lifetime, Limits, ShellSession, TermSize, Text,
+    Ability, Command, Cursor, Forward, IsolationLevel, Lifetime, Limits, Network, ShellSession,
+    TermSize, Text,
 };
 
 /// A request to run a command, before admission.
@@ -28,8 +29,8 @@ pub struct StartRequest {
     pub timeout: Option<Duration>,
     /// Limit of time without output.
     pub idle: Option<Duration>,
-    /// How far it is walled off.
-    pub level: IsolationLevel,
+    /// How far it is walled off; none takes the setting.
+    pub level: Option<IsolationLevel>,
     /// Limits of its tree; none of a field takes the level's default.
     pub limits: Limits,
     /// For filtering.
@@ -51,9 +52,36 @@ pub struct StartRequest {
     /// The only programs that may run, besides what the settings' own list says: a front can
     /// tighten, never loosen. None adds nothing.
     pub allowed: Option<Vec<String>>,
+    /// What level high shows and reaches beyond its defaults; must be the default below it.
+    pub confine: Confine,
+    /// Names of secrets whose values go into the environment under the same names; the values
+    /// come from [`Settings::secrets`](crate::Settings).
+    pub secrets: Vec<String>,
+    /// The approval a person gave when the command policy asked: the interaction's id.
+    pub approval: Option<String>,
     /// Present where the command is an integrated shell; made by
     /// [`Engine::shell_request`](crate::Engine::shell_request).
     pub shell: Option<ShellSession>,
+}
+
+/// What level high shows and reaches beyond its defaults. The working directory is the
+/// workspace, unless it is private inside anyway (`/tmp`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Confine {
+    /// The writable directory; none takes the working directory, which must be below it.
+    pub workspace: Option<Text>,
+    /// Whether writes to it are kept apart, to be committed or discarded.
+    pub overlay: bool,
+    /// What of the network is reached; none takes the setting.
+    pub network: Option<Network>,
+    /// Further paths to show read-only, absolute.
+    pub read: Vec<Text>,
+    /// Further paths to show writable, absolute.
+    pub write: Vec<Text>,
+    /// Ports of the host's loopback that lead to the command's own.
+    pub forwards: Vec<Forward>,
+    /// What may be missing without a refusal; every answer says what is.
+    pub allow_degraded: Vec<Ability>,
 }
 
 /// Where standard input comes from.
@@ -130,7 +158,7 @@ impl StartRequest {
             inherit_env: None,
             timeout: None,
             idle: None,
-            level: IsolationLevel::default(),
+            level: None,
             limits: Limits::default(),
             labels: Vec::new(),
             description: String::new(),
@@ -141,6 +169,9 @@ impl StartRequest {
             pty: None,
             face: Face::Library,
             allowed: None,
+            confine: Confine::default(),
+            secrets: Vec::new(),
+            approval: None,
             shell: None,
         }
     }

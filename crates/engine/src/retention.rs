@@ -181,7 +181,12 @@ impl Core {
             let (gone, wait) = self.calendar.look(Timestamp::now());
             let mut stuck = false;
             for id in gone {
-                stuck |= !matches!(self.remove(id).await, CleanOutcome::Cleaned);
+                stuck |= match self.remove(id).await {
+                    CleanOutcome::Cleaned | CleanOutcome::Discarded => false,
+                    CleanOutcome::Running | CleanOutcome::NotFound | CleanOutcome::Failed(_) => {
+                        true
+                    }
+                };
             }
             let next = async {
                 match wait {
@@ -217,13 +222,18 @@ impl Core {
         let removal = self.tracker.spawn(async move {
             entry.settled().await;
             let upkeep = entry.upkeep.lock().await;
+            let discarded = core.discard_with(&entry).await;
             let dir = entry.dir.clone();
             let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
             drop(upkeep);
             match removed {
                 Ok(Ok(())) => {
                     core.calendar.remove(&entry);
-                    CleanOutcome::Cleaned
+                    if discarded {
+                        CleanOutcome::Discarded
+                    } else {
+                        CleanOutcome::Cleaned
+                    }
                 }
                 Ok(Err(error)) => core.put_back(entry, error.to_string()),
                 Err(error) => core.put_back(entry, error.to_string()),

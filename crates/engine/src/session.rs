@@ -49,6 +49,10 @@ fn ends(entry: &Entry) -> bool {
 async fn finish(core: &Arc<Core>, entry: &Arc<Entry>) -> Result<(), Error> {
     let grace = core.settings.grace;
     stop::carry_out(core, entry, StopOrder::SessionEnded, grace).await?;
+    // Work that waits for a decision is not lost with a session.
+    if core.open_changes(entry).await.is_some() {
+        return pass(core, entry);
+    }
     let outcome = core.remove(entry.id).await;
     tracing::debug!(id = %entry.id, ?outcome, "cleaned with its session");
     Ok(())

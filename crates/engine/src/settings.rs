@@ -1,10 +1,12 @@
 //! How an engine is set up. Only the binary reads files and environment; here is the result.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::retention::OutputPolicy;
-use ostler_model::Text;
+use ostler_model::{Ability, IsolationLevel, Limits, Network, Text};
 
 use crate::terminal::TERMINAL_VIEW_BYTES;
 
@@ -57,6 +59,115 @@ pub struct Settings {
     pub terminal_view_bytes: u64,
     /// A live copy of every journal in this format (A2).
     pub mirror: Option<ostler_journal::export::Format>,
+    /// Which commands may run, by rules (B3); none lets every command run.
+    pub policy: Option<std::sync::Arc<ostler_policy::PolicySet>>,
+    /// How far commands are walled off, and what level high shows (D8).
+    pub isolation: IsolationSettings,
+    /// Where values of secrets come from.
+    pub secrets: Secrets,
+}
+
+/// How far commands are walled off unless a request says otherwise, and what level high shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IsolationSettings {
+    /// The level of requests that name none.
+    pub default: IsolationLevel,
+    /// The lowest level a request may ask for. Where it is high, requests may show and reach
+    /// nothing beyond these settings, nor do without a wall.
+    pub minimum: IsolationLevel,
+    /// What of the network level high reaches.
+    pub network: Network,
+    /// Absolute paths level high shows read-only.
+    pub read: Vec<Text>,
+    /// Absolute paths level high shows writable.
+    pub write: Vec<Text>,
+    /// Absolute paths level high hides within what it shows; the state directory is among
+    /// them without being named.
+    pub hide: Vec<Text>,
+    /// Paths below a workspace that stay read-only.
+    pub protect: Vec<Text>,
+    /// Paths below the home directory that stay visible, read-only.
+    pub home_visible: Vec<Text>,
+    /// What may be missing without a refusal.
+    pub allow_degraded: Vec<Ability>,
+    /// Limits of requests that name none, at every level; none of a field is the level's.
+    pub limits: Limits,
+}
+
+/// Paths below a workspace that stay read-only at level high: what runs on the host when its
+/// owner uses git there afterwards, and the workspace's own rules.
+pub const PROTECTED: [&str; 3] = [".git/hooks", ".git/config", ".ostler"];
+
+/// Paths below the home directory that level high shows read-only: toolchains and git's
+/// identity. Nothing among them holds credentials.
+pub const HOME_VISIBLE: [&str; 27] = [
+    ".asdf",
+    ".bun/bin",
+    ".cargo/bin",
+    ".cargo/git",
+    ".cargo/registry",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".deno/bin",
+    ".fnm",
+    ".gitconfig",
+    ".juliaup",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".nix-profile",
+    ".nodenv",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".rvm",
+    ".sdkman",
+    ".volta",
+    "bin",
+    "go/bin",
+    "go/pkg/mod",
+];
+
+impl Default for IsolationSettings {
+    fn default() -> Self {
+        let texts = |list: &[&str]| list.iter().map(|it| Text::from(*it)).collect();
+        Self {
+            default: IsolationLevel::default(),
+            minimum: IsolationLevel::Basic,
+            network: Network::None,
+            read: Vec::new(),
+            write: Vec::new(),
+            hide: Vec::new(),
+            protect: texts(&PROTECTED),
+            home_visible: texts(&HOME_VISIBLE),
+            allow_degraded: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Where values of secrets come from: variables of the asking front, or of the settings'
+/// environment, whose names begin with a prefix; then the source.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets {
+    /// The prefixes: `OSTLER_SECRET_` gives the secret `TOKEN` from `OSTLER_SECRET_TOKEN`.
+    /// Variables named so are never passed on as they are.
+    pub prefixes: Vec<String>,
+    /// Asked for what no variable gives.
+    pub source: Option<Arc<dyn SecretSource>>,
+}
+
+/// A store of secrets.
+pub trait SecretSource: fmt::Debug + Send + Sync {
+    /// The value of a secret, looked up anew each time; none where it has none.
+    fn value(&self, name: &str) -> Option<Text>;
+
+    /// Why it gives no values at all, as a clause; none where it does.
+    fn problem(&self) -> Option<String> {
+        None
+    }
 }
 
 /// How many executions may run at once (D6).
@@ -101,6 +212,9 @@ impl Settings {
             output: OutputPolicy::default(),
             terminal_view_bytes: TERMINAL_VIEW_BYTES,
             mirror: None,
+            policy: None,
+            isolation: IsolationSettings::default(),
+            secrets: Secrets::default(),
         }
     }
 }

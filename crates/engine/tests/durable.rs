@@ -12,6 +12,8 @@ use ostler_model::{Caller, Cause, Owner, Principal, Scope};
 use ostler_process::{KEEPER_ARGUMENT, Keeper, LocalPlace, keeper_main};
 use tempfile::TempDir;
 
+#[path = "durable/pauses.rs"]
+mod pauses;
 #[path = "durable/terminals.rs"]
 mod terminals;
 
@@ -35,7 +37,11 @@ fn main() -> ExitCode {
             block(a_prompt_stands_over_a_restart_and_is_told_once())
         }),
     ];
-    let trials = trials.into_iter().chain(terminals::trials()).collect();
+    let trials = trials
+        .into_iter()
+        .chain(terminals::trials())
+        .chain(pauses::trials())
+        .collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

@@ -118,6 +118,14 @@ pub enum Event {
         /// What was seen.
         usage: Usage,
     },
+    /// What a command did to a workspace whose writes were kept apart was put on the host, or
+    /// forgotten.
+    Workspace {
+        /// What became of it.
+        fate: crate::changes::Fate,
+        /// By whom.
+        by: Principal,
+    },
     /// A limit was reached.
     LimitHit {
         /// Which.
@@ -204,6 +212,11 @@ pub enum StopOrder {
     Shutdown,
     /// The one request that waited for it was cancelled or its stream closed (F7).
     Cancelled,
+    /// A limit that is kept by accounting was passed.
+    LimitHit {
+        /// Which.
+        limit: Limit,
+    },
 }
 
 /// What can be lost while a command runs on.

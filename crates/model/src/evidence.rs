@@ -24,6 +24,133 @@ pub enum Ability {
     ProcessLimits,
     /// Commands go on when the daemon ends.
     Durable,
+    /// The tree can be frozen whole, for a pause.
+    Freezer,
+    /// A limit on the growth of the workspace.
+    DiskLimit,
+    /// exec(2) gives no more rights than the caller has.
+    NoNewPrivileges,
+    /// User, mount, pid, ipc, uts and cgroup namespaces of its own.
+    Namespaces,
+    /// Ids that are nobody's on the host, where the caller is root.
+    SpareIds,
+    /// A root of its own: read-only system, private directories, nothing else.
+    OwnRoot,
+    /// A fresh /proc that shows its own processes only.
+    FreshProc,
+    /// The workspace writable under spare ids (an idmapped mount).
+    MappedWorkspace,
+    /// Writes to the workspace kept apart (an overlay).
+    Overlay,
+    /// No capability, not even within its own namespaces.
+    NoCapabilities,
+    /// Landlock as the second wall.
+    Landlock,
+    /// A seccomp filter as the third wall.
+    Seccomp,
+    /// A network namespace of its own, with loopback only.
+    NetworkNamespace,
+    /// A gate through which only listed hosts are reached.
+    Gate,
+}
+
+/// A word that names nothing a place can enforce.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{given}' is nothing that can be done without; allowed: {}", WALLS.join(", "))]
+pub struct AbilityError {
+    /// As it was given.
+    pub given: String,
+}
+
+/// What level high can be told to do without, by name.
+const WALLS: [&str; 17] = [
+    "no_new_privileges",
+    "namespaces",
+    "spare_ids",
+    "own_root",
+    "fresh_proc",
+    "mapped_workspace",
+    "overlay",
+    "no_capabilities",
+    "landlock",
+    "seccomp",
+    "network_namespace",
+    "gate",
+    "own_cgroup",
+    "pids_limit",
+    "memory_limit",
+    "cpu_limit",
+    "disk_limit",
+];
+
+impl std::str::FromStr for Ability {
+    type Err = AbilityError;
+
+    fn from_str(given: &str) -> Result<Self, AbilityError> {
+        let found = Self::ALL.into_iter().find(|it| it.as_str() == given);
+        found.ok_or_else(|| AbilityError {
+            given: given.to_owned(),
+        })
+    }
+}
+
+impl Ability {
+    /// Every one, in the order of the enum.
+    pub const ALL: [Self; 23] = [
+        Self::CleanEnvironment,
+        Self::OwnGroup,
+        Self::TreeKill,
+        Self::OwnCgroup,
+        Self::PidsLimit,
+        Self::MemoryLimit,
+        Self::CpuLimit,
+        Self::ProcessLimits,
+        Self::Durable,
+        Self::Freezer,
+        Self::DiskLimit,
+        Self::NoNewPrivileges,
+        Self::Namespaces,
+        Self::SpareIds,
+        Self::OwnRoot,
+        Self::FreshProc,
+        Self::MappedWorkspace,
+        Self::Overlay,
+        Self::NoCapabilities,
+        Self::Landlock,
+        Self::Seccomp,
+        Self::NetworkNamespace,
+        Self::Gate,
+    ];
+
+    /// Its stable name, as on every face.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CleanEnvironment => "clean_environment",
+            Self::OwnGroup => "own_group",
+            Self::TreeKill => "tree_kill",
+            Self::OwnCgroup => "own_cgroup",
+            Self::PidsLimit => "pids_limit",
+            Self::MemoryLimit => "memory_limit",
+            Self::CpuLimit => "cpu_limit",
+            Self::ProcessLimits => "process_limits",
+            Self::Durable => "durable",
+            Self::Freezer => "freezer",
+            Self::DiskLimit => "disk_limit",
+            Self::NoNewPrivileges => "no_new_privileges",
+            Self::Namespaces => "namespaces",
+            Self::SpareIds => "spare_ids",
+            Self::OwnRoot => "own_root",
+            Self::FreshProc => "fresh_proc",
+            Self::MappedWorkspace => "mapped_workspace",
+            Self::Overlay => "overlay",
+            Self::NoCapabilities => "no_capabilities",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::NetworkNamespace => "network_namespace",
+            Self::Gate => "gate",
+        }
+    }
 }
 
 /// How limits of a tree are enforced.
@@ -50,6 +177,9 @@ pub struct Abilities {
     pub missing: Vec<crate::policy::Degraded>,
     /// How limits are enforced.
     pub backend: LimitBackend,
+    /// Whether commands are born as root unless they are given spare ids.
+    #[serde(default)]
+    pub root: bool,
 }
 
 impl Abilities {
@@ -57,6 +187,17 @@ impl Abilities {
     #[must_use]
     pub fn has(&self, ability: Ability) -> bool {
         self.present.contains(&ability)
+    }
+
+    /// These abilities less what was found missing since.
+    #[must_use]
+    pub fn lacking(mut self, missing: Vec<crate::policy::Degraded>) -> Self {
+        for lack in missing {
+            self.present.retain(|it| *it != lack.ability);
+            self.missing.retain(|it| it.ability != lack.ability);
+            self.missing.push(lack);
+        }
+        self
     }
 }
 
@@ -81,6 +222,8 @@ pub struct Observation {
     pub listeners: bool,
     /// The process that waits for the execution's input (else the leader), and how.
     pub foreground: bool,
+    /// Bytes its workspace holds now.
+    pub disk: bool,
 }
 
 /// What was seen of a running tree at one moment.
@@ -94,6 +237,10 @@ pub struct Evidence {
     pub listeners: Vec<Listener>,
     /// Who has the say, where it was asked for and can be told.
     pub foreground: Option<Foreground>,
+    /// Bytes the workspace has grown by since the start (allocated, shrinking counts as 0),
+    /// where it was asked for and there is one.
+    #[serde(default)]
+    pub disk_bytes: Option<u64>,
 }
 
 /// One living process.

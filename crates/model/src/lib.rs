@@ -8,21 +8,34 @@
 //! Read [`event`] first, then [`state`]: the second is a fold over the first.
 #![forbid(unsafe_code)]
 
+pub mod amount;
+pub mod changes;
 pub mod code;
+pub mod confinement;
 pub mod cursor;
 pub mod ending;
 pub mod event;
 pub mod evidence;
+pub mod host;
 pub mod id;
+mod network;
 pub mod owner;
 pub mod policy;
+pub mod resolve;
 pub mod signal;
 pub mod spec;
 pub mod state;
 pub mod status;
 pub mod text;
 
+pub use changes::{
+    Change, ChangeKind, Changes, Conflict, ConflictReason, Fate, FileKind, WorkspaceAnswer,
+    WorkspaceOrder,
+};
 pub use code::ErrorCode;
+pub use confinement::{
+    Confinement, Forward, ForwardError, HostError, HostPattern, HostRule, Network,
+};
 pub use cursor::Cursor;
 pub use ending::{Cause, Ending, LostReason, TimeoutKind};
 pub use event::{Event, EventRecord, StopOrder};
@@ -30,6 +43,7 @@ pub use evidence::{Abilities, Ability, Evidence, LimitBackend, Observation, Usag
 pub use id::{ExecutionId, IdError};
 pub use owner::{Caller, Owner, Principal, Scope, SessionName};
 pub use policy::{Degraded, IsolationLevel, Limit, Limits, Policy};
+pub use resolve::{Asked, Unmet, resolve};
 pub use signal::Signal;
 pub use spec::{
     Command, Environment, Io, Leftovers, Lifetime, PlaceName, Restart, SCRIPT_BYTES, ShellKind,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::confinement::Confinement;
 use crate::evidence::{Ability, LimitBackend};
 
 /// How far a command is walled off (D8).
@@ -73,6 +74,24 @@ pub struct Limits {
     /// Bytes of the largest file it may write (`RLIMIT_FSIZE`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
+    /// Bytes by which its workspace may grow, by accounting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
+}
+
+impl Limits {
+    /// These limits, and where one is none, the other's.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            pids: self.pids.or(other.pids),
+            memory_bytes: self.memory_bytes.or(other.memory_bytes),
+            cpu_millis: self.cpu_millis.or(other.cpu_millis),
+            open_files: self.open_files.or(other.open_files),
+            file_bytes: self.file_bytes.or(other.file_bytes),
+            disk_bytes: self.disk_bytes.or(other.disk_bytes),
+        }
+    }
 }
 
 /// Processes and threads a medium execution may have unless it asks otherwise.
@@ -92,6 +111,8 @@ pub enum Limit {
     OpenFiles,
     /// File size.
     FileSize,
+    /// Growth of the workspace.
+    Disk,
 }
 
 /// Something asked for that this host or place cannot do.
@@ -108,6 +129,9 @@ pub struct Degraded {
 pub struct Policy {
     /// What was asked.
     pub level: IsolationLevel,
+    /// The walls of level high; none at lower levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<Confinement>,
     /// The limits to apply.
     pub limits: Limits,
     /// How limits are enforced here.

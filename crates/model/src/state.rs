@@ -71,6 +71,8 @@ pub struct State {
     pub degraded: Vec<String>,
     /// Limits that were reached, each once.
     pub limits_hit: Vec<Limit>,
+    /// What became of writes that were kept apart; none without an overlay or a decision.
+    pub workspace: Option<crate::changes::Fate>,
     /// What the tree used.
     pub usage: Usage,
 }
@@ -112,6 +114,7 @@ impl State {
             Event::Resumed { .. } => self.paused = false,
             Event::Sampled { usage } => self.usage = *usage,
             Event::LimitHit { limit } => self.hit(*limit),
+            Event::Workspace { fate, .. } => self.workspace = Some(*fate),
             Event::Degraded { detail, .. } => self.degraded.push(detail.clone()),
             Event::Stopping { order } => self.stop(order),
             Event::Exited {

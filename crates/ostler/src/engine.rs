@@ -116,9 +116,13 @@ impl Engine {
                 id: id.to_owned(),
                 reason,
             }),
-            Some(CleanOutcome::Cleaned | CleanOutcome::NotFound | CleanOutcome::Running) | None => {
-                Ok(())
-            }
+            Some(
+                CleanOutcome::Cleaned
+                | CleanOutcome::Discarded
+                | CleanOutcome::NotFound
+                | CleanOutcome::Running,
+            )
+            | None => Ok(()),
         }
     }
 

@@ -126,6 +126,7 @@ fn micros(begin: Instant) -> u64 {
 
 fn plan(words: &[&str]) -> LaunchPlan {
     LaunchPlan {
+        confinement: None,
         id: ExecutionId::mint(),
         attempt: 1,
         spec: vec![b' '; 600],

@@ -1,7 +1,7 @@
 //! The keeper: a small single-threaded process that forks shims and, as their nearest
 //! subreaper, ends what a killed shim leaves behind.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 
 use ostler_sandbox::cgroup::{ShimName, Subtree};
@@ -38,6 +38,13 @@ pub fn keeper_main() -> ! {
         Err(error) => error.raw_os_error(),
     };
     role::leave(status)
+}
+
+/// Blocks until a child has ended, which stays to be reaped.
+fn await_any() {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let flags = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let _ended = rustix::io::retry_on_intr(|| waitid(WaitId::All, flags));
 }
 
 struct Keeper {
@@ -158,13 +165,9 @@ impl Keeper {
             }
         }
         for &(pid, start) in &dead {
-            let _swept_below = self.subtree.end_slot(ShimName {
-                pid,
-                start,
-                serial: 0,
-            });
+            self.end_slot(pid, start);
         }
-        let swept = self.sweep();
+        let swept = self.sweep(&mut dead);
         for (pid, start) in dead {
             self.subtree.remove_slot(ShimName {
                 pid,
@@ -176,9 +179,12 @@ impl Keeper {
         }
     }
 
-    fn sweep(&self) -> u32 {
+    /// Kills orphans and what is under them until none is left. They are waited for together:
+    /// a cell's warden does not end before its leader is reaped. Shims that end meanwhile are
+    /// added to the dead.
+    fn sweep(&mut self, dead: &mut Vec<(i32, u64)>) -> u32 {
         let own = i32::try_from(std::process::id()).unwrap_or(0);
-        let mut swept = 0;
+        let mut swept = BTreeSet::new();
         loop {
             let children = proc::children(own);
             let orphans: Vec<i32> = children
@@ -186,23 +192,33 @@ impl Keeper {
                 .filter(|pid| !self.shims.contains_key(pid))
                 .collect();
             if orphans.is_empty() {
-                return swept;
+                return u32::try_from(swept.len()).unwrap_or(u32::MAX);
             }
             for orphan in orphans {
-                swept += self.end_orphan(orphan);
+                swept.insert(orphan);
+                for pid in proc::descendants(orphan) {
+                    if signals::kill(pid, libc::SIGKILL).is_ok() {
+                        swept.insert(pid);
+                    }
+                }
+                let _gone = signals::kill(orphan, libc::SIGKILL);
+            }
+            await_any();
+            while let Waited::Reaped(reaped) = wait::reap(-1) {
+                if let Some(start) = self.shims.remove(&reaped.pid) {
+                    self.end_slot(reaped.pid, start);
+                    dead.push((reaped.pid, start));
+                }
             }
         }
     }
 
-    /// Kills one orphan and what is under it, and waits for the orphan's own end.
-    fn end_orphan(&self, orphan: i32) -> u32 {
-        let mut ended = 1;
-        for pid in proc::descendants(orphan) {
-            ended += u32::from(signals::kill(pid, libc::SIGKILL).is_ok());
-        }
-        let _gone = signals::kill(orphan, libc::SIGKILL);
-        wait::reap_blocking(orphan);
-        ended
+    fn end_slot(&self, pid: i32, start: u64) {
+        let _swept_below = self.subtree.end_slot(ShimName {
+            pid,
+            start,
+            serial: 0,
+        });
     }
 
     fn tell(&self, message: &FromKeeper, descriptor: Option<OwnedFd>) {

@@ -1,6 +1,7 @@
 //! Birth, bytes and death of processes: the keeper, the shim, pipes, `trait Place` and
 //! `LocalPlace`. Must never know of services, owners or HTTP.
 
+pub mod gate;
 pub mod keeper;
 pub mod local;
 pub mod place;
@@ -12,12 +13,13 @@ pub mod spec_file;
 mod sys;
 mod watch;
 
+pub use gate::{GATE_ARGUMENT, gate_main};
 pub use keeper::{KEEPER_ARGUMENT, keeper_main};
 pub use local::{Keeper, LocalPlace, OpenError};
 pub use place::{
     Birth, BoxFuture, Clocks, Control, ControlError, ExitRecord, Found, Ladder, LaunchIo,
     LaunchPlan, ObserveError, Order, Outcome, Place, Question, Report, STEP_STORAGE, STEP_TERMINAL,
-    SpawnError,
+    SpawnError, WorkspaceError,
 };
 pub use seal::seal_descriptors;
 pub use watch::ended;

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
-    Abilities, Evidence, ExecutionId, Leftovers, Limits, Observation, PlaceName, Signal, TermSize,
-    Text, TimeoutKind, Timestamp, Usage,
+    Abilities, Confinement, Degraded, Evidence, ExecutionId, Leftovers, Limit, Limits, Observation,
+    PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, Usage, WorkspaceAnswer,
+    WorkspaceOrder,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -52,6 +53,28 @@ pub trait Place: Send + Sync + fmt::Debug {
         what: Observation,
     ) -> BoxFuture<'_, Result<Evidence, ObserveError>>;
 
+    /// What this confinement needs and the file systems it names cannot do (idmapped mounts,
+    /// overlays, Landlock), each with its reason; empty where nothing is missing. Probed once
+    /// per file system.
+    fn survey<'a>(&'a self, wanted: &'a Confinement) -> BoxFuture<'a, Vec<Degraded>> {
+        let _nothing_is_known = wanted;
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Lists, shows, commits or discards what an execution wrote to its overlay.
+    ///
+    /// # Errors
+    /// When it has none, or the order cannot be carried out; then the host is unchanged
+    /// except where the error says so.
+    fn workspace(
+        &self,
+        id: ExecutionId,
+        order: WorkspaceOrder,
+    ) -> BoxFuture<'_, Result<WorkspaceAnswer, WorkspaceError>> {
+        let _no_overlays_here = order;
+        Box::pin(std::future::ready(Err(WorkspaceError::None(id))))
+    }
+
     /// Ends what belongs to this engine and not to an execution: idle shims, the keeper.
     /// Running executions go on.
     fn close(&self) -> BoxFuture<'_, ()>;
@@ -82,6 +105,8 @@ pub struct LaunchPlan {
     pub leftovers: Leftovers,
     /// Limits to apply to the tree.
     pub limits: Limits,
+    /// The walls of level high.
+    pub confinement: Option<Confinement>,
     /// Values never to be journalled; each occurrence in output is replaced.
     pub redact: Vec<Text>,
     /// Whether [`Report::Started`] is wanted at once; without it, it comes only from what does
@@ -164,6 +189,8 @@ pub enum Order {
     Resize(TermSize),
     /// Whether [`Report::Output`] is wanted.
     Watch(bool),
+    /// Freeze the tree, or let it go on; answered by [`Report::Frozen`].
+    Freeze(bool),
 }
 
 /// The most bytes one [`Order::Input`] carries.
@@ -196,6 +223,16 @@ pub enum Report {
         question: Question,
         /// The journal's end at the question.
         end: u64,
+    },
+    /// The answer to [`Order::Freeze`].
+    Frozen {
+        /// Whether the tree stands still now.
+        frozen: bool,
+    },
+    /// A limit of the tree was reached for the first time; it runs on.
+    LimitHit {
+        /// Which.
+        limit: Limit,
     },
     /// A clock of the plan ran out; the ladder began.
     ClockRanOut {
@@ -247,6 +284,9 @@ pub struct ExitRecord {
     pub survivors: Vec<u32>,
     /// Whether a limit on memory killed it.
     pub out_of_memory: bool,
+    /// Limits the tree ran into.
+    #[serde(default)]
+    pub limits_hit: Vec<Limit>,
     /// What the tree used.
     pub usage: Usage,
     /// The journal's end.
@@ -303,7 +343,8 @@ pub enum Ladder {
 /// What was found of an earlier engine's execution.
 #[derive(Debug)]
 pub enum Found {
-    /// It runs; its reports continue here.
+    /// It runs; its reports continue here. The first [`Report::Frozen`] says unasked whether it
+    /// stands still, and limits that were reached are told again.
     Running {
         /// The attempt that runs.
         attempt: u32,
@@ -358,6 +399,35 @@ pub enum ControlError {
     /// There is no such channel, for example input to a command without one.
     #[error("{0}")]
     Unsupported(&'static str),
+}
+
+/// An order about a workspace that could not be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorkspaceError {
+    /// It wrote to the workspace itself, or had none.
+    #[error("{} has no overlay", .0.short())]
+    None(ExecutionId),
+    /// It runs, and may write more.
+    #[error("{} still runs; its changes can be committed when it has ended", .0.short())]
+    Running(ExecutionId),
+    /// They were committed or discarded before.
+    #[error("the changes of {} were {} already", id.short(), if *committed { "committed" } else { "discarded" })]
+    Decided {
+        /// Whose.
+        id: ExecutionId,
+        /// Whether they are on the host.
+        committed: bool,
+    },
+    /// A file could not be read or written.
+    #[error("{what} {}: {reason}", path.to_string_lossy())]
+    Storage {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: Text,
+        /// What the system said.
+        reason: String,
+    },
 }
 
 /// A tree that cannot be looked at.

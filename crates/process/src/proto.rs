@@ -1,7 +1,9 @@
 //! What daemon, keeper and shims say to each other: a version byte, then one postcard value,
 //! in one packet. Layout and order stand in `docs/design/002-shim-protocol.md`.
 
-use ostler_model::{Abilities, ExecutionId, Leftovers, Limits, Text, TimeoutKind, Timestamp};
+use ostler_model::{
+    Abilities, ExecutionId, Leftovers, Limit, Limits, Text, TimeoutKind, Timestamp,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +11,7 @@ use crate::place::{Clocks, ExitRecord, LaunchIo, LaunchPlan, Order, Question};
 
 /// The first byte of every packet. Both sides are the same executable except across an
 /// upgrade, where a shim of the old one meets a daemon of the new one.
-pub(crate) const PROTOCOL_VERSION: u8 = 1;
+pub(crate) const PROTOCOL_VERSION: u8 = 2;
 /// Plans up to this size travel in the packet itself.
 pub(crate) const INLINE_PLAN_BYTES: usize = 64 * 1024;
 /// The largest plan: arguments, environment, input and spec together.
@@ -55,6 +57,11 @@ pub(crate) enum FromShim {
     Exited { record: ExitRecord, idle: bool },
     /// Nothing is left of an attempt whose `Exited` said otherwise.
     Idle,
+    /// Whether the tree stands still: the answer to a freeze, news of a thaw that a stop
+    /// brought, and said after `Hello`.
+    Frozen { frozen: bool },
+    /// A limit was reached for the first time; after `Hello`, every one that was.
+    LimitHit { limit: Limit },
     /// The program asked its terminal something.
     Asked { question: Question, end: u64 },
 }
@@ -93,6 +100,9 @@ pub(crate) struct WirePlan {
     pub(crate) clocks: Clocks,
     pub(crate) leftovers: Leftovers,
     pub(crate) limits: WireLimits,
+    /// JSON of a [`Confinement`](ostler_model::Confinement): it leaves fields out, which this
+    /// format cannot.
+    pub(crate) confinement: Option<String>,
     pub(crate) redact: Vec<Text>,
     pub(crate) report_start: bool,
 }
@@ -114,6 +124,7 @@ pub(crate) struct WireLimits {
     cpu_millis: Option<u32>,
     open_files: Option<u32>,
     file_bytes: Option<u64>,
+    disk_bytes: Option<u64>,
 }
 
 impl From<Limits> for WireLimits {
@@ -124,6 +135,7 @@ impl From<Limits> for WireLimits {
             cpu_millis,
             open_files,
             file_bytes,
+            disk_bytes,
         } = limits;
         Self {
             pids,
@@ -131,6 +143,7 @@ impl From<Limits> for WireLimits {
             cpu_millis,
             open_files,
             file_bytes,
+            disk_bytes,
         }
     }
 }
@@ -143,6 +156,7 @@ impl From<WireLimits> for Limits {
             cpu_millis: wire.cpu_millis,
             open_files: wire.open_files,
             file_bytes: wire.file_bytes,
+            disk_bytes: wire.disk_bytes,
         }
     }
 }
@@ -166,6 +180,10 @@ impl From<LaunchPlan> for WirePlan {
             clocks: plan.clocks,
             leftovers: plan.leftovers,
             limits: plan.limits.into(),
+            // Were it ever unspeakable, the empty text cannot be read back: nothing is born.
+            confinement: plan
+                .confinement
+                .map(|it| serde_json::to_string(&it).unwrap_or_default()),
             redact: plan.redact,
             report_start: plan.report_start,
         }

@@ -1,9 +1,23 @@
-//! Confinement, limits and accounting of process trees: cgroups of either version, and
+//! Confinement, limits and accounting of process trees: cells (namespaces and a view of their
+//! own), walls (capabilities, Landlock, seccomp), overlays, cgroups of either version, and
 //! setrlimit(2). Must never know of async runtimes or journals.
+//!
+//! [`Sandbox`] is all of it for one command; [`probe`] tells what works on this machine.
 
+pub mod birth;
+pub mod cell;
 pub mod cgroup;
+pub mod landlock;
+pub mod overlay;
 #[expect(unsafe_code, reason = "a child that enters a cgroup and ends")]
 mod probe;
 pub mod rlimit;
+mod sandbox;
+pub mod seccomp;
+pub mod survey;
+pub mod walls;
 
+pub use cell::{BuildAt, Cell, CellError, CellPlan, Host, Overlay};
 pub use probe::probe;
+pub use sandbox::{Child, Command, Sandbox, SpawnError, Stdio};
+pub use walls::Walls;

@@ -1,5 +1,7 @@
 //! What this machine and user can enforce, each missing piece with its reason.
 
+mod walls;
+
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -48,10 +50,15 @@ pub fn probe(adopt: bool) -> (Subtree, Abilities) {
         abilities.note(ability, subtree.limits(controller).is_some(), &reason);
     }
     abilities.backend = backend(&subtree);
+    let no_freezer = "neither the unified hierarchy nor a freezer of version 1 is ours to write";
+    abilities.note(Ability::Freezer, subtree.has_freezer(), no_freezer);
+    // By accounting: a look at the workspace needs nothing.
+    abilities.note(Ability::DiskLimit, true, "");
+    walls::note(&mut abilities);
     (subtree, abilities)
 }
 
-trait Note {
+pub(crate) trait Note {
     fn note(&mut self, ability: Ability, present: bool, reason: &str);
 }
 

@@ -15,6 +15,17 @@ pub fn lowered(limits: &Limits) -> Vec<(i32, u64)> {
     open_files.into_iter().chain(file_bytes).collect()
 }
 
+/// The same for a command of a cell, where processes can be counted so too: the kernel counts
+/// them per user and user namespace (since Linux 5.14), and the namespace is the cell's own.
+#[must_use]
+pub fn lowered_in_cell(limits: &Limits) -> Vec<(i32, u64)> {
+    const WARDEN: u64 = 1;
+    let mut all = lowered(limits);
+    let count = limits.pids.map(|count| u64::from(count) + WARDEN);
+    all.extend(count.map(|count| (number(libc::RLIMIT_NPROC), count)));
+    all
+}
+
 /// The C libraries differ in the type of a resource's number, not in the number.
 const fn number(resource: libc::__rlimit_resource_t) -> i32 {
     resource as i32
@@ -32,5 +43,11 @@ mod tests {
             ..Limits::default()
         };
         assert_eq!(lowered(&limits), [(number(libc::RLIMIT_NOFILE), 64)]);
+        let limits = Limits {
+            pids: Some(8),
+            ..Limits::default()
+        };
+        assert_eq!(lowered(&limits), []);
+        assert_eq!(lowered_in_cell(&limits), [(number(libc::RLIMIT_NPROC), 9)]);
     }
 }

@@ -22,6 +22,8 @@ pub struct Failure {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The question a person has to answer first.
+    pub approval: Option<String>,
 }
 
 impl Failure {
@@ -32,6 +34,7 @@ impl Failure {
             code,
             message: message.into(),
             hint: None,
+            approval: None,
         }
     }
 
@@ -73,7 +76,12 @@ impl Failure {
     #[must_use]
     pub fn fields(&self) -> Map<String, Value> {
         let row = self.code.row();
-        object(json!({"code": row.name, "retryable": row.retryable, "rpc": row.rpc}))
+        let mut fields =
+            object(json!({"code": row.name, "retryable": row.retryable, "rpc": row.rpc}));
+        if let Some(approval) = &self.approval {
+            fields.insert("approval".to_owned(), approval.as_str().into());
+        }
+        fields
     }
 }
 
@@ -82,10 +90,16 @@ impl From<Error> for Failure {
         if let Error::Output(error) = error {
             return error.into();
         }
+        let approval = if let Error::ApprovalRequired { interaction, .. } = &error {
+            Some(interaction.clone())
+        } else {
+            None
+        };
         Self {
             code: error.code(),
             message: error.to_string(),
             hint: error.hint(),
+            approval,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod count;
 mod middle;
+pub(crate) mod network;
 mod pages;
 
 use std::collections::HashMap;

@@ -772,7 +772,14 @@ exec {"script": "ls", "until": "exit", "pattern": "a"}
 exec {"script": "ls", "until": "pattern", "pattern": "a", "idle_ms": 5}
 exec {"script": "ls", "pattern": "a(b"}
 exec {"script": "ls", "notify": "["}
-exec {"script": "ls", "isolation": "high"}
+exec {"script": "ls", "network": ["a.org"]}
+exec {"script": "ls", "isolation": "high", "network": ["https://a.org"]}
+exec {"script": "ls", "isolation": "high", "network": 7}
+exec {"script": "ls", "workspace": "overlay"}
+exec {"script": "ls", "allow_degraded": ["moat"]}
+exec {"script": "ls", "secrets": ["NOBODY_HAS_IT"]}
+exec {"script": "ls", "limits": {"ram": "1G", "memory": "much"}}
+exec {"script": "ls", "limits": {"pids": [1]}}
 exec {"script": "ls", "isolation": "container"}
 exec {"script": "ls", "isolation": "total"}
 exec {"script": "ls", "encoding": "klingon"}

@@ -90,7 +90,6 @@ command_execute {"command": "ls", "directory": "{dir}", "args": [1]}
 command_execute {"command": "ls", "directory": "{dir}", "envs": {"A": true}}
 command_execute {"command": "ls", "directory": "{dir}", "limit_lines": -1}
 command_execute {"command": "ls", "directory": "{dir}", "isolation": "total"}
-command_execute {"command": "ls", "directory": "{dir}", "isolation": "high"}
 command_execute {"command": "ls", "directory": "{dir}", "encoding": "klingon"}
 command_execute {"command": "ls", "directory": "missing"}
 command_execute {"command": "ls", "directory": "{file}"}

@@ -201,7 +201,7 @@ async fn wrong_arguments_are_told_in_the_documents_words() {
         ),
         (
             "execute_shell",
-            json!({"command": "true", "isolation": "high"}),
+            json!({"command": "true", "isolation": "container"}),
         ),
         (
             "poll_process",

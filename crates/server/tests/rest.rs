@@ -570,3 +570,67 @@ async fn shutdown_is_asked_for_by_post() {
     assert_eq!(web.post("/api/v1/shutdown", json!({})).await.0, 202);
     assert!(web.shutdown.is_cancelled());
 }
+
+#[tokio::test]
+async fn a_tree_is_paused_looked_at_and_goes_on() {
+    let web = Web::new().await;
+    let more = json!({"limits": {"pids": 64}, "stdin": "open"});
+    let id = web.start("read line; echo $line", more).await;
+    let at = |what: &str| format!("/api/v1/executions/{id}/{what}");
+    let (status, paused) = web.post(&at("pause"), json!({})).await;
+    assert_eq!((status, &paused["paused"]), (200, &json!(true)), "{paused}");
+    let (status, uses) = web.get(&at("resources")).await;
+    assert_eq!(status, 200, "{uses}");
+    assert_eq!(uses["limits"]["pids"], 64);
+    assert!(!uses["processes"].as_array().unwrap().is_empty(), "{uses}");
+    let (status, resumed) = web.post(&at("resume"), json!({})).await;
+    assert_eq!(
+        (status, &resumed["paused"]),
+        (200, &json!(false)),
+        "{resumed}"
+    );
+    let (status, page) = web.get(&at("network?limit=5")).await;
+    assert_eq!(status, 200);
+    assert_eq!(page, json!({"decisions": [], "next": 0, "more": false}));
+    let (status, problem) = web.get(&at("network?limit=0")).await;
+    assert_eq!(status, 422, "{problem}");
+    web.post(&at("stop"), json!({"force": true})).await;
+    let (status, uses) = web.get(&at("resources")).await;
+    assert_eq!((status, &uses["processes"]), (200, &json!([])));
+    for what in ["pause", "resume"] {
+        let path = format!("/api/v1/executions/zzzzzzzz/{what}");
+        let (status, problem) = web.post(&path, json!({})).await;
+        assert_eq!(status, 404, "{what}: {problem}");
+    }
+}
+
+#[tokio::test]
+async fn wishes_for_walls_are_strict() {
+    let web = Web::new().await;
+    let directory = web.bench.directory();
+    let mut told = Vec::new();
+    for more in [
+        json!({"confine": {"netwrk": "none"}}),
+        json!({"confine": {"network": ["full", "a.org"]}}),
+        json!({"confine": {"network": "none"}, "isolation": "tall"}),
+        json!({"confine": {"allow_degraded": ["moat"]}}),
+        json!({"confine": {"overlay": 1}}),
+        json!({"confine": {"read": "here"}}),
+        json!({"confine": {"overlay": true}}),
+        json!({"secrets": ["NOBODY_HAS_IT"]}),
+        json!({"secrets": "A"}),
+        json!({"limits": {"disk": 1}}),
+    ] {
+        let mut body = json!({
+            "command": {"argv": {"program": "true", "args": []}},
+            "cwd": directory
+        });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let (status, problem) = web.post("/api/v1/executions", body).await;
+        let message = problem["message"].as_str().unwrap_or_default().to_owned();
+        told.push(format!("{more}\n  {status} {message}"));
+    }
+    insta::assert_snapshot!(told.join("\n"));
+}

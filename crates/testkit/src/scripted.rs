@@ -86,6 +86,7 @@ impl Scripted {
         Self {
             executions: state_dir.join("executions"),
             abilities: Abilities {
+                root: false,
                 present: vec![
                     Ability::CleanEnvironment,
                     Ability::OwnGroup,
@@ -282,6 +283,7 @@ impl Puppet {
             return false;
         }
         let record = ExitRecord {
+            limits_hit: Vec::new(),
             version: EXIT_RECORD_VERSION,
             attempt: self.attempt,
             pid: PID,
@@ -347,6 +349,7 @@ impl Control for Handle {
                 Order::Input(bytes) => self.0.lock().report(Report::InputTaken {
                     len: self.0.appetite.min(bytes.len() as u64),
                 }),
+                Order::Freeze(frozen) => self.0.lock().report(Report::Frozen { frozen }),
                 Order::CloseInput | Order::Resize(_) | Order::Watch(_) => {}
             }
         }

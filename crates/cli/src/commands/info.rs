@@ -5,7 +5,9 @@ use std::io::stdout;
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use ostler_server::wire::InfoBody;
+use ostler_model::{LimitBackend, Text};
+use ostler_server::render::walls;
+use ostler_server::wire::{ConfinementBody, InfoBody};
 
 use super::ids;
 use crate::error::{CommandError, Outcome};
@@ -59,7 +61,7 @@ fn rows(info: &InfoBody, style: Style) -> Vec<(&'static str, String)> {
         ("id", format!("{} ({})", info.id, info.uuid)),
         ("command", info.command.clone()),
         ("directory", info.directory.to_string()),
-        ("status", style.status(info.status)),
+        ("status", status(info, style)),
         ("created", time(info.created_at)),
         ("started", time(info.start_time)),
         ("ended", time(info.end_time)),
@@ -69,6 +71,15 @@ fn rows(info: &InfoBody, style: Style) -> Vec<(&'static str, String)> {
     rows.extend(isolation(info));
     rows.push(("output", output(info)));
     rows
+}
+
+fn status(info: &InfoBody, style: Style) -> String {
+    let status = style.status(info.status);
+    if info.paused && !info.is_finished() {
+        format!("{status}, paused")
+    } else {
+        status
+    }
 }
 
 fn optional(info: &InfoBody) -> impl Iterator<Item = (&'static str, String)> {
@@ -111,17 +122,82 @@ fn optional(info: &InfoBody) -> impl Iterator<Item = (&'static str, String)> {
 }
 
 fn isolation(info: &InfoBody) -> Vec<(&'static str, String)> {
-    let missing = info
-        .isolation
-        .missing
-        .iter()
-        .map(|missing| missing.reason.clone());
-    let missing: Vec<String> = missing.collect();
-    let mut rows = vec![("isolation", info.isolation.asked.to_string())];
-    if !missing.is_empty() {
-        rows.push(("missing", missing.join("; ")));
+    let isolation = &info.isolation;
+    let mut rows = vec![("isolation", isolation.asked.to_string())];
+    let names = isolation.in_force.iter().map(|it| it.as_str());
+    rows.push(("in force", names.collect::<Vec<_>>().join(", ")));
+    if !isolation.missing.is_empty() {
+        rows.push(("MISSING", walls::pieces(&isolation.missing)));
     }
+    if let Some(confinement) = &isolation.confinement {
+        rows.extend(confined(confinement));
+    }
+    let limits = limits(info);
+    if !limits.is_empty() {
+        rows.push(("limits", limits));
+    }
+    let reached = super::walls::reached(info);
+    rows.extend(reached.into_iter().map(|told| ("reached", told)));
     rows
+}
+
+/// What it sees and reaches.
+fn confined(confinement: &ConfinementBody) -> Vec<(&'static str, String)> {
+    let paths = |paths: &[Text]| {
+        let told: Vec<String> = paths.iter().map(ToString::to_string).collect();
+        Some(told.join(", ")).filter(|told| !told.is_empty())
+    };
+    let workspace = confinement.workspace.as_ref().map(ToString::to_string);
+    let fate = confinement.overlay.map(|it| walls::fate(it).to_owned());
+    let rows = [
+        ("workspace", workspace),
+        ("overlay", fate),
+        ("network", Some(confinement.network.0.to_string())),
+        ("reads also", paths(&confinement.read)),
+        ("writes also", paths(&confinement.write)),
+        ("protected", paths(&confinement.protect)),
+    ];
+    rows.into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}
+
+/// `512 MiB memory, 0.5 cores, 4096 processes (cgroup_v2)`.
+fn limits(info: &InfoBody) -> String {
+    let limits = &info.isolation.limits;
+    let size = |bytes: Option<u64>, what: &str| Some(format!("{} {what}", walls::size(bytes?)));
+    let count = |count: Option<u32>, what: &str| Some(format!("{} {what}", count?));
+    let cores = limits
+        .cpu_millis
+        .map(|millis| format!("{} cores", f64::from(millis) / 1_000.0));
+    let told: Vec<String> = [
+        size(limits.memory_bytes, "memory"),
+        cores,
+        count(limits.pids, "processes"),
+        size(limits.disk_bytes, "disk"),
+        count(limits.open_files, "open files"),
+        size(limits.file_bytes, "a file"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(
+        "{} (by {})",
+        told.join(", "),
+        backend(info.isolation.backend)
+    )
+}
+
+const fn backend(backend: LimitBackend) -> &'static str {
+    match backend {
+        LimitBackend::CgroupV2 => "cgroup v2",
+        LimitBackend::CgroupV1 => "cgroup v1",
+        LimitBackend::Rlimits => "rlimits",
+        LimitBackend::None => "nothing",
+    }
 }
 
 fn output(info: &InfoBody) -> String {

@@ -1,10 +1,12 @@
 //! One file per verb.
 
+pub(crate) mod approve;
 pub(crate) mod attach;
 pub(crate) mod clear;
 pub(crate) mod completions;
 pub(crate) mod config;
 mod dispatch;
+pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod export;
 mod follow;
@@ -15,8 +17,11 @@ pub(crate) mod logs;
 pub(crate) mod mcp;
 mod parse;
 mod passthrough;
+pub(crate) mod pause;
+pub(crate) mod policy;
 pub(crate) mod ps;
 pub(crate) mod resize;
+pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod screen;
@@ -29,6 +34,8 @@ pub(crate) mod stop;
 pub(crate) mod token;
 pub(crate) mod version;
 pub(crate) mod wait;
+pub(crate) mod walls;
+pub(crate) mod workspace;
 
 pub(crate) use dispatch::run;
 pub(crate) use follow::Attempts;

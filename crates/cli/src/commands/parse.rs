@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use ostler_model::{IsolationLevel, Signal};
+use ostler_model::{Ability, IsolationLevel, Network, Signal};
+
+use crate::error::CommandError;
 
 /// A span such as `90`, `1.5s`, `500ms`, `1h30m`; a bare number is seconds.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
@@ -29,6 +31,23 @@ pub(crate) fn signal(text: &str) -> Result<Signal, String> {
 pub(crate) fn level(text: &str) -> Result<IsolationLevel, String> {
     text.parse()
         .map_err(|error: ostler_model::policy::LevelError| error.to_string())
+}
+
+/// What of the network is reached.
+///
+/// # Errors
+/// The first that is no host.
+pub(crate) fn network(text: &str) -> Result<Network, CommandError> {
+    text.parse().map_err(|error: ostler_model::HostError| {
+        CommandError::value(format!("--network: {error}"))
+            .with_hint("write none, full, or hosts such as pypi.org,*.example.org:8443,10.0.0.0/8")
+    })
+}
+
+/// A wall of level high.
+pub(crate) fn wall(text: &str) -> Result<Ability, String> {
+    text.parse()
+        .map_err(|error: ostler_model::evidence::AbilityError| error.to_string())
 }
 
 /// A query string to be put after another.

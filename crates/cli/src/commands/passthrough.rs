@@ -15,7 +15,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use super::follow::{Event, Piece, Tail, exit_code};
-use super::{ids, kill, stop};
+use super::{ids, kill, stop, walls};
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome, output_failed};
 
@@ -158,6 +158,7 @@ pub(crate) fn end(info: &InfoBody) -> u8 {
             info.id
         ));
     }
+    walls::tell_end(info);
     exit_code(info)
 }
 

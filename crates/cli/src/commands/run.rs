@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ostler_model::{Command, IsolationLevel, Text};
+use ostler_model::{Command, Text};
 use ostler_server::wire::{ShellStartBody, StartBody, StdinBody};
 
 use super::attach::KeyArgs;
 use super::start::{directory, start, told, variables};
-use super::{parse, passthrough};
+use super::walls::WallArgs;
+use super::{parse, passthrough, walls};
 use crate::attach::{self, Begin, DetachKey, Wish, window_size};
 use crate::client::Client;
 use crate::daemon::embedded::Embedded;
@@ -44,9 +45,6 @@ pub(crate) struct RunArgs {
         hide_default_value = true
     )]
     description: String,
-    /// How far to wall it off: basic, medium, high or container
-    #[arg(long, value_name = "LEVEL", default_value = "medium", value_parser = parse::level)]
-    isolation: IsolationLevel,
     /// In a terminal of its own, of the size of yours; what can be typed there tells
     /// `ostler attach --help`
     #[arg(short, long)]
@@ -68,6 +66,8 @@ pub(crate) struct RunArgs {
     /// With --detach: everything known of it, as JSON
     #[arg(long, requires = "detach")]
     json: bool,
+    #[command(flatten)]
+    walls: WallArgs,
     /// The program and its arguments; no shell sees them
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -115,6 +115,7 @@ impl Way {
 
 async fn detached(client: &Client, body: &StartBody, json: bool) -> Outcome {
     let info = start(client, body).await?;
+    walls::tell_missing(&info);
     told(&info, json)
 }
 
@@ -123,10 +124,12 @@ async fn attached(client: Client, body: &StartBody, way: Way) -> Outcome {
         Way::Streams(stdin) => {
             let signals = passthrough::Signals::catch()?;
             let info = start(&client, body).await?;
+            walls::tell_missing(&info);
             passthrough::follow(client, &info, stdin, signals).await
         }
         Way::Terminal(key) => {
             let info = start(&client, body).await?;
+            walls::tell_missing(&info);
             let wish = Wish {
                 id: info.id.clone(),
                 watch: false,
@@ -164,6 +167,8 @@ fn body(setup: &Setup, args: RunArgs) -> Result<StartBody, CommandError> {
         program,
         args: words.collect(),
     };
+    // Told here, and not by a daemon that cannot start.
+    drop(crate::config::policy::load(&setup.config, &setup.env)?);
     let policy = setup.config.front_policy();
     let mut body = StartBody::new(command, directory(args.cwd)?);
     body.stdin = StdinBody::Default;
@@ -171,7 +176,12 @@ fn body(setup: &Setup, args: RunArgs) -> Result<StartBody, CommandError> {
     body.env = variables(setup, args.env)?;
     body.timeout_ms = args.timeout.map(parse::millis);
     body.idle_ms = args.idle_timeout.map(parse::millis);
-    body.isolation = args.isolation;
+    let asked = args.walls.walls(&setup.config)?;
+    body.isolation = asked.level;
+    body.confine = asked.confine;
+    body.limits = asked.limits;
+    body.secrets = asked.secrets;
+    body.approval = asked.approval;
     body.labels = args.label;
     body.description = args.description;
     body.encoding = args.encoding.or(policy.default_encoding);

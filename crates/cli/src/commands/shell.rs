@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hyper::Method;
-use ostler_model::{IsolationLevel, ShellKind};
+use ostler_model::ShellKind;
 use ostler_server::wire::{InfoBody, ShellStartBody};
 
 use super::attach::{KeyArgs, MENU};
-use super::{parse, start};
+use super::walls::WallArgs;
+use super::{start, walls};
 use crate::attach::{self, Begin, Wish, window_size};
 use crate::client::Body;
 use crate::error::Outcome;
@@ -39,9 +40,6 @@ pub(crate) struct ShellArgs {
         hide_default_value = true
     )]
     description: String,
-    /// How far to wall it off: basic, medium, high or container
-    #[arg(long, value_name = "LEVEL", default_value = "medium", value_parser = parse::level)]
-    isolation: IsolationLevel,
     /// Print its id and return at once
     #[arg(short, long)]
     detach: bool,
@@ -50,6 +48,8 @@ pub(crate) struct ShellArgs {
     json: bool,
     #[command(flatten)]
     key: KeyArgs,
+    #[command(flatten)]
+    walls: WallArgs,
 }
 
 /// Starts the shell.
@@ -65,13 +65,19 @@ pub(crate) fn run(setup: &Setup, args: ShellArgs) -> Outcome {
     body.env = start::variables(setup, args.env)?;
     body.labels = args.label;
     body.description = args.description;
-    body.isolation = args.isolation;
+    let asked = args.walls.walls(&setup.config)?;
+    body.isolation = asked.level;
+    body.confine = asked.confine;
+    body.limits = asked.limits;
+    body.secrets = asked.secrets;
+    body.approval = asked.approval;
     body.allowed = setup.config.front_policy().allowed_commands;
     body.cli = true;
     let client = setup.client();
     block_on(async {
         let asked = client.call(Method::POST, "/api/v1/shells", Body::json(&body)?);
         let info: InfoBody = asked.await.map_err(start::as_a_shell)?;
+        walls::tell_missing(&info);
         if args.detach {
             return start::told(&info, args.json);
         }

@@ -7,6 +7,7 @@ use hyper::Method;
 use ostler_model::{ErrorCode, Text};
 use ostler_server::wire::{InfoBody, StartBody};
 
+use super::approve;
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
 use crate::output::{Out, print_json};
@@ -22,9 +23,24 @@ const EXIT_NOT_EXECUTABLE: u8 = 126;
 /// # Errors
 /// As the daemon answers; what cannot run exits as it would in a shell.
 pub(crate) async fn start(client: &Client, body: &StartBody) -> Result<InfoBody, CommandError> {
+    let error = match post(client, body).await {
+        Err(error) if error.approval().is_some() => error,
+        answer => return answer.map_err(as_a_shell),
+    };
+    let id = error.approval().unwrap_or_default().to_owned();
+    let why = error.told().unwrap_or_default();
+    let what = (&*body.command.display(), why);
+    if approve::at_terminal(client, &id, what).await? != Some(true) {
+        return Err(error);
+    }
+    let mut body = body.clone();
+    body.approval = Some(id);
+    post(client, &body).await.map_err(as_a_shell)
+}
+
+async fn post(client: &Client, body: &StartBody) -> Result<InfoBody, CommandError> {
     let body = Body::json(body)?;
-    let answer = client.call(Method::POST, "/api/v1/executions", body).await;
-    answer.map_err(as_a_shell)
+    client.call(Method::POST, "/api/v1/executions", body).await
 }
 
 /// A program that cannot run exits as it would in a shell.

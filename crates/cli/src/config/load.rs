@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ostler_model::ErrorCode;
+use ostler_policy::PolicySet;
 
 use super::env::Environment;
 use super::file::{self, Entry};
@@ -88,6 +90,8 @@ impl Flags {
 pub(crate) struct Config {
     settings: Vec<Setting>,
     files: Vec<PathBuf>,
+    /// The command policy; none lets every command run.
+    pub(super) policy: Option<Arc<PolicySet>>,
 }
 
 impl Config {
@@ -104,6 +108,15 @@ impl Config {
         Ok(config)
     }
 
+    /// The same with the command policy, for whoever runs commands: half a policy is none.
+    ///
+    /// # Errors
+    /// When a file of rules cannot be used.
+    pub(crate) fn with_policy(mut self, env: &Environment) -> Result<Self, CommandError> {
+        self.policy = super::policy::load(&self, env)?.map(Arc::new);
+        Ok(self)
+    }
+
     fn defaults() -> Self {
         let setting = |key: &'static Key| Setting {
             key,
@@ -116,6 +129,7 @@ impl Config {
         Self {
             settings: KEYS.iter().map(setting).collect(),
             files: Vec::new(),
+            policy: None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! * [`value`]: what a value may be, and what is allowed for each key.
 //! * [`file`]: the file's values with their lines.
 //! * [`load`]: the layers, strongest last: default, file, environment, flag.
+//! * [`secrets`]: the file of secrets, read when one is asked for.
 //! * [`settings`]: what the engine and the daemon are given; [`http`]: what HTTP is.
 
 mod env;
@@ -11,6 +12,8 @@ mod file;
 mod http;
 mod keys;
 mod load;
+pub(crate) mod policy;
+mod secrets;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -19,5 +22,6 @@ mod value;
 pub(crate) use env::Environment;
 pub(crate) use keys::{KEYS, Key};
 pub(crate) use load::{Config, FlagValue, Flags, Setting, Source};
+pub(crate) use secrets::check as check_secrets;
 pub(crate) use settings::FrontPolicy;
 pub(crate) use value::TOOL_PROFILES;

@@ -1,14 +1,18 @@
 //! What the engine, the daemon and fronts are given.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::Settings;
+use ostler_engine::{IsolationSettings, SecretSource, Secrets, Settings};
 use ostler_journal::Format;
-use ostler_model::Text;
+use ostler_model::amount::LIMIT_NAMES;
+use ostler_model::{IsolationLevel, Limits, Network, Text};
 use ostler_server::mcp::{McpOptions, Structured};
 use serde::{Deserialize, Serialize};
 
 use super::load::{Config, Setting, Source};
+use super::secrets::{SECRETS_FILE, SecretsFile};
 use super::value::Value;
 
 const DAY_S: u64 = 24 * 60 * 60;
@@ -26,6 +30,9 @@ pub(crate) struct FrontPolicy {
     /// How long what it started is kept, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retention_seconds: Option<u64>,
+    /// How far what it starts is walled off where a request does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) isolation: Option<IsolationLevel>,
 }
 
 impl Config {
@@ -49,8 +56,67 @@ impl Config {
         }
         let days = self.number("ledger.retention_days").unwrap_or_default();
         settings.ledger_retention = Duration::from_secs(days * DAY_S);
+        settings.isolation = self.isolation();
+        settings.secrets = Secrets {
+            prefixes: self.list("secrets.prefix").unwrap_or_default(),
+            source: self
+                .secrets_file()
+                .map(|path| Arc::new(SecretsFile::new(path)) as Arc<dyn SecretSource>),
+        };
+        settings.policy.clone_from(&self.policy);
         settings.mirror = self.text("journal.mirror").as_deref().and_then(mirror);
         settings
+    }
+
+    /// How far commands are walled off, and what level high shows.
+    fn isolation(&self) -> IsolationSettings {
+        let usual = IsolationSettings::default();
+        let texts = |name| {
+            let list = self.list(name)?;
+            Some(list.into_iter().map(Text::from).collect::<Vec<_>>())
+        };
+        let walls = self.list("isolation.allow_degraded").unwrap_or_default();
+        let network = self.list("isolation.network").unwrap_or_default();
+        IsolationSettings {
+            default: self.level("isolation.default").unwrap_or(usual.default),
+            minimum: self.level("isolation.minimum").unwrap_or(usual.minimum),
+            network: Network::of_words(network.iter().map(String::as_str)).unwrap_or_default(),
+            read: texts("isolation.read").unwrap_or_default(),
+            write: texts("isolation.write").unwrap_or_default(),
+            hide: self.hidden(texts("isolation.hide").unwrap_or_default()),
+            protect: texts("isolation.protect").unwrap_or(usual.protect),
+            home_visible: texts("isolation.home_visible").unwrap_or(usual.home_visible),
+            allow_degraded: walls.iter().filter_map(|it| it.parse().ok()).collect(),
+            limits: self.limits(),
+        }
+    }
+
+    /// What is named, the daemon's sockets, and the file of secrets.
+    fn hidden(&self, mut named: Vec<Text>) -> Vec<Text> {
+        named.push(Text::from(self.places().runtime));
+        named.extend(self.secrets_file().map(Text::from));
+        named
+    }
+
+    /// The limits that are set; values passed when they were read.
+    fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        for name in LIMIT_NAMES {
+            if let Some(given) = self.text(&format!("limits.{name}")) {
+                limits.set(name, &given).unwrap_or_default();
+            }
+        }
+        limits
+    }
+
+    fn level(&self, name: &str) -> Option<IsolationLevel> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// Where secrets lie, whether or not the file is there.
+    pub(crate) fn secrets_file(&self) -> Option<PathBuf> {
+        let beside = || Some(self.files().last()?.parent()?.join(SECRETS_FILE));
+        self.text("secrets.file").map(PathBuf::from).or_else(beside)
     }
 
     /// When a daemon started on demand ends with nothing to do; none is never.
@@ -95,6 +161,9 @@ impl Config {
             allowed_commands: own("allowed_commands").and_then(list),
             default_encoding: own("default_encoding").and_then(text),
             retention_seconds: own("retention.command_seconds").and_then(number),
+            isolation: own("isolation.default")
+                .and_then(text)
+                .and_then(|it| it.parse().ok()),
         }
     }
 

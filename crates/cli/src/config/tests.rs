@@ -73,6 +73,35 @@ fn the_variables_of_the_documents_are_honoured() {
 }
 
 #[test]
+fn isolation_and_limits_reach_the_engine() {
+    let file = "[isolation]\ndefault = \"high\"\nnetwork = [\"pypi.org\", \"10.0.0.0/8:22\"]\n\
+                read = [\"/data\"]\nallow_degraded = [\"landlock\"]\n\
+                [limits]\nmemory = \"512M\"\npids = 64\ncpus = \"0.5\"\n";
+    let config = load(file, &[], &[]).unwrap();
+    let settings = config.engine_settings(Vec::new());
+    let isolation = &settings.isolation;
+    assert_eq!(isolation.default, ostler_model::IsolationLevel::High);
+    assert_eq!(isolation.network.to_string(), "pypi.org,10.0.0.0/8:22");
+    assert_eq!(isolation.read, [ostler_model::Text::from("/data")]);
+    assert_eq!(isolation.allow_degraded, [ostler_model::Ability::Landlock]);
+    let limits = isolation.limits;
+    assert_eq!(
+        (limits.memory_bytes, limits.cpu_millis),
+        (Some(512 << 20), Some(500))
+    );
+    assert_eq!(limits.pids, Some(64));
+    assert!(!isolation.protect.is_empty() && !isolation.home_visible.is_empty());
+    assert_eq!(
+        settings.secrets.prefixes,
+        ["OSTLER_SECRET_", "CLAUDE_SECRET_"]
+    );
+    // What a front's own environment says holds for that front.
+    let config = load(file, &[("OSTLER_ISOLATION_DEFAULT", "basic")], &[]).unwrap();
+    let level = config.front_policy().isolation;
+    assert_eq!(level, Some(ostler_model::IsolationLevel::Basic));
+}
+
+#[test]
 fn what_a_file_says_is_no_policy_of_a_front() {
     let config = load("allowed_commands = [\"ls\"]", &[], &[]).unwrap();
     assert_eq!(config.front_policy(), FrontPolicy::default());
@@ -104,6 +133,12 @@ fn a_bad_value_tells_key_value_place_and_what_is_allowed() {
         told("", &[], &["journal.mirror=xml"]),
         told("", &[], &["journal.mirror"]),
         told("", &[], &["mcp.tools=all"]),
+        told("[isolation]\nnetwork = [\"full\", \"a.org\"]", &[], &[]),
+        told("[isolation]\nread = [\"here\"]", &[], &[]),
+        told("[isolation]\nprotect = [\"../up\"]", &[], &[]),
+        told("", &[("OSTLER_ISOLATION_DEFAULT", "container")], &[]),
+        told("", &[], &["isolation.allow_degraded=moat"]),
+        told("", &[], &["limits.memory=much"]),
     ];
     insta::assert_snapshot!(all.join("\n\n"));
 }

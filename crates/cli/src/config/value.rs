@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use ostler_model::{Ability, Limits, Network};
 use serde::Serialize;
 
 /// The most commands or names one list may hold.
@@ -15,8 +16,10 @@ const LONGEST_S: u64 = 100 * 366 * 24 * 60 * 60;
 pub(crate) const TOOL_PROFILES: [&str; ostler_server::mcp::PROFILE_WORDS.len()] =
     ostler_server::mcp::PROFILE_WORDS;
 const MIRRORS: [&str; 3] = ["yaml", "avro", "jsonl"];
+const POLICY_MODES: [&str; 4] = ["auto", "off", "default", "claude"];
 const TOKENS: [&str; 2] = ["required", "off"];
 const STRUCTURED: [&str; 3] = ["auto", "always", "never"];
+const LEVELS: [&str; 3] = ["basic", "medium", "high"];
 const TASKS: [&str; 2] = ["auto", "off"];
 const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -57,6 +60,8 @@ pub(crate) enum Kind {
     Port,
     /// Empty, or `/` and words with `/` between them.
     Prefix,
+    /// Which command policy holds.
+    PolicyMode,
     /// Whether tokens are needed.
     Tokens,
     /// Host names or addresses.
@@ -67,6 +72,18 @@ pub(crate) enum Kind {
     Structured,
     /// Whether long calls become tasks.
     Tasks,
+    /// An isolation level.
+    Level,
+    /// What of the network is reached.
+    Network,
+    /// Absolute paths.
+    Paths,
+    /// Relative paths that stay below what they are relative to.
+    Relative,
+    /// Walls of level high.
+    Walls,
+    /// An amount of this limit.
+    Amount(&'static str),
 }
 
 /// A value as it was written.
@@ -146,11 +163,29 @@ impl Kind {
             Self::Host => "an IP address, or localhost".to_owned(),
             Self::Port => "a port from 0 to 65535; 0 is any free one".to_owned(),
             Self::Prefix => "/ and words with / between them, such as /tools/ostler".to_owned(),
+            Self::PolicyMode => POLICY_MODES.join(", "),
             Self::Tokens => TOKENS.join(", "),
             Self::Hosts => "a comma list of host names or addresses".to_owned(),
             Self::Origins => "a comma list such as https://ui.example:8443".to_owned(),
             Self::Structured => STRUCTURED.join(", "),
             Self::Tasks => TASKS.join(", "),
+            Self::Level => LEVELS.join(", "),
+            Self::Network => "none, full, or a comma list of hosts such as pypi.org, \
+                              *.example.org:8443 or 10.0.0.0/8"
+                .to_owned(),
+            Self::Paths => "a comma list of absolute paths".to_owned(),
+            Self::Relative => "a comma list of relative paths without '..'".to_owned(),
+            Self::Walls => {
+                let told = ""
+                    .parse::<Ability>()
+                    .map_or_else(|it| it.to_string(), |_| String::new());
+                let names = told.split_once("allowed: ").map_or("", |(_, names)| names);
+                format!("a comma list of {names}")
+            }
+            Self::Amount(name) => {
+                let told = Limits::default().set(name, "");
+                told.map_or_else(|error| error.allowed.to_owned(), |()| String::new())
+            }
             Self::Filter => format!(
                 "{}; or a filter such as ostler=debug",
                 LOG_LEVELS.join(", ")
@@ -179,6 +214,7 @@ impl Kind {
             Self::Flag => flag(raw).map(Value::Flag),
             Self::Days => number(raw, 1, 36_500),
             Self::Mirror => word(raw, &MIRRORS),
+            Self::PolicyMode => word(raw, &POLICY_MODES),
             Self::Tokens => word(raw, &TOKENS),
             Self::Structured => word(raw, &STRUCTURED),
             Self::Tasks => word(raw, &TASKS),
@@ -190,6 +226,16 @@ impl Kind {
             Self::Tools => list(raw, |name| TOOL_PROFILES.contains(&name))
                 .filter(|items| !items.is_empty())
                 .map(Value::List),
+            Self::Level => word(raw, &LEVELS),
+            Self::Network => list(raw, |_| true)
+                .filter(|items| Network::of_words(items.iter().map(String::as_str)).is_ok())
+                .map(Value::List),
+            Self::Paths => list(raw, is_plain_absolute).map(Value::List),
+            Self::Relative => list(raw, is_below).map(Value::List),
+            Self::Walls => list(raw, |word| word.parse::<Ability>().is_ok()).map(Value::List),
+            Self::Amount(name) => amount(raw)
+                .filter(|text| Limits::default().set(name, text).is_ok())
+                .map(Value::Text),
             Self::Filter => text(raw)
                 .filter(|filter| is_filter(filter))
                 .map(Value::Text),
@@ -208,6 +254,14 @@ fn text(raw: &Raw) -> Option<String> {
     match raw {
         Raw::Text(text) => Some(text.trim().to_owned()),
         Raw::Number(_) | Raw::Flag(_) | Raw::List(_) | Raw::Unfit(_) => None,
+    }
+}
+
+/// A number is as good as its text.
+fn amount(raw: &Raw) -> Option<String> {
+    match raw {
+        Raw::Number(number) => Some(number.to_string()),
+        Raw::Text(_) | Raw::Flag(_) | Raw::List(_) | Raw::Unfit(_) => text(raw),
     }
 }
 
@@ -289,6 +343,12 @@ fn is_variable(item: &str) -> bool {
 
 fn is_plain_absolute(path: &str) -> bool {
     Path::new(path).is_absolute() && !path.contains('\0')
+}
+
+/// A relative path that leads nowhere but down.
+fn is_below(path: &str) -> bool {
+    let down = |part| matches!(part, Component::Normal(_));
+    !path.is_empty() && !path.contains('\0') && Path::new(path).components().all(down)
 }
 
 fn is_search_path(path: &str) -> bool {

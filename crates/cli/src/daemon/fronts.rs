@@ -179,6 +179,7 @@ fn context(hello: &Hello) -> Result<FrontContext, Problem> {
         allowed: hello.policy.allowed_commands.clone(),
         encoding: hello.policy.default_encoding.clone(),
         retention: hello.policy.retention_seconds.map(Duration::from_secs),
+        isolation: hello.policy.isolation,
     })
 }
 

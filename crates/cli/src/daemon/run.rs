@@ -22,7 +22,7 @@ use super::lock::{self, Held, Tried};
 use super::presence::{self, Presence};
 use super::sessions;
 use super::web::Web;
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, check_secrets};
 use crate::error::{CommandError, Outcome};
 use crate::paths::Places;
 use crate::socket;
@@ -283,6 +283,10 @@ pub(crate) async fn try_open_engine(
     env: &Environment,
     keeper: Keeper,
 ) -> Result<Result<Engine, ostler_engine::Error>, CommandError> {
+    if let Some(path) = config.secrets_file() {
+        check_secrets(&path)?;
+    }
+    let config = config.clone().with_policy(env)?;
     let settings = config.engine_settings(env.to_texts());
     let place = LocalPlace::open(&settings.state_dir, keeper)
         .await

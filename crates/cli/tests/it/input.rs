@@ -15,6 +15,29 @@ fn misses(world: &World, (args, code, told): &Case<'_>) -> Option<String> {
 }
 
 #[test]
+fn bad_wishes_for_walls_are_told_with_what_is_allowed() {
+    let world = World::new();
+    let cases: &[Case<'_>] = &[
+        (&["run", "--network", "a.org", "true"], 64, "high"),
+        (
+            &["run", "--network", "https://a.org", "true"],
+            64,
+            "--network: 'https://a.org'",
+        ),
+        (
+            &["run", "--allow-degraded", "moat", "true"],
+            64,
+            "landlock, seccomp",
+        ),
+        (&["run", "--memory", "much", "true"], 64, "512M"),
+        (&["run", "--cpus", "0", "true"], 64, "0.5"),
+        (&["run", "--secret", "1X", "true"], 64, "1X"),
+    ];
+    let missed: Vec<String> = cases.iter().filter_map(|it| misses(&world, it)).collect();
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
 fn bad_input_is_told_with_code_and_exit() {
     let world = World::new();
     let id = world.ok(&["run", "-d", "true"]);
@@ -34,9 +57,14 @@ fn bad_input_is_told_with_code_and_exit() {
             "basic, medium, high or container",
         ),
         (
-            &["run", "--isolation", "high", "true"],
+            &["run", "--isolation", "container", "true"],
             77,
             "security_error",
+        ),
+        (
+            &["doctor", "--user", "nobody-has-this-name"],
+            64,
+            "no such user",
         ),
         (&["run", "--env", "=x", "true"], 64, "name"),
         (

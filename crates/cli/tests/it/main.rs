@@ -15,4 +15,5 @@ mod run;
 mod serve;
 mod shell;
 mod sitting;
+mod walls;
 mod world;

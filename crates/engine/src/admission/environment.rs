@@ -1,7 +1,8 @@
 //! What the environment of a command is made of (D8).
 
-use ostler_model::Text;
+use ostler_model::{IsolationLevel, Text};
 
+use super::secrets;
 use crate::request::StartRequest;
 use crate::settings::{BASE_ENVIRONMENT, Settings};
 
@@ -21,13 +22,17 @@ pub fn build(settings: &Settings, request: &StartRequest, inherit: bool) -> Vec<
     for (name, value) in front {
         let inherited = inherit && !(restricted && changes_code(name.as_bytes()));
         let wanted = inherited || is_kept(settings, name.as_bytes());
-        if wanted && possible(name, value) {
+        if wanted && possible(name, value) && !secrets::is_one(settings, name.as_bytes()) {
             set(&mut env, name, value);
         }
     }
     if request.pty.is_some() {
         env.retain(|(name, _)| !of_another_terminal(name.as_bytes()));
         set(&mut env, &Text::from("TERM"), &Text::from(TERMINAL));
+    }
+    if request.level.unwrap_or(settings.isolation.default) >= IsolationLevel::High {
+        // It has a private /tmp; the front's directory is not there.
+        env.retain(|(name, _)| name.as_bytes() != b"TMPDIR");
     }
     for (name, value) in &request.set_env {
         set(&mut env, name, value);

@@ -2,14 +2,20 @@
 
 pub mod allow;
 pub mod arguments;
+pub mod confinement;
+#[cfg(test)]
+mod confinement_tests;
 pub mod directory;
 pub mod environment;
-pub mod isolation;
+pub mod policy;
 pub mod program;
 pub mod quota;
 mod resolve;
+pub mod secrets;
+#[cfg(test)]
+mod secrets_tests;
 #[cfg(test)]
 mod tests;
 mod wrapper;
 
-pub(crate) use resolve::{Admitted, Draft, Rules, admit, again};
+pub(crate) use resolve::{Admitted, Draft, Prepared, Rules, admit, again};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ostler_model::{
-    Abilities, Caller, Environment, Io, Lifetime, PlaceName, Spec, Stdin, TermSize, Text,
+    Abilities, Asked, Caller, Confinement, Environment, Io, IsolationLevel, Lifetime, PlaceName,
+    Policy, Spec, Stdin, TermSize, Text,
 };
 use ostler_process::{Clocks, LaunchIo, LaunchPlan};
 
@@ -11,7 +12,8 @@ use crate::error::Error;
 use crate::request::{Face, RetentionRequest, StartRequest, StdinRequest};
 use crate::settings::Settings;
 
-use super::{allow, arguments, directory, environment, isolation, program};
+use super::secrets::{self, Secret};
+use super::{allow, arguments, confinement, directory, environment, program};
 
 /// What requests are held to.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +46,20 @@ pub(crate) struct Draft {
     clocks: Clocks,
     leftovers: ostler_model::Leftovers,
     limits: ostler_model::Limits,
+    confinement: Option<Confinement>,
+    redact: Vec<Text>,
 }
 
 impl Draft {
     /// The plan of one attempt.
     pub(crate) fn plan(self, id: ostler_model::ExecutionId, attempt: u32) -> LaunchPlan {
+        // Nobody may be left who writes to an overlay once it can be committed.
+        let keeps_apart = self.confinement.as_ref().is_some_and(|it| it.overlay);
+        let leftovers = if keeps_apart {
+            ostler_model::Leftovers::Kill
+        } else {
+            self.leftovers
+        };
         LaunchPlan {
             id,
             attempt,
@@ -59,12 +70,22 @@ impl Draft {
             cwd: self.cwd,
             io: self.io,
             clocks: self.clocks,
-            leftovers: self.leftovers,
+            leftovers,
             limits: self.limits,
-            redact: Vec::new(),
+            confinement: self.confinement,
+            redact: self.redact,
             report_start: true,
         }
     }
+}
+
+/// What was made of a request before it is admitted.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    /// Its walls, at level high.
+    pub(crate) confinement: Option<Confinement>,
+    /// Its secrets, with their values.
+    pub(crate) secrets: Vec<Secret>,
 }
 
 /// Checks a request and resolves it.
@@ -72,9 +93,14 @@ pub(crate) fn admit(
     rules: Rules<'_>,
     caller: &Caller,
     request: StartRequest,
+    prepared: Prepared,
 ) -> Result<Admitted, Error> {
     arguments::check(&request)?;
-    let policy = isolation::resolve(request.level, request.limits, rules.abilities)?;
+    let Prepared {
+        confinement,
+        secrets,
+    } = prepared;
+    let policy = walls(rules, &request, confinement)?;
     let settings = rules.settings;
     for list in [&settings.allowed_commands, &request.allowed]
         .into_iter()
@@ -84,8 +110,9 @@ pub(crate) fn admit(
     }
     directory::check(&request.cwd)?;
     let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
-    let env = environment::build(settings, &request, inherit);
+    let mut env = environment::build(settings, &request, inherit);
     let program = find_program(settings, &request, &env)?;
+    hand_over(&mut env, &secrets);
     let encoding = arguments::encoding(request.encoding.or(settings.default_encoding.clone()))?;
     let lifetime = request.lifetime.unwrap_or(Lifetime::Finite {
         timeout: request.timeout,
@@ -96,27 +123,30 @@ pub(crate) fn admit(
         program,
         argv: request.command.argv(),
         env,
-        cwd: request.cwd.clone(),
+        cwd: confinement::directory(&request.cwd, policy.confinement.as_ref()),
         io: launch_io,
         clocks: clocks(&lifetime, settings.grace),
         leftovers: lifetime.leftovers(),
         limits: policy.limits,
+        confinement: policy.confinement.clone(),
+        redact: values(&secrets),
     };
+    let conceal = |text: &Text| secrets::conceal(text, &secrets);
     let spec = Spec {
-        command: request.command,
+        command: secrets::in_command(&request.command, conceal),
         cwd: request.cwd,
         env: Environment {
             inherit,
-            set: request.set_env,
-            secrets: Vec::new(),
+            set: in_values(request.set_env, conceal),
+            secrets: request.secrets,
         },
         io,
         lifetime,
         policy,
         place: rules.place.clone(),
         owner: caller.owner.clone(),
-        description: request.description,
-        labels: arguments::distinct(request.labels),
+        description: conceal(&Text::from(request.description)).to_string(),
+        labels: arguments::distinct(in_labels(request.labels, conceal)),
         encoding,
         retention: retention(settings, request.retention, request.face),
         keep: request.keep,
@@ -126,18 +156,70 @@ pub(crate) fn admit(
     Ok(Admitted { spec, plan })
 }
 
+fn in_labels(labels: Vec<String>, change: impl Fn(&Text) -> Text) -> Vec<String> {
+    let changed = labels.into_iter().map(Text::from).map(|it| change(&it));
+    changed.map(|it| it.to_string()).collect()
+}
+
+/// The level with its limits and walls, against what the place can do.
+fn walls(
+    rules: Rules<'_>,
+    request: &StartRequest,
+    confinement: Option<Confinement>,
+) -> Result<Policy, Error> {
+    let settings = &rules.settings.isolation;
+    let level = confinement::level(settings, request)?;
+    if level == IsolationLevel::Container {
+        return Err(Error::LevelNotBuilt { level });
+    }
+    let mut degradable = request.confine.allow_degraded.clone();
+    degradable.extend(&settings.allow_degraded);
+    let asked = Asked {
+        level,
+        limits: request.limits.or(settings.limits),
+        confinement,
+        degradable,
+    };
+    Ok(ostler_model::resolve(asked, rules.abilities)?)
+}
+
+/// Secrets are variables like others, and win over them.
+fn hand_over(env: &mut Vec<(Text, Text)>, secrets: &[Secret]) {
+    for Secret { name, value } in secrets {
+        env.retain(|(known, _)| known.as_bytes() != name.as_bytes());
+        env.push((Text::from(name.as_str()), value.clone()));
+    }
+}
+
+fn values(secrets: &[Secret]) -> Vec<Text> {
+    secrets.iter().map(|secret| secret.value.clone()).collect()
+}
+
+fn in_values(variables: Vec<(Text, Text)>, change: impl Fn(&Text) -> Text) -> Vec<(Text, Text)> {
+    let changed = variables.into_iter().map(|(name, value)| {
+        let value = change(&value);
+        (name, value)
+    });
+    changed.collect()
+}
+
 /// The plan of a further attempt of an execution that an earlier engine admitted: its front's
 /// environment is gone, so the settings' stands in.
 pub(crate) fn again(settings: &Settings, spec: &Spec) -> Result<Draft, Error> {
     directory::check(&spec.cwd)?;
-    let mut request = StartRequest::new(spec.command.clone(), spec.cwd.clone());
-    request.set_env.clone_from(&spec.env.set);
+    let secrets = secrets::again(settings, &spec.env.secrets)?;
+    let reveal = |text: &Text| secrets::reveal(text, &secrets);
+    let command = secrets::in_command(&spec.command, reveal);
+    let mut request = StartRequest::new(command, spec.cwd.clone());
+    request.level = Some(spec.policy.level);
+    request.set_env = in_values(spec.env.set.clone(), reveal);
     request.pty = match spec.io {
         Io::Pty { size } => Some(size),
         Io::Pipes { .. } => None,
     };
-    let env = environment::build(settings, &request, spec.env.inherit);
+    let mut env = environment::build(settings, &request, spec.env.inherit);
     let program = find_program(settings, &request, &env)?;
+    hand_over(&mut env, &secrets);
     let io = match spec.io {
         Io::Pipes { stdin: Stdin::Open } => LaunchIo::Open,
         Io::Pipes { .. } => LaunchIo::Empty,
@@ -145,13 +227,15 @@ pub(crate) fn again(settings: &Settings, spec: &Spec) -> Result<Draft, Error> {
     };
     Ok(Draft {
         program,
-        argv: spec.command.argv(),
+        argv: request.command.argv(),
         env,
-        cwd: spec.cwd.clone(),
+        cwd: confinement::directory(&spec.cwd, spec.policy.confinement.as_ref()),
         io,
         clocks: clocks(&spec.lifetime, settings.grace),
         leftovers: spec.lifetime.leftovers(),
         limits: spec.policy.limits,
+        confinement: spec.policy.confinement.clone(),
+        redact: values(&secrets),
     })
 }
 

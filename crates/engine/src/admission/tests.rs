@@ -8,7 +8,7 @@ use ostler_model::{
 use tempfile::TempDir;
 
 use crate::admission::quota::{Places, Share};
-use crate::admission::{Admitted, Rules, admit};
+use crate::admission::{Admitted, Prepared, Rules, admit};
 use crate::error::Error;
 use crate::request::{Face, RetentionRequest, StartRequest, StdinRequest};
 use crate::settings::{Quotas, Settings};
@@ -53,6 +53,7 @@ fn abilities() -> Abilities {
         ],
         missing: Vec::new(),
         backend: LimitBackend::Rlimits,
+        root: false,
     }
 }
 
@@ -65,6 +66,7 @@ fn try_admit(settings: &Settings, request: StartRequest) -> Result<Admitted, Err
         },
         &caller(),
         request,
+        Prepared::default(),
     )
 }
 
@@ -298,7 +300,7 @@ fn an_unknown_encoding_is_refused_with_the_nearest() {
 #[test]
 fn levels_resolve_to_what_is_in_force_and_missing() {
     let mut request = words(&["echo"]);
-    request.level = IsolationLevel::Basic;
+    request.level = Some(IsolationLevel::Basic);
     let policy = try_admit(&settings(), request)
         .expect("admitted")
         .spec
@@ -315,15 +317,37 @@ fn levels_resolve_to_what_is_in_force_and_missing() {
 }
 
 #[test]
-fn levels_that_are_not_built_are_refused() {
-    for level in [IsolationLevel::High, IsolationLevel::Container] {
-        let mut request = words(&["echo"]);
-        request.level = level;
-        let error = try_admit(&settings(), request).expect_err("not built");
-        assert_eq!(error.code(), ErrorCode::Security);
-        assert!(error.to_string().contains("not built yet"));
-        assert!(error.hint().is_some_and(|it| it.contains("medium")));
+fn a_level_that_cannot_be_had_is_refused_and_names_what_is_missing() {
+    let mut request = words(&["echo"]);
+    request.level = Some(IsolationLevel::Container);
+    let error = try_admit(&settings(), request).expect_err("not built");
+    assert_eq!(error.code(), ErrorCode::Security);
+    assert!(error.to_string().contains("not built yet"));
+    let mut request = words(&["echo"]);
+    request.level = Some(IsolationLevel::High);
+    let error = try_admit(&settings(), request).expect_err("nothing of it is there");
+    assert_eq!(error.code(), ErrorCode::Security);
+    for ability in ["namespaces", "landlock", "seccomp"] {
+        assert!(error.to_string().contains(ability), "{error}");
     }
+    assert!(error.hint().is_some_and(|it| it.contains("doctor")));
+}
+
+#[test]
+fn what_may_be_missing_is_named_and_then_said() {
+    let mut request = words(&["echo"]);
+    request.level = Some(IsolationLevel::High);
+    request.confine.allow_degraded = Ability::ALL.to_vec();
+    let admitted = try_admit(&settings(), request).expect("admitted");
+    let policy = &admitted.spec.policy;
+    let walls = policy.confinement.as_ref().expect("walls all the same");
+    assert!(walls.without.contains(&Ability::Landlock));
+    assert!(
+        policy
+            .missing
+            .iter()
+            .any(|it| it.ability == Ability::Landlock)
+    );
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The one task of an execution: it carries out what the supervisor decides, and tells.
 
 mod act;
+mod disk;
+mod freeze;
 mod input;
 mod mirror;
 pub(crate) mod prompt;
@@ -10,5 +12,6 @@ mod run;
 mod trim;
 pub(crate) mod wait;
 
+pub(crate) use freeze::Freeze;
 pub(crate) use input::{Purpose, Write};
 pub(crate) use run::{Ask, Driver, Errand};

@@ -95,6 +95,7 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Health { .. }
         | Event::LeaseTaken { .. }
         | Event::LimitHit { .. }
+        | Event::Workspace { .. }
         | Event::Degraded { .. }
         | Event::Stopping { .. }
         | Event::Backoff { .. }

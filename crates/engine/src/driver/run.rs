@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ostler_journal::Journal;
 use ostler_model::event::TrimReason;
-use ostler_model::{Ability, EventRecord, Io, Principal, StopOrder, Timestamp};
+use ostler_model::{Ability, EventRecord, Io, Limit, Principal, StopOrder, Timestamp};
 use ostler_process::{Birth, Control, ControlError, Found, LaunchIo, LaunchPlan, Order, Report};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use crate::entry::{Entry, Wishes};
 use crate::supervisor::{Input, Supervisor, Timer};
 use crate::terminal::answers;
 
+use super::freeze::Freeze;
 use super::input::Writes;
 use super::record::Recorder;
 use super::trim::Trimming;
@@ -43,6 +44,8 @@ pub(crate) enum Ask {
     },
     /// Write to its input.
     Write(super::input::Write),
+    /// Have it stand still or go on.
+    Freeze(Freeze),
     /// It was seen waiting for an answer.
     Prompt {
         /// With what.
@@ -50,6 +53,8 @@ pub(crate) enum Ask {
         /// When it is on record.
         answer: oneshot::Sender<()>,
     },
+    /// A limit that is kept by accounting was passed.
+    LimitHit(Limit),
     /// Output was cleared.
     Trimmed {
         /// First byte dropped.
@@ -107,6 +112,10 @@ pub(crate) struct Driver {
     pub(super) journal: Option<Journal>,
     pub(super) mirror: Option<ostler_journal::Mirror>,
     pub(super) trimming: Trimming,
+    /// Who waits for the answer to a freeze or a thaw.
+    pub(super) freezes: Vec<Freeze>,
+    /// It was found running: whether it stands still is said once unasked.
+    pub(super) greeted: bool,
     asks: mpsc::Receiver<Ask>,
     wishes: watch::Receiver<Wishes>,
     heard_cancel: bool,
@@ -160,6 +169,8 @@ impl Driver {
             journal: None,
             mirror: None,
             trimming: Trimming::new(),
+            freezes: Vec::new(),
+            greeted: false,
             asks: errand.asks,
             heard_cancel: false,
             heard_closing: false,
@@ -184,6 +195,7 @@ impl Driver {
                 birth,
             } => {
                 self.take_birth(birth);
+                self.greeted = true;
                 Input::Adopted {
                     attempt,
                     pid,
@@ -208,6 +220,11 @@ impl Driver {
 
     /// Stays with it to its end, or to the engine's.
     pub(crate) async fn stay(mut self) {
+        if let Some(limit) = self.entry.spec.policy.limits.disk_bytes {
+            let (core, entry) = (Arc::clone(&self.core), Arc::clone(&self.entry));
+            let looks = super::disk::keep_within(core, entry, limit);
+            self.core.tracker.spawn(looks);
+        }
         self.see_to_watching().await;
         while !self.supervisor.is_over() && !self.detached {
             let happened = self.next().await;
@@ -333,6 +350,8 @@ impl Driver {
                 let _gone = answer.send(sent).is_err();
             }
             Ask::Write(write) => self.write(write).await,
+            Ask::Freeze(freeze) => self.freeze(freeze).await,
+            Ask::LimitHit(limit) => self.feed(Input::LimitHit { limit }).await,
             Ask::Prompt { asked, answer } => {
                 let Asked { text, secret, end } = asked;
                 self.feed(Input::PromptSeen { text, secret, end }).await;
@@ -365,6 +384,8 @@ impl Driver {
                     .tracker
                     .spawn(answers::answer(core, entry, (question, end)));
             }
+            Report::Frozen { frozen } => self.frozen(frozen).await,
+            Report::LimitHit { limit } => self.feed(Input::LimitHit { limit }).await,
             Report::ClockRanOut { clock } => {
                 self.look_at_journal().await;
                 self.feed(Input::ClockRanOut { clock }).await;
@@ -391,6 +412,7 @@ impl Driver {
         self.control = None;
         self.reports = None;
         self.watching = false;
+        self.freezes.clear();
     }
 }
 

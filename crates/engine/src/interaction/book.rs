@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 use ostler_model::{ExecutionId, Owner, Principal, Timestamp};
 use tokio::time::Instant;
 
+use super::approval::{AskedStart, CONSENT_S, Consent};
 use super::error::InteractionError;
 use super::question::Question;
 use super::state::{Answer, CancelReason, Interaction, InteractionId, State};
+use super::validate::meaning;
 
 /// The most interactions open in one session at a time.
 pub const MAX_OPEN: usize = 32;
@@ -58,6 +60,8 @@ struct Record {
     deadline: Instant,
     claim: Option<Claim>,
     outcome: Option<Answer>,
+    /// Whether the consent it gave was used.
+    spent: bool,
 }
 
 /// An answer on its way into a command.
@@ -101,9 +105,46 @@ impl Book {
             deadline: now.instant + timeout,
             claim: None,
             outcome: None,
+            spent: false,
         };
         self.records.insert(interaction.id, record);
         Ok(interaction)
+    }
+
+    /// Whether a person agreed to this start within [`CONSENT_S`]; a yes holds once.
+    pub(crate) fn consent(
+        &mut self,
+        now: Timestamp,
+        owner: &Owner,
+        asked: &AskedStart,
+        named: Option<InteractionId>,
+    ) -> Consent {
+        let theirs = |record: &&mut Record| {
+            let question = &record.interaction.question;
+            same_session(&record.interaction.owner, owner)
+                && question
+                    .approval
+                    .as_ref()
+                    .is_some_and(|it| it.asked == *asked)
+        };
+        for record in self.records.values_mut().rev().filter(theirs) {
+            let id = record.interaction.id;
+            match &record.interaction.state {
+                State::Open => return Consent::Open(id),
+                State::Answered { at, .. } if record.says_yes() => {
+                    let fresh = now.as_second().saturating_sub(at.as_second()) <= CONSENT_S;
+                    if fresh && !record.spent {
+                        record.spent = true;
+                        return Consent::Granted;
+                    }
+                }
+                State::Answered { .. } | State::Cancelled { .. } if named == Some(id) => {
+                    return Consent::Refused;
+                }
+                State::Answered { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {}
+            }
+        }
+        Consent::None
     }
 
     /// Takes an answer that suits the question: at once, or as a delivery to make first.
@@ -294,6 +335,13 @@ impl Book {
 }
 
 impl Record {
+    fn says_yes(&self) -> bool {
+        match &self.outcome {
+            Some(Answer::Given(value)) => meaning(value) == Some(true),
+            Some(Answer::Default(_) | Answer::Cancelled(_) | Answer::TimedOut) | None => false,
+        }
+    }
+
     fn claim(&mut self, by: Principal, value: String, default: bool) -> Option<Delivery> {
         let execution = self.interaction.question.execution?;
         self.claim = Some(Claim {

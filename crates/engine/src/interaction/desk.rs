@@ -7,6 +7,7 @@ use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, Timestamp};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::approval::{AskedStart, Consent};
 use super::book::{Book, Delivery, Now};
 use super::error::InteractionError;
 use super::question::Question;
@@ -58,6 +59,17 @@ impl Desk {
             it.owner.principal == owner.principal && it.owner.session == owner.session
         };
         self.cancel_where(theirs, &CancelReason::SessionEnded);
+    }
+
+    /// Whether a person agreed to this start; a yes is spent with it.
+    pub(crate) fn consent(
+        &self,
+        owner: &Owner,
+        asked: &AskedStart,
+        named: Option<&str>,
+    ) -> Consent {
+        let named = named.and_then(InteractionId::parse);
+        self.lock().consent(Timestamp::now(), owner, asked, named)
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
@@ -154,7 +166,7 @@ impl Core {
     }
 
     /// Asks on behalf of a caller.
-    pub(super) fn ask(&self, caller: &Caller, question: Question) -> Result<Interaction, Error> {
+    pub(crate) fn ask(&self, caller: &Caller, question: Question) -> Result<Interaction, Error> {
         if self.closing.is_cancelled() {
             return Err(Error::Closing);
         }

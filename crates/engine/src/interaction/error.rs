@@ -26,6 +26,12 @@ pub enum InteractionError {
         /// Which.
         id: InteractionId,
     },
+    /// Consent to a start is a person's to give, never the session's that asks.
+    #[error("interaction {id} is a person's to answer")]
+    OnlyPerson {
+        /// Which.
+        id: InteractionId,
+    },
     /// As many are open as may be.
     #[error("{open} of {limit} interactions are open already")]
     TooMany {

@@ -1,8 +1,9 @@
 //! The registry's part of the facade.
 
-use ostler_model::Caller;
+use ostler_model::{Caller, Scope};
 use tokio::sync::watch;
 
+use super::error::InteractionError;
 use super::question::Question;
 use super::state::{Answer, CancelReason, Interaction};
 use crate::admission::arguments;
@@ -53,7 +54,8 @@ impl Engine {
         }
     }
 
-    /// Answers. The value must suit the kind; for an execution it goes in as one line of
+    /// Answers; consent to a start only for callers that see all of their principal's. The
+    /// value must suit the kind; for an execution it goes in as one line of
     /// input, and this answers when it was taken. Dropping the future takes nothing back.
     ///
     /// # Errors
@@ -66,6 +68,9 @@ impl Engine {
         value: String,
     ) -> Result<Interaction, Error> {
         let asked = self.core.desk.find(caller, id)?;
+        if asked.question.approval.is_some() && caller.scope == Scope::Session {
+            return Err(InteractionError::OnlyPerson { id: asked.id }.into());
+        }
         let by = caller.owner.principal.clone();
         self.core.answer(&asked, by, value).await?;
         // Its owner may have changed meanwhile, and many others may have ended since.

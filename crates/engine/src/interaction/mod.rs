@@ -4,6 +4,9 @@
 //! once, cancelled or runs out of time. [`book`] decides, purely; the desk carries it out:
 //! one timer for the earliest deadline, one task per answer that goes into a command.
 
+mod approval;
+#[cfg(test)]
+mod approval_tests;
 pub mod book;
 mod desk;
 mod error;
@@ -16,6 +19,8 @@ mod validate;
 #[cfg(test)]
 mod walk_tests;
 
+pub use approval::{Approval, CONSENT_S};
+pub(crate) use approval::{AskedStart, Consent};
 pub(crate) use desk::Desk;
 pub use error::InteractionError;
 pub use question::{

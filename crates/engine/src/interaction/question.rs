@@ -5,6 +5,7 @@ use std::time::Duration;
 use ostler_model::ExecutionId;
 use serde::{Deserialize, Serialize};
 
+use super::approval::Approval;
 use super::error::InteractionError;
 use crate::info::Prompt;
 
@@ -68,6 +69,9 @@ pub struct Question {
     pub execution: Option<ExecutionId>,
     /// Whether the answer must not be shown, kept or asked for in a form.
     pub secret: bool,
+    /// What a yes lets run; then only a person may answer (B3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<Approval>>,
 }
 
 impl Question {
@@ -82,6 +86,7 @@ impl Question {
             timeout: Duration::from_millis(INTERACTION_TIMEOUT_MS),
             execution: None,
             secret: false,
+            approval: None,
         }
     }
 

@@ -60,7 +60,8 @@ impl Lab {
             | Order::Signal(_)
             | Order::CloseInput
             | Order::Resize(_)
-            | Order::Watch(_) => None,
+            | Order::Watch(_)
+            | Order::Freeze(_) => None,
         });
         lines.collect()
     }

@@ -125,6 +125,9 @@ impl Supervisor {
             Input::Gone => self.gone(now),
             Input::Stop { order, grace } => self.stop(now, order, grace),
             Input::Pass(order) => self.pass(order),
+            Input::Freeze { frozen } => self.freeze(frozen),
+            Input::Frozen { frozen, by } => self.frozen(now, frozen, by),
+            Input::LimitHit { limit } => self.limit_hit(now, limit),
             Input::InputTaken { by, len } => {
                 self.prompted = None;
                 self.note(now, Event::Input { by, len });
@@ -393,6 +396,7 @@ impl Supervisor {
             | Event::LeaseTaken { .. }
             | Event::Sampled { .. }
             | Event::LimitHit { .. }
+            | Event::Workspace { .. }
             | Event::Degraded { .. }
             | Event::Stopping { .. }
             | Event::Adopted { .. }

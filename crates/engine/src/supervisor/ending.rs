@@ -61,5 +61,13 @@ pub fn ordered(stop: &StopOrder) -> Cause {
         StopOrder::SessionEnded => because("its session ended"),
         StopOrder::Shutdown => because("the engine was shut down"),
         StopOrder::Cancelled => because("the request was cancelled"),
+        StopOrder::LimitHit { limit } => because(match limit {
+            ostler_model::Limit::Disk => "its workspace grew beyond the limit",
+            ostler_model::Limit::Pids
+            | ostler_model::Limit::Memory
+            | ostler_model::Limit::Cpu
+            | ostler_model::Limit::OpenFiles
+            | ostler_model::Limit::FileSize => "a limit was passed",
+        }),
     }
 }

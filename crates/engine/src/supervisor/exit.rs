@@ -76,13 +76,9 @@ impl Supervisor {
         {
             return;
         }
-        if record.out_of_memory {
-            self.record(
-                record.ended_at,
-                Event::LimitHit {
-                    limit: Limit::Memory,
-                },
-            );
+        let memory = record.out_of_memory.then_some(Limit::Memory);
+        for limit in memory.into_iter().chain(record.limits_hit.iter().copied()) {
+            self.limit_hit(record.ended_at, limit);
         }
         self.record(
             record.ended_at,

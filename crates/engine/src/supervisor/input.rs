@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ostler_model::event::TrimReason;
-use ostler_model::{Degraded, LostReason, Principal, StopOrder, TermSize, TimeoutKind, Timestamp};
+use ostler_model::{
+    Degraded, Limit, LostReason, Principal, StopOrder, TermSize, TimeoutKind, Timestamp,
+};
 use ostler_process::{ExitRecord, Order};
 
 use super::effect::Timer;
@@ -60,6 +62,24 @@ pub enum Input {
     },
     /// An order that needs no decision: signal, input, resize.
     Pass(Order),
+    /// Somebody wants the tree to stand still, or to go on; passed on where that changes
+    /// anything.
+    Freeze {
+        /// Which of both.
+        frozen: bool,
+    },
+    /// The tree stands still now, or goes on.
+    Frozen {
+        /// Which of both.
+        frozen: bool,
+        /// Whose doing it is.
+        by: Principal,
+    },
+    /// The tree reached a limit.
+    LimitHit {
+        /// Which.
+        limit: Limit,
+    },
     /// Bytes of a write were taken.
     InputTaken {
         /// From whom.

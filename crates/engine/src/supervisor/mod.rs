@@ -9,6 +9,7 @@ pub mod effect;
 pub mod ending;
 mod exit;
 pub mod input;
+mod standstill;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -29,6 +29,7 @@ fn exit(attempt: u32, status: WaitStatus, ladder: Option<Ladder>) -> ExitRecord 
         outcome: Outcome::Ended { status, ladder },
         leftovers: 0,
         survivors: Vec::new(),
+        limits_hit: Vec::new(),
         out_of_memory: false,
         usage: Usage::default(),
         output_end: 0,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
-    Cause, Event, EventRecord, Lifetime, LostReason, Principal, Restart, Signal, State, StopOrder,
-    TermSize, TimeoutKind, Timestamp, Usage,
+    Cause, Event, EventRecord, Lifetime, Limit, LostReason, Principal, Restart, Signal, State,
+    StopOrder, TermSize, TimeoutKind, Timestamp, Usage,
 };
 use ostler_process::{ExitRecord, Ladder, Order, Outcome};
 
@@ -109,6 +109,16 @@ impl Walk {
             Effect::Send(Order::Stop { .. }) if stopping.is_none() => {
                 Err("a stop was sent and not recorded".to_owned())
             }
+            Effect::Send(Order::Freeze(frozen)) => {
+                let paused = State::fold(&self.records).paused;
+                if paused == frozen {
+                    return Err("frozen or thawed twice".to_owned());
+                }
+                if frozen && stopping.is_some() {
+                    return Err("frozen although it must end".to_owned());
+                }
+                Ok(())
+            }
             Effect::Record(record) => self.check_record(record, stopping.as_ref()),
             Effect::Send(_) | Effect::SetTimer { .. } | Effect::ClearTimer(_) => Ok(()),
         }
@@ -139,6 +149,7 @@ impl Walk {
         if matches!(record.event, Event::Stopping { .. }) && stopping.is_some() {
             return Err("a second stop decision".to_owned());
         }
+        self.check_standstill(&record.event)?;
         if let Event::Started { attempt, .. } | Event::Exited { attempt, .. } = record.event
             && attempt != self.spawned
         {
@@ -153,6 +164,23 @@ impl Walk {
             self.check_ending(ending, stopping)?;
         }
         self.records.push(record);
+        Ok(())
+    }
+
+    /// Pauses and their ends alternate; a limit is told once.
+    fn check_standstill(&self, event: &Event) -> Result<(), String> {
+        let before = State::fold(&self.records);
+        if matches!(event, Event::Paused { .. }) && before.paused {
+            return Err("paused twice".to_owned());
+        }
+        if matches!(event, Event::Resumed { .. }) && !before.paused {
+            return Err("resumed and not paused".to_owned());
+        }
+        if let Event::LimitHit { limit } = event
+            && before.limits_hit.contains(limit)
+        {
+            return Err(format!("{limit:?} twice"));
+        }
         Ok(())
     }
 
@@ -296,6 +324,11 @@ fn exit(dice: &mut Dice, attempt: u32) -> Input {
         outcome,
         leftovers: u32::from(dice.small(2)),
         survivors: Vec::new(),
+        limits_hit: if dice.below(6) == 0 {
+            vec![limit(dice)]
+        } else {
+            Vec::new()
+        },
         out_of_memory: dice.below(6) == 0,
         usage: Usage::default(),
         output_end: dice.below(1000),
@@ -325,7 +358,7 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
         0 => u32::from(dice.small(5)),
         _ => walk.spawned,
     };
-    match dice.below(26) {
+    match dice.below(32) {
         0..=2 => Input::Admitted {
             missing: Vec::new(),
         },
@@ -373,12 +406,24 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
                 rows: 24,
             },
         },
+        25..=27 => Input::Freeze {
+            frozen: dice.coin(),
+        },
+        28..=29 => Input::Frozen {
+            frozen: dice.coin(),
+            by: Principal::unix(1000),
+        },
+        30 => Input::LimitHit { limit: limit(dice) },
         _ => Input::Adopted {
             attempt,
             pid: 7,
             started_at: walk.now,
         },
     }
+}
+
+fn limit(dice: &mut Dice) -> Limit {
+    [Limit::Pids, Limit::Memory, Limit::Disk][usize::from(dice.small(3))]
 }
 
 fn lifetime(dice: &mut Dice) -> Lifetime {

@@ -66,7 +66,7 @@ async fn what_ended_before_tells_its_end_too() {
     let (output, _, ends) = soon(listen(events)).await;
     assert_eq!((output.as_slice(), ends[0].code), (&b"before"[..], Some(4)));
 
-    let begun = lab.engine.launch(&me(), terminal(&["/dev/null"]));
+    let begun = lab.engine.launch(&me(), terminal(&["/dev/null"])).await;
     let error = lab.engine.start(&me(), terminal(&["/proc/self/mem"])).await;
     assert!(error.is_err() && begun.is_err());
     lab.engine.shutdown().await;
@@ -80,7 +80,7 @@ async fn a_program_that_cannot_be_executed_ends_without_output() {
     std::fs::write(&program, "no program").expect("room");
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("allowed");
     let request = terminal(&[program.to_str().expect("a name")]);
-    let begun = lab.engine.launch(&me(), request).expect("admitted");
+    let begun = lab.engine.launch(&me(), request).await.expect("admitted");
     let id = begun.keep().id.to_string();
     let from = Cursor::default();
     let events = lab.engine.terminal_events(&me(), &id, from).expect("known");

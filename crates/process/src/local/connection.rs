@@ -44,7 +44,7 @@ pub(super) enum Received {
     /// Passed on, or of no interest.
     Passed,
     /// The first words of a shim found by its control socket.
-    Hello(FromShim),
+    Hello(Box<FromShim>),
     /// The shim may take the next plan.
     Idle,
     /// The shim is gone.
@@ -133,7 +133,7 @@ impl Connection {
 
     async fn take_in(&self, message: FromShim, descriptor: Option<OwnedFd>) -> Received {
         let report = match message {
-            hello @ FromShim::Hello { .. } => return Received::Hello(hello),
+            hello @ FromShim::Hello { .. } => return Received::Hello(Box::new(hello)),
             FromShim::Idle => {
                 self.end();
                 return Received::Idle;
@@ -144,6 +144,8 @@ impl Connection {
             FromShim::Started { pid, at } => Report::Started { pid, at },
             FromShim::Output { end } => Report::Output { end },
             FromShim::InputTaken { len } => Report::InputTaken { len },
+            FromShim::Frozen { frozen } => Report::Frozen { frozen },
+            FromShim::LimitHit { limit } => Report::LimitHit { limit },
             FromShim::Asked { question, end } => Report::Asked { question, end },
             FromShim::ClockRanOut { clock } => Report::ClockRanOut { clock },
             FromShim::JournalFailed { detail, base } => Report::JournalFailed {
@@ -215,7 +217,8 @@ impl AttemptControl {
             | Order::Input(_)
             | Order::CloseInput
             | Order::Resize(_)
-            | Order::Watch(_) => Ok(()),
+            | Order::Watch(_)
+            | Order::Freeze(_) => Ok(()),
         }
     }
 

@@ -1,18 +1,21 @@
 //! A look at a running tree: members by descent from its shim, sockets and waits by proc(5).
 
+use std::collections::HashMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ostler_model::evidence::{Listener, LiveUsage, Member};
 use ostler_model::{Evidence, ExecutionId, Observation};
 
 use super::supply::Supply;
-use super::{foreground, recovery};
+use super::{disk, foreground, recovery};
 use crate::place::ObserveError;
 use crate::shim::marker;
 use crate::spec_file::BootStamp;
 use crate::sys::proc::{self, Stat};
+use crate::sys::role;
 
 /// State `TCP_LISTEN` in `/proc/<pid>/net/tcp`.
 const LISTENING: &str = "0A";
@@ -34,6 +37,11 @@ fn look_now(supply: &Supply, id: ExecutionId, what: Observation) -> Option<Evide
     let pids: Vec<i32> = stats.iter().map(|(pid, _)| *pid).collect();
     Some(Evidence {
         usage: usage(&stats),
+        disk_bytes: if what.disk {
+            disk::grown(&supply.execution(id))
+        } else {
+            None
+        },
         listeners: if what.listeners {
             listeners(&pids)
         } else {
@@ -59,12 +67,7 @@ fn members(boot: &BootStamp, id: ExecutionId) -> Vec<(i32, Stat)> {
     let mark = marker(id);
     let found = if shim_lives(boot) {
         let shim = i32::try_from(boot.shim_pid).unwrap_or(0);
-        let children = proc::children(shim);
-        if children.iter().any(|pid| proc::has_variable(*pid, &mark)) {
-            proc::descendants(shim)
-        } else {
-            Vec::new()
-        }
+        under_shim(shim, &mark)
     } else {
         proc::members(&mark, None)
     };
@@ -76,6 +79,31 @@ fn members(boot: &BootStamp, id: ExecutionId) -> Vec<(i32, Stat)> {
     // The leader leads its process group and was born first.
     stats.sort_by_key(|(pid, stat)| (stat.group != *pid, stat.start, *pid));
     stats
+}
+
+/// Every descendant but helpers of ours: the cell's warden, the gate and what is under it.
+fn under_shim(shim: i32, mark: &[u8]) -> Vec<i32> {
+    let children = proc::children(shim);
+    let (marked, others): (Vec<i32>, Vec<i32>) = children
+        .into_iter()
+        .partition(|pid| proc::has_variable(*pid, mark));
+    if marked.is_empty() {
+        return Vec::new();
+    }
+    let mut helpers = Vec::new();
+    for &pid in &others {
+        match proc::helper(pid) {
+            Some(name) if name == role::GATE => {
+                helpers.push(pid);
+                helpers.extend(proc::descendants(pid));
+            }
+            Some(_) => helpers.push(pid),
+            None => {}
+        }
+    }
+    let mut found = proc::descendants(shim);
+    found.retain(|pid| !helpers.contains(pid));
+    found
 }
 
 fn member((pid, stat): &(i32, Stat)) -> Member {
@@ -97,32 +125,41 @@ fn usage(stats: &[(i32, Stat)]) -> LiveUsage {
         })
 }
 
-/// Listening sockets of these processes, each once. Their network namespaces may differ, so
-/// each process's own table is asked.
+/// Listening sockets of these processes, each once. Their network namespaces may differ: each
+/// one's tables are read once, through a process that is in it.
 fn listeners(pids: &[i32]) -> Vec<Listener> {
+    let mut tables: HashMap<PathBuf, Vec<(SocketAddr, u64)>> = HashMap::new();
     let mut found: Vec<Listener> = Vec::new();
     for &pid in pids {
         let inodes = socket_inodes(pid);
+        let Ok(network) = fs::read_link(format!("/proc/{pid}/ns/net")) else {
+            continue;
+        };
         if inodes.is_empty() {
             continue;
         }
-        for table in ["tcp", "tcp6"] {
-            let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
-            let rows = text.lines().skip(1).filter_map(listening);
-            for (address, inode) in rows.filter(|(_, inode)| inodes.contains(inode)) {
-                if !found.iter().any(|known| known.inode == inode) {
-                    let pid = pid.unsigned_abs();
-                    found.push(Listener {
-                        address,
-                        inode,
-                        pid,
-                    });
-                }
+        let rows = tables.entry(network).or_insert_with(|| rows_of(pid));
+        for &(address, inode) in rows.iter().filter(|(_, inode)| inodes.contains(inode)) {
+            if !found.iter().any(|known| known.inode == inode) {
+                let pid = pid.unsigned_abs();
+                found.push(Listener {
+                    address,
+                    inode,
+                    pid,
+                });
             }
         }
     }
     found.sort_by_key(|listener| (listener.address.port(), listener.inode));
     found
+}
+
+/// What listens in the network namespace of a process.
+fn rows_of(pid: i32) -> Vec<(SocketAddr, u64)> {
+    let tables = ["tcp", "tcp6"]
+        .map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default());
+    let rows = tables.iter().flat_map(|text| text.lines().skip(1));
+    rows.filter_map(listening).collect()
 }
 
 fn socket_inodes(pid: i32) -> Vec<u64> {

@@ -6,16 +6,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ostler_model::{Abilities, Ability, Degraded, Evidence, ExecutionId, Observation, PlaceName};
+use ostler_model::{
+    Abilities, Ability, Confinement, Degraded, Evidence, ExecutionId, Observation, PlaceName,
+    WorkspaceAnswer, WorkspaceOrder,
+};
+use ostler_sandbox::survey::Survey;
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
 use super::connection::{AttemptControl, Current, REPORTS_MAX};
+use super::disk;
 use super::observe;
 use super::recovery;
 use super::supply::{Source, Supply, begin_keeper};
+use super::workspace;
 use crate::place::{
-    Birth, BoxFuture, Found, LaunchIo, LaunchPlan, ObserveError, Place, SpawnError,
+    Birth, BoxFuture, Found, LaunchIo, LaunchPlan, ObserveError, Place, SpawnError, WorkspaceError,
 };
 use crate::proto::{INLINE_PLAN_BYTES, PLAN_MAX_BYTES, ToShim, WirePlan, encode};
 use crate::sys::memory;
@@ -36,6 +42,8 @@ pub enum Keeper {
 pub struct LocalPlace {
     supply: Arc<Supply>,
     abilities: Abilities,
+    /// What file systems can do, asked once each.
+    survey: Arc<Survey>,
     _stop: DropGuard,
 }
 
@@ -79,7 +87,8 @@ impl LocalPlace {
             path: state_dir.to_owned(),
             source,
         };
-        let executions = open_executions(state_dir).map_err(unusable)?;
+        let path = state_dir.join("executions");
+        let executions = open_executions(&path).map_err(unusable)?;
         let (source, abilities) = match keeper {
             Keeper::None => {
                 let (subtree, abilities) = ostler_sandbox::probe(false);
@@ -101,11 +110,15 @@ impl LocalPlace {
             _stop: supply.stopping().drop_guard(),
             supply,
             abilities,
+            survey: Arc::new(Survey::new(path)),
         })
     }
 
     async fn start(&self, plan: LaunchPlan) -> Result<Birth, SpawnError> {
         let (id, attempt) = (plan.id, plan.attempt);
+        if let Some(workspace) = disk::Workspace::of(&plan) {
+            self.take_down(id, workspace).await?;
+        }
         let takes_input = matches!(plan.io, LaunchIo::Open | LaunchIo::Pty(_));
         let has_terminal = matches!(plan.io, LaunchIo::Pty(_));
         let (message, file) = start_message(plan)?;
@@ -135,26 +148,75 @@ impl LocalPlace {
     }
 }
 
-fn open_executions(state_dir: &Path) -> io::Result<OwnedFd> {
+impl LocalPlace {
+    /// What a workspace holds whose growth is limited; without that the limit cannot be kept.
+    async fn take_down(
+        &self,
+        id: ExecutionId,
+        workspace: disk::Workspace,
+    ) -> Result<(), SpawnError> {
+        let execution = self.supply.execution(id);
+        let taken = self
+            .supply
+            .blocking(move || {
+                disk::begin(&execution, &workspace)
+                    .err()
+                    .map(|it| it.to_string())
+            })
+            .await;
+        match taken {
+            None => Ok(()),
+            Some(why) => Err(SpawnError::Storage(format!(
+                "the growth of the workspace cannot be limited: {why}"
+            ))),
+        }
+    }
+}
+
+fn open_executions(path: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::fs::DirBuilderExt;
-    let path = state_dir.join("executions");
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(&path)?;
+        .create(path)?;
     Ok(std::fs::File::open(path)?.into())
 }
 
+/// What a keeper adds: what outlives the daemon, commands and gates.
 fn durable(mut abilities: Abilities) -> Abilities {
     abilities.present.push(Ability::Durable);
+    let network = |it: &&Degraded| it.ability == Ability::NetworkNamespace;
+    let lack = abilities.missing.iter().find(network).map(|it| Degraded {
+        ability: Ability::Gate,
+        reason: it.reason.clone(),
+    });
+    abilities.present.retain(|it| *it != Ability::Gate);
+    abilities.missing.retain(|it| it.ability != Ability::Gate);
+    match lack {
+        Some(lack) => abilities.missing.push(lack),
+        None => abilities.present.push(Ability::Gate),
+    }
     abilities
 }
 
 fn not_durable(mut abilities: Abilities) -> Abilities {
-    abilities.missing.push(Degraded {
-        ability: Ability::Durable,
-        reason: "the engine runs without a keeper: commands end with its process".to_owned(),
-    });
+    abilities.present.retain(|it| *it != Ability::Gate);
+    abilities.missing.retain(|it| it.ability != Ability::Gate);
+    for (ability, reason) in [
+        (
+            Ability::Durable,
+            "the engine runs without a keeper: commands end with its process",
+        ),
+        (
+            Ability::Gate,
+            "the engine runs without a keeper, and only its executable can become a gate",
+        ),
+    ] {
+        abilities.missing.push(Degraded {
+            ability,
+            reason: reason.to_owned(),
+        });
+    }
     abilities
 }
 
@@ -203,6 +265,28 @@ impl Place for LocalPlace {
         what: Observation,
     ) -> BoxFuture<'_, Result<Evidence, ObserveError>> {
         Box::pin(observe::look(Arc::clone(&self.supply), id, what))
+    }
+
+    fn survey<'a>(&'a self, wanted: &'a Confinement) -> BoxFuture<'a, Vec<Degraded>> {
+        let (survey, wanted) = (Arc::clone(&self.survey), wanted.clone());
+        Box::pin(async move {
+            let seen = self.supply.blocking(move || Some(survey.look(&wanted)));
+            // Cut short, it has shown nothing.
+            seen.await.unwrap_or_else(|| {
+                vec![Degraded {
+                    ability: Ability::OwnRoot,
+                    reason: "what the file systems can do could not be found out".to_owned(),
+                }]
+            })
+        })
+    }
+
+    fn workspace(
+        &self,
+        id: ExecutionId,
+        order: WorkspaceOrder,
+    ) -> BoxFuture<'_, Result<WorkspaceAnswer, WorkspaceError>> {
+        Box::pin(workspace::carry_out(Arc::clone(&self.supply), id, order))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -290,7 +290,7 @@ async fn greet(supply: &Arc<Supply>, id: ExecutionId, socket: OwnedFd) -> Option
         attempt,
         pid,
         started_at,
-    } = hello
+    } = *hello
     else {
         return None;
     };

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ostler_model::Abilities;
+use ostler_model::{Abilities, ExecutionId};
 use ostler_sandbox::cgroup::Subtree;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -111,6 +111,12 @@ impl Supply {
     /// The directory of executions.
     pub(super) const fn executions(&self) -> &OwnedFd {
         &self.executions
+    }
+
+    /// The directory of one, as a path that this process can follow.
+    pub(super) fn execution(&self, id: ExecutionId) -> PathBuf {
+        let executions = self.executions.as_raw_fd();
+        PathBuf::from(format!("/proc/self/fd/{executions}/{id}"))
     }
 
     /// Cancelled when the place closes or is dropped.

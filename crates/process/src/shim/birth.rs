@@ -1,21 +1,25 @@
 //! From a plan to a running tree.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ostler_model::{StreamName, TermSize, Text, Usage};
+use ostler_model::{Confinement, Limits, Text, Usage};
+use ostler_sandbox::cgroup::{Helpers, Slot};
+use ostler_sandbox::rlimit;
+use ostler_sandbox::walls::Walls;
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::channels::{self, Channels};
+use super::confined::{self, Confined, Site};
 use super::record;
 use super::redact::Secrets;
 use super::serve::{Mode, Shim};
 use super::streams::Streams;
 use super::tree::{EXECUTION_VARIABLE, Tree};
 use crate::place::{EXIT_RECORD_VERSION, ExitRecord, Outcome, STEP_STORAGE, STEP_TERMINAL};
-use crate::proto::{WireIo, WirePlan};
+use crate::proto::WirePlan;
 use crate::sys::clone::{self, CArray, Launch, Step};
-use crate::sys::{memory, signals, time};
+use crate::sys::{signals, time};
 
 /// Characters of a path that messages show.
 const SHOWN_CHARS: usize = 512;
@@ -46,14 +50,23 @@ pub(crate) enum Birth {
 
 /// Why a birth failed.
 #[derive(Debug)]
-struct Stillbirth {
-    step: &'static str,
-    errno: Errno,
+pub(super) struct Stillbirth {
+    /// Which step failed.
+    pub(super) step: &'static str,
+    /// What the kernel said.
+    pub(super) errno: Errno,
+    /// What to tell people; none where step and number say it all.
+    pub(super) told: Option<String>,
 }
 
 impl Stillbirth {
-    const fn at(step: &'static str) -> impl Fn(Errno) -> Self {
-        move |errno| Self { step, errno }
+    /// With nothing to add.
+    pub(super) const fn at(step: &'static str) -> impl Fn(Errno) -> Self {
+        move |errno| Self {
+            step,
+            errno,
+            told: None,
+        }
     }
 }
 
@@ -70,7 +83,7 @@ pub(crate) fn give(shim: &mut Shim, plan: WirePlan) -> Birth {
             };
         }
     };
-    match launch(shim, &plan) {
+    match launch(shim, &plan, dir.as_fd()) {
         Ok((tree, streams, input)) => Birth::Born(Box::new(Born {
             plan,
             dir,
@@ -90,6 +103,7 @@ fn not_born(plan: &WirePlan, started_ns: i64, failure: &Stillbirth) -> ExitRecor
     let errno = failure.errno.raw_os_error();
     let reason = std::io::Error::from_raw_os_error(errno);
     let what = match failure.step {
+        _ if failure.told.is_some() => failure.told.clone().unwrap_or_default(),
         "exec" => format!("cannot execute {}: {reason}", shown(&plan.program)),
         "chdir" => format!("cannot enter {}: {reason}", shown(&plan.cwd)),
         STEP_STORAGE => format!("cannot write the state directory: {reason}"),
@@ -113,6 +127,7 @@ fn not_born(plan: &WirePlan, started_ns: i64, failure: &Stillbirth) -> ExitRecor
         leftovers: 0,
         survivors: Vec::new(),
         out_of_memory: false,
+        limits_hit: Vec::new(),
         usage: Usage::default(),
         output_end: 0,
         journal_error: None,
@@ -127,67 +142,122 @@ fn shown(path: &Text) -> String {
     text.chars().skip(beyond).collect()
 }
 
-/// The child's descriptors and ours.
-struct Channels {
-    child: [OwnedFd; 3],
-    sources: Vec<(StreamName, OwnedFd)>,
-    input: Option<OwnedFd>,
-    terminal: bool,
-}
-
 type Launched = (Tree, Streams, Option<OwnedFd>);
 
-fn launch(shim: &mut Shim, plan: &WirePlan) -> Result<Launched, Stillbirth> {
-    let step = match plan.io {
-        WireIo::Pty(_) => STEP_TERMINAL,
-        WireIo::Empty | WireIo::Given(_) | WireIo::Open => Step::Stdio.name(),
+fn launch(shim: &mut Shim, plan: &WirePlan, dir: BorrowedFd<'_>) -> Result<Launched, Stillbirth> {
+    let channels = Channels::open(&plan.io, plan.confinement.is_some())
+        .map_err(Stillbirth::at(channels::step(&plan.io)))?;
+    let words = Words::of(plan)?;
+    let limits: Limits = plan.limits.into();
+    let confinement = plan
+        .confinement
+        .as_deref()
+        .map(confined::read)
+        .transpose()?;
+    let counted = shim.slot.as_ref().is_some_and(Slot::counts_processes);
+    let rlimits = match &confinement {
+        Some(it) if Walls::in_cell(it) && !counted => rlimit::lowered_in_cell(&limits),
+        Some(_) | None => rlimit::lowered(&limits),
     };
-    let channels = channels(&plan.io).map_err(Stillbirth::at(step))?;
-    let program = c_string(&plan.program)?;
-    let cwd = c_string(&plan.cwd)?;
-    let argv = plan
-        .argv
-        .iter()
-        .map(c_string)
-        .collect::<Result<Vec<_>, _>>()?;
-    let env = environment(plan)?;
-    let limits = plan.limits.into();
-    let confined = match &mut shim.slot {
-        Some(slot) => slot.prepare(&limits),
-        None => Ok(ostler_sandbox::cgroup::Entry::none()),
-    };
-    let confined = confined.map_err(Stillbirth::at(Step::Cgroup.name()))?;
-    let rlimits = ostler_sandbox::rlimit::lowered(&limits);
+    let mode = shim.identity.mode;
     // On a thread, nobody knows what the rest of the process ignores.
-    let every: Vec<i32> = match shim.identity.mode {
+    let every: Vec<i32> = match mode {
         Mode::Process => signals::IGNORED.to_vec(),
         Mode::Thread => signals::ALL.collect(),
     };
-    let joins: Vec<_> = confined.joins().collect();
+    let around = match &confinement {
+        Some(confinement) => Some(wall_off(shim, confinement, (&channels, dir))?),
+        None => None,
+    };
+    let companions = around
+        .as_ref()
+        .map(Confined::companions)
+        .unwrap_or_default();
+    let helpers = Helpers {
+        pids: &companions,
+        inside: u32::from(around.is_some()),
+    };
+    let entry = match &mut shim.slot {
+        Some(slot) => slot.prepare(&limits, &helpers),
+        None => Ok(ostler_sandbox::cgroup::Entry::none()),
+    };
+    let entry = entry.map_err(Stillbirth::at(Step::Cgroup.name()))?;
+    let walls = confinement.as_ref().map(Walls::new);
+    let joins: Vec<_> = entry.joins().collect();
     let launch = Launch {
-        program: &program,
-        argv: &CArray::new(argv),
-        env: &CArray::new(env),
-        cwd: &cwd,
+        program: &words.program,
+        argv: &words.argv,
+        env: &words.env,
+        cwd: &words.cwd,
         stdio: channels.child.each_ref().map(AsFd::as_fd),
         terminal: channels.terminal,
         joins: &joins,
-        cgroup: confined.birthplace(),
+        cgroup: entry.birthplace(),
         // A thread does not outlive its process, so what it runs must not either.
-        dies_with_parent: shim.identity.mode == Mode::Thread,
+        dies_with_parent: mode == Mode::Thread,
         ignored: &every,
         rlimits: &rlimits,
+        cell: around.as_ref().map(Confined::cell),
+        walls: walls.as_ref(),
     };
     let born = clone::spawn(&launch, &mut shim.stack).map_err(|failure| Stillbirth {
         step: failure.step.name(),
         errno: failure.errno,
+        told: None,
     })?;
+    if let (Some(slot), Some(_)) = (&mut shim.slot, &around) {
+        slot.settle(&limits, &helpers);
+    }
     let secrets = Secrets::new(plan.redact.iter().map(Text::as_bytes));
     Ok((
-        Tree::new(shim.identity.mode, plan.id, born),
+        Tree::new(mode, plan.id, born, around),
         Streams::new(channels.sources, secrets),
         channels.input,
     ))
+}
+
+/// Builds the cell, and makes the channels the command's own.
+fn wall_off(
+    shim: &mut Shim,
+    confinement: &Confinement,
+    (channels, dir): (&Channels, BorrowedFd<'_>),
+) -> Result<Confined, Stillbirth> {
+    let mode = shim.identity.mode;
+    let cgroup = match &mut shim.slot {
+        Some(slot) => slot.clear().map_err(Stillbirth::at(Step::Cgroup.name()))?,
+        None => None,
+    };
+    let site = Site {
+        mode,
+        dir,
+        cgroup,
+        terminal: channels.terminal.then(|| channels.child[0].as_fd()),
+    };
+    let around = Confined::build(confinement, &site)?;
+    for channel in &channels.child {
+        around.give(channel)?;
+    }
+    Ok(around)
+}
+
+/// What execve(2) takes.
+struct Words {
+    program: CString,
+    argv: CArray,
+    env: CArray,
+    cwd: CString,
+}
+
+impl Words {
+    fn of(plan: &WirePlan) -> Result<Self, Stillbirth> {
+        let argv: Result<Vec<_>, _> = plan.argv.iter().map(c_string).collect();
+        Ok(Self {
+            program: c_string(&plan.program)?,
+            argv: CArray::new(argv?),
+            env: CArray::new(environment(plan)?),
+            cwd: c_string(&plan.cwd)?,
+        })
+    }
 }
 
 fn c_string(text: &Text) -> Result<CString, Stillbirth> {
@@ -208,95 +278,4 @@ fn environment(plan: &WirePlan) -> Result<Vec<CString>, Stillbirth> {
         })
         .chain(std::iter::once(Ok(own)))
         .collect()
-}
-
-fn channels(io: &WireIo) -> Result<Channels, Errno> {
-    let (stdin, input) = match io {
-        WireIo::Pty(size) => return terminal(*size),
-        WireIo::Empty => (null()?, None),
-        WireIo::Given(bytes) => {
-            let file = memory::file_with("ostler-stdin", bytes.as_bytes());
-            (file.map_err(|error| errno_of(&error))?, None)
-        }
-        WireIo::Open => {
-            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-            rustix::io::ioctl_fionbio(&write, true)?;
-            (read, Some(write))
-        }
-    };
-    let (out, child_out) = output_pipe()?;
-    let (err, child_err) = output_pipe()?;
-    Ok(Channels {
-        child: [
-            above_stdio(stdin)?,
-            above_stdio(child_out)?,
-            above_stdio(child_err)?,
-        ],
-        sources: vec![(StreamName::Stdout, out), (StreamName::Stderr, err)],
-        input,
-        terminal: false,
-    })
-}
-
-fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // Reading must not block; the child's end is a description of its own and does.
-    rustix::io::ioctl_fionbio(&read, true)?;
-    Ok((read, write))
-}
-
-fn terminal(size: TermSize) -> Result<Channels, Errno> {
-    use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let master = openpt(flags)?;
-    unlockpt(&master)?;
-    set_size(&master, size)?;
-    let slave = above_stdio(ioctl_tiocgptpeer(&master, flags)?)?;
-    rustix::io::ioctl_fionbio(&master, true)?;
-    let (out, err) = (slave.try_clone(), slave.try_clone());
-    let copies = (
-        out.map_err(|error| errno_of(&error))?,
-        err.map_err(|error| errno_of(&error))?,
-    );
-    Ok(Channels {
-        child: [slave, copies.0, copies.1],
-        sources: vec![(StreamName::Pty, master)],
-        // Written through the same description as it is read.
-        input: None,
-        terminal: true,
-    })
-}
-
-/// Tells a terminal its size.
-pub(crate) fn set_size(terminal: &OwnedFd, size: TermSize) -> Result<(), Errno> {
-    let size = rustix::termios::Winsize {
-        ws_row: size.rows,
-        ws_col: size.cols,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    rustix::termios::tcsetwinsize(terminal, size)
-}
-
-fn null() -> Result<OwnedFd, Errno> {
-    use rustix::fs::{Mode, OFlags, open};
-    open(
-        c"/dev/null",
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-}
-
-/// The same, with a number that the child's dup2 cannot overwrite.
-fn above_stdio(descriptor: OwnedFd) -> Result<OwnedFd, Errno> {
-    use std::os::fd::AsRawFd;
-    if descriptor.as_raw_fd() > 2 {
-        Ok(descriptor)
-    } else {
-        rustix::io::fcntl_dupfd_cloexec(&descriptor, 3)
-    }
-}
-
-fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -2,13 +2,16 @@
 //! not. Synchronous and single-threaded; it runs as a process of its own, forked by the
 //! keeper, or on a thread where there is no keeper.
 //!
-//! [`serve`] waits for plans, [`birth`] turns a plan into a running tree, [`run`] carries it
+//! [`serve`] waits for plans, [`birth`] turns a plan into a running tree
+//! on [`channels`], within walls by [`confined`], [`run`] carries it
 //! to its end; [`ladder`] decides what happens when, [`tree`] knows and ends the processes,
 //! [`streams`] moves output from each [`source`] to the [`sink`], [`line`](mod@line) keeps
 //! input within what a terminal's line holds, [`link`] talks to the daemon, [`record`] writes
 //! what recovery reads.
 
 mod birth;
+mod channels;
+mod confined;
 mod ladder;
 mod line;
 pub(crate) mod link;

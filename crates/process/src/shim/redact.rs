@@ -7,6 +7,8 @@ use memchr::memmem::Finder;
 pub(crate) const MASK: &[u8] = b"[redacted]";
 /// How long output that may be the beginning of a secret is held back, in milliseconds.
 pub(crate) const HOLD_MS: u64 = 5;
+/// Beginnings of secrets up to this long are not held back for longer, in bytes.
+pub(crate) const LET_GO_BYTES: usize = 3;
 
 /// The values of one attempt.
 #[derive(Debug)]
@@ -55,7 +57,11 @@ impl Secrets {
 /// One stream's output on its way to the journal.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
+    /// What may yet become a secret, as it was read.
     held: Vec<u8>,
+    /// How many bytes of that were let go already, when their time was up: should they become a
+    /// secret after all, its rest is replaced.
+    let_go: usize,
     clean: Vec<u8>,
 }
 
@@ -63,44 +69,84 @@ impl Redactor {
     /// Takes what was read and returns what may be appended now.
     pub(crate) fn push(&mut self, secrets: &Secrets, bytes: &[u8]) -> &[u8] {
         self.held.extend_from_slice(bytes);
-        self.pass(secrets, false)
+        self.pass(secrets);
+        &self.clean
     }
 
-    /// Returns what was held back: its time is up, or nothing follows.
+    /// Returns what was held back, as its time is up: a few bytes are more likely a prompt than
+    /// the beginning of a secret. Longer beginnings stay until more follows, or nothing does.
+    pub(crate) fn let_go(&mut self, secrets: &Secrets) -> &[u8] {
+        self.pass(secrets);
+        if self.held.len() <= LET_GO_BYTES {
+            self.emit(self.held.len());
+            self.let_go = self.held.len();
+        }
+        &self.clean
+    }
+
+    /// Returns what was held back, as nothing follows.
     pub(crate) fn flush(&mut self, secrets: &Secrets) -> &[u8] {
-        self.pass(secrets, true)
+        self.clean.clear();
+        let mut at = 0;
+        while let Some((start, end)) = secrets.find(&self.held, at) {
+            self.replace(at, start);
+            at = end;
+        }
+        self.keep(at);
+        self.emit(self.held.len());
+        self.keep(self.held.len());
+        &self.clean
     }
 
     /// Whether something is held back.
     pub(crate) fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+        self.held.len() > self.let_go
     }
 
-    fn pass(&mut self, secrets: &Secrets, last: bool) -> &[u8] {
+    /// Whether what is held back is to be let go after a while.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_holding() && self.held.len() <= LET_GO_BYTES
+    }
+
+    fn pass(&mut self, secrets: &Secrets) {
         self.clean.clear();
         let mut at = 0;
         let mut next = secrets.find(&self.held, 0);
         loop {
-            let open = if last {
-                self.held.len()
-            } else {
-                secrets.open_tail(&self.held, at)
-            };
+            let open = secrets.open_tail(&self.held, at);
             match next {
                 // A match that begins before the open tail cannot grow any more.
                 Some((start, end)) if start < open => {
-                    self.clean.extend_from_slice(&self.held[at..start]);
-                    self.clean.extend_from_slice(MASK);
+                    self.replace(at, start);
                     at = end;
                     next = secrets.find(&self.held, at);
                 }
                 Some(_) | None => {
-                    self.clean.extend_from_slice(&self.held[at..open]);
-                    self.held.drain(..open);
-                    return &self.clean;
+                    let from = at.max(self.let_go).min(open);
+                    self.clean.extend_from_slice(&self.held[from..open]);
+                    return self.keep(open);
                 }
             }
         }
+    }
+
+    /// What stands before a secret, but for what was let go, and the mask.
+    fn replace(&mut self, at: usize, start: usize) {
+        let from = at.max(self.let_go).min(start);
+        self.clean.extend_from_slice(&self.held[from..start]);
+        self.clean.extend_from_slice(MASK);
+    }
+
+    /// What is held up to `end`, but for what was let go.
+    fn emit(&mut self, end: usize) {
+        let from = self.let_go.min(end);
+        self.clean.extend_from_slice(&self.held[from..end]);
+    }
+
+    /// Forgets what is held before `from`.
+    fn keep(&mut self, from: usize) {
+        self.held.drain(..from);
+        self.let_go = self.let_go.saturating_sub(from);
     }
 }
 
@@ -151,6 +197,42 @@ mod tests {
             prop_assert!(!redactor.is_holding());
             prop_assert_eq!(out, naive(&needles, text.as_bytes()));
         }
+    }
+
+    #[test]
+    fn a_secret_in_slow_pieces_is_no_secret_told() {
+        let secrets = Secrets::new([&b"hunter2-hunter2"[..]]).expect("not empty");
+        for cut in 1..15 {
+            let mut redactor = Redactor::default();
+            let (first, second) = b"hunter2-hunter2".split_at(cut);
+            let mut out = redactor.push(&secrets, first).to_vec();
+            out.extend_from_slice(redactor.let_go(&secrets));
+            out.extend_from_slice(redactor.let_go(&secrets));
+            out.extend_from_slice(redactor.push(&secrets, second));
+            out.extend_from_slice(redactor.flush(&secrets));
+            let told = if cut <= LET_GO_BYTES { cut } else { 0 };
+            let expected = [&first[..told], MASK].concat();
+            assert_eq!(out, expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_was_let_go_is_told_once() {
+        let secrets = Secrets::new([&b"passphrase"[..]]).expect("not empty");
+        let mut redactor = Redactor::default();
+        let mut out = redactor.push(&secrets, b"give p").to_vec();
+        out.extend_from_slice(redactor.let_go(&secrets));
+        assert_eq!(out, b"give p");
+        assert!(!redactor.is_holding());
+        out.extend_from_slice(redactor.push(&secrets, b"a"));
+        out.extend_from_slice(redactor.let_go(&secrets));
+        out.extend_from_slice(redactor.push(&secrets, b"x pass"));
+        assert!(redactor.is_holding() && !redactor.is_waiting());
+        out.extend_from_slice(redactor.let_go(&secrets));
+        assert_eq!(out, b"give pax ");
+        out.extend_from_slice(redactor.flush(&secrets));
+        assert_eq!(out, b"give pax pass");
+        assert!(!redactor.is_holding());
     }
 
     #[test]

@@ -2,14 +2,19 @@
 
 mod finish;
 mod input;
+mod limits;
+mod pause;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use ostler_model::TimeoutKind;
+use ostler_model::{Limit, TimeoutKind};
+use ostler_sandbox::cgroup::Slot;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::birth::{self, Born};
+use self::pause::Pause;
+use super::birth::Born;
+use super::channels::set_size;
 use super::ladder::{Act, Descent, Stage};
 use super::line::Line;
 use super::link::{Incoming, Link};
@@ -75,6 +80,11 @@ pub(crate) struct Run<'a> {
     /// another execution: it does not take one.
     unrecorded: bool,
     oom_before: u64,
+    /// Processor time in the slot before, where orphans are reaped by a warden.
+    cpu_before: Option<(u64, u64)>,
+    /// Limits that were told of.
+    limits_hit: Vec<Limit>,
+    pause: Option<Pause>,
 }
 
 /// What a round of deadlines came to.
@@ -93,6 +103,7 @@ enum Verdict {
 struct Ready {
     line: bool,
     processes: bool,
+    limits: bool,
     streams: [bool; 2],
 }
 
@@ -108,10 +119,10 @@ impl<'a> Run<'a> {
         } else {
             now + Duration::from_millis(REPORT_START_MS)
         };
-        let oom_before = shim
-            .slot
-            .as_ref()
-            .map_or(0, ostler_sandbox::cgroup::Slot::oom_kills);
+        let slot = shim.slot.as_ref();
+        let oom_before = slot.map_or(0, Slot::oom_kills);
+        let confined = born.tree.is_confined();
+        let cpu_before = slot.filter(|_| confined).and_then(Slot::cpu_time);
         Self {
             link,
             dir: born.dir,
@@ -133,6 +144,9 @@ impl<'a> Run<'a> {
             told: false,
             unrecorded: false,
             oom_before,
+            cpu_before,
+            limits_hit: Vec::new(),
+            pause: None,
             plan: born.plan,
             shim,
         }
@@ -150,6 +164,9 @@ impl<'a> Run<'a> {
                 self.listen_to_daemon();
             }
             self.read(&ready);
+            if ready.limits {
+                self.look_at_limits();
+            }
             if ready.processes && self.processes_changed() {
                 return self.finish(true);
             }
@@ -170,14 +187,21 @@ impl<'a> Run<'a> {
     }
 
     fn wait(&self) -> Ready {
-        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(5);
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(8);
         let has_line = self.link.poll_fd().map(|line| polled.push(line)).is_some();
         let processes = polled.len();
-        if self.tree.status().is_none() {
-            polled.push(PollFd::new(self.tree.pidfd(), PollFlags::IN));
+        if let Some(process) = self.tree.watched() {
+            polled.push(PollFd::from_borrowed_fd(process, PollFlags::IN));
         }
         if let Some(signal) = &self.shim.child_signal {
             polled.push(PollFd::new(signal, PollFlags::IN));
+        }
+        let limits = polled.len();
+        if let Some(slot) = &self.shim.slot {
+            polled.extend(
+                slot.alarms()
+                    .map(|(alarm, flags)| PollFd::from_borrowed_fd(alarm, flags)),
+            );
         }
         let streams = polled.len();
         let mut places = [0; 2];
@@ -192,7 +216,8 @@ impl<'a> Run<'a> {
         let is_ready = |poll: &PollFd<'_>| !poll.revents().is_empty();
         let mut ready = Ready {
             line: has_line && is_ready(&polled[0]),
-            processes: polled[processes..streams].iter().any(is_ready),
+            processes: polled[processes..limits].iter().any(is_ready),
+            limits: polled[limits..streams].iter().any(is_ready),
             streams: [false; 2],
         };
         for (poll, place) in polled[streams..].iter().zip(places) {
@@ -203,8 +228,9 @@ impl<'a> Run<'a> {
 
     fn timeout(&self) -> Option<Timespec> {
         let clocks = match self.descent.stage() {
-            Stage::Living => [self.wall_at, self.idle_at],
-            Stage::Lingering(_)
+            Stage::Living if self.pause.is_none() => [self.wall_at, self.idle_at],
+            Stage::Living
+            | Stage::Lingering(_)
             | Stage::Keeping
             | Stage::HungUp { .. }
             | Stage::Asked(_)
@@ -271,6 +297,8 @@ impl<'a> Run<'a> {
             };
             self.link.send(&failed, Some(memory));
         }
+        self.tell_frozen();
+        self.tell_limits_again();
     }
 
     fn obey(&mut self, order: Order) {
@@ -279,9 +307,10 @@ impl<'a> Run<'a> {
             Order::Signal(signal) => self.tree.signal_group(signal.number()),
             Order::Input(bytes) => self.write_input(&bytes),
             Order::CloseInput => self.close_input(),
+            Order::Freeze(frozen) => self.freeze(frozen),
             Order::Resize(size) => {
                 if let Some(terminal) = self.streams.terminal() {
-                    let _gone = birth::set_size(terminal, size);
+                    let _gone = set_size(terminal, size);
                 }
             }
             Order::Watch(watched) => {
@@ -357,6 +386,7 @@ impl<'a> Run<'a> {
     }
 
     fn leader_ended(&mut self, empty: bool) {
+        self.thaw_to_end();
         self.ended_ns = Some(time::now_ns());
         let buffer = self.shim.buffer.as_mut_slice();
         let round = self.streams.drain(buffer, &mut self.sink);
@@ -366,7 +396,7 @@ impl<'a> Run<'a> {
         }
         self.descent
             .leader_ended(self.plan.leftovers, Instant::now());
-        if self.shim.identity.mode == Mode::Thread {
+        if self.shim.identity.mode == Mode::Thread && !self.tree.is_confined() {
             self.recheck_at = Some(Instant::now() + Duration::from_millis(RECHECK_MS));
         }
         if self.descent.stage() == Stage::Keeping {
@@ -379,7 +409,7 @@ impl<'a> Run<'a> {
         if self.report_at.is_some_and(|at| now >= at) {
             self.report_start();
         }
-        if self.descent.stage() == Stage::Living {
+        if self.descent.stage() == Stage::Living && self.pause.is_none() {
             self.run_clocks(now);
         }
         if self.streams.deadline().is_some_and(|at| now >= at) {
@@ -424,6 +454,7 @@ impl<'a> Run<'a> {
     }
 
     fn end_by(&mut self, why: Ladder, grace: Duration) {
+        self.thaw_to_end();
         if let Some(act) = self.descent.ask(why, grace, Instant::now()) {
             // Where this empties the tree, SIGCHLD and the pidfd wake the loop to see it.
             let _soon = self.act(act);

@@ -150,14 +150,12 @@ impl Streams {
         let secrets = self.secrets.as_ref();
         let mut refusal = None;
         for stream in &mut self.streams {
-            let is_due = match (stream.flush_at, due) {
-                (Some(at), Some(now)) => now >= at,
-                (Some(_), None) => true,
-                (None, _) => false,
+            let told = match (stream.flush_at, due) {
+                (Some(at), Some(now)) if now >= at => stream.let_go(secrets, sink),
+                (Some(_) | None, Some(_)) => None,
+                (_, None) => stream.flush(secrets, sink),
             };
-            if is_due {
-                refusal = refusal.or(stream.flush(secrets, sink));
-            }
+            refusal = refusal.or(told);
         }
         refusal
     }
@@ -175,13 +173,19 @@ impl Stream {
             return sink.append(now, self.name, bytes);
         };
         let refusal = sink.append(now, self.name, self.redactor.push(secrets, bytes));
-        self.flush_at = if self.redactor.is_holding() {
+        self.flush_at = if self.redactor.is_waiting() {
             let hold = || Instant::now() + Duration::from_millis(HOLD_MS);
             Some(self.flush_at.unwrap_or_else(hold))
         } else {
             None
         };
         refusal
+    }
+
+    fn let_go(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) -> Option<Refusal> {
+        self.flush_at = None;
+        let rest = self.redactor.let_go(secrets?);
+        sink.append(time::now_ns(), self.name, rest)
     }
 
     fn flush(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) -> Option<Refusal> {

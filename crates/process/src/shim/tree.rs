@@ -1,17 +1,22 @@
 //! The processes of one execution: who they are, and how they are asked and made to end.
 
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::{ExecutionId, Usage};
 
+use super::confined::Confined;
 use super::serve::Mode;
+use crate::sys::clone;
 use crate::sys::wait::{self, Waited};
 use crate::sys::{proc, signals};
 
 /// The variable that marks every process of an execution.
 pub(crate) const EXECUTION_VARIABLE: &str = "OSTLER_EXECUTION";
+
+/// Rounds in which those are looked for that were born while others were stopped.
+const STOP_ROUNDS: usize = 32;
 
 /// `OSTLER_EXECUTION=<id>`.
 pub(crate) fn marker(id: ExecutionId) -> Vec<u8> {
@@ -28,11 +33,18 @@ pub(crate) struct Tree {
     status: Option<WaitStatus>,
     usage: Usage,
     left_behind: BTreeSet<i32>,
+    /// What is around it, at level high.
+    around: Option<Confined>,
 }
 
 impl Tree {
     /// The tree of a leader that was just born.
-    pub(crate) fn new(mode: Mode, id: ExecutionId, born: crate::sys::clone::Born) -> Self {
+    pub(crate) fn new(
+        mode: Mode,
+        id: ExecutionId,
+        born: clone::Born,
+        around: Option<Confined>,
+    ) -> Self {
         Self {
             mode,
             marker: marker(id),
@@ -41,6 +53,7 @@ impl Tree {
             status: None,
             usage: Usage::default(),
             left_behind: BTreeSet::new(),
+            around,
         }
     }
 
@@ -49,9 +62,17 @@ impl Tree {
         self.pid.unsigned_abs()
     }
 
-    /// Readable when the leader has ended.
-    pub(crate) const fn pidfd(&self) -> &OwnedFd {
-        &self.pidfd
+    /// Readable when the leader has ended; after that, when the cell around it has.
+    pub(crate) fn watched(&self) -> Option<BorrowedFd<'_>> {
+        if self.status.is_none() {
+            return Some(self.pidfd.as_fd());
+        }
+        self.around.as_ref().and_then(Confined::pidfd)
+    }
+
+    /// Whether it lives in a cell.
+    pub(crate) const fn is_confined(&self) -> bool {
+        self.around.is_some()
     }
 
     /// How the leader ended, once it has.
@@ -71,39 +92,82 @@ impl Tree {
 
     /// Reaps whoever has ended; whether nobody is left.
     pub(crate) fn reap(&mut self) -> bool {
-        let target = match self.mode {
-            Mode::Process => -1,
-            Mode::Thread if self.status.is_some() => return self.members().is_empty(),
-            Mode::Thread => self.pid,
-        };
+        match self.mode {
+            Mode::Process => self.reap_every(),
+            Mode::Thread => self.reap_own(),
+        }
+    }
+
+    fn reap_every(&mut self) -> bool {
         loop {
-            match wait::reap(target) {
-                Waited::Living => return false,
-                Waited::None => return true,
-                Waited::Reaped(reaped) => {
-                    wait::add(&mut self.usage, reaped.usage);
-                    if reaped.pid == self.pid {
-                        self.status = Some(reaped.status);
-                        if self.mode == Mode::Thread {
-                            return self.members().is_empty();
-                        }
-                    }
+            let found = wait::reap(-1);
+            match (found, &mut self.around) {
+                (Waited::Reaped(reaped), _) => self.bury(&reaped),
+                (Waited::Living, None) => return false,
+                (Waited::None, None) => return true,
+                (Waited::Living | Waited::None, Some(around)) => {
+                    return self.status.is_some() && around.is_gone();
                 }
             }
         }
     }
 
+    fn bury(&mut self, reaped: &wait::Reaped) {
+        let around = self.around.as_mut();
+        if around.is_some_and(|around| around.is_helper(reaped.pid)) {
+            return;
+        }
+        wait::add(&mut self.usage, reaped.usage);
+        if reaped.pid == self.pid {
+            self.status = Some(reaped.status);
+            if let Some(around) = &mut self.around {
+                around.leader_ended();
+            }
+        }
+    }
+
+    /// On a thread, only children of our own are reaped.
+    fn reap_own(&mut self) -> bool {
+        if self.status.is_none() {
+            match wait::reap(self.pid) {
+                Waited::Living => return false,
+                Waited::None => return true,
+                Waited::Reaped(reaped) => self.bury(&reaped),
+            }
+        }
+        match &mut self.around {
+            Some(around) => around.is_gone(),
+            None => self.members().is_empty(),
+        }
+    }
+
     /// Everybody who lives, the leader too. Under a subreaper that is every descendant,
     /// whatever it did; on a thread, whoever carries the marker or is in the leader's group.
+    /// Whoever is in a cell descends from its leader or its warden, which is no member.
     pub(crate) fn members(&self) -> Vec<i32> {
-        match self.mode {
-            Mode::Process => {
-                let own = i32::try_from(std::process::id()).unwrap_or(0);
-                let alive = |pid: &i32| proc::stat(*pid).is_some_and(|stat| stat.is_alive());
-                proc::descendants(own).into_iter().filter(alive).collect()
+        let alive = |pid: &i32| proc::stat(*pid).is_some_and(|stat| stat.is_alive());
+        let found = match (self.mode, &self.around) {
+            (Mode::Thread, None) => return proc::members(&self.marker, Some(self.pid)),
+            (Mode::Thread, Some(around)) => {
+                let mut found = around.inhabitants();
+                if self.status.is_none() {
+                    found.push(self.pid);
+                    found.extend(proc::descendants(self.pid));
+                }
+                found
             }
-            Mode::Thread => proc::members(&self.marker, Some(self.pid)),
-        }
+            (Mode::Process, _) => {
+                let own = i32::try_from(std::process::id()).unwrap_or(0);
+                proc::descendants(own)
+            }
+        };
+        let helpers = self.around.as_ref().map(Confined::companions);
+        let helpers = helpers.unwrap_or_default();
+        found
+            .into_iter()
+            .filter(|pid| !helpers.contains(pid))
+            .filter(alive)
+            .collect()
     }
 
     /// Sends a signal to the leader's process group.
@@ -153,6 +217,31 @@ impl Tree {
         }
     }
 
+    /// Stops everybody by SIGSTOP, until nobody new is found: where no freezer is.
+    pub(crate) fn stand_still(&self) {
+        let mut stopped = BTreeSet::new();
+        for _ in 0..STOP_ROUNDS {
+            let members = self.members();
+            let fresh: Vec<i32> = members
+                .into_iter()
+                .filter(|pid| stopped.insert(*pid))
+                .collect();
+            if fresh.is_empty() {
+                return;
+            }
+            for pid in fresh {
+                let _gone = signals::kill(pid, libc::SIGSTOP);
+            }
+        }
+    }
+
+    /// The opposite of [`stand_still`](Self::stand_still).
+    pub(crate) fn go_on(&self) {
+        for pid in self.members() {
+            let _gone = signals::kill(pid, libc::SIGCONT);
+        }
+    }
+
     /// Kills everybody: the group at once, then one by one whoever is found.
     pub(crate) fn kill(&mut self) {
         let members = self.noted_members();
@@ -162,6 +251,10 @@ impl Tree {
         for pid in members {
             let _gone = signals::kill(pid, libc::SIGKILL);
         }
+        // Nobody survives the init of their pid namespace.
+        if let Some(around) = &self.around {
+            around.kill();
+        }
     }
 
     fn noted_members(&mut self) -> Vec<i32> {
@@ -170,5 +263,18 @@ impl Tree {
             self.left_behind.extend(&members);
         }
         members
+    }
+}
+
+impl Drop for Tree {
+    /// A leader that could not be ended keeps its cell from ending: who waited for the one would
+    /// wait for ever. It is killed and left to whoever inherits it.
+    fn drop(&mut self) {
+        if self.status.is_none()
+            && let Some(around) = self.around.take()
+        {
+            around.kill();
+            std::mem::forget(around);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What proc(5) tells of processes.
 
+use std::ffi::CStr;
 use std::fs;
 use std::io::Read;
 
@@ -86,6 +87,16 @@ pub(crate) fn has_role(pid: i32) -> bool {
     [role::KEEPER, role::SHIM]
         .iter()
         .any(|role| name.trim_ascii_end() == role.to_bytes())
+}
+
+/// Which helper of ours a process goes by the name of: for children of a shim only, as anybody
+/// can call themselves anything.
+pub(crate) fn helper(pid: i32) -> Option<&'static CStr> {
+    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let roles = [role::WARDEN, role::GATE];
+    roles
+        .into_iter()
+        .find(|role| name.trim_ascii_end() == role.to_bytes())
 }
 
 /// Every process there is.

@@ -11,6 +11,10 @@ use super::signals::last_errno;
 pub(crate) const KEEPER: &CStr = c"ostler-keeper";
 /// A shim's name there.
 pub(crate) const SHIM: &CStr = c"ostler-shim";
+/// The init of a cell's pid namespace.
+pub(crate) const WARDEN: &CStr = c"ostler-init";
+/// A gate's name there.
+pub(crate) const GATE: &CStr = c"ostler-gate";
 
 /// Names this process for ps(1) and top(1).
 pub(crate) fn set_name(name: &CStr) {

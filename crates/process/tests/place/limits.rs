@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
-use ostler_model::{Ability, Limits};
-use ostler_process::Place;
+use ostler_model::{Ability, Limit, Limits};
+use ostler_process::{Order, Place, Report};
 
-use crate::support::{Case, World, argv, members, sh};
+use crate::support::{Case, World, argv, members, next, sh};
 
 pub(crate) const CASES: &[Case] = &[
     ("what_is_missing_is_said", abilities),
     ("a_fork_bomb_under_a_limit_ends", fork_bomb),
     ("a_limit_on_processes_is_only_the_commands", pids_of_one),
     ("memory_beyond_the_limit_is_told", out_of_memory),
+    ("a_hog_among_others_is_no_end_of_the_tree", hog_of_a_tree),
+    (
+        "a_kill_by_somebody_else_is_no_lack_of_memory",
+        killed_otherwise,
+    ),
+    ("a_limit_is_told_while_it_runs", told_at_once),
+    ("a_file_beyond_the_limit_is_told", file_size),
     ("processor_time_is_throttled", throttled),
     ("limits_of_a_process_are_lowered", lowered),
     ("limits_do_not_stay_with_the_shim", not_sticky),
@@ -24,8 +31,16 @@ fn abilities() {
         assert!(!abilities.has(missing.ability));
         assert!(!missing.reason.is_empty());
     }
-    let all = abilities.present.len() + abilities.missing.len();
-    assert_eq!(all, 9, "every ability is present or missing: {abilities:?}");
+    // What an ordinary user has no use for.
+    let roots = [Ability::SpareIds, Ability::MappedWorkspace];
+    let asked = Ability::ALL.into_iter();
+    for ability in asked.filter(|it| abilities.root || !roots.contains(it)) {
+        let missing = abilities.missing.iter().any(|it| it.ability == ability);
+        assert!(
+            abilities.has(ability) != missing,
+            "{ability:?}: {abilities:?}"
+        );
+    }
 }
 
 fn fork_bomb() {
@@ -44,6 +59,7 @@ fn fork_bomb() {
     let id = plan.id;
     let done = world.run(plan);
     assert!(done.record.survivors.is_empty());
+    assert_eq!(done.record.limits_hit, [Limit::Pids]);
     assert!(members(id).is_empty());
     assert_eq!(world.sh("echo on").out(), "on\n");
 }
@@ -88,6 +104,7 @@ fn out_of_memory() {
     plan.limits = limit;
     let done = world.run(plan);
     assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), true));
+    assert_eq!(done.record.limits_hit, [Limit::Memory]);
     let mut plan = sh("echo small");
     plan.limits = limit;
     let done = world.run(plan);
@@ -95,6 +112,83 @@ fn out_of_memory() {
         (done.out().as_str(), done.record.out_of_memory),
         ("small\n", false)
     );
+}
+
+const HOG: &str = "python3 -c \"x = b'x' * (200 << 20)\"";
+
+fn memory(script: &str) -> Option<(World, ostler_process::LaunchPlan)> {
+    let world = World::new();
+    if !world.place.abilities().has(Ability::MemoryLimit) {
+        return None;
+    }
+    let mut plan = sh(script);
+    plan.limits.memory_bytes = Some(48 << 20);
+    Some((world, plan))
+}
+
+fn hog_of_a_tree() {
+    let Some((world, plan)) = memory(&format!("{HOG}; echo it was $?; exit 0")) else {
+        return;
+    };
+    let together = world.place.abilities().backend == ostler_model::LimitBackend::CgroupV2;
+    let done = world.run(plan);
+    assert_eq!(done.record.limits_hit, [Limit::Memory]);
+    if together {
+        // The kernel kills the group as one.
+        assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), true));
+    } else {
+        assert_eq!(done.out(), "it was 137\n");
+        assert_eq!((done.code(), done.record.out_of_memory), (Some(0), false));
+    }
+}
+
+fn killed_otherwise() {
+    let Some((world, plan)) = memory("kill -9 $$") else {
+        return;
+    };
+    let done = world.run(plan);
+    assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), false));
+    assert!(done.record.limits_hit.is_empty());
+}
+
+fn told_at_once() {
+    let world = World::new();
+    let has = |ability| world.place.abilities().has(ability);
+    let mut plans = Vec::new();
+    if has(Ability::PidsLimit) {
+        let script = "for i in 1 2 3 4 5 6 7 8; do sleep 300 & done; wait";
+        let mut plan = argv(&["/bin/bash", "-c", script]);
+        plan.limits.pids = Some(4);
+        plans.push((plan, Limit::Pids));
+    }
+    if has(Ability::MemoryLimit) {
+        let mut plan = sh(&format!("{HOG}; sleep 300"));
+        plan.limits.memory_bytes = Some(48 << 20);
+        plans.push((plan, Limit::Memory));
+    }
+    for (plan, expected) in plans {
+        world.runtime.block_on(async {
+            let mut birth = world.place.spawn(plan).await.expect("born");
+            let hit = next(&mut birth, |report| match report {
+                Report::LimitHit { limit } => Some(*limit),
+                Report::Exited(record) => record.limits_hit.first().copied(),
+                _ => None,
+            });
+            assert_eq!(hit.await, expected);
+            let grace = Duration::ZERO;
+            // On version 2, memory has ended it as a whole.
+            let _ended = birth.control.send(Order::Stop { grace }).await;
+        });
+    }
+}
+
+fn file_size() {
+    let world = World::new();
+    let mut plan = sh("cat /dev/zero > big");
+    plan.cwd = ostler_model::Text::from(world.state.path());
+    plan.limits.file_bytes = Some(64 << 10);
+    let done = world.run(plan);
+    assert_eq!(done.record.limits_hit, [Limit::FileSize]);
 }
 
 fn throttled() {

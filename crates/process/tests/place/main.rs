@@ -6,7 +6,9 @@
     reason = "cases look at the reports they are about"
 )]
 
+mod cells;
 mod ends;
+mod freeze;
 mod limits;
 mod observe;
 mod output;
@@ -24,6 +26,7 @@ fn main() -> std::process::ExitCode {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
         Some(ostler_process::KEEPER_ARGUMENT) => ostler_process::keeper_main(),
+        Some(ostler_process::gate::GATE_ARGUMENT) => ostler_process::gate::gate_main(),
         Some(roles::DAEMON_ARGUMENT) => return roles::daemon(words.collect()),
         Some(terminals::THIRD_TERMINAL_ARGUMENT) => return terminals::third_terminal(),
         Some(_) | None => {}
@@ -35,6 +38,8 @@ fn main() -> std::process::ExitCode {
         ("output", output::CASES),
         ("ends", ends::CASES),
         ("recovery", recovery::CASES),
+        ("cells", cells::CASES),
+        ("freeze", freeze::CASES),
         ("limits", limits::CASES),
         ("observe", observe::CASES),
         ("terminals", terminals::CASES),

@@ -15,6 +15,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const ALL: Observation = Observation {
+    disk: false,
     listeners: true,
     foreground: true,
 };

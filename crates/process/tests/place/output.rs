@@ -11,6 +11,7 @@ pub(crate) const CASES: &[Case] = &[
     ("secrets_do_not_reach_the_disk", secrets),
     ("a_secret_printed_in_pieces", secret_in_pieces),
     ("what_is_held_back_is_soon_let_go", held_back),
+    ("a_secret_printed_slowly_is_no_secret_told", slow_secret),
     ("marks_come_only_while_watched", marks),
     ("a_full_disk_harms_no_command", full_disk),
     ("a_full_disk_and_no_daemon", full_disk_alone),
@@ -66,12 +67,12 @@ fn secret_in_pieces() {
 
 fn held_back() {
     let world = World::new();
-    let mut plan = sh("printf hunt; sleep 300");
+    let mut plan = sh("printf hun; sleep 300");
     plan.redact = vec![Text::from("hunter2")];
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        printed(&mut birth, &dir, "hunt").await;
+        printed(&mut birth, &dir, "hun").await;
         let grace = std::time::Duration::ZERO;
         birth
             .control
@@ -80,6 +81,14 @@ fn held_back() {
             .expect("sent");
         exit_of(birth).await;
     });
+}
+
+fn slow_secret() {
+    let world = World::new();
+    let mut plan = sh("printf hunter; sleep 0.2; printf '2 end'; printf ' hunt'");
+    plan.redact = vec![Text::from("hunter2")];
+    let done = world.run(plan);
+    assert_eq!(done.out(), "[redacted] end hunt");
 }
 
 fn marks() {

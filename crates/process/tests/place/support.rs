@@ -138,6 +138,7 @@ pub(crate) fn output(dir: &Path, stream: StreamName) -> Vec<u8> {
 /// A finite command without input, in `/`, with a plain environment.
 pub(crate) fn argv(words: &[&str]) -> LaunchPlan {
     LaunchPlan {
+        confinement: None,
         id: ExecutionId::mint(),
         attempt: 1,
         spec: b"{\"test\":true}".to_vec(),

@@ -20,7 +20,11 @@ pub(super) fn pids(directory: &Path) -> Vec<i32> {
 
 /// The number after `key` in a file of `key value` lines.
 pub(super) fn number(path: &Path, key: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
+    number_in(&fs::read_to_string(path).ok()?, key)
+}
+
+/// The number after `key` in lines of `key value`.
+pub(super) fn number_in(text: &str, key: &str) -> Option<u64> {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?;

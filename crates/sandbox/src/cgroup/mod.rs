@@ -3,13 +3,19 @@
 //! where they have the controllers. Everything degrades to nothing, with a reason.
 //!
 //! [`layout`] reads what is mounted where, [`subtree`] is our directory in each hierarchy,
-//! [`slot`] the one directory under it that a shim reuses from command to command.
+//! [`slot`] the one directory under it that a shim reuses from command to command; `limits`
+//! sets its limits by whichever version has the controller, `alarm` tells that one was reached,
+//! `freeze` makes it stand still.
 
+mod alarm;
 mod files;
+mod freeze;
 pub mod layout;
+mod limits;
 pub mod slot;
 pub mod subtree;
 
+pub use freeze::{FREEZE_WAIT_MS, Freeze};
 pub use layout::{Controller, Hierarchy, Layout};
-pub use slot::{Entry, Slot};
+pub use slot::{Entry, Helpers, Slot};
 pub use subtree::{ShimName, Subtree, SubtreeError, Version, end_slots_of};

@@ -6,15 +6,17 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use ostler_model::Limits;
+use ostler_model::{Limit, Limits};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 
+use super::alarm::Alarm;
 use super::files;
+use super::freeze::{self, Freeze};
 use super::layout::Controller;
+use super::limits::{self, Means};
 use super::subtree::{ShimName, Subtree};
 
-/// Microseconds of the period that processor limits are counted in.
-const CPU_PERIOD_US: u64 = 100_000;
 /// Rounds of killing behind a freezer before what is left is left to the caller.
 const KILL_ROUNDS: usize = 16;
 
@@ -28,6 +30,19 @@ pub struct Slot {
     /// Processes in the slot that are not the command's: the shim itself.
     own_pids: u32,
     killed: bool,
+    pids_alarm: Option<Alarm>,
+    memory_alarm: Option<Alarm>,
+    /// Limits that the command reached.
+    hit: Vec<Limit>,
+}
+
+/// Processes of ours around a command: children of its shim, or theirs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Helpers<'a> {
+    /// All of them.
+    pub pids: &'a [i32],
+    /// How many were born in the slot.
+    pub inside: u32,
 }
 
 /// How a child gets into its slot: born there, or joining before exec.
@@ -68,6 +83,9 @@ impl Slot {
             applied: Limits::default(),
             own_pids: 0,
             killed: false,
+            pids_alarm: None,
+            memory_alarm: None,
+            hit: Vec::new(),
         }
     }
 
@@ -96,31 +114,104 @@ impl Slot {
         }
     }
 
-    /// Sets the limits of the next command and says how its leader gets in.
+    /// Makes room for helpers that are born before the next command, whatever limit the last
+    /// one had; the directory in which they are born.
     ///
     /// # Errors
-    /// When a controller that is there refuses a limit.
-    pub fn prepare(&mut self, limits: &Limits) -> Result<Entry<'_>, Errno> {
+    /// When the limit cannot be lifted.
+    pub fn clear(&mut self) -> Result<Option<BorrowedFd<'_>>, Errno> {
         if self.killed {
             self.renew();
         }
-        let mut joins = Vec::new();
-        self.limit_pids(limits.pids, &mut joins)
-            .map_err(|error| errno(&error))?;
-        self.limit_memory(limits.memory_bytes, &mut joins)
-            .map_err(|error| errno(&error))?;
-        self.limit_cpu(limits.cpu_millis, &mut joins)
-            .map_err(|error| errno(&error))?;
-        if self.unified.is_none()
-            && let Some(freezer) = self.legacy(Controller::Freezer)
-        {
-            joins.push(procs(&freezer).map_err(|error| errno(&error))?);
+        if self.applied.pids.take().is_some() {
+            let pids = self.means(Controller::Pids, true);
+            pids.set_pids(None).map_err(|error| errno(&error))?;
         }
-        self.applied = *limits;
+        Ok(self.unified.as_ref().map(AsFd::as_fd))
+    }
+
+    /// Whether a cgroup counts processes here.
+    #[must_use]
+    pub fn counts_processes(&self) -> bool {
+        self.subtree.limits(Controller::Pids).is_some()
+    }
+
+    /// Sets the limits of the next command and says how its leader gets in. Its helpers are not
+    /// counted: version 1 put them into the command's count as children of the shim, and they
+    /// are taken out of it; version 2 counts those in the slot, and the limit is so much higher.
+    ///
+    /// # Errors
+    /// When a controller that is there refuses a limit.
+    pub fn prepare(&mut self, limits: &Limits, helpers: &Helpers<'_>) -> Result<Entry<'_>, Errno> {
+        let mut joins = Vec::new();
+        self.exempt(helpers.pids);
+        let counted = self.counted(helpers);
+        // Whoever gives birth in a cell is there until it is reaped.
+        let room = u32::from(!helpers.pids.is_empty());
+        self.apply(limits, counted + room, &mut joins)
+            .map_err(|error| errno(&error))?;
         Ok(Entry {
             birthplace: self.unified.as_ref().map(AsFd::as_fd),
             joins,
         })
+    }
+
+    /// The command is born: the limit on processes is its own, without room for who gave birth.
+    pub fn settle(&mut self, limits: &Limits, helpers: &Helpers<'_>) {
+        let counted = self.counted(helpers);
+        let limit = limits.pids.map(|count| count.saturating_add(counted));
+        if limit != self.applied.pids {
+            let pids = self.means(Controller::Pids, true);
+            let value = limit.map(|count| u64::from(count) + u64::from(self.own_pids));
+            if pids.set_pids(value).is_ok() {
+                self.applied.pids = limit;
+            }
+        }
+    }
+
+    fn counted(&self, helpers: &Helpers<'_>) -> u32 {
+        if self.subtree.controllers.contains(&Controller::Pids) {
+            helpers.inside
+        } else {
+            0
+        }
+    }
+
+    fn exempt(&self, helpers: &[i32]) {
+        if let Some(above) = self.subtree.legacy.get(&Controller::Pids)
+            && self.own_pids > 0
+        {
+            for pid in helpers {
+                let _gone = files::write(&above.join("cgroup.procs"), &pid.to_string());
+            }
+        }
+    }
+
+    fn apply(&mut self, limits: &Limits, room: u32, joins: &mut Vec<File>) -> io::Result<()> {
+        if self.killed {
+            self.renew();
+        }
+        let pids = limits.pids.map(|count| count.saturating_add(room));
+        self.limit_pids(pids, joins)?;
+        let memory = self.means(Controller::Memory, limits.memory_bytes.is_some());
+        if limits.memory_bytes != self.applied.memory_bytes {
+            self.memory_alarm = None;
+            memory.set_memory(limits.memory_bytes)?;
+        }
+        joins.extend(memory.join()?);
+        let cpu = self.means(Controller::Cpu, limits.cpu_millis.is_some());
+        if limits.cpu_millis != self.applied.cpu_millis {
+            cpu.set_cpu(limits.cpu_millis)?;
+        }
+        joins.extend(cpu.join()?);
+        if self.unified.is_none()
+            && let Some(freezer) = self.legacy(Controller::Freezer)
+        {
+            joins.push(limits::procs(&freezer)?);
+        }
+        self.applied = Limits { pids, ..*limits };
+        self.arm(&memory);
+        Ok(())
     }
 
     /// A fresh directory after a kill. The kernel numbers the kills of a cgroup so that no fork
@@ -132,9 +223,11 @@ impl Slot {
         let unified = |controller| self.subtree.controllers.contains(&controller);
         if unified(Controller::Pids) {
             self.applied.pids = None;
+            self.pids_alarm = None;
         }
         if unified(Controller::Memory) {
             self.applied.memory_bytes = None;
+            self.memory_alarm = None;
         }
         if unified(Controller::Cpu) {
             self.applied.cpu_millis = None;
@@ -147,70 +240,83 @@ impl Slot {
         self.killed = self.unified.is_none();
     }
 
-    fn limit_pids(&self, limit: Option<u32>, joins: &mut Vec<File>) -> io::Result<()> {
-        let unified = self.subtree.controllers.contains(&Controller::Pids);
-        let directory = if unified {
-            self.unified_path()
-        } else if self.own_pids > 0 {
-            self.legacy_path(Controller::Pids)
+    /// The means of one controller; a directory of version 1 is made where it is `wanted`.
+    fn means(&self, controller: Controller, wanted: bool) -> Means {
+        if self.subtree.controllers.contains(&controller) {
+            return self.unified_path().map_or(Means::Absent, Means::Unified);
+        }
+        let legacy = if wanted {
+            self.legacy(controller)
         } else {
-            limit.and_then(|_| self.legacy(Controller::Pids))
+            None
         };
-        let Some(directory) = directory else {
-            return Ok(());
-        };
+        legacy.map_or(Means::Absent, Means::Legacy)
+    }
+
+    fn limit_pids(&mut self, limit: Option<u32>, joins: &mut Vec<File>) -> io::Result<()> {
+        let pids = self.means(Controller::Pids, limit.is_some() || self.own_pids > 0);
         if limit != self.applied.pids {
-            let value = limit.map(|count| u64::from(count) + u64::from(self.own_pids));
-            files::write(&directory.join("pids.max"), &or_max(value))?;
+            pids.set_pids(limit.map(|count| u64::from(count) + u64::from(self.own_pids)))?;
         }
-        if !unified && self.own_pids == 0 {
-            joins.push(procs(&directory)?);
+        if self.own_pids == 0 {
+            joins.extend(pids.join()?);
+        }
+        if limit.is_some() && self.pids_alarm.is_none() {
+            self.pids_alarm = Alarm::of_pids(&pids);
         }
         Ok(())
     }
 
-    fn limit_memory(&self, limit: Option<u64>, joins: &mut Vec<File>) -> io::Result<()> {
-        if self.subtree.controllers.contains(&Controller::Memory) {
-            if let (Some(directory), true) =
-                (self.unified_path(), limit != self.applied.memory_bytes)
-            {
-                files::write(&directory.join("memory.max"), &or_max(limit))?;
-                let _no_swap = files::write(&directory.join("memory.swap.max"), "0");
-                let _alone = files::write(&directory.join("memory.oom.group"), "1");
-            }
-            return Ok(());
+    fn arm(&mut self, memory: &Means) {
+        if self.applied.memory_bytes.is_none() {
+            self.memory_alarm = None;
+        } else if self.memory_alarm.is_none() {
+            self.memory_alarm = Alarm::of_memory(memory);
         }
-        let directory = |limit| Some((limit, self.legacy(Controller::Memory)?));
-        let Some((limit, directory)) = limit.and_then(directory) else {
-            return Ok(());
-        };
-        set_legacy_memory(&directory, limit)?;
-        joins.push(procs(&directory)?);
-        Ok(())
+        self.hit = Vec::new();
     }
 
-    fn limit_cpu(&self, millis: Option<u32>, joins: &mut Vec<File>) -> io::Result<()> {
-        let quota = millis.map(|millis| u64::from(millis) * CPU_PERIOD_US / 1_000);
-        if self.subtree.controllers.contains(&Controller::Cpu) {
-            if let (Some(directory), true) =
-                (self.unified_path(), millis != self.applied.cpu_millis)
-            {
-                let value = format!("{} {CPU_PERIOD_US}", or_max(quota));
-                files::write(&directory.join("cpu.max"), &value)?;
+    /// What to poll, and for what, to hear that a limit was reached.
+    pub fn alarms(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let alarms = [&self.pids_alarm, &self.memory_alarm];
+        // Without a limit nothing is counted that anybody asked about.
+        let limited = [
+            self.applied.pids.is_some(),
+            self.applied.memory_bytes.is_some(),
+        ];
+        alarms
+            .into_iter()
+            .zip(limited)
+            .filter_map(|(alarm, limited)| alarm.as_ref().filter(|_| limited))
+            .map(Alarm::polled)
+    }
+
+    /// Limits that were reached since [`prepare`](Self::prepare) and not told by an earlier
+    /// call.
+    pub fn hits(&mut self) -> Vec<Limit> {
+        let asked = [
+            (Limit::Pids, self.applied.pids.is_some()),
+            (Limit::Memory, self.applied.memory_bytes.is_some()),
+        ];
+        let mut news = Vec::new();
+        for (limit, _) in asked.into_iter().filter(|(_, limited)| *limited) {
+            let alarm = match limit {
+                Limit::Pids => &mut self.pids_alarm,
+                Limit::Memory | Limit::Cpu | Limit::OpenFiles | Limit::FileSize | Limit::Disk => {
+                    &mut self.memory_alarm
+                }
+            };
+            let rung = alarm.as_mut().map_or(Ok(false), Alarm::has_rung);
+            match rung {
+                Ok(true) if !self.hit.contains(&limit) => {
+                    self.hit.push(limit);
+                    news.push(limit);
+                }
+                Ok(_) => {}
+                Err(_) => *alarm = None,
             }
-            return Ok(());
         }
-        let directory = |quota| Some((quota, self.legacy(Controller::Cpu)?));
-        let Some((quota, directory)) = quota.and_then(directory) else {
-            return Ok(());
-        };
-        files::write(
-            &directory.join("cpu.cfs_period_us"),
-            &CPU_PERIOD_US.to_string(),
-        )?;
-        files::write(&directory.join("cpu.cfs_quota_us"), &quota.to_string())?;
-        joins.push(procs(&directory)?);
-        Ok(())
+        news
     }
 
     /// How many processes were killed for their memory here; 0 without a memory limit.
@@ -219,15 +325,16 @@ impl Slot {
         if self.applied.memory_bytes.is_none() {
             return 0;
         }
-        let file = if self.subtree.controllers.contains(&Controller::Memory) {
-            self.unified_path()
-                .map(|directory| directory.join("memory.events"))
-        } else {
-            self.legacy_path(Controller::Memory)
-                .map(|directory| directory.join("memory.oom_control"))
-        };
-        file.and_then(|file| files::number(&file, "oom_kill"))
-            .unwrap_or(0)
+        self.means(Controller::Memory, true).oom_kills()
+    }
+
+    /// Microseconds of processor time in user and kernel mode that the slot's members used,
+    /// those that nobody waited for too; none without the unified hierarchy.
+    #[must_use]
+    pub fn cpu_time(&self) -> Option<(u64, u64)> {
+        let text = fs::read_to_string(self.unified_path()?.join("cpu.stat")).ok()?;
+        let number = |key| files::number_in(&text, key);
+        Some((number("user_usec")?, number("system_usec")?))
     }
 
     /// Everybody in the slot but the shim.
@@ -255,14 +362,17 @@ impl Slot {
         }
     }
 
-    /// Stops everybody in the slot, or lets them go on; whether it could.
+    /// Makes everybody in the slot stand still, or go on. Whether there is anybody in it is
+    /// the caller's to know.
     #[must_use]
-    pub fn freeze(&self, frozen: bool) -> bool {
-        let Some(directory) = self.unified_path() else {
-            return false;
-        };
-        let value = if frozen { "1" } else { "0" };
-        files::write(&directory.join("cgroup.freeze"), value).is_ok()
+    pub fn freeze(&self, frozen: bool) -> Freeze {
+        if let Some(directory) = self.unified_path() {
+            return freeze::unified(&directory, frozen);
+        }
+        match self.legacy_path(Controller::Freezer) {
+            Some(directory) => freeze::legacy(&directory, frozen),
+            None => Freeze::Unable,
+        }
     }
 
     /// Removes the slot's directories; the calling shim goes back to where it came from.
@@ -303,26 +413,6 @@ impl Slot {
     }
 }
 
-fn procs(directory: &Path) -> io::Result<File> {
-    fs::OpenOptions::new()
-        .write(true)
-        .open(directory.join("cgroup.procs"))
-}
-
-/// Memory and swap together may not be lower than memory: whichever way the limit moves, one
-/// order of writing works.
-fn set_legacy_memory(directory: &Path, limit: u64) -> io::Result<()> {
-    let memory = directory.join("memory.limit_in_bytes");
-    let both = directory.join("memory.memsw.limit_in_bytes");
-    let limit = limit.to_string();
-    if files::write(&memory, &limit).is_err() {
-        let _no_swap_accounting = files::write(&both, &limit);
-        files::write(&memory, &limit)?;
-    }
-    let _no_swap_accounting = files::write(&both, &limit);
-    Ok(())
-}
-
 fn kill_frozen(directory: &Path, (file, freeze, thaw): (&str, &str, &str)) {
     let switch = directory.join(file);
     for _ in 0..KILL_ROUNDS {
@@ -338,10 +428,6 @@ fn kill_frozen(directory: &Path, (file, freeze, thaw): (&str, &str, &str)) {
             return;
         }
     }
-}
-
-fn or_max(value: Option<u64>) -> String {
-    value.map_or_else(|| "max".to_owned(), |value| value.to_string())
 }
 
 fn errno(error: &io::Error) -> Errno {

@@ -109,6 +109,12 @@ impl Subtree {
         self.unified.is_some()
     }
 
+    /// Whether slots can make everything in them stand still.
+    #[must_use]
+    pub fn has_freezer(&self) -> bool {
+        self.has_unified() || self.legacy.contains_key(&Controller::Freezer)
+    }
+
     /// Whether a limit of this kind can be set, and by which version of cgroups.
     #[must_use]
     pub fn limits(&self, controller: Controller) -> Option<Version> {

@@ -6,7 +6,7 @@ use super::desk::Desk;
 use super::link::Link;
 use super::profile::ToolSet;
 use ostler_engine::{Begun, Engine, Info, RetentionRequest, StartRequest};
-use ostler_model::{Caller, Command, Text};
+use ostler_model::{Caller, Command, IsolationLevel, Text};
 
 /// What the front of a client told in its hello.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,6 +23,8 @@ pub struct FrontContext {
     pub encoding: Option<String>,
     /// How long what it starts is kept after its end; none takes the engine's.
     pub retention: Option<Duration>,
+    /// How far starts that do not say are walled off; none takes the engine's setting.
+    pub isolation: Option<IsolationLevel>,
 }
 
 /// Who is at the other end of a request.
@@ -67,6 +69,7 @@ impl Call<'_> {
         request.base_env.clone_from(&self.front.env);
         request.allowed.clone_from(&self.front.allowed);
         request.encoding.clone_from(&self.front.encoding);
+        request.level = self.front.isolation;
         if let Some(retention) = self.front.retention {
             request.retention = RetentionRequest::For(retention);
         }

@@ -23,11 +23,12 @@ pub(super) fn tool(definition: &'static Definition) -> WireTool {
     let hints = definition.hints;
     // What a client concludes anyway where nothing is said is left out: the list is read by
     // models.
-    let mut annotations = ToolAnnotations::with_title(definition.title).read_only(hints.read_only);
-    if !hints.read_only {
+    let mut annotations = ToolAnnotations::with_title(definition.title);
+    if hints.read_only {
+        annotations = annotations.read_only(true);
+    } else {
         annotations.destructive_hint = Some(hints.destructive);
         annotations.idempotent_hint = hints.idempotent.then_some(true);
-        annotations.open_world_hint = (!hints.open_world).then_some(false);
     }
     let input = Arc::new(schema(definition.parameters));
     let mut tool = WireTool::new(definition.name, Cow::Borrowed(definition.about), input);

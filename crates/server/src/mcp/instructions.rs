@@ -13,8 +13,10 @@ const DIRECTORY_CHARS: usize = 300;
 /// What goes for every tool.
 const COMMON: &str = "\
 An id (pid, process_id) is a short string, no OS pid, and the same for every tool. An exit code \
-other than 0 is a normal answer, not an error. A reply holds at most 20,000 characters; what is \
-left out is counted, with the cursor to read on from.";
+other than 0 is a normal answer, not an error. isolation \"high\" walls a command off from \
+everything but the system (read-only) and its workspace; its network is none unless asked for. A \
+reply holds at most 20,000 characters; what is left out is counted, with the cursor to read on \
+from.";
 
 /// How the tools of one group go together.
 const fn guide(group: Group) -> &'static str {
@@ -78,7 +80,7 @@ mod tests {
     use crate::mcp::profile::GROUPS;
 
     /// The most bytes of the guide, whatever the profile.
-    const GUIDE_BYTES: usize = 1_280;
+    const GUIDE_BYTES: usize = 1_440;
 
     #[test]
     fn the_guide_is_short_with_every_group() {

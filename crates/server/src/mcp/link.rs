@@ -103,6 +103,14 @@ impl<'a> Link<'a> {
         }
     }
 
+    /// The interaction this request brings a person's answer to, where it starts anew.
+    pub(super) fn answers(&self) -> Option<String> {
+        match &self.purpose {
+            Purpose::Resume(resumed) => Some(resumed.interaction.clone()),
+            Purpose::Call | Purpose::Collect(_) => None,
+        }
+    }
+
     /// The person's answer to this interaction, once.
     pub(super) fn take_reply(&self) -> Option<(String, Reply)> {
         match &self.purpose {

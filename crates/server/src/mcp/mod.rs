@@ -4,6 +4,7 @@
 //! and the `tools` speak in `reply::Reply` and [`Failure`](crate::error::Failure).
 
 mod calls;
+mod consent;
 mod context;
 mod convert;
 mod desk;

@@ -10,7 +10,7 @@ use super::tools::{self, Definition};
 /// Tools that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// `exec`, `process`, `process_control`.
+    /// `exec`, `process`, `process_control`, `workspace`.
     Core,
     /// The seven tools of document 000.
     Command,

@@ -8,6 +8,7 @@ use ostler_engine::{StartRequest, WaitEnd, WaitFor, Waited};
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
 
+use super::consent;
 use super::context::Call;
 use super::elicit;
 use super::progress::Of;
@@ -79,7 +80,7 @@ pub(super) async fn run_until(
     if let Some(execution) = call.link.resumes() {
         return go_on(call, (execution, until), options).await;
     }
-    let begun = call.engine.launch(call.caller, request)?;
+    let begun = consent::launch(call, request).await?;
     let bounds = Bounds::of(call, options);
     let waiting = async {
         match options.on_prompt {

@@ -117,6 +117,7 @@ impl Arguments {
     pub(crate) fn list(&mut self, name: &'static str) -> Vec<String> {
         match self.values.remove(name) {
             Some(Value::Array(items)) => items.into_iter().filter_map(into_text).collect(),
+            Some(Value::String(text)) => text.split(',').map(str::to_owned).collect(),
             _ => Vec::new(),
         }
     }
@@ -126,7 +127,7 @@ impl Arguments {
         match self.values.remove(name) {
             Some(Value::Object(map)) => map
                 .into_iter()
-                .filter_map(|(name, value)| Some((name, into_text(value)?)))
+                .filter_map(|(name, value)| Some((name, spelled_out(value)?)))
                 .collect(),
             _ => Vec::new(),
         }
@@ -179,6 +180,16 @@ fn into_text(value: Value) -> Option<String> {
     }
 }
 
+/// As [`into_text`]; a number is as good as its text.
+fn spelled_out(value: Value) -> Option<String> {
+    match value {
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            into_text(value)
+        }
+    }
+}
+
 fn append(given: &mut Map<String, Value>, name: &str, text: &str) {
     let list = given
         .entry(name)
@@ -198,7 +209,14 @@ fn spelled(kind: Option<Kind>, text: &str) -> Value {
             _ => None,
         },
         Some(
-            Kind::Text | Kind::Choice(_) | Kind::List | Kind::Words | Kind::Map | Kind::Object(_),
+            Kind::Text
+            | Kind::Choice(_)
+            | Kind::List
+            | Kind::Words
+            | Kind::Hosts
+            | Kind::Map
+            | Kind::Amounts
+            | Kind::Object(_),
         )
         | None => None,
     };
@@ -247,7 +265,7 @@ fn wrong_in(parameter: &Parameter, value: &Value) -> Vec<String> {
 
 fn wrong(parameter: &Parameter, value: &Value) -> Option<String> {
     let place = match (parameter.kind, value) {
-        (Kind::Text, Value::String(_)) | (Kind::Flag, Value::Bool(_)) => return None,
+        (Kind::Text | Kind::Hosts, Value::String(_)) | (Kind::Flag, Value::Bool(_)) => return None,
         (Kind::Choice(words), Value::String(text)) if words.contains(&text.as_str()) => {
             return None;
         }
@@ -259,11 +277,21 @@ fn wrong(parameter: &Parameter, value: &Value) -> Option<String> {
         (Kind::Clamped(min, _), value) if whole(value).is_some_and(|number| number >= min) => {
             return None;
         }
-        (Kind::List | Kind::Words, Value::Array(items)) => {
+        (Kind::List | Kind::Words | Kind::Hosts, Value::Array(items)) => {
             let place = items.iter().position(|item| !item.is_string())?;
             return Some(not_text(
                 &format!("{}[{place}]", parameter.name),
                 &items[place],
+            ));
+        }
+        (Kind::Amounts, Value::Object(map)) => {
+            let is_amount = |value: &Value| value.is_string() || value.is_number();
+            let (name, value) = map.iter().find(|(_, value)| !is_amount(value))?;
+            return Some(format!(
+                "parameter '{}.{}' is {}; allowed: text or a number",
+                parameter.name,
+                cut(name),
+                quoted(value)
             ));
         }
         (Kind::Map, Value::Object(map)) => {

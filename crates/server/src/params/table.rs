@@ -29,8 +29,12 @@ pub(crate) enum Kind {
     List,
     /// A program and its arguments.
     Words,
+    /// One text, or texts.
+    Hosts,
     /// Texts by name.
     Map,
+    /// Texts or numbers by name; a number is as good as its text.
+    Amounts,
     /// An object with these parameters and no others.
     Object(&'static [Parameter]),
 }
@@ -84,6 +88,9 @@ impl Parameter {
 /// A number's upper limit is in its schema up to here; nobody meets a higher one by accident,
 /// and the message that tells it then suffices.
 const LISTED_MAX: i64 = 50_000;
+/// A lower limit is in the schema from here; that counts, times and sizes begin at 0 or 1 goes
+/// without saying.
+const LISTED_MIN: i64 = 2;
 
 impl Kind {
     /// What is allowed, for people.
@@ -99,7 +106,9 @@ impl Kind {
             Self::Words => "a list of words, as in [\"ls\", \"-l\"]; a line for a shell is given \
                             as 'script'"
                 .to_owned(),
+            Self::Hosts => "none, full, or a list of hosts".to_owned(),
             Self::Map => "an object whose values are texts".to_owned(),
+            Self::Amounts => "an object such as {\"memory\": \"512M\", \"pids\": 64}".to_owned(),
             Self::Object(parameters) => {
                 let names: Vec<&str> = parameters.iter().map(|it| it.name).collect();
                 format!("an object with {}", names.join(", "))
@@ -111,15 +120,21 @@ impl Kind {
         match self {
             Self::Text => json!({"type": "string"}),
             Self::Choice(words) => json!({"type": "string", "enum": words}),
-            Self::Integer(min, max) | Self::Clamped(min, max) if max <= LISTED_MAX => {
-                json!({"type": "integer", "minimum": min, "maximum": max})
-            }
-            Self::Integer(min, _) | Self::Clamped(min, _) => {
-                json!({"type": "integer", "minimum": min})
+            Self::Integer(min, max) | Self::Clamped(min, max) => {
+                let mut schema = json!({"type": "integer"});
+                if min >= LISTED_MIN {
+                    schema["minimum"] = min.into();
+                }
+                if max <= LISTED_MAX {
+                    schema["maximum"] = max.into();
+                }
+                schema
             }
             Self::Flag => json!({"type": "boolean"}),
             Self::List | Self::Words => json!({"type": "array", "items": {"type": "string"}}),
+            Self::Hosts => json!({"type": ["string", "array"], "items": {"type": "string"}}),
             Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            Self::Amounts => json!({"type": "object"}),
             Self::Object(parameters) => Value::Object(schema(parameters)),
         }
     }

@@ -14,6 +14,7 @@ mod redraw;
 mod rows;
 mod time;
 mod tokens;
+pub mod walls;
 
 pub use clamped::clamped;
 pub use clean::clean;

@@ -13,7 +13,10 @@ pub(super) type Answer<T> = Result<T, Problem>;
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        Self::new(failure.code, failure.message(), failure.hint.clone())
+        Self {
+            approval: failure.approval.clone().map(Into::into),
+            ..Self::new(failure.code, failure.message(), failure.hint.clone())
+        }
     }
 }
 

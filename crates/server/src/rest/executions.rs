@@ -67,6 +67,9 @@ fn request(body: StartBody) -> StartRequest {
     request.idle = body.idle_ms.map(Duration::from_millis);
     request.level = body.isolation;
     request.limits = body.limits;
+    request.confine = body.confine.into_request();
+    request.secrets = body.secrets;
+    request.approval = body.approval;
     request.labels = body.labels;
     request.description = body.description;
     request.encoding = body.encoding;
@@ -192,6 +195,30 @@ pub(super) async fn stop(
     Ok(Json(InfoBody::from(&info)))
 }
 
+/// `POST /api/v1/executions/{id}/pause`.
+pub(super) async fn pause(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    asked: Asked,
+) -> Answer<Json<InfoBody>> {
+    asked.check(&[])?;
+    let info = state.engine.pause(&caller, &id).await?;
+    Ok(Json(InfoBody::from(&info)))
+}
+
+/// `POST /api/v1/executions/{id}/resume`.
+pub(super) async fn resume(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(id): Id,
+    asked: Asked,
+) -> Answer<Json<InfoBody>> {
+    asked.check(&[])?;
+    let info = state.engine.resume(&caller, &id).await?;
+    Ok(Json(InfoBody::from(&info)))
+}
+
 /// `POST /api/v1/executions/{id}/signal`.
 pub(super) async fn signal(
     State(state): State<RestState>,
@@ -245,7 +272,7 @@ pub(super) async fn clean_one(
         .clean(caller, std::slice::from_ref(&id))
         .await?;
     match outcomes.into_iter().next().map(|(_, outcome)| outcome) {
-        Some(CleanOutcome::Cleaned) => Ok(()),
+        Some(CleanOutcome::Cleaned | CleanOutcome::Discarded) => Ok(()),
         Some(CleanOutcome::Running) => Err(still_running(&id)),
         Some(CleanOutcome::NotFound) | None => Err(ostler_engine::Error::NotFound.into()),
         Some(CleanOutcome::Failed(reason)) => {

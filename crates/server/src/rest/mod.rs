@@ -7,6 +7,7 @@ mod executions;
 mod export;
 mod extract;
 mod health;
+mod interactions;
 mod output;
 mod processes;
 mod query;
@@ -16,6 +17,8 @@ mod shell;
 mod socket;
 mod state;
 mod terminal;
+mod walls;
+mod workspace;
 
 pub use caller::SESSION_HEADER;
 pub(crate) use caller::session_name;

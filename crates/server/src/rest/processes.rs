@@ -184,7 +184,7 @@ fn cleaned(outcomes: Vec<(String, CleanOutcome)>) -> CleanedBody {
     let mut body = CleanedBody::default();
     for (pid, outcome) in outcomes {
         match outcome {
-            CleanOutcome::Cleaned => body.success.push(PidEntry { pid }),
+            CleanOutcome::Cleaned | CleanOutcome::Discarded => body.success.push(PidEntry { pid }),
             CleanOutcome::Running => body.running.push(PidEntry { pid }),
             CleanOutcome::NotFound => body.not_found.push(PidEntry { pid }),
             CleanOutcome::Failed(reason) => body.failed.push(FailedEntry { pid, reason }),

@@ -5,7 +5,10 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{delete, get, post};
 
 use super::state::RestState;
-use super::{answer, executions, export, health, output, processes, raw, shell, socket, terminal};
+use super::{
+    answer, executions, export, health, interactions, output, processes, raw, shell, socket,
+    terminal, walls, workspace,
+};
 
 /// The largest body of a request.
 pub const REQUEST_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -15,7 +18,12 @@ pub const REQUEST_BODY_BYTES: usize = 32 * 1024 * 1024;
 pub fn router(state: RestState) -> Router {
     Router::new()
         .merge(process_routes())
-        .nest("/api/v1", version_1().merge(terminal_routes()))
+        .nest(
+            "/api/v1",
+            version_1()
+                .merge(terminal_routes())
+                .merge(workspace_routes()),
+        )
         .fallback(answer::no_route)
         .method_not_allowed_fallback(answer::no_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_BYTES))
@@ -43,6 +51,8 @@ fn version_1() -> Router<RestState> {
     Router::new()
         .route("/health", get(health::health))
         .route("/shutdown", post(health::shutdown))
+        .route("/interactions", get(interactions::list))
+        .route("/interactions/{id}/answer", post(interactions::answer))
         .route("/executions", get(executions::list).post(executions::start))
         .route(
             "/executions/{id}",
@@ -50,12 +60,27 @@ fn version_1() -> Router<RestState> {
         )
         .route("/executions/{id}/wait", post(executions::wait))
         .route("/executions/{id}/stop", post(executions::stop))
+        .route("/executions/{id}/pause", post(executions::pause))
+        .route("/executions/{id}/resume", post(executions::resume))
+        .route("/executions/{id}/network", get(walls::network))
+        .route("/executions/{id}/resources", get(walls::resources))
         .route("/executions/{id}/signal", post(executions::signal))
         .route("/executions/{id}/input", post(executions::input))
         .route("/executions/{id}/output", get(output::lines))
         .route("/executions/{id}/output", delete(output::clear))
         .route("/executions/{id}/raw", get(raw::raw))
         .route("/executions/{id}/export", get(export::export))
+}
+
+fn workspace_routes() -> Router<RestState> {
+    Router::new()
+        .route("/executions/{id}/workspace", get(workspace::changes))
+        .route("/executions/{id}/workspace/diff", get(workspace::diff))
+        .route("/executions/{id}/workspace/commit", post(workspace::commit))
+        .route(
+            "/executions/{id}/workspace/discard",
+            post(workspace::discard),
+        )
 }
 
 fn terminal_routes() -> Router<RestState> {

@@ -36,6 +36,10 @@ pub(super) async fn start(
     request.inherit_env = body.inherit_env;
     request.timeout = body.timeout_ms.map(Duration::from_millis);
     request.level = body.isolation;
+    request.limits = body.limits;
+    request.confine = body.confine.into_request();
+    request.secrets = body.secrets;
+    request.approval = body.approval;
     request.labels = body.labels;
     request.description = body.description;
     request.retention = retention(body.retention);

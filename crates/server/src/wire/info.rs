@@ -2,13 +2,11 @@
 
 use ostler_engine::Info;
 use ostler_model::ending::Cause;
-use ostler_model::policy::{Degraded, Limits};
 use ostler_model::status::ProcessStatus;
-use ostler_model::{
-    Ability, Cursor, ExecutionId, IsolationLevel, Lifetime, LimitBackend, Phase, Text, Timestamp,
-    Usage,
-};
+use ostler_model::{Cursor, ExecutionId, Lifetime, Phase, Text, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
+
+use super::confine::IsolationBody;
 
 /// Everything known of one execution besides its output (A3). Times are RFC 3339, durations
 /// seconds.
@@ -62,6 +60,8 @@ pub struct InfoBody {
     pub ready: Option<bool>,
     /// The newest answer of a liveness probe; null without one.
     pub healthy: Option<bool>,
+    /// Whether its tree is frozen.
+    pub paused: bool,
     /// Isolation: asked, in force, missing.
     pub isolation: IsolationBody,
     /// What was lost while it ran, in words, for example a full disk.
@@ -84,21 +84,6 @@ pub struct InfoBody {
     pub cursor: Cursor,
     /// What its processes used.
     pub usage: Usage,
-}
-
-/// What was asked of isolation, what is in force and what is missing (D8).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct IsolationBody {
-    /// The level asked.
-    pub asked: IsolationLevel,
-    /// What is in force.
-    pub in_force: Vec<Ability>,
-    /// What was asked and cannot be had here, each with its reason.
-    pub missing: Vec<Degraded>,
-    /// How limits are enforced.
-    pub backend: LimitBackend,
-    /// The limits of its tree.
-    pub limits: Limits,
 }
 
 /// Executions, newest first.
@@ -160,7 +145,8 @@ impl From<&Info> for InfoBody {
             attempt: state.attempt,
             ready: is_service(&spec.lifetime).then_some(state.ready),
             healthy: state.healthy,
-            isolation: isolation(info),
+            paused: state.paused,
+            isolation: IsolationBody::from(info),
             degraded: state.degraded.clone(),
             leftovers: state.leftovers,
             survivors: info.survivors.clone(),
@@ -172,17 +158,6 @@ impl From<&Info> for InfoBody {
             cursor: info.cursor(),
             usage: state.usage,
         }
-    }
-}
-
-fn isolation(info: &Info) -> IsolationBody {
-    let policy = &info.spec.policy;
-    IsolationBody {
-        asked: policy.level,
-        in_force: policy.in_force.clone(),
-        missing: policy.missing.clone(),
-        backend: policy.backend,
-        limits: policy.limits,
     }
 }
 

@@ -1,23 +1,32 @@
 //! The JSON shapes of REST. Both sides use these types: requests refuse unknown fields,
 //! answers may gain fields.
 
+pub mod confine;
 pub mod info;
+pub mod interaction;
+pub mod network;
 pub mod page;
 pub mod problem;
 pub mod process;
+pub mod resources;
 pub mod shell;
 pub mod socket;
 pub mod start;
 pub mod terminal;
 pub mod wait;
+pub mod workspace;
 
-pub use info::{HealthBody, InfoBody, IsolationBody, ListBody};
+pub use confine::{ConfineBody, ConfinementBody, IsolationBody, NetworkBody};
+pub use info::{HealthBody, InfoBody, ListBody};
+pub use interaction::{AnswerBody, ApprovalBody, InteractionBody, InteractionsBody};
+pub use network::{DecisionBody, NetworkPageBody};
 pub use page::{Frame, GapBody, LineBody, PageBody};
 pub use problem::{CodeName, Problem};
 pub use process::{
     CleanAllBody, CleanBody, CleanSelected, CleanedBody, FailedEntry, OutputBody, OutputEntry,
     PidEntry, ProcessBody,
 };
+pub use resources::ResourcesBody;
 pub use shell::{ShellEndBody, ShellRanBody, ShellRunBody, ShellStartBody};
 pub use socket::{ClientMessage, Hello, ServerMessage};
 pub use start::{RetentionBody, StartBody, StdinBody};
@@ -26,3 +35,4 @@ pub use wait::{
     DroppedBody, MatchedBody, PromptBody, SignalBody, StopBody, TakenBody, Until, WaitBody,
     WaitedBody, Why,
 };
+pub use workspace::{TotalsBody, WorkspaceBody};

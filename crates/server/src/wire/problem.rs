@@ -20,6 +20,9 @@ pub struct Problem {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The question a person has to answer first: `ostler approve` takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<str>>,
     /// Whether the same request may succeed later.
     pub retryable: bool,
 }
@@ -55,6 +58,7 @@ impl Problem {
             code: CodeName(code),
             message: message.into(),
             hint,
+            approval: None,
             retryable: row.retryable,
         }
     }

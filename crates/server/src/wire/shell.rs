@@ -1,11 +1,12 @@
 //! Shell sessions (C14): a shell that tells where commands begin and end.
 
 use ostler_engine::ShellEnd;
-use ostler_model::{IsolationLevel, ShellKind, TermSize, Text};
+use ostler_model::{IsolationLevel, Limits, ShellKind, TermSize, Text};
 use serde::{Deserialize, Serialize};
 
+use super::confine::ConfineBody;
 use super::info::InfoBody;
-use super::start::RetentionBody;
+use super::start::{RetentionBody, strict};
 use super::wait::PromptBody;
 
 /// `POST /api/v1/shells`: starts an integrated shell in a terminal. Only `kind` and `cwd` must
@@ -35,9 +36,21 @@ pub struct ShellStartBody {
     /// Wall-clock limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How far it is walled off.
+    /// How far it is walled off; absent takes the daemon's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationLevel>,
+    /// What level high shows and reaches beyond its defaults.
     #[serde(default)]
-    pub isolation: IsolationLevel,
+    pub confine: ConfineBody,
+    /// Limits of its tree.
+    #[serde(default, deserialize_with = "strict::limits")]
+    pub limits: Limits,
+    /// Names of secrets whose values go into the environment under the same names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// The approval a person gave when the command policy asked: the interaction's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
     /// For filtering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
@@ -82,7 +95,11 @@ impl ShellStartBody {
             env: Vec::new(),
             inherit_env: None,
             timeout_ms: None,
-            isolation: IsolationLevel::default(),
+            isolation: None,
+            confine: ConfineBody::default(),
+            limits: Limits::default(),
+            secrets: Vec::new(),
+            approval: None,
             labels: Vec::new(),
             description: String::new(),
             retention: RetentionBody::Default,

@@ -3,6 +3,8 @@
 use ostler_model::{Command, IsolationLevel, Limits, Restart, TermSize, Text};
 use serde::{Deserialize, Serialize};
 
+use super::confine::ConfineBody;
+
 /// `POST /api/v1/executions`. Durations are milliseconds. Only `command` and `cwd` must be
 /// given; text that is not UTF-8 goes as `{"base64": "…"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,9 +33,18 @@ pub struct StartBody {
     /// Limit of time without output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
-    /// How far it is walled off.
-    #[serde(default)]
-    pub isolation: IsolationLevel,
+    /// How far it is walled off; absent takes the daemon's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationLevel>,
+    /// What level high shows and reaches beyond its defaults.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub confine: ConfineBody,
+    /// Names of secrets whose values go into the environment under the same names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// The approval a person gave when the command policy asked: the interaction's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
     /// Limits of its tree.
     #[serde(
         default,
@@ -115,7 +126,10 @@ impl StartBody {
             inherit_env: None,
             timeout_ms: None,
             idle_ms: None,
-            isolation: IsolationLevel::default(),
+            isolation: None,
+            confine: ConfineBody::default(),
+            secrets: Vec::new(),
+            approval: None,
             limits: Limits::default(),
             labels: Vec::new(),
             description: String::new(),
@@ -136,7 +150,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// The model's types are also stored, where a newer version's fields are passed over; in a
 /// request a field that is passed over would be a wish silently denied.
-mod strict {
+pub(super) mod strict {
     use ostler_model::{Command, Limits, TermSize, Text};
     use serde::{Deserialize, Deserializer};
 
@@ -155,6 +169,7 @@ mod strict {
         cpu_millis: Option<u32>,
         open_files: Option<u32>,
         file_bytes: Option<u64>,
+        disk_bytes: Option<u64>,
     }
 
     #[derive(Deserialize)]
@@ -171,7 +186,7 @@ mod strict {
         })
     }
 
-    pub(super) fn limits<'de, D: Deserializer<'de>>(from: D) -> Result<Limits, D::Error> {
+    pub(in crate::wire) fn limits<'de, D: Deserializer<'de>>(from: D) -> Result<Limits, D::Error> {
         let body = LimitsBody::deserialize(from)?;
         Ok(Limits {
             pids: body.pids,
@@ -179,6 +194,7 @@ mod strict {
             cpu_millis: body.cpu_millis,
             open_files: body.open_files,
             file_bytes: body.file_bytes,
+            disk_bytes: body.disk_bytes,
         })
     }
 

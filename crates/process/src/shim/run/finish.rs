@@ -2,6 +2,8 @@
 
 use std::os::fd::AsFd;
 
+use ostler_model::Usage;
+use ostler_sandbox::cgroup::Slot;
 use rustix::event::{PollFd, Timespec};
 use rustix::io::Errno;
 
@@ -81,7 +83,21 @@ impl Run<'_> {
         self.unrecorded = why.is_err();
     }
 
-    fn exit_record(&self, idle: bool) -> ExitRecord {
+    /// What was waited for, and at level high what the slot counted: a warden's children are
+    /// reaped by the kernel, and counted nowhere else.
+    fn usage(&self) -> Usage {
+        let mut usage = self.tree.usage();
+        if let Some(before) = self.cpu_before
+            && let Some(now) = self.shim.slot.as_ref().and_then(Slot::cpu_time)
+        {
+            usage.user_us = usage.user_us.max(now.0.saturating_sub(before.0));
+            usage.system_us = usage.system_us.max(now.1.saturating_sub(before.1));
+        }
+        usage
+    }
+
+    fn exit_record(&mut self, idle: bool) -> ExitRecord {
+        let out_of_memory = self.judge_end();
         let outcome = match self.tree.status() {
             Some(status) => Outcome::Ended {
                 status,
@@ -99,8 +115,6 @@ impl Run<'_> {
             let members = self.tree.members().into_iter();
             members.take(SURVIVORS_MAX).map(i32::unsigned_abs).collect()
         };
-        let slot = self.shim.slot.as_ref();
-        let oom_kills = slot.map_or(0, ostler_sandbox::cgroup::Slot::oom_kills);
         ExitRecord {
             version: EXIT_RECORD_VERSION,
             attempt: self.plan.attempt,
@@ -110,8 +124,9 @@ impl Run<'_> {
             outcome,
             leftovers: self.tree.left_behind(),
             survivors,
-            out_of_memory: oom_kills > self.oom_before,
-            usage: self.tree.usage(),
+            out_of_memory,
+            limits_hit: self.limits_hit.clone(),
+            usage: self.usage(),
             output_end: self.sink.end(),
             journal_error: self.sink.error().map(str::to_owned),
             lost_bytes: self.sink.lost_bytes(),

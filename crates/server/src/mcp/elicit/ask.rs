@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ostler_engine::{Answer, Error, Interaction, InteractionError};
+use ostler_model::{Caller, Scope};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitResult, InputRequiredResult, JsonObject, MetaObject,
@@ -117,9 +118,14 @@ async fn settle(
     reply: Reply,
 ) -> Result<Settled, Interrupted> {
     let id = interaction.id.to_string();
+    // Whoever fills in a form is a person, and not the agent whose session this is.
+    let person = Caller {
+        scope: Scope::Principal,
+        ..call.caller.clone()
+    };
     let settled = match reply {
         Reply::Nothing => return Ok(Settled::Wrong("it was empty".to_owned())),
-        Reply::Value(value) => call.engine.answer(call.caller, &id, value).await,
+        Reply::Value(value) => call.engine.answer(&person, &id, value).await,
         Reply::Declined => {
             let reason = Some("the person declined to answer".to_owned());
             call.engine.cancel_interaction(call.caller, &id, reason)

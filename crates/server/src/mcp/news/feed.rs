@@ -77,6 +77,7 @@ impl Feed {
             | Event::LeaseTaken { .. }
             | Event::Sampled { .. }
             | Event::LimitHit { .. }
+            | Event::Workspace { .. }
             | Event::Degraded { .. }
             | Event::Stopping { .. }
             | Event::Adopted { .. }

@@ -5,8 +5,10 @@ use ostler_engine::{Info, WaitEnd};
 use ostler_model::ending::{Cause, Ending};
 use ostler_model::{ErrorCode, Lifetime};
 
-use super::command::status::{missing, seconds};
+use super::command::status::seconds;
+use super::walls;
 use crate::error::Failure;
+use crate::mcp::context::Call;
 use crate::mcp::output::Printed;
 
 /// Its exit code; `null` and the signal where one ended it.
@@ -31,13 +33,17 @@ pub(super) fn time_limit(info: &Info) -> String {
     }
 }
 
-/// Adds what is to be known of the output, the journal and the isolation.
-pub(super) fn notes(text: &mut String, info: &Info, printed: &Printed) {
+/// Adds what is to be known of the output, the journal and the walls.
+pub(super) async fn notes(text: &mut String, (call, info): (Call<'_>, &Info), printed: &Printed) {
     for told in printed.notes.iter().chain(&info.state.degraded) {
         note(text, told);
     }
-    if let Some(told) = missing(&info.spec.policy) {
+    for told in walls::notes(call, info) {
         note(text, &told);
+    }
+    if let Some(told) = walls::changes(call, info).await {
+        text.push('\n');
+        text.push_str(&told);
     }
 }
 

@@ -10,6 +10,7 @@ mod offered;
 mod pty;
 mod registry;
 mod shell;
+mod walls;
 
 pub(super) use offered::of;
 pub(super) use registry::{Answer, Definition, call};

@@ -35,7 +35,6 @@ pub(in crate::mcp) struct Hints {
     pub(in crate::mcp) read_only: bool,
     pub(in crate::mcp) destructive: bool,
     pub(in crate::mcp) idempotent: bool,
-    pub(in crate::mcp) open_world: bool,
 }
 
 impl Hints {
@@ -44,21 +43,18 @@ impl Hints {
         read_only: true,
         destructive: false,
         idempotent: true,
-        open_world: false,
     };
     /// Runs whatever it is given.
     pub(super) const RUNS: Self = Self {
         read_only: false,
         destructive: true,
         idempotent: false,
-        open_world: true,
     };
     /// Ends or removes what is ours.
     pub(super) const ENDS: Self = Self {
         read_only: false,
         destructive: true,
         idempotent: true,
-        open_world: false,
     };
 }
 

@@ -2,6 +2,7 @@
 
 use super::starting::{self, TIMEOUT_LIMIT_S};
 use super::status::Started;
+use crate::mcp::consent;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
@@ -36,7 +37,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let mut request = starting::request(call, &mut arguments)?;
     request.description = arguments.required_text("description");
     request.labels = arguments.list("labels");
-    let begun = call.engine.begin(call.caller, request).await?;
+    let begun = consent::begin(call, request).await?;
     let info = call.give_out(begun);
     Ok(Reply::status(&Started::from(&info)))
 }

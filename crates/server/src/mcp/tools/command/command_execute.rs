@@ -47,8 +47,8 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let info = &waited.info;
     let mut blocks = printed.blocks();
     blocks.push(match &info.state.ending {
-        Some(ending) => ended(info, ending, &printed),
-        None => yielded(info, &printed),
+        Some(ending) => ended(call, (info, ending), &printed).await,
+        None => yielded(call, info, &printed).await,
     });
     let mut reply = Reply::text(blocks, fields(info, &waited.why));
     reply
@@ -69,7 +69,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 }
 
 /// Exit code, time, and what else is to be known.
-fn ended(info: &Info, ending: &Ending, printed: &Printed) -> String {
+async fn ended(call: Call<'_>, (info, ending): (&Info, &Ending), printed: &Printed) -> String {
     let code = ends::exit_code(ending);
     let mut text = format!(
         "exit_code: {code}\nexecution_time: {} s",
@@ -100,12 +100,12 @@ fn ended(info: &Info, ending: &Ending, printed: &Printed) -> String {
         );
         ends::note(&mut text, &told);
     }
-    ends::notes(&mut text, info, printed);
+    ends::notes(&mut text, (call, info), printed).await;
     text
 }
 
 /// What is said when the answer comes before the end (F4).
-fn yielded(info: &Info, printed: &Printed) -> String {
+async fn yielded(call: Call<'_>, info: &Info, printed: &Printed) -> String {
     let id = info.id.short();
     let limit = ends::time_limit(info);
     let mut text = format!(
@@ -114,7 +114,7 @@ fn yielded(info: &Info, printed: &Printed) -> String {
         seconds(info.duration()),
         printed.next
     );
-    ends::notes(&mut text, info, printed);
+    ends::notes(&mut text, (call, info), printed).await;
     text
 }
 

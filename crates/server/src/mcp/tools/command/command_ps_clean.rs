@@ -32,6 +32,9 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 fn told(outcome: &CleanOutcome) -> String {
     match outcome {
         CleanOutcome::Cleaned => "success".to_owned(),
+        CleanOutcome::Discarded => {
+            "success; changes to its workspace that nobody committed went with it".to_owned()
+        }
         CleanOutcome::Running => "failed: it is still running; stop it first".to_owned(),
         CleanOutcome::NotFound => "failed: Process not found or access denied".to_owned(),
         CleanOutcome::Failed(reason) => format!("failed: {reason}"),

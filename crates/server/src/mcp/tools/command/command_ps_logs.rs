@@ -37,7 +37,7 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::optional(
             "since",
             Kind::Text,
-            "2023-05-06T14:30:00 (local), RFC 3339, 10m (ago), or a cursor",
+            "RFC 3339, local time, 10m (ago), or a cursor",
         ),
         Parameter::optional("until", Kind::Text, "As since"),
         Parameter::optional("with_stdout", Kind::Flag, "").or_flag(true),
@@ -55,7 +55,7 @@ pub(super) const DEFINITION: Definition = Definition {
         )
         .or(1),
         BLOCK_LINES,
-        Parameter::optional("grep", Kind::Text, "Perl-style expression"),
+        Parameter::optional("grep", Kind::Text, "Perl regex"),
         Parameter::optional(
             "grep_mode",
             Kind::Choice(&["line", "content"]),

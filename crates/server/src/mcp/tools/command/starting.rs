@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use ostler_engine::{Face, StartRequest, StdinRequest};
-use ostler_model::{Command, IsolationLevel, Text};
+use ostler_model::{Command, Text};
 
 use crate::error::Failure;
 use crate::mcp::context::Call;
+use crate::mcp::tools::walls;
 use crate::params::{Arguments, Kind, Parameter};
 
 /// The longest time limit that can be asked for, in seconds: thirty days.
@@ -14,23 +15,14 @@ pub(super) const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 /// The most lines one text block can be asked to hold.
 pub(super) const BLOCK_LINES_LIMIT: i64 = 100_000;
 
-pub(super) const COMMAND: Parameter =
-    Parameter::required("command", Kind::Text, "Program; no shell");
-pub(super) const ARGS: Parameter = Parameter::optional("args", Kind::List, "Passed verbatim");
+pub(super) const COMMAND: Parameter = Parameter::required("command", Kind::Text, "");
+pub(super) const ARGS: Parameter = Parameter::optional("args", Kind::List, "");
 pub(super) const DIRECTORY: Parameter = Parameter::required("directory", Kind::Text, "");
-pub(super) const STDIN: Parameter = Parameter::optional("stdin", Kind::Text, "Standard input");
-pub(super) const ENVS: Parameter = Parameter::optional("envs", Kind::Map, "Variables to add");
-pub(super) const ENCODING: Parameter = Parameter::optional(
-    "encoding",
-    Kind::Text,
-    "Of its output: utf-8 (default), gbk, …, auto",
-);
-pub(super) const ISOLATION: Parameter = Parameter::optional(
-    "isolation",
-    Kind::Choice(&["basic", "medium", "high", "container"]),
-    "",
-)
-.or_text("medium");
+pub(super) const STDIN: Parameter = Parameter::optional("stdin", Kind::Text, "");
+pub(super) const ENVS: Parameter = Parameter::optional("envs", Kind::Map, "Added");
+pub(super) const ENCODING: Parameter =
+    Parameter::optional("encoding", Kind::Text, "Of output; default utf-8");
+pub(super) const ISOLATION: Parameter = Parameter::optional("isolation", walls::LEVELS, "");
 pub(super) const BLOCK_LINES: Parameter = Parameter::optional(
     "limit_lines",
     Kind::Integer(1, BLOCK_LINES_LIMIT),
@@ -58,7 +50,7 @@ pub(super) fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<Start
     }
     request.timeout = arguments.count("timeout").map(Duration::from_secs);
     request.encoding = arguments.text("encoding").or(request.encoding);
-    request.level = level(arguments)?;
+    request.level = walls::level(arguments)?.or(request.level);
     Ok(request)
 }
 
@@ -67,12 +59,6 @@ fn variables(arguments: &mut Arguments) -> Vec<(Text, Text)> {
     given
         .map(|(name, value)| (name.into(), value.into()))
         .collect()
-}
-
-fn level(arguments: &mut Arguments) -> Result<IsolationLevel, Failure> {
-    let word = arguments.required_text("isolation");
-    word.parse()
-        .map_err(|error: ostler_model::policy::LevelError| Failure::value(error.to_string()))
 }
 
 /// How many lines one block may hold.

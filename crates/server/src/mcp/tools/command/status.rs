@@ -8,6 +8,8 @@ use ostler_model::{Ability, IsolationLevel, Policy, Timestamp};
 use serde::Serialize;
 
 use crate::render::clamped;
+use crate::render::walls::pieces;
+use crate::wire::NetworkBody;
 
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;
@@ -62,6 +64,8 @@ pub(in crate::mcp::tools) struct Isolation {
     in_force: Vec<Ability>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<NetworkBody>,
 }
 
 impl From<&Info> for Started {
@@ -115,15 +119,16 @@ pub(in crate::mcp::tools) fn isolation(policy: &Policy) -> Isolation {
     Isolation {
         asked: policy.level,
         in_force: policy.in_force.clone(),
-        missing: policy.missing.iter().map(|m| m.reason.clone()).collect(),
+        missing: policy
+            .missing
+            .iter()
+            .map(|it| pieces(std::slice::from_ref(it)))
+            .collect(),
+        network: policy
+            .confinement
+            .as_ref()
+            .map(|it| NetworkBody(it.network.clone())),
     }
-}
-
-/// What is missing of the isolation asked for, in words; never silent (D8).
-pub(in crate::mcp::tools) fn missing(policy: &Policy) -> Option<String> {
-    let reasons: Vec<&str> = policy.missing.iter().map(|m| m.reason.as_str()).collect();
-    let told = || format!("isolation {} lacks: {}", policy.level, reasons.join("; "));
-    (!reasons.is_empty()).then(told)
 }
 
 /// Seconds, rounded to a millisecond.

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use ostler_engine::{Face, StartRequest, StdinRequest, WaitEnd, WaitFor, Waited};
 use ostler_journal::Pattern;
-use ostler_model::policy::LevelError;
-use ostler_model::{Command, IsolationLevel, Text};
+use ostler_model::{Command, Text};
 
 use super::select::{self, MAX_CHARS, Selection};
 use super::shown;
 use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
 use crate::error::Failure;
+use crate::mcp::consent;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Interrupted;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::mcp::tools::walls;
 use crate::mcp::waiting::{self, OnPrompt, Options};
 use crate::params::{Arguments, Kind, Parameter};
 
@@ -28,33 +29,32 @@ pub(super) const DEFINITION: Definition = Definition {
     name: "exec",
     title: "Run",
     about: "Run a program (command) or a shell script (script). Answers \"[id exit CODE, time]\" \
-            and the output when it has ended. What has not ended after wait_ms goes on in the \
-            background: the answer is \"[id running time | cursor C]\" and the output so far; \
-            read on or wait with process, write to it or end it with process_control. For a \
-            server, wait for the line that says it is ready (pattern). An exit code other than 0 \
-            is not an error.",
+            and the output once it ended. What has not after wait_ms goes on in the background: \
+            \"[id running time | cursor C]\" and the output so far; go on with process and \
+            process_control. For a server, wait for its ready line (pattern). isolation high: \
+            sees only the system and its workspace.",
     parameters: &[
         Parameter::optional("command", Kind::Words, "Program and arguments; no shell"),
-        Parameter::optional("script", Kind::Text, "Instead of command: text for shell"),
+        Parameter::optional("script", Kind::Text, "Text for shell"),
         Parameter::optional("shell", Kind::Text, "Default sh"),
         Parameter::optional("cwd", Kind::Text, "Default: yours"),
-        Parameter::optional("env", Kind::Map, "Variables to add"),
-        Parameter::optional("stdin", Kind::Text, "All of its input; default none"),
+        Parameter::optional("env", Kind::Map, "Added"),
+        Parameter::optional("stdin", Kind::Text, "All its input"),
         Parameter::optional(
             "input",
             Kind::Choice(&["open"]),
-            "Instead of stdin: take it from process_control write",
+            "Take stdin from process_control write",
         ),
         Parameter::optional(
             "wait_ms",
             Kind::Integer(0, WAIT_LIMIT_MS),
-            "Wait at most this long (45 s a call); never ends the command",
+            "At most (45 s a call); never ends it",
         )
         .or(WAIT_MS),
         Parameter::optional(
             "timeout",
             Kind::Integer(1, TIMEOUT_LIMIT_S),
-            "Seconds until it is killed with all it started; default never",
+            "Seconds until its tree is killed; default never",
         ),
         UNTIL,
         PATTERN,
@@ -72,12 +72,15 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::optional("description", Kind::Text, ""),
         Parameter::optional("labels", Kind::List, ""),
         Parameter::optional("keep", Kind::Flag, "Outlives this session"),
-        Parameter::optional(
-            "isolation",
-            Kind::Choice(&["basic", "medium", "high", "container"]),
-            "Default medium",
-        ),
-        Parameter::optional("encoding", Kind::Text, "Of the output; default utf-8"),
+        Parameter::optional("isolation", walls::LEVELS, "Default medium"),
+        walls::NETWORK,
+        walls::WORKSPACE,
+        walls::ALLOW_DEGRADED,
+        walls::FORWARD,
+        walls::SECRETS,
+        walls::LIMITS,
+        walls::APPROVAL,
+        Parameter::optional("encoding", Kind::Text, "Of output; default utf-8"),
         MAX_CHARS,
     ],
     hints: Hints::RUNS,
@@ -143,7 +146,7 @@ fn options(arguments: &mut Arguments, request: &StartRequest, reason: &WaitFor) 
 
 /// Starts and answers at once; the id counts as given out.
 async fn started(call: Call<'_>, request: StartRequest) -> Result<Waited, Interrupted> {
-    let begun = call.engine.begin(call.caller, request).await?;
+    let begun = consent::begin(call, request).await?;
     let info = call.give_out(begun);
     Ok(Waited {
         cursor: info.cursor(),
@@ -173,10 +176,7 @@ fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Fa
     request.labels = arguments.list("labels");
     request.keep = arguments.flag("keep");
     request.encoding = arguments.text("encoding").or(request.encoding);
-    if let Some(word) = arguments.text("isolation") {
-        let level: Result<IsolationLevel, LevelError> = word.parse();
-        request.level = level.map_err(|error| Failure::value(error.to_string()))?;
-    }
+    walls::put_in(&mut request, arguments)?;
     Ok(request)
 }
 

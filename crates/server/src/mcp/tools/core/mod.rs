@@ -1,5 +1,6 @@
 //! The tools of profile `core` (F2, F4): `exec` runs, `process` looks and waits,
-//! `process_control` acts.
+//! `process_control` acts,
+//! `workspace` decides about what was kept apart.
 
 mod action;
 mod detail;
@@ -11,6 +12,7 @@ mod raw;
 mod select;
 mod shown;
 mod until;
+mod workspace;
 
 pub(super) use offered::TOOLS;
 pub(super) use until::{WAIT_LIMIT_MS, expression};

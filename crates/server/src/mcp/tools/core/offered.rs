@@ -1,6 +1,6 @@
 //! What profile `core` offers.
 
-use super::{exec, process, process_control};
+use super::{exec, process, process_control, workspace};
 use crate::mcp::tools::registry::Definition;
 
 /// In the order of `tools/list`.
@@ -8,4 +8,5 @@ pub(in crate::mcp::tools) const TOOLS: &[&Definition] = &[
     &exec::DEFINITION,
     &process::DEFINITION,
     &process_control::DEFINITION,
+    &workspace::DEFINITION,
 ];

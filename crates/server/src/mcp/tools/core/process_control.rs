@@ -39,6 +39,16 @@ const ACTIONS: &[Action] = &[
         takes: &[],
     },
     Action {
+        word: "pause",
+        needs: &["ids"],
+        takes: &[],
+    },
+    Action {
+        word: "resume",
+        needs: &["ids"],
+        takes: &[],
+    },
+    Action {
         word: "stop",
         needs: &["ids"],
         takes: &["force", "reason"],
@@ -64,7 +74,7 @@ pub(super) const DEFINITION: Definition = Definition {
     name: "process_control",
     title: "Control processes",
     about: "Act on what exec started, with a result per id. write: text to an open input. \
-            close_input. signal. stop: end it with everything it started, killed after 5 s \
+            close_input. signal. pause, resume: all of it. stop: end it with everything it started, killed after 5 s \
             (force: at once). clean: forget ended ones and their output. clear_output. notify: \
             tell me later when a line matches pattern.",
     parameters: &[
@@ -74,6 +84,8 @@ pub(super) const DEFINITION: Definition = Definition {
                 "write",
                 "close_input",
                 "signal",
+                "pause",
+                "resume",
                 "stop",
                 "clean",
                 "clear_output",
@@ -108,6 +120,8 @@ enum Deed {
     Write(Vec<u8>),
     CloseInput,
     Signal(Signal),
+    Pause,
+    Resume,
     Stop(StopRequest),
     Clean,
     ClearOutput,
@@ -161,6 +175,8 @@ fn deed(word: &str, arguments: &mut Arguments) -> Result<Deed, Failure> {
             let wrong = |error| Failure::value(format!("parameter 'signal': {error}"));
             Deed::Signal(parsed.map_err(wrong)?)
         }
+        "pause" => Deed::Pause,
+        "resume" => Deed::Resume,
         "stop" => Deed::Stop(StopRequest {
             force: arguments.flag("force"),
             grace: None,
@@ -192,6 +208,14 @@ async fn carry_out(call: Call<'_>, id: &str, deed: &Deed) -> Result<Value, Failu
         Deed::Signal(signal) => {
             engine.signal(caller, id, *signal).await?;
             Ok(json!({"result": format!("{signal} sent")}))
+        }
+        Deed::Pause => {
+            engine.pause(caller, id).await?;
+            Ok(json!({"result": "paused; its timeouts wait"}))
+        }
+        Deed::Resume => {
+            engine.resume(caller, id).await?;
+            Ok(json!({"result": "goes on"}))
         }
         Deed::Stop(request) => stop(call, id, request).await,
         Deed::Clean => {
@@ -282,6 +306,9 @@ fn cleaned(outcome: Option<CleanOutcome>) -> Result<Value, Failure> {
     use ErrorCode::{ProcessClean, ProcessNotFound};
     match outcome {
         Some(CleanOutcome::Cleaned) => Ok(json!({"result": "success"})),
+        Some(CleanOutcome::Discarded) => {
+            Ok(json!({"result": "success", "note": "changes nobody committed went with it"}))
+        }
         Some(CleanOutcome::Running) => Err(Failure::new(
             ProcessClean,
             "it is still running; stop it first",
@@ -331,5 +358,6 @@ fn all(failures: Vec<Failure>) -> Failure {
         code,
         message,
         hint: first.and_then(|it| it.hint),
+        approval: None,
     }
 }

@@ -24,7 +24,7 @@ pub(super) const STREAM: Parameter = Parameter::optional(
 pub(super) const SINCE: Parameter = Parameter::optional("since", Kind::Text, "Time, or 10m (ago)");
 pub(super) const TAIL: Parameter =
     Parameter::optional("tail", Kind::Integer(0, TAIL_LIMIT), "Last n lines");
-pub(super) const GREP: Parameter = Parameter::optional("grep", Kind::Text, "Perl-style expression");
+pub(super) const GREP: Parameter = Parameter::optional("grep", Kind::Text, "Perl regex");
 pub(super) const RAW: Parameter =
     Parameter::optional("raw", Kind::Flag, "With colours and redraws");
 #[expect(clippy::cast_possible_wrap, reason = "at most 20,000")]

@@ -15,8 +15,8 @@ use crate::mcp::elicit;
 use crate::mcp::output::selected;
 use crate::mcp::reply::{Link, Reply};
 use crate::mcp::resources::log_link;
-use crate::mcp::tools::command::status::{isolation, missing, seconds};
-use crate::mcp::tools::ends;
+use crate::mcp::tools::command::status::{isolation, seconds};
+use crate::mcp::tools::{ends, walls};
 use crate::render::{Budget, clamped, clean};
 
 /// The most characters of an ending, a note or a matched line.
@@ -81,8 +81,14 @@ pub(super) async fn shown(
 ) -> Result<Shown, Failure> {
     call.told(&waited.info);
     let asked = elicit::pending(call, waited);
-    let tail = |next, notes: &[String]| footer(waited, next, (asked.as_deref(), notes));
-    let frame = header(waited, LONGEST) + &tail(LONGEST, &[]);
+    let notes = walls::notes(call, &waited.info);
+    let changes = walls::changes(call, &waited.info).await;
+    let tail = |next, of_output: &[String]| {
+        let all = [of_output, &notes].concat();
+        footer(waited, next, (asked.as_deref(), &all))
+    };
+    let changes = changes.unwrap_or_default();
+    let frame = header(waited, LONGEST) + &tail(LONGEST, &[]) + &changes;
     let frame = frame.chars().count() + NOTES_CHARS;
     let room = selection.chars.saturating_sub(frame).max(MIN_OUTPUT_CHARS);
     let body = if selection.raw {
@@ -94,7 +100,7 @@ pub(super) async fn shown(
     fields.insert("cursor".to_owned(), json!(body.next));
     fields.extend(body.fields);
     let mut text = header(waited, body.next);
-    for part in [body.text, tail(body.next, &body.notes)] {
+    for part in [body.text, changes, tail(body.next, &body.notes)] {
         if !part.is_empty() {
             text.push('\n');
             text.push_str(&part);
@@ -244,7 +250,7 @@ fn footer(waited: &Waited, next: Cursor, (asked, notes): (Option<&str>, &[String
     lines.extend(asked.map(|asked| format!("[{}]", asked.replace('\n', "; "))));
     let degraded = info.state.degraded.iter().cloned();
     let told = notes.iter().cloned().chain(degraded);
-    let told = told.chain(missing(&info.spec.policy)).chain(left(info));
+    let told = told.chain(left(info));
     lines.extend(told.map(|note| format!("[note: {}]", clip(&note))));
     if !info.state.is_finished() {
         lines.push(go_on(waited, next));

@@ -18,10 +18,9 @@ const IDLE_MS: u64 = 1_000;
 pub(super) const UNTIL: Parameter = Parameter::optional(
     "until",
     Kind::Choice(&["exit", "pattern", "prompt", "idle"]),
-    "Answer when it ends (default), prints a line with pattern, asks for input, is silent",
+    "Answer when it ends (default), prints pattern, asks, is silent",
 );
-pub(super) const PATTERN: Parameter =
-    Parameter::optional("pattern", Kind::Text, "Perl-style expression");
+pub(super) const PATTERN: Parameter = Parameter::optional("pattern", Kind::Text, "Perl regex");
 pub(super) const IDLE: Parameter = Parameter::optional(
     "idle_ms",
     Kind::Integer(1, WAIT_LIMIT_MS),

@@ -27,7 +27,6 @@ pub(super) const DEFINITION: Definition = Definition {
         read_only: false,
         destructive: true,
         idempotent: false,
-        open_world: true,
     },
     output: None,
     call: |call, arguments| Box::pin(answer(call, arguments)),

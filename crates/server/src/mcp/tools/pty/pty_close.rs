@@ -138,7 +138,8 @@ async fn forget(call: Call<'_>, info: &Info) -> Result<bool, Failure> {
     let id = info.id.short();
     let outcomes = call.engine.clean(call.caller, &[id]).await?;
     match outcomes.into_iter().next() {
-        Some((_, CleanOutcome::Cleaned | CleanOutcome::NotFound)) | None => Ok(true),
+        Some((_, CleanOutcome::Cleaned | CleanOutcome::Discarded | CleanOutcome::NotFound))
+        | None => Ok(true),
         Some((_, CleanOutcome::Running)) => Ok(false),
         Some((_, CleanOutcome::Failed(reason))) => {
             Err(Failure::new(ErrorCode::ProcessClean, reason))

@@ -31,7 +31,6 @@ pub(super) const DEFINITION: Definition = Definition {
         read_only: false,
         destructive: false,
         idempotent: true,
-        open_world: false,
     },
     output: None,
     call: |call, arguments| Box::pin(session::told(answer(call, arguments))),

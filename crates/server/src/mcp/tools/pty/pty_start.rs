@@ -9,10 +9,12 @@ use super::session;
 use super::settle::{self, Until, Wait};
 use super::told::Telling;
 use crate::error::Failure;
+use crate::mcp::consent;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Interrupted;
 use crate::mcp::tools::core::WAIT_LIMIT_MS;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::mcp::tools::walls;
 use crate::params::{Arguments, Kind, Parameter};
 
 /// The longest time limit that can be asked for, in seconds: thirty days.
@@ -55,6 +57,14 @@ pub(super) const DEFINITION: Definition = Definition {
         .or(WAIT_MS),
         Parameter::optional("description", Kind::Text, ""),
         Parameter::optional("labels", Kind::List, ""),
+        Parameter::optional("isolation", walls::LEVELS, ""),
+        walls::NETWORK,
+        walls::WORKSPACE,
+        walls::ALLOW_DEGRADED,
+        walls::FORWARD,
+        walls::SECRETS,
+        walls::LIMITS,
+        walls::APPROVAL,
     ],
     hints: Hints::RUNS,
     output: None,
@@ -64,7 +74,7 @@ pub(super) const DEFINITION: Definition = Definition {
 async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let request = request(call, &mut arguments).await?;
     let at_most = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
-    let begun = call.engine.begin(call.caller, request).await?;
+    let begun = consent::begin(call, request).await?;
     let id = begun.id().short();
     // Until the answer is on its way the session is nobody's, and ends with the request (F7).
     let info = call.give_out(begun);
@@ -127,6 +137,7 @@ async fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartReque
     request.timeout = arguments.count("timeout").map(Duration::from_secs);
     request.description = arguments.text("description").unwrap_or_default();
     request.labels = arguments.list("labels");
+    walls::put_in(&mut request, arguments)?;
     Ok(request)
 }
 
@@ -168,6 +179,7 @@ async fn of_shell(
         allowed: front.allowed,
         encoding: front.encoding,
         retention: front.retention,
+        level: front.level,
         ..made
     })
 }

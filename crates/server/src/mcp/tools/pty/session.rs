@@ -74,6 +74,13 @@ pub(super) fn failure(call: Call<'_>, id: &str, error: Error) -> Failure {
         | Error::Program(_)
         | Error::Refused(_)
         | Error::LevelNotBuilt { .. }
+        | Error::Unmet(_)
+        | Error::Confinement { .. }
+        | Error::Denied { .. }
+        | Error::ApprovalRequired { .. }
+        | Error::Secret { .. }
+        | Error::Workspace(_)
+        | Error::Freeze { .. }
         | Error::Quota { .. }
         | Error::NotBorn { .. }
         | Error::Interaction(_)

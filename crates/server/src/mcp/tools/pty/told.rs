@@ -15,8 +15,8 @@ use crate::error::{Failure, object};
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::screen::{self, draw};
-use crate::mcp::tools::command::status::{missing, seconds};
-use crate::mcp::tools::ends;
+use crate::mcp::tools::command::status::seconds;
+use crate::mcp::tools::{ends, walls};
 use crate::render::{REPLY_CHARS, clamped, clean};
 
 /// Kept free for what stands around a screen or output.
@@ -107,7 +107,7 @@ impl<'a> Telling<'a> {
                 self
             }
         };
-        if let Some(told) = missing(&self.info().spec.policy) {
+        for told in walls::notes(self.call, self.info()) {
             self.note(told);
         }
         self.reply(None).await

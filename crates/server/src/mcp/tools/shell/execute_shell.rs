@@ -4,10 +4,12 @@ use serde_json::json;
 
 use super::process::summary;
 use super::{script, spent};
+use crate::mcp::consent;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
-use crate::mcp::tools::command::status::{isolation, missing};
+use crate::mcp::tools::command::status::isolation;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::mcp::tools::walls;
 use crate::mcp::waiting::{self, Options};
 use crate::params::{Arguments, Kind, Parameter};
 
@@ -46,11 +48,10 @@ pub(super) const DEFINITION: Definition = Definition {
         .or_text("sync"),
         Parameter::optional(
             "isolation",
-            Kind::Choice(&["basic", "medium", "high"]),
-            "Isolation level: 'basic' (clean environment, whole-tree kill), 'medium' (and \
-             resource limits), 'high' (sandboxing; refused where it is not available)",
-        )
-        .or_text("medium"),
+            walls::LEVELS,
+            "Isolation level: 'basic' (clean environment, whole-tree kill), 'medium' (default; \
+             and resource limits), 'high' (sandboxing; refused where it is not available)",
+        ),
     ],
     hints: Hints::RUNS,
     output: None,
@@ -75,7 +76,7 @@ async fn to_its_end(call: Call<'_>, mut arguments: Arguments) -> Answer {
 async fn in_background(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let timeout_given = arguments.given().any(|name| name == "timeout");
     let request = script::request(call, &mut arguments)?;
-    let begun = call.engine.begin(call.caller, request).await?;
+    let begun = consent::begin(call, request).await?;
     let info = call.give_out(begun);
     let id = info.id.short();
     let (status, command) = (info.status().shell, summary(&info.spec.command.display()));
@@ -94,7 +95,7 @@ async fn in_background(call: Call<'_>, mut arguments: Arguments) -> Answer {
              kill_process ends it",
         );
     }
-    if let Some(told) = missing(&info.spec.policy) {
+    for told in walls::notes(call, &info) {
         text.push_str("\nnote: ");
         text.push_str(&told);
     }

@@ -10,9 +10,9 @@ use super::spent::leftovers;
 use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
-use crate::mcp::tools::command::status::missing;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::params::{Arguments, Kind, Parameter};
+use crate::render::walls;
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "poll_process",
@@ -113,6 +113,6 @@ fn notes(info: &Info) -> Vec<String> {
     leftovers(info)
         .into_iter()
         .chain(lost)
-        .chain(missing(&info.spec.policy))
+        .chain(walls::level(&info.spec.policy))
         .collect()
 }

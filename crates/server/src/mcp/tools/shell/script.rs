@@ -7,6 +7,7 @@ use ostler_model::{Command, SCRIPT_BYTES, Text};
 
 use crate::error::Failure;
 use crate::mcp::context::Call;
+use crate::mcp::tools::walls;
 use crate::params::Arguments;
 
 /// The POSIX shell; never looked up, so that a `PATH` cannot put another in its place.
@@ -25,10 +26,7 @@ pub(super) fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<Start
     request.face = Face::Shell;
     // The front's is for what the tools of document 000 start (A5).
     request.retention = RetentionRequest::Default;
-    let level = arguments.required_text("isolation");
-    request.level = level
-        .parse()
-        .map_err(|error: ostler_model::policy::LevelError| Failure::value(error.to_string()))?;
+    request.level = walls::level(arguments)?.or(request.level);
     Ok(request)
 }
 

@@ -23,8 +23,8 @@ pub(super) async fn reply(call: Call<'_>, info: &Info) -> Answer {
     let mut printed = printed(call, info, BLOCK_LINES).await?;
     let mut blocks = printed.blocks();
     blocks.push(match &info.state.ending {
-        Some(ending) => ended(info, ending, &printed),
-        None => goes_on(info, &printed),
+        Some(ending) => ended(call, (info, ending), &printed).await,
+        None => goes_on(call, info, &printed).await,
     });
     let mut reply = Reply::text(blocks, fields(info, &printed));
     printed.fields(&mut reply.fields);
@@ -37,7 +37,7 @@ pub(super) async fn reply(call: Call<'_>, info: &Info) -> Answer {
     )
 }
 
-fn ended(info: &Info, ending: &Ending, printed: &Printed) -> String {
+async fn ended(call: Call<'_>, (info, ending): (&Info, &Ending), printed: &Printed) -> String {
     let code = ends::exit_code(ending);
     let took = seconds(info.duration());
     let mut text = format!("exit_code: {code}\nexecution_time: {took} s");
@@ -52,11 +52,11 @@ fn ended(info: &Info, ending: &Ending, printed: &Printed) -> String {
         let told = format!("to read more: read_process_output with process_id \"{id}\"");
         ends::note(&mut text, &told);
     }
-    ends::notes(&mut text, info, printed);
+    ends::notes(&mut text, (call, info), printed).await;
     text
 }
 
-fn goes_on(info: &Info, printed: &Printed) -> String {
+async fn goes_on(call: Call<'_>, info: &Info, printed: &Printed) -> String {
     let (id, status) = (info.id.short(), info.status().shell);
     let limit = ends::time_limit(info);
     let so_far = seconds(info.duration());
@@ -64,7 +64,7 @@ fn goes_on(info: &Info, printed: &Printed) -> String {
         "status: {status}\nprocess_id: {id}\nexecution_time: {so_far} s so far; {limit}\nnext: \
          poll_process or kill_process with process_id \"{id}\""
     );
-    ends::notes(&mut text, info, printed);
+    ends::notes(&mut text, (call, info), printed).await;
     text
 }
 

@@ -6,8 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 
 /// Signals that keeper and shims do not listen to: a terminal's and a broken pipe's.
-pub(crate) const IGNORED: [libc::c_int; 4] =
-    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE];
+pub const IGNORED: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE];
 
 fn empty_set() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
@@ -19,7 +18,7 @@ fn empty_set() -> libc::sigset_t {
 }
 
 /// Blocks every signal in this thread and returns the mask that was.
-pub(crate) fn block_all() -> libc::sigset_t {
+pub fn block_all() -> libc::sigset_t {
     let mut all = empty_set();
     let mut old = empty_set();
     // SAFETY: both sets are initialised and live through the call.
@@ -31,7 +30,7 @@ pub(crate) fn block_all() -> libc::sigset_t {
 }
 
 /// Sets this thread's mask.
-pub(crate) fn set_mask(mask: &libc::sigset_t) {
+pub fn set_mask(mask: &libc::sigset_t) {
     // SAFETY: the set is initialised and lives through the call.
     unsafe {
         libc::pthread_sigmask(
@@ -56,11 +55,11 @@ const KERNEL_SET_BYTES: usize = 8;
 const LAST_SIGNAL: libc::c_int = 64;
 
 /// Every signal; those that cannot be set are refused by the kernel.
-pub(crate) const ALL: std::ops::RangeInclusive<libc::c_int> = 1..=LAST_SIGNAL;
+pub const ALL: std::ops::RangeInclusive<libc::c_int> = 1..=LAST_SIGNAL;
 
 /// Gives a signal its default action, or has it ignored. One system call: also fit for a child
 /// that shares its parent's memory.
-pub(crate) fn set_action(number: libc::c_int, ignored: bool) {
+pub fn set_action(number: libc::c_int, ignored: bool) {
     let handler = if ignored {
         libc::SIG_IGN
     } else {
@@ -84,7 +83,7 @@ pub(crate) fn set_action(number: libc::c_int, ignored: bool) {
 
 /// Gives every signal its default action, but the [`IGNORED`] ones; empties the mask. For a
 /// process that has just begun and must not inherit its starter's habits.
-pub(crate) fn begin_role() {
+pub fn begin_role() {
     for number in ALL {
         set_action(number, IGNORED.contains(&number));
     }
@@ -92,7 +91,7 @@ pub(crate) fn begin_role() {
 }
 
 /// Blocks SIGCHLD and returns a non-blocking descriptor that becomes readable with it.
-pub(crate) fn child_descriptor() -> Result<OwnedFd, Errno> {
+pub fn child_descriptor() -> Result<OwnedFd, Errno> {
     let mut set = empty_set();
     // SAFETY: the set is initialised; signalfd returns a fresh descriptor or -1.
     unsafe {
@@ -107,7 +106,7 @@ pub(crate) fn child_descriptor() -> Result<OwnedFd, Errno> {
 }
 
 /// Empties a descriptor of [`child_descriptor`].
-pub(crate) fn drain(descriptor: BorrowedFd<'_>) {
+pub fn drain(descriptor: BorrowedFd<'_>) {
     let mut space = [0_u8; 4 * size_of::<libc::signalfd_siginfo>()];
     // SAFETY: the buffer is valid for its length.
     unsafe {
@@ -121,7 +120,7 @@ pub(crate) fn drain(descriptor: BorrowedFd<'_>) {
 
 /// Sends `signal` to one process (positive) or one group (negative). Zero asks whether it is
 /// there.
-pub(crate) fn kill(target: i32, signal: i32) -> Result<(), Errno> {
+pub fn kill(target: i32, signal: i32) -> Result<(), Errno> {
     // SAFETY: kill(2) touches no memory of ours.
     if unsafe { libc::kill(target, signal) } == 0 {
         Ok(())
@@ -131,6 +130,6 @@ pub(crate) fn kill(target: i32, signal: i32) -> Result<(), Errno> {
 }
 
 /// The calling thread's errno.
-pub(crate) fn last_errno() -> Errno {
+pub fn last_errno() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }

@@ -11,7 +11,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Zeroed pages, private to this process, touched only where they are used.
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub struct Pages {
     start: *mut u8,
     len: usize,
 }
@@ -21,7 +21,7 @@ unsafe impl Send for Pages {}
 
 impl Pages {
     /// Maps `len` bytes, a multiple of the page size.
-    pub(crate) fn map(len: usize) -> Result<Self, Errno> {
+    pub fn map(len: usize) -> Result<Self, Errno> {
         // SAFETY: an anonymous private mapping at an address of the kernel's choice overlaps
         // nothing.
         let start = unsafe {
@@ -39,20 +39,20 @@ impl Pages {
     }
 
     /// The bytes.
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: `start..start + len` is mapped readable and writable for the life of self,
         // zero-initialised, and borrowed through self alone.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
     /// One past the last byte; where a stack begins.
-    pub(crate) fn top(&mut self) -> *mut u8 {
+    pub fn top(&mut self) -> *mut u8 {
         // SAFETY: one past the end of the mapping is a valid address to compute.
         unsafe { self.start.add(self.len) }
     }
 
     /// Gives touched pages back; they read as zeroes afterwards.
-    pub(crate) fn give_back(&mut self) {
+    pub fn give_back(&mut self) {
         // SAFETY: the range is ours, and no reference into it is alive (`&mut self`).
         let _advised = unsafe { madvise(self.start.cast(), self.len, Advice::LinuxDontNeed) };
     }
@@ -66,7 +66,7 @@ impl Drop for Pages {
 }
 
 /// A memory file holding `bytes`, positioned at its start.
-pub(crate) fn file_with(name: &str, bytes: &[u8]) -> std::io::Result<OwnedFd> {
+pub fn file_with(name: &str, bytes: &[u8]) -> std::io::Result<OwnedFd> {
     let mut file = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;
     file.rewind()?;
@@ -74,7 +74,7 @@ pub(crate) fn file_with(name: &str, bytes: &[u8]) -> std::io::Result<OwnedFd> {
 }
 
 /// Everything in a memory file.
-pub(crate) fn contents(file: OwnedFd, limit: u64) -> std::io::Result<Vec<u8>> {
+pub fn contents(file: OwnedFd, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut file = File::from(file);
     file.rewind()?;
     let mut bytes = Vec::new();

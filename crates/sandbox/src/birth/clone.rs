@@ -3,7 +3,7 @@
 //!
 //! Between clone and exec the child runs on a stack of its own in its parent's memory while
 //! the calling thread is suspended. It may therefore neither allocate nor take locks nor
-//! unwind: [`child_main`] makes system calls on data prepared before, and nothing else.
+//! unwind: [`super::child`] makes system calls on data prepared before, and nothing else.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -11,14 +11,19 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::Errno;
+use rustix::process::DumpableBehavior;
 
+use super::child::{child_main, entering_main};
 use super::memory::Pages;
 use super::{signals, wait};
+use crate::{Cell, Walls};
 
 /// Bytes of the child's stack; what it really touches is one or two pages.
-pub(crate) const STACK_BYTES: usize = 64 * 1024;
+pub const STACK_BYTES: usize = 64 * 1024;
 
 const CLONE_VM: u64 = 0x100;
+const CLONE_FILES: u64 = 0x400;
+const CLONE_PARENT: u64 = 0x8000;
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_VFORK: u64 = 0x4000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
@@ -26,30 +31,31 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// `struct clone_args` of clone3(2), up to and including `cgroup`.
 #[repr(C)]
-struct CloneArgs {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
+#[derive(Debug, Default)]
+pub(crate) struct CloneArgs {
+    pub(crate) flags: u64,
+    pub(crate) pidfd: u64,
+    pub(crate) child_tid: u64,
+    pub(crate) parent_tid: u64,
+    pub(crate) exit_signal: u64,
+    pub(crate) stack: u64,
+    pub(crate) stack_size: u64,
+    pub(crate) tls: u64,
+    pub(crate) set_tid: u64,
+    pub(crate) set_tid_size: u64,
+    pub(crate) cgroup: u64,
 }
 
 /// A null-terminated array of C strings, as execve(2) wants it.
 #[derive(Debug)]
-pub(crate) struct CArray {
+pub struct CArray {
     _owned: Vec<CString>,
-    pointers: Vec<*const c_char>,
+    pub(super) pointers: Vec<*const c_char>,
 }
 
 impl CArray {
     /// Keeps the strings alive beside pointers to them.
-    pub(crate) fn new(owned: Vec<CString>) -> Self {
+    pub fn new(owned: Vec<CString>) -> Self {
         let strings = owned.iter().map(|string| string.as_ptr());
         let pointers = strings.chain(std::iter::once(ptr::null())).collect();
         Self {
@@ -61,39 +67,49 @@ impl CArray {
 
 /// What a child becomes.
 #[derive(Debug)]
-pub(crate) struct Launch<'a> {
-    pub(crate) program: &'a CStr,
-    pub(crate) argv: &'a CArray,
-    pub(crate) env: &'a CArray,
-    pub(crate) cwd: &'a CStr,
+pub struct Launch<'a> {
+    /// The file to execute.
+    pub program: &'a CStr,
+    /// Its arguments, the zeroth included.
+    pub argv: &'a CArray,
+    /// Its whole environment, `NAME=value`.
+    pub env: &'a CArray,
+    /// The directory it starts in.
+    pub cwd: &'a CStr,
     /// Descriptors for 0, 1 and 2; each is 3 or more itself.
-    pub(crate) stdio: [BorrowedFd<'a>; 3],
+    pub stdio: [BorrowedFd<'a>; 3],
     /// Whether 0 is a terminal to be controlled by a session of the child's own.
-    pub(crate) terminal: bool,
+    pub terminal: bool,
     /// `cgroup.procs` files to enter before exec.
-    pub(crate) joins: &'a [BorrowedFd<'a>],
+    pub joins: &'a [BorrowedFd<'a>],
     /// A directory of the unified hierarchy to be born in.
-    pub(crate) cgroup: Option<BorrowedFd<'a>>,
+    pub cgroup: Option<BorrowedFd<'a>>,
     /// Whether it is killed when the thread that gives birth ends (prctl(2),
     /// `PR_SET_PDEATHSIG`).
-    pub(crate) dies_with_parent: bool,
+    pub dies_with_parent: bool,
     /// Signals that may be ignored here and must not be there.
-    pub(crate) ignored: &'a [c_int],
+    pub ignored: &'a [c_int],
     /// Limits to lower.
-    pub(crate) rlimits: &'a [(c_int, u64)],
+    pub rlimits: &'a [(c_int, u64)],
+    /// The cell to be born in.
+    pub cell: Option<&'a Cell>,
+    /// The walls to raise before exec.
+    pub walls: Option<&'a Walls>,
 }
 
 /// A child that runs its program.
 #[derive(Debug)]
-pub(crate) struct Born {
-    pub(crate) pid: i32,
-    pub(crate) pidfd: OwnedFd,
+pub struct Born {
+    /// Its pid, as its parent sees it.
+    pub pid: i32,
+    /// A descriptor of it.
+    pub pidfd: OwnedFd,
 }
 
 /// The step at which a birth failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
-pub(crate) enum Step {
+pub enum Step {
     /// clone3(2) itself.
     Clone,
     /// setpgid(2) or setsid(2).
@@ -104,36 +120,48 @@ pub(crate) enum Step {
     Stdio,
     /// Taking the controlling terminal.
     Terminal,
+    /// Entering the cell.
+    Enter,
+    /// Becoming the cell's ids.
+    Ids,
     /// chdir(2).
     Chdir,
     /// setrlimit(2).
     Limits,
+    /// Dropping capabilities, no_new_privs, Landlock, seccomp.
+    Walls,
     /// execve(2).
     Exec,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 11] = [
     Step::Clone,
     Step::Group,
     Step::Cgroup,
     Step::Stdio,
     Step::Terminal,
+    Step::Enter,
+    Step::Ids,
     Step::Chdir,
     Step::Limits,
+    Step::Walls,
     Step::Exec,
 ];
 
 impl Step {
     /// Its name in exit records.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Clone => "clone",
             Self::Group => "setpgid",
             Self::Cgroup => "cgroup",
             Self::Stdio => "stdio",
             Self::Terminal => "terminal",
+            Self::Enter => "enter cell",
+            Self::Ids => "inside ids",
             Self::Chdir => "chdir",
             Self::Limits => "limits",
+            Self::Walls => "walls",
             Self::Exec => "exec",
         }
     }
@@ -141,51 +169,106 @@ impl Step {
 
 /// A birth that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) step: Step,
-    pub(crate) errno: Errno,
+pub struct Failure {
+    /// Where.
+    pub step: Step,
+    /// Why.
+    pub errno: Errno,
 }
 
 /// What parent and child share: the launch, resolved to plain numbers, and where the child
 /// tells why it could not.
-struct Shared<'a> {
-    launch: &'a Launch<'a>,
-    stdio: [RawFd; 3],
-    step: AtomicI32,
-    errno: AtomicI32,
+pub(super) struct Shared<'a> {
+    pub(super) launch: &'a Launch<'a>,
+    pub(super) stdio: [RawFd; 3],
+    /// How the command itself is cloned by the one that enters its cell.
+    pub(super) inner: CloneArgs,
+    /// The command's pid, as the one that entered its cell was told.
+    pub(super) pid: AtomicI32,
+    pub(super) step: AtomicI32,
+    pub(super) errno: AtomicI32,
 }
 
 /// Gives birth. Returns when the program runs or could not be run.
-pub(crate) fn spawn(launch: &Launch<'_>, stack: &mut Pages) -> Result<Born, Failure> {
+///
+/// Into a cell it takes two clones: the first enters the cell's namespaces, which changes
+/// nothing but the pid namespace of its children; the second is the command, made with
+/// `CLONE_PARENT`, so that the caller is its parent all the same. They share the caller's
+/// memory one after the other, each on its own half of the stack.
+///
+/// # Errors
+/// The step that failed; the child is reaped then.
+pub fn spawn(launch: &Launch<'_>, stack: &mut Pages) -> Result<Born, Failure> {
+    let mut pidfd: c_int = -1;
+    let into = launch.cgroup.map_or(0, |_| CLONE_INTO_CGROUP);
+    let bottom = stack.as_mut_slice().as_mut_ptr() as u64;
+    let top = stack.top() as u64;
+    let middle = bottom + (top - bottom) / 2;
+    let common = CLONE_VM | CLONE_VFORK;
     let shared = Shared {
         launch,
         stdio: launch.stdio.map(|descriptor| descriptor.as_raw_fd()),
+        inner: CloneArgs {
+            // Its end is told as that of the one that clones it is.
+            flags: common | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | CLONE_PARENT,
+            pidfd: ptr::from_mut(&mut pidfd) as u64,
+            stack: bottom,
+            stack_size: middle - bottom,
+            ..CloneArgs::default()
+        },
+        pid: AtomicI32::new(0),
         step: AtomicI32::new(0),
         errno: AtomicI32::new(0),
     };
-    let mut pidfd: c_int = -1;
-    let cgroup = launch.cgroup.map_or(-1, |directory| directory.as_raw_fd());
-    let into = if cgroup < 0 { 0 } else { CLONE_INTO_CGROUP };
-    let bottom = stack.as_mut_slice().as_mut_ptr();
-    let arguments = CloneArgs {
-        flags: CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | into,
-        pidfd: ptr::from_mut(&mut pidfd) as u64,
-        child_tid: 0,
-        parent_tid: 0,
+    let outer = CloneArgs {
+        flags: common | CLONE_CLEAR_SIGHAND | into,
         exit_signal: libc::SIGCHLD as u64,
-        stack: bottom as u64,
-        stack_size: stack.top() as u64 - bottom as u64,
-        tls: 0,
-        set_tid: 0,
-        set_tid_size: 0,
-        cgroup: u64::try_from(cgroup).unwrap_or(0),
+        stack: middle,
+        stack_size: top - middle,
+        cgroup: launch
+            .cgroup
+            .map_or(0, |it| it.as_raw_fd().unsigned_abs().into()),
+        ..CloneArgs::default()
     };
+    let dumpable = rustix::process::dumpable_behavior();
     let mask = signals::block_all();
-    // SAFETY: the child runs `child_main` on its own stack with `shared` alive, because
+    // SAFETY: the child runs its main function on its own stack with `shared` alive, because
     // CLONE_VFORK suspends this thread until the child has exec'd or exited; all signals are
     // blocked, so no handler runs in the child.
-    let result = unsafe { clone3(&arguments, child_main, ptr::from_ref(&shared).cast()) };
+    let result = unsafe {
+        let data = ptr::from_ref(&shared).cast();
+        if launch.cell.is_some() {
+            // The command's descriptor is to be ours.
+            let outer = CloneArgs {
+                flags: outer.flags | CLONE_FILES,
+                ..outer
+            };
+            clone3(&outer, entering_main, data)
+        } else {
+            let outer = CloneArgs {
+                flags: outer.flags | CLONE_PIDFD,
+                pidfd: shared.inner.pidfd,
+                ..outer
+            };
+            clone3(&outer, child_main, data)
+        }
+    };
     signals::set_mask(&mask);
+    if launch.cell.is_none() {
+        return finish(result, pidfd, &shared);
+    }
+    // A child that changed its ids in our memory made us undumpable.
+    if let Ok(DumpableBehavior::Dumpable) = dumpable {
+        let _as_it_was = rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable);
+    }
+    if let Ok(helper @ 1..) = i32::try_from(result) {
+        wait::reap_blocking(helper);
+        return finish(
+            i64::from(shared.pid.load(Ordering::Relaxed)),
+            pidfd,
+            &shared,
+        );
+    }
     finish(result, pidfd, &shared)
 }
 
@@ -196,18 +279,20 @@ fn finish(result: i64, pidfd: c_int, shared: &Shared<'_>) -> Result<Born, Failur
             errno: Errno::from_raw_os_error(i32::try_from(-result).unwrap_or(libc::EINVAL)),
         });
     }
-    // SAFETY: clone3 succeeded with CLONE_PIDFD, so it stored a fresh descriptor.
-    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     let pid = i32::try_from(result).unwrap_or(0);
+    // SAFETY: clone3 with CLONE_PIDFD stored a fresh descriptor, or none was stored.
+    let pidfd = (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
     let errno = shared.errno.load(Ordering::Relaxed);
-    if errno == 0 {
+    if let (0, Some(pidfd)) = (errno, pidfd) {
         return Ok(Born { pid, pidfd });
     }
-    let _reaped = wait::reap(pid);
+    if pid > 0 {
+        wait::reap_blocking(pid);
+    }
     let step = usize::try_from(shared.step.load(Ordering::Relaxed)).unwrap_or(0);
     Err(Failure {
         step: STEPS[step.min(STEPS.len() - 1)],
-        errno: Errno::from_raw_os_error(errno),
+        errno: Errno::from_raw_os_error(errno.max(1)),
     })
 }
 
@@ -216,7 +301,7 @@ fn finish(result: i64, pidfd: c_int, shared: &Shared<'_>) -> Result<Born, Failur
 /// # Safety
 /// `entry` must not return and must be fit to run in memory shared with a suspended parent.
 #[cfg(target_arch = "x86_64")]
-unsafe fn clone3(
+pub(super) unsafe fn clone3(
     arguments: &CloneArgs,
     entry: extern "C" fn(*const c_void) -> !,
     data: *const c_void,
@@ -252,7 +337,7 @@ unsafe fn clone3(
 /// # Safety
 /// `entry` must not return and must be fit to run in memory shared with a suspended parent.
 #[cfg(target_arch = "aarch64")]
-unsafe fn clone3(
+pub(super) unsafe fn clone3(
     arguments: &CloneArgs,
     entry: extern "C" fn(*const c_void) -> !,
     data: *const c_void,
@@ -276,99 +361,4 @@ unsafe fn clone3(
         );
     }
     result
-}
-
-/// The child's life before exec: system calls only.
-extern "C" fn child_main(data: *const c_void) -> ! {
-    // SAFETY: `spawn` passes a `Shared` that lives while its thread is suspended.
-    let shared = unsafe { &*data.cast::<Shared<'_>>() };
-    let step = prepare(shared);
-    // SAFETY: errno is this thread's; nothing failed between the call and here.
-    let errno = unsafe { *libc::__errno_location() };
-    shared.step.store(step as i32, Ordering::Relaxed);
-    shared.errno.store(errno.max(1), Ordering::Relaxed);
-    // SAFETY: _exit touches no memory.
-    unsafe { libc::_exit(127) }
-}
-
-/// Everything up to execve(2), which does not return when it succeeds. Returns the step that
-/// failed, with errno as it set it.
-fn prepare(shared: &Shared<'_>) -> Step {
-    let launch = shared.launch;
-    // SAFETY: system calls on pointers prepared by the parent and alive until exec.
-    unsafe {
-        let grouped = if launch.terminal {
-            libc::setsid()
-        } else {
-            libc::setpgid(0, 0)
-        };
-        if grouped < 0 {
-            return Step::Group;
-        }
-        if launch.dies_with_parent {
-            let signal: libc::c_ulong = 9;
-            libc::prctl(libc::PR_SET_PDEATHSIG, signal);
-        }
-        for join in launch.joins {
-            if libc::write(join.as_raw_fd(), c"0".as_ptr().cast(), 1) < 0 {
-                return Step::Cgroup;
-            }
-        }
-        for (number, descriptor) in (0..).zip(shared.stdio) {
-            if libc::dup2(descriptor, number) < 0 {
-                return Step::Stdio;
-            }
-        }
-        if launch.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
-            return Step::Terminal;
-        }
-        if libc::chdir(launch.cwd.as_ptr()) < 0 {
-            return Step::Chdir;
-        }
-        for &(resource, limit) in launch.rlimits {
-            if !lower(resource, limit) {
-                return Step::Limits;
-            }
-        }
-        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32);
-        reset_signals(launch.ignored);
-        libc::execve(
-            launch.program.as_ptr(),
-            launch.argv.pointers.as_ptr(),
-            launch.env.pointers.as_ptr(),
-        );
-    }
-    Step::Exec
-}
-
-/// Lowers a limit, hard and soft; one that is lower already stays.
-fn lower(resource: c_int, limit: u64) -> bool {
-    let mut now = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    let resource = resource.cast_unsigned();
-    // SAFETY: the struct lives on this stack through both calls.
-    unsafe {
-        if libc::getrlimit(resource, &raw mut now) < 0 {
-            return false;
-        }
-        now.rlim_max = now.rlim_max.min(limit);
-        now.rlim_cur = now.rlim_cur.min(limit);
-        libc::setrlimit(resource, &raw const now) == 0
-    }
-}
-
-/// CLONE_CLEAR_SIGHAND left ignored signals ignored; those get their default back, and the
-/// mask is emptied.
-fn reset_signals(numbers: &[c_int]) {
-    for &number in numbers {
-        signals::set_action(number, false);
-    }
-    // SAFETY: plain system calls on values of this stack.
-    unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-    }
 }

@@ -10,15 +10,18 @@ use super::signals::last_errno;
 
 /// A child that ended and was reaped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reaped {
-    pub(crate) pid: i32,
-    pub(crate) status: WaitStatus,
-    pub(crate) usage: Usage,
+pub struct Reaped {
+    /// Its pid.
+    pub pid: i32,
+    /// How it ended.
+    pub status: WaitStatus,
+    /// What it used, its reaped descendants included.
+    pub usage: Usage,
 }
 
 /// What a wait found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Waited {
+pub enum Waited {
     /// A child ended.
     Reaped(Reaped),
     /// Children live.
@@ -28,7 +31,7 @@ pub(crate) enum Waited {
 }
 
 /// Reaps one child that has ended, any of them with `pid` -1; does not block.
-pub(crate) fn reap(pid: i32) -> Waited {
+pub fn reap(pid: i32) -> Waited {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     loop {
@@ -54,7 +57,7 @@ pub(crate) fn reap(pid: i32) -> Waited {
 }
 
 /// Waits until this child has ended, and reaps it.
-pub(crate) fn reap_blocking(pid: i32) {
+pub fn reap_blocking(pid: i32) {
     let mut status = 0;
     // SAFETY: the out-pointer is valid.
     while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
@@ -87,7 +90,7 @@ fn micros(time: &libc::timeval) -> u64 {
 }
 
 /// Adds what a reaped process used to a sum.
-pub(crate) fn add(sum: &mut Usage, more: Usage) {
+pub fn add(sum: &mut Usage, more: Usage) {
     sum.user_us += more.user_us;
     sum.system_us += more.system_us;
     sum.max_rss_bytes = sum.max_rss_bytes.max(more.max_rss_bytes);

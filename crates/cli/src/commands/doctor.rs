@@ -1,0 +1,132 @@
+//! `ostler doctor`.
+
+use std::fs;
+use std::io::stdout;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use clap::Args;
+use ostler_model::ErrorCode;
+
+use crate::daemon;
+use crate::doctor::examine;
+use crate::error::{CommandError, Outcome};
+use crate::output::{Out, Style, print_json};
+use crate::setup::{Setup, block_on};
+
+/// The exit code where level high is not whole.
+const EXIT_NOT_WHOLE: u8 = 1;
+/// What exit codes mean, for people.
+const CODES: &str = "\
+Exit codes: 0 when level high is whole: nothing of it is missing, and every attempt was denied or
+worked as it must; 1 when it is not; otherwise as `ostler --help` says.";
+
+/// What `doctor` takes.
+#[derive(Debug, Args)]
+#[command(after_help = CODES)]
+pub(crate) struct DoctorArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// As root: examine as this user, by name or number
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+}
+
+/// Runs the real recipe and tells what it is worth here.
+///
+/// # Errors
+/// When no engine can be opened on a scratch directory.
+pub(crate) fn run(setup: &Setup, args: &DoctorArgs) -> Outcome {
+    if let Some(user) = &args.user {
+        return as_user(user, args.json);
+    }
+    let report = block_on(examine(setup))?;
+    if args.json {
+        print_json(&report.json())?;
+    } else {
+        let mut out = Out::new();
+        report.print(&mut out, Style::of(&stdout(), &setup.env))?;
+        out.flush()?;
+    }
+    Ok(if report.is_whole() { 0 } else { EXIT_NOT_WHOLE })
+}
+
+/// The same program again, as somebody else and with nothing of our environment.
+fn as_user(user: &str, json: bool) -> Outcome {
+    if !rustix::process::geteuid().is_root() {
+        let error = CommandError::new(ErrorCode::Permission, "--user: only root may");
+        return Err(error.with_hint(format!("sudo ostler doctor --user {user}")));
+    }
+    let account = account(user)?;
+    let mut command = Command::new(daemon::executable());
+    command
+        .arg("doctor")
+        .args(json.then_some("--json"))
+        .uid(account.uid)
+        .gid(account.gid)
+        .current_dir("/")
+        .env_clear()
+        .env("PATH", ostler_engine::settings::TRUSTED_PATH)
+        .env("HOME", &account.home)
+        .env("USER", &account.name);
+    let status = command.status().map_err(|error| {
+        let message = format!("cannot be run as {}: {error}", account.name);
+        CommandError::new(ErrorCode::Permission, message)
+            .with_hint("the ostler program must be where that user may execute it")
+    })?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.ok_or_else(|| CommandError::new(ErrorCode::Internal, format!("it ended by {status}")))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Account {
+    name: String,
+    uid: u32,
+    gid: u32,
+    home: String,
+}
+
+fn account(user: &str) -> Result<Account, CommandError> {
+    let text = fs::read_to_string("/etc/passwd").map_err(|error| {
+        CommandError::new(ErrorCode::Environment, format!("/etc/passwd: {error}"))
+    })?;
+    let found = text.lines().filter_map(line);
+    let found = found
+        .into_iter()
+        .find(|it| it.name == user || it.uid.to_string() == user);
+    found.ok_or_else(|| CommandError::value(format!("--user {user}: there is no such user")))
+}
+
+/// `name:password:uid:gid:comment:home:shell`.
+fn line(line: &str) -> Option<Account> {
+    let fields: Vec<&str> = line.split(':').collect();
+    let [name, _, uid, gid, _, home, _] = fields[..] else {
+        return None;
+    };
+    Some(Account {
+        name: name.to_owned(),
+        uid: uid.parse().ok()?,
+        gid: gid.parse().ok()?,
+        home: home.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_read_as_passwd_has_them() {
+        let read = line("nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin");
+        assert_eq!(
+            read.map(|it| (it.uid, it.home)),
+            Some((65_534, "/nonexistent".to_owned()))
+        );
+        assert_eq!(line("# a comment"), None);
+        assert!(account("root").is_ok_and(|it| it.uid == 0));
+        assert!(account("0").is_ok_and(|it| it.name == "root"));
+        let told = account("nobody-has-this-name").unwrap_err().to_string();
+        assert!(told.contains("there is no such user"), "{told}");
+    }
+}

@@ -1,0 +1,176 @@
+//! How far a command is walled off: the flags of every verb that starts one, and what is told
+//! of it on standard error.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ostler_model::{Ability, Fate, Forward, IsolationLevel, Limits, Text};
+use ostler_server::render::walls;
+use ostler_server::wire::{ConfineBody, InfoBody, NetworkBody};
+
+use super::parse;
+use crate::config::Config;
+use crate::error::CommandError;
+
+/// The flags.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Isolation")]
+pub(crate) struct WallArgs {
+    /// How far to wall it off: basic, medium, high; `isolation.default` unless given
+    #[arg(long, value_name = "LEVEL", value_parser = parse::level)]
+    isolation: Option<IsolationLevel>,
+    /// With high: none, full, or the only hosts it reaches, as in pypi.org,10.0.0.5:22;
+    /// repeatable
+    #[arg(long, value_name = "HOSTS")]
+    network: Vec<String>,
+    /// With high: the directory it may write to; its working directory unless given
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// With high: keep its writes apart, to be committed or discarded afterwards
+    #[arg(long)]
+    overlay: bool,
+    /// With high: show this path too, read-only; repeatable
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+    /// With high: show this path too, writable; repeatable
+    #[arg(long, value_name = "PATH")]
+    write: Vec<PathBuf>,
+    /// With high: this port of 127.0.0.1 leads to one inside, as in 8080 or 8080:80; repeatable
+    #[arg(long, value_name = "PORT[:INSIDE]")]
+    forward: Vec<Forward>,
+    /// With high: run also where this wall cannot be had, such as landlock; repeatable
+    #[arg(long, value_name = "WALL", value_delimiter = ',', value_parser = parse::wall)]
+    allow_degraded: Vec<Ability>,
+    /// A secret to hand over as a variable of this name; repeatable
+    #[arg(long, value_name = "NAME")]
+    secret: Vec<String>,
+    /// The approval a person gave, where a rule asked for one
+    #[arg(long, value_name = "ID")]
+    approval: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Limits of a command and all it starts.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Memory, for example 512M
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<String>,
+    /// Cores, for example 0.5
+    #[arg(long, value_name = "CORES")]
+    cpus: Option<String>,
+    /// Processes and threads
+    #[arg(long, value_name = "N")]
+    pids: Option<String>,
+    /// Growth of its workspace, for example 1G
+    #[arg(long, value_name = "BYTES")]
+    disk: Option<String>,
+    /// Open files of each process
+    #[arg(long, value_name = "N")]
+    files: Option<String>,
+    /// The largest file it may write, for example 100M
+    #[arg(long, value_name = "BYTES")]
+    file_size: Option<String>,
+}
+
+/// What the flags ask for.
+#[derive(Debug)]
+pub(crate) struct Walls {
+    pub(crate) level: Option<IsolationLevel>,
+    pub(crate) confine: ConfineBody,
+    pub(crate) limits: Limits,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) approval: Option<String>,
+}
+
+impl WallArgs {
+    /// What is asked for; paths may be relative to where we are.
+    ///
+    /// # Errors
+    /// For what is no host and no amount.
+    pub(crate) fn walls(self, config: &Config) -> Result<Walls, CommandError> {
+        let network = match self.network[..] {
+            [] => None,
+            _ => Some(parse::network(&self.network.join(","))?),
+        };
+        let here = |path: PathBuf| Text::from(std::path::absolute(&path).unwrap_or(path));
+        Ok(Walls {
+            level: self.isolation.or(config.front_policy().isolation),
+            confine: ConfineBody {
+                workspace: self.workspace.map(here),
+                overlay: self.overlay,
+                network: network.map(NetworkBody),
+                read: self.read.into_iter().map(here).collect(),
+                write: self.write.into_iter().map(here).collect(),
+                forward: self.forward,
+                allow_degraded: self.allow_degraded,
+            },
+            limits: self.limits.read()?,
+            secrets: self.secret,
+            approval: self.approval,
+        })
+    }
+}
+
+impl LimitArgs {
+    fn read(self) -> Result<Limits, CommandError> {
+        let given = [
+            ("memory", "--memory", self.memory),
+            ("cpus", "--cpus", self.cpus),
+            ("pids", "--pids", self.pids),
+            ("disk", "--disk", self.disk),
+            ("files", "--files", self.files),
+            ("file_size", "--file-size", self.file_size),
+        ];
+        let mut limits = Limits::default();
+        for (name, flag, value) in given {
+            let Some(value) = value else { continue };
+            limits.set(name, &value).map_err(|error| {
+                CommandError::value(format!("{flag} {value}: allowed are {}", error.allowed))
+            })?;
+        }
+        Ok(limits)
+    }
+}
+
+/// Tells what of the walls is missing, where something is: at once, before there is output.
+pub(crate) fn tell_missing(info: &InfoBody) {
+    let isolation = &info.isolation;
+    if !isolation.missing.is_empty() {
+        crate::tell(&format!(
+            "{}: isolation {} is in force WITHOUT {}",
+            info.id,
+            isolation.asked,
+            walls::pieces(&isolation.missing)
+        ));
+    }
+}
+
+/// Tells afterwards what limits did, and how to go on with writes that were kept apart.
+pub(crate) fn tell_end(info: &InfoBody) {
+    let (id, isolation) = (&info.id, &info.isolation);
+    for told in reached(info) {
+        crate::tell(&format!("{id}: {told}"));
+    }
+    let confinement = isolation.confinement.as_ref();
+    if confinement.and_then(|it| it.overlay) == Some(Fate::Open) {
+        crate::tell(&format!(
+            "{id}: its writes are kept apart: `ostler diff {id}` shows them, `ostler commit \
+             {id}` puts them in place, `ostler discard {id}` forgets them"
+        ));
+    }
+}
+
+/// Limits that were reached, in words.
+pub(crate) fn reached(info: &InfoBody) -> Vec<String> {
+    let starved = info.cause == Some(ostler_model::Cause::OutOfMemory);
+    let ending =
+        starved.then(|| ostler_model::Ending::without_status(ostler_model::Cause::OutOfMemory));
+    walls::reached(
+        &info.isolation.limits_hit,
+        &info.isolation.limits,
+        ending.as_ref(),
+    )
+}

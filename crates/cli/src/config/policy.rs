@@ -1,0 +1,66 @@
+//! The command policy: which files it is made of (B3).
+//!
+//! Nothing is held to a policy unless a file of rules lies in its place, or `policy.mode`
+//! names a shipped one. The machine's file holds whatever the user says.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ostler_model::ErrorCode;
+use ostler_policy::{PolicySet, Source, Tier};
+
+use super::env::Environment;
+use super::load::Config;
+use crate::error::CommandError;
+use crate::paths;
+
+/// The machine's rules.
+pub(crate) const MACHINE_FILE: &str = "/etc/ostler/policy.toml";
+
+/// The files a policy is made of, lowest tier first; none without a policy.
+///
+/// # Errors
+/// When one cannot be read.
+pub(crate) fn sources(config: &Config, env: &Environment) -> Result<Vec<Source>, CommandError> {
+    let mode = config.text("policy.mode").unwrap_or_default();
+    let mut sources = match mode.as_str() {
+        "default" => Source::shipped(),
+        "claude" => Source::claude_only(),
+        _ => Vec::new(),
+    };
+    if mode != "off" {
+        let named = config.text("policy.file").map(PathBuf::from);
+        let is_named = named.is_some();
+        let file =
+            named.unwrap_or_else(|| paths::default_config(env).with_file_name("policy.toml"));
+        sources.extend(read(Tier::User, &file, is_named)?);
+    }
+    sources.extend(read(Tier::Admin, Path::new(MACHINE_FILE), false)?);
+    Ok(sources)
+}
+
+/// The policy in force; none lets every command run.
+///
+/// # Errors
+/// When a file cannot be read, or says what it cannot.
+pub(crate) fn load(config: &Config, env: &Environment) -> Result<Option<PolicySet>, CommandError> {
+    let sources = sources(config, env)?;
+    if sources.is_empty() {
+        return Ok(None);
+    }
+    let set = PolicySet::load(&sources);
+    set.map(Some)
+        .map_err(|error| bad(error.to_string()).with_hint("`ostler policy test` checks files"))
+}
+
+fn read(tier: Tier, file: &Path, must_exist: bool) -> Result<Option<Source>, CommandError> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(Source::new(tier, file.display().to_string(), text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => Ok(None),
+        Err(error) => Err(bad(format!("{}: {error}", file.display()))),
+    }
+}
+
+fn bad(message: String) -> CommandError {
+    CommandError::new(ErrorCode::Environment, message)
+}

@@ -1,0 +1,161 @@
+//! The file of secrets: TOML, `NAME = "value"`, readable by its owner alone.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use ostler_engine::SecretSource;
+use ostler_model::{ErrorCode, Text};
+
+use crate::error::CommandError;
+
+/// Its usual name, beside the configuration file.
+pub(crate) const SECRETS_FILE: &str = "secrets.toml";
+/// The largest file of secrets.
+const FILE_BYTES: u64 = 1024 * 1024;
+const GROUP_AND_OTHERS: u32 = 0o077;
+
+/// A file of secrets, read anew each time: what is changed in it holds for the next start.
+#[derive(Debug)]
+pub(crate) struct SecretsFile {
+    path: PathBuf,
+}
+
+impl SecretsFile {
+    pub(crate) const fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+}
+
+impl SecretSource for SecretsFile {
+    fn value(&self, name: &str) -> Option<Text> {
+        match read(&self.path) {
+            Ok(table) => table.get(name)?.as_str().map(Text::from),
+            Err(problem) => {
+                tracing::warn!(file = %self.path.display(), problem, "no secrets are read");
+                None
+            }
+        }
+    }
+
+    fn problem(&self) -> Option<String> {
+        let problem = read(&self.path).err()?;
+        Some(format!("{} {problem}", self.path.display()))
+    }
+}
+
+/// Whether the file can be used; one that is not there can.
+///
+/// # Errors
+/// When others can read it, it is somebody else's, or no TOML of texts.
+pub(crate) fn check(path: &Path) -> Result<(), CommandError> {
+    read(path).map(drop).map_err(|problem| {
+        CommandError::new(
+            ErrorCode::Environment,
+            format!("the file of secrets {} {problem}", path.display()),
+        )
+        .with_hint(format!(
+            "it holds lines such as TOKEN = \"value\" and is yours alone: chmod 600 {}",
+            path.display()
+        ))
+    })
+}
+
+/// Its table. Problems never hold a piece of the file.
+fn read(path: &Path) -> Result<toml::Table, String> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(toml::Table::new()),
+        Err(error) => return Err(format!("cannot be read: {error}")),
+    };
+    private(
+        &file
+            .metadata()
+            .map_err(|error| format!("cannot be read: {error}"))?,
+    )?;
+    let mut text = String::new();
+    let read = file.by_ref().take(FILE_BYTES + 1).read_to_string(&mut text);
+    match read {
+        Ok(bytes) if bytes as u64 > FILE_BYTES => {
+            return Err(format!("is larger than {FILE_BYTES} bytes"));
+        }
+        Ok(_) => {}
+        Err(error) => return Err(format!("cannot be read: {error}")),
+    }
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| {
+            let before = text.get(..span.start).unwrap_or_default();
+            before.matches('\n').count() + 1
+        });
+        format!("is no TOML: line {line}")
+    })?;
+    match table.iter().find(|(_, value)| !value.is_str()) {
+        Some((name, _)) => Err(format!("has no text as the value of {name}")),
+        None => Ok(table),
+    }
+}
+
+fn private(meta: &fs::Metadata) -> Result<(), String> {
+    let us = rustix::process::geteuid().as_raw();
+    if meta.uid() != us && meta.uid() != 0 {
+        return Err(format!("belongs to user {}, not to user {us}", meta.uid()));
+    }
+    if meta.mode() & GROUP_AND_OTHERS != 0 {
+        let mode = meta.mode() & 0o7777;
+        return Err(format!("can be read by others (mode {mode:04o})"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn file(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(SECRETS_FILE);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn values_are_read_by_name_and_anew() {
+        let (_directory, path) = file("TOKEN = \"abcdef\"\n", 0o600);
+        let source = SecretsFile::new(path.clone());
+        assert_eq!(source.value("TOKEN"), Some(Text::from("abcdef")));
+        assert_eq!(source.value("OTHER"), None);
+        fs::write(&path, "TOKEN = \"ghijkl\"\n").unwrap();
+        assert_eq!(source.value("TOKEN"), Some(Text::from("ghijkl")));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(source.value("TOKEN"), None);
+        assert!(check(&path).is_ok());
+    }
+
+    #[test]
+    fn a_file_others_can_read_is_refused_with_the_remedy() {
+        let (_directory, path) = file("TOKEN = \"abcdef\"\n", 0o640);
+        let told = check(&path).unwrap_err().to_string();
+        assert!(told.contains("can be read by others (mode 0640)"), "{told}");
+        assert!(told.contains("chmod 600"), "{told}");
+        assert_eq!(SecretsFile::new(path).value("TOKEN"), None);
+    }
+
+    #[test]
+    fn problems_tell_no_secret() {
+        for text in [
+            "TOKEN = hunter2hunter2\n",
+            "A = \"x\"\nTOKEN = \"hunter2\n",
+            "N = 12345\n",
+        ] {
+            let (_directory, path) = file(text, 0o600);
+            let told = check(&path).unwrap_err().to_string();
+            assert!(
+                !told.contains("hunter2") && !told.contains("12345"),
+                "{told}"
+            );
+        }
+    }
+}

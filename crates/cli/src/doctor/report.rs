@@ -1,0 +1,146 @@
+//! Everything that was found out, for people and programs.
+
+use serde::Serialize;
+
+use super::checks::Check;
+use super::levels::Level;
+use super::witness::Witnessed;
+use crate::error::CommandError;
+use crate::output::{Out, Style, Table};
+
+/// What D8 says of sessions.
+const SESSIONS: &str = "Session isolation is between clients; only levels high and container \
+                        wall commands off from each other and from us.";
+
+/// Where level high stands among the levels.
+const HIGH: usize = 2;
+
+/// Everything that was found out.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Report {
+    /// As which user.
+    pub(super) uid: u32,
+    pub(super) levels: Vec<Level>,
+    /// Attempts of a command at level high.
+    pub(super) witnessed: Vec<Witnessed>,
+    /// Why there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) problem: Option<String>,
+    pub(super) checks: Vec<Check>,
+}
+
+impl Report {
+    /// Whether level high is whole here: nothing is missing, and every attempt came as it must.
+    pub(crate) fn is_whole(&self) -> bool {
+        let high = |level: &&Level| level.level == ostler_model::IsolationLevel::High;
+        let high = self.levels.iter().find(high);
+        let held = !self.witnessed.is_empty() && self.witnessed.iter().all(|it| it.held);
+        high.is_some_and(|level| level.whole) && held
+    }
+
+    /// The report with its sums, as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let mut value = serde_json::json!(self);
+        let denials: Vec<_> = self.witnessed.iter().filter(|it| it.to_deny).collect();
+        let told = denials
+            .iter()
+            .map(|it| serde_json::json!({"what": it.what, "denied": it.held, "detail": it.said}));
+        value["levels"][HIGH]["denials"] = told.collect();
+        value["high_is_whole"] = self.is_whole().into();
+        value["note"] = SESSIONS.into();
+        value
+    }
+
+    /// The tables.
+    ///
+    /// # Errors
+    /// When standard output cannot be written.
+    pub(crate) fn print(&self, out: &mut Out, style: Style) -> Result<(), CommandError> {
+        self.levels(out)?;
+        self.missing(out)?;
+        self.attempts(out, style)?;
+        out.line("")?;
+        let mut table = Table::new(&["CHECK", "", ""]);
+        for check in &self.checks {
+            let mark = if check.ok { "ok" } else { "PROBLEM" };
+            table.row(vec![
+                check.what.to_owned(),
+                mark.to_owned(),
+                check.said.clone(),
+            ]);
+        }
+        table.print(out)?;
+        out.line("")?;
+        out.line(SESSIONS)
+    }
+
+    fn levels(&self, out: &mut Out) -> Result<(), CommandError> {
+        let mut table = Table::new(&["LEVEL", "", "IN FORCE"]);
+        for level in &self.levels {
+            let stands = match (level.built, level.whole) {
+                (false, _) => "not built yet",
+                (true, true) => "whole",
+                (true, false) => "NOT WHOLE",
+            };
+            let names: Vec<&str> = level.in_force.iter().map(|it| it.as_str()).collect();
+            table.row(vec![
+                level.level.to_string(),
+                stands.to_owned(),
+                names.join(" "),
+            ]);
+        }
+        table.print(out)
+    }
+
+    /// Each missing piece once, under the lowest level that wants it.
+    fn missing(&self, out: &mut Out) -> Result<(), CommandError> {
+        let mut told = Vec::new();
+        let mut helped = None;
+        for level in &self.levels {
+            for missing in &level.missing {
+                if told.contains(&missing.ability) {
+                    continue;
+                }
+                told.push(missing.ability);
+                out.line("")?;
+                out.line(format!(
+                    "{} lacks {}: {}",
+                    level.level,
+                    missing.ability.as_str(),
+                    missing.reason
+                ))?;
+                match missing.remedy {
+                    Some(remedy) if helped == Some(remedy) => out.line("  what helps: the same")?,
+                    Some(remedy) => out.line(format!("  what helps: {remedy}"))?,
+                    None => {}
+                }
+                helped = missing.remedy;
+            }
+        }
+        Ok(())
+    }
+
+    fn attempts(&self, out: &mut Out, style: Style) -> Result<(), CommandError> {
+        out.line("")?;
+        if let Some(problem) = &self.problem {
+            return out.line(format!("Nothing was witnessed at level high: {problem}"));
+        }
+        let held = self.witnessed.iter().filter(|it| it.held).count();
+        out.line(format!(
+            "Witnessed at level high, as user {}: {held} of {} as they must be",
+            self.uid,
+            self.witnessed.len()
+        ))?;
+        let mut table = Table::new(&["ATTEMPT", "", ""]);
+        for told in &self.witnessed {
+            let stands = match (told.to_deny, told.held) {
+                (true, true) => style.dim("denied"),
+                (true, false) => "NOT DENIED".to_owned(),
+                (false, true) => style.dim("works"),
+                (false, false) => "DOES NOT WORK".to_owned(),
+            };
+            table.row(vec![told.what.clone(), stands, told.said.clone()]);
+        }
+        table.print(out)
+    }
+}

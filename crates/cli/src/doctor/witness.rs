@@ -1,0 +1,295 @@
+//! The command that is walled off: it tries what must be denied and what must work, and tells
+//! what came of each. Its own word counts only where it was refused: what reached its goal is
+//! told as not denied.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
+use serde::{Deserialize, Serialize};
+
+/// The first argument of the role.
+pub(crate) const WITNESS_ARGUMENT: &str = "__witness";
+/// How long a connection that should be refused may take.
+const CONNECT: Duration = Duration::from_secs(2);
+/// `AF_VSOCK` of socket(2).
+const VSOCK: AddressFamily = AddressFamily::from_raw(40);
+/// Processes of a cell: its init, us, and one that is just ending.
+const OWN_PROCESSES: usize = 3;
+
+/// What is out there to be reached.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Goals {
+    /// A process of the host: the doctor itself.
+    pub(super) pid: u32,
+    /// A TCP server on the host's loopback.
+    pub(super) tcp: SocketAddr,
+    /// The name of an abstract Unix socket of the host.
+    pub(super) unix: String,
+    /// A file in the state directory.
+    pub(super) state: PathBuf,
+    /// A file beside the workspace.
+    pub(super) beside: PathBuf,
+    /// The home directory.
+    pub(super) home: PathBuf,
+    /// The daemon's socket.
+    pub(super) daemon: PathBuf,
+    /// The workspace; it has a `.git`.
+    pub(super) workspace: PathBuf,
+}
+
+/// What came of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Witnessed {
+    /// What was tried.
+    pub(super) what: String,
+    /// Whether it must be denied; else it must work.
+    pub(super) to_deny: bool,
+    /// Whether it came as it must.
+    pub(super) held: bool,
+    /// What the system said.
+    pub(super) said: String,
+}
+
+/// The role: tries everything, writes one JSON list to standard output.
+pub(crate) fn main() -> u8 {
+    let goals = std::env::args().nth(2);
+    let goals = goals.and_then(|text| serde_json::from_str::<Goals>(&text).ok());
+    let Some(goals) = goals else {
+        return crate::EXIT_USAGE;
+    };
+    let all: Vec<Witnessed> = denials(&goals).into_iter().chain(works(&goals)).collect();
+    let told = serde_json::to_vec(&all).unwrap_or_default();
+    match io::stdout().write_all(&told) {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+type Attempt = (&'static str, io::Result<()>);
+
+fn denials(goals: &Goals) -> Vec<Witnessed> {
+    let told = |(what, result): Attempt| Witnessed {
+        what: what.to_owned(),
+        to_deny: true,
+        held: result.is_err(),
+        said: result
+            .err()
+            .map_or_else(|| "it worked".to_owned(), |it| it.to_string()),
+    };
+    let all = files(goals).into_iter().chain(processes(goals));
+    all.chain(networks(goals)).map(told).collect()
+}
+
+fn files(goals: &Goals) -> Vec<Attempt> {
+    let link = goals.workspace.join("link");
+    let linked = std::os::unix::fs::symlink(&goals.state, &link).and_then(|()| read(&link));
+    let hard = fs::hard_link("/etc/passwd", goals.workspace.join("hard"));
+    let hook = goals.workspace.join(".git/hooks/pre-commit");
+    let moved = fs::rename(goals.workspace.join(".git"), goals.workspace.join("git"));
+    vec![
+        ("write beside the workspace", write(&goals.beside)),
+        ("write to /usr", make(Path::new("/usr/ostler-witness"))),
+        ("write to /etc", make(Path::new("/etc/ostler-witness"))),
+        (
+            "write to the home directory's files",
+            home_write(&goals.home),
+        ),
+        ("read /etc/shadow", read(Path::new("/etc/shadow"))),
+        ("read ~/.ssh", list(&goals.home.join(".ssh"))),
+        ("read our state directory", read(&goals.state)),
+        ("follow a link out of the workspace", linked),
+        ("hard-link a file of the system", hard),
+        ("write a git hook", write(&hook)),
+        ("move .git away", moved),
+    ]
+}
+
+fn processes(goals: &Goals) -> Vec<Attempt> {
+    let pid = i32::try_from(goals.pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    let signal = pid.map_or(Ok(()), |pid| Ok(rustix::process::test_kill_process(pid)?));
+    let memory = read(&PathBuf::from(format!("/proc/{}/mem", goals.pid)));
+    let nested = ran("unshare", &["--user", "--map-root-user", "true"]);
+    vec![
+        ("see processes of the host", host_processes()),
+        ("signal a process of the host", signal),
+        ("read the memory of a process of the host", memory),
+        ("mount", mounted(&goals.workspace.join("mnt"))),
+        ("make a user namespace", nested),
+        ("gain rights by a setuid program", gain()),
+        ("hold a capability", capability()),
+        ("run without a system call filter", status("Seccomp", "0")),
+    ]
+}
+
+fn networks(goals: &Goals) -> Vec<Attempt> {
+    let tcp = TcpStream::connect_timeout(&goals.tcp, CONNECT).map(drop);
+    let name = UnixAddress::from_abstract_name(goals.unix.as_bytes());
+    let unix = name
+        .and_then(|name| UnixStream::connect_addr(&name))
+        .map(drop);
+    let outside = SocketAddr::from(([192, 0, 2, 1], 9));
+    let udp = UdpSocket::bind("0.0.0.0:0").and_then(|it| it.send_to(b"ostler", outside).map(drop));
+    let socket = |family, kind, protocol| {
+        let made = socket_with(family, kind, SocketFlags::CLOEXEC, protocol);
+        made.map(drop).map_err(io::Error::from)
+    };
+    vec![
+        ("reach a server on the host's loopback", tcp),
+        ("send UDP off the machine", udp),
+        ("reach an abstract socket of the host", unix),
+        (
+            "reach the daemon's socket",
+            UnixStream::connect(&goals.daemon).map(drop),
+        ),
+        (
+            "open a raw socket",
+            socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::ICMP)),
+        ),
+        (
+            "open a packet socket",
+            socket(AddressFamily::PACKET, SocketType::DGRAM, None),
+        ),
+        (
+            "open a vsock socket",
+            socket(VSOCK, SocketType::STREAM, None),
+        ),
+    ]
+}
+
+fn works(goals: &Goals) -> Vec<Witnessed> {
+    let told = |(what, result): Attempt| Witnessed {
+        what: what.to_owned(),
+        to_deny: false,
+        held: result.is_ok(),
+        said: result.err().map_or_else(String::new, |it| it.to_string()),
+    };
+    let all = [
+        (
+            "write in the workspace",
+            write(&goals.workspace.join("made")),
+        ),
+        ("write to /tmp", write(Path::new("/tmp/made"))),
+        ("write to /dev/shm", write(Path::new("/dev/shm/made"))),
+        ("write to /dev/null", append(Path::new("/dev/null"))),
+        ("read /dev/urandom", read(Path::new("/dev/urandom"))),
+        ("read /etc/passwd", read(Path::new("/etc/passwd"))),
+        ("run a program of the system", ran("true", &[])),
+        ("serve on loopback", loopback()),
+    ];
+    all.into_iter().map(told).collect()
+}
+
+fn write(path: &Path) -> io::Result<()> {
+    let made = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path);
+    made.and_then(|mut file| file.write_all(b"witness"))
+}
+
+/// A new file, gone again where it could be made: nothing stays where the walls do not hold.
+fn make(path: &Path) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).open(path)?;
+    fs::remove_file(path)
+}
+
+/// Opening it for writing is enough.
+fn append(path: &Path) -> io::Result<()> {
+    OpenOptions::new().append(true).open(path).map(drop)
+}
+
+/// A mount, gone again where it could be made.
+fn mounted(at: &Path) -> io::Result<()> {
+    fs::create_dir_all(at)?;
+    mount("none", at, "tmpfs", MountFlags::empty(), None)?;
+    Ok(unmount(at, UnmountFlags::DETACH)?)
+}
+
+/// Reading at least one byte of it.
+fn read(path: &Path) -> io::Result<()> {
+    let mut byte = [0];
+    match File::open(path)?.read(&mut byte)? {
+        0 => Err(io::Error::other("it is empty here")),
+        _ => Ok(()),
+    }
+}
+
+fn list(path: &Path) -> io::Result<()> {
+    match fs::read_dir(path)?.next() {
+        Some(entry) => entry.map(drop),
+        None => Err(io::Error::other("it is empty here")),
+    }
+}
+
+/// The home directory is private and empty: a file written there is gone with the command. One
+/// that was there before would be the host's.
+fn home_write(home: &Path) -> io::Result<()> {
+    append(&home.join(".profile")).or_else(|_| append(&home.join(".bashrc")))
+}
+
+/// Seeing more processes than one's own.
+fn host_processes() -> io::Result<()> {
+    let is_pid = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    match names.filter(|name| is_pid(name)).count() {
+        0..=OWN_PROCESSES => Err(io::Error::other("it sees its own alone")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether exec(2) may give rights; a setuid program is looked for nowhere.
+fn gain() -> io::Result<()> {
+    status("NoNewPrivs", "0")
+}
+
+fn capability() -> io::Result<()> {
+    let none = "0000000000000000";
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        if value(set)?.as_deref() != Some(none) {
+            return Ok(());
+        }
+    }
+    Err(io::Error::other("every set is empty"))
+}
+
+/// Ok where our status has this value: what must not be.
+fn status(name: &str, bad: &str) -> io::Result<()> {
+    match value(name)? {
+        Some(value) if value != bad => Err(io::Error::other(format!("{name} is {value}"))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn value(name: &str) -> io::Result<Option<String>> {
+    let text = fs::read_to_string("/proc/self/status")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    Ok(line.map(|value| value.trim().to_owned()))
+}
+
+fn ran(program: &str, arguments: &[&str]) -> io::Result<()> {
+    let output = Command::new(program).args(arguments).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(said.trim().to_owned()))
+}
+
+fn loopback() -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    TcpStream::connect_timeout(&listener.local_addr()?, CONNECT).map(drop)
+}

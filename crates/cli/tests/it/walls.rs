@@ -1,0 +1,148 @@
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use crate::world::{Ran, World, ran};
+
+/// A directory that may be a workspace: the home directory may not.
+fn project(world: &World) -> PathBuf {
+    let directory = world.path().join("project");
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// Runs a script at level high; none where this machine cannot, which is told with the piece
+/// that is missing.
+fn walled(world: &World, flags: &[&str], script: &str) -> Option<Ran> {
+    let directory = project(world).display().to_string();
+    let run = ["run", "--isolation", "high", "--cwd", &directory];
+    let all = [&run[..], flags, &["sh", "-c", script]].concat();
+    let ran = world.ostler(&all);
+    if ran.code == 77 && ran.err.contains("cannot be had here") {
+        assert!(ran.err.contains('('), "no reason: {ran:?}");
+        return None;
+    }
+    Some(ran)
+}
+
+#[test]
+fn a_walled_command_sees_its_workspace_and_not_our_state() {
+    let world = World::new();
+    let state = world.state().display().to_string();
+    let script = format!("echo in > made; cat made; ls {state}/ledger; cat /etc/shadow; :");
+    let Some(ran) = walled(&world, &[], &script) else {
+        return;
+    };
+    assert_eq!((ran.code, ran.out.as_str()), (0, "in\n"), "{ran:?}");
+    assert_eq!(
+        std::fs::read_to_string(project(&world).join("made")).unwrap(),
+        "in\n"
+    );
+    let id = world.find("echo in");
+    let info = world.json(&["info", "--json", &id]);
+    assert_eq!(info["isolation"]["confinement"]["network"], "none");
+    let shown = world.ok(&["info", &id]);
+    for row in [
+        "isolation    high",
+        "in force     ",
+        "workspace    ",
+        "network      none",
+    ] {
+        assert!(shown.contains(row), "{row}: {shown}");
+    }
+}
+
+#[test]
+fn a_paused_tree_stands_still_and_is_shown_so() {
+    let world = World::new();
+    let id = world.background("echo up; exec sleep 300");
+    assert_eq!(world.ok(&["pause", &id]), id);
+    assert!(world.ok(&["info", &id]).contains("running, paused"));
+    let info = world.json(&["resume", "--json", &id]);
+    assert_eq!(info["paused"], false);
+    let gone = world.ostler(&["pause", "zzzzzzzz"]);
+    assert_eq!(gone.code, 66, "{gone:?}");
+    world.ok(&["stop", "--force", &id]);
+    let ended = world.ostler(&["pause", &id]);
+    assert_ne!(ended.code, 0, "{ended:?}");
+}
+
+#[test]
+fn secrets_reach_the_command_and_not_its_output() {
+    let world = World::new();
+    let script = "test \"$TOKEN\" = hunter2hunter2 && echo got $TOKEN";
+    let mut command = world.command(&["run", "--secret", "TOKEN", "sh", "-c", script]);
+    command.env("OSTLER_SECRET_TOKEN", "hunter2hunter2");
+    let ran = ran(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        ran.out.starts_with("got ") && !ran.out.contains("hunter2"),
+        "{ran:?}"
+    );
+    let unknown = world.ostler(&["run", "--secret", "NOBODY", "true"]);
+    assert_eq!(unknown.code, 64, "{unknown:?}");
+    assert!(unknown.err.contains("NOBODY"), "{unknown:?}");
+}
+
+#[test]
+fn a_file_of_secrets_that_others_can_read_stops_the_start() {
+    let world = World::new();
+    let directory = world.path().join("config/ostler");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("secrets.toml");
+    std::fs::write(&file, "TOKEN = \"hunter2hunter2\"\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = world.ostler(&["run", "--no-daemon", "true"]);
+    assert_eq!(refused.code, 78, "{refused:?}");
+    assert!(
+        refused.err.contains("mode 0644") && refused.err.contains("chmod 600"),
+        "{refused:?}"
+    );
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let script = "test \"$TOKEN\" = hunter2hunter2";
+    world.ok(&["run", "--secret", "TOKEN", "sh", "-c", script]);
+}
+
+#[test]
+fn limits_are_taken_and_told() {
+    let world = World::new();
+    let id = world.ok(&[
+        "run", "-d", "--pids", "64", "--memory", "512M", "--cpus", "0.5", "true",
+    ]);
+    world.ok(&["wait", &id]);
+    let shown = world.ok(&["info", &id]);
+    assert!(
+        shown.contains("512 MiB memory, 0.5 cores, 64 processes"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn the_doctor_tells_every_level_and_exits_by_the_highest() {
+    let world = World::new();
+    let ran = world.ostler(&["doctor", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let whole = report["high_is_whole"].as_bool().unwrap();
+    assert_eq!(ran.code, i32::from(!whole), "{ran:?}");
+    let levels = report["levels"].as_array().unwrap();
+    let names: Vec<&str> = levels
+        .iter()
+        .map(|it| it["level"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["basic", "medium", "high", "container"]);
+    for missing in levels[2]["missing"].as_array().unwrap() {
+        assert!(!missing["reason"].as_str().unwrap().is_empty(), "{missing}");
+    }
+    for told in report["witnessed"].as_array().unwrap() {
+        assert!(told["held"] == true || !whole, "{told}");
+    }
+    let shown = world.ostler(&["doctor"]).out;
+    assert!(
+        shown.contains("Session isolation is between clients"),
+        "{shown}"
+    );
+    let scratch = std::fs::read_dir(world.path())
+        .unwrap()
+        .filter_map(Result::ok);
+    let mut scratch = scratch.map(|entry| entry.file_name().into_string().unwrap());
+    assert!(!scratch.any(|name| name.starts_with("ostler-doctor")));
+}

@@ -1,0 +1,230 @@
+use std::fs;
+use std::path::Path;
+
+use ostler_model::{Ability, HostPattern, HostRule, IsolationLevel, Network, Text};
+use tempfile::TempDir;
+
+use super::confinement::{directory, draft, level};
+use crate::error::Error;
+use crate::request::StartRequest;
+use crate::settings::Settings;
+
+struct Ground {
+    root: TempDir,
+}
+
+impl Ground {
+    /// `home` with a toolchain and a key, `home/project`, `state`, `venv` with `bin` and a mark.
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        for path in [
+            "home/project",
+            "home/.ssh",
+            "home/.cargo/bin",
+            "state/executions",
+            "venv/bin",
+        ] {
+            fs::create_dir_all(root.path().join(path)).expect("made");
+        }
+        fs::write(root.path().join("venv/pyvenv.cfg"), "").expect("written");
+        Self { root }
+    }
+
+    fn path(&self, below: &str) -> Text {
+        let root = self.root.path().canonicalize().expect("it is there");
+        Text::from(root.join(below))
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::new(self.path("state").as_path());
+        let path = format!("/usr/bin:{}:relative", self.path("venv/bin"));
+        settings.base_env = vec![
+            ("PATH".into(), path.into()),
+            ("HOME".into(), self.path("home")),
+        ];
+        settings
+    }
+
+    fn high(&self, cwd: &str) -> StartRequest {
+        let mut request = StartRequest::argv(["true"], self.path(cwd));
+        request.level = Some(IsolationLevel::High);
+        request
+    }
+}
+
+fn problem(settings: &Settings, request: &StartRequest) -> String {
+    draft(settings, request)
+        .expect_err("it is refused")
+        .to_string()
+}
+
+#[test]
+fn the_working_directory_is_the_workspace_and_the_home_is_hidden() {
+    let ground = Ground::new();
+    let made = draft(&ground.settings(), &ground.high("home/project"));
+    let made = made.expect("it can be").expect("at level high");
+    assert_eq!(made.workspace, Some(ground.path("home/project")));
+    assert_eq!(made.home, Some(ground.path("home")));
+    assert_eq!(
+        made.read,
+        [ground.path("home/.cargo/bin"), ground.path("venv")]
+    );
+    assert_eq!(made.hide, [ground.path("state")]);
+    assert_eq!(made.network, Network::None);
+    assert!(made.protect.contains(&Text::from(".git/hooks")));
+}
+
+#[test]
+fn lower_levels_have_no_walls_and_grant_no_wish_silently() {
+    let ground = Ground::new();
+    let mut request = ground.high("home/project");
+    request.level = None;
+    assert_eq!(
+        draft(&ground.settings(), &request).expect("it can be"),
+        None
+    );
+    request.confine.overlay = true;
+    let told = problem(&ground.settings(), &request);
+    assert!(
+        told.contains("only at isolation level high, not at medium"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_belongs_to_others_is_no_workspace() {
+    let ground = Ground::new();
+    let settings = ground.settings();
+    for (cwd, why) in [
+        ("home", "holds the home directory"),
+        ("", "holds the home directory"),
+        ("state/executions", "level high hides it"),
+    ] {
+        let told = problem(&settings, &ground.high(cwd));
+        assert!(told.contains(why), "{cwd}: {told}");
+    }
+    for (cwd, why) in [("/", "shared"), ("/usr", "shared"), ("/etc/ssl", "system")] {
+        let mut request = ground.high("home/project");
+        request.cwd = Text::from(cwd);
+        let told = problem(&settings, &request);
+        assert!(told.contains(why), "{cwd}: {told}");
+    }
+}
+
+#[test]
+fn a_private_directory_is_worked_in_without_a_workspace() {
+    let ground = Ground::new();
+    let mut request = ground.high("home/project");
+    request.cwd = Text::from("/tmp");
+    let made = draft(&ground.settings(), &request).expect("it can be");
+    assert_eq!(made.expect("at level high").workspace, None);
+    request.confine.overlay = true;
+    let told = problem(&ground.settings(), &request);
+    assert!(told.contains("private"), "{told}");
+}
+
+#[test]
+fn links_are_resolved_before_anything_is_decided() {
+    let ground = Ground::new();
+    let link = ground.root.path().join("link");
+    std::os::unix::fs::symlink(ground.path("home").as_path(), &link).expect("linked");
+    let told = problem(&ground.settings(), &ground.high("link"));
+    assert!(told.contains("holds the home directory"), "{told}");
+    let through = ground.high("link/project");
+    let made = draft(&ground.settings(), &through).expect("it can be");
+    let made = made.expect("at level high");
+    assert_eq!(made.workspace, Some(ground.path("home/project")));
+    assert_eq!(
+        directory(&through.cwd, Some(&made)),
+        ground.path("home/project")
+    );
+}
+
+#[test]
+fn the_working_directory_must_be_below_a_workspace_that_is_named() {
+    let ground = Ground::new();
+    let mut request = ground.high("home/project");
+    request.confine.workspace = Some(ground.path("venv"));
+    let told = problem(&ground.settings(), &request);
+    assert!(told.contains("not below the workspace"), "{told}");
+    fs::create_dir(ground.path("home/project/src").as_path()).expect("made");
+    let mut request = ground.high("home/project/src");
+    request.confine.workspace = Some(ground.path("home/project"));
+    let made = draft(&ground.settings(), &request).expect("it can be");
+    assert_eq!(
+        made.expect("high").workspace,
+        Some(ground.path("home/project"))
+    );
+}
+
+#[test]
+fn paths_of_a_request_are_absolute_and_there() {
+    let ground = Ground::new();
+    for (path, why) in [
+        ("relative", "not absolute"),
+        ("/no/such/path", "cannot be found"),
+    ] {
+        let mut request = ground.high("home/project");
+        request.confine.read = vec![Text::from(path)];
+        let told = problem(&ground.settings(), &request);
+        assert!(told.contains(why), "{path}: {told}");
+    }
+    let mut request = ground.high("home/project");
+    request.confine.write = vec![ground.path("home")];
+    assert!(problem(&ground.settings(), &request).contains("holds the home directory"));
+}
+
+#[test]
+fn a_minimum_of_high_holds_requests_tight() {
+    let ground = Ground::new();
+    let mut settings = ground.settings();
+    settings.isolation.minimum = IsolationLevel::High;
+    let mut request = ground.high("home/project");
+    request.level = None;
+    let held = level(&settings.isolation, &request).expect("the minimum");
+    assert_eq!(held, IsolationLevel::High);
+    request.level = Some(IsolationLevel::Medium);
+    assert!(problem(&settings, &request).contains("no level below 'high'"));
+    let loosened: [fn(&mut StartRequest); 4] = [
+        |request| request.confine.network = Some(Network::Full),
+        |request| request.confine.read = vec![Text::from("/usr")],
+        |request| request.confine.allow_degraded = vec![Ability::Landlock],
+        |request| {
+            let host = HostPattern::Name("example.org".to_owned());
+            let hosts = vec![HostRule {
+                host,
+                ports: Vec::new(),
+            }];
+            request.confine.network = Some(Network::AllowList { hosts });
+        },
+    ];
+    for loosen in loosened {
+        let mut request = ground.high("home/project");
+        loosen(&mut request);
+        let error = draft(&settings, &request).expect_err("it is refused");
+        assert!(matches!(error, Error::Confinement { .. }), "{error}");
+        assert!(
+            error.to_string().contains("hold requests to level high"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_would_show_hidden_things_is_left_out_of_the_search_path() {
+    let ground = Ground::new();
+    let mut settings = ground.settings();
+    fs::create_dir(ground.path("lib").as_path()).expect("made");
+    fs::create_dir(ground.path("bin").as_path()).expect("made");
+    settings.base_env[0].1 = ground.path("bin");
+    let made = draft(&settings, &ground.high("home/project")).expect("it can be");
+    let read = made.expect("at level high").read;
+    assert!(read.contains(&ground.path("bin")), "{read:?}");
+    let root = ground.path("");
+    assert!(
+        !read
+            .iter()
+            .any(|it| Path::new(it.as_path()) == root.as_path()),
+        "{read:?}"
+    );
+}

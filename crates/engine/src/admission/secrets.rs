@@ -1,0 +1,188 @@
+//! Secrets by name: the spec holds names, the plan values, and what is told of either holds
+//! neither a value nor a piece of one.
+
+use ostler_model::{Command, Text};
+
+use crate::error::Error;
+use crate::request::StartRequest;
+use crate::settings::Settings;
+
+/// Secrets one request may have.
+const SECRETS_MAX: usize = 64;
+/// Bytes of the shortest value: a shorter one would be replaced wherever a word of output
+/// happens to hold it.
+const SECRET_MIN_BYTES: usize = 6;
+
+/// One secret with its value. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Its name, which is also its variable's.
+    pub name: String,
+    /// What nobody may see.
+    pub value: Text,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Secret").field(&self.name).finish()
+    }
+}
+
+/// The secrets of a request, with their values.
+///
+/// # Errors
+/// For names no variable can have, and secrets that are not there or too short to be kept.
+pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Vec<Secret>, Error> {
+    let front = if request.base_env.is_empty() {
+        &settings.base_env
+    } else {
+        &request.base_env
+    };
+    named(settings, &request.secrets, front)
+}
+
+/// The secrets of an execution that an earlier engine admitted.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn again(settings: &Settings, names: &[String]) -> Result<Vec<Secret>, Error> {
+    named(settings, names, &settings.base_env)
+}
+
+fn named(
+    settings: &Settings,
+    names: &[String],
+    front: &[(Text, Text)],
+) -> Result<Vec<Secret>, Error> {
+    if names.len() > SECRETS_MAX {
+        return Err(wrong(
+            &names[SECRETS_MAX],
+            "a request has at most 64 secrets",
+        ));
+    }
+    names
+        .iter()
+        .map(|name| {
+            check(name)?;
+            let found = variable(settings, name, front)
+                .or_else(|| settings.secrets.source.as_ref()?.value(name));
+            let value = found.ok_or_else(|| wrong(name, &missing(settings)))?;
+            if value.len() < SECRET_MIN_BYTES {
+                return Err(wrong(
+                    name,
+                    "its value is shorter than 6 bytes: it could not be kept out of output",
+                ));
+            }
+            Ok(Secret {
+                name: name.clone(),
+                value,
+            })
+        })
+        .collect()
+}
+
+fn check(name: &str) -> Result<(), Error> {
+    let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let starts = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| !byte.is_ascii_digit());
+    if starts && name.bytes().all(letters) {
+        return Ok(());
+    }
+    Err(wrong(
+        name,
+        "a name has letters, digits and underscores, and begins with no digit",
+    ))
+}
+
+fn variable(settings: &Settings, name: &str, front: &[(Text, Text)]) -> Option<Text> {
+    settings.secrets.prefixes.iter().find_map(|prefix| {
+        let wanted = format!("{prefix}{name}");
+        let mut all = front.iter().chain(&settings.base_env);
+        all.find(|(known, _)| known.as_bytes() == wanted.as_bytes())
+            .map(|(_, value)| value.clone())
+    })
+}
+
+/// Whether a variable holds a secret under its prefix: such ones are never passed on as they
+/// are.
+#[must_use]
+pub fn is_one(settings: &Settings, name: &[u8]) -> bool {
+    let mut prefixes = settings.secrets.prefixes.iter();
+    prefixes.any(|prefix| !prefix.is_empty() && name.starts_with(prefix.as_bytes()))
+}
+
+/// The text with every value replaced by `[secret NAME]`.
+#[must_use]
+pub fn conceal(text: &Text, secrets: &[Secret]) -> Text {
+    swap(text, secrets, |secret| {
+        (secret.value.as_bytes().to_vec(), mark(secret))
+    })
+}
+
+/// The text as it was before [`conceal`].
+#[must_use]
+pub fn reveal(text: &Text, secrets: &[Secret]) -> Text {
+    swap(text, secrets, |secret| {
+        (mark(secret), secret.value.as_bytes().to_vec())
+    })
+}
+
+fn mark(secret: &Secret) -> Vec<u8> {
+    format!("[secret {}]", secret.name).into_bytes()
+}
+
+fn swap(text: &Text, secrets: &[Secret], pair: impl Fn(&Secret) -> (Vec<u8>, Vec<u8>)) -> Text {
+    let mut bytes = text.as_bytes().to_vec();
+    for (from, to) in secrets.iter().map(pair) {
+        bytes = replace(&bytes, &from, &to);
+    }
+    Text::from(bytes)
+}
+
+fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut replaced = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, behind)) = rest.split_first() {
+        if !from.is_empty() && rest.starts_with(from) {
+            replaced.extend_from_slice(to);
+            rest = &rest[from.len()..];
+        } else {
+            replaced.push(*first);
+            rest = behind;
+        }
+    }
+    replaced
+}
+
+/// A command with every word concealed, or revealed.
+#[must_use]
+pub fn in_command(command: &Command, change: impl Fn(&Text) -> Text) -> Command {
+    match command {
+        Command::Argv { program, args } => Command::Argv {
+            program: change(program),
+            args: args.iter().map(change).collect(),
+        },
+        Command::Shell { shell, script } => Command::Shell {
+            shell: change(shell),
+            script: change(script),
+        },
+    }
+}
+
+/// Why nobody provides a secret.
+fn missing(settings: &Settings) -> String {
+    let source = settings.secrets.source.as_ref();
+    match source.and_then(|it| it.problem()) {
+        Some(problem) => format!("no variable provides it here, and {problem}"),
+        None => "nobody provides it here".to_owned(),
+    }
+}
+
+fn wrong(name: &str, problem: &str) -> Error {
+    Error::Secret {
+        name: name.to_owned(),
+        problem: problem.to_owned(),
+    }
+}

@@ -1,0 +1,103 @@
+use std::sync::Arc;
+
+use ostler_model::{Command, Text};
+use proptest::prelude::*;
+
+use super::environment;
+use super::secrets::{Secret, conceal, in_command, is_one, resolve, reveal};
+use crate::request::StartRequest;
+use crate::settings::{SecretSource, Settings};
+
+#[derive(Debug)]
+struct Store;
+
+impl SecretSource for Store {
+    fn value(&self, name: &str) -> Option<Text> {
+        match name {
+            "STORED" => Some(Text::from("from the store")),
+            "SHORT" => Some(Text::from("abc")),
+            _ => None,
+        }
+    }
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings::new("/nowhere");
+    settings.secrets.prefixes = vec!["OSTLER_SECRET_".to_owned()];
+    settings.secrets.source = Some(Arc::new(Store));
+    settings.base_env = vec![("OSTLER_SECRET_DAEMON".into(), "of the daemon".into())];
+    settings
+}
+
+fn asking(names: &[&str]) -> StartRequest {
+    let mut request = StartRequest::argv(["true"], "/");
+    request.base_env = vec![
+        ("OSTLER_SECRET_TOKEN".into(), "hunter2hunter2".into()),
+        ("PATH".into(), "/usr/bin".into()),
+    ];
+    request.secrets = names.iter().map(|it| (*it).to_owned()).collect();
+    request
+}
+
+fn secret(name: &str, value: &str) -> Secret {
+    Secret {
+        name: name.to_owned(),
+        value: Text::from(value),
+    }
+}
+
+#[test]
+fn the_front_the_daemon_and_the_store_provide_them() {
+    let found = resolve(&settings(), &asking(&["TOKEN", "DAEMON", "STORED"])).expect("found");
+    let wanted = [
+        secret("TOKEN", "hunter2hunter2"),
+        secret("DAEMON", "of the daemon"),
+        secret("STORED", "from the store"),
+    ];
+    assert_eq!(found, wanted);
+    assert!(!format!("{found:?}").contains("hunter2"));
+}
+
+#[test]
+fn one_that_cannot_be_kept_is_refused_by_name() {
+    for (name, why) in [
+        ("NONE", "nobody provides it"),
+        ("SHORT", "shorter than 6 bytes"),
+        ("A-B", "letters, digits"),
+        ("", "letters, digits"),
+        ("1A", "letters, digits"),
+    ] {
+        let error = resolve(&settings(), &asking(&[name])).expect_err("refused");
+        assert!(error.to_string().contains(why), "{name}: {error}");
+    }
+    let names: Vec<String> = (0..65).map(|n| format!("N{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert!(resolve(&settings(), &asking(&names)).is_err());
+}
+
+#[test]
+fn variables_that_hold_them_are_never_passed_on() {
+    let request = asking(&[]);
+    let env = environment::build(&settings(), &request, true);
+    assert!(
+        env.iter()
+            .all(|(name, _)| !is_one(&settings(), name.as_bytes()))
+    );
+    assert!(env.iter().any(|(name, _)| name.as_bytes() == b"PATH"));
+}
+
+proptest! {
+    #[test]
+    fn what_is_concealed_holds_no_value_and_comes_back(
+        before in "[a-z ]{0,20}", after in "[a-z ]{0,20}",
+    ) {
+        let secrets = [secret("KEY", "S3CR3T-VALUE"), secret("OTHER", "0TH3R/VALUE")];
+        let text = Text::from(format!("{before}S3CR3T-VALUE{after}0TH3R/VALUE{before}"));
+        let concealed = conceal(&text, &secrets);
+        prop_assert!(!concealed.to_string_lossy().contains("VALUE"));
+        prop_assert_eq!(reveal(&concealed, &secrets), text.clone());
+        let command = Command::Argv { program: text.clone(), args: vec![text] };
+        let told = in_command(&command, |it| conceal(it, &secrets)).display();
+        prop_assert!(!told.contains("VALUE"), "{}", told);
+    }
+}

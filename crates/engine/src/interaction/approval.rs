@@ -1,0 +1,50 @@
+//! Consent to one start (B3): asked of a person, given once, for exactly what was asked.
+
+use ostler_model::{Command, IsolationLevel, Text};
+use serde::Serialize;
+
+use super::state::InteractionId;
+use crate::request::{Confine, StdinRequest};
+
+/// How long a person's yes holds, in seconds.
+pub const CONSENT_S: i64 = 600;
+
+/// What a question asks consent to. Only a person answers it, never the session that asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Approval {
+    /// The rule that asks.
+    pub rule: String,
+    /// Its justification.
+    pub reason: String,
+    /// The command line, for people; secrets are concealed.
+    pub command: String,
+    /// What exactly runs on a yes.
+    #[serde(skip)]
+    pub(crate) asked: AskedStart,
+}
+
+/// Everything of a request that decides what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AskedStart {
+    pub(crate) command: Command,
+    pub(crate) cwd: Text,
+    pub(crate) set_env: Vec<(Text, Text)>,
+    pub(crate) inherit_env: Option<bool>,
+    pub(crate) stdin: StdinRequest,
+    pub(crate) level: Option<IsolationLevel>,
+    pub(crate) confine: Confine,
+    pub(crate) secrets: Vec<String>,
+}
+
+/// How consent to a start stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// A person said yes, and this was the one start it is for.
+    Granted,
+    /// A person was asked and has not answered.
+    Open(InteractionId),
+    /// The approval that was named was answered with no.
+    Refused,
+    /// Nobody was asked yet.
+    None,
+}

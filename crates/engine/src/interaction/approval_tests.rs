@@ -1,0 +1,177 @@
+//! Consent to starts, through the engine: asked of a person, once, for exactly what was asked.
+
+use std::sync::Arc;
+
+use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
+use ostler_policy::{PolicySet, Source, Tier};
+use ostler_testkit::scripted::{Act, Scripted};
+use tempfile::TempDir;
+
+use super::InteractionError;
+use crate::{Engine, Error, Settings, StartRequest};
+
+const RULES: &str = r#"
+    default = "allow"
+    [[rule]]
+    id = "ask-true"
+    prefix = ["true"]
+    decision = "ask"
+    justification = "to be asked"
+    match = ["true"]
+    not_match = ["false"]
+    [[rule]]
+    id = "no-false"
+    prefix = ["false"]
+    decision = "deny"
+    justification = "never"
+    match = ["false"]
+    not_match = ["true"]
+"#;
+
+async fn engine(state: &TempDir) -> Engine {
+    let place = Arc::new(Scripted::new(state.path(), |_| Act::Run));
+    let mut settings = Settings::new(state.path());
+    let source = Source::new(Tier::User, "test", RULES);
+    settings.policy = Some(Arc::new(PolicySet::load(&[source]).expect("rules")));
+    Engine::open(settings, place).await.expect("an engine")
+}
+
+fn caller(session: &str, scope: Scope) -> Caller {
+    Caller {
+        owner: Owner {
+            principal: Principal::unix(0),
+            project: None,
+            session: Some(SessionName(session.to_owned())),
+            task: None,
+        },
+        scope,
+    }
+}
+
+fn request(words: &[&str]) -> StartRequest {
+    let mut request = StartRequest::argv(words.iter().copied(), "/");
+    request.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    request
+}
+
+async fn asked(engine: &Engine, who: &Caller, request: StartRequest) -> String {
+    match engine.start(who, request).await {
+        Err(Error::ApprovalRequired {
+            interaction, rule, ..
+        }) => {
+            assert_eq!(rule, "ask-true");
+            interaction
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_of_a_person_holds_once_for_the_same_start() {
+    let state = TempDir::new().expect("a directory");
+    let engine = engine(&state).await;
+    let agent = caller("a", Scope::Session);
+    let person = caller("cli", Scope::Principal);
+    let id = asked(&engine, &agent, request(&["true", "x"])).await;
+    assert_eq!(
+        asked(&engine, &agent, request(&["true", "x"])).await,
+        id,
+        "asked once"
+    );
+    let own = engine.answer(&agent, &id, "yes".to_owned()).await;
+    assert!(
+        matches!(
+            own,
+            Err(Error::Interaction(InteractionError::OnlyPerson { .. }))
+        ),
+        "{own:?}"
+    );
+    engine
+        .answer(&person, &id, "yes".to_owned())
+        .await
+        .expect("answered");
+    let mut other = request(&["true", "y"]);
+    other.approval = Some(id.clone());
+    assert_ne!(asked(&engine, &agent, other).await, id);
+    let mut elsewhere = request(&["true", "x"]);
+    elsewhere.cwd = "/tmp".into();
+    assert_ne!(asked(&engine, &agent, elsewhere).await, id);
+    let stranger = caller("b", Scope::Session);
+    assert_ne!(asked(&engine, &stranger, request(&["true", "x"])).await, id);
+    let mut again = request(&["true", "x"]);
+    again.approval = Some(id.clone());
+    engine.start(&agent, again.clone()).await.expect("approved");
+    assert_ne!(asked(&engine, &agent, again).await, id, "once");
+    engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_no_and_a_deny_name_the_rule() {
+    let state = TempDir::new().expect("a directory");
+    let engine = engine(&state).await;
+    let agent = caller("a", Scope::Session);
+    let person = caller("cli", Scope::Principal);
+    let id = asked(&engine, &agent, request(&["true"])).await;
+    engine
+        .answer(&person, &id, "no".to_owned())
+        .await
+        .expect("answered");
+    let mut named = request(&["true"]);
+    named.approval = Some(id);
+    let refused = engine.start(&agent, named).await;
+    assert!(
+        matches!(&refused, Err(Error::Denied { rule, .. }) if rule == "ask-true"),
+        "{refused:?}"
+    );
+    for words in [
+        &["false"][..],
+        &["env", "false"],
+        &["sh", "-c", "ls; false"],
+    ] {
+        let denied = engine.start(&agent, request(words)).await;
+        assert!(
+            matches!(&denied, Err(Error::Denied { rule, .. }) if rule == "no-false"),
+            "{denied:?}"
+        );
+    }
+    engine
+        .start(&agent, request(&["echo", "false"]))
+        .await
+        .expect("no rule is about it");
+    engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workspace_file_tightens_and_a_broken_one_lets_nothing_run() {
+    let state = TempDir::new().expect("a directory");
+    let engine = engine(&state).await;
+    let agent = caller("a", Scope::Session);
+    let work = TempDir::new().expect("a directory");
+    let below = work.path().join("src");
+    std::fs::create_dir_all(work.path().join(".ostler")).expect("made");
+    std::fs::create_dir_all(&below).expect("made");
+    let mut start = request(&["echo", "x"]);
+    start.cwd = below.into();
+    engine
+        .start(&agent, start.clone())
+        .await
+        .expect("no rule is about it");
+    let file = work.path().join(".ostler/policy.toml");
+    for (text, wanted) in [
+        (
+            "[[rule]]\nid = \"no-echo\"\nprefix = [\"echo\"]\ndecision = \"deny\"\n\
+             justification = \"here\"\nmatch = [\"echo a\"]\nnot_match = [\"ls\"]",
+            "no-echo",
+        ),
+        ("disable = [\"no-false\"]", "workspace-policy"),
+        ("[[rule", "workspace-policy"),
+    ] {
+        std::fs::write(&file, text).expect("written");
+        let denied = engine.start(&agent, start.clone()).await;
+        assert!(
+            matches!(&denied, Err(Error::Denied { rule, .. }) if rule == wanted),
+            "{denied:?}"
+        );
+    }
+    engine.shutdown().await;
+}

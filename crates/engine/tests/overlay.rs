@@ -1,0 +1,229 @@
+//! Workspaces whose writes are kept apart, over real cells; without a keeper. Where this machine
+//! has none of them, the start is refused with the reason, which is all there is to test.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_engine::{CleanOutcome, Engine, Error, Info, Settings, StartRequest};
+use ostler_journal::LedgerCursor;
+use ostler_model::{
+    Caller, Event, Fate, IsolationLevel, Owner, Principal, Scope, SessionName, WorkspaceAnswer,
+    WorkspaceOrder,
+};
+use ostler_process::{Keeper, LocalPlace, WorkspaceError};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Lab {
+    engine: Engine,
+    workspace: TempDir,
+    _state: TempDir,
+}
+
+impl Lab {
+    async fn new() -> Self {
+        let (state, workspace) = (directory(), directory());
+        let place = LocalPlace::open(state.path(), Keeper::None).await;
+        let mut settings = Settings::new(state.path());
+        settings.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let engine = Engine::open(settings, Arc::new(place.expect("a place"))).await;
+        fs::write(workspace.path().join("f"), "a\n").expect("written");
+        Self {
+            engine: engine.expect("an engine"),
+            workspace,
+            _state: state,
+        }
+    }
+
+    fn request(&self, script: &str) -> StartRequest {
+        let cwd = fs::canonicalize(self.workspace.path()).expect("a path");
+        let cwd = cwd.to_str().expect("a name").to_owned();
+        let mut request = StartRequest::argv(["sh", "-c", script], cwd);
+        request.level = Some(IsolationLevel::High);
+        request.confine.overlay = true;
+        request
+    }
+
+    /// Runs a script to its end; none where there are no overlays here.
+    async fn run(&self, script: &str) -> Option<Info> {
+        let (caller, request) = (caller(), self.request(script));
+        match self.engine.run(&caller, request, Some(PATIENCE)).await {
+            Ok(waited) => {
+                let ending = waited.info.state.ending.clone().expect("it ended");
+                assert_eq!(ending.code, Some(0), "{ending:?}");
+                Some(waited.info)
+            }
+            Err(Error::Unmet(unmet)) => {
+                assert!(!unmet.to_string().is_empty());
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    async fn order(&self, info: &Info, order: WorkspaceOrder) -> Result<WorkspaceAnswer, Error> {
+        let id = info.id.short();
+        self.engine.workspace(&caller(), &id, order).await
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.workspace.path().join(name)).ok()
+    }
+
+    fn fates(&self, info: &Info) -> Vec<Fate> {
+        let events = self.engine.events(&caller(), &info.id.short());
+        let mut fates = Vec::new();
+        for record in events.expect("events") {
+            if let Event::Workspace { fate, .. } = record.event {
+                fates.push(fate);
+            }
+        }
+        fates
+    }
+
+    fn ledger(&self, of: Fate) -> usize {
+        let ledger = self.engine.ledger().expect("a ledger");
+        let read = ledger.read(LedgerCursor::default(), usize::MAX);
+        let (entries, _) = read.expect("entries");
+        let entries = entries.iter();
+        let is = |event: &Event| matches!(event, Event::Workspace { fate, .. } if *fate == of);
+        entries.filter(|it| is(&it.entry.event)).count()
+    }
+}
+
+fn directory() -> TempDir {
+    TempDir::new_in(Path::new("/var/tmp")).expect("a directory")
+}
+
+fn caller() -> Caller {
+    Caller {
+        owner: Owner {
+            principal: Principal::unix(0),
+            project: None,
+            session: Some(SessionName("one".to_owned())),
+            task: None,
+        },
+        scope: Scope::Session,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_command_wrote_is_shown_and_committed_once() {
+    let lab = Lab::new().await;
+    let Some(info) = lab.run("echo b >>f; mkdir d; echo n >d/n; cat f").await else {
+        return;
+    };
+    assert_eq!(lab.read("f").as_deref(), Some("a\n"));
+    let listed = lab
+        .order(&info, WorkspaceOrder::Changes { limit: 10 })
+        .await;
+    let WorkspaceAnswer::Changes(changes) = listed.expect("changes") else {
+        panic!("no changes");
+    };
+    assert_eq!((changes.totals, changes.fate), ([2, 1, 0], Fate::Open));
+    let diff = WorkspaceOrder::Diff {
+        paths: Vec::new(),
+        limit_bytes: 10_000,
+    };
+    let WorkspaceAnswer::Diff { text, .. } = lab.order(&info, diff).await.expect("a diff") else {
+        panic!("no diff");
+    };
+    assert!(text.contains("\n+b\n"), "{text}");
+    let committed = lab.order(&info, WorkspaceOrder::Commit).await;
+    assert!(matches!(committed, Ok(WorkspaceAnswer::Committed(_))));
+    assert_eq!(lab.read("f").as_deref(), Some("a\nb\n"));
+    assert_eq!(lab.read("d/n").as_deref(), Some("n\n"));
+    let again = lab.order(&info, WorkspaceOrder::Discard).await;
+    let decided = WorkspaceError::Decided {
+        id: info.id,
+        committed: true,
+    };
+    assert!(matches!(again, Err(Error::Workspace(error)) if error == decided));
+    assert_eq!(lab.fates(&info), [Fate::Committed]);
+    assert_eq!(lab.ledger(Fate::Committed), 1);
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_commits_nothing_and_a_discard_ends_it() {
+    let lab = Lab::new().await;
+    let Some(info) = lab.run("echo b >>f; echo n >n").await else {
+        return;
+    };
+    fs::write(lab.workspace.path().join("f"), "host\n").expect("written");
+    let refused = lab.order(&info, WorkspaceOrder::Commit).await;
+    let Ok(WorkspaceAnswer::Conflicts(conflicts)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(lab.read("n"), None);
+    assert!(lab.fates(&info).is_empty());
+    let discarded = lab.order(&info, WorkspaceOrder::Discard).await;
+    assert!(matches!(discarded, Ok(WorkspaceAnswer::Discarded)));
+    assert_eq!(lab.read("f").as_deref(), Some("host\n"));
+    assert_eq!(lab.fates(&info), [Fate::Discarded]);
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_decided_while_it_runs() {
+    let lab = Lab::new().await;
+    let request = lab.request("echo b >>f; exec sleep 300");
+    let info = match lab.engine.start(&caller(), request).await {
+        Ok(info) => info,
+        Err(Error::Unmet(_)) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let refused = lab.order(&info, WorkspaceOrder::Commit).await;
+    let running = WorkspaceError::Running(info.id);
+    assert!(matches!(refused, Err(Error::Workspace(error)) if error == running));
+    let id = info.id.short();
+    let stopped = lab.engine.stop(&caller(), &id, Default::default()).await;
+    stopped.expect("stopped");
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cleaning_says_what_it_discards() {
+    let lab = Lab::new().await;
+    let Some(info) = lab.run("echo b >>f").await else {
+        return;
+    };
+    let cleaned = lab.engine.clean(&caller(), &[info.id.short()]).await;
+    assert_eq!(cleaned.expect("a list")[0].1, CleanOutcome::Discarded);
+    assert_eq!(lab.ledger(Fate::Discarded), 1);
+    assert_eq!(lab.read("f").as_deref(), Some("a\n"));
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_ends_leaves_open_changes_to_its_project() {
+    let lab = Lab::new().await;
+    let Some(open) = lab.run("echo b >>f").await else {
+        return;
+    };
+    let nothing = lab.run("true").await.expect("it runs");
+    lab.engine.end_session(&caller()).await.expect("ended");
+    assert!(lab.engine.info(&caller(), &nothing.id.short()).is_err());
+    let mut other = caller();
+    other.owner.session = None;
+    other.scope = Scope::Principal;
+    let kept = lab.engine.info(&other, &open.id.short()).expect("kept");
+    assert_eq!(kept.owner.session, None);
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_without_an_overlay_has_none() {
+    let lab = Lab::new().await;
+    let request = StartRequest::argv(["true"], "/tmp");
+    let waited = lab.engine.run(&caller(), request, Some(PATIENCE)).await;
+    let info = waited.expect("it runs").info;
+    let none = lab.order(&info, WorkspaceOrder::Commit).await;
+    let error = WorkspaceError::None(info.id);
+    assert!(matches!(none, Err(Error::Workspace(it)) if it == error));
+    lab.engine.shutdown().await;
+}

@@ -1,0 +1,95 @@
+//! What people write of hosts, networks and limits.
+
+use ostler_model::amount::{LIMIT_NAMES, bytes};
+use ostler_model::{Ability, Limits, Network};
+use proptest::prelude::*;
+
+#[test]
+fn networks_are_a_word_or_hosts() {
+    let read = |text: &str| text.parse::<Network>();
+    assert_eq!(read("none"), Ok(Network::None));
+    assert_eq!(read("full"), Ok(Network::Full));
+    let list = read("pypi.org,*.pythonhosted.org").unwrap();
+    assert_eq!(list.to_string(), "pypi.org,*.pythonhosted.org");
+    assert_eq!(Network::of_words([]), Ok(Network::None));
+    let ports = read("a.org:80,8443, b.org").unwrap();
+    assert_eq!(
+        ports,
+        Network::of_words(["a.org:80,8443", "b.org"]).unwrap()
+    );
+    assert_eq!(read(&ports.to_string()), Ok(ports));
+    for bad in ["full,pypi.org", "none,none", "pypi.org,", "ful"] {
+        // One word without a dot is a name of the local network, not a typo we could know.
+        assert_eq!(read(bad).is_err(), bad != "ful", "{bad}");
+    }
+}
+
+#[test]
+fn walls_have_names() {
+    for ability in Ability::ALL {
+        assert_eq!(ability.as_str().parse(), Ok(ability));
+    }
+    let told = "moat".parse::<Ability>().unwrap_err().to_string();
+    assert!(told.contains("landlock, seccomp"), "{told}");
+    for word in told.split("allowed: ").nth(1).unwrap().split(", ") {
+        assert!(word.parse::<Ability>().is_ok(), "{word}");
+    }
+}
+
+#[test]
+fn amounts_are_read_as_people_write_them() {
+    for (given, told) in [
+        ("1", Some(1)),
+        ("512K", Some(512 << 10)),
+        ("512k", Some(512 << 10)),
+        ("512M", Some(512 << 20)),
+        ("512MB", Some(512 << 20)),
+        ("512MiB", Some(512 << 20)),
+        ("1.5G", Some(3 << 29)),
+        ("2T", Some(2 << 40)),
+        ("0", None),
+        ("", None),
+        ("M", None),
+        ("-1", None),
+        ("1e3", None),
+        ("inf", None),
+        ("1 M", None),
+        ("1X", None),
+        ("99999999999T", None),
+    ] {
+        assert_eq!(bytes(given), told, "{given}");
+    }
+    let mut limits = Limits::default();
+    for (name, given) in LIMIT_NAMES
+        .into_iter()
+        .zip(["1G", "0.5", "64", "1M", "32", "4K"])
+    {
+        limits.set(name, given).unwrap();
+    }
+    assert_eq!(limits.cpu_millis, Some(500));
+    assert_eq!((limits.pids, limits.open_files), (Some(64), Some(32)));
+    for (name, given) in [
+        ("cpus", "0"),
+        ("cpus", "nan"),
+        ("pids", "0"),
+        ("pids", "5000000"),
+    ] {
+        let told = limits.set(name, given).unwrap_err().to_string();
+        assert!(told.contains("allowed"), "{told}");
+    }
+    let told = limits.set("ram", "1G").unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "limit 'ram' is '1G'; allowed: memory, cpus, pids, disk, files, file_size"
+    );
+}
+
+proptest! {
+    #[test]
+    fn reading_never_panics(text in "\\PC{0,40}") {
+        if let Ok(network) = text.parse::<Network>() {
+            prop_assert_eq!(network.to_string().parse::<Network>(), Ok(network));
+        }
+        let _any = bytes(&text);
+    }
+}

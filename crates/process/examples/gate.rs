@@ -1,0 +1,185 @@
+//! What the gate costs: bytes per second and connections per second through it, beside the
+//! same over plain loopback, and how long it takes to start.
+//!
+//! `cargo run --release -p ostler-process --example gate`. Prints one JSON object. Everything
+//! happens in network namespaces of its own; needs `unshare` and `nsenter`.
+
+#![expect(clippy::print_stdout, reason = "a program that measures")]
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ostler_process::gate::{GATE_ARGUMENT, GateLink, GateStart, Outside, Resolve, Resolving};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+const UPSTREAM: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
+/// The first address the gate gives to a name.
+const FAKE: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 0);
+const BYTES: u64 = 2 << 30;
+const CONNECTIONS: u32 = 3_000;
+const STARTS: usize = 20;
+const PIECE_BYTES: usize = 256 * 1024;
+/// The word that makes this program the client, inside.
+const CLIENT: &str = "client";
+
+#[derive(Debug)]
+struct Here;
+
+impl Resolve for Here {
+    fn resolve(&self, _: &str) -> Resolving {
+        Box::pin(std::future::ready(Ok(vec![UPSTREAM.into()])))
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [GATE_ARGUMENT] => ostler_process::gate::gate_main_with(Outside {
+            resolver: Box::new(Here),
+            permit: |address| address == IpAddr::V4(UPSTREAM),
+        }),
+        [CLIENT, bytes, calls] => {
+            let at = |word: &str| word.parse().expect("an address");
+            println!("{}", client(at(bytes), at(calls)));
+        }
+        _ => measure(),
+    }
+}
+
+/// Sends so many bytes as it is asked for, as fast as they are taken.
+fn sink_and_source() -> u16 {
+    serve(|mut stream| {
+        let piece = vec![7; PIECE_BYTES];
+        while stream.write_all(&piece).is_ok() {}
+    })
+}
+
+/// One byte for one byte.
+fn call() -> u16 {
+    serve(|mut stream| {
+        let mut byte = [0];
+        drop(stream.read_exact(&mut byte));
+        drop(stream.write_all(&byte));
+    })
+}
+
+fn serve(each: fn(TcpStream)) -> u16 {
+    let listener = TcpListener::bind((UPSTREAM, 0)).expect("bound");
+    let port = listener.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || each(stream));
+        }
+    });
+    port
+}
+
+/// Bytes per second down, connections (with a byte each way) per second.
+fn client(bytes: SocketAddr, calls: SocketAddr) -> serde_json::Value {
+    let mut stream = TcpStream::connect(bytes).expect("connected");
+    let mut piece = vec![0; PIECE_BYTES];
+    let (mut got, began) = (0, Instant::now());
+    while got < BYTES {
+        let count = stream.read(&mut piece).expect("read");
+        assert!(count > 0, "cut off");
+        got += u64::try_from(count).expect("small");
+    }
+    let took = began.elapsed();
+    drop(stream);
+    let mut each: Vec<Duration> = (0..CONNECTIONS)
+        .map(|_| {
+            let began = Instant::now();
+            let mut stream = TcpStream::connect(calls).expect("connected");
+            stream.write_all(b"x").expect("sent");
+            stream.read_exact(&mut [0]).expect("answered");
+            began.elapsed()
+        })
+        .collect();
+    let total: Duration = each.iter().sum();
+    each.sort();
+    serde_json::json!({
+        "gigabytes_per_s": f64::from(u32::try_from(got >> 20).expect("small")) / 1024.0 / took.as_secs_f64(),
+        "connections_per_s": f64::from(CONNECTIONS) / total.as_secs_f64(),
+        "connection_us_median": each[each.len() / 2].as_micros(),
+        "connection_us_p99": each[each.len() * 99 / 100].as_micros(),
+    })
+}
+
+fn measure() {
+    let (bytes, calls) = (sink_and_source(), call());
+    let direct = client((UPSTREAM, bytes).into(), (UPSTREAM, calls).into());
+    let mut warden = Command::new("unshare")
+        .args(["-Urn", "sh", "-c", "echo ready; exec cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("unshare runs");
+    let out = warden.stdout.as_mut().expect("piped");
+    out.read_exact(&mut [0; 6]).expect("ready");
+    let pid = Pid::from_raw(i32::try_from(warden.id()).expect("small")).expect("a pid");
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).expect("alive");
+    let rules = [format!("web.test:{bytes}"), format!("web.test:{calls}")];
+    let hosts = rules.map(|rule| rule.parse().expect("a rule"));
+    let start = || {
+        let began = Instant::now();
+        let gate = GateLink::start(&GateStart {
+            executable: Path::new("/proc/self/exe"),
+            warden: pidfd.as_fd(),
+            spaces: None,
+            hosts: &hosts,
+            log: None,
+        });
+        (gate.expect("a gate"), began.elapsed())
+    };
+    let mut starts = Vec::new();
+    for _ in 0..STARTS {
+        let (gate, took) = start();
+        gate.end();
+        starts.push(took.as_micros());
+    }
+    starts.sort_unstable();
+    let (gate, _) = start();
+    let inside = |program: &str, arguments: &[&str]| {
+        let output = Command::new("nsenter")
+            .args(["-t", &pid.as_raw_nonzero().to_string(), "-U", "-n"])
+            .args(["--preserve-credentials", "--", program])
+            .args(arguments)
+            .stderr(Stdio::inherit())
+            .output();
+        output.expect("nsenter runs").stdout
+    };
+    // One question, so that the name has its address.
+    inside("python3", &["-c", ASK]);
+    let own = std::env::current_exe().expect("a path");
+    let (to_bytes, to_calls) = (format!("{FAKE}:{bytes}"), format!("{FAKE}:{calls}"));
+    let through = inside(
+        own.to_str().expect("a plain path"),
+        &[CLIENT, &to_bytes, &to_calls],
+    );
+    let through: serde_json::Value = serde_json::from_slice(&through).expect("what it measured");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", gate.pid()));
+    let resident = status.unwrap_or_default();
+    let resident = resident.lines().find(|line| line.starts_with("VmRSS"));
+    let told = serde_json::json!({
+        "direct": direct,
+        "through_the_gate": through,
+        "start_us_median": starts[starts.len() / 2],
+        "gate_resident": resident.map(|line| line.split_ascii_whitespace().skip(1).collect::<Vec<_>>().join(" ")),
+    });
+    println!("{told:#}");
+    gate.end();
+    drop(warden.stdin.take());
+    drop(warden.wait());
+}
+
+const ASK: &str = r"
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(('198.18.0.1', 53))
+s.send(b'\0\1\1\0\0\1\0\0\0\0\0\0\3web\4test\0\0\1\0\1')
+s.recv(512)
+";

@@ -1,0 +1,196 @@
+//! What a workspace has grown by: allocated bytes now against those before the start, kept in
+//! the execution's directory so that a later daemon can go on counting.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use ostler_model::{Ability, Text};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::place::LaunchPlan;
+
+/// Entries a workspace may have for its growth to be limited; a walk of them takes seconds.
+pub(super) const DISK_ENTRIES_MAX: u64 = 1_000_000;
+/// Directories of one walk that wait to be walked.
+const WAITING_MAX: usize = 1_000_000;
+/// Bytes of one block of `st_blocks` (stat(2)).
+const BLOCK_BYTES: u64 = 512;
+/// The file in the execution's directory.
+const BASE_FILE: &str = "disk.json";
+/// The format's version.
+const BASE_VERSION: u8 = 1;
+/// What was written to an overlay, in the execution's directory.
+const OVERLAY_UPPER: &str = "overlay/upper";
+
+/// What was there before the first attempt.
+#[derive(Debug, Serialize, Deserialize)]
+struct Base {
+    version: u8,
+    /// The directory that is measured; relative to the execution's, or absolute.
+    path: Text,
+    /// What it held.
+    bytes: u64,
+}
+
+/// Takes down what the workspace of a plan holds, where its growth is limited. Blocks for as
+/// long as a walk takes. A later attempt keeps what the first one found.
+pub(super) fn begin(execution: &Path, workspace: &Workspace) -> io::Result<()> {
+    let file = execution.join(BASE_FILE);
+    if file.exists() {
+        return Ok(());
+    }
+    let (path, bytes) = match workspace {
+        Workspace::Overlay => (PathBuf::from(OVERLAY_UPPER), 0),
+        Workspace::Direct(path) => (path.clone(), held(path)?),
+    };
+    let base = Base {
+        version: BASE_VERSION,
+        path: Text::from(path),
+        bytes,
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(execution)?;
+    fs::write(file, serde_json::to_vec(&base)?)
+}
+
+/// Whose growth is limited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Workspace {
+    /// A directory of the host.
+    Direct(PathBuf),
+    /// What is written goes to the execution's overlay.
+    Overlay,
+}
+
+impl Workspace {
+    /// Of a plan; none where nothing is limited or a private directory is worked in.
+    pub(super) fn of(plan: &LaunchPlan) -> Option<Self> {
+        plan.limits.disk_bytes?;
+        let Some(confinement) = &plan.confinement else {
+            return Some(Self::Direct(plan.cwd.as_path().to_owned()));
+        };
+        let workspace = confinement.workspace.as_ref()?;
+        if confinement.overlay && !confinement.without.contains(&Ability::Overlay) {
+            return Some(Self::Overlay);
+        }
+        Some(Self::Direct(workspace.as_path().to_owned()))
+    }
+}
+
+/// Bytes the workspace has grown by; none where nothing was taken down or nobody can tell.
+pub(super) fn grown(execution: &Path) -> Option<u64> {
+    let base: Base = serde_json::from_slice(&fs::read(execution.join(BASE_FILE)).ok()?).ok()?;
+    (base.version == BASE_VERSION).then_some(())?;
+    match held(&execution.join(base.path.as_path())) {
+        Ok(now) => Some(now.saturating_sub(base.bytes)),
+        // More than can be counted was not there before.
+        Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => Some(u64::MAX),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
+        Err(_) => None,
+    }
+}
+
+/// Allocated bytes of everything below a directory on its own file system, what has several
+/// names counted once; symbolic links are not followed.
+fn held(root: &Path) -> io::Result<u64> {
+    let mut walk = Walk::default();
+    let top = open(root)?;
+    let device = rustix::fs::fstat(&top)?.st_dev;
+    walk.take(root, top, device)?;
+    while let Some(path) = walk.waiting.pop() {
+        // What is gone meanwhile holds nothing.
+        if let Ok(directory) = open(&path) {
+            walk.take(&path, directory, device)?;
+        }
+    }
+    Ok(walk.bytes)
+}
+
+fn open(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+#[derive(Default)]
+struct Walk {
+    bytes: u64,
+    entries: u64,
+    waiting: Vec<PathBuf>,
+    /// Inodes with several names that were counted.
+    linked: HashSet<u64>,
+}
+
+impl Walk {
+    fn take(&mut self, path: &Path, directory: rustix::fd::OwnedFd, device: u64) -> io::Result<()> {
+        for entry in Dir::read_from(&directory)?.flatten() {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            self.entries += 1;
+            if self.entries > DISK_ENTRIES_MAX || self.waiting.len() >= WAITING_MAX {
+                let what = format!("more than {DISK_ENTRIES_MAX} entries");
+                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, what));
+            }
+            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            if !is_directory && stat.st_nlink > 1 && !self.linked.insert(stat.st_ino) {
+                continue;
+            }
+            self.bytes += stat.st_blocks.unsigned_abs() * BLOCK_BYTES;
+            if is_directory && stat.st_dev == device {
+                let name = std::ffi::OsStr::from_bytes(name.to_bytes());
+                self.waiting.push(path.join(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_counts_each_file_once_and_follows_nothing() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let (work, execution) = (scratch.path().join("work"), scratch.path().join("run"));
+        fs::create_dir_all(work.join("sub")).expect("made");
+        fs::write(work.join("before"), vec![1; 100_000]).expect("written");
+        begin(&execution, &Workspace::Direct(work.clone())).expect("taken down");
+        assert_eq!(grown(&execution), Some(0));
+        fs::write(work.join("sub/new"), vec![1; 1 << 20]).expect("written");
+        fs::hard_link(work.join("sub/new"), work.join("again")).expect("linked");
+        std::os::unix::fs::symlink("/usr", work.join("usr")).expect("linked");
+        let growth = grown(&execution).expect("known");
+        assert!((1 << 20..(1 << 20) + 65_536).contains(&growth), "{growth}");
+        fs::remove_dir_all(&work).expect("removed");
+        assert_eq!(grown(&execution), Some(0));
+    }
+
+    #[test]
+    fn an_overlay_is_all_growth() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        begin(scratch.path(), &Workspace::Overlay).expect("taken down");
+        assert_eq!(grown(scratch.path()), Some(0), "nothing was written yet");
+        let upper = scratch.path().join(OVERLAY_UPPER);
+        fs::create_dir_all(&upper).expect("made");
+        fs::write(upper.join("new"), vec![1; 8_192]).expect("written");
+        assert!(grown(scratch.path()).is_some_and(|growth| growth >= 8_192));
+    }
+
+    #[test]
+    fn nothing_taken_down_is_nothing_known() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        assert_eq!(grown(scratch.path()), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Pipes or a terminal between a command and its shim.
+
+use std::os::fd::OwnedFd;
+
+use ostler_model::{StreamName, TermSize};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::place::STEP_TERMINAL;
+use crate::proto::WireIo;
+use crate::sys::clone::Step;
+use crate::sys::memory;
+
+/// The child's descriptors and ours.
+#[derive(Debug)]
+pub(super) struct Channels {
+    /// For 0, 1 and 2; each is 3 or more itself.
+    pub(super) child: [OwnedFd; 3],
+    /// What is read.
+    pub(super) sources: Vec<(StreamName, OwnedFd)>,
+    /// Where input goes; none for a terminal, which is written through what is read.
+    pub(super) input: Option<OwnedFd>,
+    /// Whether the child's are a terminal.
+    pub(super) terminal: bool,
+}
+
+impl Channels {
+    /// Opens them. Within walls, an empty input is a file of the command's own: the machine's
+    /// `/dev/null` could not be opened again by its name (`/dev/stdin`).
+    pub(super) fn open(io: &WireIo, walled: bool) -> Result<Self, Errno> {
+        channels(io, walled)
+    }
+}
+
+/// The step at which a birth fails without them.
+pub(super) const fn step(io: &WireIo) -> &'static str {
+    match io {
+        WireIo::Pty(_) => STEP_TERMINAL,
+        WireIo::Empty | WireIo::Given(_) | WireIo::Open => Step::Stdio.name(),
+    }
+}
+
+fn channels(io: &WireIo, walled: bool) -> Result<Channels, Errno> {
+    let (stdin, input) = match io {
+        WireIo::Pty(size) => return terminal(*size),
+        WireIo::Empty if walled => (given(&[])?, None),
+        WireIo::Empty => (null()?, None),
+        WireIo::Given(bytes) => (given(bytes.as_bytes())?, None),
+        WireIo::Open => {
+            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+            rustix::io::ioctl_fionbio(&write, true)?;
+            (read, Some(write))
+        }
+    };
+    let (out, child_out) = output_pipe()?;
+    let (err, child_err) = output_pipe()?;
+    Ok(Channels {
+        child: [
+            above_stdio(stdin)?,
+            above_stdio(child_out)?,
+            above_stdio(child_err)?,
+        ],
+        sources: vec![(StreamName::Stdout, out), (StreamName::Stderr, err)],
+        input,
+        terminal: false,
+    })
+}
+
+fn given(bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    memory::file_with("ostler-stdin", bytes).map_err(|error| errno_of(&error))
+}
+
+fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    // Reading must not block; the child's end is a description of its own and does.
+    rustix::io::ioctl_fionbio(&read, true)?;
+    Ok((read, write))
+}
+
+fn terminal(size: TermSize) -> Result<Channels, Errno> {
+    use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags)?;
+    unlockpt(&master)?;
+    set_size(&master, size)?;
+    let slave = above_stdio(ioctl_tiocgptpeer(&master, flags)?)?;
+    rustix::io::ioctl_fionbio(&master, true)?;
+    let (out, err) = (slave.try_clone(), slave.try_clone());
+    let copies = (
+        out.map_err(|error| errno_of(&error))?,
+        err.map_err(|error| errno_of(&error))?,
+    );
+    Ok(Channels {
+        child: [slave, copies.0, copies.1],
+        sources: vec![(StreamName::Pty, master)],
+        // Written through the same description as it is read.
+        input: None,
+        terminal: true,
+    })
+}
+
+/// Tells a terminal its size.
+pub(crate) fn set_size(terminal: &OwnedFd, size: TermSize) -> Result<(), Errno> {
+    let size = rustix::termios::Winsize {
+        ws_row: size.rows,
+        ws_col: size.cols,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    rustix::termios::tcsetwinsize(terminal, size)
+}
+
+fn null() -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Mode, OFlags, open};
+    open(
+        c"/dev/null",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+}
+
+/// The same, with a number that the child's dup2 cannot overwrite.
+fn above_stdio(descriptor: OwnedFd) -> Result<OwnedFd, Errno> {
+    use std::os::fd::AsRawFd;
+    if descriptor.as_raw_fd() > 2 {
+        Ok(descriptor)
+    } else {
+        rustix::io::fcntl_dupfd_cloexec(&descriptor, 3)
+    }
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,309 @@
+//! A world, a cell in it, and a gate between them.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ostler_model::confinement::HostRule;
+use ostler_process::gate::{Answer, GateError, GateLink, GateStart, NAMESERVER, Spaces};
+use ostler_process::gate::{Outside, Resolve, Resolving};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tempfile::TempDir;
+
+pub(crate) type Case = (&'static str, fn());
+
+/// Set in the world, so that it is entered once.
+pub(crate) const IN_WORLD: &str = "OSTLER_GATE_TEST_WORLD";
+/// Where names lead whose servers are to be reached: a corner of the loopback that the gate of
+/// these tests lets through.
+pub(crate) const UPSTREAM: [u8; 4] = [127, 77, 0, 1];
+/// Addresses of the world that are let through by nothing but rules.
+pub(crate) const PRIVATE_V4: &str = "10.98.0.1";
+pub(crate) const PRIVATE_V6: &str = "fd99::1";
+/// One that is let through as if it were public.
+pub(crate) const PUBLIC_V4: &str = "10.99.0.1";
+/// How long anything may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Becomes this program again in a network namespace of its own.
+pub(crate) fn enter_world() {
+    if std::env::var_os(IN_WORLD).is_some() {
+        return;
+    }
+    let flags = if rustix::process::geteuid().is_root() {
+        "-n"
+    } else {
+        "-Urn"
+    };
+    let setup = format!(
+        "ip link set lo up && ip addr add {PRIVATE_V4}/32 dev lo && \
+         ip addr add {PUBLIC_V4}/32 dev lo && ip addr add {PRIVATE_V6}/128 dev lo nodad && \
+         exec \"$@\""
+    );
+    let error = Command::new("unshare")
+        .args([flags, "sh", "-c", &setup, "sh"])
+        .arg(std::env::current_exe().expect("a path"))
+        .args(std::env::args_os().skip(1))
+        .env(IN_WORLD, "1")
+        .exec();
+    panic!("unshare: {error}");
+}
+
+/// Names of the world.
+#[derive(Debug)]
+struct Book;
+
+/// Questions for `rebind.test` so far.
+static REBOUND: AtomicUsize = AtomicUsize::new(0);
+
+impl Resolve for Book {
+    fn resolve(&self, name: &str) -> Resolving {
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        let found: std::io::Result<Vec<IpAddr>> = match name {
+            "inward.test" => Ok(vec![loopback]),
+            "metadata.test" => Ok(vec![[169, 254, 169, 254].into()]),
+            "private.test" => Ok(vec![PRIVATE_V4.parse().expect("an address")]),
+            "mapped.test" => Ok(vec!["::ffff:127.0.0.1".parse().expect("an address")]),
+            "mixed.test" => Ok(vec![loopback, UPSTREAM.into()]),
+            "dead.test" => Ok(vec![[127, 77, 9, 9].into(), UPSTREAM.into()]),
+            "rebind.test" => match REBOUND.fetch_add(1, Ordering::Relaxed) {
+                0 => Ok(vec![UPSTREAM.into()]),
+                _ => Ok(vec![loopback]),
+            },
+            "silent.test" => return Box::pin(std::future::pending()),
+            "missing.test" => Err(std::io::ErrorKind::NotFound.into()),
+            _ => Ok(vec![UPSTREAM.into()]),
+        };
+        Box::pin(std::future::ready(found))
+    }
+}
+
+/// The world as the gate sees it.
+pub(crate) fn world() -> Outside {
+    Outside {
+        resolver: Box::new(Book),
+        permit: |address| match address {
+            IpAddr::V4(v4) => matches!(v4.octets(), [127, 77, ..] | [10, 99, ..]),
+            IpAddr::V6(_) => false,
+        },
+    }
+}
+
+/// A network namespace with a warden, as a command of level high has one. Ends with its value.
+pub(crate) struct Cell {
+    warden: Child,
+    pub(crate) dir: TempDir,
+}
+
+impl Cell {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let resolv = dir.path().join("resolv.conf");
+        std::fs::write(&resolv, format!("nameserver {NAMESERVER}\n")).expect("written");
+        let setup = "mount --bind \"$0\" /etc/resolv.conf && ip link set lo up && \
+                     echo ready && exec cat";
+        let mut warden = Command::new("unshare")
+            .args(["-Urnm", "sh", "-c", setup])
+            .arg(&resolv)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare runs");
+        let mut ready = [0; 6];
+        let stdout = warden.stdout.as_mut().expect("piped");
+        stdout.read_exact(&mut ready).expect("the warden is ready");
+        Self { warden, dir }
+    }
+
+    pub(crate) fn pidfd(&self) -> OwnedFd {
+        let pid = i32::try_from(self.warden.id()).expect("small");
+        let pid = Pid::from_raw(pid).expect("a pid");
+        pidfd_open(pid, PidfdFlags::empty()).expect("alive")
+    }
+
+    pub(crate) fn log_path(&self) -> std::path::PathBuf {
+        self.dir.path().join("network.jsonl")
+    }
+
+    /// Starts a gate for these rules.
+    pub(crate) fn gate(&self, rules: &[&str]) -> Result<GateLink, GateError> {
+        let hosts: Vec<HostRule> = rules.iter().map(|it| it.parse().expect("a rule")).collect();
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .expect("opened");
+        let space = |kind| {
+            let path = format!("/proc/{}/ns/{kind}", self.warden.id());
+            std::fs::File::open(path).expect("the warden lives")
+        };
+        let (user, network) = (space("user"), space("net"));
+        // Half of the gates go in by each door.
+        let spaces = rules.len().is_multiple_of(2).then(|| Spaces {
+            user: user.as_fd(),
+            network: network.as_fd(),
+        });
+        GateLink::start(&GateStart {
+            executable: Path::new("/proc/self/exe"),
+            warden: self.pidfd().as_fd(),
+            spaces,
+            hosts: &hosts,
+            log: Some(log.as_fd()),
+        })
+    }
+
+    /// A program to be run inside.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command
+            .args(["-t", &self.warden.id().to_string()])
+            .args(["-U", "-n", "-m", "--preserve-credentials"])
+            .arg(format!("--wd={}", self.dir.path().display()))
+            .arg("--")
+            .arg(program)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.dir.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Output {
+        let mut command = self.command("timeout");
+        command.arg("60").arg(program).args(arguments);
+        command.output().expect("nsenter runs")
+    }
+
+    /// Runs a Python program inside: what it prints, which must be all it says.
+    pub(crate) fn python(&self, program: &str) -> String {
+        said(&self.run("/usr/bin/python3", &["-c", program]))
+    }
+
+    /// What the gate wrote about one host, once it has written something.
+    pub(crate) fn logged(&self, host: &str) -> Vec<serde_json::Value> {
+        let limit = Instant::now() + PATIENCE;
+        loop {
+            let text = std::fs::read_to_string(self.log_path()).expect("there");
+            let lines = text.lines().map(|it| serde_json::from_str(it).expect(it));
+            let about: Vec<serde_json::Value> = lines
+                .filter(|it: &serde_json::Value| it["host"] == host)
+                .collect();
+            if !about.is_empty() {
+                return about;
+            }
+            assert!(Instant::now() < limit, "nothing about {host} in:\n{text}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// The last decision about one host.
+    pub(crate) fn decision(&self, host: &str) -> (String, String) {
+        let last = self.logged(host).pop().expect("some");
+        let word = |key: &str| last[key].as_str().unwrap_or_default().to_owned();
+        (word("decision"), word("reason"))
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        drop(self.warden.stdin.take());
+        let _gone = self.warden.wait();
+    }
+}
+
+/// Standard output of a program that succeeded.
+pub(crate) fn said(output: &Output) -> String {
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {out}\n{err}", output.status);
+    out.trim().to_owned()
+}
+
+/// A server whose connections are each given to `serve` on a thread. Its port.
+pub(crate) fn server(
+    address: impl Into<IpAddr>,
+    serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static,
+) -> u16 {
+    let listener = TcpListener::bind((address.into(), 0)).expect("bound");
+    let port = listener.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    port
+}
+
+/// A web server that says one thing.
+pub(crate) fn web(address: impl Into<IpAddr>, text: &'static str) -> u16 {
+    server(address, move |mut stream| {
+        let mut request = Vec::new();
+        let mut byte = [0];
+        while !request.ends_with(b"\r\n\r\n") {
+            if !matches!(stream.read(&mut byte), Ok(1)) {
+                return;
+            }
+            request.extend(byte);
+        }
+        let length = text.len();
+        let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
+        drop(write!(stream, "{head} {length}\r\n\r\n{text}"));
+    })
+}
+
+/// A server that sends back what it gets.
+pub(crate) fn echo(address: impl Into<IpAddr>) -> u16 {
+    server(address, |mut stream| {
+        let mut back = stream.try_clone().expect("copied");
+        drop(std::io::copy(&mut stream, &mut back));
+        drop(back.shutdown(std::net::Shutdown::Write));
+    })
+}
+
+/// Waits for the gate's next answer.
+pub(crate) fn answer(gate: &GateLink) -> Answer {
+    loop {
+        assert!(readable(gate.as_fd()), "no answer");
+        if let Some(answer) = gate.answer().expect("the gate lives") {
+            return answer;
+        }
+    }
+}
+
+/// Waits until something is readable; false where it takes too long.
+pub(crate) fn readable(descriptor: std::os::fd::BorrowedFd<'_>) -> bool {
+    let limit = Timespec::try_from(PATIENCE).expect("short");
+    let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+    poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
+}
+
+/// What the gate answered, without serials.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    Connected(TcpStream),
+    Forwarding(u16),
+    Refused(rustix::io::Errno),
+    Counted(ostler_process::gate::Counts),
+}
+
+/// The same as [`answer`], blocking sockets.
+pub(crate) fn answered(gate: &GateLink) -> Answered {
+    match answer(gate) {
+        Answer::Connected { socket, .. } => {
+            let stream = TcpStream::from(socket);
+            stream.set_nonblocking(false).expect("set");
+            Answered::Connected(stream)
+        }
+        Answer::Forwarding { host_port, .. } => Answered::Forwarding(host_port),
+        Answer::Refused { errno, .. } => Answered::Refused(errno),
+        Answer::Counted { counts, .. } => Answered::Counted(counts),
+    }
+}

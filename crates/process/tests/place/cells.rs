@@ -1,0 +1,740 @@
+//! Level high: births into cells, and everything that happens to trees happening there too,
+//! under shims that are processes and shims that are threads.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ostler_model::confinement::Network;
+use ostler_model::{
+    Ability, Confinement, ExecutionId, Leftovers, Limit, Observation, StreamName, TermSize, Text,
+    TimeoutKind,
+};
+use ostler_process::{Birth, Keeper, Ladder, LaunchIo, LaunchPlan, Order, Outcome, Place, Report};
+
+use crate::support::{
+    Case, Done, LONG, World, argv, exit_of, kill, members, next, output, printed, started,
+    this_executable, timed, until,
+};
+
+pub(crate) const CASES: &[Case] = &[
+    ("pipes_and_statuses", pipes),
+    ("standard_streams_open_by_name", by_name),
+    ("a_terminal_inside", terminal),
+    ("births_that_fail_say_why", failures),
+    ("leftovers_end_with_it", leftovers),
+    ("leftovers_may_stay", kept),
+    ("the_ladder_ends_what_ignores_it", ladder),
+    ("clocks_run_out_inside", timeouts),
+    ("a_killed_shim_leaves_nothing", killed_shim),
+    ("a_killed_warden_ends_it", killed_warden),
+    ("limits_count_the_command_alone", counted),
+    ("a_fork_bomb_inside_ends_fast", fork_bomb),
+    ("memory_inside_is_limited", memory),
+    ("hogs_harm_nobody", hogs),
+    ("it_stands_still_inside", frozen),
+    ("members_and_listeners_inside_are_seen", observed),
+    ("a_prompt_inside_is_seen", prompted),
+    ("growth_of_the_workspace_is_seen", grown),
+    ("orphans_are_accounted_for", usage),
+    ("shims_go_from_cell_to_cell", recycled),
+    ("a_daemon_may_go_and_come", adopted),
+    ("a_gate_lives_as_long_as_its_command", gate),
+];
+
+/// A world with a workspace; none where there are no cells.
+struct Lab {
+    world: World,
+    workspace: tempfile::TempDir,
+}
+
+impl Lab {
+    fn with(keeper: Keeper) -> Option<Self> {
+        let world = World::with(keeper);
+        let abilities = world.place.abilities();
+        let needed = [Ability::Namespaces, Ability::OwnRoot, Ability::Seccomp];
+        if !needed.iter().all(|it| abilities.has(*it)) {
+            return None;
+        }
+        Some(Self {
+            world,
+            workspace: tempfile::tempdir().expect("a directory"),
+        })
+    }
+
+    fn plan(&self, words: &[&str]) -> LaunchPlan {
+        let mut plan = argv(words);
+        let workspace = self.workspace.path().canonicalize().expect("there");
+        plan.cwd = Text::from(workspace.as_path());
+        let abilities = self.world.place.abilities();
+        let optional = [Ability::Landlock, Ability::MappedWorkspace];
+        plan.confinement = Some(Confinement {
+            workspace: Some(plan.cwd.clone()),
+            network: Network::None,
+            without: optional
+                .iter()
+                .copied()
+                .filter(|it| !abilities.has(*it))
+                .collect(),
+            ..Confinement::default()
+        });
+        plan
+    }
+
+    fn sh(&self, script: &str) -> LaunchPlan {
+        self.plan(&["/bin/sh", "-c", script])
+    }
+
+    fn run(&self, plan: LaunchPlan) -> Done {
+        self.world.run(plan)
+    }
+
+    fn shell(&self, script: &str) -> Done {
+        self.run(self.sh(script))
+    }
+}
+
+/// Once with shims that are processes, once with threads.
+fn each(case: impl Fn(&Lab)) {
+    for keeper in [this_executable(), Keeper::None] {
+        if let Some(lab) = Lab::with(keeper) {
+            case(&lab);
+        }
+    }
+}
+
+fn born(done: &Done) {
+    if let Outcome::NotBorn { message, step, .. } = &done.record.outcome {
+        panic!("not born at {step}: {message}");
+    }
+}
+
+async fn stop(birth: &Birth) {
+    let grace = Duration::ZERO;
+    let sent = birth.control.send(Order::Stop { grace }).await;
+    sent.expect("it takes orders");
+}
+
+/// What runs on this machine by that name of a warden.
+fn wardens(of: &[i32]) -> Vec<i32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("proc").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|it| it.parse().ok()) else {
+            continue;
+        };
+        let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        let namespace = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        let theirs = namespace(pid);
+        let shared = theirs.is_some() && of.iter().any(|it| namespace(*it) == theirs);
+        if name.trim_end() == "ostler-init" && shared {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+fn pipes() {
+    each(|lab| {
+        let mut plan = lab.sh("read line; echo got $line; echo oops >&2; exit 7");
+        plan.io = LaunchIo::Given(b"this\n".to_vec());
+        let done = lab.run(plan);
+        born(&done);
+        assert_eq!(
+            (done.out().as_str(), done.err().as_str()),
+            ("got this\n", "oops\n")
+        );
+        assert_eq!((done.code(), done.record.leftovers), (Some(7), 0));
+        let done = lab.shell("kill -15 $$");
+        assert_eq!(done.signal(), Some(15));
+        let done = lab.shell("test -w . && echo hello > made && pwd");
+        assert_eq!(
+            done.out().trim_end(),
+            lab.workspace.path().to_str().expect("a name")
+        );
+        let made = std::fs::read_to_string(lab.workspace.path().join("made"));
+        assert_eq!(made.expect("made outside too"), "hello\n");
+        let mut plan = lab.sh("while read line; do echo [$line]; done");
+        plan.io = LaunchIo::Open;
+        let dir = lab.world.dir(plan.id);
+        lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            let typed = Order::Input(b"one\n".to_vec());
+            birth.control.send(typed).await.expect("sent");
+            printed(&mut birth, &dir, "[one]").await;
+            birth.control.send(Order::CloseInput).await.expect("sent");
+            exit_of(birth).await;
+        });
+    });
+}
+
+fn by_name() {
+    each(|lab| {
+        let script = "echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin";
+        let mut plan = lab.sh(script);
+        plan.io = LaunchIo::Given(b"in\n".to_vec());
+        let done = lab.run(plan);
+        born(&done);
+        assert_eq!(done.out(), "out\nin\n", "{}", done.err());
+        assert_eq!(done.err(), "err\n");
+        let done = lab.shell("cat /dev/stdin; echo empty");
+        assert_eq!(
+            (done.out(), done.err()),
+            ("empty\n".to_owned(), String::new())
+        );
+    });
+}
+
+fn terminal() {
+    each(|lab| {
+        let mut plan = lab.sh("tty; stty size; echo mine > /dev/tty; read line; echo got $line");
+        plan.io = LaunchIo::Pty(TermSize { cols: 91, rows: 17 });
+        let dir = lab.world.dir(plan.id);
+        let record = lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            birth.control.send(Order::Watch(true)).await.expect("sent");
+            loop {
+                let report = birth.reports.recv().await.expect("a report");
+                let told = String::from_utf8_lossy(&output(&dir, StreamName::Pty)).into_owned();
+                assert!(!matches!(report, Report::Exited(_)), "{report:?}\n{told}");
+                if told.contains("mine") {
+                    break;
+                }
+            }
+            let typed = Order::Input(b"typed\n".to_vec());
+            birth.control.send(typed).await.expect("sent");
+            exit_of(birth).await
+        });
+        let told = String::from_utf8_lossy(&output(&dir, StreamName::Pty)).into_owned();
+        assert!(told.starts_with("/dev/"), "{told}");
+        assert!(
+            told.contains("17 91") && told.contains("got typed"),
+            "{told}"
+        );
+        assert!(record.survivors.is_empty());
+    });
+}
+
+fn failures() {
+    each(|lab| {
+        let missing = lab.run(lab.plan(&["/bin/there-is-no-such-program"]));
+        let Outcome::NotBorn { step, errno, .. } = &missing.record.outcome else {
+            panic!("{:?}", missing.record.outcome);
+        };
+        assert_eq!((step.as_str(), *errno), ("exec", Some(libc::ENOENT)));
+        let mut plan = lab.sh("true");
+        // There outside and not inside.
+        let elsewhere = lab.world.state.path().to_owned();
+        plan.cwd = Text::from(elsewhere.as_path());
+        let hidden = lab.run(plan);
+        let Outcome::NotBorn { step, message, .. } = &hidden.record.outcome else {
+            panic!("{:?}", hidden.record.outcome);
+        };
+        assert_eq!(step, "chdir", "{message}");
+        let mut plan = lab.sh("true");
+        let nowhere = lab.workspace.path().join("nowhere");
+        plan.confinement.as_mut().expect("walls").workspace = Some(Text::from(nowhere.as_path()));
+        let nowhere = lab.run(plan);
+        let Outcome::NotBorn { message, .. } = &nowhere.record.outcome else {
+            panic!("{:?}", nowhere.record.outcome);
+        };
+        assert!(message.contains("nowhere"), "the path is named: {message}");
+        assert_eq!(lab.shell("echo on").out(), "on\n");
+    });
+}
+
+const DAEMONS: &str = "setsid sleep 300 & nohup sleep 301 >/dev/null 2>&1 & \
+    (setsid sh -c 'sleep 302 & sleep 303' </dev/null >/dev/null 2>&1 &) ; echo up";
+
+fn leftovers() {
+    each(|lab| {
+        let plan = lab.sh(DAEMONS);
+        let id = plan.id;
+        let (done, took) = timed(|| lab.run(plan));
+        born(&done);
+        assert_eq!((done.code(), done.out().as_str()), (Some(0), "up\n"));
+        assert!(done.record.leftovers >= 4, "{:?}", done.record);
+        assert!(done.record.survivors.is_empty());
+        assert!(members(id).is_empty());
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        let done = lab.shell("sleep 0.02 & true");
+        assert_eq!((done.code(), done.record.leftovers), (Some(0), 0));
+    });
+}
+
+fn kept() {
+    each(|lab| {
+        let mut plan = lab.sh("sleep 300 & echo up");
+        plan.leftovers = Leftovers::Keep;
+        let id = plan.id;
+        lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            let control = birth.control.clone();
+            let record = next(&mut birth, |report| match report {
+                Report::Exited(record) => Some(record.clone()),
+                _ => None,
+            })
+            .await;
+            assert!(record.survivors.is_empty() && record.leftovers == 0);
+            assert_eq!(members(id).len(), 1);
+            let grace = Duration::ZERO;
+            control.send(Order::Stop { grace }).await.expect("sent");
+        });
+        until(|| members(id).is_empty());
+    });
+}
+
+fn ladder() {
+    each(|lab| {
+        let script = "trap '' TERM HUP; (trap '' TERM; setsid sleep 300) & echo up; \
+            while :; do sleep 0.05; done";
+        let mut plan = lab.sh(script);
+        plan.clocks.grace = Duration::from_millis(200);
+        let (id, dir) = (plan.id, lab.world.dir(plan.id));
+        let record = lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            printed(&mut birth, &dir, "up").await;
+            let grace = Duration::from_millis(100);
+            birth
+                .control
+                .send(Order::Stop { grace })
+                .await
+                .expect("sent");
+            exit_of(birth).await
+        });
+        let Outcome::Ended { status, ladder } = record.outcome else {
+            panic!("{:?}", record.outcome);
+        };
+        assert_eq!(ladder, Some(Ladder::Ordered), "{status:?}");
+        assert!(record.survivors.is_empty() && members(id).is_empty());
+        // Who listens is asked first.
+        let mut plan =
+            lab.sh("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.02; done");
+        plan.clocks.grace = LONG;
+        let dir = lab.world.dir(plan.id);
+        lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            printed(&mut birth, &dir, "up").await;
+            birth
+                .control
+                .send(Order::Stop { grace: LONG })
+                .await
+                .expect("sent");
+            exit_of(birth).await;
+        });
+        let told = output(&dir, StreamName::Stdout);
+        assert!(String::from_utf8_lossy(&told).contains("bye"));
+    });
+}
+
+fn timeouts() {
+    each(|lab| {
+        let mut plan = lab.sh("(setsid sleep 300) & sleep 300");
+        plan.clocks.wall = Some(Duration::from_millis(200));
+        plan.clocks.grace = Duration::from_millis(100);
+        let id = plan.id;
+        let done = lab.run(plan);
+        let Outcome::Ended { ladder, .. } = done.record.outcome else {
+            panic!("{:?}", done.record.outcome);
+        };
+        assert_eq!(ladder, Some(Ladder::Clock(TimeoutKind::Wall)));
+        assert!(done.record.survivors.is_empty() && members(id).is_empty());
+    });
+}
+
+fn shim_of(dir: &Path) -> i32 {
+    let spec = std::fs::read_to_string(dir.join("spec.json")).expect("a spec");
+    let rest = spec.split("\"shim_pid\":").nth(1).expect("a pid");
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().expect("a number")
+}
+
+fn killed_shim() {
+    // A shim that is a thread is killed with this process only.
+    let Some(lab) = Lab::with(this_executable()) else {
+        return;
+    };
+    let mut plan = lab.sh("(setsid sleep 300) & trap '' TERM HUP; echo up; sleep 300");
+    plan.report_start = true;
+    let (id, dir) = (plan.id, lab.world.dir(plan.id));
+    lab.world.runtime.block_on(async {
+        let mut birth = lab.world.place.spawn(plan).await.expect("born");
+        let leader = i32::try_from(started(&mut birth).await).expect("a pid");
+        printed(&mut birth, &dir, "up").await;
+        let wardens = wardens(&[leader]);
+        let [warden] = wardens.as_slice() else {
+            panic!("one warden, not {wardens:?}");
+        };
+        let warden = rustix::process::Pid::from_raw(*warden).expect("a pid");
+        let flags = rustix::process::PidfdFlags::empty();
+        let warden = rustix::process::pidfd_open(warden, flags).expect("it lives");
+        kill(shim_of(&dir), rustix::process::Signal::KILL);
+        next(&mut birth, |report| {
+            matches!(report, Report::Gone).then_some(())
+        })
+        .await;
+        assert!(members(id).is_empty());
+        let ended = ostler_process::ended(warden);
+        tokio::time::timeout(LONG, ended)
+            .await
+            .expect("ended")
+            .expect("polled");
+    });
+}
+
+fn killed_warden() {
+    each(|lab| {
+        let mut plan = lab.sh("(setsid sleep 300) & echo up; sleep 300");
+        plan.report_start = true;
+        let (id, dir) = (plan.id, lab.world.dir(plan.id));
+        let record = lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            let leader = i32::try_from(started(&mut birth).await).expect("a pid");
+            printed(&mut birth, &dir, "up").await;
+            for warden in wardens(&[leader]) {
+                kill(warden, rustix::process::Signal::KILL);
+            }
+            exit_of(birth).await
+        });
+        assert!(matches!(record.outcome, Outcome::Ended { .. }));
+        assert!(record.survivors.is_empty() && !record.out_of_memory);
+        assert!(members(id).is_empty());
+    });
+}
+
+fn counted() {
+    each(|lab| {
+        if !lab.world.place.abilities().has(Ability::PidsLimit) {
+            return;
+        }
+        let mut plan = lab.sh("true; sleep 0 & wait; echo enough");
+        plan.limits.pids = Some(2);
+        let done = lab.run(plan);
+        born(&done);
+        assert_eq!(done.out(), "enough\n", "{}", done.err());
+        assert!(done.record.limits_hit.is_empty());
+        let mut plan = lab.sh("exec echo alone");
+        plan.limits.pids = Some(1);
+        assert_eq!(lab.run(plan).out(), "alone\n");
+        let mut plan = lab.plan(&["/bin/bash", "-c", "sleep 1 & sleep 1 & sleep 1 & wait"]);
+        plan.limits.pids = Some(2);
+        plan.clocks.wall = Some(Duration::from_millis(500));
+        plan.clocks.grace = Duration::ZERO;
+        assert_eq!(lab.run(plan).record.limits_hit, [Limit::Pids]);
+    });
+}
+
+fn fork_bomb() {
+    each(|lab| {
+        if !lab.world.place.abilities().has(Ability::PidsLimit) {
+            return;
+        }
+        let bomb = "bomb() { bomb | bomb & }; bomb; sleep 300";
+        let mut plan = lab.plan(&["/bin/bash", "-c", bomb]);
+        plan.limits.pids = Some(64);
+        plan.clocks.wall = Some(Duration::from_millis(500));
+        plan.clocks.grace = Duration::ZERO;
+        let id = plan.id;
+        let (done, took) = timed(|| lab.run(plan));
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        assert_eq!(done.record.limits_hit, [Limit::Pids]);
+        assert!(done.record.survivors.is_empty() && members(id).is_empty());
+        assert_eq!(lab.shell("echo on").out(), "on\n");
+    });
+}
+
+fn memory() {
+    each(|lab| {
+        if !lab.world.place.abilities().has(Ability::MemoryLimit) {
+            return;
+        }
+        let hog = "x = b'x' * (200 << 20); print(len(x))";
+        let mut plan = lab.plan(&["/usr/bin/python3", "-c", hog]);
+        plan.limits.memory_bytes = Some(48 << 20);
+        let done = lab.run(plan);
+        born(&done);
+        assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), true));
+        assert_eq!(done.record.limits_hit, [Limit::Memory]);
+        // Private directories are memory, too.
+        let mut plan = lab.sh("head -c 200000000 /dev/zero > /tmp/big; echo $?");
+        plan.limits.memory_bytes = Some(48 << 20);
+        let done = lab.run(plan);
+        born(&done);
+        assert_ne!(done.out(), "0\n");
+        assert_eq!(lab.shell("echo on").out(), "on\n");
+    });
+}
+
+fn hogs() {
+    each(|lab| {
+        // Descriptors.
+        let script = "import os\nopen_ = []\ntry:\n  while True: open_.append(os.open('/dev/null', 0))\n\
+            except OSError as e: print(e.errno, len(open_) < 64)";
+        let mut plan = lab.plan(&["/usr/bin/python3", "-c", script]);
+        plan.limits.open_files = Some(64);
+        assert_eq!(lab.run(plan).out(), "24 True\n");
+        // Files: as many as there is room for, and gone with the cell.
+        let script = "import os\nn = 0\ntry:\n  for n in range(100_000):\n    \
+            open(f'/dev/shm/{n}', 'w').close()\nexcept OSError as e: print(e.errno)";
+        let mut plan = lab.plan(&["/usr/bin/python3", "-c", script]);
+        plan.clocks.wall = Some(LONG);
+        plan.clocks.grace = Duration::ZERO;
+        let done = lab.run(plan);
+        born(&done);
+        assert!(done.record.survivors.is_empty());
+        // One file, to the limit.
+        let mut plan = lab.sh("cat /dev/zero > big");
+        plan.limits.file_bytes = Some(64 << 10);
+        assert_eq!(lab.run(plan).record.limits_hit, [Limit::FileSize]);
+        assert_eq!(lab.shell("echo on").out(), "on\n");
+    });
+}
+
+fn frozen() {
+    each(|lab| {
+        let mut plan = lab.sh(
+            "(setsid sh -c 'while :; do echo deep; sleep 0.01; done') & \
+            while :; do sleep 0.01; done",
+        );
+        plan.clocks.wall = Some(LONG);
+        plan.clocks.grace = Duration::ZERO;
+        let dir = lab.world.dir(plan.id);
+        lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            printed(&mut birth, &dir, "deep").await;
+            let frozen = async |birth: &mut Birth, wanted| {
+                birth
+                    .control
+                    .send(Order::Freeze(wanted))
+                    .await
+                    .expect("sent");
+                next(birth, |report| match report {
+                    Report::Frozen { frozen } => Some(*frozen),
+                    _ => None,
+                })
+                .await
+            };
+            assert!(frozen(&mut birth, true).await);
+            let quiet = Duration::from_millis(100);
+            let drained = async { while birth.reports.recv().await.is_some() {} };
+            assert!(tokio::time::timeout(quiet, drained).await.is_err());
+            let before = output(&dir, StreamName::Stdout);
+            assert!(
+                tokio::time::timeout(quiet, birth.reports.recv())
+                    .await
+                    .is_err()
+            );
+            assert_eq!(output(&dir, StreamName::Stdout), before);
+            assert!(!frozen(&mut birth, false).await);
+            printed(&mut birth, &dir, "deep").await;
+            stop(&birth).await;
+            exit_of(birth).await;
+        });
+    });
+}
+
+async fn look(lab: &Lab, id: ExecutionId) -> ostler_model::Evidence {
+    let all = Observation {
+        disk: true,
+        listeners: true,
+        foreground: true,
+    };
+    loop {
+        if let Ok(seen) = lab.world.place.observe(id, all).await {
+            return seen;
+        }
+    }
+}
+
+fn observed() {
+    const SERVER: &str = "import socket,sys\ns=socket.socket()\ns.bind(('127.0.0.1',8080))\n\
+        s.listen()\nprint('up',flush=True)\nsys.stdin.read()";
+    each(|lab| {
+        let mut plan = lab.plan(&["/bin/sh", "-c", "python3 -c \"$1\"; true", "sh", SERVER]);
+        plan.io = LaunchIo::Open;
+        let (id, dir) = (plan.id, lab.world.dir(plan.id));
+        lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            printed(&mut birth, &dir, "up").await;
+            let seen = look(lab, id).await;
+            let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(names, ["sh", "python3"]);
+            let [listener] = seen.listeners.as_slice() else {
+                panic!("one listener, not {:?}", seen.listeners);
+            };
+            assert_eq!(listener.address.to_string(), "127.0.0.1:8080");
+            birth.control.send(Order::CloseInput).await.expect("sent");
+            exit_of(birth).await;
+        });
+    });
+}
+
+fn prompted() {
+    each(|lab| {
+        let mut plan = lab.sh("stty -echo; read line; echo $line");
+        plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
+        let on_terminal = plan.id;
+        let mut piped = lab.sh("cat");
+        piped.io = LaunchIo::Open;
+        let on_pipe = piped.id;
+        lab.world.runtime.block_on(async {
+            let first = lab.world.place.spawn(plan).await.expect("born");
+            let second = lab.world.place.spawn(piped).await.expect("born");
+            let reads = async |id, echo| {
+                loop {
+                    let seen = look(lab, id).await.foreground;
+                    if seen.is_some_and(|it| it.reads == Some(0) && it.echo == echo) {
+                        return;
+                    }
+                }
+            };
+            tokio::time::timeout(LONG, reads(on_terminal, Some(false)))
+                .await
+                .expect("seen");
+            tokio::time::timeout(LONG, reads(on_pipe, None))
+                .await
+                .expect("seen");
+            for birth in [first, second] {
+                stop(&birth).await;
+                exit_of(birth).await;
+            }
+        });
+    });
+}
+
+fn grown() {
+    each(|lab| {
+        let mut plan = lab.sh("head -c 3000000 /dev/urandom > new; echo done; sleep 300");
+        plan.limits.disk_bytes = Some(1 << 20);
+        std::fs::write(lab.workspace.path().join("old"), vec![1; 1 << 20]).expect("written");
+        let (id, dir) = (plan.id, lab.world.dir(plan.id));
+        lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            printed(&mut birth, &dir, "done").await;
+            let grown = look(lab, id).await.disk_bytes.expect("known");
+            assert!((3_000_000..3_100_000).contains(&grown), "{grown}");
+            stop(&birth).await;
+            exit_of(birth).await;
+        });
+    });
+}
+
+fn usage() {
+    each(|lab| {
+        let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo over";
+        let script = format!("(sh -c '{spin}' | cat) & wait");
+        let done = lab.run(lab.plan(&["/bin/sh", "-c", &script]));
+        born(&done);
+        let used = done.record.usage;
+        assert!(used.user_us + used.system_us > 10_000, "{used:?}");
+        assert!(used.max_rss_bytes > 0, "{used:?}");
+    });
+}
+
+fn recycled() {
+    each(|lab| {
+        for round in 0..3 {
+            let done = lab.shell("echo walled; ls /proc | grep -c '^[0-9]'");
+            born(&done);
+            let mut lines = done
+                .out()
+                .lines()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+                .into_iter();
+            assert_eq!(lines.next().as_deref(), Some("walled"));
+            let seen: u32 = lines
+                .next()
+                .and_then(|it| it.parse().ok())
+                .expect("a count");
+            assert!(seen < 8, "{seen} processes are seen inside");
+            let done = lab.world.sh("echo plain");
+            assert_eq!(done.out(), "plain\n", "round {round}");
+        }
+    });
+}
+
+fn adopted() {
+    let Some(lab) = Lab::with(this_executable()) else {
+        return;
+    };
+    let mut plan = lab.sh("echo up; read line; echo got $line");
+    plan.io = LaunchIo::Open;
+    let (id, dir) = (plan.id, lab.world.dir(plan.id));
+    lab.world.runtime.block_on(async {
+        let mut birth = lab.world.place.spawn(plan).await.expect("born");
+        printed(&mut birth, &dir, "up").await;
+        lab.world.place.close().await;
+        let again = ostler_process::LocalPlace::open(lab.world.state.path(), this_executable());
+        let place = again.await.expect("opens again");
+        let ostler_process::Found::Running { birth, .. } = place.find(id).await else {
+            panic!("it runs");
+        };
+        let typed = Order::Input(b"later\n".to_vec());
+        birth.control.send(typed).await.expect("sent");
+        let record = exit_of(birth).await;
+        assert!(record.survivors.is_empty());
+        let told = output(&dir, StreamName::Stdout);
+        assert_eq!(String::from_utf8_lossy(&told), "up\ngot later\n");
+        place.close().await;
+    });
+}
+
+/// Gates among the children of a shim.
+fn gates(shim: i32) -> Vec<i32> {
+    let path = format!("/proc/{shim}/task/{shim}/children");
+    let children = std::fs::read_to_string(path).unwrap_or_default();
+    let named = |pid: &i32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name.trim_end() == "ostler-gate"
+    };
+    let pids = children.split_whitespace().filter_map(|it| it.parse().ok());
+    pids.filter(named).collect()
+}
+
+fn gate() {
+    let Some(lab) = Lab::with(this_executable()) else {
+        return;
+    };
+    if !lab.world.place.abilities().has(Ability::Gate) {
+        return;
+    }
+    let mut plan = lab.sh("echo up; read line; echo got $line");
+    plan.io = LaunchIo::Open;
+    plan.limits.pids = Some(4);
+    let confinement = plan.confinement.as_mut().expect("walls");
+    let rule = "allowed.example".parse().expect("a host");
+    confinement.network = Network::AllowList { hosts: vec![rule] };
+    let (id, dir) = (plan.id, lab.world.dir(plan.id));
+    lab.world.runtime.block_on(async {
+        let mut birth = lab.world.place.spawn(plan).await.expect("born");
+        printed(&mut birth, &dir, "up").await;
+        let shim = shim_of(&dir);
+        let found = gates(shim);
+        let [gate] = found.as_slice() else {
+            panic!("one gate, not {found:?}");
+        };
+        let seen = look(&lab, id).await;
+        let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["sh"]);
+        let gate = rustix::process::Pid::from_raw(*gate).expect("a pid");
+        let gate = rustix::process::pidfd_open(gate, rustix::process::PidfdFlags::empty());
+        lab.world.place.close().await;
+        let again = ostler_process::LocalPlace::open(lab.world.state.path(), this_executable());
+        let place = again.await.expect("opens again");
+        let ostler_process::Found::Running { birth, .. } = place.find(id).await else {
+            panic!("it runs");
+        };
+        assert_eq!(gates(shim).len(), 1, "it outlives the daemon");
+        let typed = Order::Input(b"later\n".to_vec());
+        birth.control.send(typed).await.expect("sent");
+        let record = exit_of(birth).await;
+        assert!(record.survivors.is_empty() && record.leftovers == 0);
+        assert!(record.limits_hit.is_empty(), "it is not counted");
+        let ended = ostler_process::ended(gate.expect("it lived"));
+        tokio::time::timeout(LONG, ended)
+            .await
+            .expect("ended")
+            .expect("polled");
+        assert!(dir.join("network.jsonl").exists());
+        place.close().await;
+    });
+}

@@ -1,0 +1,50 @@
+//! Machines that lack a wall: level high is refused, by the name of what is missing.
+
+use ostler_model::resolve::{Asked, resolve};
+use ostler_model::{Ability, Confinement, IsolationLevel, Text};
+
+use crate::report::{Outcome, Report, holds};
+
+pub(crate) fn without_landlock(report: &mut Report) {
+    let said = ostler_sandbox::landlock::supported();
+    report.that(
+        "Landlock is not switched on",
+        holds(said == Err(rustix::io::Errno::OPNOTSUPP), || {
+            format!("{said:?}")
+        }),
+    );
+    report.that(
+        "level high is refused for Landlock",
+        refused(Ability::Landlock),
+    );
+}
+
+pub(crate) fn without_namespaces(report: &mut Report) {
+    report.that(
+        "level high is refused for namespaces",
+        refused(Ability::Namespaces),
+    );
+}
+
+/// Refused for this, with a reason; and not for this alone once it is allowed to be missing.
+fn refused(missing: Ability) -> Outcome {
+    let (_, abilities) = ostler_sandbox::probe(false);
+    let asked = |degradable: &[Ability]| Asked {
+        level: IsolationLevel::High,
+        confinement: Some(Confinement {
+            workspace: Some(Text::from("/data/work".to_owned())),
+            ..Confinement::default()
+        }),
+        degradable: degradable.to_vec(),
+        ..Asked::default()
+    };
+    let unmet = resolve(asked(&[]), &abilities).err().ok_or("not refused")?;
+    let named = unmet.missing.iter().find(|it| it.ability == missing);
+    let named = named.ok_or_else(|| format!("refused, but: {unmet}"))?;
+    holds(!named.reason.is_empty(), || "without a reason".to_owned())?;
+    let allowed = resolve(asked(&[missing]), &abilities);
+    let still = allowed.err().map(|unmet| unmet.missing).unwrap_or_default();
+    holds(still.iter().all(|it| it.ability != missing), || {
+        format!("refused although allowed: {still:?}")
+    })
+}

@@ -1,0 +1,244 @@
+//! Slots on cgroups of version 2 with all controllers.
+
+use std::os::fd::AsFd;
+
+use ostler_model::ending::WaitStatus;
+use ostler_model::{Ability, Confinement, Limit, LimitBackend, Limits, Signal, Text};
+use ostler_sandbox::cgroup::{Controller, Freeze, Helpers, ShimName, Slot, Subtree, Version};
+use ostler_sandbox::{BuildAt, Cell, CellPlan, Host, Walls};
+
+use rustix::event::PollFlags;
+
+use crate::report::{Outcome, Report, holds};
+use crate::subject::{clear, end, start, start_within, until, until_within};
+
+type Check = fn(&mut Slot) -> Outcome;
+
+pub(crate) fn check(report: &mut Report) {
+    let (subtree, abilities) = ostler_sandbox::probe(false);
+    report.that(
+        "cgroups of version 2 limit everything",
+        holds(abilities.backend == LimitBackend::CgroupV2, || {
+            format!("{abilities:?}")
+        }),
+    );
+    for controller in [Controller::Pids, Controller::Memory, Controller::Cpu] {
+        let seen = subtree.limits(controller);
+        report.that(
+            &format!("the {} controller is of version 2", controller.name()),
+            holds(seen == Some(Version::Two), || format!("{seen:?}")),
+        );
+    }
+    for ability in [Ability::TreeKill, Ability::OwnCgroup, Ability::Freezer] {
+        report.that(
+            &format!("{} is there", ability.as_str()),
+            holds(abilities.has(ability), || {
+                format!("{:?}", abilities.missing)
+            }),
+        );
+    }
+    let checks: [(&str, Check); 7] = [
+        ("pids.max stops forks and is told", pids),
+        ("memory.max kills and is told", memory),
+        (
+            "a kill that was not for memory is not told as one",
+            not_memory,
+        ),
+        ("cpu.max holds a spinner down", cpu),
+        ("cgroup.kill ends who left the group", kill),
+        (
+            "memory.max holds in a cell, and its end is the cell's",
+            in_cell,
+        ),
+        ("cgroup.freeze makes it stand still", freeze),
+    ];
+    for (serial, (what, check)) in (1..).zip(checks) {
+        let mut slot = slot(&subtree, serial);
+        report.that(what, check(&mut slot));
+        slot.abandon();
+    }
+    report.that("a slot is reused with other limits", reuse(&subtree));
+}
+
+fn slot(subtree: &Subtree, serial: u32) -> Slot {
+    let pid = i32::try_from(std::process::id()).unwrap_or(1);
+    subtree.slot(ShimName {
+        pid,
+        start: 1,
+        serial,
+    })
+}
+
+fn limited(slot: &mut Slot, limits: Limits, script: &str) -> Result<WaitStatus, String> {
+    let entry = slot
+        .prepare(&limits, &Helpers::default())
+        .map_err(|errno| errno.to_string())?;
+    let born = start(&entry, script)?;
+    end(&born)
+}
+
+fn pids(slot: &mut Slot) -> Outcome {
+    let limits = Limits {
+        pids: Some(6),
+        ..Limits::default()
+    };
+    // A shell that cannot fork ends with 2.
+    let script = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; exit 0";
+    let status = limited(slot, limits, script)?;
+    let (hits, members) = (slot.hits(), slot.members().len());
+    slot.kill();
+    let seen = || format!("{status:?}, {hits:?}, {members} left");
+    let refused = status == WaitStatus::Code(2) && members <= 6;
+    holds(refused && hits == [Limit::Pids], seen)
+}
+
+/// Between looks at whether somebody was killed for memory.
+const OOM_LOOK_MS: u64 = 50;
+
+const MEMORY: Limits = Limits {
+    memory_bytes: Some(16 << 20),
+    pids: None,
+    cpu_millis: None,
+    open_files: None,
+    file_bytes: None,
+    disk_bytes: None,
+};
+
+fn memory(slot: &mut Slot) -> Outcome {
+    // One line without an end, which tail keeps.
+    let status = limited(slot, MEMORY, "exec tail /dev/zero")?;
+    let (kills, hits) = (slot.oom_kills(), slot.hits());
+    let killed = status == WaitStatus::Signal(Signal::KILL);
+    holds(killed && kills > 0 && hits == [Limit::Memory], || {
+        format!("{status:?}, {kills} kills, {hits:?}")
+    })
+}
+
+/// The warden is born in the slot too: what kills the slot kills the cell.
+fn in_cell(slot: &mut Slot) -> Outcome {
+    let wanted = Confinement {
+        workspace: Some(Text::from("/data/work".to_owned())),
+        ..Confinement::default()
+    };
+    let entry = slot
+        .prepare(
+            &MEMORY,
+            &Helpers {
+                pids: &[],
+                inside: 1,
+            },
+        )
+        .map_err(|errno| errno.to_string())?;
+    let plan = CellPlan::compile(&wanted, &Host::read(&wanted));
+    let at = BuildAt {
+        cgroup: entry.birthplace(),
+        ..BuildAt::default()
+    };
+    let cell = plan.and_then(|plan| Cell::build(&plan, at));
+    let cell = cell.map_err(|error| error.to_string())?;
+    let walls = Walls::new(&wanted);
+    let script = "setsid sleep 1000 & tail /dev/zero; sleep 1000";
+    let born = start_within(&entry, Some((&cell, &walls)), script)?;
+    while slot.oom_kills() == 0 {
+        let (event, descriptor) = (PollFlags::IN, born.pidfd.as_fd());
+        if let Ok(()) = until_within(descriptor, event, OOM_LOOK_MS) {
+            return Err("it ended before its memory did".to_owned());
+        }
+    }
+    let hits = slot.hits();
+    clear(slot, &born)?;
+    until(cell.pidfd(), PollFlags::IN)?;
+    let members = wait_empty(slot);
+    holds(hits == [Limit::Memory] && members.is_empty(), || {
+        format!("{hits:?}, left: {members:?}")
+    })
+}
+
+fn not_memory(slot: &mut Slot) -> Outcome {
+    let status = limited(slot, MEMORY, "kill -9 $$")?;
+    let (kills, hits) = (slot.oom_kills(), slot.hits());
+    let killed = status == WaitStatus::Signal(Signal::KILL);
+    holds(killed && kills == 0 && hits.is_empty(), || {
+        format!("{status:?}, {kills} kills, {hits:?}")
+    })
+}
+
+fn cpu(slot: &mut Slot) -> Outcome {
+    let limits = Limits {
+        cpu_millis: Some(100),
+        ..Limits::default()
+    };
+    limited(slot, limits, "timeout 3 sh -c 'while :; do :; done'")?;
+    let (user, system) = slot.cpu_time().ok_or("no cpu.stat")?;
+    let used = user + system;
+    // A tenth of three seconds, and what is over by a period at each end.
+    holds((100_000..900_000).contains(&used), || {
+        format!("{used} µs in 3 s")
+    })
+}
+
+fn kill(slot: &mut Slot) -> Outcome {
+    let entry = slot
+        .prepare(&Limits::default(), &Helpers::default())
+        .map_err(|errno| errno.to_string())?;
+    let script = "trap '' TERM; for i in 1 2 3 4; do setsid setsid sleep 1000 & done; sleep 1000";
+    let born = start(&entry, script)?;
+    let status = clear(slot, &born)?;
+    let killed = status == WaitStatus::Signal(Signal::KILL);
+    let members = wait_empty(slot);
+    holds(killed && members.is_empty(), || {
+        format!("{status:?}, left: {members:?}")
+    })
+}
+
+/// The kernel takes killed processes away in its own time.
+fn wait_empty(slot: &Slot) -> Vec<i32> {
+    let members = slot.members();
+    for pid in &members {
+        let Some(pid) = rustix::process::Pid::from_raw(*pid) else {
+            continue;
+        };
+        let flags = rustix::process::PidfdFlags::empty();
+        if let Ok(pidfd) = rustix::process::pidfd_open(pid, flags) {
+            let _late = until(pidfd.as_fd(), PollFlags::IN);
+        }
+    }
+    while matches!(
+        ostler_sandbox::birth::wait::reap(-1),
+        ostler_sandbox::birth::wait::Waited::Reaped(_)
+    ) {}
+    slot.members()
+}
+
+fn freeze(slot: &mut Slot) -> Outcome {
+    let entry = slot
+        .prepare(&Limits::default(), &Helpers::default())
+        .map_err(|errno| errno.to_string())?;
+    let born = start(&entry, "while :; do :; done")?;
+    let frozen = slot.freeze(true);
+    let before = slot.cpu_time();
+    // Something that takes time elsewhere.
+    let _other = std::process::Command::new("/bin/sh")
+        .args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"])
+        .status();
+    let after = slot.cpu_time();
+    let thawed = slot.freeze(false);
+    let status = clear(slot, &born)?;
+    let still = frozen == Freeze::Done && thawed == Freeze::Done && before == after;
+    holds(still, || {
+        format!("{frozen:?}, {before:?} then {after:?}, {thawed:?}, {status:?}")
+    })
+}
+
+fn reuse(subtree: &Subtree) -> Outcome {
+    let mut slot = slot(subtree, 0);
+    memory(&mut slot)?;
+    slot.kill();
+    let free = limited(&mut slot, Limits::default(), "exit 0")?;
+    let hits = slot.hits();
+    pids(&mut slot)?;
+    let again = limited(&mut slot, MEMORY, "exit 0")?;
+    slot.abandon();
+    let fine = free == WaitStatus::Code(0) && again == WaitStatus::Code(0) && hits.is_empty();
+    holds(fine, || format!("{free:?}, {hits:?}, {again:?}"))
+}

@@ -1,0 +1,126 @@
+//! What of the host a plan depends on, looked at once and handed over as data.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ostler_model::{Confinement, Text};
+
+/// System directories that are shown read-only, where they exist.
+pub(super) const SYSTEM: &[&str] = &[
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
+    "/snap", "/sys",
+];
+/// What ordinary tools read of `/var` and `/run`.
+pub(super) const STATE: &[&str] = &[
+    "/var/lib/dpkg",
+    "/var/lib/apt",
+    "/var/lib/rpm",
+    "/var/lib/pacman",
+    "/var/lib/ca-certificates",
+    "/var/lib/texmf",
+    "/var/cache/fontconfig",
+    "/var/cache/man",
+    "/var/run",
+    "/var/lock",
+    "/run/current-system",
+    "/run/opengl-driver",
+];
+/// Devices, all of them harmless.
+pub(super) const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+/// Who answers names.
+pub(super) const RESOLVER: &str = "/etc/resolv.conf";
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry {
+    Directory,
+    File,
+    /// A symbolic link and what it says.
+    Link(PathBuf),
+}
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Resolved {
+    /// Without symbolic links.
+    pub(super) path: PathBuf,
+    /// Whether it is a directory.
+    pub(super) directory: bool,
+}
+
+/// What of the host a plan depends on.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    pub(super) entries: BTreeMap<PathBuf, Entry>,
+    pub(super) resolved: BTreeMap<PathBuf, Resolved>,
+    /// Where protected paths lead that symbolic links are on the way of; as named, as found.
+    pub(super) protected: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Host {
+    /// Looks at the system's directories and at everything a confinement names.
+    #[must_use]
+    pub fn read(confinement: &Confinement) -> Self {
+        let mut host = Self::default();
+        for path in SYSTEM.iter().chain(STATE).chain(DEVICES) {
+            if let Some(entry) = look(Path::new(path)) {
+                host.entries.insert(PathBuf::from(path), entry);
+            }
+        }
+        let named = [&confinement.read, &confinement.write, &confinement.hide];
+        let named = named.into_iter().flatten();
+        let named = named.chain(&confinement.workspace).chain(&confinement.home);
+        for path in named.map(Text::as_path).chain([Path::new(RESOLVER)]) {
+            if let Ok(real) = fs::canonicalize(path) {
+                let directory = real.is_dir();
+                let resolved = Resolved {
+                    path: real,
+                    directory,
+                };
+                host.resolved.insert(path.to_owned(), resolved);
+            }
+        }
+        host.follow_protected(confinement);
+        host
+    }
+
+    fn follow_protected(&mut self, confinement: &Confinement) {
+        let Some(workspace) = confinement.workspace.as_ref().map(Text::as_path) else {
+            return;
+        };
+        for named in confinement.protect.iter().map(Text::as_path) {
+            if let Some(real) = follow(&workspace.join(named)) {
+                self.protected.insert(named.to_owned(), real);
+            }
+        }
+    }
+}
+
+/// Where a path leads whose last component may be missing.
+fn follow(path: &Path) -> Option<PathBuf> {
+    if let Ok(real) = fs::canonicalize(path) {
+        return Some(real);
+    }
+    let above = fs::canonicalize(path.parent()?).ok()?;
+    Some(above.join(path.file_name()?))
+}
+
+fn look(path: &Path) -> Option<Entry> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    if metadata.is_symlink() {
+        return fs::read_link(path).ok().map(Entry::Link);
+    }
+    Some(if metadata.is_dir() {
+        Entry::Directory
+    } else {
+        Entry::File
+    })
+}

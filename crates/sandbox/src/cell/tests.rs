@@ -1,0 +1,181 @@
+//! Plans are pure: what a confinement becomes, without a kernel.
+
+use std::path::PathBuf;
+
+use ostler_model::{Confinement, Network, Text};
+
+use super::host::{Entry, Host, Resolved};
+use super::plan::CellPlan;
+use super::step::{Access, Step};
+
+/// A merged-/usr host with these directories.
+fn host(directories: &[&str]) -> Host {
+    let mut host = Host::default();
+    for path in ["/usr", "/etc", "/opt"] {
+        host.entries.insert(path.into(), Entry::Directory);
+    }
+    host.entries
+        .insert("/bin".into(), Entry::Link("usr/bin".into()));
+    host.entries.insert("/dev/null".into(), Entry::File);
+    for path in directories {
+        let resolved = Resolved {
+            path: path.into(),
+            directory: true,
+        };
+        host.resolved.insert(PathBuf::from(path), resolved);
+    }
+    host
+}
+
+fn confinement(workspace: &str, home: &str) -> Confinement {
+    Confinement {
+        workspace: Some(Text::from(workspace)),
+        home: Some(Text::from(home)),
+        ..Confinement::default()
+    }
+}
+
+fn position(plan: &CellPlan, is: impl Fn(&Step) -> bool) -> Option<usize> {
+    plan.steps.iter().position(is)
+}
+
+fn about(plan: &CellPlan, path: &str) -> Vec<String> {
+    let at = |step: &&Step| {
+        step.path()
+            .is_some_and(|it| it.to_bytes() == path.as_bytes())
+    };
+    plan.steps
+        .iter()
+        .filter(at)
+        .map(|step| step.name().to_owned())
+        .collect()
+}
+
+#[test]
+fn system_directories_come_before_the_seal_and_the_workspace_after() {
+    let plan = CellPlan::compile(
+        &confinement("/home/u/p", "/home/u"),
+        &host(&["/home/u/p", "/home/u"]),
+    )
+    .unwrap();
+    let seal = position(&plan, |step| *step == Step::Seal).unwrap();
+    let attached = |path: &str| {
+        position(
+            &plan,
+            |step| matches!(step, Step::Attach { at, .. } if at.to_bytes() == path.as_bytes()),
+        )
+    };
+    assert!(attached("usr").unwrap() < seal);
+    assert!(attached("home/u/p").unwrap() > seal);
+    assert!(attached("bin").is_none());
+    assert!(
+        position(
+            &plan,
+            |step| matches!(step, Step::Link { at, .. } if at.to_bytes() == b"bin")
+        )
+        .is_some()
+    );
+    let home = position(
+        &plan,
+        |step| matches!(step, Step::Release { at, .. } if at.to_bytes() == b"home/u"),
+    )
+    .unwrap();
+    assert!(home < attached("home/u/p").unwrap());
+    assert_eq!(position(&plan, |step| *step == Step::Loopback), Some(0));
+    assert!(
+        plan.sources
+            .iter()
+            .all(|it| it.access != Access::Write || it.path.to_bytes() == b"/home/u/p")
+    );
+}
+
+#[test]
+fn what_lies_in_what_is_shown_is_not_shown_again() {
+    let mut confinement = confinement("/w", "/home/u");
+    confinement.read = vec!["/usr/share".into(), "/w/sub".into(), "/missing".into()];
+    let plan = CellPlan::compile(
+        &confinement,
+        &host(&["/w", "/home/u", "/usr/share", "/w/sub"]),
+    )
+    .unwrap();
+    for path in ["usr/share", "w/sub", "missing"] {
+        assert_eq!(about(&plan, path), Vec::<String>::new(), "{path}");
+    }
+}
+
+#[test]
+fn a_root_or_system_directory_as_home_is_left_alone() {
+    for home in ["/", "/usr", "/dev"] {
+        let plan = CellPlan::compile(&confinement("/w", home), &host(&["/w", home])).unwrap();
+        assert!(
+            !about(&plan, home.trim_start_matches('/')).contains(&"private directory".to_owned()),
+            "{home}"
+        );
+    }
+}
+
+#[test]
+fn a_home_within_a_system_directory_is_covered_by_one_of_ours() {
+    let plan = CellPlan::compile(&confinement("/w", "/opt/u"), &host(&["/w", "/opt/u"])).unwrap();
+    let held = position(
+        &plan,
+        |step| matches!(step, Step::Hold { at, .. } if at.to_bytes() == b"opt/u"),
+    );
+    assert_eq!(held, None, "the host's own would be writable");
+    assert_eq!(about(&plan, "opt/u"), ["private directory"]);
+}
+
+#[test]
+fn every_directory_on_the_way_to_what_is_protected_is_fenced_once() {
+    let mut confinement = confinement("/w", "/home/u");
+    confinement.protect = vec![".git/hooks".into(), "/w/.git/config".into()];
+    let plan = CellPlan::compile(&confinement, &host(&["/w", "/home/u"])).unwrap();
+    assert_eq!(about(&plan, "w/.git").len(), 1);
+    assert_eq!(about(&plan, "w/.git/hooks").len(), 1);
+    assert_eq!(about(&plan, "w/.git/config").len(), 1);
+}
+
+#[test]
+fn paths_that_lead_elsewhere_are_refused() {
+    let good = confinement("/w", "/home/u");
+    let host = host(&["/w", "/home/u"]);
+    for change in [
+        |it: &mut Confinement| it.workspace = Some("relative".into()),
+        |it: &mut Confinement| it.read = vec!["/w/../etc".into()],
+        |it: &mut Confinement| it.write = vec!["/w\0".into()],
+        |it: &mut Confinement| it.protect = vec!["../x".into()],
+        |it: &mut Confinement| it.hide = vec!["/w".into()],
+        |it: &mut Confinement| it.workspace = Some("/gone".into()),
+    ] {
+        let mut bad = good.clone();
+        change(&mut bad);
+        let plan = CellPlan::compile(&bad, &host);
+        // A null byte cannot even be looked up: such a path is nowhere.
+        assert!(plan.is_err() || bad.write == ["/w\0".into()], "{bad:?}");
+    }
+}
+
+#[test]
+fn names_are_asked_of_the_gate_wherever_the_host_keeps_its_resolver() {
+    let mut confinement = confinement("/w", "/home/u");
+    confinement.network = Network::AllowList { hosts: Vec::new() };
+    let mut elsewhere = host(&["/w", "/home/u"]);
+    let resolved = Resolved {
+        path: "/run/resolved/stub.conf".into(),
+        directory: false,
+    };
+    elsewhere
+        .resolved
+        .insert(PathBuf::from("/etc/resolv.conf"), resolved.clone());
+    let plan = CellPlan::compile(&confinement, &elsewhere).unwrap();
+    assert_eq!(about(&plan, "run/resolved/stub.conf"), ["new root"]);
+    let within = Resolved {
+        path: "/etc/resolv.conf".into(),
+        ..resolved
+    };
+    elsewhere
+        .resolved
+        .insert(PathBuf::from("/etc/resolv.conf"), within);
+    let plan = CellPlan::compile(&confinement, &elsewhere).unwrap();
+    assert_eq!(about(&plan, "etc/resolv.conf"), ["replaced file"]);
+}

@@ -1,0 +1,146 @@
+//! Which path gets which rights at which version: a pure function of the confinement.
+
+use std::ffi::CString;
+
+use ostler_model::confinement::{Confinement, DEFAULT_PORTS, HostRule, Network};
+use ostler_model::{Ability, Text};
+
+use super::rights;
+
+/// System directories that are read and run from, as the view shows them.
+pub const SYSTEM: &[&str] = &[
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
+    "/snap", "/sys", "/var",
+];
+/// What the kernel makes: values may be written, where the mounts let them.
+const KERNEL: &[&str] = &["/proc", "/dev"];
+/// Private to the command.
+const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm", "/run"];
+
+/// A path and what is allowed on it and everything below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathRule {
+    /// As the command sees it; where nothing is there, the rule means nothing.
+    pub path: CString,
+    /// Bits of [`rights`].
+    pub allowed: u64,
+}
+
+/// A TCP port and what is allowed with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PortRule {
+    /// The port.
+    pub(super) port: u16,
+    /// Bits of [`rights`].
+    pub(super) allowed: u64,
+}
+
+/// A ruleset, ready to be installed between clone and exec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    pub(super) abi: u32,
+    pub(super) handled_fs: u64,
+    pub(super) handled_net: u64,
+    pub(super) scoped: u64,
+    pub(super) paths: Vec<PathRule>,
+    pub(super) ports: Vec<PortRule>,
+}
+
+impl Rules {
+    /// For commands of this confinement, by a kernel of this version ([`super::abi`]); what a
+    /// version does not know is left out ([`rights::lacking`] names it).
+    #[must_use]
+    pub fn new(confinement: &Confinement, abi: u32) -> Self {
+        let abi = abi.min(rights::ABI_MAX);
+        let handled_fs = rights::fs(abi);
+        let (walled, ports) = network(confinement);
+        let handled_net = if walled { rights::net(abi) } else { 0 };
+        Self {
+            abi,
+            handled_fs,
+            handled_net,
+            scoped: rights::scopes(abi),
+            paths: paths(confinement, handled_fs),
+            ports: ports.into_iter().filter(|_| handled_net != 0).collect(),
+        }
+    }
+
+    /// The version they are for.
+    #[must_use]
+    pub const fn abi(&self) -> u32 {
+        self.abi
+    }
+
+    /// What is allowed where.
+    #[must_use]
+    pub fn paths(&self) -> &[PathRule] {
+        &self.paths
+    }
+
+    /// What these rules allow on a path, for what they handle: the union over its ancestors.
+    #[must_use]
+    pub fn allowed(&self, path: &std::path::Path) -> u64 {
+        use std::os::unix::ffi::OsStrExt;
+        let above =
+            |rule: &&PathRule| path.starts_with(std::ffi::OsStr::from_bytes(rule.path.as_bytes()));
+        let rules = self.paths.iter().filter(above);
+        rules.fold(0, |rights, rule| rights | rule.allowed)
+    }
+}
+
+fn paths(confinement: &Confinement, handled: u64) -> Vec<PathRule> {
+    let fixed = |paths: &'static [&str], allowed| {
+        let rule = move |path: &&str| PathRule {
+            path: CString::new(*path).expect("no path of ours holds a null"),
+            allowed,
+        };
+        paths.iter().map(rule)
+    };
+    // Directories on the way to what is shown can be listed: the view has nothing else there.
+    let fixed = fixed(&["/"], rights::READ_DIR)
+        .chain(fixed(SYSTEM, rights::READ))
+        .chain(fixed(KERNEL, rights::USE))
+        .chain(fixed(PRIVATE, rights::ALL));
+    let writable = confinement.workspace.iter().chain(&confinement.home);
+    let writable = writable.chain(&confinement.write);
+    let asked = writable
+        .map(|path| (path, rights::ALL))
+        .chain(confinement.read.iter().map(|path| (path, rights::READ)));
+    let asked = asked.filter_map(|(path, allowed)| rule(path, allowed));
+    let bound = |rule: PathRule| PathRule {
+        allowed: rule.allowed & handled,
+        ..rule
+    };
+    fixed.chain(asked).map(bound).collect()
+}
+
+/// None for a path that cannot exist.
+fn rule(path: &Text, allowed: u64) -> Option<PathRule> {
+    let path = CString::new(path.as_bytes()).ok()?;
+    Some(PathRule { path, allowed })
+}
+
+/// Whether TCP is walled off here, and what is let through: only where the network should be
+/// and there is no namespace to do it.
+fn network(confinement: &Confinement) -> (bool, Vec<PortRule>) {
+    let hosts: &[HostRule] = match &confinement.network {
+        Network::Full => return (false, Vec::new()),
+        Network::None => &[],
+        Network::AllowList { hosts } => hosts,
+    };
+    if !confinement.without.contains(&Ability::NetworkNamespace) {
+        return (false, Vec::new());
+    }
+    let ports = hosts.iter().flat_map(|rule| {
+        if rule.ports.is_empty() {
+            DEFAULT_PORTS.to_vec()
+        } else {
+            rule.ports.clone()
+        }
+    });
+    let connect = |port| PortRule {
+        port,
+        allowed: rights::CONNECT_TCP,
+    };
+    (true, ports.map(connect).collect())
+}

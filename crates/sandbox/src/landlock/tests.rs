@@ -1,0 +1,89 @@
+//! Rules are right at every version, and the kernel at hand takes them.
+
+use std::path::Path;
+
+use ostler_model::confinement::{Confinement, HostPattern, HostRule, Network};
+use ostler_model::{Ability, Text};
+use proptest::prelude::*;
+
+use super::rights::{self, ALL, IOCTL_DEV, READ, READ_DIR, REFER, TRUNCATE, USE};
+use super::rules::Rules;
+
+fn confinement() -> Confinement {
+    Confinement {
+        workspace: Some(Text::from("/work/it".to_owned())),
+        home: Some(Text::from("/home/u".to_owned())),
+        read: vec![Text::from("/srv/tools".to_owned())],
+        write: vec![Text::from("/srv/cache".to_owned())],
+        ..Confinement::default()
+    }
+}
+
+#[test]
+fn everything_has_its_rights() {
+    let rules = Rules::new(&confinement(), 7);
+    for (path, allowed) in [
+        ("/", READ_DIR),
+        ("/root/.ssh/id", READ_DIR),
+        ("/usr/bin/true", READ),
+        ("/srv/tools/x", READ),
+        ("/srv/cache/x", ALL),
+        ("/proc/self/comm", USE),
+        ("/dev/null", USE),
+        ("/dev/shm/x", ALL),
+        ("/tmp/x", ALL),
+        ("/work/it/x", ALL),
+        ("/work/itself", READ_DIR),
+        ("/home/u/.cache", ALL),
+    ] {
+        assert_eq!(rules.allowed(Path::new(path)), allowed, "{path}");
+    }
+}
+
+#[test]
+fn versions_know_what_the_manual_says() {
+    assert_eq!(rights::fs(1) & (REFER | TRUNCATE | IOCTL_DEV), 0);
+    assert_eq!(rights::fs(2) & (REFER | TRUNCATE | IOCTL_DEV), REFER);
+    assert_eq!(rights::fs(3) & (TRUNCATE | IOCTL_DEV), TRUNCATE);
+    assert_eq!(rights::fs(5), 0xFFFF);
+    assert_eq!((rights::net(3), rights::net(4)), (0, 3));
+    assert_eq!((rights::scopes(5), rights::scopes(6)), (0, 3));
+    assert_eq!(rights::lacking(7), Vec::<&str>::new());
+    assert_eq!(rights::lacking(5), ["signals and abstract sockets"]);
+}
+
+#[test]
+fn ports_are_ruled_only_without_a_namespace() {
+    let host = HostRule {
+        host: HostPattern::Name("a.example".to_owned()),
+        ports: Vec::new(),
+    };
+    let mut asked = Confinement {
+        network: Network::AllowList { hosts: vec![host] },
+        ..confinement()
+    };
+    assert_eq!(Rules::new(&asked, 7).handled_net, 0);
+    asked.without = vec![Ability::NetworkNamespace];
+    let rules = Rules::new(&asked, 7);
+    assert_eq!(rules.handled_net, 3);
+    let ports: Vec<u16> = rules.ports.iter().map(|rule| rule.port).collect();
+    assert_eq!(ports, [80, 443]);
+    assert!(Rules::new(&asked, 3).ports.is_empty());
+    asked.network = Network::Full;
+    assert_eq!(Rules::new(&asked, 7).handled_net, 0);
+}
+
+proptest! {
+    /// A newer kernel never allows what an older one restricted, and no rule gives what is
+    /// not handled: the kernel would refuse the whole ruleset.
+    #[test]
+    fn newer_versions_only_restrict_more(abi in 0_u32..12, path in "(/[a-z]{1,6}){1,4}") {
+        let (older, newer) = (Rules::new(&confinement(), abi), Rules::new(&confinement(), abi + 1));
+        let path = Path::new(&path);
+        let restricted = |rules: &Rules| rules.handled_fs & !rules.allowed(path);
+        prop_assert_eq!(restricted(&older) & !restricted(&newer), 0);
+        for rule in &newer.paths {
+            prop_assert_eq!(rule.allowed & !newer.handled_fs, 0);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! [`Baseline`]: what the command saw at its start.
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::beneath::{Root, is_absent, join};
+use super::error::OverlayError;
+use super::seen::{Kind, Seen};
+use super::store::OVERLAY_ENTRIES_MAX;
+
+/// Every entry of a workspace, as it was. The children of a directory stand together, sorted
+/// by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Baseline {
+    nodes: Vec<Node>,
+    /// All names, one after the other.
+    names: Vec<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Node {
+    name: (u32, u16),
+    seen: Seen,
+    children: (u32, u32),
+}
+
+/// An entry of a baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct At(u32);
+
+impl Baseline {
+    /// The workspace itself.
+    pub(super) const ROOT: At = At(0);
+
+    /// Looks at every entry of a directory. What vanishes meanwhile is left out; what cannot
+    /// be read, because the command cannot read it either, counts as empty, and so does what
+    /// is mounted below, because an overlay does not show it.
+    pub(super) fn take(workspace: &Path) -> Result<Self, OverlayError> {
+        let failed = |path: &[u8], source| OverlayError::Io {
+            what: "cannot read",
+            path: path.to_vec().into(),
+            source,
+        };
+        let root = Root::open(workspace).map_err(|error| failed(b".", error))?;
+        let top = root.stat().map_err(|error| failed(b".", error))?;
+        let mut taken = Self {
+            nodes: vec![Node {
+                name: (0, 0),
+                seen: Seen::of(&top),
+                children: (0, 0),
+            }],
+            names: Vec::new(),
+        };
+        let device = taken.nodes[0].seen.dev;
+        let mut open = vec![(Self::ROOT, Vec::new())];
+        while let Some((at, path)) = open.pop() {
+            let room = OVERLAY_ENTRIES_MAX.saturating_sub(taken.len());
+            let listed = match root.list(&path, room) {
+                Ok(listed) => listed,
+                Err(error) if is_absent(&error) || is_closed(&error) => continue,
+                Err(error) => return Err(failed(&path, error)),
+            };
+            if listed.len() > room {
+                return Err(OverlayError::TooMany {
+                    what: "the workspace",
+                    limit: OVERLAY_ENTRIES_MAX,
+                });
+            }
+            let first = taken.nodes.len();
+            for entry in listed {
+                let seen = Seen::of(&entry.stat);
+                let node = taken.push(&entry.name, seen);
+                if seen.kind == Kind::Directory && seen.dev == device {
+                    open.push((node, join(&path, &entry.name)));
+                }
+            }
+            let count = taken.nodes.len() - first;
+            taken.nodes[at.0 as usize].children = (index(first), index(count));
+        }
+        Ok(taken)
+    }
+
+    fn push(&mut self, name: &[u8], seen: Seen) -> At {
+        let start = index(self.names.len());
+        self.names.extend_from_slice(name);
+        let at = At(index(self.nodes.len()));
+        self.nodes.push(Node {
+            // NAME_MAX is 255.
+            name: (start, u16::try_from(name.len()).unwrap_or(u16::MAX)),
+            seen,
+            children: (0, 0),
+        });
+        at
+    }
+
+    /// How many entries there are, the workspace itself not among them.
+    pub(super) const fn len(&self) -> usize {
+        self.nodes.len().saturating_sub(1)
+    }
+
+    /// Whether every reference within it leads somewhere: it was read from a file.
+    pub(super) fn is_sound(&self) -> bool {
+        let count = self.nodes.len();
+        let sound = |(at, node): (usize, &Node)| {
+            let (start, len) = node.name;
+            let (first, children) = node.children;
+            let last = (first as usize).saturating_add(children as usize);
+            start as usize + len as usize <= self.names.len()
+                && last <= count
+                && (children == 0 || first as usize > at)
+        };
+        count > 0 && self.nodes.iter().enumerate().all(sound)
+    }
+
+    /// What an entry was.
+    pub(super) fn seen(&self, at: At) -> &Seen {
+        &self.nodes[at.0 as usize].seen
+    }
+
+    /// The name of an entry in its directory.
+    pub(super) fn name(&self, at: At) -> &[u8] {
+        self.name_of(&self.nodes[at.0 as usize])
+    }
+
+    fn name_of(&self, node: &Node) -> &[u8] {
+        let (start, len) = (node.name.0 as usize, node.name.1 as usize);
+        &self.names[start..start + len]
+    }
+
+    /// What a directory held, sorted by name.
+    pub(super) fn children(&self, at: At) -> impl DoubleEndedIterator<Item = At> + use<> {
+        let (first, count) = self.nodes[at.0 as usize].children;
+        (first..first + count).map(At)
+    }
+
+    /// The entry of this name in a directory.
+    pub(super) fn child(&self, at: At, name: &[u8]) -> Option<At> {
+        let (first, count) = self.nodes[at.0 as usize].children;
+        let among = &self.nodes[first as usize..(first + count) as usize];
+        let found = among.binary_search_by(|node| self.name_of(node).cmp(name));
+        found.ok().map(|offset| At(first + index(offset)))
+    }
+
+    /// The entry at a relative path.
+    pub(super) fn find(&self, path: &[u8]) -> Option<At> {
+        let mut names = path.split(|byte| *byte == b'/');
+        names.try_fold(Self::ROOT, |at, name| {
+            if name.is_empty() {
+                return Some(at);
+            }
+            self.child(at, name)
+        })
+    }
+}
+
+/// A place in a table; [`OVERLAY_ENTRIES_MAX`] names of at most 255 bytes fit.
+fn index(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}

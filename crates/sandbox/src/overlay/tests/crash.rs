@@ -1,0 +1,101 @@
+//! A commit that a killed process left half way.
+
+use std::fs;
+
+use ostler_model::Fate;
+
+use super::stage::{Stage, tree};
+use crate::overlay::commit::Commit;
+use crate::overlay::records::{INTENT, Intent, Log, save};
+use crate::overlay::{OverlayError, store};
+
+const TREE: &str = "mkdir -p d gone to_file; for i in 1 2 3 4 5; do echo $i >d/$i; done; \
+    echo g>gone/g; echo t>to_dir; echo k>to_file/k; ln -s f link";
+const WORK: &str = "for i in 1 2 3; do echo new$i >d/$i; done; rm d/4; rm -r gone; rm to_dir; \
+    mkdir to_dir; echo i>to_dir/i; rm -r to_file; echo w>to_file; ln -sfn other link; \
+    mkdir -p n/m; echo q>n/m/q; chmod 555 n/m; chmod 700 d";
+
+/// Takes so many steps of a commit, and the last of them only to its half where `torn`.
+fn half_way(stage: &Stage, steps: usize) {
+    let store = stage.store();
+    let (mut sides, head) = store.sides(true).expect("sides");
+    let edits = store::edits(&mut sides, &head).expect("edits");
+    let intent = Intent { tag: 7, edits };
+    save(&stage.store_dir(), INTENT, &intent).expect("an intent");
+    let log = Log::open(&stage.store_dir()).expect("a log");
+    let mut commit = Commit {
+        sides: &mut sides,
+        intent: &intent,
+        log,
+    };
+    commit.run_some(steps).expect("steps");
+}
+
+#[test]
+fn a_commit_goes_on_from_wherever_it_was_left() {
+    for steps in 0..22 {
+        let stage = Stage::new(TREE);
+        stage.command(WORK);
+        half_way(&stage, steps);
+        // A staged file, left between two calls.
+        stage.on_host(
+            "ls -a d | grep -c ostler >/dev/null; echo junk >.ostler-0000000000000007-0; :",
+        );
+        let changes = stage.changes();
+        assert_eq!(changes.fate, Fate::Committed, "after {steps}");
+        let (mut host, mut seen) = (tree(&stage.at("host")), tree(&stage.at("seen")));
+        host.remove(b".ostler-0000000000000007-0".as_slice());
+        seen.remove(b".ostler-0000000000000007-0".as_slice());
+        assert_eq!(host, seen, "after {steps}");
+    }
+}
+
+#[test]
+fn a_commit_that_cannot_go_on_tells_what_is_on_the_host() {
+    let stage = Stage::new(TREE);
+    stage.command(WORK);
+    half_way(&stage, 3);
+    stage.on_host("echo late >gone/late; echo mine >>d/3");
+    let stuck = stage.store().changes(100);
+    assert!(
+        matches!(stuck, Err(OverlayError::Interrupted { .. })),
+        "{stuck:?}"
+    );
+    assert!(
+        fs::read_to_string(stage.host("d/3"))
+            .expect("d/3")
+            .contains("mine")
+    );
+    let ended = stage.store().discard();
+    assert!(
+        matches!(ended, Err(OverlayError::Decided { committed: true })),
+        "{ended:?}"
+    );
+    let changes = stage.changes();
+    assert_eq!(changes.fate, Fate::Committed);
+    let listed: Vec<String> = changes
+        .changes
+        .iter()
+        .map(|it| it.path.to_string())
+        .collect();
+    assert!(listed.contains(&"d/1".to_owned()), "{listed:?}");
+    assert!(!listed.contains(&"d/3".to_owned()), "{listed:?}");
+    assert!(!listed.contains(&"gone".to_owned()), "{listed:?}");
+    let temporary = tree(&stage.at("host"));
+    let left = temporary
+        .keys()
+        .filter(|it| it.windows(7).any(|it| it == b".ostler"));
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_decision_whose_layers_were_not_removed_yet_stands() {
+    let stage = Stage::new(TREE);
+    stage.command(WORK);
+    stage.commit();
+    fs::create_dir_all(stage.store_dir().join("upper/left")).expect("a directory");
+    fs::create_dir_all(stage.store_dir().join("gone.3/x/y")).expect("a directory");
+    assert_eq!(stage.changes().fate, Fate::Committed);
+    assert!(!stage.store_dir().join("upper").exists());
+    assert!(!stage.store_dir().join("gone.3").exists());
+}

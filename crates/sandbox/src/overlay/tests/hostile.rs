@@ -1,0 +1,121 @@
+//! Upper layers made to hurt.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use super::stage::{Stage, tree};
+
+#[test]
+fn links_lead_nowhere() {
+    let stage = Stage::new("mkdir d; echo a>d/f");
+    let outside = stage.at("outside");
+    fs::create_dir(&outside).expect("a directory");
+    // The command replaces a directory by a link to the outside, and the other way round.
+    stage.command(&format!(
+        "rm -r d; ln -s {} d; echo x>top",
+        outside.display()
+    ));
+    stage.commit();
+    assert!(
+        fs::symlink_metadata(stage.host("d"))
+            .expect("d")
+            .is_symlink()
+    );
+    assert_eq!(fs::read_dir(&outside).expect("outside").count(), 0);
+}
+
+#[test]
+fn a_link_on_the_host_is_not_followed() {
+    let stage = Stage::new("mkdir d; echo a>d/f");
+    let outside = stage.at("outside");
+    fs::create_dir(&outside).expect("a directory");
+    stage.command("echo b>d/f; echo c>d/new");
+    stage.on_host(&format!(
+        "mv d d2; ln -s {} d; cp d2/f d/f",
+        outside.display()
+    ));
+    let conflicts = stage.conflicts();
+    assert!(conflicts.iter().any(|it| it.0 == "d"), "{conflicts:?}");
+    assert_eq!(fs::read(outside.join("f")).expect("f"), b"a\n");
+    assert!(!outside.join("new").exists());
+}
+
+#[test]
+fn pipes_devices_and_sockets_neither_block_nor_arrive() {
+    let stage = Stage::new("echo a>was");
+    stage.command("mkfifo pipe; rm was; mkfifo was; echo b>f");
+    let changes = stage.changes();
+    assert_eq!(changes.totals, [2, 1, 0]);
+    let diff = stage.store().diff(&[], 10_000).expect("a diff").0;
+    assert!(!diff.contains("pipe"));
+    stage.commit();
+    assert!(!stage.host("pipe").exists());
+    assert_eq!(fs::read(stage.host("was")).expect("was"), b"a\n");
+    assert_eq!(fs::read(stage.host("f")).expect("f"), b"b\n");
+}
+
+#[test]
+fn names_are_bytes() {
+    let stage = Stage::new("");
+    stage.command("echo 1 > $'line\\nbreak'; echo 2 > $'\\377\\376'; mkdir ' '; echo 3 > ' /\\'; echo 4 > ...");
+    stage.commit();
+    assert_eq!(tree(&stage.at("host")), tree(&stage.at("seen")));
+}
+
+#[test]
+fn closed_directories_and_files_are_committed_closed() {
+    let stage = Stage::new("mkdir open; echo a>open/f");
+    stage.command("mkdir -p shut/in; echo s>shut/in/s; chmod 000 shut/in/s shut/in; chmod 500 shut; chmod 555 open");
+    stage.commit();
+    let mode = |path: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::symlink_metadata(stage.host(path))
+            .expect("metadata")
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    assert_eq!((mode("shut"), mode("open")), (0o500, 0o555));
+    super::stage::shell(&stage.at("host"), "chmod 700 shut open");
+    assert_eq!(mode("shut/in"), 0);
+    super::stage::shell(&stage.at("host"), "chmod 700 shut/in");
+    assert_eq!(mode("shut/in/s"), 0);
+    // Whoever cleans up the stage must be let in.
+    super::stage::shell(&stage.at("."), "chmod -R u+rwx seen");
+}
+
+#[test]
+fn a_tree_deeper_than_any_path_is_refused_and_can_be_discarded() {
+    let stage = Stage::new("");
+    let layers = stage.prepare();
+    super::stage::shell(
+        &layers.upper,
+        "for i in $(seq 1 400); do mkdir aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; cd -P aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done; echo x>bottom",
+    );
+    let refused = stage.store().commit();
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(fs::read_dir(stage.at("host")).expect("the host").count(), 0);
+    stage.store().discard().expect("a discard");
+    let left = fs::read_dir(stage.store_dir()).expect("the store");
+    let left: Vec<_> = left.map(|it| it.expect("an entry").file_name()).collect();
+    assert!(
+        left.iter().all(|it| !it.as_bytes().starts_with(b"gone")),
+        "{left:?}"
+    );
+    assert_eq!(left.len(), 2);
+}
+
+#[test]
+fn damaged_records_are_told() {
+    let stage = Stage::new("echo a>f");
+    stage.command("echo b>f");
+    let path = stage.store_dir().join("baseline");
+    let mut bytes = fs::read(&path).expect("a record");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&path, &bytes).expect("written");
+    assert!(stage.store().commit().is_err());
+    fs::write(&path, &bytes[..2]).expect("written");
+    assert!(stage.store().changes(1).is_err());
+    assert_eq!(fs::read(stage.host("f")).expect("f"), b"a\n");
+}

@@ -1,0 +1,243 @@
+//! What is taken out of the upper layer. The command wrote it and is not trusted: only regular
+//! files, directories and links leave it, without privileges and without the kernel's marks.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, SeekFrom as Spot, Timespec, Timestamps, Uid, chownat, fchmod,
+    fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr, fstat, ftruncate, futimens,
+    ioctl_ficlone, linkat, mkdirat, openat, statat, symlinkat,
+};
+use rustix::io::Errno;
+
+use super::beneath::Root;
+use super::scan::target;
+use super::seen::{Kind, MODE_BITS, Seen, kind};
+
+/// The kernel's marks.
+const MARKS: &[u8] = b"user.overlay.";
+/// Attributes that a user gives a file; nothing else is copied.
+const USERS: &[u8] = b"user.";
+/// What would give privileges.
+const CAPABILITY: &[u8] = b"security.capability";
+/// Bytes of the longest list of attributes and the longest value (xattr(7)).
+const ATTRIBUTE_BYTES: usize = 64 * 1024;
+/// Bytes that hold the list of most files.
+const FEW_ATTRIBUTES_BYTES: usize = 512;
+/// What a directory is made with until everything is in it.
+const WORKING_MODE: u32 = 0o700;
+
+/// Makes a twin of what is at `path` of the upper layer, as `name` in `dir` of the host, and
+/// answers its inode. On one mount it is the very same file, so that nothing is copied.
+pub(super) fn stage(
+    upper: &mut Root,
+    (path, new): (&[u8], &Seen),
+    (dir, name): (BorrowedFd<'_>, &str),
+) -> io::Result<u64> {
+    match new.kind {
+        Kind::Directory => stage_directory(upper, path, dir, name)?,
+        Kind::Symlink => stage_link(upper, path, dir, name)?,
+        Kind::File => stage_file(upper, (path, new), dir, name)?,
+        Kind::Special => return Err(Errno::NOTSUP.into()),
+    }
+    let staged = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(Seen::of(&staged).ino)
+}
+
+fn stage_directory(
+    upper: &mut Root,
+    path: &[u8],
+    dir: BorrowedFd<'_>,
+    name: &str,
+) -> io::Result<()> {
+    mkdirat(dir, name, Mode::from_raw_mode(WORKING_MODE))?;
+    give(upper, path, dir, name)
+}
+
+fn stage_link(upper: &mut Root, path: &[u8], dir: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let target = target(upper, path)?;
+    symlinkat(target.as_slice(), dir, name)?;
+    give(upper, path, dir, name)
+}
+
+/// Gives a new name the owner that its twin in the upper layer has.
+fn give(upper: &mut Root, path: &[u8], dir: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let (parent, last) = upper.parent(path)?;
+    let stat = statat(parent, last, AtFlags::SYMLINK_NOFOLLOW)?;
+    let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+    Ok(chownat(
+        dir,
+        name,
+        Some(uid),
+        Some(gid),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
+}
+
+fn stage_file(
+    upper: &mut Root,
+    (path, new): (&[u8], &Seen),
+    dir: BorrowedFd<'_>,
+    name: &str,
+) -> io::Result<()> {
+    let fd = open_file(upper, path, new)?;
+    let mode = Mode::from_raw_mode(new.mode & MODE_BITS);
+    if new.mode & !MODE_BITS != 0 {
+        fchmod(&fd, mode)?;
+    }
+    strip(&fd)?;
+    let (parent, last) = upper.parent(path)?;
+    match linkat(parent, last, dir, name, AtFlags::empty()) {
+        // Whoever stands there now is not the one that was stripped.
+        Ok(()) if is(dir, name, &fd)? => Ok(()),
+        Ok(()) => Err(Errno::STALE.into()),
+        // Another mount or file system, too many links, or links are not to be had.
+        Err(Errno::XDEV | Errno::MLINK | Errno::PERM | Errno::NOTSUP) => {
+            copy(File::from(fd), mode, dir, name)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is(dir: BorrowedFd<'_>, name: &str, fd: &OwnedFd) -> io::Result<bool> {
+    let (there, here) = (statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?, fstat(fd)?);
+    Ok((there.st_ino, there.st_dev) == (here.st_ino, here.st_dev))
+}
+
+/// Opens a regular file, also one that its owner, we ourselves, may not read.
+fn open_file(upper: &Root, path: &[u8], new: &Seen) -> io::Result<OwnedFd> {
+    const READ: u32 = 0o400;
+    let fd = match upper.open_at(path, OFlags::RDONLY) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            chmod(upper, path, new.mode & MODE_BITS | READ)?;
+            let opened = upper.open_at(path, OFlags::RDONLY);
+            chmod(upper, path, new.mode & MODE_BITS)?;
+            opened?
+        }
+        other => other?,
+    };
+    if kind(&fstat(&fd)?) == Kind::File {
+        Ok(fd)
+    } else {
+        Err(Errno::STALE.into())
+    }
+}
+
+/// Another mode for what is at a path of the layer; a link is not followed.
+pub(super) fn chmod(root: &Root, path: &[u8], mode: u32) -> io::Result<()> {
+    let fd = root.open_at(path, OFlags::PATH)?;
+    if kind(&fstat(&fd)?) == Kind::Symlink {
+        return Err(Errno::LOOP.into());
+    }
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    Ok(rustix::fs::chmod(path, Mode::from_raw_mode(mode))?)
+}
+
+/// Takes off what must not reach the host.
+fn strip(fd: &OwnedFd) -> io::Result<()> {
+    for name in attributes(fd)? {
+        if name.starts_with(MARKS) || name == CAPABILITY {
+            match fremovexattr(fd, name.as_slice()) {
+                // A mark that cannot be taken off means nothing outside of an overlay.
+                Ok(()) | Err(Errno::NODATA) => {}
+                Err(Errno::ACCESS | Errno::PERM) if name != CAPABILITY => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn attributes(fd: impl AsFd) -> io::Result<Vec<Vec<u8>>> {
+    let mut list = vec![0; FEW_ATTRIBUTES_BYTES];
+    let len = loop {
+        match flistxattr(&fd, list.as_mut_slice()) {
+            Ok(len) => break len,
+            Err(Errno::RANGE) if list.len() < ATTRIBUTE_BYTES => list.resize(ATTRIBUTE_BYTES, 0),
+            Err(Errno::NOTSUP) => break 0,
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let names = list[..len].split(|byte| *byte == 0);
+    Ok(names
+        .filter(|it| !it.is_empty())
+        .map(<[u8]>::to_vec)
+        .collect())
+}
+
+/// A copy with bytes, holes, owner, attributes, mode and times.
+fn copy(mut from: File, mode: Mode, dir: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut to = File::from(openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
+    let stat = fstat(&from)?;
+    if ioctl_ficlone(&to, &from).is_err() {
+        copy_data(&mut from, &mut to)?;
+    }
+    if rustix::process::geteuid().is_root() {
+        let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+        fchown(&to, Some(uid), Some(gid))?;
+    }
+    copy_attributes(&from, &to)?;
+    fchmod(&to, mode)?;
+    let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    let nanos = |value: u64| i64::try_from(value).unwrap_or(0);
+    futimens(
+        &to,
+        &Timestamps {
+            last_access: time(stat.st_atime, nanos(stat.st_atime_nsec)),
+            last_modification: time(stat.st_mtime, nanos(stat.st_mtime_nsec)),
+        },
+    )?;
+    Ok(())
+}
+
+/// Data where there is some; holes stay holes.
+fn copy_data(from: &mut File, to: &mut File) -> io::Result<()> {
+    let len = from.metadata()?.len();
+    ftruncate(&*to, len)?;
+    let mut at = 0;
+    while at < len {
+        let start = match rustix::fs::seek(&*from, Spot::Data(at)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let end = rustix::fs::seek(&*from, Spot::Hole(start))?.min(len);
+        from.seek(SeekFrom::Start(start))?;
+        to.seek(SeekFrom::Start(start))?;
+        let wanted = end.saturating_sub(start);
+        let copied = io::copy(&mut io::Read::take(&mut *from, wanted), to)?;
+        if copied < wanted {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+/// Attributes of users; the target may not have any.
+fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
+    let mut value = Vec::new();
+    for name in attributes(from)? {
+        if !name.starts_with(USERS) || name.starts_with(MARKS) {
+            continue;
+        }
+        value.resize(ATTRIBUTE_BYTES, 0);
+        let len = fgetxattr(from, name.as_slice(), value.as_mut_slice())?;
+        match fsetxattr(
+            to,
+            name.as_slice(),
+            &value[..len],
+            rustix::fs::XattrFlags::empty(),
+        ) {
+            Ok(()) | Err(Errno::NOTSUP) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

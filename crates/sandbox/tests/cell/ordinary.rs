@@ -1,0 +1,55 @@
+//! All of this again as an ordinary user, and what only root can try.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use ostler_model::Text;
+
+use crate::support::{Room, is_root};
+
+#[test]
+fn everything_as_an_ordinary_user() {
+    if !is_root() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let copy = scratch.path().join("cell");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .args(["--skip", "ordinary::", "--test-threads", "2"])
+        .env("TMPDIR", scratch.path())
+        .env("RUST_BACKTRACE", "0")
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{told}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn roots_commands_work_where_another_user_does_whose_directories_are_closed() {
+    if !is_root() {
+        return;
+    }
+    let room = Room::new();
+    let give =
+        |path: &std::path::Path| std::os::unix::fs::chown(path, Some(1234), Some(1234)).unwrap();
+    let workspace = room.home.join("project");
+    std::fs::create_dir(&workspace).unwrap();
+    give(&workspace);
+    give(&room.home);
+    std::fs::set_permissions(&room.home, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut confinement = room.confinement();
+    confinement.workspace = Some(Text::from(workspace.as_path()));
+    let ran = crate::support::run(confinement, "echo x > x && id -u", &workspace, &room.home);
+    assert_eq!(ran.unwrap().ok(), "1234\n");
+    use std::os::unix::fs::MetadataExt;
+    assert_eq!(std::fs::metadata(workspace.join("x")).unwrap().uid(), 1234);
+}

@@ -1,0 +1,132 @@
+//! `workspace`: what a command wrote to its overlay, shown, committed or forgotten.
+
+use ostler_model::{Conflict, ErrorCode, Fate, WorkspaceAnswer, WorkspaceOrder};
+use serde_json::{Value, json};
+
+use super::action::{self, Action};
+use crate::error::Failure;
+use crate::mcp::context::Call;
+use crate::mcp::reply::Reply;
+use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::params::{Arguments, Kind, Parameter};
+use crate::render::walls;
+use crate::wire::WorkspaceBody;
+
+/// The most changes, or conflicts, that one answer lists.
+const LISTED: usize = 100;
+/// The longest diff of one answer, in bytes; paths show the rest.
+const DIFF_BYTES: usize = 24 * 1024;
+
+const ACTIONS: &[Action] = &[
+    Action {
+        word: "changes",
+        needs: &["id"],
+        takes: &[],
+    },
+    Action {
+        word: "diff",
+        needs: &["id"],
+        takes: &["paths"],
+    },
+    Action {
+        word: "commit",
+        needs: &["id"],
+        takes: &[],
+    },
+    Action {
+        word: "discard",
+        needs: &["id"],
+        takes: &[],
+    },
+];
+
+pub(super) const DEFINITION: Definition = Definition {
+    name: "workspace",
+    title: "Overlay of a command",
+    about: "What exec with workspace overlay wrote. commit puts it in the workspace, all or, \
+            where files changed meanwhile, nothing.",
+    parameters: &[
+        Parameter::required(
+            "action",
+            Kind::Choice(&["changes", "diff", "commit", "discard"]),
+            "",
+        ),
+        Parameter::required("id", Kind::Text, ""),
+        Parameter::optional("paths", Kind::List, "For diff"),
+    ],
+    hints: Hints::ENDS,
+    output: None,
+    call: |call, arguments| Box::pin(answer(call, arguments)),
+};
+
+async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+    let word = action::chosen(ACTIONS, &mut arguments)?;
+    let id = arguments.required_text("id");
+    let order = match word {
+        "diff" => WorkspaceOrder::Diff {
+            paths: arguments
+                .list("paths")
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+            limit_bytes: DIFF_BYTES,
+        },
+        "commit" => WorkspaceOrder::Commit,
+        "discard" => WorkspaceOrder::Discard,
+        _ => WorkspaceOrder::Changes { limit: LISTED },
+    };
+    let answer = call.engine.workspace(call.caller, &id, order).await?;
+    let text = told(&answer);
+    let fields = WorkspaceBody::new(answer, LISTED).without_text();
+    let reply = |text| Reply::text(vec![text], fields_of(&fields));
+    Ok(if fields.conflicts.is_empty() {
+        reply(text)
+    } else {
+        // Not a failure of ours, but nothing was done that was asked for.
+        reply(text).failed(conflict(&id))
+    })
+}
+
+fn fields_of(body: &WorkspaceBody) -> Value {
+    serde_json::to_value(body).unwrap_or_else(|error| json!({"error": error.to_string()}))
+}
+
+fn told(answer: &WorkspaceAnswer) -> String {
+    match answer {
+        WorkspaceAnswer::Changes(changes) => {
+            let fate = walls::fate(changes.fate);
+            match changes.fate {
+                Fate::Open | Fate::Committed => {
+                    format!("[{fate}: {}]", walls::changes(changes, LISTED))
+                }
+                Fate::Discarded => format!("[{fate}]"),
+            }
+        }
+        WorkspaceAnswer::Diff { text, truncated } => match (text.is_empty(), truncated) {
+            (true, false) => "[no differences in files]".to_owned(),
+            (_, false) => text.clone(),
+            (_, true) => format!("{text}[cut short; name paths to see more]"),
+        },
+        WorkspaceAnswer::Committed(changes) => {
+            format!("[committed: {}]", walls::changes(changes, LISTED))
+        }
+        WorkspaceAnswer::Conflicts(conflicts) => listed(conflicts),
+        WorkspaceAnswer::Discarded => "[discarded]".to_owned(),
+    }
+}
+
+fn listed(conflicts: &[Conflict]) -> String {
+    let lines = conflicts.iter().take(LISTED).map(walls::conflict);
+    let mut lines: Vec<String> = lines.collect();
+    if let Some(more @ 1..) = conflicts.len().checked_sub(LISTED) {
+        lines.push(format!("… {more} more"));
+    }
+    lines.join("\n")
+}
+
+fn conflict(id: &str) -> Failure {
+    let message = "the workspace changed since the command started; nothing was committed";
+    Failure::new(ErrorCode::ProcessControl, message).with_hint(format!(
+        "look at the diff of {id}; then discard it and run the command again"
+    ))
+}

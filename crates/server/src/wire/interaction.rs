@@ -1,0 +1,84 @@
+//! Questions to people, and answers.
+
+use ostler_engine::Interaction;
+use ostler_engine::interaction::Kind;
+use ostler_model::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// One question (`GET /api/v1/interactions`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InteractionBody {
+    /// Its id, for example `i3`.
+    pub id: String,
+    /// What kind of answer is wanted.
+    pub kind: Kind,
+    /// What is asked.
+    pub message: String,
+    /// What to choose from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// `open`, `answered`, `cancelled` or `timed_out`.
+    pub status: String,
+    /// Whether a yes lets a command run that the policy asks about (B3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalBody>,
+    /// The execution whose input takes the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<String>,
+    /// The session it was asked in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// When.
+    pub created_at: Timestamp,
+    /// When it is given up.
+    pub expires_at: Timestamp,
+}
+
+/// What a yes lets run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalBody {
+    /// The rule that asks.
+    pub rule: String,
+    /// Its justification.
+    pub reason: String,
+    /// The command line.
+    pub command: String,
+}
+
+/// Every question the caller sees, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InteractionsBody {
+    /// The questions.
+    pub interactions: Vec<InteractionBody>,
+}
+
+/// An answer (`POST /api/v1/interactions/{id}/answer`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerBody {
+    /// The answer; for an approval `yes` or `no`.
+    pub value: String,
+}
+
+impl From<&Interaction> for InteractionBody {
+    fn from(interaction: &Interaction) -> Self {
+        let question = &interaction.question;
+        let approval = question.approval.as_ref().map(|approval| ApprovalBody {
+            rule: approval.rule.clone(),
+            reason: approval.reason.clone(),
+            command: approval.command.clone(),
+        });
+        Self {
+            id: interaction.id.to_string(),
+            kind: question.kind,
+            message: question.message.clone(),
+            options: question.options.clone(),
+            status: interaction.state.as_str().to_owned(),
+            approval,
+            execution: question.execution.map(|id| id.short()),
+            session: interaction.owner.session.as_ref().map(ToString::to_string),
+            created_at: interaction.created_at,
+            expires_at: interaction.expires_at,
+        }
+    }
+}

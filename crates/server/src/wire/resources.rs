@@ -1,0 +1,65 @@
+//! What a running tree uses (B6).
+
+use ostler_model::evidence::Member;
+use ostler_model::policy::{Limit, Limits};
+use ostler_model::{Evidence, Usage};
+use serde::{Deserialize, Serialize};
+
+/// `GET …/resources`: one look at the tree. What has ended has no members.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResourcesBody {
+    /// Seconds of processor time that its living processes used.
+    pub cpu_seconds: f64,
+    /// Bytes they hold resident; shared pages count for each.
+    pub memory_bytes: u64,
+    /// Bytes its workspace has grown by; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
+    /// Its living processes, the leader first.
+    pub processes: Vec<ProcessUseBody>,
+    /// What its ended processes used, and the largest resident set of one.
+    pub usage: Usage,
+    /// Its limits.
+    pub limits: Limits,
+    /// Limits that were reached.
+    pub limits_hit: Vec<Limit>,
+}
+
+/// One living process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessUseBody {
+    /// Its OS pid.
+    pub pid: u32,
+    /// Its parent's.
+    pub parent: u32,
+    /// Its name, at most 15 bytes of it.
+    pub name: String,
+}
+
+impl From<Member> for ProcessUseBody {
+    fn from(member: Member) -> Self {
+        Self {
+            pid: member.pid,
+            parent: member.parent,
+            name: member.name,
+        }
+    }
+}
+
+impl ResourcesBody {
+    /// What was seen, with what is known besides.
+    #[must_use]
+    pub fn new(evidence: Evidence, info: &ostler_engine::Info) -> Self {
+        let ticks = evidence.usage.cpu_ticks as f64;
+        let page = rustix::param::page_size() as u64;
+        Self {
+            cpu_seconds: ticks / rustix::param::clock_ticks_per_second() as f64,
+            memory_bytes: evidence.usage.resident_pages.saturating_mul(page),
+            disk_bytes: evidence.disk_bytes,
+            processes: evidence.members.into_iter().map(Into::into).collect(),
+            usage: info.state.usage,
+            limits: info.spec.policy.limits,
+            limits_hit: info.state.limits_hit.clone(),
+        }
+    }
+}

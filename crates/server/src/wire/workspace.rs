@@ -1,0 +1,82 @@
+//! What a command wrote to its overlay, and what became of it.
+
+use ostler_model::{Change, Conflict, Fate, WorkspaceAnswer};
+use serde::{Deserialize, Serialize};
+
+/// The answer of every `/executions/{id}/workspace` route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceBody {
+    /// What became of the changes.
+    pub fate: Fate,
+    /// How many there are in all.
+    pub totals: TotalsBody,
+    /// At most as many as were asked for, sorted by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+    /// Why nothing was committed: what the host changed meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<Conflict>,
+    /// The changes as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Whether more was to be said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// How many changes there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TotalsBody {
+    /// Paths that were not there before.
+    pub created: u64,
+    /// Paths whose content, mode or target is another.
+    pub changed: u64,
+    /// Paths that are gone.
+    pub deleted: u64,
+}
+
+impl WorkspaceBody {
+    /// An answer, with at most so many changes and conflicts.
+    #[must_use]
+    pub fn new(answer: WorkspaceAnswer, limit: usize) -> Self {
+        let mut body = Self {
+            fate: Fate::Open,
+            totals: TotalsBody::default(),
+            changes: Vec::new(),
+            conflicts: Vec::new(),
+            diff: None,
+            truncated: false,
+        };
+        match answer {
+            WorkspaceAnswer::Changes(all) | WorkspaceAnswer::Committed(all) => {
+                let [created, changed, deleted] = all.totals;
+                body.totals = TotalsBody {
+                    created,
+                    changed,
+                    deleted,
+                };
+                body.fate = all.fate;
+                body.changes = all.changes;
+                body.changes.truncate(limit);
+                body.truncated = (body.changes.len() as u64) < created + changed + deleted;
+            }
+            WorkspaceAnswer::Diff { text, truncated } => {
+                body.diff = Some(text);
+                body.truncated = truncated;
+            }
+            WorkspaceAnswer::Conflicts(mut conflicts) => {
+                body.truncated = conflicts.len() > limit;
+                conflicts.truncate(limit);
+                body.conflicts = conflicts;
+            }
+            WorkspaceAnswer::Discarded => body.fate = Fate::Discarded,
+        }
+        body
+    }
+
+    /// The same without the diff, where that is told elsewhere.
+    #[must_use]
+    pub fn without_text(self) -> Self {
+        Self { diff: None, ..self }
+    }
+}
