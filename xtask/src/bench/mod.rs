@@ -5,6 +5,7 @@ mod echo;
 mod engine;
 mod faces;
 mod floor;
+mod isolation;
 mod journal;
 mod logs;
 mod machine;

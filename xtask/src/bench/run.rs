@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::machine::Machine;
 use super::report::{self, Row};
-use super::{echo, engine, faces, journal, logs, many, output, pty, start};
+use super::{echo, engine, faces, isolation, journal, logs, many, output, pty, start};
 use crate::lab::Lab;
 use crate::sh;
 use crate::ui::{Verdict, say};
@@ -41,6 +41,8 @@ enum Suite {
     Mcp,
     /// Terminal sessions
     Pty,
+    /// Walls around commands
+    Isolation,
     /// What failed, in answers to long logs of real tools
     Logs,
 }
@@ -137,6 +139,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
         Suite::Core => tabled(&bench, &machine, args, ("core", CORE)),
         Suite::Mcp => tabled(&bench, &machine, args, ("mcp", MCP)),
         Suite::Pty => tabled(&bench, &machine, args, ("pty", pty::ALL)),
+        Suite::Isolation => tabled(&bench, &machine, args, ("isolation", isolation::ALL)),
         Suite::Logs => {
             let path = logs::measure(&bench, &machine, &args.only)?;
             say(format_args!("written to {}", path.display()));

@@ -42,11 +42,27 @@ const PACKAGES: &[Package] = &[
     package("procps", "top", Tier::Quick),
     package("htop", "htop", Tier::Quick),
     package("git", "git", Tier::Quick),
+    // what must go on working behind walls
+    package("gcc", "cc", Tier::Quick),
+    package("libc6-dev", "cc", Tier::Quick),
+    package("make", "make", Tier::Quick),
+    package("sqlite3", "sqlite3", Tier::Quick),
+    package("bsdutils", "script", Tier::Quick),
+    package("ca-certificates", "update-ca-certificates", Tier::Quick),
+    // an ordinary user for the tests
+    package("passwd", "useradd", Tier::Quick),
     package("openssh-client", "ssh-keygen", Tier::Quick),
     // says what a terminal shows: the oracle of screens
     package("tmux", "tmux", Tier::Quick),
     // the peer of our grep in measurements
     package("ripgrep", "rg", Tier::Full),
+    // the peer of our sandbox in measurements
+    package("bubblewrap", "bwrap", Tier::Full),
+    // another machine to test the sandbox on: emulator, kernel, and all of its programs
+    package("qemu-system-x86", "qemu-system-x86_64", Tier::Full),
+    package("linux-image-cloud-amd64", "qemu-system-x86_64", Tier::Full),
+    package("busybox-static", "busybox", Tier::Full),
+    package("cpio", "cpio", Tier::Full),
 ];
 
 /// Installs what is missing, as root or through `sudo -n`; else says what to install.

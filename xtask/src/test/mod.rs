@@ -2,6 +2,7 @@
 
 mod clients;
 mod conformance;
+mod guest;
 mod plan;
 mod run;
 mod server;

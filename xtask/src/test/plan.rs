@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::tally::Tally;
-use super::{clients, conformance, steps};
+use super::{clients, conformance, guest, steps};
 use crate::setup::Tier;
 use crate::workspace::Workspace;
 
@@ -45,5 +45,6 @@ pub(super) const STEPS: &[Step] = &[
     step("conformance", Tier::Quick, conformance::run),
     step("clients", Tier::Quick, clients::run),
     step("chaos", Tier::Quick, steps::chaos),
+    step("guest", Tier::Full, guest::run),
     step("deny", Tier::Full, steps::deny),
 ];
