@@ -1,5 +1,6 @@
 """Fixtures: the binary under test, a place for it, and a limit on every test."""
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness import Place, Serving, Way
+from harness.guarded import Guarded
 from harness.place import NOBODY, is_root
+from harness.user import ordinary
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,6 +53,23 @@ def pytest_collection_modifyitems(config, items):
         return
     config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("root")])
     items[:] = [item for item in items if not item.get_closest_marker("root")]
+
+
+@pytest.fixture(scope="session")
+def ordinary_user():
+    """The number of an ordinary user made for the tests; none where we are one ourselves."""
+    if not is_root():
+        yield None
+        return
+    with ordinary() as number:
+        yield number
+
+
+@pytest.fixture(scope="module")
+def places(binary, ordinary_user):
+    """Places by whom they belong to, each with what stands outside; as long as the module."""
+    with contextlib.ExitStack() as stack:
+        yield Guarded(binary, ordinary_user, stack)
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from pathlib import Path
 from . import procs
 from .agent import Agent
 
+#: Takes pieces of the kernel away before the binary runs.
+WITHOUT = Path(__file__).resolve().parents[1] / "probes" / "without.py"
 #: The ordinary user that the tests become where they run as root.
 NOBODY = 65534
 
@@ -32,10 +34,12 @@ class Refused(AssertionError):
 
 
 class Place:
-    """The binary at home in a temporary directory, as ourselves or as an ordinary user."""
+    """The binary at home in a temporary directory, as ourselves or as an ordinary user; `without`
+    names what of the kernel it does not have (`probes/without.py`)."""
 
-    def __init__(self, binary, user=None, parent=None):
+    def __init__(self, binary, user=None, parent=None, without=()):
         self.user = user
+        self.without = without
         # Short: a socket's path has 107 bytes. Below /tmp: others must be able to enter.
         self.dir = Path(tempfile.mkdtemp(prefix="ostler-", dir=parent))
         self.work = self.dir / "work"
@@ -86,6 +90,9 @@ class Place:
     def argv(self, *args):
         """The command line that runs the binary as the user of this place."""
         words = [str(self.binary), *map(str, args)]
+        if self.without:
+            user = [] if self.user is None else ["--as", str(self.user)]
+            return ["/usr/bin/python3", str(WITHOUT), *user, *self.without, "--", *words]
         if self.user is None:
             return words
         ids = [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]

@@ -1,0 +1,34 @@
+"""Everything there is to call, read off the source, so that nothing new is forgotten."""
+
+import re
+from pathlib import Path
+
+SERVER = Path(__file__).resolve().parents[3] / "crates" / "server" / "src"
+FUNCTION = re.compile(r"^(?:pub(?:\([^)]*\))? )?fn (\w+)\(.*?^}", re.S | re.M)
+ROUTE = re.compile(r'\.route\(\s*"([^"]+)"\s*,\s*((?:[\w:]+\([^()]*\)\s*\.?\s*)+),?\s*\)', re.S)
+METHOD = re.compile(r"\b(get|post|put|delete|patch|any)\(")
+#: Functions whose routes are not below `/api/v1`.
+PLAIN = ("process_routes",)
+
+
+def rest_routes():
+    """`[(method, path)]` of REST; the sweep fails where this finds fewer than are written."""
+    found = []
+    for file in sorted((SERVER / "rest").rglob("*.rs")):
+        text = file.read_text()
+        written = len(re.findall(r"\.route\(", text))
+        read = 0
+        for function in FUNCTION.finditer(text):
+            prefix = "" if function[1] in PLAIN else "/api/v1"
+            for path, handlers in ROUTE.findall(function[0]):
+                read += 1
+                found += [(method.upper(), prefix + path) for method in METHOD.findall(handlers)]
+        assert read == written, f"{file}: {written} routes are written, {read} are understood"
+    return sorted(set(found))
+
+
+def profiles():
+    """Every word for a group of tools."""
+    text = (SERVER / "mcp" / "profile.rs").read_text()
+    words = re.search(r"PROFILE_WORDS.*?\[(\"[^]]*)\]", text, re.S)[1]
+    return [word for word in re.findall(r'"(\w+)"', words) if word != "seeds"]

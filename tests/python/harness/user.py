@@ -1,0 +1,22 @@
+"""An ordinary user who lives as long as the tests."""
+
+import contextlib
+import os
+import pwd
+import subprocess
+
+from .procs import until
+
+
+@contextlib.contextmanager
+def ordinary():
+    """A user made for the tests; their number. Root only."""
+    name = f"ostler-t{os.getpid()}"
+    locked = lambda *words: subprocess.run(words, capture_output=True, check=False).returncode == 0
+    # Others may have the password file locked for a moment.
+    until(lambda: locked("useradd", "--no-create-home", "--home-dir", "/nonexistent",
+                         "--no-user-group", "--shell", "/bin/sh", name), 20, "the user's making")
+    try:
+        yield pwd.getpwnam(name).pw_uid
+    finally:
+        until(lambda: locked("userdel", name), 20, "the user's removal")
