@@ -73,6 +73,9 @@ pub(crate) enum Verb {
     Send(commands::send::SendArgs),
     /// Give the terminal of a session another size
     Resize(commands::resize::ResizeArgs),
+    /// Servers and watchers by name: start, wait until ready, restart, stop, say why
+    #[command(subcommand, visible_alias = "svc")]
+    Service(commands::service::ServiceVerb),
     /// List executions, newest first; the running ones unless asked for more
     Ps(commands::ps::PsArgs),
     /// Show the output of an execution
@@ -87,7 +90,7 @@ pub(crate) enum Verb {
     Resume(commands::resume::ResumeArgs),
     /// Send a signal to executions
     Kill(commands::kill::KillArgs),
-    /// Wait for an execution to end and exit with its exit code
+    /// Wait for an execution to end and exit with its exit code, or for a service to be ready
     Wait(commands::wait::WaitArgs),
     /// Remove ended executions and their output
     Rm(commands::rm::RmArgs),

@@ -19,6 +19,7 @@ use crate::info::Notice;
 use crate::interaction::Desk;
 use crate::registry::Registry;
 use crate::retention::Calendar;
+use crate::service::Book;
 use crate::settings::Settings;
 use crate::terminal::Screens;
 
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) screens: Screens,
     /// One journal is compressed at a time.
     pub(crate) compressing: Semaphore,
+    /// Services beyond what the registry knows.
+    pub(crate) book: Book,
     held: Mutex<Option<Held>>,
 }
 
@@ -72,7 +75,9 @@ impl Core {
         if let Err(error) = ledger.expire(Timestamp::now(), settings.ledger_retention) {
             tracing::warn!(%error, "old ledger entries cannot be removed");
         }
+        let book = Book::open(&settings)?;
         Ok(Arc::new(Self {
+            book,
             registry: Registry::new(settings.quotas),
             calendar: Calendar::new(&state),
             desk: Desk::new(),

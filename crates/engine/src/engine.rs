@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::follow::Follower;
 use crate::info::{CleanOutcome, Info, Notice, WaitEnd, Waited};
 use crate::request::{ListFilter, StartRequest, StopRequest, WaitFor};
+use crate::service::reload;
 use crate::settings::Settings;
 use crate::terminal::SCREEN_CATCH_UP_BYTES;
 use crate::watch::Watch;
@@ -51,6 +52,7 @@ impl Engine {
         let core = Core::open(settings, place)?;
         let alive = CancellationToken::clone(&core.closing).drop_guard();
         recover::recover(&core).await?;
+        reload::resume(&core);
         core.tracker.spawn(Arc::clone(&core).keep_calendar());
         core.tracker.spawn(Arc::clone(&core).keep_desk());
         Ok(Self {

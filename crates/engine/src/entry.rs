@@ -27,6 +27,8 @@ pub(crate) struct Live {
     pub(crate) survivors: Vec<u32>,
     /// The journal's end, as far as it was known, when the command was last given input.
     pub(crate) input_at: Option<u64>,
+    /// What a service waits for on its way to ready, as one clause.
+    pub(crate) waits_for: Option<String>,
     /// Whether the driver is done: nothing of this execution is written any more.
     pub(crate) settled: bool,
 }
@@ -117,6 +119,7 @@ impl Entry {
         let live = Live {
             state,
             survivors: Vec::new(),
+            waits_for: None,
             input_at: None,
             settled: true,
         };
@@ -169,9 +172,10 @@ impl Entry {
 
     /// What callers are told.
     pub(crate) fn info(&self) -> Info {
-        let (state, survivors) = {
+        let (state, survivors, waits_for) = {
             let live = self.live.borrow();
-            (live.state.clone(), live.survivors.clone())
+            let waits_for = live.waits_for.clone();
+            (live.state.clone(), live.survivors.clone(), waits_for)
         };
         Info {
             id: self.id,
@@ -180,6 +184,7 @@ impl Entry {
             state,
             output_end: self.marks.borrow().end,
             survivors,
+            waits_for,
             given_out: self.is_given_out(),
             recovered: self.recovered,
         }

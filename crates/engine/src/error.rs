@@ -76,6 +76,9 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A request for a service that could not be carried out.
+    #[error(transparent)]
+    Service(#[from] crate::service::ServiceError),
     /// An order about an overlay that could not be carried out.
     #[error(transparent)]
     Workspace(#[from] ostler_process::WorkspaceError),
@@ -259,6 +262,7 @@ impl Error {
             | Self::ApprovalRequired { .. } => ErrorCode::Security,
             Self::Confinement { .. } | Self::Secret { .. } => ErrorCode::Value,
             Self::Workspace(error) => workspace_code(error),
+            Self::Service(error) => error.code(),
             Self::Freeze { .. } => ErrorCode::ProcessControl,
             Self::Quota { .. } => ErrorCode::QuotaExceeded,
             Self::NotBorn { step, errno, .. } => not_born_code(step, *errno),
@@ -301,6 +305,7 @@ impl Error {
                     .to_owned(),
             ),
             Self::Interaction(error) => interaction_hint(error),
+            Self::Service(error) => error.hint(),
             Self::NoTerminal { .. } => Some("start it with a terminal".to_owned()),
             Self::NoShell { .. } => Some("start a shell session, or type into it".to_owned()),
             Self::ShellBusy { .. } => {
@@ -375,6 +380,7 @@ fn argument_hint(error: &ArgumentError) -> Option<String> {
         }
         ArgumentError::EmptyId
         | ArgumentError::EmptyIdList
+        | ArgumentError::NoService { .. }
         | ArgumentError::Nul { .. }
         | ArgumentError::TooMany { .. }
         | ArgumentError::Variable { .. }

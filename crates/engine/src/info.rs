@@ -28,6 +28,8 @@ pub struct Info {
     pub output_end: u64,
     /// OS pids that survived a stop; empty, or an error to be told.
     pub survivors: Vec<u32>,
+    /// What a service waits for on its way to ready, as one clause; none of what is ready.
+    pub waits_for: Option<String>,
     /// Whether somebody was told its id (F7).
     pub given_out: bool,
     /// Whether an earlier engine left it unfinished: its end, if it ended, was told to nobody
@@ -134,6 +136,11 @@ pub enum WaitEnd {
     Pattern(Match),
     /// The command waits for an answer.
     Prompt(Prompt),
+    /// The service is ready, or running with nothing to look at.
+    Ready,
+    /// The service will not become ready as it is: an attempt ended, or it lives and its
+    /// application does not. Says what was seen.
+    NotReady(String),
     /// There is output after the position asked.
     Output,
     /// There was no output for the time asked.

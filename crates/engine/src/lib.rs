@@ -9,7 +9,9 @@ pub mod admission;
 mod begin;
 mod confine;
 mod core;
+pub mod detection;
 mod driver;
+pub mod effects;
 mod engine;
 mod entry;
 pub mod error;
@@ -20,10 +22,12 @@ mod observe;
 pub mod prompt;
 #[cfg(test)]
 mod race_tests;
+pub mod readiness;
 mod recover;
 mod registry;
 pub mod request;
 mod retention;
+pub mod service;
 mod session;
 pub mod settings;
 pub mod shell;
@@ -41,7 +45,13 @@ pub use interaction::{Answer, Interaction, InteractionError, InteractionId, Ques
 pub use request::{
     Confine, Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
 };
-pub use settings::{IsolationSettings, Quotas, RetentionDefaults, SecretSource, Secrets, Settings};
+pub use service::{
+    Ensured, PortWish, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped, Why,
+};
+pub use settings::{
+    Automatic, IsolationSettings, Quotas, RetentionDefaults, SecretSource, Secrets,
+    ServiceSettings, Settings,
+};
 pub use shell::{ShellCommand, ShellEnd, ShellRun};
 pub use terminal::{
     Lease, LeaseHolder, LeaseId, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed,

@@ -37,7 +37,7 @@ fn request() -> StartRequest {
 
 fn service(restart: ostler_model::Restart) -> StartRequest {
     let mut request = request();
-    request.lifetime = Some(ostler_model::Lifetime::Service { restart });
+    request.lifetime = Some(ostler_model::Lifetime::service(restart));
     request
 }
 

@@ -8,6 +8,7 @@ use ostler_model::{
     Ability, Command, Cursor, Forward, IsolationLevel, Lifetime, Limits, Network, ShellSession,
     TermSize, Text,
 };
+use serde::{Deserialize, Serialize};
 
 /// A request to run a command, before admission.
 #[derive(Debug, Clone)]
@@ -66,7 +67,8 @@ pub struct StartRequest {
 
 /// What level high shows and reaches beyond its defaults. The working directory is the
 /// workspace, unless it is private inside anyway (`/tmp`).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Confine {
     /// The writable directory; none takes the working directory, which must be below it.
     pub workspace: Option<Text>,
@@ -203,6 +205,9 @@ pub enum WaitFor {
     Idle(Duration),
     /// A question to whoever is in charge (B7); or its end.
     Prompt,
+    /// A service is ready, or running with nothing to look at; or shows that it will not be; or
+    /// the end of an attempt (E4).
+    Ready,
 }
 
 /// How to stop.

@@ -65,6 +65,30 @@ pub struct Settings {
     pub isolation: IsolationSettings,
     /// Where values of secrets come from.
     pub secrets: Secrets,
+    /// How services are recognised and told.
+    pub services: ServiceSettings,
+}
+
+/// How services are recognised and told.
+#[derive(Debug, Clone, Default)]
+pub struct ServiceSettings {
+    /// Which commands are services; none takes what is shipped.
+    pub table: Option<crate::detection::Table>,
+    /// Whether the faces start commands that look like services as services without being
+    /// asked.
+    pub automatic: Automatic,
+    /// Ports that are leased, first and last; none takes 20000–29999.
+    pub lease_ports: Option<(u16, u16)>,
+}
+
+/// Whether commands that look like services are started as such without being asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Automatic {
+    /// Yes; every such answer says so.
+    #[default]
+    On,
+    /// Only where a caller asks.
+    Off,
 }
 
 /// How far commands are walled off unless a request says otherwise, and what level high shows.
@@ -95,8 +119,9 @@ pub struct IsolationSettings {
 }
 
 /// Paths below a workspace that stay read-only at level high: what runs on the host when its
-/// owner uses git there afterwards, and the workspace's own rules.
-pub const PROTECTED: [&str; 3] = [".git/hooks", ".git/config", ".ostler"];
+/// owner uses git there afterwards, the workspace's own rules, and its services: a changed
+/// `ostler.toml` is put in force.
+pub const PROTECTED: [&str; 4] = [".git/hooks", ".git/config", ".ostler", "ostler.toml"];
 
 /// Paths below the home directory that level high shows read-only: toolchains and git's
 /// identity. Nothing among them holds credentials.
@@ -215,6 +240,7 @@ impl Settings {
             policy: None,
             isolation: IsolationSettings::default(),
             secrets: Secrets::default(),
+            services: ServiceSettings::default(),
         }
     }
 }

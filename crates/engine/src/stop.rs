@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::StopOrder;
+use ostler_model::{Principal, StopOrder};
 
 use crate::core::Core;
 use crate::driver::Ask;
@@ -40,6 +40,30 @@ pub(crate) async fn carry_out(
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::Closing),
         Err(_) if core.closing.is_cancelled() => Err(Error::Closing),
+        Err(_) => Err(Error::StillRunning {
+            id: entry.id,
+            waited_ms: u64::try_from(longest.as_millis()).unwrap_or(u64::MAX),
+        }),
+    }
+}
+
+/// Ends a service's attempt and waits until the next one is on its way; one between two
+/// attempts begins the next at once. Nothing of what has ended, or ends.
+pub(crate) async fn begin_again(
+    core: &Core,
+    entry: &Arc<Entry>,
+    (by, reason): (Principal, String),
+) -> Result<(), Error> {
+    let mut live = entry.live.subscribe();
+    let before = live.borrow_and_update().state.attempt;
+    entry.ask(Ask::Restart { by, reason }).await?;
+    let longest = core.settings.grace + Duration::from_millis(STOP_MARGIN_MS);
+    let begun = live.wait_for(|live| {
+        let state = &live.state;
+        state.attempt > before || state.is_finished() || live.settled
+    });
+    match tokio::time::timeout(longest, begun).await {
+        Ok(_) => Ok(()),
         Err(_) => Err(Error::StillRunning {
             id: entry.id,
             waited_ms: u64::try_from(longest.as_millis()).unwrap_or(u64::MAX),

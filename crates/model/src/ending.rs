@@ -91,6 +91,16 @@ pub enum WaitStatus {
     Signal(Signal),
 }
 
+impl std::fmt::Display for WaitStatus {
+    /// One clause for people: `exit code 1`, `ended by SIGKILL`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "ended by {signal}"),
+        }
+    }
+}
+
 impl Ending {
     /// An end with a wait status behind it.
     #[must_use]

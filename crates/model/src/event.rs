@@ -7,6 +7,7 @@ use crate::ending::{Ending, TimeoutKind, WaitStatus};
 use crate::evidence::{Ability, Usage};
 use crate::owner::Principal;
 use crate::policy::{Degraded, Limit};
+use crate::service::{Port, Sign, Stage};
 use crate::spec::TermSize;
 
 /// One event with its place in the journal.
@@ -59,19 +60,54 @@ pub enum Event {
         /// For people.
         message: String,
     },
-    /// A service answered its readiness rule.
+    /// What a service listens on changed.
+    Ports {
+        /// Which attempt.
+        attempt: u32,
+        /// All of them now; empty when the last one closed.
+        ports: Vec<Port>,
+        /// Where it is reached, as far as that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
+    },
+    /// A service came further on its way to ready.
+    Stage {
+        /// Which attempt.
+        attempt: u32,
+        /// `Listening` or `Responding`; the others are [`Event::Ready`].
+        stage: Stage,
+        /// What showed it.
+        sign: Sign,
+    },
+    /// A service answered its readiness rule, or lives with nothing to look at.
     Ready {
         /// Which attempt.
         attempt: u32,
-        /// What showed it.
+        /// What showed it, as one sentence.
         evidence: String,
+        /// The same, sign by sign.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        signs: Vec<Sign>,
+        /// Whether there was nothing to look at: it is running, not ready.
+        #[serde(default)]
+        unprobed: bool,
+        /// What deserves a warning, for example another port than the one asked for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     },
-    /// A liveness probe changed its answer.
+    /// A service that lives was seen to be ill, before or after it was ready, or well again.
     Health {
         /// Whether it is well.
         ok: bool,
-        /// What the probe saw.
+        /// What was seen.
         detail: String,
+    },
+    /// The leader of a service ended well and left processes that go on in its place.
+    Detached {
+        /// Which attempt.
+        attempt: u32,
+        /// How the leader ended.
+        status: WaitStatus,
     },
     /// The command waits for an answer.
     PromptDetected {
@@ -159,6 +195,16 @@ pub enum Event {
         #[serde(default)]
         usage: Usage,
     },
+    /// An attempt is ended so that the next one begins at once.
+    Restarting {
+        /// Which attempt is ended.
+        attempt: u32,
+        /// Who asked; none where its health rule did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+        /// Why, in words.
+        reason: String,
+    },
     /// The next attempt waits.
     Backoff {
         /// The attempt that will follow.
@@ -210,6 +256,7 @@ pub enum StopOrder {
     SessionEnded,
     /// The engine shuts down and this one is not durable.
     Shutdown,
+
     /// The one request that waited for it was cancelled or its stream closed (F7).
     Cancelled,
     /// A limit that is kept by accounting was passed.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::Text;
+
 /// One thing a place may be able to enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -220,6 +222,8 @@ pub struct Usage {
 pub struct Observation {
     /// Sockets that listen, and who holds them.
     pub listeners: bool,
+    /// Unix sockets that listen, and who holds them.
+    pub unix: bool,
     /// The process that waits for the execution's input (else the leader), and how.
     pub foreground: bool,
     /// Bytes its workspace holds now.
@@ -235,6 +239,9 @@ pub struct Evidence {
     pub usage: LiveUsage,
     /// Sockets that listen, where they were asked for.
     pub listeners: Vec<Listener>,
+    /// Unix sockets that listen, where they were asked for.
+    #[serde(default)]
+    pub unix: Vec<UnixListener>,
     /// Who has the say, where it was asked for and can be told.
     pub foreground: Option<Foreground>,
     /// Bytes the workspace has grown by since the start (allocated, shrinking counts as 0),
@@ -252,7 +259,8 @@ pub struct Member {
     pub start: u64,
     /// Its parent's OS pid.
     pub parent: u32,
-    /// Its name, at most 15 bytes of it.
+    /// Its name, at most 15 bytes of it; where a runtime calls its first thread `MainThread`
+    /// (Node.js), that of its program.
     pub name: String,
 }
 
@@ -271,6 +279,18 @@ pub struct Listener {
     /// The address it is bound to.
     pub address: std::net::SocketAddr,
     /// The socket's inode, which tells it from a later one on the same port.
+    pub inode: u64,
+    /// The OS pid of a member that holds it.
+    pub pid: u32,
+}
+
+/// One listening unix socket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnixListener {
+    /// The name it is bound to, as its process gave it: a path, or an abstract name after a
+    /// leading `@` (unix(7)), NUL bytes in it shown as `@` too.
+    pub path: Text,
+    /// The socket's inode, which tells it from a later one of the same name.
     pub inode: u64,
     /// The OS pid of a member that holds it.
     pub pid: u32,

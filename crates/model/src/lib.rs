@@ -22,6 +22,7 @@ mod network;
 pub mod owner;
 pub mod policy;
 pub mod resolve;
+pub mod service;
 pub mod signal;
 pub mod spec;
 pub mod state;
@@ -44,6 +45,10 @@ pub use id::{ExecutionId, IdError};
 pub use owner::{Caller, Owner, Principal, Scope, SessionName};
 pub use policy::{Degraded, IsolationLevel, Limit, Limits, Policy};
 pub use resolve::{Asked, Unmet, resolve};
+pub use service::{
+    Condition, Dependency, HealthRule, Holder, Port, ReadyRule, ReadyWhen, ServiceKind,
+    ServicePlan, Sign, SignKind, Stage,
+};
 pub use signal::Signal;
 pub use spec::{
     Command, Environment, Io, Leftovers, Lifetime, PlaceName, Restart, SCRIPT_BYTES, ShellKind,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::owner::Owner;
 use crate::policy::Policy;
+use crate::service::ServicePlan;
 use crate::text::Text;
 
 /// One request to run a command, resolved and admitted.
@@ -294,10 +295,31 @@ pub enum Lifetime {
     Service {
         /// What happens when it ends anyway.
         restart: Restart,
+        /// When it is ready, what shows that it is well, what it needs.
+        #[serde(default)]
+        plan: Box<ServicePlan>,
     },
 }
 
 impl Lifetime {
+    /// A service of which nothing is asked but to stay.
+    #[must_use]
+    pub fn service(restart: Restart) -> Self {
+        Self::Service {
+            restart,
+            plan: Box::default(),
+        }
+    }
+
+    /// What is asked of a service; none of what is finite.
+    #[must_use]
+    pub const fn plan(&self) -> Option<&ServicePlan> {
+        match self {
+            Self::Finite { .. } => None,
+            Self::Service { plan, .. } => Some(plan),
+        }
+    }
+
     /// What happens to processes the leader leaves behind.
     #[must_use]
     pub const fn leftovers(&self) -> Leftovers {

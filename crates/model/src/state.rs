@@ -7,6 +7,7 @@ use crate::ending::Ending;
 use crate::event::{Event, EventRecord, StopOrder};
 use crate::evidence::Usage;
 use crate::policy::{Degraded, Limit};
+use crate::service::{Port, Sign, Stage};
 use crate::spec::TermSize;
 
 /// Where an execution is on its way.
@@ -45,8 +46,35 @@ pub struct State {
     pub ready: bool,
     /// What showed it.
     pub ready_evidence: Option<String>,
-    /// The newest answer of a liveness probe.
+    /// How far the newest attempt of a service has come; none before its first sign of life.
+    #[serde(default)]
+    pub stage: Option<Stage>,
+    /// The signs it came by.
+    #[serde(default)]
+    pub signs: Vec<Sign>,
+    /// What it listens on.
+    #[serde(default)]
+    pub ports: Vec<Port>,
+    /// Where it is reached.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// What deserves a warning.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// Whether it is well, where that was seen to change.
     pub healthy: Option<bool>,
+    /// What was seen of its health last.
+    #[serde(default)]
+    pub health: Option<String>,
+    /// When the next attempt begins, between two.
+    #[serde(default)]
+    pub backoff_until: Option<Timestamp>,
+    /// How the leader of the attempt before ended, in words; empty before the first end.
+    #[serde(default)]
+    pub last_end: Option<String>,
+    /// Whether the leader is gone and what it left goes on in its place.
+    #[serde(default)]
+    pub detached: bool,
     /// Whether the tree is frozen.
     pub paused: bool,
     /// The prompt that waits for an answer.
@@ -103,11 +131,38 @@ impl State {
             }
             Event::Started { attempt, pid } => self.start(record.at, *attempt, *pid),
             Event::SpawnFailed { attempt, .. } => self.attempt = *attempt,
-            Event::Ready { evidence, .. } => {
-                self.ready = true;
-                self.ready_evidence = Some(evidence.clone());
+            Event::Ports { ports, url, .. } => {
+                self.ports.clone_from(ports);
+                self.url.clone_from(url);
             }
-            Event::Health { ok, .. } => self.healthy = Some(*ok),
+            Event::Stage { stage, sign, .. } => {
+                self.stage = Some(*stage);
+                self.signs.push(sign.clone());
+            }
+            Event::Ready {
+                evidence,
+                signs,
+                unprobed,
+                warnings,
+                ..
+            } => {
+                self.ready = !unprobed;
+                self.ready_evidence = Some(evidence.clone());
+                self.stage = Some(if *unprobed {
+                    Stage::Running
+                } else {
+                    Stage::Ready
+                });
+                self.signs.clone_from(signs);
+                self.warnings.clone_from(warnings);
+                self.healthy = None;
+                self.health = None;
+            }
+            Event::Health { ok, detail } => {
+                self.healthy = Some(*ok);
+                self.health = Some(detail.clone());
+            }
+            Event::Detached { .. } => self.detached = true,
             Event::PromptDetected { text, .. } => self.prompt = Some(text.clone()),
             Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt = None,
             Event::Paused { .. } => self.paused = true,
@@ -118,13 +173,20 @@ impl State {
             Event::Degraded { detail, .. } => self.degraded.push(detail.clone()),
             Event::Stopping { order } => self.stop(order),
             Event::Exited {
-                leftovers, usage, ..
-            } => self.exit(*leftovers, *usage),
+                leftovers,
+                usage,
+                status,
+                ..
+            } => {
+                self.last_end = Some(status.to_string());
+                self.exit(*leftovers, *usage);
+            }
             Event::Adopted { attempt } => self.adopt(*attempt),
             Event::Trimmed { from, to, .. } => self.trimmed_bytes += to.saturating_sub(*from),
             Event::Finished { ending } => self.finish(record.at, ending),
             Event::Resized { size } => self.size = Some(*size),
-            Event::Refused { .. } | Event::LeaseTaken { .. } | Event::Backoff { .. } => {}
+            Event::Backoff { until, .. } => self.backoff_until = Some(*until),
+            Event::Refused { .. } | Event::LeaseTaken { .. } | Event::Restarting { .. } => {}
         }
     }
 
@@ -132,11 +194,25 @@ impl State {
         self.attempt = attempt;
         self.pid = Some(pid);
         self.started_at.get_or_insert(at);
-        self.ready = false;
-        self.healthy = None;
+        self.forget_readiness();
+        self.backoff_until = None;
+        self.detached = false;
         if self.phase == Phase::Starting {
             self.phase = Phase::Running;
         }
+    }
+
+    /// What was seen of an attempt says nothing of the next one.
+    fn forget_readiness(&mut self) {
+        self.ready = false;
+        self.ready_evidence = None;
+        self.stage = None;
+        self.signs.clear();
+        self.ports.clear();
+        self.url = None;
+        self.warnings.clear();
+        self.healthy = None;
+        self.health = None;
     }
 
     fn stop(&mut self, order: &StopOrder) {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ending::{Cause, Ending};
 use crate::event::StopOrder;
+use crate::service::Stage;
 use crate::spec::{Lifetime, Restart};
 use crate::state::{Phase, State};
 
@@ -80,11 +81,20 @@ pub fn project(state: &State, lifetime: &Lifetime) -> Projection {
             ..ended(ending, state)
         },
         (Some(ending), _) => ended(ending, state),
-        (None, Phase::Starting) => living("starting", "starting", state),
+        (None, Phase::Starting) => living("starting", first(state), state),
         (None, Phase::Stopping) => living("running", "stopping", state),
         (None, Phase::Running | Phase::Finished) => {
             living("running", running_service(state, lifetime), state)
         }
+    }
+}
+
+/// Document 004's word before a program runs: `pending` until the first attempt.
+const fn first(state: &State) -> &'static str {
+    if state.attempt == 0 {
+        "pending"
+    } else {
+        "starting"
     }
 }
 
@@ -98,22 +108,29 @@ fn gave_up(ending: &Ending, state: &State, lifetime: &Lifetime) -> bool {
         Lifetime::Finite { .. }
         | Lifetime::Service {
             restart: Restart::Never,
+            ..
         } => false,
         Lifetime::Service {
             restart: Restart::OnFailure { max },
+            ..
         } => *max > 0 && !ending.is_success(),
         Lifetime::Service {
             restart: Restart::Always { max },
+            ..
         } => *max > 0,
     };
     by_itself && again && state.attempt > 1
 }
 
 fn running_service(state: &State, lifetime: &Lifetime) -> &'static str {
-    match (lifetime, state.ready, state.healthy) {
-        (Lifetime::Finite { .. }, ..) | (Lifetime::Service { .. }, false, _) => "running",
-        (Lifetime::Service { .. }, true, Some(false)) => "degraded",
-        (Lifetime::Service { .. }, true, _) => "ready",
+    match (lifetime, state.stage, state.healthy) {
+        (Lifetime::Finite { .. }, ..) => "running",
+        (Lifetime::Service { .. }, _, Some(false)) => "degraded",
+        (Lifetime::Service { .. }, None, _) => "starting",
+        (Lifetime::Service { .. }, Some(Stage::Listening), _) => "listening",
+        (Lifetime::Service { .. }, Some(Stage::Responding), _) => "responding",
+        (Lifetime::Service { .. }, Some(Stage::Running), _) => "running",
+        (Lifetime::Service { .. }, Some(Stage::Ready), _) => "ready",
     }
 }
 

@@ -3,8 +3,8 @@
 use ostler_model::ending::{TimeoutKind, WaitStatus};
 use ostler_model::status::{PROCESS_STATUSES, ProcessStatus, Projection, project};
 use ostler_model::{
-    Cause, Ending, Event, EventRecord, Lifetime, LostReason, Phase, Principal, Restart, Signal,
-    State, StopOrder, Timestamp, Usage,
+    Cause, Ending, Event, EventRecord, Lifetime, LostReason, Phase, Principal, Restart, Sign,
+    SignKind, Signal, Stage, State, StopOrder, Timestamp, Usage,
 };
 use proptest::prelude::*;
 
@@ -12,9 +12,8 @@ const FINITE: Lifetime = Lifetime::Finite {
     timeout: None,
     idle: None,
 };
-const SERVICE: Lifetime = Lifetime::Service {
-    restart: Restart::OnFailure { max: 2 },
-};
+static SERVICE: std::sync::LazyLock<Lifetime> =
+    std::sync::LazyLock::new(|| Lifetime::service(Restart::OnFailure { max: 2 }));
 
 fn fold(events: Vec<Event>) -> State {
     let records: Vec<EventRecord> = events
@@ -65,74 +64,84 @@ fn words(state: &State, lifetime: &Lifetime) -> [&'static str; 6] {
     [process.as_str(), session, shell, service, record, task]
 }
 
-#[test]
-fn every_living_row() {
-    let running = [created(), started()];
-    let ready = Event::Ready {
+fn ready(unprobed: bool) -> Event {
+    Event::Ready {
         attempt: 1,
         evidence: "port 80".to_owned(),
-    };
-    let unwell = Event::Health {
+        signs: Vec::new(),
+        unprobed,
+        warnings: Vec::new(),
+    }
+}
+
+fn unwell() -> Event {
+    Event::Health {
         ok: false,
         detail: "500".to_owned(),
+    }
+}
+
+fn stage(stage: Stage) -> Event {
+    Event::Stage {
+        attempt: 1,
+        stage,
+        sign: Sign {
+            kind: SignKind::Socket,
+            detail: "127.0.0.1:80 listens".to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+        },
+    }
+}
+
+#[test]
+fn every_living_row() {
+    let paused = Event::Paused {
+        by: Principal::unix(0),
     };
-    let with = |more: Vec<Event>| fold(running.iter().cloned().chain(more).collect());
+    let asks = Event::PromptDetected {
+        text: "sure?".to_owned(),
+        secret: false,
+    };
+    let ends = stopping(StopOrder::SessionEnded);
+    // After `running`, in the words of 003, 004, 001 and MCP tasks.
     let rows = [
+        (vec![], "starting pending running working"),
+        (vec![started()], "running starting running working"),
         (
-            fold(vec![created()]),
-            [
-                "running", "running", "starting", "starting", "running", "working",
-            ],
+            vec![started(), stage(Stage::Listening)],
+            "running listening running working",
         ),
         (
-            with(vec![]),
-            [
-                "running", "running", "running", "running", "running", "working",
-            ],
+            vec![started(), stage(Stage::Responding)],
+            "running responding running working",
         ),
         (
-            with(vec![ready.clone()]),
-            [
-                "running", "running", "running", "ready", "running", "working",
-            ],
+            vec![started(), ready(true)],
+            "running running running working",
         ),
         (
-            with(vec![ready, unwell]),
-            [
-                "running", "running", "running", "degraded", "running", "working",
-            ],
+            vec![started(), ready(false)],
+            "running ready running working",
         ),
         (
-            with(vec![Event::Paused {
-                by: Principal::unix(0),
-            }]),
-            [
-                "running", "running", "running", "running", "paused", "working",
-            ],
+            vec![started(), unwell()],
+            "running degraded running working",
         ),
         (
-            with(vec![Event::PromptDetected {
-                text: "sure?".to_owned(),
-                secret: false,
-            }]),
-            [
-                "running",
-                "running",
-                "running",
-                "running",
-                "running",
-                "input_required",
-            ],
+            vec![started(), ready(false), unwell()],
+            "running degraded running working",
         ),
+        (vec![started(), paused], "running starting paused working"),
         (
-            with(vec![stopping(StopOrder::SessionEnded)]),
-            [
-                "running", "running", "running", "stopping", "running", "working",
-            ],
+            vec![started(), asks],
+            "running starting running input_required",
         ),
+        (vec![started(), ends], "running stopping running working"),
     ];
-    for (state, expected) in rows {
-        assert_eq!(words(&state, &SERVICE), expected, "{state:?}");
+    for (events, expected) in rows {
+        let state = fold(std::iter::once(created()).chain(events).collect());
+        let words = words(&state, &SERVICE).join(" ");
+        assert_eq!(words, format!("running running {expected}"), "{state:?}");
     }
 }
 
@@ -242,9 +251,7 @@ fn too_many_restarts_are_a_crash_loop() {
     let service = |lifetime: &Lifetime| project(&state, lifetime).service;
     assert_eq!(service(&SERVICE), "crash_looping");
     assert_eq!(project(&state, &SERVICE).record, "failed");
-    let never = Lifetime::Service {
-        restart: Restart::Never,
-    };
+    let never = Lifetime::service(Restart::Never);
     assert_eq!(service(&never), "failed");
     let first = fold(vec![created(), started(), finished(failed)]);
     assert_eq!(project(&first, &never).service, "failed");

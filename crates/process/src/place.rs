@@ -61,6 +61,28 @@ pub trait Place: Send + Sync + fmt::Debug {
         Box::pin(std::future::ready(Vec::new()))
     }
 
+    /// Opens a connection to a port of a running tree, from within its network namespace where
+    /// it has one of its own: what a probe talks to.
+    ///
+    /// # Errors
+    /// As connect(2); `NotFound` where the tree is not known here.
+    fn dial(
+        &self,
+        id: ExecutionId,
+        address: std::net::SocketAddr,
+    ) -> BoxFuture<'_, std::io::Result<OwnedFd>> {
+        let _unknown = (id, address);
+        let error = std::io::Error::from(std::io::ErrorKind::Unsupported);
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    /// Who listens on these ports of the host, whosever they are; ports nobody holds are left
+    /// out.
+    fn holders<'a>(&'a self, ports: &'a [u16]) -> BoxFuture<'a, Vec<ostler_model::Holder>> {
+        let _nothing_is_known = ports;
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
     /// Lists, shows, commits or discards what an execution wrote to its overlay.
     ///
     /// # Errors
@@ -234,6 +256,13 @@ pub enum Report {
         /// Which.
         limit: Limit,
     },
+    /// The leader ended with 0 and left processes behind, which are kept
+    /// ([`Leftovers::Keep`]): they go on in its place, and the attempt with them. Told again to
+    /// an engine that found it running.
+    Detached {
+        /// How the leader ended.
+        status: WaitStatus,
+    },
     /// A clock of the plan ran out; the ladder began.
     ClockRanOut {
         /// Which.
@@ -274,8 +303,13 @@ pub struct ExitRecord {
     pub pid: u32,
     /// When the program ran (or its birth was tried).
     pub started_at: Timestamp,
-    /// When the leader's end was seen.
+    /// When the leader's end was seen; where others went on in its place
+    /// ([`Report::Detached`]), the end of the last of them.
     pub ended_at: Timestamp,
+    /// Milliseconds from the one to the other on the monotonic clock: steps of the wall clock
+    /// do not matter. Records of earlier versions have 0.
+    #[serde(default)]
+    pub lived_ms: u64,
     /// What became of it.
     pub outcome: Outcome,
     /// Processes it left behind that were ended.

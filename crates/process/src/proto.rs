@@ -1,6 +1,7 @@
 //! What daemon, keeper and shims say to each other: a version byte, then one postcard value,
 //! in one packet. Layout and order stand in `docs/design/002-shim-protocol.md`.
 
+use ostler_model::ending::WaitStatus;
 use ostler_model::{
     Abilities, ExecutionId, Leftovers, Limit, Limits, Text, TimeoutKind, Timestamp,
 };
@@ -11,7 +12,7 @@ use crate::place::{Clocks, ExitRecord, LaunchIo, LaunchPlan, Order, Question};
 
 /// The first byte of every packet. Both sides are the same executable except across an
 /// upgrade, where a shim of the old one meets a daemon of the new one.
-pub(crate) const PROTOCOL_VERSION: u8 = 2;
+pub(crate) const PROTOCOL_VERSION: u8 = 3;
 /// Plans up to this size travel in the packet itself.
 pub(crate) const INLINE_PLAN_BYTES: usize = 64 * 1024;
 /// The largest plan: arguments, environment, input and spec together.
@@ -48,15 +49,16 @@ pub(crate) enum FromShim {
     Output { end: u64 },
     /// How much of the last input was taken.
     InputTaken { len: u64 },
+    /// The leader ended with 0, and what it left behind is kept: the attempt lives on. Said
+    /// after `Hello` where it is so.
+    Detached { status: WaitStatus },
     /// A clock ran out.
     ClockRanOut { clock: TimeoutKind },
     /// Output goes to the memory file that comes with this, from `base` on.
     JournalFailed { detail: String, base: Option<u64> },
-    /// The attempt is over and its record on disk. `idle` says that nothing is left of it and
-    /// the next plan may come.
+    /// The attempt is over and its record on disk. `idle` says that the next plan may come;
+    /// else the shim leaves: something could not be ended, or the record not be written.
     Exited { record: ExitRecord, idle: bool },
-    /// Nothing is left of an attempt whose `Exited` said otherwise.
-    Idle,
     /// Whether the tree stands still: the answer to a freeze, news of a thaw that a stop
     /// brought, and said after `Hello`.
     Frozen { frozen: bool },

@@ -766,7 +766,7 @@ exec {"script": "ls", "input": "closed"}
 exec {"script": "ls", "wait_ms": -1}
 exec {"script": "ls", "wait_ms": "10"}
 exec {"script": "ls", "timeout": 0}
-exec {"script": "ls", "until": "ready"}
+exec {"script": "ls", "until": "soon"}
 exec {"script": "ls", "until": "pattern"}
 exec {"script": "ls", "until": "exit", "pattern": "a"}
 exec {"script": "ls", "until": "pattern", "pattern": "a", "idle_ms": 5}
@@ -799,7 +799,7 @@ process {"action": "output", "ids": ["zzzzzzzz"], "cursor": "end"}
 process {"action": "output", "ids": ["zzzzzzzz"], "since": "yesterday"}
 process {"action": "output", "ids": ["zzzzzzzz"], "raw": true, "tail": 3}
 process {"action": "output", "ids": ["zzzzzzzz"], "wait_ms": 3}
-process {"action": "wait", "ids": ["zzzzzzzz"], "until": "ready"}
+process {"action": "wait", "ids": ["zzzzzzzz"], "until": "soon"}
 process {"action": "detail", "ids": ["zzzzzzzz"], "tail": 3}
 process_control {"action": "write", "ids": ["zzzzzzzz"]}
 process_control {"action": "write", "ids": ["zzzzzzzz"], "text": "a"}

@@ -282,13 +282,16 @@ impl Puppet {
         if std::mem::replace(&mut strings.over, true) {
             return false;
         }
+        let ended_at = Timestamp::now();
+        let lived = ended_at.duration_since(self.started_at).as_millis();
         let record = ExitRecord {
             limits_hit: Vec::new(),
             version: EXIT_RECORD_VERSION,
             attempt: self.attempt,
             pid: PID,
             started_at: self.started_at,
-            ended_at: Timestamp::now(),
+            ended_at,
+            lived_ms: u64::try_from(lived).unwrap_or(0),
             outcome,
             leftovers: 0,
             survivors: Vec::new(),

@@ -28,6 +28,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Screen(args) => commands::screen::run(&setup, &args),
         Verb::Send(args) => commands::send::run(&setup, args),
         Verb::Resize(args) => commands::resize::run(&setup, &args),
+        Verb::Service(verb) => commands::service::run(&setup, verb),
         Verb::Ps(args) => commands::ps::run(&setup, args),
         Verb::Logs(args) => commands::logs::run(&setup, args),
         Verb::Info(args) => commands::info::run(&setup, &args),

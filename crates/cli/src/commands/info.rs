@@ -6,8 +6,8 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_model::{LimitBackend, Text};
-use ostler_server::render::walls;
-use ostler_server::wire::{ConfinementBody, InfoBody};
+use ostler_server::render::{clean, service as words, walls};
+use ostler_server::wire::{ConfinementBody, InfoBody, ServiceStateBody};
 
 use super::ids;
 use crate::error::{CommandError, Outcome};
@@ -68,13 +68,14 @@ fn rows(info: &InfoBody, style: Style) -> Vec<(&'static str, String)> {
         ("duration", span(info.duration)),
     ];
     rows.extend(optional(info));
+    rows.extend(info.service.iter().flat_map(|state| service(state)));
     rows.extend(isolation(info));
     rows.push(("output", output(info)));
     rows
 }
 
 fn status(info: &InfoBody, style: Style) -> String {
-    let status = style.status(info.status);
+    let status = super::ps::status(info, style);
     if info.paused && !info.is_finished() {
         format!("{status}, paused")
     } else {
@@ -93,8 +94,6 @@ fn optional(info: &InfoBody) -> impl Iterator<Item = (&'static str, String)> {
         ("ended by", info.error_message.clone()),
         ("stop reason", info.stop_reason.clone()),
         ("pid", info.os_pid.map(|pid| pid.to_string())),
-        ("ready", info.ready.map(|ready| ready.to_string())),
-        ("healthy", info.healthy.map(|healthy| healthy.to_string())),
         ("timeout", seconds),
         ("session", info.session.clone()),
         ("encoding", info.encoding.clone()),
@@ -119,6 +118,44 @@ fn optional(info: &InfoBody) -> impl Iterator<Item = (&'static str, String)> {
     ];
     rows.into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
+}
+
+/// What is known of it as a service.
+fn service(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
+    let ports: Vec<_> = state.ports.iter().map(|port| &port.bound).collect();
+    let when = |at: Timestamp| clock(at, &TimeZone::system());
+    let health = state.health.as_ref().map(|health| match health.ok {
+        true => format!("well: {}", health.detail),
+        false => format!("ill: {}", health.detail),
+    });
+    let rows = [
+        ("service", Some(state.name.clone())),
+        ("recognised", state.detected.clone()),
+        (
+            "defined in",
+            state.defined_in.as_ref().map(ToString::to_string),
+        ),
+        ("url", state.url.clone()),
+        (
+            "ports",
+            Some(words::ports(&ports)).filter(|told| !told.is_empty()),
+        ),
+        ("evidence", state.evidence.clone()),
+        ("waits for", state.waits_for.clone()),
+        ("health", health),
+        (
+            "restarts",
+            (state.restarts > 0).then(|| state.restarts.to_string()),
+        ),
+        ("last end", state.last_end.clone()),
+        ("next attempt", state.backoff_until.map(when)),
+    ];
+    let warnings = state.warnings.iter().map(|it| ("WARNING", it.clone()));
+    rows.into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .chain(warnings)
+        .map(|(name, value)| (name, clean(&value).into_owned()))
+        .collect()
 }
 
 fn isolation(info: &InfoBody) -> Vec<(&'static str, String)> {

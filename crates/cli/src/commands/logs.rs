@@ -23,7 +23,7 @@ const PAGE_LINES: u64 = 10_000;
 pub(crate) struct LogsArgs {
     /// Which execution
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// Go on until it ends
     #[arg(short, long, conflicts_with_all = ["until", "head"])]
     follow: bool,

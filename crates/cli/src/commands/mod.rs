@@ -27,6 +27,7 @@ pub(crate) mod run;
 pub(crate) mod screen;
 pub(crate) mod send;
 pub(crate) mod serve;
+pub(crate) mod service;
 pub(crate) mod shell;
 pub(crate) mod shutdown;
 mod start;

@@ -6,6 +6,7 @@ use clap::Args;
 use hyper::Method;
 use jiff::Timestamp;
 use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
+use ostler_server::render::clean;
 use ostler_server::wire::{InfoBody, ListBody};
 
 use crate::client::Body;
@@ -23,7 +24,7 @@ pub(crate) struct PsArgs {
     #[arg(short, long)]
     all: bool,
     /// Only those with this status: running, completed, failed, terminated or error
-    #[arg(long, value_name = "STATUS", value_parser = status)]
+    #[arg(long, value_name = "STATUS", value_parser = status_word)]
     status: Option<ProcessStatus>,
     /// Only those with this label; with all of them where it is repeated
     #[arg(long, value_name = "LABEL")]
@@ -42,7 +43,7 @@ pub(crate) struct PsArgs {
     json: bool,
 }
 
-fn status(text: &str) -> Result<ProcessStatus, String> {
+fn status_word(text: &str) -> Result<ProcessStatus, String> {
     ProcessStatus::parse(text).ok_or_else(|| {
         let known = PROCESS_STATUSES.map(ProcessStatus::as_str);
         format!("allowed: {}", known.join(", "))
@@ -97,22 +98,41 @@ fn query(args: &PsArgs) -> String {
 }
 
 fn table(executions: &[InfoBody], style: Style, whole: bool) -> Table {
-    let mut table = Table::new(&[
-        "ID", "STATUS", "EXIT", "CREATED", "TIME", "LABELS", "COMMAND",
-    ]);
+    // Where nothing is reached at a URL, none is shown.
+    let with_urls = executions.iter().any(|info| url(info).is_some());
+    let mut headings = vec!["ID", "STATUS", "EXIT", "CREATED", "TIME", "LABELS"];
+    headings.extend(with_urls.then_some("URL"));
+    headings.push("COMMAND");
+    let mut table = Table::new(&headings);
     let now = Timestamp::now();
     for info in executions {
-        table.row(vec![
+        let mut row = vec![
             info.id.clone(),
-            style.status(info.status),
+            status(info, style),
             exit(info),
             info.created_at.map_or_else(String::new, |at| ago(at, now)),
             span(info.duration),
             info.labels.join(","),
-            shown(&info.command, whole),
-        ]);
+        ];
+        row.extend(with_urls.then(|| url(info).unwrap_or_else(|| "-".to_owned())));
+        row.push(shown(&info.command, whole));
+        table.row(row);
     }
     table
+}
+
+/// Its status; a service's in the words of services.
+pub(crate) fn status(info: &InfoBody, style: Style) -> String {
+    match &info.service {
+        Some(state) => style.service(&state.status),
+        None => style.status(info.status),
+    }
+}
+
+/// Where a living service is reached.
+fn url(info: &InfoBody) -> Option<String> {
+    let state = info.service.as_deref().filter(|_| !info.is_finished())?;
+    Some(clean(state.url.as_deref()?).into_owned())
 }
 
 fn exit(info: &InfoBody) -> String {
@@ -124,7 +144,7 @@ fn exit(info: &InfoBody) -> String {
 }
 
 /// One line of a command.
-fn shown(command: &str, whole: bool) -> String {
+pub(crate) fn shown(command: &str, whole: bool) -> String {
     let line: String = command
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })

@@ -34,7 +34,7 @@ const fn key(
 }
 
 /// The table.
-pub(crate) const KEYS: [Key; 48] = [
+pub(crate) const KEYS: [Key; 51] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -254,6 +254,27 @@ pub(crate) const KEYS: [Key; 48] = [
         Kind::Amount("file_size"),
         None,
         "bytes of the largest file it may write",
+    ),
+    key(
+        "services.automatic",
+        &["OSTLER_SERVICES_AUTOMATIC"],
+        Kind::Flag,
+        Some("true"),
+        "whether MCP tools start commands that look like services as such without being asked",
+    ),
+    key(
+        "services.table",
+        &["OSTLER_SERVICES_TABLE"],
+        Kind::File,
+        None,
+        "a TOML file of further frameworks, tried before the shipped ones",
+    ),
+    key(
+        "services.lease_ports",
+        &["OSTLER_SERVICES_LEASE_PORTS"],
+        Kind::PortRange,
+        Some("20000-29999"),
+        "the ports services get that ask for any free one",
     ),
     key(
         "secrets.prefix",

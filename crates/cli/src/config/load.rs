@@ -4,13 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ostler_engine::detection::Table;
 use ostler_model::ErrorCode;
 use ostler_policy::PolicySet;
 
 use super::env::Environment;
 use super::file::{self, Entry};
 use super::keys::{KEYS, Key};
-use super::value::{Raw, Value};
+use super::value::{Kind, Raw, Value};
 use crate::error::CommandError;
 use crate::paths::{self, Places};
 
@@ -92,6 +93,8 @@ pub(crate) struct Config {
     files: Vec<PathBuf>,
     /// The command policy; none lets every command run.
     pub(super) policy: Option<Arc<PolicySet>>,
+    /// Which commands are services; none takes what is shipped.
+    pub(super) table: Option<Table>,
 }
 
 impl Config {
@@ -117,6 +120,15 @@ impl Config {
         Ok(self)
     }
 
+    /// The same with the table of services the user extended.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub(crate) fn with_table(mut self) -> Result<Self, CommandError> {
+        self.table = super::services::table(&self)?;
+        Ok(self)
+    }
+
     fn defaults() -> Self {
         let setting = |key: &'static Key| Setting {
             key,
@@ -130,6 +142,7 @@ impl Config {
             settings: KEYS.iter().map(setting).collect(),
             files: Vec::new(),
             policy: None,
+            table: None,
         }
     }
 
@@ -218,13 +231,19 @@ impl Config {
     }
 
     fn take(&mut self, key: &'static Key, raw: &Raw, source: Source) -> Result<(), CommandError> {
-        let value = key.kind.accept(raw).ok_or_else(|| {
-            CommandError::new(
-                ErrorCode::Environment,
-                format!("{} = {raw} ({source}) is not allowed", key.name),
-            )
-            .with_hint(format!("allowed: {}", key.kind.allowed()))
-        })?;
+        let accepted = key.kind.accept(raw);
+        let mut value = accepted
+            .filter(|it| stands(key, it, &source))
+            .ok_or_else(|| {
+                CommandError::new(
+                    ErrorCode::Environment,
+                    format!("{} = {raw} ({source}) is not allowed", key.name),
+                )
+                .with_hint(format!("allowed: {}", key.kind.allowed()))
+            })?;
+        if let (Kind::File, Value::Text(path)) = (key.kind, &mut value) {
+            *path = from_where_it_stands(path, &source);
+        }
         let place = self.settings.iter_mut().find(|setting| setting.key == key);
         let setting = place.expect("every key of the table has its setting");
         setting.value = value;
@@ -289,6 +308,26 @@ impl Config {
             runtime: self.path("runtime_dir"),
         }
     }
+}
+
+/// Whether a path means the same to everybody who reads it: a daemon that inherits a variable
+/// is elsewhere.
+fn stands(key: &Key, value: &Value, source: &Source) -> bool {
+    match (key.kind, value, source) {
+        (Kind::File, Value::Text(path), Source::Variable(_)) => Path::new(path).is_absolute(),
+        _ => true,
+    }
+}
+
+/// A path as seen from the file it stands in, or from where we are.
+fn from_where_it_stands(path: &str, source: &Source) -> String {
+    let path = Path::new(path);
+    let absolute = match source {
+        Source::File(file, _) => file.parent().map(|directory| directory.join(path)),
+        Source::Default | Source::Variable(_) | Source::Flag(_) => std::path::absolute(path).ok(),
+    };
+    let absolute = absolute.unwrap_or_else(|| path.to_owned());
+    absolute.to_string_lossy().into_owned()
 }
 
 fn unknown_key(name: &str, source: &Source) -> CommandError {

@@ -14,6 +14,7 @@ mod keys;
 mod load;
 pub(crate) mod policy;
 mod secrets;
+pub(crate) mod services;
 mod settings;
 #[cfg(test)]
 mod tests;

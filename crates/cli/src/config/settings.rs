@@ -63,6 +63,7 @@ impl Config {
                 .secrets_file()
                 .map(|path| Arc::new(SecretsFile::new(path)) as Arc<dyn SecretSource>),
         };
+        settings.services = self.services();
         settings.policy.clone_from(&self.policy);
         settings.mirror = self.text("journal.mirror").as_deref().and_then(mirror);
         settings

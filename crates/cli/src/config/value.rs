@@ -12,6 +12,9 @@ const LIST_ITEMS: usize = 1_000;
 /// The longest retention, idle time or grace, in seconds: a hundred years.
 const LONGEST_S: u64 = 100 * 366 * 24 * 60 * 60;
 
+/// The first port that takes no privilege to listen on.
+const FREE_PORT: u16 = 1_024;
+
 /// Tool profiles that exist.
 pub(crate) const TOOL_PROFILES: [&str; ostler_server::mcp::PROFILE_WORDS.len()] =
     ostler_server::mcp::PROFILE_WORDS;
@@ -58,6 +61,10 @@ pub(crate) enum Kind {
     Host,
     /// A TCP port; 0 is any.
     Port,
+    /// The first and the last of a range of ports.
+    PortRange,
+    /// A file; a relative path of a file of ours begins where that lies.
+    File,
     /// Empty, or `/` and words with `/` between them.
     Prefix,
     /// Which command policy holds.
@@ -162,6 +169,8 @@ impl Kind {
             Self::Tools => TOOL_PROFILES.join(", "),
             Self::Host => "an IP address, or localhost".to_owned(),
             Self::Port => "a port from 0 to 65535; 0 is any free one".to_owned(),
+            Self::PortRange => "two ports such as 20000-29999, from 1024 on".to_owned(),
+            Self::File => "a path; in a variable an absolute one".to_owned(),
             Self::Prefix => "/ and words with / between them, such as /tools/ostler".to_owned(),
             Self::PolicyMode => POLICY_MODES.join(", "),
             Self::Tokens => TOKENS.join(", "),
@@ -220,6 +229,12 @@ impl Kind {
             Self::Tasks => word(raw, &TASKS),
             Self::Host => text(raw).filter(|host| is_address(host)).map(Value::Text),
             Self::Port => number(raw, 0, u16::MAX.into()),
+            Self::PortRange => text(raw)
+                .filter(|range| port_range(range).is_some())
+                .map(Value::Text),
+            Self::File => text(raw)
+                .filter(|path| !path.is_empty() && !path.contains('\0'))
+                .map(Value::Text),
             Self::Prefix => text(raw).and_then(|path| prefix(&path)).map(Value::Text),
             Self::Hosts => list(raw, is_host).map(Value::List),
             Self::Origins => list(raw, is_origin).map(Value::List),
@@ -303,6 +318,14 @@ fn word(raw: &Raw, words: &[&str]) -> Option<Value> {
 
 fn is_address(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok()
+}
+
+/// The first and the last port of a range; none where it is no range of ports anybody may
+/// listen on.
+pub(crate) fn port_range(text: &str) -> Option<(u16, u16)> {
+    let (first, last) = text.split_once('-')?;
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (FREE_PORT <= first && first <= last).then_some((first, last))
 }
 
 /// A path without the slash at its end.

@@ -286,7 +286,7 @@ pub(crate) async fn try_open_engine(
     if let Some(path) = config.secrets_file() {
         check_secrets(&path)?;
     }
-    let config = config.clone().with_policy(env)?;
+    let config = config.clone().with_policy(env)?.with_table()?;
     let settings = config.engine_settings(env.to_texts());
     let place = LocalPlace::open(&settings.state_dir, keeper)
         .await

@@ -8,8 +8,34 @@ pub(crate) fn nearest<'a>(
     const LIKENESS: f64 = 0.7;
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .map(|candidate| (likeness(word, candidate), candidate))
         .filter(|(likeness, _)| *likeness >= LIKENESS)
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// From 0 to 1. One slip in a short word weighs little: `wbe` is `web`.
+fn likeness(word: &str, candidate: &str) -> f64 {
+    const ONE_SLIP: f64 = 0.9;
+    const SHORT_CHARS: usize = 3;
+    let alike = strsim::jaro_winkler(word, candidate);
+    let long = candidate.chars().count() >= SHORT_CHARS;
+    if long && strsim::osa_distance(word, candidate) <= 1 {
+        alike.max(ONE_SLIP)
+    } else {
+        alike
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_near_and_strangers_are_not() {
+        assert_eq!(nearest("wbe", ["db", "web"]), Some("web"));
+        assert_eq!(nearest("serivce", ["service", "serve"]), Some("service"));
+        assert_eq!(nearest("x", ["db", "web"]), None);
+        assert_eq!(nearest("exact", ["exactly", "exact"]), Some("exact"));
+    }
 }

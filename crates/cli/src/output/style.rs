@@ -49,6 +49,18 @@ impl Style {
         self.paint(RED, text)
     }
 
+    /// A service's status in its colour.
+    pub(crate) fn service(self, status: &str) -> String {
+        let colour = match status {
+            "ready" => GREEN,
+            "running" => BLUE,
+            "failed" | "crash_looping" => RED,
+            "stopped" => DIM,
+            _ => YELLOW,
+        };
+        self.paint(colour, status)
+    }
+
     /// A status in its colour.
     pub(crate) fn status(self, status: ProcessStatus) -> String {
         let colour = match status {

@@ -13,6 +13,7 @@ mod manage;
 mod ordinary;
 mod run;
 mod serve;
+mod services;
 mod shell;
 mod sitting;
 mod walls;

@@ -17,6 +17,12 @@ pub enum ArgumentError {
     /// No id.
     #[error("the process id is empty")]
     EmptyId,
+    /// Readiness of what is no service.
+    #[error("{id} is no service: there is nothing it could be ready for")]
+    NoService {
+        /// Which, in its short form.
+        id: String,
+    },
     /// No ids.
     #[error("the list of process ids is empty")]
     EmptyIdList,

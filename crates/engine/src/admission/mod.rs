@@ -14,6 +14,7 @@ mod resolve;
 pub mod secrets;
 #[cfg(test)]
 mod secrets_tests;
+pub(crate) mod service;
 #[cfg(test)]
 mod tests;
 mod wrapper;

@@ -33,14 +33,37 @@ pub(crate) fn judge(settings: &Settings, request: &StartRequest) -> Result<Optio
     };
     super::arguments::check(request)?;
     let tightened = with_workspace(set, &request.cwd)?;
-    let verdict = verdict(tightened.as_ref().unwrap_or(set), settings, request);
+    let set = tightened.as_ref().unwrap_or(set);
+    let verdict = verdict(set, settings, request);
     if verdict.decision == Decision::Deny {
         return Err(Error::Denied {
             rule: verdict.rule,
             reason: verdict.reason,
         });
     }
+    judge_probes(set, settings, request)?;
     Ok(Some(verdict))
+}
+
+/// What looks at a service runs again and again and unattended: nobody can be asked about it,
+/// so it must be allowed outright.
+fn judge_probes(set: &PolicySet, settings: &Settings, request: &StartRequest) -> Result<(), Error> {
+    for probe in super::service::probes(request.lifetime.as_ref()) {
+        let told = probe.display();
+        let request = StartRequest {
+            command: probe,
+            lifetime: None,
+            ..request.clone()
+        };
+        let verdict = verdict(set, settings, &request);
+        if verdict.decision != Decision::Allow {
+            return Err(Error::Denied {
+                rule: verdict.rule,
+                reason: format!("its probe `{told}` is not allowed: {}", verdict.reason),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn verdict(set: &PolicySet, settings: &Settings, request: &StartRequest) -> Verdict {

@@ -13,7 +13,7 @@ use crate::request::{Face, RetentionRequest, StartRequest, StdinRequest};
 use crate::settings::Settings;
 
 use super::secrets::{self, Secret};
-use super::{allow, arguments, confinement, directory, environment, program};
+use super::{allow, arguments, confinement, directory, environment, program, service};
 
 /// What requests are held to.
 #[derive(Debug, Clone, Copy)]
@@ -102,11 +102,15 @@ pub(crate) fn admit(
     } = prepared;
     let policy = walls(rules, &request, confinement)?;
     let settings = rules.settings;
+    service::check(request.lifetime.as_ref(), policy.level, &settings.state_dir)?;
     for list in [&settings.allowed_commands, &request.allowed]
         .into_iter()
         .flatten()
     {
         allow::check(list, &request.command, &request.set_env)?;
+        for probe in service::probes(request.lifetime.as_ref()) {
+            allow::check(list, &probe, &request.set_env)?;
+        }
     }
     directory::check(&request.cwd)?;
     let inherit = request.inherit_env.unwrap_or(settings.inherit_env);

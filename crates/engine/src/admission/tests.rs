@@ -179,9 +179,7 @@ fn durations_are_positive_and_not_endless() {
     assert!(value(timed(Duration::MAX)).starts_with("timeout is"));
     assert!(try_admit(&settings(), timed(Duration::from_millis(1))).is_ok());
     let mut request = words(&["echo"]);
-    request.lifetime = Some(Lifetime::Service {
-        restart: Restart::Never,
-    });
+    request.lifetime = Some(Lifetime::service(Restart::Never));
     request.timeout = Some(Duration::from_secs(1));
     assert_eq!(value(request), "timeout: a service has none");
 }
@@ -361,9 +359,7 @@ fn input_is_empty_for_finite_and_open_for_services() {
             ostler_model::Io::Pty { .. } => panic!("no terminal was asked for"),
         }
     };
-    let service = Some(Lifetime::Service {
-        restart: Restart::Never,
-    });
+    let service = Some(Lifetime::service(Restart::Never));
     assert_eq!(stdin(None, StdinRequest::Default), Stdin::Empty);
     assert_eq!(stdin(service, StdinRequest::Default), Stdin::Open);
     let given = StdinRequest::Given(vec![1, 2, 3]);

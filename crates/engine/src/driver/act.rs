@@ -1,7 +1,6 @@
 //! Carrying out effects.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ostler_model::{Event, EventRecord, Timestamp};
 use ostler_process::{ControlError, ExitRecord, Order, STEP_STORAGE, SpawnError};
@@ -60,10 +59,8 @@ impl Driver {
                 Effect::Record(_) => {}
                 Effect::Spawn { attempt } => self.spawn(attempt).await,
                 Effect::Send(order) => self.send_stop(order).await,
-                Effect::SetTimer { timer, at } => {
-                    let left = at.duration_since(Timestamp::now());
-                    let left = Duration::try_from(left).unwrap_or_default();
-                    self.timer = Some((Instant::now() + left, timer));
+                Effect::SetTimer { timer, after } => {
+                    self.timer = Some((Instant::now() + after, timer));
                 }
                 Effect::ClearTimer(_) => self.timer = None,
             }
@@ -201,6 +198,7 @@ impl Driver {
             grown
         });
         self.feed(Input::Output { end }).await;
+        self.look_at_output(end).await;
         self.mirror();
         self.trim(end).await;
     }
@@ -220,6 +218,7 @@ impl Driver {
     pub(super) async fn settle(&mut self) {
         self.drop_birth();
         self.fail_writes();
+        self.end_looking();
         self.write_down();
         self.mirror();
         self.recorder.close();

@@ -4,6 +4,7 @@ mod act;
 mod disk;
 mod freeze;
 mod input;
+mod lookout;
 mod mirror;
 pub(crate) mod prompt;
 mod record;

@@ -93,6 +93,8 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Started { .. }
         | Event::Ready { .. }
         | Event::Health { .. }
+        | Event::Detached { .. }
+        | Event::Restarting { .. }
         | Event::LeaseTaken { .. }
         | Event::LimitHit { .. }
         | Event::Workspace { .. }
@@ -104,6 +106,8 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Finished { .. } => true,
         Event::Created { .. }
         | Event::Refused { .. }
+        | Event::Ports { .. }
+        | Event::Stage { .. }
         | Event::PromptDetected { .. }
         | Event::PromptAnswered { .. }
         | Event::Input { .. }

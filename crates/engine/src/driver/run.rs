@@ -19,6 +19,7 @@ use crate::terminal::answers;
 
 use super::freeze::Freeze;
 use super::input::Writes;
+use super::lookout::{Looked, Lookout};
 use super::record::Recorder;
 use super::trim::Trimming;
 
@@ -46,6 +47,13 @@ pub(crate) enum Ask {
     Write(super::input::Write),
     /// Have it stand still or go on.
     Freeze(Freeze),
+    /// Have a service's attempt end and the next one begin.
+    Restart {
+        /// Who.
+        by: Principal,
+        /// Why, in words.
+        reason: String,
+    },
     /// It was seen waiting for an answer.
     Prompt {
         /// With what.
@@ -112,6 +120,8 @@ pub(crate) struct Driver {
     pub(super) journal: Option<Journal>,
     pub(super) mirror: Option<ostler_journal::Mirror>,
     pub(super) trimming: Trimming,
+    /// What a service is looked at with.
+    pub(super) lookout: Lookout,
     /// Who waits for the answer to a freeze or a thaw.
     pub(super) freezes: Vec<Freeze>,
     /// It was found running: whether it stands still is said once unasked.
@@ -133,6 +143,7 @@ enum Happened {
     TimeToUnwatch,
     TimeToWrite,
     Report(Option<Report>),
+    Looked(Looked),
 }
 
 impl Driver {
@@ -147,7 +158,10 @@ impl Driver {
     pub(crate) fn resume(core: Arc<Core>, errand: Errand, records: &[EventRecord]) -> Self {
         let grace = core.settings.grace;
         let lifetime = errand.entry.spec.lifetime.clone();
-        Self::with(core, errand, Supervisor::resume(lifetime, grace, records))
+        let supervisor = Supervisor::resume(lifetime, grace, records);
+        let mut driver = Self::with(core, errand, supervisor);
+        driver.lookout = Lookout::resume(records);
+        driver
     }
 
     fn with(core: Arc<Core>, errand: Errand, supervisor: Supervisor) -> Self {
@@ -169,6 +183,7 @@ impl Driver {
             journal: None,
             mirror: None,
             trimming: Trimming::new(),
+            lookout: Lookout::default(),
             freezes: Vec::new(),
             greeted: false,
             asks: errand.asks,
@@ -205,6 +220,7 @@ impl Driver {
             Found::Exited(record) => Input::Exited(Box::new(record)),
             Found::Lost { reason, .. } => Input::Lost { reason },
         };
+        self.begin_looking();
         self.feed(input).await;
         if self.supervisor.is_over() {
             self.settle().await;
@@ -225,10 +241,12 @@ impl Driver {
             let looks = super::disk::keep_within(core, entry, limit);
             self.core.tracker.spawn(looks);
         }
+        self.see_to_looking().await;
         self.see_to_watching().await;
         while !self.supervisor.is_over() && !self.detached {
             let happened = self.next().await;
             self.take(happened).await;
+            self.see_to_looking().await;
             self.see_to_watching().await;
         }
         self.settle().await;
@@ -253,6 +271,7 @@ impl Driver {
             timer = ring(timer) => Happened::Timer(timer),
             report = next_report(&mut self.reports) => Happened::Report(report),
             () = at(write_at) => Happened::TimeToWrite,
+            looked = self.lookout.next() => Happened::Looked(looked),
             () = at(unwatch_at) => Happened::TimeToUnwatch,
             () = tokio::time::sleep_until(trim_at), if unwatched => Happened::TimeToTrim,
         }
@@ -269,6 +288,7 @@ impl Driver {
             }
             Happened::TimeToWrite => self.try_again().await,
             // Seen to after everything that happened.
+            Happened::Looked(looked) => self.looked(looked).await,
             Happened::TimeToUnwatch => {}
             Happened::TimeToTrim => self.look_for_trimming().await,
             Happened::Report(Some(report)) => self.report(report).await,
@@ -308,7 +328,8 @@ impl Driver {
     /// Has output told while somebody wants to hear, and only then.
     pub(super) async fn see_to_watching(&mut self) {
         let mirrored = self.core.settings.mirror.is_some();
-        let wanted = mirrored || self.wishes.borrow().watchers > 0;
+        let watched = self.wishes.borrow().watchers > 0;
+        let wanted = mirrored || watched || self.lookout.wants_output();
         if wanted == self.watching || self.control.is_none() {
             self.unwatch_at = None;
             return;
@@ -351,6 +372,10 @@ impl Driver {
             }
             Ask::Write(write) => self.write(write).await,
             Ask::Freeze(freeze) => self.freeze(freeze).await,
+            Ask::Restart { by, reason } => {
+                self.look_at_journal().await;
+                self.feed(Input::Restart { by, reason }).await;
+            }
             Ask::LimitHit(limit) => self.feed(Input::LimitHit { limit }).await,
             Ask::Prompt { asked, answer } => {
                 let Asked { text, secret, end } = asked;
@@ -375,7 +400,10 @@ impl Driver {
 
     async fn report(&mut self, report: Report) {
         match report {
-            Report::Started { pid, at } => self.feed(Input::Started { at, pid }).await,
+            Report::Started { pid, at } => {
+                self.begin_looking();
+                self.feed(Input::Started { at, pid }).await;
+            }
             Report::Output { end } => self.output(end).await,
             Report::InputTaken { len } => self.taken(len).await,
             Report::Asked { question, end } => {
@@ -386,6 +414,7 @@ impl Driver {
             }
             Report::Frozen { frozen } => self.frozen(frozen).await,
             Report::LimitHit { limit } => self.feed(Input::LimitHit { limit }).await,
+            Report::Detached { status } => self.feed(Input::Detached { status }).await,
             Report::ClockRanOut { clock } => {
                 self.look_at_journal().await;
                 self.feed(Input::ClockRanOut { clock }).await;
@@ -455,7 +484,8 @@ pub(super) fn plan(driver: &mut Driver, attempt: u32) -> Option<LaunchPlan> {
     if let (LaunchIo::Pty(size), Some(newer)) = (&mut plan.io, driver.supervisor.state().size) {
         *size = newer;
     }
-    plan.report_start = driver.report_start;
+    plan.report_start = driver.report_start || service;
+    driver.prepare_lookout(&mut plan);
     // A spec is plain data: strings, numbers and lists always spell as JSON.
     plan.spec = serde_json::to_vec(&*driver.entry.spec).ok()?;
     Some(plan)

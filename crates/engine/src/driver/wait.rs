@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::{LineQuery, Pattern, ReadError, Unfinished, encoding_named};
-use ostler_model::{Cursor, Text};
+use ostler_model::{Cursor, Phase, Stage, State, Text};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::prompt;
+use crate::admission::arguments::ArgumentError;
 use crate::core::Core;
 use crate::entry::{Entry, Live, Watching};
 use crate::error::Error;
@@ -43,6 +44,8 @@ pub(crate) async fn wait(
             event: info.state.events,
         },
         WaitEnd::Exit
+        | WaitEnd::Ready
+        | WaitEnd::NotReady(_)
         | WaitEnd::Output
         | WaitEnd::Idle
         | WaitEnd::Prompt(_)
@@ -64,6 +67,7 @@ async fn look(core: &Core, entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEn
         WaitFor::OutputAfter(from) => output(entry, from.offset).await,
         WaitFor::Idle(quiet) => idle(entry, *quiet).await,
         WaitFor::Prompt => prompt::prompt(core, entry).await,
+        WaitFor::Ready => ready(entry).await,
     }
 }
 
@@ -157,6 +161,50 @@ fn matching(
         line: Text::from(line.bytes),
     });
     Ok((found, page.next))
+}
+
+/// What of a service ends a wait for its readiness; `first` is the attempt it is about.
+fn verdict(state: &State, first: u32) -> Option<WaitEnd> {
+    if state.is_finished() {
+        return Some(WaitEnd::Exit);
+    }
+    if state.healthy != Some(false) && state.stage >= Some(Stage::Running) {
+        return Some(WaitEnd::Ready);
+    }
+    if state.healthy == Some(false) {
+        let seen = state.health.clone().unwrap_or_default();
+        return Some(WaitEnd::NotReady(seen));
+    }
+    let between = state.phase == Phase::Starting && state.backoff_until.is_some();
+    if between || state.attempt > first {
+        let end = state.last_end.as_deref().unwrap_or("it ended");
+        let next = format!("{end}; attempt {} follows", first + 1);
+        return Some(WaitEnd::NotReady(next));
+    }
+    None
+}
+
+async fn ready(entry: &Entry) -> Result<WaitEnd, Error> {
+    if entry.spec.lifetime.plan().is_none() {
+        let id = entry.id.short();
+        return Err(ArgumentError::NoService { id }.into());
+    }
+    let mut live = entry.live.subscribe();
+    let first = {
+        let state = &live.borrow().state;
+        let between = u32::from(state.phase == Phase::Starting && state.backoff_until.is_some());
+        (state.attempt + between).max(1)
+    };
+    loop {
+        let state = live.borrow_and_update().state.clone();
+        // Between two attempts, what is known is about the one before.
+        let is_old = !state.is_finished() && state.attempt > 0 && state.attempt < first;
+        if !is_old && let Some(end) = verdict(&state, first) {
+            return Ok(end);
+        }
+        // The sender lives in the entry the caller holds, so this cannot fail.
+        let _changed = live.changed().await.is_ok();
+    }
 }
 
 async fn output(entry: &Arc<Entry>, after: u64) -> Result<WaitEnd, Error> {

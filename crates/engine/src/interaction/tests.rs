@@ -458,9 +458,9 @@ async fn a_session_takes_its_questions_along_and_services_keep_theirs() {
     let me = caller("one");
     let mut request = StartRequest::argv(["true"], "/");
     request.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
-    request.lifetime = Some(ostler_model::Lifetime::Service {
-        restart: ostler_model::Restart::Never,
-    });
+    request.lifetime = Some(ostler_model::Lifetime::service(
+        ostler_model::Restart::Never,
+    ));
     let service = lab.engine.start(&me, request).await.expect("started").id;
     let finite = lab.start(&me).await;
     let of_service = lab

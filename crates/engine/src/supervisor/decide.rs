@@ -11,6 +11,7 @@ use ostler_process::{Ladder, Order};
 use super::effect::{Effect, Timer};
 use super::ending;
 use super::input::Input;
+use crate::readiness::Readiness;
 
 /// Where the attempts of an execution are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,15 @@ pub(super) enum Stage {
     Waiting,
     /// Finished.
     Over,
+}
+
+/// Why an attempt is ended for the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    /// Somebody asked: it begins at once.
+    Asked,
+    /// Its health rule wants it: that counts as a failure.
+    Ill,
 }
 
 /// The policy of one execution.
@@ -43,6 +53,10 @@ pub struct Supervisor {
     /// The attempt whose end is on record, and how its leader ended.
     pub(super) ended: Option<(u32, Event)>,
     journal_failed: bool,
+    /// What is known of a service's readiness, while an attempt of one runs.
+    pub(super) readiness: Option<Readiness>,
+    /// This attempt is being ended for the next one.
+    pub(super) again: Option<(u32, Again)>,
     /// Where the prompt stands that nothing was typed for since.
     prompted: Option<u64>,
     pub(super) offset: u64,
@@ -64,6 +78,8 @@ impl Supervisor {
             started: 0,
             ended: None,
             journal_failed: false,
+            readiness: None,
+            again: None,
             prompted: None,
             offset: 0,
             last_at: Timestamp::UNIX_EPOCH,
@@ -121,6 +137,9 @@ impl Supervisor {
             Input::Output { end } => self.offset = self.offset.max(end),
             Input::ClockRanOut { clock } => self.clock(now, StopOrder::TimedOut { clock }),
             Input::JournalFailed { detail } => self.journal_failed(now, detail),
+            Input::Detached { status } => self.detached(now, status),
+            Input::Seen { elapsed, seen } => self.seen(now, elapsed, seen),
+            Input::Restart { by, reason } => self.restart(now, (by, reason)),
             Input::Exited(record) => self.exited(now, &record),
             Input::Gone => self.gone(now),
             Input::Stop { order, grace } => self.stop(now, order, grace),
@@ -159,7 +178,7 @@ impl Supervisor {
         }
     }
 
-    fn spawn(&mut self) {
+    pub(super) fn spawn(&mut self) {
         self.attempt += 1;
         self.tries += 1;
         self.stage = Stage::Spawning { grace: None };
@@ -185,6 +204,7 @@ impl Supervisor {
         if self.has_attempt() && self.started < self.attempt {
             let attempt = self.attempt;
             self.record(at, Event::Started { attempt, pid });
+            self.begin_readiness(false);
         }
     }
 
@@ -305,12 +325,21 @@ impl Supervisor {
         self.tries = self.tries.max(1);
         self.stage = Stage::Live { grace: None };
         self.started(started_at, pid);
+        self.begin_readiness(self.state.stage >= Some(ostler_model::Stage::Running));
         self.record(now, Event::Adopted { attempt });
-        if self.state.stopping.is_some() {
-            let grace = self.grace;
-            self.stage = Stage::Live { grace: Some(grace) };
-            self.effects.push(Effect::Send(Order::Stop { grace }));
+        // What was to be ended may be another attempt than the one that was found.
+        let found = self.attempt;
+        self.again = self.again.filter(|(ended, _)| *ended == found);
+        if self.state.stopping.is_some() || self.again.is_some() {
+            self.end_attempt();
         }
+    }
+
+    /// Has the attempt go down the ladder.
+    pub(super) fn end_attempt(&mut self) {
+        let grace = self.grace;
+        self.stage = Stage::Live { grace: Some(grace) };
+        self.effects.push(Effect::Send(Order::Stop { grace }));
     }
 
     fn lost(&mut self, now: Timestamp, reason: LostReason) {
@@ -371,6 +400,8 @@ impl Supervisor {
         self.offset = self.offset.max(record.offset);
         match &record.event {
             Event::Started { attempt, .. } => {
+                // The start of the one to be ended may be told late.
+                self.again = self.again.filter(|(ended, _)| ended >= attempt);
                 self.started = *attempt;
                 self.attempt = self.attempt.max(*attempt);
             }
@@ -379,7 +410,18 @@ impl Supervisor {
                 self.ended = Some((*attempt, record.event.clone()));
             }
             // The limit on restarts holds across engines.
-            Event::Backoff { attempt, .. } => self.tries = self.tries.max(attempt - 1),
+            Event::Backoff { attempt, .. } => {
+                self.again = None;
+                self.tries = self.tries.max(attempt - 1);
+            }
+            Event::Restarting { attempt, by, .. } => {
+                let why = if by.is_some() {
+                    Again::Asked
+                } else {
+                    Again::Ill
+                };
+                self.again = Some((*attempt, why));
+            }
             Event::Degraded {
                 ability: DegradedAbility::Journal,
                 ..
@@ -388,6 +430,9 @@ impl Supervisor {
             Event::PromptAnswered { .. } | Event::Input { .. } => self.prompted = None,
             Event::Created { .. }
             | Event::Refused { .. }
+            | Event::Ports { .. }
+            | Event::Stage { .. }
+            | Event::Detached { .. }
             | Event::Ready { .. }
             | Event::Health { .. }
             | Event::Resized { .. }

@@ -1,6 +1,8 @@
 //! What a supervisor wants done.
 
-use ostler_model::{EventRecord, Timestamp};
+use std::time::Duration;
+
+use ostler_model::EventRecord;
 use ostler_process::Order;
 
 /// One thing to do. The driver carries effects out in the order given.
@@ -15,12 +17,13 @@ pub enum Effect {
     Send(Order),
     /// Write this down; it is already part of the supervisor's state.
     Record(EventRecord),
-    /// Answer with `Timer` when this moment has come; replaces the timer of the same name.
+    /// Answer with `Timer` when so much time has passed, whatever the wall clock says meanwhile;
+    /// replaces the timer of the same name.
     SetTimer {
         /// Which.
         timer: Timer,
-        /// When.
-        at: Timestamp,
+        /// From now.
+        after: Duration,
     },
     /// The timer is not wanted any more.
     ClearTimer(Timer),

@@ -7,7 +7,7 @@ use ostler_model::event::TrimReason;
 use ostler_model::{Event, Lifetime, Limit, Restart, StopOrder, Timestamp};
 use ostler_process::{ExitRecord, Ladder, Outcome};
 
-use super::decide::{Stage, Supervisor};
+use super::decide::{Again, Stage, Supervisor};
 use super::effect::{Effect, Timer};
 use super::ending::{self, Evidence};
 
@@ -93,6 +93,10 @@ impl Supervisor {
     }
 
     fn lived(&self, record: &ExitRecord) -> Duration {
+        // The wall clock may have been set meanwhile.
+        if record.lived_ms > 0 {
+            return Duration::from_millis(record.lived_ms);
+        }
         let lived = record.ended_at.duration_since(record.started_at);
         Duration::try_from(lived).unwrap_or_default()
     }
@@ -103,9 +107,15 @@ impl Supervisor {
         (status, ladder, out_of_memory): (WaitStatus, Option<Ladder>, bool),
         lived: Duration,
     ) {
+        let again = self.again.take().filter(|_| self.state.stopping.is_none());
+        if matches!(again, Some((_, Again::Asked))) {
+            self.tries = 0;
+            return self.spawn();
+        }
         let ending = ending::of(Evidence {
             status,
-            ladder,
+            // One that was ended for being ill has failed, whoever sent the signal.
+            ladder: ladder.filter(|_| again.is_none()),
             out_of_memory,
             stop: self.state.stopping.as_ref(),
             service: matches!(self.lifetime, Lifetime::Service { .. }),
@@ -113,7 +123,8 @@ impl Supervisor {
         if lived >= Duration::from_millis(RESTART_STABLE_MS) {
             self.tries = 1;
         }
-        if self.state.stopping.is_none() && self.may_restart(ending.is_success()) {
+        let success = ending.is_success() && again.is_none();
+        if self.state.stopping.is_none() && self.may_restart(success) {
             return self.back_off(at);
         }
         self.finish(at, ending);
@@ -124,16 +135,20 @@ impl Supervisor {
             Lifetime::Finite { .. }
             | Lifetime::Service {
                 restart: Restart::Never,
+                ..
             } => false,
             Lifetime::Service {
                 restart: Restart::OnFailure { max },
+                ..
             } => !success && self.tries <= max,
             Lifetime::Service {
                 restart: Restart::Always { max },
+                ..
             } => self.tries <= max,
         }
     }
 
+    /// `now` is when the attempt ended, by the shim's clock.
     pub(super) fn back_off(&mut self, now: Timestamp) {
         let doublings = self.tries.saturating_sub(1).min(MAX_TRIES_SHIFT);
         let wait = (BACKOFF_FIRST_MS << doublings).min(BACKOFF_MAX_MS);
@@ -143,7 +158,7 @@ impl Supervisor {
         self.record(now, Event::Backoff { attempt, until });
         self.effects.push(Effect::SetTimer {
             timer: Timer::Backoff,
-            at: until,
+            after: Duration::from_millis(wait),
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_model::ending::WaitStatus;
 use ostler_model::event::TrimReason;
 use ostler_model::{
     Degraded, Limit, LostReason, Principal, StopOrder, TermSize, TimeoutKind, Timestamp,
@@ -9,6 +10,7 @@ use ostler_model::{
 use ostler_process::{ExitRecord, Order};
 
 use super::effect::Timer;
+use crate::readiness::Seen;
 
 /// One thing that happened. Inputs that come too late, too early or twice change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,25 @@ pub enum Input {
     JournalFailed {
         /// For people.
         detail: String,
+    },
+    /// The leader ended well and left processes that go on in its place.
+    Detached {
+        /// How it ended.
+        status: WaitStatus,
+    },
+    /// Something was seen of a service.
+    Seen {
+        /// How long after the attempt's start.
+        elapsed: Duration,
+        /// What.
+        seen: Seen,
+    },
+    /// Somebody wants a service's attempt ended and the next one begun.
+    Restart {
+        /// Who.
+        by: Principal,
+        /// Why, in words.
+        reason: String,
     },
     /// The attempt is over and left its record.
     Exited(Box<ExitRecord>),

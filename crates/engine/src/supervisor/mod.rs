@@ -9,6 +9,7 @@ pub mod effect;
 pub mod ending;
 mod exit;
 pub mod input;
+mod service;
 mod standstill;
 #[cfg(test)]
 mod tests;

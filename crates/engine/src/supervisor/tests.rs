@@ -26,6 +26,7 @@ fn exit(attempt: u32, status: WaitStatus, ladder: Option<Ladder>) -> ExitRecord 
         pid: 42,
         started_at: at(1),
         ended_at: at(20),
+        lived_ms: 19,
         outcome: Outcome::Ended { status, ladder },
         leftovers: 0,
         survivors: Vec::new(),
@@ -170,9 +171,7 @@ fn a_second_stop_only_hastens() {
 
 #[test]
 fn a_service_comes_back_until_its_limit() {
-    let mut supervisor = begun(Lifetime::Service {
-        restart: Restart::OnFailure { max: 2 },
-    });
+    let mut supervisor = begun(Lifetime::service(Restart::OnFailure { max: 2 }));
     for attempt in 1..=2 {
         let record = Box::new(exit(attempt, WaitStatus::Code(1), None));
         let effects = supervisor.handle(at(30), Input::Exited(record));
@@ -200,22 +199,16 @@ fn a_service_comes_back_until_its_limit() {
     assert!(supervisor.is_over());
     let projected = ostler_model::status::project(
         supervisor.state(),
-        &Lifetime::Service {
-            restart: Restart::OnFailure { max: 2 },
-        },
+        &Lifetime::service(Restart::OnFailure { max: 2 }),
     );
     assert_eq!(projected.service, "crash_looping");
 }
 
 #[test]
 fn a_service_that_succeeds_stays_down_unless_it_should_always_be_up() {
-    let down = Lifetime::Service {
-        restart: Restart::OnFailure { max: 2 },
-    };
+    let down = Lifetime::service(Restart::OnFailure { max: 2 });
     assert!(ended(down, None, WaitStatus::Code(0), None).is_success());
-    let mut supervisor = begun(Lifetime::Service {
-        restart: Restart::Always { max: 1 },
-    });
+    let mut supervisor = begun(Lifetime::service(Restart::Always { max: 1 }));
     let record = Box::new(exit(1, WaitStatus::Code(0), None));
     supervisor.handle(at(30), Input::Exited(record));
     assert!(!supervisor.is_over());
@@ -223,9 +216,7 @@ fn a_service_that_succeeds_stays_down_unless_it_should_always_be_up() {
 
 #[test]
 fn a_stop_between_two_attempts_ends_it_without_a_status() {
-    let mut supervisor = begun(Lifetime::Service {
-        restart: Restart::Always { max: 9 },
-    });
+    let mut supervisor = begun(Lifetime::service(Restart::Always { max: 9 }));
     let record = Box::new(exit(1, WaitStatus::Code(1), None));
     supervisor.handle(at(30), Input::Exited(record));
     let effects = supervisor.handle(at(31), stop());
@@ -236,23 +227,21 @@ fn a_stop_between_two_attempts_ends_it_without_a_status() {
 
 #[test]
 fn the_backoff_doubles_and_has_an_end() {
-    let mut supervisor = begun(Lifetime::Service {
-        restart: Restart::Always { max: 50 },
-    });
+    let mut supervisor = begun(Lifetime::service(Restart::Always { max: 50 }));
     let mut waits = Vec::new();
     for attempt in 1..=10 {
         let record = Box::new(exit(attempt, WaitStatus::Code(1), None));
         for effect in supervisor.handle(at(20), Input::Exited(record)) {
-            if let Effect::SetTimer { at: until, .. } = effect {
-                waits.push(until.duration_since(at(20)).as_millis());
+            if let Effect::SetTimer { after, .. } = effect {
+                waits.push(after.as_millis());
             }
         }
         supervisor.handle(at(20), Input::Timer(Timer::Backoff));
         supervisor.handle(at(20), Input::Born);
     }
-    let first = i128::from(BACKOFF_FIRST_MS);
+    let first = u128::from(BACKOFF_FIRST_MS);
     assert_eq!(waits[..3], [first, first * 2, first * 4]);
-    assert_eq!(waits.last(), Some(&i128::from(BACKOFF_MAX_MS)));
+    assert_eq!(waits.last(), Some(&u128::from(BACKOFF_MAX_MS)));
 }
 
 #[test]
@@ -338,4 +327,67 @@ fn a_stop_decided_before_the_engine_was_killed_is_carried_out_by_the_next() {
         effects.last(),
         Some(&Effect::Send(Order::Stop { grace: GRACE }))
     );
+}
+
+#[test]
+fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
+    for step in [-3_600_000, 3_600_000] {
+        let mut supervisor = begun(Lifetime::service(Restart::Always { max: 50 }));
+        let mut record = exit(1, WaitStatus::Code(1), None);
+        (record.ended_at, record.lived_ms) = (at(20 + step), 19);
+        let effects = supervisor.handle(at(30 + step), Input::Exited(Box::new(record)));
+        let expected = Effect::SetTimer {
+            timer: Timer::Backoff,
+            after: Duration::from_millis(BACKOFF_FIRST_MS),
+        };
+        assert_eq!(effects.last(), Some(&expected));
+        supervisor.handle(at(600), Input::Timer(Timer::Backoff));
+        supervisor.handle(at(600), Input::Born);
+        let mut record = exit(2, WaitStatus::Code(1), None);
+        (record.started_at, record.ended_at) = (at(601), at(700_000));
+        record.lived_ms = 20;
+        let effects = supervisor.handle(at(700_000), Input::Exited(Box::new(record)));
+        let expected = Effect::SetTimer {
+            timer: Timer::Backoff,
+            after: Duration::from_millis(BACKOFF_FIRST_MS * 2),
+        };
+        assert_eq!(
+            effects.last(),
+            Some(&expected),
+            "it did not live for minutes"
+        );
+    }
+}
+
+#[test]
+fn a_restart_that_is_asked_for_begins_at_once_and_counts_anew() {
+    let mut supervisor = begun(Lifetime::service(Restart::Never));
+    let asked = Input::Restart {
+        by: Principal::unix(1000),
+        reason: "asked".to_owned(),
+    };
+    let effects = supervisor.handle(at(25), asked.clone());
+    let told = |it: &Effect| matches!(it, Effect::Record(record) if matches!(record.event, Event::Restarting { .. }));
+    assert!(effects.iter().any(told), "{effects:?}");
+    assert!(effects.contains(&Effect::Send(Order::Stop { grace: GRACE })));
+    assert_eq!(supervisor.handle(at(26), asked), []);
+    let ladder = Some(Ladder::Ordered);
+    let record = exit(1, WaitStatus::Signal(Signal::TERM), ladder);
+    let effects = supervisor.handle(at(30), Input::Exited(Box::new(record)));
+    assert_eq!(effects.last(), Some(&Effect::Spawn { attempt: 2 }));
+}
+
+#[test]
+fn a_stop_wins_over_a_restart() {
+    let mut supervisor = begun(Lifetime::service(Restart::Always { max: 9 }));
+    let asked = Input::Restart {
+        by: Principal::unix(1000),
+        reason: "asked".to_owned(),
+    };
+    supervisor.handle(at(25), asked);
+    supervisor.handle(at(26), stop());
+    let record = exit(1, WaitStatus::Signal(Signal::TERM), Some(Ladder::Ordered));
+    supervisor.handle(at(30), Input::Exited(Box::new(record)));
+    assert!(supervisor.is_over());
+    assert!(matches!(ending(&supervisor).cause, Cause::Stopped { .. }));
 }

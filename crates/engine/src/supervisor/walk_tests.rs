@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
-    Cause, Event, EventRecord, Lifetime, Limit, LostReason, Principal, Restart, Signal, State,
-    StopOrder, TermSize, TimeoutKind, Timestamp, Usage,
+    Cause, Event, EventRecord, HealthRule, Lifetime, Limit, LostReason, Principal, ReadyRule,
+    ReadyWhen, Restart, ServicePlan, Signal, State, StopOrder, StreamName, TermSize, TimeoutKind,
+    Timestamp, Usage,
 };
 use ostler_process::{ExitRecord, Ladder, Order, Outcome};
 
 use super::{Effect, Input, Supervisor, Timer, ending};
+use crate::readiness::{Answered, Seen, Socket};
 
 const INPUTS: u64 = 1_000_000;
 const STEPS_PER_WALK: u64 = 24;
@@ -106,7 +108,7 @@ impl Walk {
                 }
                 Ok(())
             }
-            Effect::Send(Order::Stop { .. }) if stopping.is_none() => {
+            Effect::Send(Order::Stop { .. }) if stopping.is_none() && !self.restarts() => {
                 Err("a stop was sent and not recorded".to_owned())
             }
             Effect::Send(Order::Freeze(frozen)) => {
@@ -150,6 +152,7 @@ impl Walk {
             return Err("a second stop decision".to_owned());
         }
         self.check_standstill(&record.event)?;
+        self.check_service(&record.event)?;
         if let Event::Started { attempt, .. } | Event::Exited { attempt, .. } = record.event
             && attempt != self.spawned
         {
@@ -164,6 +167,50 @@ impl Walk {
             self.check_ending(ending, stopping)?;
         }
         self.records.push(record);
+        Ok(())
+    }
+
+    /// Whether an attempt is ended for the next one.
+    fn restarts(&self) -> bool {
+        let mut newest = self.records.iter().rev().map(|it| &it.event);
+        let told = newest.find(|it| matches!(it, Event::Restarting { .. } | Event::Backoff { .. }));
+        matches!(told, Some(Event::Restarting { attempt, .. }) if *attempt == self.spawned)
+    }
+
+    /// What is told of a service is about the attempt that runs, and new.
+    fn check_service(&self, event: &Event) -> Result<(), String> {
+        let before = State::fold(&self.records);
+        let (attempt, is_new) = if let Event::Ports {
+            attempt,
+            ports,
+            url,
+        } = event
+        {
+            (*attempt, (ports, url) != (&before.ports, &before.url))
+        } else if let Event::Stage { attempt, stage, .. } = event {
+            (*attempt, before.stage < Some(*stage))
+        } else if let Event::Ready { attempt, .. } = event {
+            (*attempt, true)
+        } else if let Event::Detached { attempt, .. } = event {
+            (*attempt, !before.detached)
+        } else if let Event::Health { ok, .. } = event {
+            (self.spawned, before.healthy.unwrap_or(true) != *ok)
+        } else {
+            return Ok(());
+        };
+        if self.lifetime.plan().is_none() {
+            return Err(format!("{event:?} of what is no service"));
+        }
+        if attempt != self.spawned || !is_new {
+            return Err(format!(
+                "{event:?} during {}, old: {before:?}",
+                self.spawned
+            ));
+        }
+        let ends = before.stopping.is_some() || self.restarts();
+        if ends && !matches!(event, Event::Detached { .. }) {
+            return Err(format!("{event:?} of what must end"));
+        }
         Ok(())
     }
 
@@ -321,6 +368,7 @@ fn exit(dice: &mut Dice, attempt: u32) -> Input {
         pid: 7,
         started_at,
         ended_at: started_at + Duration::from_millis(lived),
+        lived_ms: lived,
         outcome,
         leftovers: u32::from(dice.small(2)),
         survivors: Vec::new(),
@@ -358,7 +406,7 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
         0 => u32::from(dice.small(5)),
         _ => walk.spawned,
     };
-    match dice.below(32) {
+    match dice.below(42) {
         0..=2 => Input::Admitted {
             missing: Vec::new(),
         },
@@ -414,6 +462,7 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
             by: Principal::unix(1000),
         },
         30 => Input::LimitHit { limit: limit(dice) },
+        31..=40 => of_a_service(dice, walk),
         _ => Input::Adopted {
             attempt,
             pid: 7,
@@ -422,22 +471,91 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
     }
 }
 
+fn of_a_service(dice: &mut Dice, walk: &Walk) -> Input {
+    match dice.below(10) {
+        0 => Input::Detached {
+            status: WaitStatus::Code(0),
+        },
+        1 | 2 => Input::Restart {
+            by: Principal::unix(1000),
+            reason: "asked".to_owned(),
+        },
+        _ => Input::Seen {
+            elapsed: Duration::from_millis(7 * walk.inputs.len() as u64),
+            seen: seen(dice),
+        },
+    }
+}
+
+fn seen(dice: &mut Dice) -> Seen {
+    let socket = |dice: &mut Dice| Socket {
+        address: ([127, 0, 0, 1], 3000 + u16::from(dice.small(3))).into(),
+        inode: 10 + dice.below(3),
+        pid: 7,
+        process: "node".to_owned(),
+    };
+    let lines = ["ready in 5 ms\n", "EADDRINUSE\n", "hello", "\n"];
+    match dice.below(8) {
+        0..=3 => Seen::Sockets {
+            sockets: (0..dice.below(3)).map(|_| socket(dice)).collect(),
+            unix: Vec::new(),
+            members: 1,
+        },
+        4 => Seen::Output {
+            stream: StreamName::Stdout,
+            bytes: lines[usize::from(dice.small(4))].into(),
+        },
+        5 => Seen::Answered(Answered::Http {
+            status: if dice.coin() { 200 } else { 503 },
+            tls: false,
+            ms: 3,
+        }),
+        6 => Seen::Answered(Answered::Failed {
+            detail: "connection refused".to_owned(),
+        }),
+        _ => Seen::Time,
+    }
+}
+
 fn limit(dice: &mut Dice) -> Limit {
     [Limit::Pids, Limit::Memory, Limit::Disk][usize::from(dice.small(3))]
+}
+
+fn service(dice: &mut Dice, restart: Restart) -> Lifetime {
+    let whens = [
+        ReadyWhen::Auto,
+        ReadyWhen::Listening,
+        ReadyWhen::Responding,
+        ReadyWhen::Log,
+    ];
+    let ready = ReadyRule {
+        when: whens[usize::from(dice.small(4))].clone(),
+        ready: vec![r"ready in \d".to_owned()],
+        ..ReadyRule::default()
+    };
+    let health = dice.coin().then(|| HealthRule {
+        probe: ReadyWhen::Responding,
+        interval: Some(Duration::from_millis(10)),
+        failures: 1,
+        restart: dice.coin(),
+    });
+    let plan = ServicePlan {
+        ready,
+        health,
+        ..ServicePlan::default()
+    };
+    Lifetime::Service {
+        restart,
+        plan: Box::new(plan),
+    }
 }
 
 fn lifetime(dice: &mut Dice) -> Lifetime {
     let max = u32::from(dice.small(3));
     match dice.below(5) {
-        0 => Lifetime::Service {
-            restart: Restart::Never,
-        },
-        1 => Lifetime::Service {
-            restart: Restart::OnFailure { max },
-        },
-        2 => Lifetime::Service {
-            restart: Restart::Always { max },
-        },
+        0 => service(dice, Restart::Never),
+        1 => service(dice, Restart::OnFailure { max }),
+        2 => service(dice, Restart::Always { max }),
         _ => Lifetime::Finite {
             timeout: None,
             idle: None,

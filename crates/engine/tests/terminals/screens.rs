@@ -202,9 +202,7 @@ async fn screens_beyond_the_limit_leave_checkpoints() {
 async fn the_next_attempt_has_a_terminal_of_its_own() {
     let lab = Lab::new().await;
     let mut request = terminal(&["sh", "-c", "echo from $$; stty size; read x; exit 1"]);
-    request.lifetime = Some(Lifetime::Service {
-        restart: Restart::Always { max: 5 },
-    });
+    request.lifetime = Some(Lifetime::service(Restart::Always { max: 5 }));
     let id = lab.started(request).await.id.to_string();
     let first = lab.says(&id, "24 80").await;
     let size = TermSize { cols: 90, rows: 30 };

@@ -25,7 +25,7 @@ pub(super) const REPORTS_MAX: usize = 64;
 pub(super) struct Current {
     pub(super) id: ExecutionId,
     pub(super) attempt: u32,
-    /// None once its end was told and only leftovers live on.
+    /// None once its end was told: its shim leaves, and what it could not end is swept then.
     pub(super) reports: Option<mpsc::Sender<Report>>,
 }
 
@@ -45,8 +45,8 @@ pub(super) enum Received {
     Passed,
     /// The first words of a shim found by its control socket.
     Hello(Box<FromShim>),
-    /// The shim may take the next plan.
-    Idle,
+    /// The shim may take the next plan; whose attempt ended.
+    Idle(Option<ExecutionId>),
     /// The shim is gone.
     Closed,
 }
@@ -75,11 +75,16 @@ impl Connection {
         self.current().take()
     }
 
+    /// Nothing is to be told of the attempt after this.
+    fn end_reports(&self) -> Option<mpsc::Sender<Report>> {
+        self.current().as_mut().and_then(|it| it.reports.take())
+    }
+
     fn is_current(&self, id: ExecutionId, attempt: u32) -> bool {
         let current = self.current();
         current
             .as_ref()
-            .is_some_and(|now| now.id == id && now.attempt == attempt)
+            .is_some_and(|now| now.id == id && now.attempt == attempt && now.reports.is_some())
     }
 
     /// Closes both directions: the shim sees its daemon's end, and so does our reader.
@@ -134,10 +139,6 @@ impl Connection {
     async fn take_in(&self, message: FromShim, descriptor: Option<OwnedFd>) -> Received {
         let report = match message {
             hello @ FromShim::Hello { .. } => return Received::Hello(Box::new(hello)),
-            FromShim::Idle => {
-                self.end();
-                return Received::Idle;
-            }
             FromShim::Exited { record, idle } => {
                 return self.exited(Report::Exited(record), idle).await;
             }
@@ -147,6 +148,7 @@ impl Connection {
             FromShim::Frozen { frozen } => Report::Frozen { frozen },
             FromShim::LimitHit { limit } => Report::LimitHit { limit },
             FromShim::Asked { question, end } => Report::Asked { question, end },
+            FromShim::Detached { status } => Report::Detached { status },
             FromShim::ClockRanOut { clock } => Report::ClockRanOut { clock },
             FromShim::JournalFailed { detail, base } => Report::JournalFailed {
                 detail,
@@ -162,19 +164,15 @@ impl Connection {
     }
 
     async fn exited(&self, report: Report, idle: bool) -> Received {
-        let reports = if idle {
-            self.end().and_then(|current| current.reports)
-        } else {
-            self.current()
-                .as_mut()
-                .and_then(|current| current.reports.take())
-        };
-        self.pass(reports, report).await;
         if idle {
-            Received::Idle
-        } else {
-            Received::Passed
+            let ended = self.end();
+            let id = ended.as_ref().map(|current| current.id);
+            let reports = ended.and_then(|current| current.reports);
+            self.pass(reports, report).await;
+            return Received::Idle(id);
         }
+        self.pass(self.end_reports(), report).await;
+        Received::Passed
     }
 
     /// An engine that does not listen any more misses nothing: everything is on disk.

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ostler_model::{
-    Abilities, Ability, Confinement, Degraded, Evidence, ExecutionId, Observation, PlaceName,
-    WorkspaceAnswer, WorkspaceOrder,
+    Abilities, Ability, Confinement, Degraded, Evidence, ExecutionId, Holder, Observation,
+    PlaceName, WorkspaceAnswer, WorkspaceOrder,
 };
 use ostler_sandbox::survey::Survey;
 use tokio::sync::mpsc;
@@ -18,6 +19,7 @@ use super::connection::{AttemptControl, Current, REPORTS_MAX};
 use super::disk;
 use super::observe;
 use super::recovery;
+use super::sockets;
 use super::supply::{Source, Supply, begin_keeper};
 use super::workspace;
 use crate::place::{
@@ -265,6 +267,19 @@ impl Place for LocalPlace {
         what: Observation,
     ) -> BoxFuture<'_, Result<Evidence, ObserveError>> {
         Box::pin(observe::look(Arc::clone(&self.supply), id, what))
+    }
+
+    fn dial(&self, id: ExecutionId, address: SocketAddr) -> BoxFuture<'_, io::Result<OwnedFd>> {
+        Box::pin(sockets::dial(Arc::clone(&self.supply), id, address))
+    }
+
+    fn holders<'a>(&'a self, ports: &'a [u16]) -> BoxFuture<'a, Vec<Holder>> {
+        let (supply, ports) = (Arc::clone(&self.supply), ports.to_vec());
+        Box::pin(async move {
+            let asked = Arc::clone(&supply);
+            let found = supply.blocking(move || sockets::holders(&asked, &ports));
+            found.await
+        })
     }
 
     fn survey<'a>(&'a self, wanted: &'a Confinement) -> BoxFuture<'a, Vec<Degraded>> {

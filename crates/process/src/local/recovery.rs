@@ -83,12 +83,21 @@ pub(super) async fn after_loss(
     }
 }
 
-/// The shim that carries an execution out, as its `spec.json` says; none where that cannot
-/// be read.
-pub(super) fn shim_of(supply: &Supply, id: ExecutionId) -> Option<BootStamp> {
+/// The newest attempt of an execution and the shim that carries it out, as its `spec.json`
+/// says; none where that cannot be read.
+pub(super) fn shim_of(supply: &Supply, id: ExecutionId) -> Option<(u32, BootStamp)> {
     let dir = record::open_directory(supply.executions().as_fd(), id).ok()?;
     match read_head(dir.as_fd()) {
-        Kept::Whole(head) => Some(head.boot),
+        Kept::Whole(head) => Some((head.attempt, head.boot)),
+        Kept::Absent | Kept::Damaged => None,
+    }
+}
+
+/// The attempt whose exit record is there.
+pub(super) fn ended_attempt(supply: &Supply, id: ExecutionId) -> Option<u32> {
+    let dir = record::open_directory(supply.executions().as_fd(), id).ok()?;
+    match read_exit(dir.as_fd()) {
+        Kept::Whole(record) => Some(record.attempt),
         Kept::Absent | Kept::Damaged => None,
     }
 }

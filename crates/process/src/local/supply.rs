@@ -1,6 +1,6 @@
 //! Where shims come from and go to: the keeper, or threads of this process.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,10 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::{Connection, Received};
 use super::keeper_link::KeeperLink;
+use super::members::Known;
 use super::pool::{Pool, Taken, WARM};
 use super::recovery;
+use super::sockets::Tables;
 use crate::place::{Report, SpawnError};
 use crate::proto::FromKeeper;
 use crate::shim::{Identity, Mode, Setup, serve};
@@ -72,6 +74,10 @@ pub(super) struct Supply {
     executions: OwnedFd,
     source: Source,
     pool: Pool,
+    /// What executions were found to be that are looked at, until they end.
+    known: Mutex<HashMap<ExecutionId, Arc<Known>>>,
+    /// What listens on the host.
+    pub(super) tables: Tables,
     /// Shims the keeper has buried, until their connections have noticed.
     buried: Mutex<HashSet<u32>>,
     burial: Notify,
@@ -101,6 +107,8 @@ impl Supply {
             executions,
             source,
             pool: Pool::default(),
+            known: Mutex::default(),
+            tables: Tables::default(),
             buried: Mutex::default(),
             burial: Notify::new(),
             tasks: TaskTracker::new(),
@@ -117,6 +125,11 @@ impl Supply {
     pub(super) fn execution(&self, id: ExecutionId) -> PathBuf {
         let executions = self.executions.as_raw_fd();
         PathBuf::from(format!("/proc/self/fd/{executions}/{id}"))
+    }
+
+    /// What is known of executions that are looked at.
+    pub(super) fn known(&self) -> MutexGuard<'_, HashMap<ExecutionId, Arc<Known>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Cancelled when the place closes or is dropped.
@@ -313,7 +326,8 @@ impl Supply {
                 };
                 match received {
                     Received::Passed | Received::Hello(_) => {}
-                    Received::Idle => {
+                    Received::Idle(ended) => {
+                        ended.map(|id| supply.known().remove(&id));
                         supply.pool.give_back();
                         supply.offer(Arc::clone(&shim));
                     }
@@ -359,6 +373,7 @@ impl Supply {
             return;
         };
         self.pool.give_back();
+        self.known().remove(&current.id);
         let found = recovery::after_loss(self, &current, !swept).await;
         if found.is_none() {
             tracing::warn!(id = %current.id, shim = shim.pid, "a shim was killed, its tree is ended");

@@ -15,11 +15,12 @@ use super::record;
 use super::redact::Secrets;
 use super::serve::{Mode, Shim};
 use super::streams::Streams;
-use super::tree::{EXECUTION_VARIABLE, Tree};
+use super::tree::{EXECUTION_VARIABLE, Tree, Upbringing};
 use crate::place::{EXIT_RECORD_VERSION, ExitRecord, Outcome, STEP_STORAGE, STEP_TERMINAL};
 use crate::proto::WirePlan;
 use crate::sys::clone::{self, CArray, Launch, Step};
-use crate::sys::{signals, time};
+use crate::sys::signals;
+use crate::sys::time::Moment;
 
 /// Characters of a path that messages show.
 const SHOWN_CHARS: usize = 512;
@@ -29,7 +30,7 @@ const SHOWN_CHARS: usize = 512;
 pub(crate) struct Born {
     pub(crate) plan: WirePlan,
     pub(crate) dir: OwnedFd,
-    pub(crate) started_ns: i64,
+    pub(crate) started: Moment,
     pub(crate) tree: Tree,
     pub(crate) streams: Streams,
     /// Where input goes, while it can; none for a terminal.
@@ -72,13 +73,13 @@ impl Stillbirth {
 
 /// Writes the spec, gives birth.
 pub(crate) fn give(shim: &mut Shim, plan: WirePlan) -> Birth {
-    let started_ns = time::now_ns();
+    let started = Moment::now();
     let dir = match record::begin(shim.executions.as_fd(), &plan, &shim.identity) {
         Ok(dir) => dir,
         Err(errno) => {
             let failure = Stillbirth::at(STEP_STORAGE)(errno);
             return Birth::Failed {
-                record: Box::new(not_born(&plan, started_ns, &failure)),
+                record: Box::new(not_born(&plan, &started, &failure)),
                 dir: None,
             };
         }
@@ -87,19 +88,19 @@ pub(crate) fn give(shim: &mut Shim, plan: WirePlan) -> Birth {
         Ok((tree, streams, input)) => Birth::Born(Box::new(Born {
             plan,
             dir,
-            started_ns,
+            started,
             tree,
             streams,
             input,
         })),
         Err(failure) => Birth::Failed {
-            record: Box::new(not_born(&plan, started_ns, &failure)),
+            record: Box::new(not_born(&plan, &started, &failure)),
             dir: Some(dir),
         },
     }
 }
 
-fn not_born(plan: &WirePlan, started_ns: i64, failure: &Stillbirth) -> ExitRecord {
+fn not_born(plan: &WirePlan, started: &Moment, failure: &Stillbirth) -> ExitRecord {
     let errno = failure.errno.raw_os_error();
     let reason = std::io::Error::from_raw_os_error(errno);
     let what = match failure.step {
@@ -117,8 +118,9 @@ fn not_born(plan: &WirePlan, started_ns: i64, failure: &Stillbirth) -> ExitRecor
         version: EXIT_RECORD_VERSION,
         attempt: plan.attempt,
         pid: 0,
-        started_at: time::timestamp(started_ns),
-        ended_at: time::timestamp(time::now_ns()),
+        started_at: started.timestamp(),
+        ended_at: Moment::now().timestamp(),
+        lived_ms: 0,
         outcome: Outcome::NotBorn {
             step: failure.step.to_owned(),
             errno: Some(errno),
@@ -210,7 +212,7 @@ fn launch(shim: &mut Shim, plan: &WirePlan, dir: BorrowedFd<'_>) -> Result<Launc
     }
     let secrets = Secrets::new(plan.redact.iter().map(Text::as_bytes));
     Ok((
-        Tree::new(mode, plan.id, born, around),
+        Tree::new(Upbringing::of(mode, plan), born, around),
         Streams::new(channels.sources, secrets),
         channels.input,
     ))

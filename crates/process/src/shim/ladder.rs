@@ -3,7 +3,7 @@
 //! ```text
 //! living --ask--> [hung up -->] asked --grace--> killing --give up--> over, with survivors
 //!    \--leader's exit--> lingering --LINGER--> asked
-//!                   \--keep--> keeping --ask--> asked
+//!                             \--LINGER, kept--> keeping --ask--> asked
 //! ```
 //! From every state an empty tree whose leader has ended is over.
 
@@ -36,7 +36,7 @@ pub(crate) enum Stage {
     Living,
     /// The leader has ended; what it left may end by itself until then.
     Lingering(Instant),
-    /// The leader has ended; what it left stays.
+    /// The leader has ended; what it left goes on in its place.
     Keeping,
     /// Its terminal is gone, as far as it can tell; asked, then killed.
     HungUp {
@@ -59,6 +59,8 @@ pub(crate) enum Stage {
 /// What is to be done now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
+    /// Nobody is to be ended: what is left goes on in the leader's place.
+    Detach,
     /// Send HUP to whom a terminal's hang-up reaches, and TERM to everything else.
     HangUp,
     /// Send TERM to everything.
@@ -76,6 +78,8 @@ pub(crate) struct Descent {
     why: Option<Ladder>,
     grace: Duration,
     terminal: bool,
+    /// What the leader left is kept.
+    keeps: bool,
 }
 
 impl Descent {
@@ -86,22 +90,27 @@ impl Descent {
             why: None,
             grace: clocks.grace,
             terminal,
+            keeps: false,
         }
     }
 
-    /// Where it stands.
-    pub(crate) const fn stage(&self) -> Stage {
-        self.stage
+    /// Whether it goes on, with its leader or without, and nobody wants it ended.
+    pub(crate) const fn goes_on(&self) -> bool {
+        match self.stage {
+            Stage::Living | Stage::Keeping => true,
+            Stage::Lingering(_) => self.keeps,
+            Stage::HungUp { .. } | Stage::Asked(_) | Stage::Killing { .. } => false,
+        }
     }
 
-    /// Why the ladder began before the leader ended, if it did.
+    /// Why the ladder began while it went on, if it did.
     pub(crate) const fn why(&self) -> Option<Ladder> {
         self.why
     }
 
     /// Somebody or a clock wants it ended. A second asking can only shorten the grace.
     pub(crate) fn ask(&mut self, why: Ladder, grace: Duration, now: Instant) -> Option<Act> {
-        if self.stage == Stage::Living {
+        if self.goes_on() {
             self.why = Some(why);
         }
         let kill_at = now + grace;
@@ -139,10 +148,8 @@ impl Descent {
     /// The leader has ended and left something.
     pub(crate) fn leader_ended(&mut self, leftovers: Leftovers, now: Instant) {
         if self.stage == Stage::Living {
-            self.stage = match leftovers {
-                Leftovers::Kill => Stage::Lingering(now + Duration::from_millis(LINGER_MS)),
-                Leftovers::Keep => Stage::Keeping,
-            };
+            self.stage = Stage::Lingering(now + Duration::from_millis(LINGER_MS));
+            self.keeps = leftovers == Leftovers::Keep;
         }
     }
 
@@ -172,6 +179,10 @@ impl Descent {
         }
         match self.stage {
             Stage::Living | Stage::Keeping => None,
+            Stage::Lingering(_) if self.keeps => {
+                self.stage = Stage::Keeping;
+                Some(Act::Detach)
+            }
             Stage::Lingering(_) => {
                 let grace = self.grace.min(Duration::from_millis(LEFTOVER_GRACE_MS));
                 if grace.is_zero() {
@@ -268,9 +279,22 @@ mod tests {
     fn kept_leftovers_have_no_deadline_until_asked() {
         let (mut descent, t0) = descent(5_000);
         descent.leader_ended(Leftovers::Keep, t0);
+        assert!(descent.goes_on());
+        assert_eq!(descent.due(t0 + ms(LINGER_MS)), Some(Act::Detach));
         assert_eq!(descent.deadline(), None);
+        assert!(descent.goes_on());
         assert_eq!(descent.ask(Ladder::Ordered, ms(10), t0), Some(Act::Ask));
-        assert_eq!(descent.why(), None);
+        assert!(!descent.goes_on());
+        assert_eq!(descent.why(), Some(Ladder::Ordered));
+    }
+
+    #[test]
+    fn who_is_stopped_before_it_is_kept_is_not_kept() {
+        let (mut descent, t0) = descent(5_000);
+        descent.leader_ended(Leftovers::Keep, t0);
+        assert_eq!(descent.ask(Ladder::Ordered, ms(10), t0), Some(Act::Ask));
+        assert_eq!(descent.why(), Some(Ladder::Ordered));
+        assert_eq!(descent.due(t0 + ms(10)), Some(Act::Kill));
     }
 
     #[test]

@@ -27,4 +27,4 @@ mod streams;
 mod tree;
 
 pub(crate) use serve::{Identity, Mode, Setup, serve};
-pub(crate) use tree::marker;
+pub(crate) use tree::{EXECUTION_VARIABLE, marker};

@@ -15,20 +15,21 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use self::pause::Pause;
 use super::birth::Born;
 use super::channels::set_size;
-use super::ladder::{Act, Descent, Stage};
+use super::ladder::{Act, Descent};
 use super::line::Line;
 use super::link::{Incoming, Link};
 use super::marks::Marks;
 use super::questions::Questions;
 use super::record;
-use super::serve::{Mode, Shim};
+use super::serve::Shim;
 use super::sink::{Refusal, Sink};
 use super::streams::{Round, Streams};
 use super::tree::Tree;
 use crate::place::{Ladder, Order};
 use crate::proto::{FromShim, ToShim, WirePlan};
 use crate::sys::packet::Patience;
-use crate::sys::{signals, time};
+use crate::sys::signals;
+use crate::sys::time::Moment;
 
 /// Between two tries of what a full disk refused while no daemon lives, in milliseconds.
 const RETRY_MS: u64 = 500;
@@ -37,9 +38,6 @@ const RETRY_MS: u64 = 500;
 const REPORT_START_MS: u64 = 20;
 /// Bytes of the read buffer that stay touched between commands.
 const WARM_BYTES: usize = 16 * 1024;
-/// How often a tree without a subreaper is looked for once its leader has ended, in
-/// milliseconds; nothing wakes a thread when a grandchild ends.
-const RECHECK_MS: u64 = 20;
 
 /// What becomes of the shim afterwards.
 #[derive(Debug)]
@@ -66,16 +64,17 @@ pub(crate) struct Run<'a> {
     questions: Questions,
     sink: Sink,
     descent: Descent,
-    started_ns: i64,
-    ended_ns: Option<i64>,
+    started: Moment,
+    /// When the leader's end was seen; of a detached tree, when the last one's was.
+    ended: Option<Moment>,
+    /// The leader has ended and others went on in its place, which was told.
+    detached: bool,
     wall_at: Option<Instant>,
     idle_at: Option<Instant>,
-    recheck_at: Option<Instant>,
     listen_at: Option<Instant>,
     /// When the daemon is told that it runs, unless it has ended by then.
     report_at: Option<Instant>,
     marks: Marks,
-    told: bool,
     /// The exit record could not be written. Recovery must then not find this shim alive with
     /// another execution: it does not take one.
     unrecorded: bool,
@@ -133,15 +132,14 @@ impl<'a> Run<'a> {
             descent: Descent::new(&clocks, terminal),
             line: Line::default(),
             questions: Questions::default(),
-            started_ns: born.started_ns,
-            ended_ns: None,
+            started: born.started,
+            ended: None,
+            detached: false,
             wall_at: clocks.wall.and_then(|limit| now.checked_add(limit)),
             idle_at: clocks.idle.and_then(|limit| now.checked_add(limit)),
-            recheck_at: None,
             listen_at: None,
             report_at: Some(report_at),
             marks: Marks::new(terminal),
-            told: false,
             unrecorded: false,
             oom_before,
             cpu_before,
@@ -181,7 +179,7 @@ impl<'a> Run<'a> {
     /// Tells the daemon that it runs; once.
     fn report_start(&mut self) {
         if self.report_at.take().is_some() {
-            let (pid, at) = (self.tree.pid(), time::timestamp(self.started_ns));
+            let (pid, at) = (self.tree.pid(), self.started.timestamp());
             self.link.send(&FromShim::Started { pid, at }, None);
         }
     }
@@ -227,20 +225,15 @@ impl<'a> Run<'a> {
     }
 
     fn timeout(&self) -> Option<Timespec> {
-        let clocks = match self.descent.stage() {
-            Stage::Living if self.pause.is_none() => [self.wall_at, self.idle_at],
-            Stage::Living
-            | Stage::Lingering(_)
-            | Stage::Keeping
-            | Stage::HungUp { .. }
-            | Stage::Asked(_)
-            | Stage::Killing { .. } => [None, None],
+        let clocks = if self.clocks_run() {
+            [self.wall_at, self.idle_at]
+        } else {
+            [None, None]
         };
         let others = [
             self.descent.deadline(),
             self.streams.deadline(),
             self.marks.deadline(),
-            self.recheck_at,
             self.listen_at,
             self.report_at,
         ];
@@ -287,7 +280,7 @@ impl<'a> Run<'a> {
             id: self.plan.id,
             attempt: self.plan.attempt,
             pid: self.tree.pid(),
-            started_at: time::timestamp(self.started_ns),
+            started_at: self.started.timestamp(),
         };
         self.link.send(&hello, None);
         if let Some((base, memory)) = self.sink.memory() {
@@ -299,6 +292,7 @@ impl<'a> Run<'a> {
         }
         self.tell_frozen();
         self.tell_limits_again();
+        self.tell_detached();
     }
 
     fn obey(&mut self, order: Order) {
@@ -379,15 +373,15 @@ impl<'a> Run<'a> {
             signals::drain(signal.as_fd());
         }
         let empty = self.tree.reap();
-        if self.tree.status().is_some() && self.ended_ns.is_none() {
+        if self.tree.status().is_some() && self.ended.is_none() {
             self.leader_ended(empty);
         }
-        empty && self.ended_ns.is_some()
+        empty && self.ended.is_some()
     }
 
     fn leader_ended(&mut self, empty: bool) {
         self.thaw_to_end();
-        self.ended_ns = Some(time::now_ns());
+        self.ended = Some(Moment::now());
         let buffer = self.shim.buffer.as_mut_slice();
         let round = self.streams.drain(buffer, &mut self.sink);
         self.heard(round);
@@ -395,13 +389,25 @@ impl<'a> Run<'a> {
             return;
         }
         self.descent
-            .leader_ended(self.plan.leftovers, Instant::now());
-        if self.shim.identity.mode == Mode::Thread && !self.tree.is_confined() {
-            self.recheck_at = Some(Instant::now() + Duration::from_millis(RECHECK_MS));
+            .leader_ended(self.tree.leftovers(), Instant::now());
+    }
+
+    /// What the leader left behind goes on in its place.
+    fn detach(&mut self) {
+        self.detached = true;
+        self.tree.detach();
+        self.report_start();
+        self.tell_detached();
+    }
+
+    fn tell_detached(&mut self) {
+        if let (true, Some(status)) = (self.detached, self.tree.status()) {
+            self.link.send(&FromShim::Detached { status }, None);
         }
-        if self.descent.stage() == Stage::Keeping {
-            self.tell_exit(false);
-        }
+    }
+
+    fn clocks_run(&self) -> bool {
+        self.descent.goes_on() && self.pause.is_none()
     }
 
     /// Whatever the time demands.
@@ -409,7 +415,7 @@ impl<'a> Run<'a> {
         if self.report_at.is_some_and(|at| now >= at) {
             self.report_start();
         }
-        if self.descent.stage() == Stage::Living && self.pause.is_none() {
+        if self.clocks_run() {
             self.run_clocks(now);
         }
         if self.streams.deadline().is_some_and(|at| now >= at) {
@@ -420,17 +426,11 @@ impl<'a> Run<'a> {
         if self.marks.deadline().is_some_and(|at| now >= at) {
             self.mark();
         }
-        if self.ended_ns.is_some() && self.streams.are_over() {
+        if self.ended.is_some() && self.streams.are_over() {
             self.descent.silent(now);
         }
         if self.listen_at.is_some_and(|at| now >= at) {
             self.listen();
-        }
-        if self.recheck_at.is_some_and(|at| now >= at) {
-            self.recheck_at = Some(now + Duration::from_millis(RECHECK_MS));
-            if self.processes_changed() {
-                return Verdict::Empty;
-            }
         }
         match self.descent.due(now) {
             Some(act) => self.act(act),
@@ -463,6 +463,7 @@ impl<'a> Run<'a> {
 
     fn act(&mut self, act: Act) -> Verdict {
         match act {
+            Act::Detach => self.detach(),
             Act::HangUp => {
                 let foreground = self.streams.terminal().and_then(input::foreground);
                 self.tree.hang_up(foreground);

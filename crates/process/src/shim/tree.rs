@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_model::ending::WaitStatus;
-use ostler_model::{ExecutionId, Usage};
+use ostler_model::{ExecutionId, Leftovers, Usage};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::confined::Confined;
 use super::serve::Mode;
+use crate::proto::WirePlan;
 use crate::sys::clone;
 use crate::sys::wait::{self, Waited};
 use crate::sys::{proc, signals};
@@ -23,14 +25,40 @@ pub(crate) fn marker(id: ExecutionId) -> Vec<u8> {
     format!("{EXECUTION_VARIABLE}={id}").into_bytes()
 }
 
+/// What is known of a tree before it is born.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Upbringing {
+    pub(crate) mode: Mode,
+    pub(crate) id: ExecutionId,
+    pub(crate) leftovers: Leftovers,
+}
+
+impl Upbringing {
+    pub(crate) fn of(mode: Mode, plan: &WirePlan) -> Self {
+        Self {
+            mode,
+            id: plan.id,
+            leftovers: plan.leftovers,
+        }
+    }
+}
+
 /// A leader and everything under it.
 #[derive(Debug)]
 pub(crate) struct Tree {
     mode: Mode,
     marker: Vec<u8>,
+    leftovers: Leftovers,
     pid: i32,
     pidfd: OwnedFd,
     status: Option<WaitStatus>,
+    /// How the last of those ended badly that the leader left behind to be kept.
+    bad_end: Option<WaitStatus>,
+    /// They go on in its place.
+    detached: bool,
+    /// One of those that outlived the leader, on a thread: its end wakes us to look for the
+    /// others.
+    sentinel: Option<OwnedFd>,
     usage: Usage,
     left_behind: BTreeSet<i32>,
     /// What is around it, at level high.
@@ -39,15 +67,14 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// The tree of a leader that was just born.
-    pub(crate) fn new(
-        mode: Mode,
-        id: ExecutionId,
-        born: clone::Born,
-        around: Option<Confined>,
-    ) -> Self {
+    pub(crate) fn new(upbringing: Upbringing, born: clone::Born, around: Option<Confined>) -> Self {
         Self {
-            mode,
-            marker: marker(id),
+            mode: upbringing.mode,
+            marker: marker(upbringing.id),
+            leftovers: upbringing.leftovers,
+            bad_end: None,
+            detached: false,
+            sentinel: None,
             pid: born.pid,
             pidfd: born.pidfd,
             status: None,
@@ -62,12 +89,16 @@ impl Tree {
         self.pid.unsigned_abs()
     }
 
-    /// Readable when the leader has ended; after that, when the cell around it has.
+    /// Readable when the leader has ended; after that, when the cell around it has, or on a
+    /// thread one of those that it left behind.
     pub(crate) fn watched(&self) -> Option<BorrowedFd<'_>> {
         if self.status.is_none() {
             return Some(self.pidfd.as_fd());
         }
-        self.around.as_ref().and_then(Confined::pidfd)
+        match &self.around {
+            Some(around) => around.pidfd(),
+            None => self.sentinel.as_ref().map(AsFd::as_fd),
+        }
     }
 
     /// Whether it lives in a cell.
@@ -78,6 +109,25 @@ impl Tree {
     /// How the leader ended, once it has.
     pub(crate) const fn status(&self) -> Option<WaitStatus> {
         self.status
+    }
+
+    /// What is kept of what the leader left behind: nothing where it failed.
+    pub(crate) fn leftovers(&self) -> Leftovers {
+        match self.status {
+            Some(status) if is_bad(status) => Leftovers::Kill,
+            Some(_) | None => self.leftovers,
+        }
+    }
+
+    /// How the tree ended: as its leader did, or as the last of those that went on in its place
+    /// and failed, as far as that can be known.
+    pub(crate) fn end(&self) -> Option<WaitStatus> {
+        self.bad_end.or(self.status)
+    }
+
+    /// What the leader left behind goes on in its place: it is no leftover any more.
+    pub(crate) fn detach(&mut self) {
+        self.detached = true;
     }
 
     /// What the tree used, as far as it has ended.
@@ -118,6 +168,10 @@ impl Tree {
             return;
         }
         wait::add(&mut self.usage, reaped.usage);
+        let kept = self.status.is_some() && self.leftovers() == Leftovers::Keep;
+        if kept && is_bad(reaped.status) {
+            self.bad_end = Some(reaped.status);
+        }
         if reaped.pid == self.pid {
             self.status = Some(reaped.status);
             if let Some(around) = &mut self.around {
@@ -137,7 +191,27 @@ impl Tree {
         }
         match &mut self.around {
             Some(around) => around.is_gone(),
-            None => self.members().is_empty(),
+            None => !self.set_sentinel(),
+        }
+    }
+
+    /// Finds one who is left to watch; false when nobody is.
+    fn set_sentinel(&mut self) -> bool {
+        self.sentinel = None;
+        loop {
+            let mut members = self.members();
+            if members.is_empty() {
+                // Who forks and ends while the list of processes is read hides its child from it.
+                members = self.members();
+            }
+            if members.is_empty() {
+                return false;
+            }
+            let open = |pid: i32| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
+            self.sentinel = members.into_iter().find_map(open);
+            if self.sentinel.is_some() {
+                return true;
+            }
         }
     }
 
@@ -170,7 +244,8 @@ impl Tree {
             .collect()
     }
 
-    /// Sends a signal to the leader's process group.
+    /// Sends a signal to the leader's process group; where that is gone and others went on, to
+    /// them.
     pub(crate) fn signal_group(&self, signal: i32) {
         // An unreaped leader keeps its pid, and so its group's number, from being reused.
         if self.status.is_none() {
@@ -178,7 +253,13 @@ impl Tree {
             return;
         }
         let in_group = |pid: &i32| proc::stat(*pid).is_some_and(|stat| stat.group == self.pid);
-        for pid in self.members().into_iter().filter(in_group) {
+        let (group, others): (Vec<i32>, Vec<i32>) = self.members().into_iter().partition(in_group);
+        let meant = if group.is_empty() && self.detached {
+            others
+        } else {
+            group
+        };
+        for pid in meant {
             let _gone = signals::kill(pid, signal);
         }
     }
@@ -259,11 +340,16 @@ impl Tree {
 
     fn noted_members(&mut self) -> Vec<i32> {
         let members = self.members();
-        if self.status.is_some() {
+        if self.status.is_some() && !self.detached {
             self.left_behind.extend(&members);
         }
         members
     }
+}
+
+/// Whether this is no success.
+fn is_bad(status: WaitStatus) -> bool {
+    status != WaitStatus::Code(0)
 }
 
 impl Drop for Tree {

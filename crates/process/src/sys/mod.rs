@@ -12,4 +12,6 @@ pub(crate) mod proc;
 pub(crate) mod reactor;
 #[expect(unsafe_code, reason = "fork(2) and inherited descriptors")]
 pub(crate) mod role;
+#[expect(unsafe_code, reason = "a child that makes system calls only")]
+pub(crate) mod space;
 pub(crate) mod time;

@@ -1,20 +1,25 @@
 //! What proc(5) tells of processes.
 
-use std::ffi::CStr;
 use std::fs;
 use std::io::Read;
+use std::sync::OnceLock;
 
 use super::role;
 
 /// Most directory rounds of one walk; a tree that outgrows it is walked again by the caller.
 const WALK_MAX: usize = 65_536;
+/// The name some runtimes give their first thread, and with it their process.
+const ANONYMOUS: &str = "MainThread";
+/// Characters of a name, as many as the kernel keeps bytes of it.
+const NAME_CHARS: usize = 15;
 /// Bytes of an environment that are searched for a variable.
 const ENVIRON_BYTES: u64 = 2 * 1024 * 1024;
 
 /// This boot of the machine.
 pub(crate) fn boot_id() -> String {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
+    static READ: OnceLock<String> = OnceLock::new();
+    let read = || fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    READ.get_or_init(|| read().trim().to_owned()).clone()
 }
 
 /// What `/proc/<pid>/stat` tells.
@@ -44,6 +49,35 @@ impl Stat {
 /// Reads one process; none when it is not there.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The same with the process's name, at most 15 bytes of it.
+pub(crate) fn named_stat(pid: i32) -> Option<(Stat, String)> {
+    let bytes = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = parse_stat(&bytes)?;
+    let name = memchr::memchr(b'(', &bytes)? + 1..memchr::memrchr(b')', &bytes)?;
+    let name = String::from_utf8_lossy(bytes.get(name)?).into_owned();
+    Some((stat, name))
+}
+
+/// What people call a process: its name, but where that is a runtime's own word for its first
+/// thread (Node.js from 24 on) the base name of its program; without what some add in
+/// parentheses, which is cut off anywhere.
+pub(crate) fn shown_name(pid: i32, mut name: String) -> String {
+    if name != ANONYMOUS {
+        let added = name.find(" (").filter(|at| *at > 0);
+        name.truncate(added.unwrap_or(name.len()));
+        return name;
+    }
+    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let program = arguments.split(|byte| *byte == 0).next();
+    let base = program.and_then(|it| it.rsplit(|byte| *byte == b'/').next());
+    let base = String::from_utf8_lossy(base.unwrap_or_default()).into_owned();
+    // What was written over is a title with blanks, not a path.
+    match base.split_ascii_whitespace().next() {
+        Some(word) => word.chars().take(NAME_CHARS).collect(),
+        None => name,
+    }
 }
 
 fn parse_stat(bytes: &[u8]) -> Option<Stat> {
@@ -87,16 +121,6 @@ pub(crate) fn has_role(pid: i32) -> bool {
     [role::KEEPER, role::SHIM]
         .iter()
         .any(|role| name.trim_ascii_end() == role.to_bytes())
-}
-
-/// Which helper of ours a process goes by the name of: for children of a shim only, as anybody
-/// can call themselves anything.
-pub(crate) fn helper(pid: i32) -> Option<&'static CStr> {
-    let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let roles = [role::WARDEN, role::GATE];
-    roles
-        .into_iter()
-        .find(|role| name.trim_ascii_end() == role.to_bytes())
 }
 
 /// Every process there is.
@@ -169,15 +193,30 @@ fn descendants_by_parents(root: i32) -> Vec<i32> {
 }
 
 /// Whether the environment a process was started with holds `variable` (`NAME=value`).
-pub(crate) fn has_variable(pid: i32, variable: &[u8]) -> bool {
-    let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) else {
-        return false;
-    };
+fn has_variable(pid: i32, variable: &[u8]) -> bool {
+    environment(pid)
+        .split(|&byte| byte == 0)
+        .any(|word| word == variable)
+}
+
+/// The value of a variable in the environment a process was started with.
+pub(crate) fn variable(pid: i32, name: &[u8]) -> Option<Vec<u8>> {
+    let environment = environment(pid);
+    let mut words = environment.split(|&byte| byte == 0);
+    words.find_map(|word| {
+        let value = word.strip_prefix(name)?.strip_prefix(b"=")?;
+        Some(value.to_vec())
+    })
+}
+
+/// Empty where it may not be read.
+fn environment(pid: i32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if file.take(ENVIRON_BYTES).read_to_end(&mut bytes).is_err() {
-        return false;
+    let file = fs::File::open(format!("/proc/{pid}/environ"));
+    match file.and_then(|file| file.take(ENVIRON_BYTES).read_to_end(&mut bytes)) {
+        Ok(_) => bytes,
+        Err(_) => Vec::new(),
     }
-    bytes.split(|&byte| byte == 0).any(|word| word == variable)
 }
 
 /// Living processes whose first environment holds `variable`, or that are in process `group`.
@@ -217,6 +256,19 @@ mod tests {
                 resident_pages: 2,
             }
         );
+    }
+
+    #[test]
+    fn a_runtime_s_word_is_no_name() {
+        let own = i32::try_from(std::process::id()).expect("pids are positive");
+        assert_eq!(shown_name(own, "server".to_owned()), "server");
+        let cut = shown_name(own, "next-server (v1".to_owned());
+        assert_eq!(cut, "next-server");
+        let shown = shown_name(own, ANONYMOUS.to_owned());
+        let program = std::env::args().next().expect("a name");
+        let base = program.rsplit('/').next().expect("a part");
+        assert!(base.starts_with(&shown) && !shown.is_empty(), "{shown}");
+        assert_eq!(shown_name(-1, ANONYMOUS.to_owned()), ANONYMOUS);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Clocks.
 
+use std::time::Instant;
+
 use ostler_model::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -14,4 +16,31 @@ pub(crate) fn now_ns() -> i64 {
 /// The same as a timestamp.
 pub(crate) fn timestamp(ns: i64) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(ns)).unwrap_or_default()
+}
+
+/// One moment on both clocks: the wall's for people, the monotonic one to measure by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    wall_ns: i64,
+    monotonic: Instant,
+}
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        Self {
+            wall_ns: now_ns(),
+            monotonic: Instant::now(),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn timestamp(&self) -> Timestamp {
+        timestamp(self.wall_ns)
+    }
+
+    /// Milliseconds since an earlier one.
+    pub(crate) fn ms_since(&self, earlier: &Self) -> u64 {
+        let passed = self.monotonic.saturating_duration_since(earlier.monotonic);
+        u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+    }
 }

@@ -13,7 +13,7 @@ use ostler_process::{Birth, Keeper, Ladder, LaunchIo, LaunchPlan, Order, Outcome
 
 use crate::support::{
     Case, Done, LONG, World, argv, exit_of, kill, members, next, output, printed, started,
-    this_executable, timed, until,
+    this_executable, timed,
 };
 
 pub(crate) const CASES: &[Case] = &[
@@ -42,13 +42,13 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// A world with a workspace; none where there are no cells.
-struct Lab {
-    world: World,
+pub(crate) struct Lab {
+    pub(crate) world: World,
     workspace: tempfile::TempDir,
 }
 
 impl Lab {
-    fn with(keeper: Keeper) -> Option<Self> {
+    pub(crate) fn with(keeper: Keeper) -> Option<Self> {
         let world = World::with(keeper);
         let abilities = world.place.abilities();
         let needed = [Ability::Namespaces, Ability::OwnRoot, Ability::Seccomp];
@@ -61,7 +61,7 @@ impl Lab {
         })
     }
 
-    fn plan(&self, words: &[&str]) -> LaunchPlan {
+    pub(crate) fn plan(&self, words: &[&str]) -> LaunchPlan {
         let mut plan = argv(words);
         let workspace = self.workspace.path().canonicalize().expect("there");
         plan.cwd = Text::from(workspace.as_path());
@@ -262,23 +262,30 @@ fn leftovers() {
 
 fn kept() {
     each(|lab| {
-        let mut plan = lab.sh("sleep 300 & echo up");
+        let mut plan = lab.sh("setsid sleep 300 & echo up");
         plan.leftovers = Leftovers::Keep;
         let id = plan.id;
         lab.world.runtime.block_on(async {
             let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            let control = birth.control.clone();
-            let record = next(&mut birth, |report| match report {
-                Report::Exited(record) => Some(record.clone()),
-                _ => None,
+            next(&mut birth, |report| {
+                matches!(report, Report::Detached { .. }).then_some(())
             })
             .await;
-            assert!(record.survivors.is_empty() && record.leftovers == 0);
             assert_eq!(members(id).len(), 1);
-            let grace = Duration::ZERO;
-            control.send(Order::Stop { grace }).await.expect("sent");
+            stop(&birth).await;
+            let record = exit_of(birth).await;
+            assert!(record.survivors.is_empty() && record.leftovers == 0);
         });
-        until(|| members(id).is_empty());
+        assert!(members(id).is_empty());
+        let mut plan = lab.sh("setsid sleep 0.4 & exit 0");
+        plan.leftovers = Leftovers::Keep;
+        let done = lab.run(plan);
+        assert_eq!((done.code(), done.record.leftovers), (Some(0), 0));
+        assert!(done.record.lived_ms >= 400, "{}", done.record.lived_ms);
+        let mut plan = lab.sh("setsid sleep 300 & exit 9");
+        plan.leftovers = Leftovers::Keep;
+        let done = lab.run(plan);
+        assert_eq!((done.code(), done.record.leftovers), (Some(9), 1));
     });
 }
 
@@ -535,6 +542,7 @@ async fn look(lab: &Lab, id: ExecutionId) -> ostler_model::Evidence {
     let all = Observation {
         disk: true,
         listeners: true,
+        unix: false,
         foreground: true,
     };
     loop {

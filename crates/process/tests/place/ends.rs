@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use ostler_model::{Leftovers, Signal, TimeoutKind};
+use ostler_model::{Signal, TimeoutKind};
 use ostler_process::{Ladder, Order, Outcome, Place, Report};
 
-use crate::support::{
-    Case, Done, World, exit_of, is_alive, members, next, printed, sh, started, timed,
-};
+use crate::support::{Case, Done, World, exit_of, members, next, printed, sh, started, timed};
 
 pub(crate) const CASES: &[Case] = &[
     ("a_timeout_ends_the_whole_tree", timeout_ends_all),
@@ -17,7 +15,6 @@ pub(crate) const CASES: &[Case] = &[
         held_pipe,
     ),
     ("leftovers_that_end_soon_are_waited_for", short_leftovers),
-    ("kept_leftovers_go_on", kept_leftovers),
     ("fifty_daemons", fifty_daemons),
     ("a_stopped_process_ends_too", stopped_process),
     ("a_forced_stop_is_at_once", forced_stop),
@@ -75,40 +72,6 @@ fn short_leftovers() {
         (done.out().as_str(), done.record.leftovers),
         ("early\nlate\n", 0)
     );
-}
-
-fn kept_leftovers() {
-    let world = World::new();
-    let mut plan = sh("(while :; do echo tick; sleep 0.05; done) & echo $!; exit 4");
-    plan.leftovers = Leftovers::Keep;
-    let (id, dir) = (plan.id, world.dir(plan.id));
-    world.runtime.block_on(async {
-        let birth = world.place.spawn(plan).await.expect("born");
-        let control = std::sync::Arc::clone(&birth.control);
-        let record = exit_of(birth).await;
-        let before = record.output_end;
-        let done = Done {
-            dir: dir.clone(),
-            record,
-        };
-        assert_eq!(done.code(), Some(4));
-        let pid = done
-            .out()
-            .lines()
-            .find_map(|line| line.parse().ok())
-            .expect("a pid");
-        assert!(is_alive(pid));
-        let grown = || crate::support::output(&dir, ostler_model::StreamName::Stdout).len() as u64;
-        crate::support::until(|| grown() > before + 5);
-        control
-            .send(Order::Stop {
-                grace: Duration::from_millis(100),
-            })
-            .await
-            .expect("sent");
-        crate::support::until(|| members(id).is_empty());
-    });
-    assert_eq!(world.sh("echo next").out(), "next\n");
 }
 
 fn fifty_daemons() {

@@ -9,6 +9,7 @@
 mod cells;
 mod ends;
 mod freeze;
+mod kept;
 mod limits;
 mod observe;
 mod output;
@@ -16,6 +17,7 @@ mod recovery;
 mod roles;
 mod runs;
 mod shell;
+mod sockets;
 mod support;
 mod terminals;
 mod user;
@@ -40,8 +42,10 @@ fn main() -> std::process::ExitCode {
         ("recovery", recovery::CASES),
         ("cells", cells::CASES),
         ("freeze", freeze::CASES),
+        ("kept", kept::CASES),
         ("limits", limits::CASES),
         ("observe", observe::CASES),
+        ("sockets", sockets::CASES),
         ("terminals", terminals::CASES),
         ("user", user::CASES),
     ] {

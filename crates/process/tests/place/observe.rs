@@ -17,6 +17,7 @@ pub(crate) const CASES: &[Case] = &[
 const ALL: Observation = Observation {
     disk: false,
     listeners: true,
+    unix: false,
     foreground: true,
 };
 

@@ -5,13 +5,15 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use ostler_model::ExecutionId;
-use ostler_process::{Keeper, LocalPlace, Place};
+use ostler_model::{ExecutionId, Leftovers};
+use ostler_process::{Keeper, LocalPlace, Place, Report};
 
-use crate::support::{sh, started, this_executable};
+use crate::support::{next, sh, started, this_executable};
 
 /// Before the state directory: without a keeper.
 pub(crate) const THREADS: &str = "threads:";
+/// Before a script: what it leaves behind is kept, and it is told of once that was.
+pub(crate) const KEPT: &str = "kept:";
 /// The first argument of the daemon role; then a state directory and scripts to run.
 pub(crate) const DAEMON_ARGUMENT: &str = "__daemon";
 
@@ -28,12 +30,22 @@ pub(crate) fn daemon(words: Vec<String>) -> ExitCode {
         let place = opened.expect("the place opens");
         let mut births = Vec::new();
         for script in scripts {
-            let mut plan = sh(script);
+            let kept = script.strip_prefix(KEPT);
+            let mut plan = sh(kept.unwrap_or(script));
+            if kept.is_some() {
+                plan.leftovers = Leftovers::Keep;
+            }
             plan.report_start = true;
             plan.clocks.grace = Duration::from_millis(200);
             let id = plan.id;
             let mut birth = place.spawn(plan).await.expect("born");
             let pid = started(&mut birth).await;
+            if kept.is_some() {
+                next(&mut birth, |report| {
+                    matches!(report, Report::Detached { .. }).then_some(())
+                })
+                .await;
+            }
             let mut out = std::io::stdout();
             writeln!(out, "{id} {pid}").expect("read by the case");
             births.push(birth);

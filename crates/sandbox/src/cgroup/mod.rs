@@ -18,4 +18,6 @@ pub mod subtree;
 pub use freeze::{FREEZE_WAIT_MS, Freeze};
 pub use layout::{Controller, Hierarchy, Layout};
 pub use slot::{Entry, Helpers, Slot};
-pub use subtree::{ShimName, Subtree, SubtreeError, Version, end_slots_of};
+pub use subtree::{
+    ShimName, Subtree, SubtreeError, Version, end_slots_of, members_in, slot_directory,
+};

@@ -236,6 +236,25 @@ pub fn end_slots_of(pid: u32, start: u64) -> Vec<i32> {
     members
 }
 
+/// The directory of a living shim's slot in the unified hierarchy, wherever on the way from the
+/// root to our own cgroup it was made; none where it has no slot there.
+#[must_use]
+pub fn slot_directory(shim: ShimName) -> Option<PathBuf> {
+    let layout = Layout::read();
+    let name = format!("ostler-{}", rustix::process::geteuid().as_raw());
+    let slot = shim.to_string();
+    let above = outermost_first(layout.unified.as_ref()?).into_iter();
+    above
+        .map(|parent| parent.join(&name).join(&slot))
+        .find(|directory| directory.is_dir())
+}
+
+/// Everybody in a cgroup, those of cgroups below it not among them.
+#[must_use]
+pub fn members_in(directory: &Path) -> Vec<i32> {
+    files::pids(directory)
+}
+
 /// Our own cgroup and its ancestors, the mount's root first.
 fn outermost_first(hierarchy: &Hierarchy) -> Vec<PathBuf> {
     let inside = |path: &&Path| path.starts_with(&hierarchy.mount);

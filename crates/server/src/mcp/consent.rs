@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Begun, Error, StartRequest};
+use ostler_engine::{Begun, Ensured, Error, ServiceRequest, StartRequest};
 use tokio::time::Instant;
 
 use super::context::Call;
@@ -11,40 +11,110 @@ use super::elicit;
 use super::link::YIELD_MS;
 use super::reply::Interrupted;
 
-/// How a start reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+/// A start, and how it reports.
+#[derive(Debug, Clone)]
+pub(super) enum Order {
     /// [`Engine::begin`](ostler_engine::Engine::begin).
-    Begin,
+    Begin(Box<StartRequest>),
     /// [`Engine::launch`](ostler_engine::Engine::launch).
-    Launch,
+    Launch(Box<StartRequest>),
+    /// [`Engine::start_service`](ostler_engine::Engine::start_service).
+    Service(Box<ServiceRequest>),
+}
+
+impl From<StartRequest> for Order {
+    fn from(request: StartRequest) -> Self {
+        Self::Launch(Box::new(request))
+    }
+}
+
+impl From<ServiceRequest> for Order {
+    fn from(request: ServiceRequest) -> Self {
+        Self::Service(Box::new(request))
+    }
+}
+
+impl Order {
+    /// The same with a person's consent.
+    fn approved(mut self, approval: Option<String>) -> Self {
+        let request = match &mut self {
+            Self::Begin(request) | Self::Launch(request) => request,
+            Self::Service(request) => &mut request.start,
+        };
+        request.approval = approval.or_else(|| request.approval.take());
+        self
+    }
+
+    async fn carry_out(self, call: Call<'_>) -> Result<Begun, Error> {
+        match self {
+            Self::Begin(request) => call.engine.begin(call.caller, *request).await,
+            Self::Launch(request) => call.engine.launch(call.caller, *request).await,
+            Self::Service(request) => call.engine.start_service(call.caller, *request).await,
+        }
+    }
 }
 
 /// As [`Engine::begin`](ostler_engine::Engine::begin), with a person's consent where it takes
 /// one.
 pub(super) async fn begin(call: Call<'_>, request: StartRequest) -> Result<Begun, Interrupted> {
-    consented(call, request, Way::Begin).await
+    launch(call, Order::Begin(Box::new(request))).await
 }
 
-/// As [`Engine::launch`](ostler_engine::Engine::launch), with a person's consent where it takes
-/// one.
-pub(super) async fn launch(call: Call<'_>, request: StartRequest) -> Result<Begun, Interrupted> {
-    consented(call, request, Way::Launch).await
+/// Starts what is ordered, with a person's consent where it takes one.
+pub(super) async fn launch(call: Call<'_>, order: impl Into<Order>) -> Result<Begun, Interrupted> {
+    let order = order.into();
+    consented(call, |approval| {
+        order.clone().approved(approval).carry_out(call)
+    })
+    .await
 }
 
-async fn consented(
+/// As [`Engine::ensure_service`](ostler_engine::Engine::ensure_service), with a person's
+/// consent where it takes one.
+pub(super) async fn ensure(
     call: Call<'_>,
-    mut request: StartRequest,
-    way: Way,
-) -> Result<Begun, Interrupted> {
-    if let Some(answered) = call.link.answers() {
+    request: ServiceRequest,
+) -> Result<Ensured, Interrupted> {
+    consented(call, |approval| {
+        let mut request = request.clone();
+        request.start.approval = approval.or_else(|| request.start.approval.take());
+        call.engine.ensure_service(call.caller, request)
+    })
+    .await
+}
+
+/// As [`Engine::service_up`](ostler_engine::Engine::service_up), with a person's consent where
+/// it takes one.
+pub(super) async fn up(
+    call: Call<'_>,
+    (names, base): (&[String], StartRequest),
+) -> Result<Vec<Ensured>, Interrupted> {
+    consented(call, |approval| {
+        let mut base = base.clone();
+        base.approval = approval.or_else(|| base.approval.take());
+        async move {
+            let cwd = base.cwd.as_path().to_owned();
+            call.engine
+                .service_up(call.caller, &cwd, names, &base)
+                .await
+        }
+    })
+    .await
+}
+
+/// Tries, asks the person where the command policy wants that, and tries again with the answer.
+async fn consented<T, F: Future<Output = Result<T, Error>>>(
+    call: Call<'_>,
+    attempt: impl Fn(Option<String>) -> F,
+) -> Result<T, Interrupted> {
+    let answered = call.link.answers();
+    if answered.is_some() {
         elicit::resume(call).await?;
-        request.approval = Some(answered);
     }
     if !call.link.shows_forms() {
-        return Ok(started(call, request, way).await?);
+        return Ok(attempt(answered).await?);
     }
-    let interaction = match started(call, request.clone(), way).await {
+    let interaction = match attempt(answered).await {
         Err(Error::ApprovalRequired { interaction, .. }) => interaction,
         other => return Ok(other?),
     };
@@ -56,13 +126,5 @@ async fn consented(
     let until = patience.and_then(|patience| Instant::now().checked_add(patience));
     elicit::ask(call, &open, until).await?;
     // A no is an answer, too: named, it is the reason of the refusal.
-    request.approval = Some(interaction);
-    Ok(started(call, request, way).await?)
-}
-
-async fn started(call: Call<'_>, request: StartRequest, way: Way) -> Result<Begun, Error> {
-    match way {
-        Way::Begin => call.engine.begin(call.caller, request).await,
-        Way::Launch => call.engine.launch(call.caller, request).await,
-    }
+    Ok(attempt(Some(interaction)).await?)
 }

@@ -20,20 +20,27 @@ pub(super) const RESULT_KEY: &str = "ostler/result";
 
 /// A tool as `tools/list` shows it.
 pub(super) fn tool(definition: &'static Definition) -> WireTool {
-    let hints = definition.hints;
-    // What a client concludes anyway where nothing is said is left out: the list is read by
-    // models.
-    let mut annotations = ToolAnnotations::with_title(definition.title);
-    if hints.read_only {
-        annotations = annotations.read_only(true);
-    } else {
-        annotations.destructive_hint = Some(hints.destructive);
-        annotations.idempotent_hint = hints.idempotent.then_some(true);
-    }
     let input = Arc::new(schema(definition.parameters));
     let mut tool = WireTool::new(definition.name, Cow::Borrowed(definition.about), input);
     tool.output_schema = definition.output.map(|output| Arc::new(object(output())));
-    tool.with_annotations(annotations)
+    tool.annotations = annotations(definition);
+    tool
+}
+
+/// What a client concludes anyway where nothing is said is left out (that a tool may destroy,
+/// and not the same twice; what its name says): the list is read by models.
+fn annotations(definition: &Definition) -> Option<ToolAnnotations> {
+    let hints = definition.hints;
+    let mut annotations = ToolAnnotations::default();
+    let title = Some(definition.title).filter(|title| !title.is_empty());
+    annotations.title = title.map(str::to_owned);
+    if hints.read_only {
+        annotations.read_only_hint = Some(true);
+    } else {
+        annotations.destructive_hint = (!hints.destructive).then_some(false);
+        annotations.idempotent_hint = hints.idempotent.then_some(true);
+    }
+    (annotations != ToolAnnotations::default()).then_some(annotations)
 }
 
 /// An answer as `tools/call` gives it. Every failure a user can see is a tool error, never a
@@ -50,11 +57,14 @@ pub(super) fn result(
         structured,
         mut fields,
         failure,
+        worded,
         links,
     } = reply;
     let failed = failure.is_some();
     if let Some(failure) = failure {
-        blocks.insert(0, failure.text());
+        if !worded {
+            blocks.insert(0, failure.text());
+        }
         fields.extend(failure.fields());
     }
     let blocks = blocks.into_iter().map(ContentBlock::text);

@@ -12,6 +12,8 @@ use super::tools::{self, Definition};
 pub enum Group {
     /// `exec`, `process`, `process_control`, `workspace`.
     Core,
+    /// `service`; the word `core` brings it along (F2).
+    Service,
     /// The seven tools of document 000.
     Command,
     /// The tools of document 003 and `kill_process`.
@@ -23,16 +25,26 @@ pub enum Group {
 }
 
 /// Every group, in the order of `tools/list`.
-pub const GROUPS: [Group; 5] = [
+pub const GROUPS: [Group; 6] = [
     Group::Core,
+    Group::Service,
     Group::Command,
     Group::Shell,
     Group::Interaction,
     Group::Pty,
 ];
 
-/// Every word a profile can be made of; `seeds` is `command` and `shell` together.
-pub const PROFILE_WORDS: [&str; 6] = ["core", "command", "shell", "interaction", "pty", "seeds"];
+/// Every word a profile can be made of; `seeds` is `command` and `shell` together, `core` has
+/// `service` with it.
+pub const PROFILE_WORDS: [&str; 7] = [
+    "core",
+    "command",
+    "service",
+    "shell",
+    "interaction",
+    "pty",
+    "seeds",
+];
 
 /// The tools a client is offered: some groups, each at most once, in a fixed order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +63,7 @@ impl Group {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Core => "core",
+            Self::Service => "service",
             Self::Command => "command",
             Self::Shell => "shell",
             Self::Interaction => "interaction",
@@ -87,9 +100,9 @@ impl ToolSet {
 }
 
 impl Default for ToolSet {
-    /// `core,command` (F2).
+    /// `core,command` (F2), which has `service` in it.
     fn default() -> Self {
-        Self::of(&[Group::Core, Group::Command])
+        Self::of(&[Group::Core, Group::Service, Group::Command])
     }
 }
 
@@ -101,7 +114,8 @@ impl FromStr for ToolSet {
         let mut groups = Vec::new();
         for word in text.split(',').map(str::trim) {
             match word {
-                "core" => groups.push(Group::Core),
+                "core" => groups.extend([Group::Core, Group::Service]),
+                "service" => groups.push(Group::Service),
                 "command" => groups.push(Group::Command),
                 "shell" => groups.push(Group::Shell),
                 "interaction" => groups.push(Group::Interaction),

@@ -17,6 +17,8 @@ pub(super) struct Reply {
     pub(super) fields: Map<String, Value>,
     /// What went wrong; the blocks follow its text.
     pub(super) failure: Option<Failure>,
+    /// Whether the blocks tell the failure already, in words of their own.
+    pub(super) worded: bool,
     /// Where there is more of it, behind the blocks.
     pub(super) links: Vec<Link>,
 }
@@ -47,6 +49,16 @@ impl Reply {
         Self {
             blocks: vec![value.to_string()],
             structured: Some(value),
+            ..Self::default()
+        }
+    }
+
+    /// A failure in the words of a document.
+    pub(super) fn worded(text: String, failure: Failure) -> Self {
+        Self {
+            blocks: vec![text],
+            failure: Some(failure),
+            worded: true,
             ..Self::default()
         }
     }

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use ostler_engine::{StartRequest, WaitEnd, WaitFor, Waited};
+use ostler_engine::{Begun, StartRequest, WaitEnd, WaitFor, Waited};
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
 
-use super::consent;
+use super::consent::{self, Order};
 use super::context::Call;
 use super::elicit;
 use super::progress::Of;
@@ -50,6 +50,11 @@ impl From<Option<Duration>> for Options {
 }
 
 impl Options {
+    /// Not at all.
+    pub(super) fn at_once() -> Self {
+        Self::from(Some(Duration::ZERO))
+    }
+
     /// To the end, as a task where that is known.
     pub(super) fn to_end() -> Self {
         Self {
@@ -72,7 +77,7 @@ pub(super) async fn run(
 /// As [`run`], and over as soon as `until` is so.
 pub(super) async fn run_until(
     call: Call<'_>,
-    request: StartRequest,
+    order: impl Into<Order>,
     until: &WaitFor,
     options: impl Into<Options>,
 ) -> Result<Waited, Interrupted> {
@@ -80,7 +85,17 @@ pub(super) async fn run_until(
     if let Some(execution) = call.link.resumes() {
         return go_on(call, (execution, until), options).await;
     }
-    let begun = consent::launch(call, request).await?;
+    let begun = consent::launch(call, order).await?;
+    see(call, begun, until, options).await
+}
+
+/// Waits on what this call began; dropped before the end of the wait, it is cancelled (F7).
+pub(super) async fn see(
+    call: Call<'_>,
+    begun: Begun,
+    until: &WaitFor,
+    options: Options,
+) -> Result<Waited, Interrupted> {
     let bounds = Bounds::of(call, options);
     let waiting = async {
         match options.on_prompt {
@@ -126,7 +141,7 @@ pub(super) async fn wait(
 }
 
 /// Waits on what an earlier request of this call started.
-async fn go_on(
+pub(super) async fn go_on(
     call: Call<'_>,
     (execution, until): (ExecutionId, &WaitFor),
     options: Options,

@@ -14,6 +14,15 @@ pub(crate) struct Arguments {
     values: Map<String, Value>,
 }
 
+/// A port that was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// This one.
+    Number(u16),
+    /// Any that is free.
+    Auto,
+}
+
 /// Everything that was wrong with the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("; "))]
@@ -82,6 +91,11 @@ impl Arguments {
                 _ => None,
             },
         }
+    }
+
+    /// A port; none when it was not given.
+    pub(crate) fn port(&mut self, name: &'static str) -> Option<Port> {
+        as_port(&self.values.remove(name)?)
     }
 
     /// A text that the table requires or presets.
@@ -172,6 +186,16 @@ impl Arguments {
     }
 }
 
+fn as_port(value: &Value) -> Option<Port> {
+    let number = match value.as_str() {
+        Some("auto") => return Some(Port::Auto),
+        Some(text) => text.parse().ok()?,
+        None => whole(value)?,
+    };
+    let port = u16::try_from(number).ok().filter(|port| *port > 0);
+    port.map(Port::Number)
+}
+
 fn into_text(value: Value) -> Option<String> {
     if let Value::String(text) = value {
         Some(text)
@@ -216,6 +240,7 @@ fn spelled(kind: Option<Kind>, text: &str) -> Value {
             | Kind::Hosts
             | Kind::Map
             | Kind::Amounts
+            | Kind::Port
             | Kind::Object(_),
         )
         | None => None,
@@ -284,6 +309,7 @@ fn wrong(parameter: &Parameter, value: &Value) -> Option<String> {
                 &items[place],
             ));
         }
+        (Kind::Port, value) if as_port(value).is_some() => return None,
         (Kind::Amounts, Value::Object(map)) => {
             let is_amount = |value: &Value| value.is_string() || value.is_number();
             let (name, value) = map.iter().find(|(_, value)| !is_amount(value))?;
@@ -426,6 +452,35 @@ mod tests {
             let tail = arguments.object("tail").unwrap();
             assert_eq!(tail.integer("n"), Some(taken), "{given}");
         }
+    }
+
+    #[test]
+    fn a_port_is_a_number_or_auto() {
+        const PORT: &[Parameter] = &[Parameter::optional("port", Kind::Port, "")];
+        let read = |given: serde_json::Value| {
+            let map = json!({"port": given})
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
+            Arguments::check(PORT, map).map(|mut it| it.port("port"))
+        };
+        for (given, port) in [
+            (json!(1), Port::Number(1)),
+            (json!(65_535), Port::Number(65_535)),
+            (json!("3000"), Port::Number(3_000)),
+            (json!(3000.0), Port::Number(3_000)),
+            (json!("auto"), Port::Auto),
+        ] {
+            assert_eq!(read(given.clone()).unwrap(), Some(port), "{given}");
+        }
+        for given in [json!(0), json!(65_536), json!("any"), json!(1.5), json!([])] {
+            let told = read(given).unwrap_err().to_string();
+            assert!(
+                told.ends_with("allowed: a port from 1 to 65535, or auto"),
+                "{told}"
+            );
+        }
+        assert_eq!(read(json!(null)).unwrap(), None);
     }
 
     #[test]

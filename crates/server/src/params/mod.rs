@@ -4,5 +4,5 @@
 mod arguments;
 mod table;
 
-pub(crate) use arguments::{Arguments, BadArguments};
+pub(crate) use arguments::{Arguments, BadArguments, Port};
 pub(crate) use table::{Kind, Parameter, schema};

@@ -35,6 +35,8 @@ pub(crate) enum Kind {
     Map,
     /// Texts or numbers by name; a number is as good as its text.
     Amounts,
+    /// A port of this machine, or `auto`.
+    Port,
     /// An object with these parameters and no others.
     Object(&'static [Parameter]),
 }
@@ -109,6 +111,7 @@ impl Kind {
             Self::Hosts => "none, full, or a list of hosts".to_owned(),
             Self::Map => "an object whose values are texts".to_owned(),
             Self::Amounts => "an object such as {\"memory\": \"512M\", \"pids\": 64}".to_owned(),
+            Self::Port => "a port from 1 to 65535, or auto".to_owned(),
             Self::Object(parameters) => {
                 let names: Vec<&str> = parameters.iter().map(|it| it.name).collect();
                 format!("an object with {}", names.join(", "))
@@ -135,6 +138,7 @@ impl Kind {
             Self::Hosts => json!({"type": ["string", "array"], "items": {"type": "string"}}),
             Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
             Self::Amounts => json!({"type": "object"}),
+            Self::Port => json!({"type": ["integer", "string"]}),
             Self::Object(parameters) => Value::Object(schema(parameters)),
         }
     }

@@ -12,6 +12,7 @@ pub mod faults;
 mod price;
 mod redraw;
 mod rows;
+pub mod service;
 mod time;
 mod tokens;
 pub mod walls;

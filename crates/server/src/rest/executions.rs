@@ -17,6 +17,7 @@ use super::answer::{Answer, still_running};
 use super::caller::Asking;
 use super::extract::{Body, Id, Octets};
 use super::query::Asked;
+use super::services;
 use super::state::RestState;
 use crate::error::bad_pattern;
 use crate::params::{Kind, Parameter};
@@ -47,11 +48,19 @@ pub(super) async fn start(
     Asking(caller): Asking,
     Body(body): Body<StartBody>,
 ) -> Answer<(StatusCode, Json<InfoBody>)> {
-    let info = state.engine.start(&caller, request(body)).await?;
+    let (mode, restart) = (body.service, body.restart);
+    let request = request(body);
+    let service = mode.is_some() && state.engine.detect(&request).is_some();
+    let info = if service {
+        services::start_detected(&state, &caller, (request, restart)).await?
+    } else {
+        state.engine.start(&caller, request).await?
+    };
     Ok((StatusCode::CREATED, Json(InfoBody::from(&info))))
 }
 
-fn request(body: StartBody) -> StartRequest {
+/// A start, as the engine is asked.
+pub(super) fn request(body: StartBody) -> StartRequest {
     let mut request = StartRequest::new(body.command, body.cwd);
     request.stdin = match body.stdin {
         StdinBody::Default => StdinRequest::Default,
@@ -74,7 +83,7 @@ fn request(body: StartBody) -> StartRequest {
     request.description = body.description;
     request.encoding = body.encoding;
     request.keep = body.keep;
-    request.lifetime = body.restart.map(|restart| Lifetime::Service { restart });
+    request.lifetime = body.restart.map(Lifetime::service);
     request.pty = body.pty;
     request.allowed = body.allowed;
     request.face = if body.cli { Face::Cli } else { Face::Rest };
@@ -142,36 +151,41 @@ fn until(body: WaitBody) -> Answer<WaitFor> {
         (Until::Exit, None, None) => Ok(WaitFor::Exit),
         (Until::Idle, None, Some(millis)) => Ok(WaitFor::Idle(Duration::from_millis(millis))),
         (Until::Prompt, None, None) => Ok(WaitFor::Prompt),
+        (Until::Ready, None, None) => Ok(WaitFor::Ready),
         (Until::Pattern, Some(given), None) => Pattern::new(&given)
             .map(WaitFor::Pattern)
             .map_err(|error| bad_pattern("pattern", &given, &error).into()),
         _ => Err(Problem::value(
-            "fields 'until', 'pattern' and 'idle_ms' do not go together; allowed: exit or \
-             prompt alone, pattern with 'pattern', idle with 'idle_ms'",
+            "fields 'until', 'pattern' and 'idle_ms' do not go together; allowed: exit, prompt \
+             or ready alone, pattern with 'pattern', idle with 'idle_ms'",
         )),
     }
 }
 
 fn waited_body(waited: Waited) -> WaitedBody {
-    let (why, matched, prompt) = match waited.why {
-        WaitEnd::Exit => (Why::Exit, None, None),
-        WaitEnd::Output => (Why::Output, None, None),
-        WaitEnd::Idle => (Why::Idle, None, None),
-        WaitEnd::AtMost => (Why::AtMost, None, None),
-        WaitEnd::Nothing => (Why::Nothing, None, None),
-        WaitEnd::Prompt(prompt) => (Why::Prompt, None, Some(PromptBody::from(prompt))),
+    let why = Why::from(&waited.why);
+    let (mut detail, mut matched, mut prompt) = (None, None, None);
+    match waited.why {
+        WaitEnd::NotReady(seen) => detail = Some(seen),
+        WaitEnd::Prompt(asked) => prompt = Some(PromptBody::from(asked)),
         WaitEnd::Pattern(found) => {
-            let matched = MatchedBody {
+            matched = Some(MatchedBody {
                 at: found.at,
                 stream: found.stream,
                 number: found.number,
                 line: found.line,
-            };
-            (Why::Pattern, Some(matched), None)
+            });
         }
-    };
+        WaitEnd::Exit
+        | WaitEnd::Ready
+        | WaitEnd::Output
+        | WaitEnd::Idle
+        | WaitEnd::AtMost
+        | WaitEnd::Nothing => {}
+    }
     WaitedBody {
         why,
+        detail,
         matched,
         prompt,
         info: InfoBody::from(&waited.info),

@@ -13,6 +13,7 @@ mod processes;
 mod query;
 mod raw;
 mod routes;
+mod services;
 mod shell;
 mod socket;
 mod state;

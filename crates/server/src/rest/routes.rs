@@ -6,8 +6,8 @@ use axum::routing::{delete, get, post};
 
 use super::state::RestState;
 use super::{
-    answer, executions, export, health, interactions, output, processes, raw, shell, socket,
-    terminal, walls, workspace,
+    answer, executions, export, health, interactions, output, processes, raw, services, shell,
+    socket, terminal, walls, workspace,
 };
 
 /// The largest body of a request.
@@ -22,7 +22,8 @@ pub fn router(state: RestState) -> Router {
             "/api/v1",
             version_1()
                 .merge(terminal_routes())
-                .merge(workspace_routes()),
+                .merge(workspace_routes())
+                .merge(service_routes()),
         )
         .fallback(answer::no_route)
         .method_not_allowed_fallback(answer::no_method)
@@ -81,6 +82,23 @@ fn workspace_routes() -> Router<RestState> {
             "/executions/{id}/workspace/discard",
             post(workspace::discard),
         )
+}
+
+fn service_routes() -> Router<RestState> {
+    Router::new()
+        .route("/detect", post(services::detect))
+        .route("/services", get(services::list).post(services::start))
+        .route("/services/ensure", post(services::ensure))
+        .route("/services/up", post(services::up))
+        .route(
+            "/services/{name}",
+            get(services::show)
+                .put(services::define)
+                .delete(services::forget),
+        )
+        .route("/services/{name}/why", get(services::why))
+        .route("/services/{name}/stop", post(services::stop))
+        .route("/services/{name}/restart", post(services::restart))
 }
 
 fn terminal_routes() -> Router<RestState> {

@@ -7,6 +7,7 @@ use ostler_model::{Cursor, ExecutionId, Lifetime, Phase, Text, Timestamp, Usage}
 use serde::{Deserialize, Serialize};
 
 use super::confine::IsolationBody;
+use super::service::ServiceStateBody;
 
 /// Everything known of one execution besides its output (A3). Times are RFC 3339, durations
 /// seconds.
@@ -60,6 +61,9 @@ pub struct InfoBody {
     pub ready: Option<bool>,
     /// The newest answer of a liveness probe; null without one.
     pub healthy: Option<bool>,
+    /// What is known of it as a service; absent for what is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Box<ServiceStateBody>>,
     /// Whether its tree is frozen.
     pub paused: bool,
     /// Isolation: asked, in force, missing.
@@ -145,6 +149,7 @@ impl From<&Info> for InfoBody {
             attempt: state.attempt,
             ready: is_service(&spec.lifetime).then_some(state.ready),
             healthy: state.healthy,
+            service: ServiceStateBody::of(info).map(Box::new),
             paused: state.paused,
             isolation: IsolationBody::from(info),
             degraded: state.degraded.clone(),

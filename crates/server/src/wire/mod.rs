@@ -9,11 +9,13 @@ pub mod page;
 pub mod problem;
 pub mod process;
 pub mod resources;
+pub mod service;
 pub mod shell;
 pub mod socket;
 pub mod start;
 pub mod terminal;
 pub mod wait;
+pub mod wish;
 pub mod workspace;
 
 pub use confine::{ConfineBody, ConfinementBody, IsolationBody, NetworkBody};
@@ -27,6 +29,10 @@ pub use process::{
     PidEntry, ProcessBody,
 };
 pub use resources::ResourcesBody;
+pub use service::{
+    DetectBody, DetectedBody, EnsuredBody, PortInfoBody, ReadyBody, ServiceBody, ServiceStateBody,
+    ServiceStoppedBody, ServicesBody, UppedBody, WellBody, WhyBody,
+};
 pub use shell::{ShellEndBody, ShellRanBody, ShellRunBody, ShellStartBody};
 pub use socket::{ClientMessage, Hello, ServerMessage};
 pub use start::{RetentionBody, StartBody, StdinBody};
@@ -34,5 +40,9 @@ pub use terminal::{KeysBody, PieceBody, ResizeBody, ScreenBody, TerminalOutputBo
 pub use wait::{
     DroppedBody, MatchedBody, PromptBody, SignalBody, StopBody, TakenBody, Until, WaitBody,
     WaitedBody, Why,
+};
+pub use wish::{
+    DependencyBody, HealthRuleBody, NeedBody, PortBody, ProbeBody, ServiceModeBody,
+    ServiceStartBody, UpBody, WishBody,
 };
 pub use workspace::{TotalsBody, WorkspaceBody};

@@ -4,6 +4,7 @@ use ostler_model::{Command, IsolationLevel, Limits, Restart, TermSize, Text};
 use serde::{Deserialize, Serialize};
 
 use super::confine::ConfineBody;
+use super::wish::ServiceModeBody;
 
 /// `POST /api/v1/executions`. Durations are milliseconds. Only `command` and `cwd` must be
 /// given; text that is not UTF-8 goes as `{"base64": "…"}`.
@@ -70,6 +71,9 @@ pub struct StartBody {
     /// Present for a service: what happens when it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<Restart>,
+    /// Whether it may be a service without being asked for; absent starts what is said here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceModeBody>,
     /// A terminal of this size instead of pipes.
     #[serde(
         default,
@@ -137,6 +141,7 @@ impl StartBody {
             retention: RetentionBody::Default,
             keep: false,
             restart: None,
+            service: None,
             pty: None,
             allowed: None,
             cli: false,

@@ -1,7 +1,7 @@
 //! Waiting for an execution, stopping it, signalling it, feeding it.
 
-use ostler_engine::Prompt;
 use ostler_engine::interaction::Kind;
+use ostler_engine::{Prompt, WaitEnd};
 use ostler_model::{Cursor, Signal, StreamName, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -38,13 +38,19 @@ pub enum Until {
     Idle,
     /// A question of the command, or its end.
     Prompt,
+    /// A service is ready, shows that it will not be, or an attempt of it ended.
+    Ready,
 }
 
 /// How a wait was over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitedBody {
-    /// Why: `exit`, `pattern`, `output`, `idle`, `prompt`, `at_most` or `nothing`.
+    /// Why: `exit`, `pattern`, `ready`, `not_ready`, `output`, `idle`, `prompt`, `at_most` or
+    /// `nothing`.
     pub why: Why,
+    /// With `not_ready`: what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// The line that matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<MatchedBody>,
@@ -65,6 +71,10 @@ pub enum Why {
     Exit,
     /// A line matched.
     Pattern,
+    /// The service is ready, or running with nothing to look at.
+    Ready,
+    /// The service will not become ready as it is.
+    NotReady,
     /// There is output after the position asked.
     Output,
     /// There was no output for the time asked.
@@ -75,6 +85,22 @@ pub enum Why {
     AtMost,
     /// Nothing was waited for.
     Nothing,
+}
+
+impl From<&WaitEnd> for Why {
+    fn from(end: &WaitEnd) -> Self {
+        match end {
+            WaitEnd::Exit => Self::Exit,
+            WaitEnd::Pattern(_) => Self::Pattern,
+            WaitEnd::Ready => Self::Ready,
+            WaitEnd::NotReady(_) => Self::NotReady,
+            WaitEnd::Output => Self::Output,
+            WaitEnd::Idle => Self::Idle,
+            WaitEnd::Prompt(_) => Self::Prompt,
+            WaitEnd::AtMost => Self::AtMost,
+            WaitEnd::Nothing => Self::Nothing,
+        }
+    }
 }
 
 /// A line that matched.

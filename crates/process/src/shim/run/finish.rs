@@ -10,11 +10,10 @@ use rustix::io::Errno;
 use super::{End, RETRY_MS, Run};
 use crate::place::{EXIT_RECORD_VERSION, ExitRecord, Outcome};
 use crate::proto::FromShim;
-use crate::shim::ladder::Stage;
 use crate::shim::link::Incoming;
 use crate::shim::record;
 use crate::sys::packet::Patience;
-use crate::sys::time;
+use crate::sys::time::Moment;
 
 /// Survivors that are named.
 const SURVIVORS_MAX: usize = 256;
@@ -30,13 +29,10 @@ impl Run<'_> {
         let buffer = self.shim.buffer.as_mut_slice();
         let round = self.streams.drain(buffer, &mut self.sink);
         self.heard(round);
-        if self.told {
-            if clean {
-                self.link.send(&FromShim::Idle, None);
-            }
-        } else {
-            self.tell_exit(clean);
+        if self.detached {
+            self.ended = Some(Moment::now());
         }
+        self.tell_exit(clean);
         if !self.link.has_daemon() {
             record::remove(self.dir.as_fd(), record::CONTROL_SOCKET);
         }
@@ -48,7 +44,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn tell_exit(&mut self, idle: bool) {
+    fn tell_exit(&mut self, idle: bool) {
         let refusal = self.streams.flush(None, &mut self.sink);
         self.tell_refusal(refusal);
         let mut record = self.exit_record(idle);
@@ -57,7 +53,6 @@ impl Run<'_> {
             self.unrecorded = true;
             self.hold_out(&record, error);
         }
-        self.told = true;
         let idle = idle && !self.unrecorded;
         self.link.send(&FromShim::Exited { record, idle }, None);
     }
@@ -98,7 +93,7 @@ impl Run<'_> {
 
     fn exit_record(&mut self, idle: bool) -> ExitRecord {
         let out_of_memory = self.judge_end();
-        let outcome = match self.tree.status() {
+        let outcome = match self.tree.end() {
             Some(status) => Outcome::Ended {
                 status,
                 ladder: self.descent.why(),
@@ -108,8 +103,8 @@ impl Run<'_> {
                 ladder: self.descent.why(),
             },
         };
-        let keeping = self.descent.stage() == Stage::Keeping;
-        let survivors = if idle || keeping {
+        let ended = self.ended.unwrap_or_else(Moment::now);
+        let survivors = if idle {
             Vec::new()
         } else {
             let members = self.tree.members().into_iter();
@@ -119,8 +114,9 @@ impl Run<'_> {
             version: EXIT_RECORD_VERSION,
             attempt: self.plan.attempt,
             pid: self.tree.pid(),
-            started_at: time::timestamp(self.started_ns),
-            ended_at: time::timestamp(self.ended_ns.unwrap_or_else(time::now_ns)),
+            started_at: self.started.timestamp(),
+            ended_at: ended.timestamp(),
+            lived_ms: ended.ms_since(&self.started),
             outcome,
             leftovers: self.tree.left_behind(),
             survivors,

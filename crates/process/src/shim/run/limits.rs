@@ -36,7 +36,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes in what the leader's end shows; whether a limit on memory ended it. A process of
+    /// Takes in what the end shows; whether a limit on memory ended it. A process of
     /// the tree that was killed for its memory is no end of the tree.
     pub(super) fn judge_end(&mut self) -> bool {
         self.look_at_limits();
@@ -46,7 +46,7 @@ impl Run<'_> {
         if out_of_memory {
             self.hit(Limit::Memory);
         }
-        let status = self.tree.status();
+        let status = self.tree.end();
         let limits: ostler_model::Limits = self.plan.limits.into();
         if limits.file_bytes.is_some() && shows(status, libc::SIGXFSZ) {
             self.hit(Limit::FileSize);

@@ -18,7 +18,7 @@ pub(super) struct Pause {
 impl Run<'_> {
     /// Freezes or thaws as ordered, and says what is so now.
     pub(super) fn freeze(&mut self, frozen: bool) {
-        if frozen && self.pause.is_none() && self.ended_ns.is_none() {
+        if frozen && self.pause.is_none() && self.descent.goes_on() {
             self.stand_still();
         } else if !frozen {
             self.go_on();

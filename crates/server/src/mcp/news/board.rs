@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::feed;
-use super::item::Item;
+use super::item::{Item, Standing};
 use super::session::Ears;
 use crate::error::Failure;
 
@@ -97,14 +97,18 @@ impl News {
         }
     }
 
-    /// A tool answer shows `info` to this caller: its end is no news any more. Nothing while
-    /// it runs.
+    /// A tool answer shows `info` to this caller: its end, or how the service it is stands, is
+    /// no news any more. Nothing while anything else runs.
     pub(in crate::mcp) fn told(&self, caller: &Caller, info: &Info) {
-        if !info.state.is_finished() {
+        let standing = Standing::of(info);
+        if standing.is_none() && !info.state.is_finished() {
             return;
         }
         if let Some(session) = self.board.lock().session(&caller.owner) {
-            session.ears.told_end(info.id);
+            match standing {
+                Some(standing) => session.ears.told_standing(info.id, standing),
+                None => session.ears.told_end(info.id),
+            }
         }
     }
 
@@ -115,7 +119,12 @@ impl News {
             Ok(info) if info.state.is_finished() && self.board.wants(&info.owner, id) => {
                 feed::ended(&self.board, &self.engine, &info).await;
             }
-            Ok(_) | Err(_) => {}
+            Ok(info) => {
+                if let Some(item) = Item::service(&info) {
+                    self.board.add(&info.owner, item);
+                }
+            }
+            Err(_) => {}
         }
     }
 
@@ -132,7 +141,16 @@ impl News {
         caller: &Caller,
         arguments: &Map<String, Value>,
     ) -> Attending {
-        let bits: Vec<u64> = arguments.values().flat_map(ids).collect();
+        self.attending(caller, arguments.values().flat_map(ids).collect())
+    }
+
+    /// As [`News::attend`], for a call that names an execution in another way.
+    #[must_use]
+    pub(in crate::mcp) fn attend_to(&self, caller: &Caller, id: ExecutionId) -> Attending {
+        self.attending(caller, vec![id.short_bits()])
+    }
+
+    fn attending(&self, caller: &Caller, bits: Vec<u64>) -> Attending {
         if !bits.is_empty()
             && let Some(session) = self.board.lock().session(&caller.owner)
         {

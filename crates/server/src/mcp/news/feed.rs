@@ -52,8 +52,9 @@ impl Feed {
             }
             Event::Backoff { attempt, .. } => {
                 let status = self.exits.remove(&notice.id);
-                self.crashed(notice, status, *attempt);
+                self.crashed(notice, status, *attempt).await;
             }
+            Event::Ready { .. } | Event::Health { .. } => self.stands(notice),
             Event::Finished { .. } => {
                 self.exits.remove(&notice.id);
                 self.board.list_changed(&notice.owner);
@@ -66,8 +67,10 @@ impl Feed {
             Event::Refused { .. }
             | Event::Started { .. }
             | Event::SpawnFailed { .. }
-            | Event::Ready { .. }
-            | Event::Health { .. }
+            | Event::Ports { .. }
+            | Event::Stage { .. }
+            | Event::Detached { .. }
+            | Event::Restarting { .. }
             | Event::PromptDetected { .. }
             | Event::PromptAnswered { .. }
             | Event::Input { .. }
@@ -85,12 +88,24 @@ impl Feed {
         }
     }
 
-    fn crashed(&self, notice: &Notice, status: Option<WaitStatus>, attempt: u32) {
+    /// How a service stands that somebody was told of.
+    fn stands(&self, notice: &Notice) {
+        if self.board.knows(&notice.owner)
+            && let Some(info) = info(&self.engine, &notice.owner, notice.id)
+            && info.given_out
+            && let Some(item) = Item::service(&info)
+        {
+            self.board.add(&notice.owner, item);
+        }
+    }
+
+    async fn crashed(&self, notice: &Notice, status: Option<WaitStatus>, attempt: u32) {
         if self.board.knows(&notice.owner)
             && let Some(info) = info(&self.engine, &notice.owner, notice.id)
             && info.given_out
         {
-            let item = Item::crashed(&info, status, attempt);
+            let words = words(&self.engine, &info).await;
+            let item = Item::crashed(&info, (status, words), attempt);
             self.board.add(&notice.owner, item);
         }
     }
@@ -136,14 +151,20 @@ pub(super) async fn ended(board: &Board, engine: &Engine, info: &Info) {
         .ending
         .as_ref()
         .is_some_and(|it| !it.is_success());
-    let journal = engine.journal(&sight(&info.owner), &info.id.to_string());
-    let words = match journal {
-        Ok(journal) if failed => last_words(&journal, info).await,
-        Ok(_) | Err(_) => None,
+    let words = if failed {
+        words(engine, info).await
+    } else {
+        None
     };
     if let Some(item) = Item::ended(info, words) {
         board.add(&info.owner, item);
     }
+}
+
+/// The last thing it said.
+async fn words(engine: &Engine, info: &Info) -> Option<String> {
+    let journal = engine.journal(&sight(&info.owner), &info.id.to_string());
+    last_words(&journal.ok()?, info).await
 }
 
 fn info(engine: &Engine, owner: &Owner, id: ExecutionId) -> Option<Info> {

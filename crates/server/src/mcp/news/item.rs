@@ -6,7 +6,8 @@ use ostler_engine::{Info, Match};
 use ostler_journal::{Journal, StreamSet};
 use ostler_journal::{LineQuery, ReadError, Unfinished};
 use ostler_model::ending::WaitStatus;
-use ostler_model::{Cause, ExecutionId, StreamName, Timestamp};
+use ostler_model::{Cause, Ending, ExecutionId, Stage, StreamName, Timestamp};
+use serde_json::{Value, json};
 
 use crate::reading;
 use crate::render::{clean, rows};
@@ -32,6 +33,45 @@ pub(in crate::mcp) enum What {
     Crashed,
     /// It printed what was watched for, or that cannot be told any more.
     Watched,
+    /// A service came to this.
+    Service(Standing),
+}
+
+/// How a living service stands, as far as that is news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::mcp) struct Standing {
+    /// Which attempt.
+    pub(in crate::mcp) attempt: u32,
+    /// How far it has come; none before its first sign of life.
+    pub(in crate::mcp) stage: Option<Stage>,
+    /// Whether it was seen to be ill.
+    pub(in crate::mcp) ill: bool,
+}
+
+impl Standing {
+    /// That of a service that lives; none of everything else.
+    pub(in crate::mcp) fn of(info: &Info) -> Option<Self> {
+        info.spec.lifetime.plan()?;
+        (!info.state.is_finished()).then(|| Self {
+            attempt: info.state.attempt,
+            stage: info.state.stage,
+            ill: info.state.healthy == Some(false),
+        })
+    }
+
+    /// Whether it is ready, or running with nothing to look at.
+    const fn is_there(self) -> bool {
+        matches!(self.stage, Some(Stage::Ready | Stage::Running))
+    }
+
+    /// Whether this is news to somebody who was told `known` last; on its way is none.
+    pub(super) fn is_news_after(self, known: Option<Self>) -> bool {
+        match known.filter(|known| known.attempt == self.attempt) {
+            Some(known) if self.ill || known.ill => self.ill != known.ill,
+            Some(known) => self.is_there() && self.stage > known.stage,
+            None => self.ill || self.is_there(),
+        }
+    }
 }
 
 /// Something that happened to one execution.
@@ -44,6 +84,9 @@ pub(in crate::mcp) struct Item {
     pub(in crate::mcp) failed: bool,
     /// One clause, without a line break.
     pub(in crate::mcp) text: String,
+    /// The same for programs, of a service: `{event, serviceId, …}` in the words of document
+    /// 004.
+    pub(in crate::mcp) data: Option<Value>,
 }
 
 impl Item {
@@ -69,12 +112,20 @@ impl Item {
             id: info.id,
             what: What::Ended,
             failed: !ending.is_success(),
+            data: failed(ending)
+                .then(|| data(info, "service_failed", Some(&how)))
+                .flatten(),
             text: said(text, words),
         })
     }
 
-    /// The end of one attempt of a service that is started again (E9).
-    pub(super) fn crashed(info: &Info, status: Option<WaitStatus>, attempt: u32) -> Self {
+    /// The end of one attempt of a service that is started again (E9), with the last thing it
+    /// said.
+    pub(super) fn crashed(
+        info: &Info,
+        (status, words): (Option<WaitStatus>, Option<String>),
+        attempt: u32,
+    ) -> Self {
         let how = match status {
             Some(WaitStatus::Code(code)) => format!("exited {code}"),
             Some(WaitStatus::Signal(signal)) => format!("was ended by {signal}"),
@@ -86,8 +137,40 @@ impl Item {
             id: info.id,
             what: What::Crashed,
             failed: true,
-            text: clamped(&text, ITEM_CHARS),
+            data: data(info, "service_failed", Some(&how)),
+            text: said(text, words),
         }
+    }
+
+    /// How a living service stands now; none while it is on its way.
+    pub(super) fn service(info: &Info) -> Option<Self> {
+        let standing = Standing::of(info)?;
+        let state = &info.state;
+        let seen = state.health.as_deref();
+        let (how, event, reason) = if standing.ill {
+            let how = if state.ready_evidence.is_some() {
+                "is not well"
+            } else {
+                "failed to become ready"
+            };
+            (how, "service_failed", seen)
+        } else if state.healthy == Some(true) {
+            ("is well again", "service_ready", seen)
+        } else {
+            match state.stage? {
+                Stage::Ready => ("is ready", "service_ready", state.url.as_deref()),
+                Stage::Running => ("is running", "service_ready", state.url.as_deref()),
+                Stage::Listening | Stage::Responding => return None,
+            }
+        };
+        Some(Self {
+            at: Timestamp::now(),
+            id: info.id,
+            what: What::Service(standing),
+            failed: standing.ill,
+            data: data(info, event, reason.filter(|_| standing.ill)),
+            text: said(format!("{} {how}", name(info)), reason.map(clean_line)),
+        })
     }
 
     /// A line that was watched for.
@@ -99,6 +182,7 @@ impl Item {
             id: info.id,
             what: What::Watched,
             failed: false,
+            data: None,
             text: clamped(&format!("{} printed \"{line}\"", name(info)), ITEM_CHARS),
         }
     }
@@ -111,8 +195,22 @@ impl Item {
             id: info.id,
             what: What::Watched,
             failed: true,
+            data: None,
             text: clamped(&one_line(&text), ITEM_CHARS),
         }
+    }
+}
+
+/// Whether it ended badly, and not because somebody wanted it to end.
+fn failed(ending: &Ending) -> bool {
+    match ending.cause {
+        Cause::Stopped { .. } => false,
+        Cause::Exited
+        | Cause::Signaled
+        | Cause::TimedOut { .. }
+        | Cause::OutOfMemory
+        | Cause::SpawnFailed { .. }
+        | Cause::Lost { .. } => !ending.is_success(),
     }
 }
 
@@ -146,8 +244,38 @@ fn last_lines(journal: &Journal) -> Result<Vec<ostler_journal::Line>, ReadError>
     Ok(page.lines)
 }
 
-/// The short id, and what it is for people.
+/// A service's event for programs; none of what is no service.
+fn data(info: &Info, event: &str, reason: Option<&str>) -> Option<Value> {
+    let plan = info.spec.lifetime.plan()?;
+    let state = &info.state;
+    let mut data = json!({
+        "event": event,
+        "serviceId": info.id.short(),
+        "name": plan.name,
+        "status": info.status().service,
+    });
+    if let Some(pid) = state.pid.filter(|_| !state.is_finished()) {
+        data["pid"] = pid.into();
+    }
+    if let Some(url) = state.url.as_deref().filter(|_| !state.is_finished()) {
+        data["url"] = url.into();
+    }
+    if let Some(reason) = reason {
+        data["reason"] = clamped(&clean_line(reason), ITEM_CHARS).into();
+    }
+    Some(data)
+}
+
+fn clean_line(text: &str) -> String {
+    one_line(&clean(text))
+}
+
+/// The short id, and what it is for people; of a service, what it is called.
 fn name(info: &Info) -> String {
+    let plan = info.spec.lifetime.plan();
+    if let Some(plan) = plan.filter(|plan| !plan.name.is_empty()) {
+        return format!("service {} ({})", plan.name, info.id.short());
+    }
     let label = if info.spec.description.is_empty() {
         info.spec.command.display()
     } else {

@@ -11,4 +11,5 @@ mod item;
 mod session;
 mod watching;
 
-pub(super) use board::{News, Signal};
+pub(super) use board::{Attending, News, Signal};
+pub(super) use item::Item;

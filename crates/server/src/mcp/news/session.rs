@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ostler_model::ExecutionId;
 
-use super::item::{Item, What};
+use super::item::{Item, Standing, What};
 
 /// Pieces of news kept of one session; what falls out untold is counted.
 pub(super) const KEPT: usize = 32;
@@ -22,6 +22,8 @@ pub(super) struct Ears {
     lost: u64,
     /// Ends that were told before they came here.
     told: VecDeque<ExecutionId>,
+    /// How living services stood when that was told, or queued, last.
+    services: VecDeque<(ExecutionId, Standing)>,
     /// Executions that calls under way are about, by short bits, once per call.
     attended: Vec<u64>,
     /// Numbers given to what is pushed.
@@ -40,8 +42,10 @@ impl Ears {
     /// Takes one piece in; true when it is to be pushed now. An end is news once, and not
     /// when it was told already.
     pub(super) fn add(&mut self, item: Item) -> bool {
-        if item.what == What::Ended && !self.is_unheard(item.id) {
-            return false;
+        match item.what {
+            What::Ended if !self.is_unheard(item.id) => return false,
+            What::Service(standing) if !self.knew(item.id, standing) => return false,
+            What::Ended | What::Crashed | What::Watched | What::Service(_) => {}
         }
         if self.queue.len() == KEPT
             && let Some(old) = self.queue.pop_front()
@@ -49,7 +53,8 @@ impl Ears {
         {
             self.lost += 1;
         }
-        let held = item.what == What::Ended && self.attended.contains(&item.id.short_bits());
+        let answered = matches!(item.what, What::Ended | What::Service(_));
+        let held = answered && self.attended.contains(&item.id.short_bits());
         let push = (!held).then(|| self.number());
         self.queue.push_back(Heard {
             item,
@@ -63,6 +68,26 @@ impl Ears {
     pub(super) fn is_unheard(&self, id: ExecutionId) -> bool {
         let queued = |heard: &Heard| heard.item.id == id && heard.item.what == What::Ended;
         !self.told.contains(&id) && !self.queue.iter().any(queued)
+    }
+
+    /// Notes how a service stands; true when that is news.
+    fn knew(&mut self, id: ExecutionId, standing: Standing) -> bool {
+        let place = self.services.iter().position(|(known, _)| *known == id);
+        let known = place.and_then(|place| self.services.remove(place));
+        if self.services.len() == TOLD {
+            self.services.pop_front();
+        }
+        self.services.push_back((id, standing));
+        standing.is_news_after(known.map(|(_, known)| known))
+    }
+
+    /// An answer showed how this service stands.
+    pub(super) fn told_standing(&mut self, id: ExecutionId, standing: Standing) {
+        self.knew(id, standing);
+        let theirs = self.queue.iter_mut().filter(|it| it.item.id == id);
+        for heard in theirs.filter(|it| matches!(it.item.what, What::Service(_))) {
+            heard.told = true;
+        }
     }
 
     const fn number(&mut self) -> u64 {

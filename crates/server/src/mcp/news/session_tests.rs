@@ -1,4 +1,4 @@
-use ostler_model::{ExecutionId, Timestamp};
+use ostler_model::{ExecutionId, Stage, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,6 +16,7 @@ fn item(number: u8, what: What, text: &str) -> Item {
         what,
         failed: false,
         text: text.to_owned(),
+        data: None,
     }
 }
 
@@ -69,6 +70,55 @@ fn what_a_call_will_tell_waits_for_its_answer() {
     assert!(ears.release(&bits));
     assert!(!ears.release(&bits));
     assert_eq!(ears.line().as_deref(), Some("[news: p2 exited 0]"));
+}
+
+fn stands(number: u8, attempt: u32, stage: Option<Stage>, ill: bool) -> Item {
+    let standing = Standing {
+        attempt,
+        stage,
+        ill,
+    };
+    item(
+        number,
+        What::Service(standing),
+        &format!("p{number} {stage:?} {ill}"),
+    )
+}
+
+#[test]
+fn a_service_is_news_when_it_changes() {
+    let (ready, running) = (Some(Stage::Ready), Some(Stage::Running));
+    let mut ears = Ears::default();
+    assert!(ears.add(stands(1, 1, ready, false)));
+    assert!(!ears.add(stands(1, 1, ready, false)), "told once");
+    assert!(ears.add(stands(1, 1, ready, true)), "ill");
+    assert!(!ears.add(stands(1, 1, ready, true)), "still ill");
+    assert!(ears.add(stands(1, 1, ready, false)), "well again");
+    assert!(ears.add(stands(1, 2, ready, false)), "the next attempt");
+    assert!(ears.add(stands(2, 1, running, false)), "another one");
+    assert!(ears.add(stands(2, 1, ready, false)), "a port opened later");
+    assert!(!ears.add(stands(3, 1, None, false)), "on its way");
+}
+
+#[test]
+fn how_a_service_stands_is_no_news_once_an_answer_showed_it() {
+    let ready = Some(Stage::Ready);
+    let standing = |stage, ill| Standing {
+        attempt: 1,
+        stage,
+        ill,
+    };
+    let mut ears = Ears::default();
+    ears.told_standing(id(1), standing(None, false));
+    assert!(ears.add(stands(1, 1, ready, false)), "ready later");
+    ears.told_standing(id(1), standing(ready, false));
+    assert_eq!(ears.line(), None);
+    assert!(!ears.add(stands(1, 1, ready, false)));
+    ears.attend(&[id(1).short_bits()]);
+    assert!(!ears.add(stands(1, 1, ready, true)), "a call will tell");
+    ears.told_standing(id(1), standing(ready, true));
+    assert!(!ears.release(&[id(1).short_bits()]));
+    assert_eq!(ears.line(), None);
 }
 
 #[test]

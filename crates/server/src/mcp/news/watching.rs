@@ -38,6 +38,8 @@ impl News {
                 Err(error) => Item::unwatched(&info, &error.to_string()),
                 Ok(
                     WaitEnd::Exit
+                    | WaitEnd::Ready
+                    | WaitEnd::NotReady(_)
                     | WaitEnd::Output
                     | WaitEnd::Idle
                     | WaitEnd::Prompt(_)

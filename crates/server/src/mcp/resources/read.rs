@@ -81,8 +81,12 @@ async fn content(desk: &Desk, client: &Client, target: Target) -> Result<Content
             desk.news().enter(caller).await;
             let items = desk.news().read(caller);
             let rows = items.iter().map(|item| {
-                json!({"at": item.at, "pid": item.id.short(), "failed": item.failed,
-                       "text": item.text})
+                let mut row = json!({"at": item.at, "pid": item.id.short(),
+                                     "failed": item.failed, "text": item.text});
+                if let Some(data) = &item.data {
+                    row["service"] = data.clone();
+                }
+                row
             });
             let total = items.len();
             Ok(Content::json(bounded("news", rows, total), false))
@@ -150,7 +154,7 @@ fn drawn(info: &Info, view: &View) -> Content {
 /// One execution in the list.
 fn listed(info: &Info) -> Value {
     let ending = info.state.ending.as_ref();
-    json!({
+    let mut row = json!({
         "uri": detail_uri(info),
         "pid": info.id.short(),
         "status": info.status().process,
@@ -158,7 +162,12 @@ fn listed(info: &Info) -> Value {
         "start_time": info.state.started_at.or(info.state.created_at),
         "duration": millis_as_seconds(info.duration()),
         "exit_code": ending.and_then(|ending| ending.code),
-    })
+    });
+    if let Some(plan) = info.spec.lifetime.plan() {
+        let (status, url) = (info.status().service, &info.state.url);
+        row["service"] = json!({"name": plan.name, "status": status, "url": url});
+    }
+    row
 }
 
 /// As many rows as fit, and how many were left out.

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler_model::Caller;
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use rmcp::{ErrorData, Peer, RoleServer};
-use serde_json::json;
+use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::follow::{self, Followed};
 use super::outlet::Outlet;
 use crate::mcp::desk::Desk;
-use crate::mcp::news::News;
+use crate::mcp::news::{Item, News};
 use crate::mcp::resources::quota;
 
 /// Who log messages come from.
@@ -126,7 +126,7 @@ async fn tell_news(
             if severity(of) < severity(lowest) {
                 continue;
             }
-            let message = LoggingMessageNotificationParam::new(of, json!(item.text));
+            let message = LoggingMessageNotificationParam::new(of, worded(item));
             let sent = peer.notify_logging_message(message.with_logger(LOGGER));
             if sent.await.is_err() {
                 return;
@@ -135,6 +135,17 @@ async fn tell_news(
         if !changes.changed().await {
             return;
         }
+    }
+}
+
+/// A service's event for programs with its words beside; of everything else the words alone.
+fn worded(item: Item) -> Value {
+    match item.data {
+        Some(mut data) => {
+            data["message"] = item.text.into();
+            data
+        }
+        None => item.text.into(),
     }
 }
 

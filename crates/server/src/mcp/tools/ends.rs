@@ -78,6 +78,8 @@ pub(super) const fn why(why: &WaitEnd) -> &'static str {
         WaitEnd::Exit => "exit",
         WaitEnd::Pattern(_) => "pattern",
         WaitEnd::Prompt(_) => "prompt",
+        WaitEnd::Ready => "ready",
+        WaitEnd::NotReady(_) => "not_ready",
         WaitEnd::Output => "output",
         WaitEnd::Idle => "idle",
         WaitEnd::AtMost => "time",

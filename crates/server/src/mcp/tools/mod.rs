@@ -9,6 +9,7 @@ mod interaction;
 mod offered;
 mod pty;
 mod registry;
+mod service;
 mod shell;
 mod walls;
 

@@ -19,6 +19,7 @@ pub(in crate::mcp) type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + Se
 #[derive(Debug, Clone, Copy)]
 pub(in crate::mcp) struct Definition {
     pub(in crate::mcp) name: &'static str,
+    /// For people; empty where the name says the same.
     pub(in crate::mcp) title: &'static str,
     pub(in crate::mcp) about: &'static str,
     pub(in crate::mcp) parameters: &'static [Parameter],

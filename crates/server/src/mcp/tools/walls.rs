@@ -26,8 +26,7 @@ pub(super) const WORKSPACE: Parameter = Parameter::optional(
     Kind::Choice(&["direct", "overlay"]),
     "overlay: keep writes apart",
 );
-pub(super) const ALLOW_DEGRADED: Parameter =
-    Parameter::optional("allow_degraded", Kind::List, "It may lack");
+pub(super) const ALLOW_DEGRADED: Parameter = Parameter::optional("allow_degraded", Kind::List, "");
 pub(super) const FORWARD: Parameter = Parameter::optional("forward", Kind::List, "");
 pub(super) const SECRETS: Parameter =
     Parameter::optional("secrets", Kind::List, "By name, into env");

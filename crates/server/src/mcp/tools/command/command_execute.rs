@@ -1,16 +1,18 @@
 //! `command_execute`: run one command, answer when it has ended.
 
-use ostler_engine::{Info, WaitEnd};
+use ostler_engine::{Info, StartRequest, Waited};
 use ostler_model::ending::{Cause, Ending};
 use serde_json::json;
 
-use super::starting::{self, BLOCK_LINES, TIMEOUT_LIMIT_S};
+use super::starting::{self, BLOCK_LINES, OTHERWISE, TIMEOUT_LIMIT_S};
 use super::status::seconds;
+use crate::error::object;
 use crate::mcp::context::Call;
 use crate::mcp::output::{Printed, printed};
 use crate::mcp::reply::Reply;
 use crate::mcp::tools::ends;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::mcp::tools::service::{Way, failed_to_start, launch, one_shot, recognised};
 use crate::mcp::waiting::{self, Options};
 use crate::params::{Arguments, Kind, Parameter};
 
@@ -19,9 +21,9 @@ const HINT: &str = "give a longer timeout, or use command_bg_start";
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "command_execute",
-    title: "Run a command",
-    about: "Run one program and answer its output, exit code and time. No shell: pipes, globs \
-            and && are not interpreted. The timeout kills its process tree.",
+    title: "",
+    about: "Run one program; answers output, exit code and time. No shell: no pipes, globs, &&. \
+            timeout kills its process tree.",
     parameters: &[
         starting::COMMAND,
         starting::ARGS,
@@ -40,8 +42,33 @@ pub(super) const DEFINITION: Definition = Definition {
 
 async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let block_lines = starting::block_lines(&arguments);
-    let request = starting::request(call, &mut arguments)?;
+    let mut request = starting::request(call, &mut arguments)?;
+    // The default limit is none of a service's.
+    let limit = request.timeout.take_if(|_| !arguments.is_given("timeout"));
+    if let Some(way) = recognised(call, &request, OTHERWISE) {
+        return Box::pin(served(call, (request, way), block_lines)).await;
+    }
+    request.timeout = request.timeout.or(limit);
     let waited = waiting::run(call, request, Options::to_end()).await?;
+    told(call, &waited, block_lines).await
+}
+
+/// Answers when the service it is runs; one that ended well was none (E4).
+async fn served(call: Call<'_>, (request, way): (StartRequest, Way), block_lines: usize) -> Answer {
+    let launched = match launch(call, way.request(request), Options::default()).await {
+        Ok(launched) => launched,
+        Err(interrupted) => return failed_to_start(interrupted),
+    };
+    let waited = &launched.waited;
+    if one_shot(waited) {
+        return told(call, waited, block_lines).await;
+    }
+    let fields = object(fields(&waited.info));
+    Ok(way.reply(call, launched, fields).await)
+}
+
+/// What it printed, exit code and time; or, where it goes on, how to.
+async fn told(call: Call<'_>, waited: &Waited, block_lines: usize) -> Answer {
     call.told(&waited.info);
     let mut printed = printed(call, &waited.info, block_lines).await?;
     let info = &waited.info;
@@ -50,7 +77,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         Some(ending) => ended(call, (info, ending), &printed).await,
         None => yielded(call, info, &printed).await,
     });
-    let mut reply = Reply::text(blocks, fields(info, &waited.why));
+    let mut reply = Reply::text(blocks, fields(info));
     reply
         .fields
         .insert("cursor".to_owned(), json!(printed.next));
@@ -118,7 +145,7 @@ async fn yielded(call: Call<'_>, info: &Info, printed: &Printed) -> String {
     text
 }
 
-fn fields(info: &Info, why: &WaitEnd) -> serde_json::Value {
+fn fields(info: &Info) -> serde_json::Value {
     let ending = info.state.ending.as_ref();
     json!({
         "id": info.id.short(),
@@ -126,7 +153,7 @@ fn fields(info: &Info, why: &WaitEnd) -> serde_json::Value {
         "exit_code": ending.and_then(|ending| ending.code),
         "signal": ending.and_then(|ending| ending.signal).map(|signal| signal.name()),
         "execution_time": seconds(info.duration()),
-        "yielded": *why == WaitEnd::AtMost,
+        "yielded": ending.is_none(),
         "isolation": super::status::isolation(&info.spec.policy),
     })
 }

@@ -10,7 +10,7 @@ use crate::params::{Arguments, Kind, Parameter};
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "command_ps_clean",
-    title: "Clean ended processes",
+    title: "",
     about: "Forget ended processes and their output; a result per id.",
     parameters: &[Parameter::required("pids", Kind::List, "")],
     hints: Hints::ENDS,

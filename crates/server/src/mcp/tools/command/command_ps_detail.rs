@@ -15,8 +15,8 @@ const FIELD_CHARS: usize = 4_000;
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "command_ps_detail",
-    title: "Show a process",
-    about: "Everything known of one process: status, times, exit code, isolation, resources.",
+    title: "",
+    about: "Everything known of one process.",
     parameters: &[PID],
     hints: Hints::READS,
     output: None,

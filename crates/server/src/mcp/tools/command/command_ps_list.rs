@@ -16,10 +16,10 @@ const FRAME_CHARS: usize = 400;
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "command_ps_list",
-    title: "List processes",
-    about: "List running and ended processes, newest first, by status and labels.",
+    title: "",
+    about: "List processes, newest first.",
     parameters: &[
-        Parameter::optional("labels", Kind::List, "With all of these"),
+        Parameter::optional("labels", Kind::List, ""),
         Parameter::optional(
             "status",
             Kind::Choice(&["running", "completed", "failed", "terminated", "error"]),

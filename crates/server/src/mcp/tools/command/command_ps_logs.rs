@@ -15,6 +15,7 @@ use crate::error::{Failure, bad_pattern};
 use crate::mcp::context::Call;
 use crate::mcp::output::{FRAME_CHARS, notes, omitted_fields};
 use crate::mcp::reply::{Interrupted, Reply};
+use crate::mcp::tools::core::unexplained;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::mcp::waiting;
 use crate::params::{Arguments, Kind, Parameter};
@@ -29,7 +30,7 @@ const TAIL_LIMIT: i64 = 1_000_000_000;
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "command_ps_logs",
-    title: "Read output",
+    title: "",
     about: "Read the output of a running or ended process.",
     parameters: &[
         PID,
@@ -54,12 +55,12 @@ pub(super) const DEFINITION: Definition = Definition {
             "Collect that long (≤ 45 s) or until it ends; 0: at once",
         )
         .or(1),
-        BLOCK_LINES,
+        unexplained(BLOCK_LINES),
         Parameter::optional("grep", Kind::Text, "Perl regex"),
         Parameter::optional(
             "grep_mode",
             Kind::Choice(&["line", "content"]),
-            "Whole lines, or only the matches",
+            "content: only the matches",
         )
         .or_text("line"),
     ],

@@ -12,7 +12,7 @@ pub(super) const PID: Parameter = Parameter::required("pid", Kind::Text, "");
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "command_ps_stop",
-    title: "Stop a process",
+    title: "",
     about: "End a process with everything it started: killed after 5 s, with force at once.",
     parameters: &[
         PID,

@@ -15,13 +15,15 @@ pub(super) const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 /// The most lines one text block can be asked to hold.
 pub(super) const BLOCK_LINES_LIMIT: i64 = 100_000;
 
+/// What runs a recognised service as a plain command.
+pub(super) const OTHERWISE: &str = "a timeout";
+
 pub(super) const COMMAND: Parameter = Parameter::required("command", Kind::Text, "");
 pub(super) const ARGS: Parameter = Parameter::optional("args", Kind::List, "");
 pub(super) const DIRECTORY: Parameter = Parameter::required("directory", Kind::Text, "");
 pub(super) const STDIN: Parameter = Parameter::optional("stdin", Kind::Text, "");
-pub(super) const ENVS: Parameter = Parameter::optional("envs", Kind::Map, "Added");
-pub(super) const ENCODING: Parameter =
-    Parameter::optional("encoding", Kind::Text, "Of output; default utf-8");
+pub(super) const ENVS: Parameter = Parameter::optional("envs", Kind::Map, "");
+pub(super) const ENCODING: Parameter = Parameter::optional("encoding", Kind::Text, "");
 pub(super) const ISOLATION: Parameter = Parameter::optional("isolation", walls::LEVELS, "");
 pub(super) const BLOCK_LINES: Parameter = Parameter::optional(
     "limit_lines",

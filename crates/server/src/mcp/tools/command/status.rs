@@ -7,6 +7,7 @@ use ostler_model::status::ProcessStatus;
 use ostler_model::{Ability, IsolationLevel, Policy, Timestamp};
 use serde::Serialize;
 
+use crate::mcp::tools::service::ServiceBody;
 use crate::render::clamped;
 use crate::render::walls::pieces;
 use crate::wire::NetworkBody;
@@ -21,6 +22,11 @@ pub(super) struct Started {
     status: ProcessStatus,
     os_pid: Option<u32>,
     isolation: Isolation,
+    /// What it is as a service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<ServiceBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     next: String,
 }
 
@@ -75,8 +81,21 @@ impl From<&Info> for Started {
             status: info.status().process,
             os_pid: info.state.pid,
             isolation: isolation(&info.spec.policy),
+            service: None,
+            note: None,
             next: format!("read its output with command_ps_logs, pid {pid}"),
             pid,
+        }
+    }
+}
+
+impl Started {
+    /// What is started as a service, and why.
+    pub(super) fn service(info: &Info, note: Option<String>) -> Self {
+        Self {
+            service: Some(ServiceBody::from(info)),
+            note,
+            ..Self::from(info)
         }
     }
 }

@@ -6,20 +6,20 @@ use crate::params::{Arguments, Kind, Parameter};
 /// The most ids one call takes.
 const IDS_LIMIT: usize = 20;
 
-pub(super) const IDS: Parameter = Parameter::optional("ids", Kind::List, "");
+pub(in crate::mcp::tools) const IDS: Parameter = Parameter::optional("ids", Kind::List, "");
 
 /// One action of a tool.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Action {
-    pub(super) word: &'static str,
+pub(in crate::mcp::tools) struct Action {
+    pub(in crate::mcp::tools) word: &'static str,
     /// Parameters it cannot do without.
-    pub(super) needs: &'static [&'static str],
+    pub(in crate::mcp::tools) needs: &'static [&'static str],
     /// Parameters it takes besides.
-    pub(super) takes: &'static [&'static str],
+    pub(in crate::mcp::tools) takes: &'static [&'static str],
 }
 
 /// Takes `action` off the arguments and holds the others against what goes with it.
-pub(super) fn chosen(
+pub(in crate::mcp::tools) fn chosen(
     actions: &'static [Action],
     arguments: &mut Arguments,
 ) -> Result<&'static str, Failure> {
@@ -57,7 +57,7 @@ impl Action {
 }
 
 /// The ids, each once, in the order given.
-pub(super) fn ids(arguments: &mut Arguments) -> Result<Vec<String>, Failure> {
+pub(in crate::mcp::tools) fn ids(arguments: &mut Arguments) -> Result<Vec<String>, Failure> {
     let mut ids: Vec<String> = Vec::new();
     for id in arguments.list("ids") {
         if !ids.contains(&id) {
@@ -76,7 +76,7 @@ pub(super) fn ids(arguments: &mut Arguments) -> Result<Vec<String>, Failure> {
 }
 
 /// A failure that concerns one of several ids.
-pub(super) fn about(id: &str, failure: Failure) -> Failure {
+pub(in crate::mcp::tools) fn about(id: &str, failure: Failure) -> Failure {
     Failure {
         message: format!("{id}: {}", failure.message),
         ..failure

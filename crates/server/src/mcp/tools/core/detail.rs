@@ -11,6 +11,7 @@ use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::tools::command::status::seconds;
+use crate::mcp::tools::service;
 use crate::render::{REPLY_CHARS, clamped};
 use crate::wire::InfoBody;
 
@@ -39,6 +40,8 @@ struct Listed {
     ending: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for_input: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<Value>,
 }
 
 /// What runs and has ended, newest first.
@@ -120,8 +123,28 @@ impl From<&Info> for Listed {
                 .prompt
                 .as_deref()
                 .map(|it| clamped(it, SUMMARY_CHARS)),
+            service: service(info),
         }
     }
+}
+
+/// What it is as a service, in short.
+fn service(info: &Info) -> Option<Value> {
+    info.spec.lifetime.plan()?;
+    let state = &info.state;
+    let mut told = json!({
+        "name": service::name(info),
+        "status": info.status().service,
+    });
+    if let Some(url) = state.url.as_deref().filter(|_| !state.is_finished()) {
+        told["url"] = clamped(url, SUMMARY_CHARS).into();
+    }
+    let mut ports: Vec<u16> = state.ports.iter().map(|it| it.address.port()).collect();
+    ports.dedup();
+    if !ports.is_empty() && !state.is_finished() {
+        told["ports"] = json!(ports);
+    }
+    Some(told)
 }
 
 /// Cuts what a caller made huge.

@@ -7,12 +7,13 @@ use ostler_journal::Pattern;
 use ostler_model::{Command, Text};
 
 use super::select::{self, MAX_CHARS, Selection};
+use super::serve::{self, Wish};
 use super::shown;
 use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
 use crate::error::Failure;
 use crate::mcp::consent;
 use crate::mcp::context::Call;
-use crate::mcp::reply::Interrupted;
+use crate::mcp::reply::{Interrupted, Reply};
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::mcp::tools::walls;
 use crate::mcp::waiting::{self, OnPrompt, Options};
@@ -27,12 +28,11 @@ const SHELL: &str = "sh";
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "exec",
-    title: "Run",
+    title: "",
     about: "Run a program (command) or a shell script (script). Answers \"[id exit CODE, time]\" \
-            and the output once it ended. What has not after wait_ms goes on in the background: \
-            \"[id running time | cursor C]\" and the output so far; go on with process and \
-            process_control. For a server, wait for its ready line (pattern). isolation high: \
-            sees only the system and its workspace.",
+            and the output; what has not ended after wait_ms goes on: \"[id running time | \
+            cursor C]\", see process and process_control. Servers it knows run as services, \
+            until ready.",
     parameters: &[
         Parameter::optional("command", Kind::Words, "Program and arguments; no shell"),
         Parameter::optional("script", Kind::Text, "Text for shell"),
@@ -43,7 +43,7 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::optional(
             "input",
             Kind::Choice(&["open"]),
-            "Take stdin from process_control write",
+            "For process_control write",
         ),
         Parameter::optional(
             "wait_ms",
@@ -54,15 +54,16 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::optional(
             "timeout",
             Kind::Integer(1, TIMEOUT_LIMIT_S),
-            "Seconds until its tree is killed; default never",
+            "Seconds, then killed; default never",
         ),
         UNTIL,
         PATTERN,
         IDLE,
+        Parameter::optional("mode", Kind::Choice(&["oneshot", "service"]), ""),
         Parameter::optional(
             "on_prompt",
             Kind::Choice(&["return", "ask"]),
-            "When it asks for input: answer, or ask the user",
+            "When it asks: answer, or ask the user",
         ),
         Parameter::optional(
             "notify",
@@ -90,34 +91,50 @@ pub(super) const DEFINITION: Definition = Definition {
 
 async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let request = request(call, &mut arguments)?;
+    let wish = Wish::read(&mut arguments);
     let reason = until::reason(&mut arguments, None)?;
     let notify = until::expression(&mut arguments, "notify")?;
     let selection = Selection::everything(select::chars(&arguments));
     let options = options(&mut arguments, &request, &reason);
+    if let Some(way) = wish.way(call, &request, &reason)? {
+        let order = (way.request(request), &way);
+        let serving = serve::answer(call, order, (&wish, &reason, options), (notify, &selection));
+        return Box::pin(serving).await;
+    }
     let waited = if options.at_most == Some(Duration::ZERO) {
         started(call, request).await?
     } else {
         waiting::run_until(call, request, &reason, options).await?
     };
-    let watch = notify.map(|pattern| watched(call, &waited, pattern));
-    let mut shown = match shown::shown(call, &waited, &selection).await {
+    Ok(told(call, &waited, notify, &selection).await)
+}
+
+/// How it stands and what it printed; what is to be told later is watched for from now on.
+pub(super) async fn told(
+    call: Call<'_>,
+    waited: &Waited,
+    notify: Option<Pattern>,
+    selection: &Selection,
+) -> Reply {
+    let watch = notify.map(|pattern| watched(call, waited, pattern));
+    let mut shown = match shown::shown(call, waited, selection).await {
         Ok(shown) => shown,
         // It runs, or did: its id must not be lost.
-        Err(failure) => shown::line(call, &waited).with_note(&failure.message()),
+        Err(failure) => shown::line(call, waited).with_note(&failure.message()),
     };
     if let Some(problem) = watch.flatten() {
         shown = shown.with_note(&problem);
     }
     let reply = shown.reply();
-    Ok(match shown::failure(&waited.info) {
+    match shown::failure(&waited.info) {
         Some(failure) => reply.failed(failure),
         None => reply,
-    })
+    }
 }
 
 /// Has the agent told later of a line; what to say where that cannot be. What has ended needs
 /// no watch.
-fn watched(call: Call<'_>, waited: &Waited, pattern: Pattern) -> Option<String> {
+pub(super) fn watched(call: Call<'_>, waited: &Waited, pattern: Pattern) -> Option<String> {
     let info = &waited.info;
     if info.state.is_finished() {
         return None;
@@ -157,7 +174,8 @@ async fn started(call: Call<'_>, request: StartRequest) -> Result<Waited, Interr
 
 /// Everything is checked before anything is started.
 fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Failure> {
-    let command = command(arguments)?;
+    let shell = arguments.text("shell");
+    let command = command(arguments, shell)?;
     let directory = arguments.text("cwd");
     if directory.as_deref() == Some("") {
         return Err(Failure::value(
@@ -181,10 +199,12 @@ fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Fa
 }
 
 /// Exactly one of `command` and `script`.
-fn command(arguments: &mut Arguments) -> Result<Command, Failure> {
+pub(in crate::mcp::tools) fn command(
+    arguments: &mut Arguments,
+    shell: Option<String>,
+) -> Result<Command, Failure> {
     let has_command = arguments.is_given("command");
     let words = arguments.list("command");
-    let shell = arguments.text("shell");
     match (has_command, arguments.text("script")) {
         (true, Some(_)) => Err(Failure::value(
             "parameters 'command' and 'script' are both given; allowed: one of them",

@@ -2,17 +2,19 @@
 //! `process_control` acts,
 //! `workspace` decides about what was kept apart.
 
-mod action;
+pub(super) mod action;
 mod detail;
 mod exec;
 mod offered;
 mod process;
 mod process_control;
 mod raw;
-mod select;
-mod shown;
+pub(super) mod select;
+mod serve;
+pub(super) mod shown;
 mod until;
 mod workspace;
 
+pub(super) use exec::command;
 pub(super) use offered::TOOLS;
-pub(super) use until::{WAIT_LIMIT_MS, expression};
+pub(super) use until::{WAIT_LIMIT_MS, expression, unexplained};

@@ -10,7 +10,7 @@ use super::action::{self, Action, IDS, about};
 use super::detail;
 use super::select::{CURSOR, GREP, MAX_CHARS, RAW, SINCE, STREAM, Selection, TAIL};
 use super::shown::{self, Shown};
-use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
+use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS, unexplained};
 use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::reply::{Interrupted, Link, Reply};
@@ -72,11 +72,10 @@ const ACTIONS: &[Action] = &[
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "process",
-    title: "Look at processes",
-    about: "Look at what exec started. list: running and ended, newest first. output: what ids \
-            printed. wait: until one of ids (all: each) has ended or until holds, at most \
-            wait_ms; then its output. detail: everything known. Give the cursor of the last \
-            answer to see only what is new.",
+    title: "",
+    about: "Look at what exec started. list: newest first. output: what ids printed. wait: until \
+            one of ids (all: each) ends or until holds; then its output. detail: everything. \
+            cursor: only what came after that answer.",
     parameters: &[
         Parameter::required(
             "action",
@@ -84,13 +83,13 @@ pub(super) const DEFINITION: Definition = Definition {
             "",
         ),
         IDS,
-        Parameter::optional("labels", Kind::List, "For list"),
+        Parameter::optional("labels", Kind::List, ""),
         Parameter::optional("wait_ms", Kind::Integer(0, WAIT_LIMIT_MS), "Default 30000"),
-        UNTIL,
-        PATTERN,
-        IDLE,
-        Parameter::optional("all", Kind::Flag, "Wait for all of ids"),
-        CURSOR,
+        unexplained(UNTIL),
+        unexplained(PATTERN),
+        unexplained(IDLE),
+        Parameter::optional("all", Kind::Flag, ""),
+        unexplained(CURSOR),
         STREAM,
         SINCE,
         TAIL,
@@ -131,6 +130,9 @@ async fn wait(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let at_most = until::wait(&arguments).unwrap_or(WAIT);
     let all = arguments.flag("all");
     let reason = until::reason(&mut arguments, selection.query.from)?;
+    for id in &ids {
+        until::can_be_ready(&call.info(id)?, &reason)?;
+    }
     let waited = match ids.as_slice() {
         [id] => vec![one(call, id, &reason, at_most).await?],
         _ => several::wait(call, &ids, &reason, (all, at_most)).await?,

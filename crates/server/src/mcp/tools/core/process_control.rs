@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::action::{self, Action, IDS, about};
 use super::select::Selection;
 use super::shown;
-use super::until::{self, PATTERN, WAIT_LIMIT_MS};
+use super::until::{self, PATTERN, WAIT_LIMIT_MS, unexplained};
 use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
@@ -72,11 +72,10 @@ const ACTIONS: &[Action] = &[
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "process_control",
-    title: "Control processes",
-    about: "Act on what exec started, with a result per id. write: text to an open input. \
-            close_input. signal. pause, resume: all of it. stop: end it with everything it started, killed after 5 s \
-            (force: at once). clean: forget ended ones and their output. clear_output. notify: \
-            tell me later when a line matches pattern.",
+    title: "",
+    about: "Act on ids, with a result for each. write: text to an open input. stop: end it with \
+            everything it started, killed after 5 s (force: at once). clean: forget ended ones \
+            and their output. notify: tell me later when a line matches pattern.",
     parameters: &[
         Parameter::required(
             "action",
@@ -104,10 +103,10 @@ pub(super) const DEFINITION: Definition = Definition {
             Kind::Integer(0, WAIT_LIMIT_MS),
             "After write: for its reply",
         ),
-        Parameter::optional("signal", Kind::Text, "INT, 2"),
+        Parameter::optional("signal", Kind::Text, ""),
         Parameter::optional("force", Kind::Flag, ""),
         Parameter::optional("reason", Kind::Text, ""),
-        PATTERN,
+        unexplained(PATTERN),
     ],
     hints: Hints::RUNS,
     output: None,

@@ -14,21 +14,23 @@ const TAIL_LIMIT: i64 = 1_000_000_000;
 /// The smallest reply that can be asked for, in characters: less cannot show both streams.
 const MIN_CHARS: usize = 2_000;
 
-pub(super) const CURSOR: Parameter =
+pub(in crate::mcp::tools) const CURSOR: Parameter =
     Parameter::optional("cursor", Kind::Text, "Only what came after it");
-pub(super) const STREAM: Parameter = Parameter::optional(
+pub(in crate::mcp::tools) const STREAM: Parameter = Parameter::optional(
     "stream",
     Kind::Choice(&["stdout", "stderr"]),
     "Default both",
 );
-pub(super) const SINCE: Parameter = Parameter::optional("since", Kind::Text, "Time, or 10m (ago)");
-pub(super) const TAIL: Parameter =
+pub(in crate::mcp::tools) const SINCE: Parameter =
+    Parameter::optional("since", Kind::Text, "Time, or 10m (ago)");
+pub(in crate::mcp::tools) const TAIL: Parameter =
     Parameter::optional("tail", Kind::Integer(0, TAIL_LIMIT), "Last n lines");
-pub(super) const GREP: Parameter = Parameter::optional("grep", Kind::Text, "Perl regex");
-pub(super) const RAW: Parameter =
+pub(in crate::mcp::tools) const GREP: Parameter =
+    Parameter::optional("grep", Kind::Text, "Perl regex");
+pub(in crate::mcp::tools) const RAW: Parameter =
     Parameter::optional("raw", Kind::Flag, "With colours and redraws");
 #[expect(clippy::cast_possible_wrap, reason = "at most 20,000")]
-pub(super) const MAX_CHARS: Parameter = Parameter::optional(
+pub(in crate::mcp::tools) const MAX_CHARS: Parameter = Parameter::optional(
     "max_chars",
     Kind::Integer(MIN_CHARS as i64, REPLY_CHARS as i64),
     "",
@@ -36,15 +38,15 @@ pub(super) const MAX_CHARS: Parameter = Parameter::optional(
 
 /// What to show of an output, and in how many characters.
 #[derive(Debug, Clone)]
-pub(super) struct Selection {
-    pub(super) query: LineQuery,
-    pub(super) raw: bool,
-    pub(super) chars: usize,
+pub(in crate::mcp::tools) struct Selection {
+    pub(in crate::mcp::tools) query: LineQuery,
+    pub(in crate::mcp::tools) raw: bool,
+    pub(in crate::mcp::tools) chars: usize,
 }
 
 impl Selection {
     /// Everything, in so many characters.
-    pub(super) fn everything(chars: usize) -> Self {
+    pub(in crate::mcp::tools) fn everything(chars: usize) -> Self {
         Self {
             query: LineQuery::default(),
             raw: false,
@@ -53,14 +55,23 @@ impl Selection {
     }
 
     /// What came after a position.
-    pub(super) fn from(cursor: Cursor) -> Self {
+    pub(in crate::mcp::tools) fn from(cursor: Cursor) -> Self {
         let mut selection = Self::everything(REPLY_CHARS);
         selection.query.from = Some(cursor);
         selection
     }
 
+    /// Reads the parameters that say which lines: `cursor`, `tail`, `grep`.
+    pub(in crate::mcp::tools) fn lines(arguments: &mut Arguments) -> Result<Self, Failure> {
+        let mut selection = Self::everything(REPLY_CHARS);
+        selection.query.from = cursor(arguments)?;
+        selection.query.tail = arguments.count("tail");
+        selection.query.grep = grep(arguments)?;
+        Ok(selection)
+    }
+
     /// Reads the parameters of this file.
-    pub(super) fn read(arguments: &mut Arguments) -> Result<Self, Failure> {
+    pub(in crate::mcp::tools) fn read(arguments: &mut Arguments) -> Result<Self, Failure> {
         let raw = arguments.flag("raw");
         let lined = ["since", "tail", "grep"];
         let mut given = arguments.given();
@@ -82,22 +93,28 @@ impl Selection {
                 Moment::Position(cursor) => query.from = Some(cursor),
             }
         }
-        if let Some(given) = arguments.text("grep") {
-            let pattern = Pattern::new(&given);
-            let pattern = pattern.map_err(|error| bad_pattern("grep", &given, &error))?;
-            query.grep = Some(pattern);
-        }
+        query.grep = grep(arguments)?;
         let chars = chars(arguments);
         Ok(Self { query, raw, chars })
     }
 }
 
 /// The size of the answer.
-pub(super) fn chars(arguments: &Arguments) -> usize {
+pub(in crate::mcp::tools) fn chars(arguments: &Arguments) -> usize {
     let chars = arguments.count("max_chars");
     chars
         .and_then(|chars| usize::try_from(chars).ok())
         .unwrap_or(REPLY_CHARS)
+}
+
+fn grep(arguments: &mut Arguments) -> Result<Option<Pattern>, Failure> {
+    let Some(given) = arguments.text("grep") else {
+        return Ok(None);
+    };
+    let pattern = Pattern::new(&given);
+    Ok(Some(
+        pattern.map_err(|error| bad_pattern("grep", &given, &error))?,
+    ))
 }
 
 fn cursor(arguments: &mut Arguments) -> Result<Option<Cursor>, Failure> {

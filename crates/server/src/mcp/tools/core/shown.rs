@@ -16,7 +16,7 @@ use crate::mcp::output::selected;
 use crate::mcp::reply::{Link, Reply};
 use crate::mcp::resources::log_link;
 use crate::mcp::tools::command::status::{isolation, seconds};
-use crate::mcp::tools::{ends, walls};
+use crate::mcp::tools::{ends, service, walls};
 use crate::render::{Budget, clamped, clean};
 
 /// The most characters of an ending, a note or a matched line.
@@ -35,28 +35,28 @@ const LONGEST: Cursor = Cursor {
 
 /// An execution, told.
 #[derive(Debug)]
-pub(super) struct Shown {
-    pub(super) text: String,
+pub(in crate::mcp::tools) struct Shown {
+    pub(in crate::mcp::tools) text: String,
     /// The same for programs, and what the text leaves out.
-    pub(super) fields: Map<String, Value>,
+    pub(in crate::mcp::tools) fields: Map<String, Value>,
     /// Where all of it is, when this is not.
-    pub(super) link: Option<Link>,
+    pub(in crate::mcp::tools) link: Option<Link>,
 }
 
 impl Shown {
     /// What it costs among others.
-    pub(super) fn chars(&self) -> usize {
+    pub(in crate::mcp::tools) fn chars(&self) -> usize {
         self.text.chars().count() + SEPARATOR.len()
     }
 
     /// The same with one more thing to be known.
-    pub(super) fn with_note(mut self, note: &str) -> Self {
+    pub(in crate::mcp::tools) fn with_note(mut self, note: &str) -> Self {
         self.text.push_str(&format!("\n[note: {}]", clip(note)));
         self
     }
 
     /// The answer of a tool that shows one execution.
-    pub(super) fn reply(self) -> Reply {
+    pub(in crate::mcp::tools) fn reply(self) -> Reply {
         let mut reply = Reply::text(vec![self.text], Value::Object(self.fields));
         reply.links.extend(self.link);
         reply
@@ -74,7 +74,7 @@ struct Body {
 }
 
 /// Tells of one execution in at most the selection's characters.
-pub(super) async fn shown(
+pub(in crate::mcp::tools) async fn shown(
     call: Call<'_>,
     waited: &Waited,
     selection: &Selection,
@@ -111,7 +111,7 @@ pub(super) async fn shown(
 }
 
 /// How it stands, in one line, without its output.
-pub(super) fn line(call: Call<'_>, waited: &Waited) -> Shown {
+pub(in crate::mcp::tools) fn line(call: Call<'_>, waited: &Waited) -> Shown {
     call.told(&waited.info);
     Shown {
         text: header(waited, waited.cursor),
@@ -121,7 +121,7 @@ pub(super) fn line(call: Call<'_>, waited: &Waited) -> Shown {
 }
 
 /// Ends that are no answer: its time ran out, or nobody can say how it ended.
-pub(super) fn failure(info: &Info) -> Option<Failure> {
+pub(in crate::mcp::tools) fn failure(info: &Info) -> Option<Failure> {
     let ending = info.state.ending.as_ref()?;
     match &ending.cause {
         Cause::TimedOut { .. } => {
@@ -221,13 +221,15 @@ fn ended(ending: &Ending) -> String {
 }
 
 fn doing(waited: &Waited) -> &'static str {
-    let state = &waited.info.state;
+    let info = &waited.info;
+    let state = &info.state;
     let asks = matches!(waited.why, WaitEnd::Prompt(_)) || state.prompt.is_some();
     match state.phase {
         Phase::Stopping => "stopping",
         Phase::Starting | Phase::Running | Phase::Finished => match (state.paused, asks) {
             (true, _) => "paused",
             (false, true) => "waiting for input",
+            (false, false) if info.spec.lifetime.plan().is_some() => info.status().service,
             (false, false) => "running",
         },
     }
@@ -261,7 +263,12 @@ fn footer(waited: &Waited, next: Cursor, (asked, notes): (Option<&str>, &[String
 /// The calls that follow from here.
 fn go_on(waited: &Waited, next: Cursor) -> String {
     let id = waited.info.id.short();
-    let stop = format!("end it: process_control {{\"action\":\"stop\",\"ids\":[\"{id}\"]}}");
+    let stop = if waited.info.spec.lifetime.plan().is_some() {
+        let name = service::name(&waited.info);
+        format!("end it: service {{\"action\":\"stop\",\"name\":\"{name}\"}}")
+    } else {
+        format!("end it: process_control {{\"action\":\"stop\",\"ids\":[\"{id}\"]}}")
+    };
     match &waited.why {
         WaitEnd::Prompt(prompt) if prompt.secret => format!("[{stop}]"),
         WaitEnd::Prompt(_) => format!(
@@ -270,6 +277,8 @@ fn go_on(waited: &Waited, next: Cursor) -> String {
         ),
         WaitEnd::Exit
         | WaitEnd::Pattern(_)
+        | WaitEnd::Ready
+        | WaitEnd::NotReady(_)
         | WaitEnd::Output
         | WaitEnd::Idle
         | WaitEnd::AtMost
@@ -287,6 +296,8 @@ fn met(why: &WaitEnd) -> Option<String> {
             Some(format!("[pattern matched: {}]", clip(&line)))
         }
         WaitEnd::Idle => Some("[no output for as long as asked]".to_owned()),
+        WaitEnd::Ready => Some("[ready]".to_owned()),
+        WaitEnd::NotReady(seen) => Some(format!("[not ready: {}]", clip(seen))),
         WaitEnd::Prompt(_)
         | WaitEnd::Exit
         | WaitEnd::Output
@@ -307,7 +318,7 @@ fn left(info: &Info) -> Option<String> {
     })
 }
 
-fn fields(waited: &Waited) -> Map<String, Value> {
+pub(super) fn fields(waited: &Waited) -> Map<String, Value> {
     let info = &waited.info;
     let ending = info.state.ending.as_ref();
     let mut fields = object(json!({

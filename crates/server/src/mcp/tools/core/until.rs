@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::WaitFor;
+use ostler_engine::{Info, WaitFor};
 use ostler_journal::Pattern;
 use ostler_model::Cursor;
 
@@ -17,8 +17,8 @@ const IDLE_MS: u64 = 1_000;
 
 pub(super) const UNTIL: Parameter = Parameter::optional(
     "until",
-    Kind::Choice(&["exit", "pattern", "prompt", "idle"]),
-    "Answer when it ends (default), prints pattern, asks, is silent",
+    Kind::Choice(&["exit", "pattern", "prompt", "idle", "ready"]),
+    "What to wait for; default exit",
 );
 pub(super) const PATTERN: Parameter = Parameter::optional("pattern", Kind::Text, "Perl regex");
 pub(super) const IDLE: Parameter = Parameter::optional(
@@ -26,6 +26,14 @@ pub(super) const IDLE: Parameter = Parameter::optional(
     Kind::Integer(1, WAIT_LIMIT_MS),
     "Of silence; default 1000",
 );
+
+/// The same where another tool's list explains it.
+pub(in crate::mcp::tools) const fn unexplained(parameter: Parameter) -> Parameter {
+    Parameter {
+        about: "",
+        ..parameter
+    }
+}
 
 /// Reads `until`, `pattern` and `idle_ms`; a pattern or an idle time alone says what it is for.
 /// Lines before `from` are not looked at.
@@ -55,9 +63,23 @@ pub(super) fn reason(arguments: &mut Arguments, from: Option<Cursor>) -> Result<
             }
         },
         "prompt" => WaitFor::Prompt,
+        "ready" => WaitFor::Ready,
         "idle" => WaitFor::Idle(Duration::from_millis(idle.unwrap_or(IDLE_MS))),
         _ => WaitFor::Exit,
     })
+}
+
+/// Refuses to wait for readiness where nothing will ever be ready.
+pub(super) fn can_be_ready(info: &Info, until: &WaitFor) -> Result<(), Failure> {
+    if !matches!(until, WaitFor::Ready) || info.spec.lifetime.plan().is_some() {
+        return Ok(());
+    }
+    let message = format!(
+        "until 'ready' is for services, and {} is none; allowed: exit, pattern, prompt, idle",
+        info.id.short()
+    );
+    let hint = "start a server with service, or with exec and mode \"service\"";
+    Err(Failure::value(message).with_hint(hint))
 }
 
 /// A parameter that is an expression.

@@ -42,7 +42,7 @@ const ACTIONS: &[Action] = &[
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "workspace",
-    title: "Overlay of a command",
+    title: "",
     about: "What exec with workspace overlay wrote. commit puts it in the workspace, all or, \
             where files changed meanwhile, nothing.",
     parameters: &[

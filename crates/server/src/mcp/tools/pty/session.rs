@@ -80,6 +80,7 @@ pub(super) fn failure(call: Call<'_>, id: &str, error: Error) -> Failure {
         | Error::ApprovalRequired { .. }
         | Error::Secret { .. }
         | Error::Workspace(_)
+        | Error::Service(_)
         | Error::Freeze { .. }
         | Error::Quota { .. }
         | Error::NotBorn { .. }

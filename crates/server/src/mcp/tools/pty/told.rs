@@ -46,7 +46,12 @@ impl<'a> Telling<'a> {
     pub(super) fn new(call: Call<'a>, mut waited: Waited) -> Self {
         let is_stale = match waited.why {
             WaitEnd::AtMost | WaitEnd::Nothing | WaitEnd::Pattern(_) => true,
-            WaitEnd::Exit | WaitEnd::Prompt(_) | WaitEnd::Output | WaitEnd::Idle => false,
+            WaitEnd::Exit
+            | WaitEnd::Ready
+            | WaitEnd::NotReady(_)
+            | WaitEnd::Prompt(_)
+            | WaitEnd::Output
+            | WaitEnd::Idle => false,
         };
         if is_stale && let Ok(info) = session::find(call, &waited.info.id.short()) {
             waited.info = info;
@@ -260,6 +265,8 @@ impl<'a> Telling<'a> {
                 Some("[the wait was over before that; pty_read looks again]".to_owned())
             }
             WaitEnd::Exit
+            | WaitEnd::Ready
+            | WaitEnd::NotReady(_)
             | WaitEnd::Prompt(_)
             | WaitEnd::Output
             | WaitEnd::Idle

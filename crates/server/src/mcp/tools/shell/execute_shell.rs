@@ -1,14 +1,17 @@
 //! `execute_shell`: run a script, waiting for its end or not.
 
+use ostler_engine::StartRequest;
 use serde_json::json;
 
 use super::process::summary;
 use super::{script, spent};
+use crate::error::object;
 use crate::mcp::consent;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::tools::command::status::isolation;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::mcp::tools::service::{Way, failed_to_start, launch, one_shot, recognised};
 use crate::mcp::tools::walls;
 use crate::mcp::waiting::{self, Options};
 use crate::params::{Arguments, Kind, Parameter};
@@ -17,6 +20,9 @@ use crate::params::{Arguments, Kind, Parameter};
 const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 /// The time limit of `sync`, in seconds.
 const TIMEOUT_S: i64 = 30;
+
+/// What runs a recognised service as a plain command.
+const OTHERWISE: &str = "a timeout";
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "execute_shell",
@@ -60,24 +66,49 @@ pub(super) const DEFINITION: Definition = Definition {
 
 async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     match arguments.required_text("run_mode").as_str() {
-        "sync" => to_its_end(call, arguments).await,
-        _ => in_background(call, arguments).await,
+        "sync" => Box::pin(to_its_end(call, arguments)).await,
+        _ => Box::pin(in_background(call, arguments)).await,
     }
 }
 
 async fn to_its_end(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let mut request = script::request(call, &mut arguments)?;
+    if !arguments.is_given("timeout")
+        && let Some(way) = recognised(call, &request, OTHERWISE)
+    {
+        return Box::pin(served(call, request, &way)).await;
+    }
     request.timeout = script::timeout(&arguments);
     let waited = waiting::run(call, request, Options::to_end()).await?;
     spent::reply(call, &waited.info).await
+}
+
+/// Answers when the service it is runs; one that ended well was none (E4).
+async fn served(call: Call<'_>, request: StartRequest, way: &Way) -> Answer {
+    let launched = match launch(call, way.request(request), Options::default()).await {
+        Ok(launched) => launched,
+        Err(interrupted) => return failed_to_start(interrupted),
+    };
+    let info = &launched.waited.info;
+    if one_shot(&launched.waited) {
+        return spent::reply(call, info).await;
+    }
+    let fields = object(spent::fields(info));
+    Ok(way.reply(call, launched, fields).await)
 }
 
 /// Answers as soon as the shell runs; in the words of document 003.
 async fn in_background(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let timeout_given = arguments.given().any(|name| name == "timeout");
     let request = script::request(call, &mut arguments)?;
-    let begun = consent::begin(call, request).await?;
-    let info = call.give_out(begun);
+    let way = recognised(call, &request, OTHERWISE).filter(|_| !timeout_given);
+    let info = match &way {
+        Some(way) => match launch(call, way.request(request), Options::at_once()).await {
+            Ok(launched) => launched.waited.info,
+            Err(interrupted) => return failed_to_start(interrupted),
+        },
+        None => call.give_out(consent::begin(call, request).await?),
+    };
     let id = info.id.short();
     let (status, command) = (info.status().shell, summary(&info.spec.command.display()));
     let mut text = format!(
@@ -94,6 +125,10 @@ async fn in_background(call: Call<'_>, mut arguments: Arguments) -> Answer {
             "\nnote: timeout holds in sync mode only; this one runs until it ends or \
              kill_process ends it",
         );
+    }
+    if let Some(told) = way.and_then(|way| way.note()) {
+        text.push('\n');
+        text.push_str(&told);
     }
     for told in walls::notes(call, &info) {
         text.push_str("\nnote: ");

@@ -26,7 +26,10 @@ pub(super) async fn reply(call: Call<'_>, info: &Info) -> Answer {
         Some(ending) => ended(call, (info, ending), &printed).await,
         None => goes_on(call, info, &printed).await,
     });
-    let mut reply = Reply::text(blocks, fields(info, &printed));
+    let mut reply = Reply::text(blocks, fields(info));
+    reply
+        .fields
+        .insert("cursor".to_owned(), json!(printed.next));
     printed.fields(&mut reply.fields);
     let failure = info.state.ending.as_ref();
     Ok(
@@ -81,7 +84,8 @@ pub(super) fn leftovers(info: &Info) -> Option<String> {
     ))
 }
 
-fn fields(info: &Info, printed: &Printed) -> Value {
+/// What is known of one, for programs.
+pub(super) fn fields(info: &Info) -> Value {
     let ending = info.state.ending.as_ref();
     json!({
         "process_id": info.id.short(),
@@ -90,7 +94,7 @@ fn fields(info: &Info, printed: &Printed) -> Value {
         "signal": ending.and_then(|ending| ending.signal).map(|signal| signal.name()),
         "execution_time": seconds(info.duration()),
         "yielded": !info.state.is_finished(),
-        "cursor": printed.next,
+        "cursor": info.cursor(),
         "isolation": isolation(&info.spec.policy),
     })
 }

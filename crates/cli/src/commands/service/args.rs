@@ -1,0 +1,260 @@
+//! What starting a service takes, whichever verb starts or defines it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ostler_model::{Command, Condition, Restart, Text};
+use ostler_server::wire::{
+    DependencyBody, HealthRuleBody, NeedBody, PortBody, ProbeBody, ServiceStartBody,
+    ShellStartBody, StartBody, WishBody,
+};
+
+use crate::attach::window_size;
+use crate::commands::parse;
+use crate::commands::start::{directory, variables};
+use crate::commands::walls::WallArgs;
+use crate::error::CommandError;
+use crate::setup::Setup;
+
+/// Attempts after the first, where a policy is named without a number.
+const ATTEMPTS: u32 = 10;
+/// The shell that reads a command given as one word.
+const SHELL: &str = "/bin/sh";
+
+/// What a service is asked for, besides its name and command.
+#[derive(Debug, Args)]
+pub(super) struct ServiceArgs {
+    /// When it is ready: auto, listening, responding, log, notify, http:/PATH, http://URL,
+    /// tcp:PORT, exec:COMMAND or quiet:SPAN; by its kind unless given
+    #[arg(long, value_name = "WHEN", value_parser = probe)]
+    ready_when: Option<ProbeBody>,
+    /// Lines that match this show it ready
+    #[arg(long, value_name = "PATTERN")]
+    ready_pattern: Option<String>,
+    /// Lines that match this show it failed
+    #[arg(long, value_name = "PATTERN")]
+    fail_pattern: Option<String>,
+    /// The port it gets, as PORT and as an argument where its kind takes one; auto leases a
+    /// free one
+    #[arg(short, long, value_name = "N|auto")]
+    port: Option<PortBody>,
+    /// What happens when it ends: never, on-failure[:N] or always[:N], N times at most
+    #[arg(long, value_name = "POLICY", value_parser = restart)]
+    restart: Option<Restart>,
+    /// What shows that it stays well: listening, responding, http:/PATH, tcp:PORT or
+    /// exec:COMMAND
+    #[arg(long, value_name = "PROBE", value_parser = probe)]
+    health: Option<ProbeBody>,
+    /// Between two looks at its health
+    #[arg(long, value_name = "SPAN", requires = "health", value_parser = parse::span)]
+    health_interval: Option<Duration>,
+    /// End it when it is ill, so that its restart policy can act
+    #[arg(long, requires = "health")]
+    health_restart: bool,
+    /// A service that comes first, as in db or db:started; repeatable
+    #[arg(long, value_name = "NAME[:CONDITION]", value_parser = dependency)]
+    depends_on: Vec<DependencyBody>,
+    /// Working directory; here unless given
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Set a variable, or pass ours on where only its name is given
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    env: Vec<OsString>,
+    /// A label to find it by; repeatable
+    #[arg(short, long, value_name = "LABEL")]
+    label: Vec<String>,
+    /// What to call it, for people
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    description: String,
+    /// Give it a terminal
+    #[arg(short, long)]
+    tty: bool,
+    /// How its output is to be decoded when it is read as text: a WHATWG label, or auto
+    #[arg(long, value_name = "LABEL")]
+    encoding: Option<String>,
+    #[command(flatten)]
+    walls: WallArgs,
+}
+
+impl ServiceArgs {
+    /// As the daemon is asked.
+    ///
+    /// # Errors
+    /// For what cannot be, told before a daemon is started for it.
+    pub(super) fn body(
+        self,
+        setup: &Setup,
+        name: Option<String>,
+        words: Vec<OsString>,
+    ) -> Result<ServiceStartBody, CommandError> {
+        let policy = setup.config.front_policy();
+        let asked = self.walls.walls(&setup.config)?;
+        let mut start = StartBody::new(command(words), directory(self.cwd)?);
+        start.base_env = setup.env.to_texts();
+        start.env = variables(setup, self.env)?;
+        start.isolation = asked.level;
+        start.confine = asked.confine;
+        start.limits = asked.limits;
+        start.secrets = asked.secrets;
+        start.approval = asked.approval;
+        start.labels = self.label;
+        start.description = self.description;
+        start.encoding = self.encoding.or(policy.default_encoding);
+        start.allowed = policy.allowed_commands;
+        start.restart = self.restart;
+        let size = || window_size().unwrap_or(ShellStartBody::SIZE);
+        start.pty = self.tty.then(size);
+        start.cli = true;
+        let (interval, ends) = (self.health_interval, self.health_restart);
+        let health = self.health.map(|probe| HealthRuleBody {
+            probe,
+            interval_ms: interval.map(parse::millis),
+            failures: None,
+            restart: ends,
+        });
+        let service = WishBody {
+            name,
+            ready_when: self.ready_when,
+            ready_pattern: self.ready_pattern,
+            fail_pattern: self.fail_pattern,
+            health,
+            depends_on: self.depends_on,
+            port: self.port,
+            ..WishBody::default()
+        };
+        Ok(ServiceStartBody { start, service })
+    }
+}
+
+/// The command as typed; one word with blanks in it is a line for a shell.
+pub(super) fn command(words: Vec<OsString>) -> Command {
+    let mut words = words.into_iter().map(Text::from);
+    let program = words.next().unwrap_or_default();
+    let args: Vec<Text> = words.collect();
+    let blank = program.as_bytes().iter().any(u8::is_ascii_whitespace);
+    if args.is_empty() && blank {
+        return Command::Shell {
+            shell: SHELL.into(),
+            script: program,
+        };
+    }
+    Command::Argv { program, args }
+}
+
+/// Something that can be looked at.
+fn probe(text: &str) -> Result<ProbeBody, String> {
+    let (word, rest) = text.split_once(':').unwrap_or((text, ""));
+    match (word, rest) {
+        ("auto", "") => Ok(ProbeBody::Auto),
+        ("listening", "") => Ok(ProbeBody::Listening),
+        ("responding", "") => Ok(ProbeBody::Responding),
+        ("log", "") => Ok(ProbeBody::Log),
+        ("notify", "") => Ok(ProbeBody::Notify),
+        ("http" | "https", url) if url.starts_with("//") => Ok(ProbeBody::Http(text.to_owned())),
+        ("http", path) if path.starts_with('/') => Ok(ProbeBody::Http(path.to_owned())),
+        ("tcp", port) => match port.parse() {
+            Ok(port) if port > 0 => Ok(ProbeBody::Tcp(port)),
+            _ => Err("tcp needs a port, as in tcp:5432".to_owned()),
+        },
+        ("exec", line) if !line.is_empty() => Ok(ProbeBody::Exec(
+            [SHELL, "-c", line].map(Text::from).to_vec(),
+        )),
+        ("quiet", given) if !given.is_empty() => {
+            parse::span(given).map(|span| ProbeBody::QuietMs(parse::millis(span)))
+        }
+        _ => Err(
+            "allowed: auto, listening, responding, log, notify, http:/PATH, http://URL, \
+             tcp:PORT, exec:COMMAND, quiet:SPAN"
+                .to_owned(),
+        ),
+    }
+}
+
+/// A restart policy, as docker spells it.
+fn restart(text: &str) -> Result<Restart, String> {
+    let (word, max) = match text.split_once(':') {
+        Some((word, number)) => (word, number.parse().ok()),
+        None => (text, Some(ATTEMPTS)),
+    };
+    match (word, max) {
+        ("never" | "no", Some(ATTEMPTS)) => Ok(Restart::Never),
+        ("on-failure", Some(max)) => Ok(Restart::OnFailure { max }),
+        ("always", Some(max)) => Ok(Restart::Always { max }),
+        _ => Err("allowed: never, on-failure, always, on-failure:N, always:N".to_owned()),
+    }
+}
+
+fn dependency(text: &str) -> Result<DependencyBody, String> {
+    let Some((name, condition)) = text.split_once(':') else {
+        return Ok(DependencyBody::Name(text.to_owned()));
+    };
+    let condition = match condition {
+        "started" => Condition::Started,
+        "listening" => Condition::Listening,
+        "ready" => Condition::Ready,
+        "completed" => Condition::Completed,
+        _ => return Err("allowed: started, listening, ready, completed".to_owned()),
+    };
+    Ok(DependencyBody::With(NeedBody {
+        name: name.to_owned(),
+        condition,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_are_words_with_what_they_look_at() {
+        assert_eq!(probe("auto"), Ok(ProbeBody::Auto));
+        assert_eq!(probe("http:/up?x=1"), Ok(ProbeBody::Http("/up?x=1".into())));
+        let url = "https://localhost:8443/up";
+        assert_eq!(probe(url), Ok(ProbeBody::Http(url.into())));
+        assert_eq!(probe("tcp:5432"), Ok(ProbeBody::Tcp(5_432)));
+        assert_eq!(probe("quiet:1.5s"), Ok(ProbeBody::QuietMs(1_500)));
+        let line = ["/bin/sh", "-c", "test -e a:b"].map(Text::from).to_vec();
+        assert_eq!(probe("exec:test -e a:b"), Ok(ProbeBody::Exec(line)));
+        for bad in [
+            "", "soon", "tcp", "tcp:0", "http:x", "exec:", "quiet:", "auto:1",
+        ] {
+            assert!(probe(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn policies_take_a_number() {
+        assert_eq!(restart("never"), Ok(Restart::Never));
+        assert_eq!(
+            restart("on-failure"),
+            Ok(Restart::OnFailure { max: ATTEMPTS })
+        );
+        assert_eq!(restart("always:3"), Ok(Restart::Always { max: 3 }));
+        for bad in [
+            "",
+            "no:3",
+            "sometimes",
+            "always:",
+            "always:x",
+            "on-failure:-1",
+        ] {
+            assert!(restart(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn one_word_with_blanks_is_a_line_for_a_shell() {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let line = command(words(&["npm run dev"]));
+        assert!(matches!(line, Command::Shell { .. }), "{line:?}");
+        let argv = command(words(&["npm", "run dev"]));
+        assert!(matches!(argv, Command::Argv { .. }), "{argv:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! `ostler service ps`.
+
+use std::io::stdout;
+use std::path::PathBuf;
+
+use clap::Args;
+use ostler_server::render::{clean, service as words};
+use ostler_server::wire::ServiceBody;
+
+use super::ask::desk;
+use crate::commands::ps::shown;
+use crate::error::Outcome;
+use crate::output::{Out, Style, Table, print_json, span};
+use crate::setup::{Setup, block_on};
+
+/// What `ps` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Also those that are stopped, or only defined
+    #[arg(short, long)]
+    all: bool,
+    /// Only names
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
+    /// Where ostler.toml is looked for, upwards; here unless given
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Commands in full
+    #[arg(long)]
+    no_trunc: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists services.
+///
+/// # Errors
+/// When the daemon cannot be asked.
+pub(super) fn run(setup: &Setup, args: &ListArgs) -> Outcome {
+    let desk = desk(setup, args.cwd.clone())?;
+    let mut services = block_on(desk.list())?;
+    services.retain(|service| args.all || service.status != "stopped");
+    if args.json {
+        print_json(&services)?;
+        return Ok(0);
+    }
+    let mut out = Out::new();
+    if args.quiet {
+        services
+            .iter()
+            .try_for_each(|service| out.line(clean(&service.name)))?;
+    } else {
+        let style = Style::of(&stdout(), &setup.env);
+        table(&services, style, args.no_trunc).print(&mut out)?;
+    }
+    out.flush()?;
+    for service in &services {
+        for note in &service.notes {
+            crate::tell(&clean(&format!("{}: {note}", service.name)));
+        }
+    }
+    Ok(0)
+}
+
+fn table(services: &[ServiceBody], style: Style, whole: bool) -> Table {
+    let mut table = Table::new(&[
+        "NAME", "STATUS", "URL", "PORTS", "PID", "RESTARTS", "UPTIME", "COMMAND",
+    ]);
+    let none = || "-".to_owned();
+    for service in services {
+        let info = service.execution.as_ref();
+        let living = info.filter(|_| service.living);
+        let state = living.and_then(|info| info.service.as_deref());
+        let restarts = info
+            .and_then(|info| info.service.as_deref())
+            .map(|it| it.restarts);
+        let ports = state.map(|state| {
+            let ports: Vec<_> = state.ports.iter().map(|port| &port.bound).collect();
+            clean(&words::ports(&ports)).into_owned()
+        });
+        let url = state.and_then(|state| state.url.as_deref()).map(clean);
+        table.row(vec![
+            clean(&service.name).into_owned(),
+            style.service(&service.status),
+            url.map_or_else(none, std::borrow::Cow::into_owned),
+            ports.filter(|ports| !ports.is_empty()).unwrap_or_else(none),
+            living
+                .and_then(|info| info.os_pid)
+                .map_or_else(none, |pid| pid.to_string()),
+            restarts.map_or_else(none, |count| count.to_string()),
+            living.map_or_else(none, |info| span(info.duration)),
+            shown(&service.command, whole),
+        ]);
+    }
+    table
+}

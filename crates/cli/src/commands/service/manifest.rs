@@ -1,0 +1,59 @@
+//! Where an `ostler.toml` would be, for those who have none yet.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::CommandError;
+
+/// Its name.
+const FILE: &str = "ostler.toml";
+/// What one looks like.
+const EXAMPLE: &str = "write one, for example:\n\
+    \x20 [services.web]\n\
+    \x20 command = \"npm run dev\"\n\
+    \x20 port = 3000\n\
+    \x20 depends_on = [\"db\"]";
+
+/// Why there is nothing to bring up from `cwd`.
+pub(super) fn nothing_defined(cwd: &Path, home: &Path) -> CommandError {
+    let looked = looked_in(cwd, home);
+    let there = looked
+        .iter()
+        .map(|dir| dir.join(FILE))
+        .find(|file| file.is_file());
+    let message = match there {
+        Some(file) => format!("{} defines no services", file.display()),
+        None => {
+            let told: Vec<String> = looked.iter().map(|dir| dir.display().to_string()).collect();
+            format!("there is no {FILE}; looked in {}", told.join(", "))
+        }
+    };
+    CommandError::value(message).with_hint(EXAMPLE)
+}
+
+/// From `cwd` upwards, to the home directory or the root.
+fn looked_in(cwd: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut looked = Vec::new();
+    for directory in cwd.ancestors() {
+        looked.push(directory.to_owned());
+        if directory == home {
+            break;
+        }
+    }
+    looked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directory_up_to_home_is_named() {
+        let looked = looked_in(Path::new("/home/ann/web/app"), Path::new("/home/ann"));
+        let told: Vec<&Path> = looked.iter().map(PathBuf::as_path).collect();
+        assert_eq!(
+            told,
+            ["/home/ann/web/app", "/home/ann/web", "/home/ann"].map(Path::new)
+        );
+        assert_eq!(looked_in(Path::new("/srv"), Path::new("/root")).len(), 2);
+    }
+}

@@ -1,0 +1,57 @@
+//! The verbs of `ostler service`.
+
+use clap::Subcommand;
+
+use super::control::{NamesArgs, StopArgs};
+use super::define::DefineArgs;
+use super::detect::DetectArgs;
+use super::down::DownArgs;
+use super::list::ListArgs;
+use super::start::{EnsureArgs, StartArgs};
+use super::up::UpArgs;
+use super::why::WhyArgs;
+use crate::commands::logs::LogsArgs;
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) enum ServiceVerb {
+    /// Start what the workspace's ostler.toml defines, in order, and wait until it is ready
+    Up(UpArgs),
+    /// Stop what the workspace's ostler.toml defines, in reverse order
+    Down(DownArgs),
+    /// Start a command as a service and wait until it is ready
+    Start(StartArgs),
+    /// Reuse a service that lives and is well; start it where there is none
+    Ensure(EnsureArgs),
+    /// Stop services, those that depend on them first, and free their ports
+    Stop(StopArgs),
+    /// End what runs and start it anew at once, under the same id
+    Restart(NamesArgs),
+    /// List services
+    #[command(visible_alias = "list")]
+    Ps(ListArgs),
+    /// Show what a service printed
+    #[command(mut_arg("id", |arg| arg.value_name("NAME").help("Which service")))]
+    Logs(LogsArgs),
+    /// Say why a service is where it is
+    #[command(visible_alias = "status")]
+    Why(WhyArgs),
+    /// Say which service a command is, without starting it
+    Detect(DetectArgs),
+    /// Keep a definition under a name; `ostler service ensure NAME` starts it
+    Define(Box<DefineArgs>),
+    /// Forget definitions; what runs goes on
+    Forget(NamesArgs),
+}
+
+/// What the verbs exit with, for people.
+const EXIT_CODES: &str = "\
+A service is named by its name or its id. ostler.toml is looked for from here upwards.
+
+Exit codes of up, start, ensure and restart:
+    0    ready, or running with nothing to look at
+    1    failed to become ready
+    75   not ready in time; it is still running
+    130  interrupted; it is still running
+  and those of `ostler --help`.";

@@ -1,0 +1,328 @@
+use std::io::Read as _;
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::world::{Lines, Ran, World, wait_readable};
+
+/// A port nobody listens on now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Words that serve files on this port.
+fn server(port: u16) -> Vec<String> {
+    let port = port.to_string();
+    ["python3", "-m", "http.server", "--bind", "127.0.0.1", &port]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+fn service(world: &World, words: &[&str], command: &[String]) -> Ran {
+    let mut all = vec!["service"];
+    all.extend(words);
+    if !command.is_empty() {
+        all.push("--");
+    }
+    all.extend(command.iter().map(String::as_str));
+    world.ostler(&all)
+}
+
+#[test]
+fn a_server_is_started_told_listed_and_stopped() {
+    let world = World::new();
+    let port = free_port();
+    let begun = service(&world, &["start", "--name", "files"], &server(port));
+    assert_eq!(begun.code, 0, "{begun:?}");
+    let first = begun.out.lines().next().unwrap();
+    assert!(
+        first.starts_with("Service started with ID: ")
+            && first.ends_with(". Status: ready. The service is running in the background."),
+        "{first}"
+    );
+    assert!(begun.out.contains("\nURL: http://"), "{}", begun.out);
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+
+    let table = world.ok(&["service", "ps"]);
+    let heading: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    let headings = "NAME STATUS URL PORTS PID RESTARTS UPTIME COMMAND";
+    assert_eq!(heading.join(" "), headings);
+    let row = table.lines().nth(1).unwrap();
+    assert!(row.starts_with("files") && row.contains(" ready "), "{row}");
+    let list = world.json(&["service", "ps", "--json"]);
+    let id = list[0]["execution"]["id"].as_str().unwrap().to_owned();
+
+    assert!(
+        world.ok(&["ps"]).contains(" ready "),
+        "{}",
+        world.ok(&["ps"])
+    );
+    let info = world.ok(&["info", &id]);
+    assert!(
+        info.contains("url ") && info.contains("evidence "),
+        "{info}"
+    );
+    assert_eq!(world.ok(&["wait", "--ready", &id]), "");
+    assert!(
+        world
+            .ok(&["service", "why", "files"])
+            .starts_with("files is ready: ")
+    );
+    TcpStream::connect(("127.0.0.1", port)).unwrap();
+    world.ok(&["service", "logs", "files"]);
+
+    let again = service(&world, &["ensure", "files"], &server(port));
+    assert_eq!(again.code, 0, "{again:?}");
+    assert!(again.out.contains(&id), "{}", again.out);
+
+    let stopped = world.ok(&["service", "stop", "files"]);
+    assert_eq!(stopped, format!("files stopped; port {port} free"));
+    assert_eq!(world.ok(&["service", "ps", "-q"]), "");
+    assert_eq!(world.ok(&["service", "ps", "-aq"]), "files");
+}
+
+#[test]
+fn what_fails_is_told_with_its_last_lines() {
+    let world = World::new();
+    let script = "echo cannot go on >&2; exit 3";
+    let command = ["sh", "-c", script].map(str::to_owned);
+    let bad = service(
+        &world,
+        &["start", "-n", "bad", "--ready-when", "listening"],
+        &command,
+    );
+    assert_eq!(bad.code, 1, "{bad:?}");
+    assert!(
+        bad.out.starts_with("Service failed to become ready: "),
+        "{}",
+        bad.out
+    );
+    assert!(bad.out.contains("cannot go on"), "{}", bad.out);
+    assert!(bad.out.contains("\nWhy: "), "{}", bad.out);
+    let missing = service(&world, &["start"], &["no-such-program-here".to_owned()]);
+    assert_ne!(missing.code, 0);
+    assert!(
+        missing.err.contains("Failed to start service: "),
+        "{}",
+        missing.err
+    );
+}
+
+#[test]
+fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
+    let world = World::new();
+    let sleep = ["sleep", "300"].map(str::to_owned);
+    let words = [
+        "start",
+        "-n",
+        "slow",
+        "--ready-when",
+        "listening",
+        "--timeout",
+        "200ms",
+    ];
+    let late = service(&world, &words, &sleep);
+    assert_eq!(late.code, 75, "{late:?}");
+    assert!(
+        late.out.starts_with(
+            "Service failed to become ready: not ready within 200ms\nIt is still running: ID "
+        ),
+        "{}",
+        late.out
+    );
+    assert_eq!(world.ok(&["service", "ps", "-q"]), "slow");
+
+    let words = [
+        "service",
+        "start",
+        "-n",
+        "two",
+        "--ready-when",
+        "listening",
+        "--",
+        "sh",
+        "-c",
+    ];
+    let script = format!("echo up > {}/up; exec sleep 300", world.path().display());
+    let mut command = world.command(&[&words[..], &[script.as_str()]].concat());
+    let fifo = world.path().join("up");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from(0o600)).unwrap();
+    command.stderr(Stdio::piped());
+    let mut waiting = Lines::start(command);
+    // Its program runs, and so the wait has begun or is about to.
+    let mut up = String::new();
+    std::fs::File::open(&fifo)
+        .unwrap()
+        .read_to_string(&mut up)
+        .unwrap();
+    let mut stderr = waiting.child.stderr.take().unwrap();
+    waiting.send(Signal::INT);
+    let code = waiting.end();
+    let mut told = String::new();
+    wait_readable(&stderr);
+    stderr.read_to_string(&mut told).unwrap();
+    assert_eq!(code, 130, "{told}");
+    assert!(
+        told.contains("two") || told.contains("service ps"),
+        "{told}"
+    );
+    assert_eq!(world.ok(&["service", "ps", "-q"]).lines().count(), 2);
+    world.ok(&["service", "stop", "--force", "slow", "two"]);
+}
+
+#[test]
+fn up_and_down_follow_ostler_toml() {
+    let world = World::new();
+    let (one, two) = (free_port(), free_port());
+    let toml = format!(
+        "[services.web]\ncommand = \"python3 -m http.server --bind 127.0.0.1 {one}\"\n\
+         depends_on = [\"db\"]\n\n\
+         [services.db]\ncommand = [\"python3\", \"-m\", \"http.server\", \"--bind\", \
+         \"127.0.0.1\", \"{two}\"]\n"
+    );
+    std::fs::write(world.path().join("ostler.toml"), toml).unwrap();
+    let up = service(&world, &["up"], &[]);
+    assert_eq!(up.code, 0, "{up:?}");
+    let names: Vec<&str> = up.out.lines().filter(|line| line.ends_with(':')).collect();
+    assert_eq!(names, ["db:", "web:"], "{}", up.out);
+    assert_eq!(up.out.matches("Service started with ID: ").count(), 2);
+    let again = world.json(&["service", "up", "--json"]);
+    assert!(
+        again
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|it| it["reused"] == true),
+        "{again}"
+    );
+    let down = world.ok(&["service", "down"]);
+    let stopped: Vec<&str> = down.lines().collect();
+    assert_eq!(stopped.len(), 2, "{down}");
+    assert!(
+        stopped[0].starts_with("web stopped") && stopped[1].starts_with("db stopped"),
+        "{down}"
+    );
+    TcpListener::bind(("127.0.0.1", one)).unwrap();
+    TcpListener::bind(("127.0.0.1", two)).unwrap();
+}
+
+#[test]
+fn mistakes_are_met_with_what_was_meant() {
+    let world = World::new();
+    let none = service(&world, &["up"], &[]);
+    assert_eq!(none.code, 64, "{none:?}");
+    let here = world.path().display().to_string();
+    assert!(
+        none.err.contains("there is no ostler.toml; looked in ") && none.err.contains(&here),
+        "{}",
+        none.err
+    );
+    assert!(none.err.contains("[services.web]"), "{}", none.err);
+
+    let toml = "[services.web]\ncommand = \"true\"\nrestrat = \"always\"\n";
+    std::fs::write(world.path().join("ostler.toml"), toml).unwrap();
+    let bad = service(&world, &["up"], &[]);
+    assert_eq!(bad.code, 64, "{bad:?}");
+    assert!(
+        bad.err.contains("ostler.toml: line 3") && bad.err.contains("restart"),
+        "{}",
+        bad.err
+    );
+
+    std::fs::write(
+        world.path().join("ostler.toml"),
+        "[services.web]\ncommand = \"true\"\n",
+    )
+    .unwrap();
+    for verb in ["why", "stop", "logs", "restart"] {
+        let slip = service(&world, &[verb, "wbe"], &[]);
+        assert_eq!(slip.code, 66, "{verb}: {slip:?}");
+        assert!(
+            slip.err.contains("did you mean web?"),
+            "{verb}: {}",
+            slip.err
+        );
+    }
+    let never = service(&world, &["logs", "web"], &[]);
+    assert!(never.err.contains("web never ran"), "{}", never.err);
+    let policy = service(
+        &world,
+        &["start", "--restart", "sometimes"],
+        &["true".to_owned()],
+    );
+    assert_eq!(policy.code, 64);
+    assert!(policy.err.contains("on-failure"), "{}", policy.err);
+}
+
+#[test]
+fn definitions_and_detection_start_nothing() {
+    let world = World::new();
+    let found = world.json(&[
+        "service",
+        "detect",
+        "--json",
+        "--",
+        "python3 -m http.server 8123",
+    ]);
+    assert_eq!(found["service"]["port"], 8_123, "{found}");
+    let none = service(&world, &["detect"], &["ls".to_owned()]);
+    assert_eq!(
+        (none.code, none.out.contains("no service")),
+        (1, true),
+        "{none:?}"
+    );
+    let port = free_port();
+    let defined = service(&world, &["define", "files"], &server(port));
+    assert_eq!(
+        (defined.code, defined.out.trim()),
+        (0, "files"),
+        "{defined:?}"
+    );
+    assert_eq!(world.ok(&["service", "ps", "-aq"]), "files");
+    assert_eq!(world.ok(&["ps", "-aq"]), "");
+    let begun = service(&world, &["ensure", "files"], &[]);
+    assert_eq!(begun.code, 0, "{begun:?}");
+    assert_eq!(world.ok(&["service", "forget", "files"]), "files");
+    assert_eq!(world.ok(&["service", "ps", "-q"]), "files");
+    world.ok(&["service", "stop", "files"]);
+}
+
+#[test]
+fn settings_of_services_are_refused_clearly() {
+    let world = World::new();
+    for (given, told) in [
+        (
+            "services.lease_ports=80-90",
+            "two ports such as 20000-29999",
+        ),
+        (
+            "services.lease_ports=9000-8000",
+            "two ports such as 20000-29999",
+        ),
+        ("services.automatic=perhaps", "true or false"),
+    ] {
+        let ran = world.ostler(&["--set", given, "config", "explain"]);
+        assert_eq!(ran.code, 78, "{given}");
+        assert!(ran.err.contains(told), "{}", ran.err);
+    }
+    let table = world.path().join("config/ostler");
+    std::fs::create_dir_all(&table).unwrap();
+    std::fs::write(
+        table.join("config.toml"),
+        "[services]\ntable = \"mine.toml\"\n",
+    )
+    .unwrap();
+    let ran = service(&world, &["ps"], &[]);
+    assert_eq!(ran.code, 78, "{ran:?}");
+    let file = table.join("mine.toml").display().to_string();
+    assert!(
+        ran.err.contains(&file) && ran.err.contains("config.toml:2"),
+        "{}",
+        ran.err
+    );
+    let mut command = world.command(&["service", "ps"]);
+    command.env("OSTLER_SERVICES_TABLE", "mine.toml");
+    assert_eq!(crate::world::ran(command.output().unwrap()).code, 78);
+}

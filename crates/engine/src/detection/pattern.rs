@@ -1,0 +1,197 @@
+//! The language of `argv`: which command lines an entry is about.
+//!
+//! A pattern is words parted by spaces. The first names programs (`vite|vite-node`); one with a
+//! `/` in it wants the end of a path (`bin/dev`). The others are terms about the operands, from
+//! left to right, and about options anywhere:
+//!
+//! | term      | meaning |
+//! |-----------|---------|
+//! | `a\|b`    | the next operand is one of these; `*` in a word stands for anything |
+//! | `?a\|b`   | the same, if it is there |
+//! | `^a\|b`   | the next operand is none of these, or there is none; it stays the next |
+//! | `.`       | the next operand, whatever it is |
+//! | `$`       | no operand is left |
+//! | `~a\|b`   | one of the operands left is one of these |
+//! | `<`       | the next operand is a file in which one of the entry's `contains` stands |
+//! | `<path`   | this file of the working directory is such a file |
+//! | `+-a\|-b` | one of these options is given; `-g=*off*`: with such a value |
+//! | `!-a\|-b` | none of these options is given |
+
+use super::words::{Arguments, base_name, glob, is_option};
+
+/// A compiled pattern.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    programs: Vec<String>,
+    terms: Vec<Term>,
+}
+
+#[derive(Debug, Clone)]
+enum Term {
+    Next(Vec<String>),
+    Maybe(Vec<String>),
+    Not(Vec<String>),
+    Any,
+    End,
+    Has(Vec<String>),
+    File,
+    FileAt(String),
+    With(Vec<Flag>),
+    Without(Vec<Flag>),
+}
+
+#[derive(Debug, Clone)]
+struct Flag {
+    name: String,
+    value: Option<String>,
+}
+
+impl Pattern {
+    /// Reads a pattern; what is wrong with it otherwise.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let mut words = text.split_ascii_whitespace();
+        let programs = alternatives(words.next().ok_or("it is empty")?)?;
+        let terms = words.map(Term::read).collect::<Result<_, _>>()?;
+        Ok(Self { programs, terms })
+    }
+
+    /// Names of the programs it can be about, without directories.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
+        self.programs.iter().map(|program| base_name(program))
+    }
+
+    /// Whether it looks into files.
+    pub(super) fn reads_file(&self) -> bool {
+        self.terms
+            .iter()
+            .any(|term| matches!(term, Term::File | Term::FileAt(_)))
+    }
+
+    /// How many operands it used, where it is about this command.
+    pub(super) fn matches(
+        &self,
+        program: &str,
+        given: &Arguments<'_>,
+        in_file: &dyn Fn(&str) -> bool,
+    ) -> Option<usize> {
+        let named = |wanted: &String| {
+            if wanted.contains('/') {
+                program
+                    .strip_suffix(wanted.as_str())
+                    .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+            } else {
+                base_name(program) == wanted
+            }
+        };
+        if !self.programs.iter().any(named) {
+            return None;
+        }
+        let mut used = 0;
+        for term in &self.terms {
+            used += term.matches(given, used, in_file)?;
+        }
+        Some(used)
+    }
+}
+
+impl Term {
+    fn read(word: &str) -> Result<Self, String> {
+        let rest = word.get(1..).unwrap_or_default();
+        match word.chars().next() {
+            Some('?') => alternatives(rest).map(Self::Maybe),
+            Some('^') => alternatives(rest).map(Self::Not),
+            Some('~') => alternatives(rest).map(Self::Has),
+            Some('+') => flags(rest).map(Self::With),
+            Some('!') => flags(rest).map(Self::Without),
+            Some('<') if !rest.is_empty() => Ok(Self::FileAt(rest.to_owned())),
+            Some('-') => Err(format!(
+                "'{word}': an option is written with '+' or '!' before it"
+            )),
+            _ => match word {
+                "." => Ok(Self::Any),
+                "$" => Ok(Self::End),
+                "<" => Ok(Self::File),
+                _ => alternatives(word).map(Self::Next),
+            },
+        }
+    }
+
+    /// How many operands it uses; none where it does not match.
+    fn matches(
+        &self,
+        given: &Arguments<'_>,
+        used: usize,
+        in_file: &dyn Fn(&str) -> bool,
+    ) -> Option<usize> {
+        let rest = given.operands.get(used..).unwrap_or_default();
+        let next = rest.first().copied();
+        let among = |words: &Vec<String>, text: &str| words.iter().any(|it| glob(it, text));
+        let next_among = |words| next.is_some_and(|next| among(words, next));
+        let is_given = |flags: &Vec<Flag>| flags.iter().any(|flag| flag.is_given(given));
+        match self {
+            Self::Next(words) => next_among(words).then_some(1),
+            Self::Maybe(words) => Some(usize::from(next_among(words))),
+            Self::Not(words) => (!next_among(words)).then_some(0),
+            Self::Any => next.map(|_| 1),
+            Self::End => rest.is_empty().then_some(0),
+            Self::Has(words) => rest.iter().any(|it| among(words, it)).then_some(0),
+            Self::File => next.is_some_and(in_file).then_some(1),
+            Self::FileAt(path) => in_file(path).then_some(0),
+            Self::With(flags) => is_given(flags).then_some(0),
+            Self::Without(flags) => (!is_given(flags)).then_some(0),
+        }
+    }
+}
+
+impl Flag {
+    fn is_given(&self, given: &Arguments<'_>) -> bool {
+        let named = |name: &str| name == self.name || self.in_cluster(name);
+        given.options.iter().any(|(name, value)| {
+            named(name)
+                && match (&self.value, value) {
+                    (None, value) => *value != Some("false"),
+                    (Some(wanted), Some(value)) => glob(wanted, value),
+                    (Some(_), None) => false,
+                }
+        })
+    }
+
+    /// `-w` in `-cw`: clusters are of at most three letters, longer words are names.
+    fn in_cluster(&self, given: &str) -> bool {
+        let (Some(letters), Some(letter)) = (given.strip_prefix('-'), self.name.strip_prefix('-'))
+        else {
+            return false;
+        };
+        let are_letters = letters.bytes().all(|byte| byte.is_ascii_alphabetic());
+        (2..=3).contains(&letters.len())
+            && are_letters
+            && letter.len() == 1
+            && letters.contains(letter)
+    }
+}
+
+fn alternatives(text: &str) -> Result<Vec<String>, String> {
+    let words: Vec<String> = text.split('|').map(str::to_owned).collect();
+    if words.iter().any(String::is_empty) {
+        return Err(format!("'{text}': an alternative is empty"));
+    }
+    Ok(words)
+}
+
+fn flags(text: &str) -> Result<Vec<Flag>, String> {
+    let flag = |word: String| {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word.as_str(), None),
+        };
+        if is_option(name) {
+            Ok(Flag {
+                name: name.to_owned(),
+                value,
+            })
+        } else {
+            Err(format!("'{name}' is no option"))
+        }
+    };
+    alternatives(text)?.into_iter().map(flag).collect()
+}

@@ -1,0 +1,118 @@
+//! The port a command asks for, and how to ask for another.
+
+use super::call::Call;
+use super::table::Entry;
+use super::words::Arguments;
+
+/// Where a port was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// Which.
+    pub(super) port: u16,
+    /// Whether its command line says so, not a variable.
+    pub(super) by_argument: bool,
+}
+
+/// The port a command asks for: `used` operands are no ports.
+pub(super) fn asked(
+    entry: &Entry,
+    call: &Call,
+    (given, used): (&Arguments<'_>, usize),
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Option<Asked> {
+    entry.text.port.iter().find_map(|place| {
+        let by_argument = !place.starts_with('$');
+        let port = match place.split_at_checked(1) {
+            Some(("$", name)) => variable(name).and_then(|value| port_of(&value)),
+            Some(("~", text)) => call.args().iter().find_map(|word| port_after(word, text)),
+            _ if place == "@" => {
+                let rest = given.operands.iter().skip(used);
+                rest.into_iter().find_map(|word| port_of(word))
+            }
+            _ => given.value(place).and_then(port_of),
+        };
+        port.map(|port| Asked { port, by_argument })
+    })
+}
+
+/// Whether it is told to listen on a unix socket: `--bind unix:/run/app.sock`, `--uds`.
+pub(super) fn by_socket(entry: &Entry, given: &Arguments<'_>) -> bool {
+    let is_place = |name: &str| entry.text.port.iter().any(|it| it == name);
+    let is_socket = |value: Option<&str>| value.is_some_and(|it| it.starts_with("unix:"));
+    let mut options = given.options.iter();
+    options.any(|(name, value)| *name == "--uds" || (is_place(name) && is_socket(*value)))
+}
+
+/// What appended to the command as given makes it use a port.
+pub(super) fn arguments(entry: &Entry, call: &Call, asked: Option<Asked>) -> Option<Vec<String>> {
+    let known = entry.text.port_arguments.as_ref()?;
+    if asked.is_some_and(|asked| asked.by_argument) {
+        return None;
+    }
+    let by_variable = || {
+        let honoured = known.is_empty() || entry.text.port.iter().any(|it| it == "$PORT");
+        (honoured && call.variable("PORT").is_none()).then(Vec::new)
+    };
+    match &call.lead {
+        Some(lead) if !known.is_empty() => Some(lead.iter().chain(known).cloned().collect()),
+        Some(_) | None => by_variable(),
+    }
+}
+
+/// The port in `8000`, `:8000`, `host:8000`, `[::1]:8000`, `http://host:8000/path`.
+fn port_of(text: &str) -> Option<u16> {
+    let text = text.split([';', ',']).next()?;
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let text = text.split(['/', '?']).next()?;
+    let digits = text.rsplit(':').next()?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // `::1` and `fe80::8000` are addresses, not ports.
+    let bare_ipv6 = text.matches(':').count() > 1 && !text.contains(']');
+    if !is_number || bare_ipv6 {
+        return None;
+    }
+    digits.parse().ok().filter(|port| *port > 0)
+}
+
+/// The digits after `text` in a word: `--args=--server.port=8081`.
+fn port_after(word: &str, text: &str) -> Option<u16> {
+    let (_, rest) = word.split_once(text)?;
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    rest.get(..end)?.parse().ok().filter(|port| *port > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_in_all_their_forms() {
+        for (text, port) in [
+            ("8000", Some(8000)),
+            (":8000", Some(8000)),
+            ("*:8000", Some(8000)),
+            ("0.0.0.0:8001", Some(8001)),
+            ("[::]:8002", Some(8002)),
+            ("http://localhost:5000;https://localhost:5001", Some(5000)),
+            ("http://+:80/", Some(80)),
+            ("tcp:8080", Some(8080)),
+            ("::1", None),
+            ("fe80::8000", None),
+            ("unix:/run/x", None),
+            ("0", None),
+            ("70000", None),
+            ("hello", None),
+            ("", None),
+            ("80a", None),
+        ] {
+            assert_eq!(port_of(text), port, "{text}");
+        }
+        assert_eq!(
+            port_after("--args=--server.port=81", "server.port="),
+            Some(81)
+        );
+        assert_eq!(port_after("--x", "server.port="), None);
+    }
+}

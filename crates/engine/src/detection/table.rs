@@ -1,0 +1,334 @@
+//! Entries, compiled.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use ostler_model::ServiceKind;
+
+use super::detect::{Detected, Files, Subject};
+use super::file::{EntryText, FileText, Language, Wrapper, parse, read};
+use super::find::Walk;
+use super::pattern::Pattern;
+use super::words::base_name;
+
+/// What is shipped: the files of one table, in the order they are tried.
+const SHIPPED: [(&str, &str); 7] = [
+    ("table/wrappers.toml", include_str!("table/wrappers.toml")),
+    ("table/bundlers.toml", include_str!("table/bundlers.toml")),
+    (
+        "table/javascript.toml",
+        include_str!("table/javascript.toml"),
+    ),
+    ("table/python.toml", include_str!("table/python.toml")),
+    ("table/compiled.toml", include_str!("table/compiled.toml")),
+    ("table/dynamic.toml", include_str!("table/dynamic.toml")),
+    ("table/servers.toml", include_str!("table/servers.toml")),
+];
+
+/// Entries of frameworks, in the order they are tried.
+#[derive(Debug, Clone)]
+pub struct Table {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Inner {
+    entries: Vec<Arc<Entry>>,
+    wrappers: Vec<Arc<Wrapper>>,
+    languages: BTreeMap<String, Language>,
+    /// Entries by the programs they are about: most commands are about none.
+    by_program: HashMap<String, Vec<usize>>,
+    by_wrapper: HashMap<String, Vec<usize>>,
+}
+
+/// One framework.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) text: EntryText,
+    pub(super) patterns: Vec<Pattern>,
+}
+
+impl Entry {
+    /// Whether an option has a value.
+    pub(super) fn takes(&self, option: &str) -> bool {
+        let is = |it: &String| it == option;
+        self.text.takes.iter().any(is) || self.text.port.iter().any(is)
+    }
+
+    /// Whether its kind hangs on what stands in its file.
+    pub(super) fn kind_is_in_its_file(&self) -> bool {
+        self.text.kind == ServiceKind::Unknown
+            && !self.text.contains.is_empty()
+            && !self.patterns.iter().any(Pattern::reads_file)
+    }
+}
+
+/// What a listing shows of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryInfo<'a> {
+    /// Its id: `vite`.
+    pub id: &'a str,
+    /// What it is, for people.
+    pub title: &'a str,
+    /// The language, ecosystem or field it belongs to: `javascript`, `database`.
+    pub language: &'a str,
+    /// What it does.
+    pub kind: ServiceKind,
+    /// The port it takes unless told otherwise.
+    pub default_port: Option<u16>,
+    /// Whether it says that it is ready before its port opens.
+    pub log_before_listen: bool,
+    /// Whether its first answer takes seconds.
+    pub http_slow: bool,
+    /// What else is worth knowing.
+    pub notes: &'a str,
+    /// Whether its expressions were compared with what the program really printed.
+    pub verified: bool,
+}
+
+/// A table that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// It is no TOML of the right shape.
+    #[error("{file}: {problem}")]
+    Syntax {
+        /// Which file.
+        file: String,
+        /// What is wrong, with its line.
+        problem: String,
+    },
+    /// An expression of an entry cannot be compiled.
+    #[error("{file}: entry '{id}', {field}: {problem}")]
+    Expression {
+        /// Which file.
+        file: String,
+        /// Which entry.
+        id: String,
+        /// Which of its fields.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl Table {
+    /// What is shipped.
+    ///
+    /// # Panics
+    /// Never: a test reads the shipped files.
+    #[must_use]
+    pub fn shipped() -> Self {
+        static SHIPPED_TABLE: LazyLock<Table> =
+            LazyLock::new(|| Table::read_shipped().expect("the shipped table was tested"));
+        SHIPPED_TABLE.clone()
+    }
+
+    fn read_shipped() -> Result<Self, TableError> {
+        let mut inner = Inner::default();
+        for (file, text) in SHIPPED {
+            // Their expressions are compiled by tests and, one by one, by those who use them.
+            inner.add(compile(file, text, Expressions::Trusted)?, Place::Last);
+        }
+        inner.index();
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// With the entries of a file of the user's before all others; an entry with a known id
+    /// replaces it.
+    ///
+    /// # Errors
+    /// [`TableError`], with the place.
+    pub fn with(&self, file: &str, text: &str) -> Result<Self, TableError> {
+        let mut inner = Inner::clone(&self.inner);
+        inner.add(compile(file, text, Expressions::Compiled)?, Place::First);
+        inner.index();
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// All entries, in the order they are tried.
+    pub fn entries(&self) -> impl Iterator<Item = EntryInfo<'_>> {
+        self.inner.entries.iter().map(|entry| EntryInfo {
+            id: &entry.text.id,
+            title: &entry.text.title,
+            language: &entry.text.language,
+            kind: entry.text.kind,
+            default_port: entry.text.default_port,
+            log_before_listen: entry.text.log_before_listen,
+            http_slow: entry.text.http_slow,
+            notes: &entry.text.notes,
+            verified: entry.text.verified,
+        })
+    }
+
+    /// The service a command is; none for builds, tests, one-shot scripts and what is not
+    /// known.
+    #[must_use]
+    pub fn detect(&self, subject: Subject<'_>, files: &dyn Files) -> Option<Detected> {
+        Walk::new(self, subject, files).detect()
+    }
+
+    /// The entries about a program, in the order they are tried.
+    pub(super) fn about(&self, program: &str) -> impl Iterator<Item = &Entry> {
+        let found = self.inner.by_program.get(base_name(program));
+        let entries = found.into_iter().flatten();
+        entries.filter_map(|at| self.inner.entries.get(*at).map(Arc::as_ref))
+    }
+
+    /// The wrappers of that name.
+    pub(super) fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
+        let found = self.inner.by_wrapper.get(base_name(program));
+        let wrappers = found.into_iter().flatten();
+        wrappers.filter_map(|at| self.inner.wrappers.get(*at).map(Arc::as_ref))
+    }
+
+    /// What the entries of a language share.
+    pub(super) fn language(&self, name: &str) -> Option<&Language> {
+        self.inner.languages.get(name)
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.inner.entries.iter().map(Arc::as_ref)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    First,
+    Last,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expressions {
+    Trusted,
+    Compiled,
+}
+
+struct Compiled {
+    entries: Vec<Arc<Entry>>,
+    wrappers: Vec<Arc<Wrapper>>,
+    languages: BTreeMap<String, Language>,
+}
+
+impl Inner {
+    fn add(&mut self, file: Compiled, place: Place) {
+        let known = |id: &str| file.entries.iter().any(|it| it.text.id == id);
+        self.entries.retain(|entry| !known(&entry.text.id));
+        let at = match place {
+            Place::First => 0,
+            Place::Last => self.entries.len(),
+        };
+        self.entries.splice(at..at, file.entries);
+        self.wrappers.splice(0..0, file.wrappers);
+        self.languages.extend(file.languages);
+    }
+
+    fn index(&mut self) {
+        self.by_program.clear();
+        for (at, entry) in self.entries.iter().enumerate() {
+            for program in entry.patterns.iter().flat_map(Pattern::programs) {
+                let list = self.by_program.entry(program.to_owned()).or_default();
+                if list.last() != Some(&at) {
+                    list.push(at);
+                }
+            }
+        }
+        self.by_wrapper.clear();
+        for (at, wrapper) in self.wrappers.iter().enumerate() {
+            let name = wrapper.words.first().cloned().unwrap_or_default();
+            self.by_wrapper.entry(name).or_default().push(at);
+        }
+    }
+}
+
+fn compile(file: &str, text: &str, expressions: Expressions) -> Result<Compiled, TableError> {
+    let syntax = |problem| TableError::Syntax {
+        file: file.to_owned(),
+        problem,
+    };
+    let FileText {
+        entry,
+        wrapper,
+        language,
+    } = match expressions {
+        Expressions::Trusted => parse(text),
+        Expressions::Compiled => read(text),
+    }
+    .map_err(syntax)?;
+    let mut entries: Vec<Arc<Entry>> = Vec::with_capacity(entry.len());
+    for text in entry {
+        if entries.iter().any(|it| it.text.id == text.id) {
+            return Err(syntax(format!("two entries are called '{}'", text.id)));
+        }
+        if expressions == Expressions::Compiled {
+            check_expressions(file, &text)?;
+        }
+        entries.push(Arc::new(compile_entry(file, text)?));
+    }
+    if wrapper.iter().any(|it| it.words.is_empty()) {
+        return Err(syntax("a wrapper has no words".to_owned()));
+    }
+    Ok(Compiled {
+        entries,
+        wrappers: wrapper.into_iter().map(Arc::new).collect(),
+        languages: language,
+    })
+}
+
+fn compile_entry(file: &str, text: EntryText) -> Result<Entry, TableError> {
+    let wrong = |field: &str, problem| TableError::Expression {
+        file: file.to_owned(),
+        id: text.id.clone(),
+        field: field.to_owned(),
+        problem,
+    };
+    if text.id.is_empty() {
+        return Err(wrong("id", "it is empty".to_owned()));
+    }
+    let patterns: Result<Vec<_>, _> = text.argv.iter().map(|it| Pattern::read(it)).collect();
+    let patterns = patterns.map_err(|problem| wrong("argv", problem))?;
+    if patterns.is_empty() {
+        return Err(wrong("argv", "there is no pattern".to_owned()));
+    }
+    if text.contains.is_empty() && patterns.iter().any(Pattern::reads_file) {
+        let problem = "'<' needs 'contains'".to_owned();
+        return Err(wrong("argv", problem));
+    }
+    Ok(Entry { text, patterns })
+}
+
+/// Compiles the expressions over lines of output.
+pub(super) fn check_expressions(file: &str, text: &EntryText) -> Result<(), TableError> {
+    let lists = [
+        ("ready", &text.ready),
+        ("fail", &text.fail),
+        ("url", &text.url),
+    ];
+    for (field, expressions) in lists {
+        for expression in expressions {
+            let problem = match regex::Regex::new(expression) {
+                Err(error) => error.to_string(),
+                Ok(regex) if field == "url" && !names_an_address(&regex) => {
+                    format!("'{expression}' has no group named url, port or addr")
+                }
+                Ok(_) => continue,
+            };
+            return Err(TableError::Expression {
+                file: file.to_owned(),
+                id: text.id.clone(),
+                field: field.to_owned(),
+                problem,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn names_an_address(regex: &regex::Regex) -> bool {
+    let mut names = regex.capture_names().flatten();
+    names.any(|name| ["url", "port", "addr"].contains(&name))
+}

@@ -1,0 +1,251 @@
+//! What a line of output says.
+//!
+//! Failures come first: a line that tells of one never counts as ready. The generic expressions
+//! are those that hold for every program (studied on 120 real starts); what is special to one
+//! framework stands in the detection table.
+
+use std::sync::LazyLock;
+
+use ostler_model::ReadyRule;
+use regex::{Regex, RegexSet, SetMatches};
+
+use super::printed::{Printed, Weight, ascii, by_rule, generic};
+
+/// One line's meaning.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Meaning {
+    /// The failure it tells of.
+    pub(super) failure: Option<Failure>,
+    /// Whether a ready expression of the rule matches.
+    pub(super) ready: bool,
+    /// Whether it looks like a watcher at rest.
+    pub(super) rest: bool,
+    /// Whether a watcher starts its program anew.
+    pub(super) again: bool,
+    /// Addresses it tells.
+    pub(super) printed: Vec<Printed>,
+}
+
+/// Failures, the certain ones first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// The application is dead.
+    Dead,
+    /// The application has ended well under a watcher: no failure, but no server either.
+    Ended,
+    /// A port is in use; whether it goes on on another is not said.
+    InUse,
+    /// A port is in use and it goes on on another.
+    Moved,
+    /// An error that ends programs.
+    Grave,
+    /// Something that calls itself an error.
+    Error,
+}
+
+/// The expressions of a rule, compiled.
+#[derive(Debug, Clone)]
+pub(super) struct Expressions {
+    ready: Vec<Regex>,
+    fail: Vec<Regex>,
+    url: Vec<Regex>,
+}
+
+impl Expressions {
+    /// Those that do not compile match nothing.
+    pub(super) fn new(rule: &ReadyRule) -> Self {
+        let compiled = |list: &[String]| list.iter().filter_map(|it| Regex::new(it).ok()).collect();
+        Self {
+            ready: compiled(&rule.ready),
+            fail: compiled(&rule.fail),
+            url: compiled(&rule.url),
+        }
+    }
+
+    /// What a line says.
+    pub(super) fn read(&self, line: &str) -> Meaning {
+        let generic = Matched::of(line);
+        let failure = if matches(&self.fail, line) {
+            Some(Failure::Dead)
+        } else {
+            generic.failure()
+        };
+        match failure {
+            Some(Failure::Dead | Failure::Ended | Failure::InUse | Failure::Moved) => Meaning {
+                failure,
+                ..Meaning::default()
+            },
+            Some(Failure::Grave | Failure::Error) | None => Meaning {
+                failure,
+                ready: matches(&self.ready, line),
+                rest: generic.is(Generic::Rest),
+                again: generic.is(Generic::Again),
+                printed: self.told(line, generic.is(Generic::Side)),
+            },
+        }
+    }
+
+    /// The addresses a line tells.
+    pub(super) fn addresses(&self, line: &str) -> Vec<Printed> {
+        self.told(line, Matched::of(line).is(Generic::Side))
+    }
+
+    fn told(&self, line: &str, side: bool) -> Vec<Printed> {
+        let mut printed: Vec<Printed> = self
+            .url
+            .iter()
+            .filter_map(|it| by_rule(&it.captures(line)?))
+            .collect();
+        printed.extend(generic(line));
+        if side {
+            printed
+                .iter_mut()
+                .filter(|it| it.weight != Weight::Rule)
+                .for_each(|it| {
+                    it.weight = Weight::Side;
+                });
+        }
+        printed
+    }
+
+    /// The first of the ready expressions, as it was given.
+    pub(super) fn first_ready(&self) -> Option<&str> {
+        self.ready.first().map(Regex::as_str)
+    }
+
+    /// Whether it has ready expressions.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+}
+
+fn matches(list: &[Regex], line: &str) -> bool {
+    list.iter().any(|it| it.is_match(line))
+}
+
+/// The generic expressions, in the order of [`GENERIC`].
+#[derive(Debug, Clone, Copy)]
+enum Generic {
+    Dead,
+    Ended,
+    InUse,
+    Moved,
+    Question,
+    Side,
+    Grave,
+    Error,
+    Rest,
+    Again,
+}
+
+/// All of them in one pass: output is read line by line while a service starts.
+static GENERIC: LazyLock<RegexSet> = LazyLock::new(|| {
+    let all = [
+        DEAD, ENDED, IN_USE, MOVED, QUESTION, SIDE, GRAVE, ERROR, AT_REST, AGAIN,
+    ];
+    RegexSet::new(all.map(ascii)).expect("constants")
+});
+
+/// Those that match a line.
+struct Matched(SetMatches);
+
+impl Matched {
+    fn of(line: &str) -> Self {
+        Self(GENERIC.matches(line))
+    }
+
+    fn is(&self, which: Generic) -> bool {
+        self.0.matched(which as usize)
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        if self.is(Generic::Dead) {
+            Some(Failure::Dead)
+        } else if self.is(Generic::Ended) {
+            Some(Failure::Ended)
+        } else if self.is(Generic::InUse) {
+            Some(self.in_use())
+        } else if self.is(Generic::Grave) {
+            Some(Failure::Grave)
+        } else {
+            self.is(Generic::Error).then_some(Failure::Error)
+        }
+    }
+
+    /// A port in use: of an aside (a debugger, live reload) it is as if it had moved.
+    fn in_use(&self) -> Failure {
+        let moved = self.is(Generic::Moved) && !self.is(Generic::Question);
+        if moved || self.is(Generic::Side) {
+            Failure::Moved
+        } else {
+            Failure::InUse
+        }
+    }
+}
+
+/// A watcher says that what it watches is dead (nodemon, node --watch), or a server that what it
+/// serves cannot be loaded (uvicorn --reload, gunicorn, django, spring).
+const DEAD: &str = concat!(
+    r"app crashed - waiting for (?:file )?changes|(?:^|\s)Failed running '",
+    r"|Error loading ASGI app\b|\bWorker failed to boot\b|APPLICATION FAILED TO START",
+    r"|Exception in thread django-main-thread\b",
+);
+
+/// The same, the program having exited with 0.
+const ENDED: &str = r"clean exit - waiting for (?:file )?changes|(?:^|\s)Completed running '";
+
+/// A watcher starts its program anew.
+const AGAIN: &str = r"\[nodemon\] (?:re)?starting |(?:^|\s)Restarting '";
+
+/// A port is in use, in the words of libc, node, go, rust, java and of frameworks.
+const IN_USE: &str = concat!(
+    r"\bEADDRINUSE\b|\bAddrInUse\b|\bConnection in use\b|(?i:\baddress (?:is )?(?:already )?in use\b)",
+    r"|(?i:\bport:? (?:[\x22'`]?\d{1,5}[\x22'`]? )?(?:(?:is|was) )?(?:already |currently )?",
+    r"(?:in use|being used|used by|taken|occupied|allocated|not available|unavailable)\b)",
+    r"|(?i:\bport \d{1,5} could not be used\b)",
+    r"|(?i:\balready (?:running|listening) on port \d)",
+);
+
+/// It goes on elsewhere, or tries again.
+const MOVED: &str = concat!(
+    r"(?i)\btrying (?:another|other|the next|next|again|a different|an? |port|\d)",
+    r"|\battempting to use\b|\b(?:available|alternative|next) port\b|\binstead\b|\bretrying\b",
+    r"|\busing (?:port )?\d|\b(?:switch|fall)(?:ed|ing)? (?:over |back )?to\b",
+);
+
+/// A question is no decision.
+const QUESTION: &str = r"(?i)\bwould you like\b|\bdo you want\b|\by/n\b";
+
+/// Lines about something beside the service.
+const SIDE: &str = concat!(
+    r"(?i)\b(?:metrics|prometheus|debugg(?:er|ing)|inspector|devtools|hmr|live ?reload|pprof",
+    r"|web ?socket server|proxy(?:ing)?|upstream|connect(?:ed|ing)? to)\b",
+);
+
+/// Programs end by these, as a rule.
+const GRAVE: &str = concat!(
+    r"Traceback \(most recent call last\)|\bCannot find module '|\bModuleNotFoundError\b",
+    r"|\bERR_MODULE_NOT_FOUND\b|^(?:Uncaught )?(?:[A-Z]\w*)?(?:Error|Exception)(?: \[\w+\])?: ",
+    r"|panicked at |^panic: |\bUnhandled ?(?:Promise)? ?(?:[Rr]ejection|exception)",
+    r"|^Exception in thread |\b[Ss]egmentation fault\b|: (?:command )?not found$",
+    r"|\bBUILD FAIL(?:ED|URE)\b|^error: could not compile |^Failed to compile",
+);
+
+/// A line that begins by calling itself an error, after a time or a name in brackets.
+const ERROR: &str = concat!(
+    r"^\W{0,8}(?:\d[\d:.,TZ+-]* ){0,2}(?:[\[(][^\])]{1,40}[\])] ?)*",
+    r"(?i:error|err!|fatal|critical|panic|failed)(?-i)\b",
+    r"(?:[:!\]]|$|\s+(?:in\b|code\b|to\b|while\b|when\b|occurred\b|\W|[A-Z]))",
+);
+
+/// A watcher has done its first round.
+const AT_REST: &str = concat!(
+    r"(?i)\bwatching (?:for|files|the|path|dir|src|\S+ for)\b|\bwaiting for (?:file )?changes\b",
+    r"|\bfound 0 errors\b|\bcompiled (?:successfully|with)\b|\b(?:ready|built|created .{1,60}) in \d",
+    r"|\bbuild (?:finished|complete|completed|succeeded)\b|\bready[.!]?$",
+    r"|\bserver (?:is )?(?:ready|started|listening|running)\b",
+);
+
+#[cfg(test)]
+#[path = "expressions_tests.rs"]
+mod tests;

@@ -1,0 +1,96 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::readiness::schedule::ms;
+
+fn lines(pieces: &[&[u8]]) -> Vec<String> {
+    let mut lines = Lines::default();
+    let mut seen = Vec::new();
+    for piece in pieces {
+        lines.push(piece, Duration::ZERO, |line| seen.push(line.to_owned()));
+    }
+    lines.rest(PARTIAL, |line| seen.push(format!("{line}…")));
+    seen
+}
+
+#[test]
+fn what_a_person_sees() {
+    for (raw, seen) in [
+        ("one\ntwo\r\nthree", &["one", "two", "three…"][..]),
+        ("\n\r\n  \n", &[]),
+        (
+            "\x1b[32m➜\x1b[39m  \x1b[1mLocal\x1b[22m:   http://localhost:\x1b[1m5173\x1b[22m/\n",
+            &["➜  Local:   http://localhost:5173/"],
+        ),
+        ("\x1b]0;vite\x07ready\n", &["ready"]),
+        ("\x1b]8;;http://a/\x1b\\link\x1b]8;;\x1b\\\n", &["link"]),
+        ("\x1b]never ended\nready\n", &["ready"]),
+        ("\x1bP+q544e\x1b\\ok\n", &["ok"]),
+        ("\x1b(B\x1b[m\x1b=login\n", &["login"]),
+        ("10%\r20%\rdone\n", &["10%", "20%", "done"]),
+        ("- wait\x1b[2K\x1b[1Gready\n", &["- wait", "ready"]),
+        ("\x1b[2J\x1b[3J\x1b[Hready\x1b[K\n", &["ready"]),
+        ("Local:\x1b[20Ghttp://a:1\n", &["Local: http://a:1"]),
+        ("a\tb\x08\x00c\x7f\n", &["a bc"]),
+        ("\u{9b}x\u{85}y\n", &["xy"]),
+        ("bad \u{fffd}\n", &["bad \u{fffd}"]),
+    ] {
+        assert_eq!(lines(&[raw.as_bytes()]), seen, "{raw:?}");
+    }
+}
+
+#[test]
+fn an_unfinished_line_is_told_once_and_again_when_it_grows() {
+    let mut lines = Lines::default();
+    let mut seen = Vec::new();
+    lines.push(b"Local: http://x", ms(0), |line| seen.push(line.to_owned()));
+    assert_eq!(lines.due(), Some(PARTIAL));
+    lines.rest(ms(199), |line| seen.push(line.to_owned()));
+    assert!(seen.is_empty());
+    lines.rest(ms(200), |line| seen.push(line.to_owned()));
+    lines.rest(ms(900), |line| seen.push(line.to_owned()));
+    assert_eq!(lines.due(), None);
+    lines.push(b":3000\n", ms(1_000), |line| seen.push(line.to_owned()));
+    lines.push(b"prompt> ", ms(1_000), |line| seen.push(line.to_owned()));
+    lines.rest(ms(1_200), |line| seen.push(line.to_owned()));
+    lines.push(b"\n", ms(1_300), |line| seen.push(line.to_owned()));
+    assert_eq!(seen, ["Local: http://x", "Local: http://x:3000", "prompt>"]);
+}
+
+#[test]
+fn lines_are_bounded() {
+    for extra in [0, 1, 9_000_000] {
+        let mut raw = vec![b'x'; LINE_BYTES + extra];
+        raw.extend_from_slice(b"\nnext\n");
+        let seen = lines(&[&raw]);
+        assert_eq!((seen[0].len(), seen[1].as_str()), (LINE_BYTES, "next"));
+    }
+    let below = lines(&[&[b'x'; LINE_BYTES - 1], b"\n"]);
+    assert_eq!(below[0].len(), LINE_BYTES - 1);
+}
+
+proptest! {
+    #[test]
+    fn pieces_may_end_anywhere(
+        parts in prop::collection::vec(prop_oneof![
+            Just("\x1b[1;32m"), Just("\x1b]0;t\x07"), Just("\x1b]8;;u\x1b\\"), Just("\x1b(B"),
+            Just("é➜"), Just("text "), Just("\r"), Just("\n"), Just("\x1b[2K\x1b[1G"), Just("\x1b"),
+        ], 0..30),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
+    ) {
+        let whole = parts.concat().into_bytes();
+        let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(whole.len() + 1)).collect();
+        at.push(0);
+        at.push(whole.len());
+        at.sort_unstable();
+        let pieces: Vec<&[u8]> = at.windows(2).map(|pair| &whole[pair[0]..pair[1]]).collect();
+        prop_assert_eq!(lines(&pieces), lines(&[&whole]));
+    }
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
+        for line in lines(&[&bytes]) {
+            prop_assert!(!line.chars().any(char::is_control));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The listening sockets of a tree, debounced.
+
+use std::time::Duration;
+
+use super::limits::{CONFIRM, CONFIRMS_MAX, GONE, SOCKETS_MAX, UNIX_MAX};
+use super::seen::Socket;
+
+/// What was seen of one socket.
+#[derive(Debug, Clone)]
+struct Known<T> {
+    it: T,
+    confirmed: Option<Duration>,
+    missing: Option<Missing>,
+}
+
+/// Since when and how often a socket was not there any more.
+#[derive(Debug, Clone, Copy)]
+struct Missing {
+    since: Duration,
+    scans: u32,
+}
+
+/// A socket that was seen in two scans.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listener<'a> {
+    /// The socket.
+    pub(super) socket: &'a Socket,
+    /// Since when it is known to be real.
+    pub(super) since: Duration,
+}
+
+/// All sockets of a tree.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listeners {
+    known: Vec<Known<Socket>>,
+    unix: Vec<Known<String>>,
+    scanned: Option<Duration>,
+    confirms: u32,
+    members: u32,
+}
+
+impl Listeners {
+    /// Takes in a scan. A socket is real in its second scan, and gone when two did not show it
+    /// any more and it was missing for `gone`.
+    pub(super) fn scan(
+        &mut self,
+        at: Duration,
+        sockets: Vec<Socket>,
+        unix: Vec<String>,
+        gone: Duration,
+    ) {
+        self.scanned = Some(at);
+        let same =
+            |one: &Socket, other: &Socket| one.inode == other.inode && one.address == other.address;
+        merge(&mut self.known, sockets, at, SOCKETS_MAX, same);
+        merge(&mut self.unix, unix, at, UNIX_MAX, PartialEq::eq);
+        self.known.retain(|it| !it.is_gone(at, gone));
+        self.unix.retain(|it| !it.is_gone(at, gone));
+        self.confirms = if self.is_settled() {
+            0
+        } else {
+            self.confirms + 1
+        };
+    }
+
+    /// Takes in how many processes live in the tree; whether that changed.
+    pub(super) fn count(&mut self, members: u32) -> bool {
+        std::mem::replace(&mut self.members, members) != members
+    }
+
+    /// How many processes lived in the last scan.
+    pub(super) fn members(&self) -> u32 {
+        self.members
+    }
+
+    /// The real ones.
+    pub(super) fn all(&self) -> impl Iterator<Item = Listener<'_>> {
+        self.known.iter().filter_map(|it| {
+            let since = it.confirmed?;
+            Some(Listener {
+                socket: &it.it,
+                since,
+            })
+        })
+    }
+
+    /// Paths of the real unix sockets.
+    pub(super) fn unix(&self) -> impl Iterator<Item = &str> {
+        let real = self.unix.iter().filter(|it| it.confirmed.is_some());
+        real.map(|it| it.it.as_str())
+    }
+
+    /// Every inode seen and not gone, real or not.
+    pub(super) fn inodes(&self) -> Vec<u64> {
+        self.known.iter().map(|it| it.it.inode).collect()
+    }
+
+    /// Whether the last scan showed a socket with this inode.
+    pub(super) fn shows(&self, inode: u64) -> bool {
+        let found = self.known.iter().find(|it| it.it.inode == inode);
+        found.is_some_and(|it| it.missing.is_none())
+    }
+
+    /// Whether a socket on this port was there in the last scan, or was not gone for long: one
+    /// that is new takes the place of another.
+    pub(super) fn holds(&self, port: u16) -> bool {
+        let on = |it: &&Known<Socket>| it.it.address.port() == port;
+        self.known.iter().any(|it| on(&it))
+    }
+
+    /// When the last scan was.
+    pub(super) fn scanned(&self) -> Option<Duration> {
+        self.scanned
+    }
+
+    /// When a scan is needed to make certain what the last ones showed.
+    pub(super) fn uncertain(&self, gone: Duration) -> Option<Duration> {
+        let scanned = self.scanned?;
+        let confirm = scanned + CONFIRM;
+        let new = (!self.is_settled() && self.confirms <= CONFIRMS_MAX).then_some(confirm);
+        let missing = self.known.iter().filter_map(|it| it.missing);
+        let missing = missing.chain(self.unix.iter().filter_map(|it| it.missing));
+        missing
+            .map(|it| confirm.max(it.since + gone))
+            .chain(new)
+            .min()
+    }
+
+    fn is_settled(&self) -> bool {
+        let new = self.known.iter().any(|it| it.confirmed.is_none());
+        !new && self.unix.iter().all(|it| it.confirmed.is_some())
+    }
+}
+
+impl<T> Known<T> {
+    fn is_gone(&self, at: Duration, gone: Duration) -> bool {
+        self.missing.is_some_and(|it| {
+            self.confirmed.is_none() || (it.scans >= 2 && at.saturating_sub(it.since) >= gone)
+        })
+    }
+}
+
+/// Brings what is known up to date; of more than `most` the new ones are left out.
+fn merge<T>(
+    known: &mut Vec<Known<T>>,
+    seen: Vec<T>,
+    at: Duration,
+    most: usize,
+    same: impl Fn(&T, &T) -> bool,
+) {
+    let mut seen: Vec<Option<T>> = seen.into_iter().map(Some).collect();
+    for one in known.iter_mut() {
+        let place = seen
+            .iter_mut()
+            .find(|it| it.as_ref().is_some_and(|it| same(it, &one.it)));
+        if let Some(it) = place.and_then(Option::take) {
+            one.it = it;
+            one.missing = None;
+            one.confirmed = one.confirmed.or(Some(at));
+        } else {
+            let before = one.missing.unwrap_or(Missing {
+                since: at,
+                scans: 0,
+            });
+            one.missing = Some(Missing {
+                scans: before.scans + 1,
+                ..before
+            });
+        }
+    }
+    for it in seen.into_iter().flatten() {
+        if known.len() < most && !known.iter().any(|one| same(&it, &one.it)) {
+            known.push(Known {
+                it,
+                confirmed: None,
+                missing: None,
+            });
+        }
+    }
+}
+
+/// How long a socket is missing before it is gone.
+pub(super) fn gone(ready: bool) -> Duration {
+    if ready { GONE } else { Duration::ZERO }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::readiness::schedule::ms;
+
+    fn socket(port: u16, inode: u64) -> Socket {
+        Socket {
+            address: ([127, 0, 0, 1], port).into(),
+            inode,
+            pid: 42,
+            process: "node".into(),
+        }
+    }
+
+    fn look(listeners: &mut Listeners, at: u64, inodes: &[u64]) -> Vec<u64> {
+        let sockets = inodes.iter().map(|inode| socket(3000, *inode)).collect();
+        listeners.scan(ms(at), sockets, Vec::new(), Duration::ZERO);
+        listeners.all().map(|it| it.socket.inode).collect()
+    }
+
+    #[test]
+    fn real_in_the_second_scan() {
+        let mut listeners = Listeners::default();
+        assert_eq!(look(&mut listeners, 25, &[7]), [0; 0]);
+        assert_eq!(listeners.uncertain(ms(0)), Some(ms(33)));
+        assert_eq!(look(&mut listeners, 33, &[7]), [7]);
+        assert_eq!(listeners.uncertain(ms(0)), None);
+        assert_eq!(look(&mut listeners, 58, &[]), [7]);
+        assert!(!listeners.shows(7));
+        assert_eq!(listeners.uncertain(ms(0)), Some(ms(66)));
+        assert_eq!(look(&mut listeners, 66, &[]), [0; 0]);
+    }
+
+    #[test]
+    fn transient_ones_are_never_real() {
+        let mut listeners = Listeners::default();
+        let mut quick = 0;
+        for round in 0..100 {
+            assert_eq!(look(&mut listeners, 25 * round, &[round]), [0; 0]);
+            quick += u32::from(listeners.uncertain(ms(0)).is_some());
+        }
+        assert_eq!(quick, CONFIRMS_MAX);
+    }
+
+    #[test]
+    fn missing_for_a_while_is_not_gone() {
+        let mut listeners = Listeners::default();
+        let scan = |listeners: &mut Listeners, at: u64, there: bool| {
+            let sockets = if there {
+                vec![socket(1, 1)]
+            } else {
+                Vec::new()
+            };
+            listeners.scan(ms(at), sockets, Vec::new(), gone(true));
+            listeners.all().count()
+        };
+        let seen: Vec<usize> = [
+            (0, true),
+            (8, true),
+            (100, false),
+            (200, false),
+            (300, true),
+        ]
+        .into_iter()
+        .map(|(at, there)| scan(&mut listeners, at, there))
+        .collect();
+        assert_eq!(seen, [0, 1, 1, 1, 1]);
+        assert_eq!(scan(&mut listeners, 2_000, false), 1);
+        assert_eq!(listeners.uncertain(gone(true)), Some(ms(3_000)));
+        assert_eq!(scan(&mut listeners, 3_000, false), 0);
+    }
+
+    #[test]
+    fn bounded() {
+        let mut listeners = Listeners::default();
+        for extra in [0, 1, 500] {
+            let all: Vec<u64> = (0..SOCKETS_MAX as u64 + extra).collect();
+            look(&mut listeners, 1, &all);
+            assert_eq!(look(&mut listeners, 2, &all).len(), SOCKETS_MAX);
+        }
+        let unix: Vec<String> = (0..=UNIX_MAX).map(|it| it.to_string()).collect();
+        listeners.scan(ms(3), Vec::new(), unix.clone(), ms(0));
+        listeners.scan(ms(4), Vec::new(), unix, ms(0));
+        assert_eq!(listeners.unix().count(), UNIX_MAX);
+    }
+}

@@ -1,0 +1,324 @@
+//! A small world around the machine: sockets, output and answers change by a script, and a
+//! driver does what the machine wants, in simulated milliseconds.
+
+mod after;
+mod life;
+mod output;
+mod rules;
+mod traps;
+mod walk;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ostler_model::{HealthRule, ReadyRule, ReadyWhen, ServiceKind, StreamName, Timestamp};
+
+use super::schedule::ms;
+use super::{Answered, Found, NotifyState, ProbeOrder, Readiness, Seen, Socket, Wants};
+
+/// What happens in the world.
+#[derive(Debug, Clone)]
+enum Change {
+    /// A socket listens there, with a new inode.
+    Open(&'static str),
+    /// None listens there any more.
+    Close(&'static str),
+    /// A unix socket listens.
+    Unix(&'static str),
+    /// No unix socket listens any more.
+    NoUnix,
+    /// Output on a pipe.
+    Out(&'static str),
+    /// Output on the other pipe.
+    Err(&'static str),
+    /// Output on a terminal.
+    Tty(&'static str),
+    /// Probes are answered so from now on, after so many milliseconds.
+    Reply(u64, Answered),
+    /// So many processes live.
+    Members(u32),
+    /// A word over the notify socket.
+    Notify(NotifyState),
+}
+
+use Change::{Close, Err, Members, NoUnix, Notify, Open, Out, Reply, Tty, Unix};
+
+/// The machine in its world.
+struct World {
+    machine: Readiness,
+    now: u64,
+    sockets: Vec<Socket>,
+    unix: Vec<String>,
+    members: u32,
+    reply: (u64, Answered),
+    probe: Option<(u64, ProbeOrder)>,
+    next_inode: u64,
+    found: Vec<(u64, Found)>,
+    probes: Vec<(u64, ProbeOrder)>,
+    scans: u32,
+}
+
+fn refused() -> Answered {
+    Answered::Failed {
+        detail: "connection refused".into(),
+    }
+}
+
+fn http(status: u16) -> Answered {
+    Answered::Http {
+        status,
+        tls: false,
+        ms: 2,
+    }
+}
+
+fn rule(kind: ServiceKind) -> ReadyRule {
+    ReadyRule {
+        kind,
+        ..ReadyRule::default()
+    }
+}
+
+fn server() -> ReadyRule {
+    rule(ServiceKind::Server)
+}
+
+fn when(when: ReadyWhen) -> ReadyRule {
+    ReadyRule {
+        when,
+        ..ReadyRule::default()
+    }
+}
+
+/// Plays a script with a server that answers 200 after 2 ms, to its end.
+fn play(rule: &ReadyRule, until: u64, script: &[(u64, Change)]) -> World {
+    let mut world = World::new(Readiness::new(rule, None));
+    world.play(until, script);
+    world
+}
+
+impl World {
+    fn new(machine: Readiness) -> Self {
+        Self {
+            machine,
+            now: 0,
+            sockets: Vec::new(),
+            unix: Vec::new(),
+            members: 1,
+            reply: (2, http(200)),
+            probe: None,
+            next_inode: 100,
+            found: Vec::new(),
+            probes: Vec::new(),
+            scans: 0,
+        }
+    }
+
+    fn with_health(rule: &ReadyRule, health: &HealthRule) -> Self {
+        Self::new(Readiness::new(rule, Some(health)))
+    }
+
+    fn play(&mut self, until: u64, script: &[(u64, Change)]) {
+        let mut script = script.iter().peekable();
+        let mut steps = 0;
+        loop {
+            let wants = self.machine.wants(ms(self.now));
+            self.probing(&wants);
+            let of =
+                |at: Option<Duration>| at.map(|it| u64::try_from(it.as_millis()).expect("small"));
+            let change = script.peek().map(|(at, _)| (*at).max(self.now));
+            let due = [
+                change,
+                self.probe.as_ref().map(|it| it.0),
+                of(wants.scan_at),
+                of(wants.wake_at),
+            ];
+            let next = due.iter().flatten().min().copied().unwrap_or(u64::MAX);
+            if next > until {
+                self.now = until;
+                return;
+            }
+            assert!(next >= self.now, "{next} is past {}", self.now);
+            self.now = next;
+            steps += 1;
+            assert!(steps < 500_000, "it never rests");
+            if change == Some(next) {
+                let (_, change) = script.next().expect("peeked");
+                self.change(change.clone());
+            } else if due[1] == Some(next) {
+                self.probe = None;
+                let answered = self.answer();
+                self.feed(Seen::Answered(answered));
+            } else if due[2] == Some(next) {
+                self.scan();
+            } else {
+                self.feed(Seen::Time);
+                let wake = self.machine.wants(ms(self.now)).wake_at;
+                assert!(
+                    wake.is_none_or(|it| it > ms(self.now)),
+                    "it wakes again at once"
+                );
+            }
+        }
+    }
+
+    fn scan(&mut self) {
+        self.scans += 1;
+        self.feed(Seen::Sockets {
+            sockets: self.sockets.clone(),
+            unix: self.unix.clone(),
+            members: self.members,
+        });
+        let next = self.machine.wants(ms(self.now)).scan_at;
+        assert!(
+            next.is_none_or(|it| it > ms(self.now)),
+            "it scans again at once"
+        );
+    }
+
+    fn probing(&mut self, wants: &Wants) {
+        if self.probe.as_ref().map(|it| &it.1) == wants.probe.as_ref() {
+            return;
+        }
+        self.probe = wants.probe.clone().map(|order| {
+            self.probes.push((self.now, order.clone()));
+            (self.now + self.reply.0, order)
+        });
+    }
+
+    fn answer(&self) -> Answered {
+        let (_, order) = self.probes.last().expect("a probe was begun");
+        match order {
+            ProbeOrder::Http { address, .. } | ProbeOrder::Tcp { address } => {
+                let there = self
+                    .sockets
+                    .iter()
+                    .any(|it| it.address.port() == address.port());
+                if there {
+                    self.reply.1.clone()
+                } else {
+                    refused()
+                }
+            }
+            ProbeOrder::Exec { .. } => self.reply.1.clone(),
+        }
+    }
+
+    fn feed(&mut self, seen: Seen) {
+        let now =
+            Timestamp::from_millisecond(i64::try_from(self.now).expect("small")).expect("valid");
+        let found = self.machine.handle(ms(self.now), now, seen);
+        self.found
+            .extend(found.into_iter().map(|it| (self.now, it)));
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            Open(address) => {
+                self.next_inode += 1;
+                self.sockets.push(Socket {
+                    address: address.parse().expect("an address"),
+                    inode: self.next_inode,
+                    pid: 42,
+                    process: "node".into(),
+                });
+            }
+            Close(address) => {
+                let address: SocketAddr = address.parse().expect("an address");
+                self.sockets.retain(|it| it.address != address);
+            }
+            Unix(path) => self.unix.push(path.into()),
+            NoUnix => self.unix.clear(),
+            Out(text) => self.say(StreamName::Stdout, text),
+            Err(text) => self.say(StreamName::Stderr, text),
+            Tty(text) => self.say(StreamName::Pty, text),
+            Reply(after, answered) => self.reply = (after, answered),
+            Members(count) => self.members = count,
+            Notify(state) => self.feed(Seen::Notified(state)),
+        }
+    }
+
+    fn say(&mut self, stream: StreamName, text: &str) {
+        self.feed(Seen::Output {
+            stream,
+            bytes: text.as_bytes().to_vec(),
+        });
+    }
+
+    /// What was found of this kind, with its time.
+    fn readies(&self) -> Vec<u64> {
+        let ready = |it: &&(u64, Found)| {
+            matches!(
+                it.1,
+                Found::Ready {
+                    unprobed: false,
+                    ..
+                }
+            )
+        };
+        self.found.iter().filter(ready).map(|it| it.0).collect()
+    }
+
+    fn runnings(&self) -> Vec<u64> {
+        let running = |it: &&(u64, Found)| matches!(it.1, Found::Ready { unprobed: true, .. });
+        self.found.iter().filter(running).map(|it| it.0).collect()
+    }
+
+    fn ills(&self) -> Vec<(u64, &str)> {
+        let ill = |it: &'_ (u64, Found)| match &it.1 {
+            Found::Ill { .. } => true,
+            Found::Ports { .. }
+            | Found::Stage { .. }
+            | Found::Ready { .. }
+            | Found::Well { .. } => false,
+        };
+        let told = self.found.iter().filter(|it| ill(it));
+        told.map(|(at, found)| match found {
+            Found::Ill { detail, .. } => (*at, detail.as_str()),
+            Found::Ports { .. }
+            | Found::Stage { .. }
+            | Found::Ready { .. }
+            | Found::Well { .. } => (*at, ""),
+        })
+        .collect()
+    }
+
+    fn wells(&self) -> Vec<u64> {
+        let well = |it: &&(u64, Found)| matches!(it.1, Found::Well { .. });
+        self.found.iter().filter(well).map(|it| it.0).collect()
+    }
+
+    fn stages(&self) -> Vec<u64> {
+        let stage = |it: &&(u64, Found)| matches!(it.1, Found::Stage { .. });
+        self.found.iter().filter(stage).map(|it| it.0).collect()
+    }
+
+    /// The ports told last, main first, and the URL.
+    fn ports(&self) -> (Vec<u16>, Option<&str>) {
+        let told = self.found.iter().rev().find_map(|(_, it)| match it {
+            Found::Ports { ports, url } => Some((ports, url)),
+            Found::Stage { .. } | Found::Ready { .. } | Found::Ill { .. } | Found::Well { .. } => {
+                None
+            }
+        });
+        told.map_or((Vec::new(), None), |(ports, url)| {
+            (
+                ports.iter().map(|it| it.address.port()).collect(),
+                url.as_deref(),
+            )
+        })
+    }
+
+    /// Evidence and warnings of the last `Ready`.
+    fn ready(&self) -> (&str, &[String]) {
+        let told = self.found.iter().rev().find_map(|(_, it)| match it {
+            Found::Ready {
+                evidence, warnings, ..
+            } => Some((evidence.as_str(), warnings.as_slice())),
+            Found::Stage { .. } | Found::Ports { .. } | Found::Ill { .. } | Found::Well { .. } => {
+                None
+            }
+        });
+        told.expect("it was ready")
+    }
+}

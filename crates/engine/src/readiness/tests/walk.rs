@@ -1,0 +1,366 @@
+//! Random walks.
+
+use std::collections::{HashMap, HashSet};
+
+use super::*;
+
+const WALKS: u64 = 800;
+const STEPS: usize = 250;
+
+/// SplitMix64: the same walk for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut it = self.0;
+        it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        it ^ (it >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        let at = usize::try_from(self.below(of.len() as u64)).expect("small");
+        of[at].clone()
+    }
+}
+
+const PORTS: [u16; 5] = [3000, 3001, 9229, 5173, 443];
+const LINES: [&str; 12] = [
+    "ready\n",
+    "Local: http://localhost:3001/app\n",
+    "listening on port 5173\n",
+    "EADDRINUSE\n",
+    "Port 3000 is in use, trying another one...\n",
+    "[nodemon] app crashed - waiting for file changes before starting...\n",
+    "Traceback (most recent call last):\n",
+    "half a line",
+    "\x1b[32mcolour",
+    "\r",
+    "0 errors, watching for file changes\n",
+    "error: x\n",
+];
+
+fn whens() -> Vec<ReadyWhen> {
+    vec![
+        ReadyWhen::Auto,
+        ReadyWhen::Auto,
+        ReadyWhen::Listening,
+        ReadyWhen::Responding,
+        ReadyWhen::Log,
+        ReadyWhen::Http {
+            target: "/up".into(),
+        },
+        ReadyWhen::Http {
+            target: "http://localhost:3001/up".into(),
+        },
+        ReadyWhen::Tcp { port: 3001 },
+        ReadyWhen::Exec {
+            argv: vec!["check".into()],
+        },
+        ReadyWhen::Notify,
+        ReadyWhen::Quiet { ms: 700 },
+    ]
+}
+
+/// One walk, with what was fed so far.
+struct Walk {
+    dice: Dice,
+    rule: ReadyRule,
+    machine: Readiness,
+    now: Duration,
+    /// Scans that showed an inode.
+    shown: HashMap<u64, u32>,
+    /// Sockets real at the last failure.
+    at_failure: Option<HashSet<u64>>,
+    there: Vec<Socket>,
+    /// Every socket there ever was.
+    sockets_of_old: Vec<Socket>,
+    next_inode: u64,
+    outstanding: Option<ProbeOrder>,
+    ready: bool,
+    running: bool,
+}
+
+impl Walk {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice(seed);
+        let kinds = [
+            ServiceKind::Server,
+            ServiceKind::Server,
+            ServiceKind::Unknown,
+            ServiceKind::Socket,
+            ServiceKind::Watcher,
+            ServiceKind::Multi,
+        ];
+        let rule = ReadyRule {
+            when: dice.one(&whens()),
+            kind: dice.one(&kinds),
+            ready: dice.one(&[vec![], vec!["^ready".to_owned()]]),
+            port: dice.one(&[None, Some(3000)]),
+            default_port: dice.one(&[None, Some(5173)]),
+            listens_before_ready: dice.below(4) == 0,
+            ..ReadyRule::default()
+        };
+        let health = HealthRule {
+            probe: dice.one(&whens()),
+            interval: Some(ms(300)),
+            failures: 2,
+            restart: dice.below(2) == 0,
+        };
+        let health = (dice.below(2) == 0).then_some(health);
+        Self {
+            machine: Readiness::new(&rule, health.as_ref()),
+            dice,
+            rule,
+            now: Duration::ZERO,
+            shown: HashMap::new(),
+            at_failure: None,
+            there: Vec::new(),
+            sockets_of_old: Vec::new(),
+            next_inode: 1,
+            outstanding: None,
+            ready: false,
+            running: false,
+        }
+    }
+
+    fn step(&mut self) {
+        let seen = match self.dice.below(10) {
+            0..=2 => self.sockets(),
+            3 | 4 => Seen::Output {
+                stream: self
+                    .dice
+                    .one(&[StreamName::Stdout, StreamName::Stderr, StreamName::Pty]),
+                bytes: self.dice.one(&LINES).as_bytes().to_vec(),
+            },
+            5 | 6 if self.outstanding.take().is_some() => Seen::Answered(self.answer()),
+            7 => Seen::Notified(NotifyState {
+                ready: self.dice.below(3) == 0,
+                stopping: self.dice.below(9) == 0,
+                ..NotifyState::default()
+            }),
+            8 => {
+                if let Some(at) = self.machine.wants(self.now).wake_at {
+                    self.now = self.now.max(at);
+                }
+                Seen::Time
+            }
+            _ => Seen::Time,
+        };
+        let found = self
+            .machine
+            .handle(self.now, Timestamp::UNIX_EPOCH, seen.clone());
+        for it in &found {
+            self.check(it);
+        }
+        self.check_wants(&seen);
+        self.now += ms(self.dice.one(&[0, 1, 8, 30, 120, 700, 2_500]));
+    }
+
+    fn sockets(&mut self) -> Seen {
+        match self.dice.below(5) {
+            0 | 1 if self.there.len() < 8 => {
+                let port = self.dice.one(&PORTS);
+                self.next_inode += 1;
+                self.there.push(Socket {
+                    address: ([127, 0, 0, 1], port).into(),
+                    inode: self.next_inode,
+                    pid: 42,
+                    process: "node".into(),
+                });
+            }
+            2 if !self.there.is_empty() => {
+                let at = self.dice.below(self.there.len() as u64);
+                self.there.remove(usize::try_from(at).expect("small"));
+            }
+            _ => {}
+        }
+        for it in &self.there {
+            let times = self.shown.entry(it.inode).or_default();
+            *times += 1;
+            if *times == 1 {
+                self.sockets_of_old.push(it.clone());
+            }
+        }
+        Seen::Sockets {
+            sockets: self.there.clone(),
+            unix: if self.dice.below(3) == 0 {
+                vec!["/run/a".into()]
+            } else {
+                Vec::new()
+            },
+            members: u32::try_from(self.dice.below(3)).expect("small"),
+        }
+    }
+
+    fn answer(&mut self) -> Answered {
+        let exec = |code| Answered::Exec {
+            code,
+            output: String::new(),
+        };
+        let accepted = Answered::Accepted {
+            detail: "closed".into(),
+        };
+        self.dice.one(&[
+            http(200),
+            http(503),
+            http(404),
+            accepted,
+            refused(),
+            exec(0),
+            exec(1),
+        ])
+    }
+
+    fn real(&self) -> HashSet<u64> {
+        self.shown
+            .iter()
+            .filter(|it| *it.1 >= 2)
+            .map(|it| *it.0)
+            .collect()
+    }
+
+    fn check(&mut self, found: &Found) {
+        match found {
+            Found::Ports { ports, .. } => {
+                for port in ports {
+                    let real = self
+                        .sockets_of_old
+                        .iter()
+                        .filter(|it| self.shown[&it.inode] >= 2);
+                    assert!(
+                        real.clone().any(|it| it.address == port.address),
+                        "{port:?}"
+                    );
+                }
+                assert!(ports.iter().skip(1).all(|it| !it.main));
+            }
+            Found::Ready {
+                unprobed,
+                signs,
+                warnings,
+                ..
+            } => {
+                assert!(!self.ready, "ready twice");
+                assert!(!(*unprobed && self.running), "running twice");
+                assert!(signs.len() <= 16 && warnings.len() <= 16);
+                self.ready = !unprobed;
+                self.running = *unprobed;
+                self.check_ready(*unprobed);
+                self.at_failure = None;
+            }
+            Found::Ill { .. } => {
+                if !self.ready {
+                    self.at_failure = Some(self.real());
+                }
+                self.running = false;
+            }
+            Found::Stage { .. } | Found::Well { .. } => {}
+        }
+    }
+
+    fn check_ready(&self, unprobed: bool) {
+        let by_socket = match self.rule.when {
+            ReadyWhen::Auto
+            | ReadyWhen::Listening
+            | ReadyWhen::Responding
+            | ReadyWhen::Http { .. }
+            | ReadyWhen::Tcp { .. } => true,
+            ReadyWhen::Log
+            | ReadyWhen::Exec { .. }
+            | ReadyWhen::Notify
+            | ReadyWhen::Quiet { .. } => false,
+        };
+        if self.rule.kind == ServiceKind::Server && by_socket {
+            assert!(!unprobed);
+            let real = self.real();
+            let before = self.at_failure.clone().unwrap_or_default();
+            assert!(
+                real.difference(&before).next().is_some(),
+                "ready without a new socket: {:?}",
+                self.rule
+            );
+        }
+    }
+
+    fn check_wants(&mut self, seen: &Seen) {
+        let wants = self.machine.wants(self.now);
+        let scan = wants.scan_at.expect("always");
+        assert!(scan >= self.now);
+        if matches!(seen, Seen::Sockets { .. }) {
+            assert!(scan > self.now, "scans at once again");
+        }
+        assert!(
+            wants.wake_at.is_none_or(|it| it > self.now),
+            "wakes at once again"
+        );
+        assert_eq!(
+            wants,
+            self.machine.wants(self.now),
+            "the same question, the same answer"
+        );
+        let quiet = matches!(seen, Seen::Time | Seen::Notified(_));
+        if let (true, Some(outstanding), Some(wanted)) = (quiet, &self.outstanding, &wants.probe) {
+            // Time may settle on another main port, never ask for the same thing differently.
+            let same_place = |one: &ProbeOrder, other: &ProbeOrder| match (one, other) {
+                (
+                    ProbeOrder::Http {
+                        address: a,
+                        path: p,
+                        ..
+                    },
+                    ProbeOrder::Http {
+                        address: b,
+                        path: q,
+                        ..
+                    },
+                ) => a == b && p == q,
+                (ProbeOrder::Tcp { address: a }, ProbeOrder::Tcp { address: b }) => a == b,
+                _ => false,
+            };
+            assert!(
+                outstanding == wanted || !same_place(outstanding, wanted),
+                "{outstanding:?} {wanted:?}"
+            );
+        }
+        self.outstanding = wants.probe;
+    }
+}
+
+#[test]
+fn random_walks() {
+    let mut readies = 0;
+    for seed in 0..WALKS {
+        let mut walk = Walk::new(seed);
+        for _ in 0..STEPS {
+            walk.step();
+        }
+        readies += u32::from(walk.ready);
+    }
+    assert!(readies > 100, "walks reach readiness: {readies}");
+}
+
+/// Left alone it comes to rest: nothing but scans at their slow pace.
+#[test]
+fn left_alone_it_rests() {
+    for seed in 0..40 {
+        let mut walk = Walk::new(seed);
+        for _ in 0..40 {
+            walk.step();
+        }
+        let mut wakes = 0;
+        let end = walk.now + ms(3_600_000);
+        // Probes are under way and never answered.
+        while let Some(at) = walk.machine.wants(walk.now).wake_at.filter(|it| *it < end) {
+            walk.now = at;
+            walk.machine.handle(at, Timestamp::UNIX_EPOCH, Seen::Time);
+            wakes += 1;
+            assert!(wakes < 14_000, "{:?}", walk.rule);
+        }
+    }
+}

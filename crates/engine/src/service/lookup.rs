@@ -1,0 +1,111 @@
+//! Which `ostler.toml` holds for a request, and who is meant by a name.
+
+use std::path::{Path, PathBuf};
+
+use ostler_model::Caller;
+use ostler_policy::Decision;
+
+use super::clerk::{Clerk, Wanted};
+use super::manifest::{Manifest, locate};
+use super::view::{View, file, plan_of};
+use super::{ServiceInfo, anew};
+use crate::admission::{self, arguments, confinement, environment};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::request::StartRequest;
+
+impl Engine {
+    /// The home directory of the front that asks.
+    pub(super) fn home(&self, front: Option<&StartRequest>) -> Option<PathBuf> {
+        let settings = &self.core.settings.base_env;
+        let env = match front {
+            Some(front) if !front.base_env.is_empty() => &front.base_env,
+            Some(_) | None => settings,
+        };
+        environment::value(env, b"HOME").map(|home| home.as_path().to_owned())
+    }
+
+    /// The file that holds where a request's command would run.
+    pub(super) fn manifest_of(&self, request: &StartRequest) -> Result<Option<Manifest>, Error> {
+        let home = self.home(Some(request));
+        Ok(Manifest::find(request.cwd.as_path(), home.as_deref())?)
+    }
+
+    /// The file that holds for somebody who looks; one that cannot be used is no error where
+    /// services of it live, which say so.
+    pub(super) fn manifest_for(
+        &self,
+        caller: &Caller,
+        cwd: Option<&Path>,
+    ) -> Result<Option<Manifest>, Error> {
+        let Some(cwd) = cwd else {
+            return Ok(None);
+        };
+        let home = self.home(None);
+        match Manifest::find(cwd, home.as_deref()) {
+            Ok(found) => Ok(found),
+            Err(error) => {
+                let path = locate(cwd, home.as_deref());
+                let mut living = View::new(&self.core, caller).living();
+                let is_told = living.any(|entry| {
+                    let at = file(&plan_of(&entry).defined_in);
+                    at.is_some() && at == path.as_deref()
+                });
+                if is_told { Ok(None) } else { Err(error.into()) }
+            }
+        }
+    }
+
+    /// What a name means that is to be started anew: what ran under it, else what the API
+    /// defined.
+    pub(super) fn known(&self, clerk: Clerk<'_>, name: &str) -> Result<Wanted, Error> {
+        if let Some(entry) = clerk.view().find(name) {
+            return anew::wanted(&self.core, &entry);
+        }
+        let base = StartRequest::argv(["true"], "/");
+        clerk.defined(name, &base).ok_or_else(|| {
+            let defined = clerk.definitions().into_iter().map(|it| it.name);
+            clerk.view().unknown(name, defined)
+        })
+    }
+}
+
+impl Clerk<'_> {
+    /// Refuses what can be refused without looking at the machine.
+    pub(super) fn check(self, wanted: &Wanted) -> Result<(), Error> {
+        let start = self.sketch(wanted);
+        let settings = &self.core.settings;
+        arguments::check(&start)?;
+        let level = confinement::level(&settings.isolation, &start)?;
+        admission::service::check(start.lifetime.as_ref(), level, &settings.state_dir)
+    }
+}
+
+impl Clerk<'_> {
+    /// Refuses what would be refused at its start without anybody being asked, and what
+    /// somebody would have to be asked about: nobody is there to answer.
+    pub(super) fn may_run(self, wanted: &Wanted) -> Result<(), Error> {
+        self.check(wanted)?;
+        let start = self.sketch(wanted);
+        admission::directory::check(&start.cwd)?;
+        match admission::policy::judge(&self.core.settings, &start)? {
+            Some(verdict) if verdict.decision != Decision::Allow => Err(Error::Denied {
+                rule: verdict.rule,
+                reason: format!(
+                    "{}; a person has to agree: bring it up again",
+                    verdict.reason
+                ),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Whether two rows are about the same service.
+pub(super) fn is_same(one: &ServiceInfo, other: &ServiceInfo) -> bool {
+    one.name == other.name
+        && match (file(&one.plan.defined_in), file(&other.plan.defined_in)) {
+            (Some(one), Some(other)) => one == other,
+            (None, _) | (_, None) => true,
+        }
+}

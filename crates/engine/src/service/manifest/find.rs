@@ -1,0 +1,119 @@
+//! Where the file stands, and reading it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::parse;
+use super::parse::FILE_BYTES;
+use crate::service::ServiceError;
+use crate::service::definition::Definition;
+
+/// What the file is called.
+pub const FILE_NAME: &str = "ostler.toml";
+
+/// The services of one workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct Manifest {
+    /// The file, without symbolic links.
+    pub(crate) path: PathBuf,
+    /// Its services by name.
+    pub(crate) services: BTreeMap<String, Definition>,
+}
+
+impl Manifest {
+    /// The nearest file from `cwd` upwards; `home` and `/` are looked at only where the caller
+    /// stands there.
+    ///
+    /// # Errors
+    /// [`ServiceError::Manifest`] for one that cannot be used.
+    pub(crate) fn find(cwd: &Path, home: Option<&Path>) -> Result<Option<Self>, ServiceError> {
+        match locate(cwd, home) {
+            Some(path) => {
+                trusted(&path, cwd)?;
+                Self::read(&path).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The file at `path`.
+    ///
+    /// # Errors
+    /// [`ServiceError::Manifest`], with the line where there is one.
+    pub(crate) fn read(path: &Path) -> Result<Self, ServiceError> {
+        Self::load(path).map_err(|problem| refused(path, problem))
+    }
+
+    /// As [`Manifest::read`].
+    ///
+    /// # Errors
+    /// The problem alone, without the path.
+    pub(crate) fn load(path: &Path) -> Result<Self, String> {
+        let text = text(path).map_err(|error| format!("cannot be read: {error}"))?;
+        let dir = path.parent().unwrap_or(Path::new("/"));
+        let services = parse(&text, dir).map_err(|error| error.to_string())?;
+        Ok(Self {
+            path: path.to_owned(),
+            services,
+        })
+    }
+
+    /// Names with the fingerprints of their definitions.
+    pub(crate) fn fingerprints(&self) -> BTreeMap<String, String> {
+        let each = self.services.iter();
+        each.map(|(name, it)| (name.clone(), it.fingerprint()))
+            .collect()
+    }
+}
+
+fn refused(path: &Path, problem: String) -> ServiceError {
+    let file = path.display().to_string();
+    ServiceError::Manifest { file, problem }
+}
+
+/// The path of the nearest file, without symbolic links.
+pub(crate) fn locate(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let here = fs::canonicalize(cwd).ok()?;
+    let home = home.and_then(|home| fs::canonicalize(home).ok());
+    for dir in here.ancestors() {
+        let is_end = home.as_deref() == Some(dir) || dir == Path::new("/");
+        if is_end && dir != here {
+            return None;
+        }
+        let file = dir.join(FILE_NAME);
+        if file.is_file() {
+            return fs::canonicalize(file).ok();
+        }
+        if is_end {
+            return None;
+        }
+    }
+    None
+}
+
+/// A file above the workspace may be anybody's (`/tmp/ostler.toml`): it counts only when it
+/// belongs to root, to this user, or to whoever owns the directory the caller stands in.
+fn trusted(path: &Path, cwd: &Path) -> Result<(), ServiceError> {
+    let owner = |path: &Path| fs::metadata(path).map(|seen| seen.uid());
+    let unreadable = |error| refused(path, format!("cannot be read: {error}"));
+    let uid = owner(path).map_err(unreadable)?;
+    let me = rustix::process::geteuid().as_raw();
+    if uid == 0 || uid == me || owner(cwd).is_ok_and(|of_cwd| of_cwd == uid) {
+        return Ok(());
+    }
+    let problem = format!(
+        "belongs to user {uid}, who neither runs this engine nor owns {}",
+        cwd.display()
+    );
+    Err(refused(path, problem))
+}
+
+fn text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let limit = FILE_BYTES as u64 + 1;
+    File::open(path)?.take(limit).read_to_string(&mut text)?;
+    Ok(text)
+}

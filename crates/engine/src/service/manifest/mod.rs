@@ -1,0 +1,17 @@
+//! `ostler.toml`: the services of a workspace (E7).
+//!
+//! Reading it is a pure function of its text; it starts nothing. Finding it looks upwards from
+//! where the caller stands.
+
+mod changes;
+mod find;
+mod item;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use changes::{Changes, diff};
+pub use find::FILE_NAME;
+pub(crate) use find::{Manifest, locate};
+pub use parse::{ManifestError, parse};

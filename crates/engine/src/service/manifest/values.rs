@@ -1,0 +1,181 @@
+//! Values with a grammar of their own.
+
+use std::time::Duration;
+
+use ostler_model::{Condition, HealthRule, ReadyWhen, Restart, Text};
+
+use super::ManifestError;
+use super::item::Item;
+use crate::admission::service as rules;
+use crate::service::PortWish;
+
+/// Attempts after the first where a policy names no number.
+pub(crate) const RESTARTS_DEFAULT: u32 = 5;
+
+const DURATION: &str = "a duration in quotes: \"500ms\", \"5s\", \"2m\" or \"1h\"";
+const READY: &str = "\"auto\", \"listening\", \"responding\", \"log\", \"notify\", \
+                     { http = \"/health\" }, { tcp = 5432 }, { exec = [\"pg_isready\"] } or \
+                     { quiet = \"5s\" }";
+const PORT: &str = "a number from 1 to 65535, or \"auto\"";
+const RESTART: &str = "\"never\", \"on-failure\", \"always\" or \
+                       { policy = \"on-failure\", max = 5 }";
+const HEALTH: &str = "a table with one of http, tcp, exec or probe (\"listening\" or \
+                      \"responding\"), and interval, failures, restart";
+
+/// A duration in milliseconds.
+pub(super) fn millis(item: &Item<'_>) -> Result<u64, ManifestError> {
+    let wrong = || item.wrong(DURATION);
+    let text = item.str().ok_or_else(wrong)?.trim();
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit_ms = match unit.trim() {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(unit_ms)
+        .filter(|ms| rules::is_fitting(Duration::from_millis(*ms)))
+        .ok_or_else(|| item.wrong(&format!("{DURATION}, more than 0 and at most a day")))
+}
+
+/// A regular expression.
+pub(super) fn expression(item: &Item<'_>) -> Result<String, ManifestError> {
+    let text = item.string("a regular expression, in quotes")?;
+    rules::expression(&text).map_err(|problem| item.problem(problem))?;
+    Ok(text)
+}
+
+/// What readiness means.
+pub(super) fn ready(item: &Item<'_>) -> Result<ReadyWhen, ManifestError> {
+    if let Some(word) = item.str() {
+        return match word {
+            "auto" => Ok(ReadyWhen::Auto),
+            "listening" => Ok(ReadyWhen::Listening),
+            "responding" => Ok(ReadyWhen::Responding),
+            "log" => Ok(ReadyWhen::Log),
+            "notify" => Ok(ReadyWhen::Notify),
+            _ => Err(item.wrong(READY)),
+        };
+    }
+    let section = item.table().ok_or_else(|| item.wrong(READY))?;
+    section.only(&["http", "tcp", "exec", "quiet"])?;
+    match (section.items().as_slice(), section.get("quiet")) {
+        ([_], Some(quiet)) => Ok(ReadyWhen::Quiet {
+            ms: millis(&quiet)?,
+        }),
+        ([(key, value)], None) => probe(key, value),
+        _ => Err(item.wrong(READY)),
+    }
+}
+
+/// `http`, `tcp` or `exec` with its value.
+fn probe(key: &str, value: &Item<'_>) -> Result<ReadyWhen, ManifestError> {
+    match key {
+        "http" => {
+            let target = value.string("a path (\"/health\") or a URL of this machine")?;
+            rules::target(&target).map_err(|problem| value.problem(problem))?;
+            Ok(ReadyWhen::Http { target })
+        }
+        "tcp" => {
+            let number = value.number().and_then(|it| u16::try_from(it).ok());
+            let port = number.filter(|port| *port > 0);
+            let port = port.ok_or_else(|| value.wrong("a number from 1 to 65535"))?;
+            Ok(ReadyWhen::Tcp { port })
+        }
+        _ => {
+            const ALLOWED: &str = "a list: program and arguments";
+            let argv: Vec<Text> = value
+                .strings(ALLOWED)?
+                .into_iter()
+                .map(Text::from)
+                .collect();
+            if argv.first().is_none_or(Text::is_empty) {
+                return Err(value.wrong(ALLOWED));
+            }
+            Ok(ReadyWhen::Exec { argv })
+        }
+    }
+}
+
+/// Which port it gets.
+pub(super) fn port(item: &Item<'_>) -> Result<PortWish, ManifestError> {
+    if item.str() == Some("auto") {
+        return Ok(PortWish::Lease);
+    }
+    let number = item.number().and_then(|it| u16::try_from(it).ok());
+    let port = number.filter(|port| *port > 0);
+    port.map(PortWish::Fixed).ok_or_else(|| item.wrong(PORT))
+}
+
+/// What happens when it ends.
+pub(super) fn restart(item: &Item<'_>) -> Result<Restart, ManifestError> {
+    let policy = |word: Option<&str>, max: u32| match word {
+        Some("never") => Some(Restart::Never),
+        Some("on-failure") => Some(Restart::OnFailure { max }),
+        Some("always") => Some(Restart::Always { max }),
+        Some(_) | None => None,
+    };
+    let found = match item.table() {
+        None => policy(item.str(), RESTARTS_DEFAULT),
+        Some(section) => {
+            section.only(&["policy", "max"])?;
+            let max = section.read("max", |it| {
+                let number = it.number().and_then(|it| u32::try_from(it).ok());
+                number.ok_or_else(|| it.wrong("a number of attempts after the first"))
+            })?;
+            let word = section.get("policy");
+            let word = word.as_ref().and_then(Item::str);
+            policy(word, max.unwrap_or(RESTARTS_DEFAULT))
+        }
+    };
+    found.ok_or_else(|| item.wrong(RESTART))
+}
+
+/// What shows that it stays well.
+pub(super) fn health(item: &Item<'_>) -> Result<HealthRule, ManifestError> {
+    let section = item.table().ok_or_else(|| item.wrong(HEALTH))?;
+    const PROBES: [&str; 4] = ["http", "tcp", "exec", "probe"];
+    section.only(&[
+        "http", "tcp", "exec", "probe", "interval", "failures", "restart",
+    ])?;
+    let all = section.items();
+    let mut probes = all.iter().filter(|(key, _)| PROBES.contains(&key.as_str()));
+    let (Some((key, value)), None) = (probes.next(), probes.next()) else {
+        return Err(item.wrong(HEALTH));
+    };
+    let probe = match (key.as_str(), value.str()) {
+        ("probe", Some("listening")) => ReadyWhen::Listening,
+        ("probe", Some("responding")) => ReadyWhen::Responding,
+        ("probe", _) => return Err(value.wrong("\"listening\" or \"responding\"")),
+        (key, _) => probe(key, value)?,
+    };
+    let failures = section.read("failures", |it| {
+        let number = it.number().and_then(|it| u32::try_from(it).ok());
+        let number = number.filter(|it| (1..=rules::FAILURES_MAX).contains(it));
+        number.ok_or_else(|| it.wrong("a number from 1 to 1000"))
+    })?;
+    let interval = section.read("interval", millis)?;
+    Ok(HealthRule {
+        probe,
+        interval: interval.map(Duration::from_millis),
+        failures: failures.unwrap_or(0),
+        restart: section.read("restart", Item::flag)?.unwrap_or(false),
+    })
+}
+
+/// What must be so of a dependency.
+pub(super) fn condition(item: &Item<'_>) -> Result<Condition, ManifestError> {
+    match item.str() {
+        Some("started") => Ok(Condition::Started),
+        Some("listening") => Ok(Condition::Listening),
+        Some("ready") => Ok(Condition::Ready),
+        Some("completed") => Ok(Condition::Completed),
+        Some(_) | None => Err(item.wrong("\"started\", \"listening\", \"ready\" or \"completed\"")),
+    }
+}

@@ -1,0 +1,277 @@
+//! What is told in each case.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_model::ending::WaitStatus;
+use ostler_model::state::Phase;
+use ostler_model::{
+    Caller, Cause, Command, Condition, Ending, Environment, ExecutionId, Io, Owner, PlaceName,
+    Policy, Principal, Scope, ServicePlan, Sign, SignKind, Spec, Stdin, Text,
+};
+
+use super::*;
+use crate::info::Info;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_700_000_000).expect("a time")
+}
+
+fn spec(restart: Restart) -> Spec {
+    let caller = Caller {
+        owner: Owner {
+            principal: Principal::unix(0),
+            project: None,
+            session: None,
+            task: None,
+        },
+        scope: Scope::Principal,
+    };
+    Spec {
+        command: Command::Argv {
+            program: Text::from("vite"),
+            args: Vec::new(),
+        },
+        cwd: Text::from("/w"),
+        env: Environment::default(),
+        io: Io::Pipes { stdin: Stdin::Open },
+        lifetime: Lifetime::service(restart),
+        policy: Policy {
+            level: ostler_model::IsolationLevel::Medium,
+            confinement: None,
+            limits: ostler_model::Limits::default(),
+            backend: ostler_model::LimitBackend::None,
+            in_force: Vec::new(),
+            missing: Vec::new(),
+        },
+        place: PlaceName::local(),
+        owner: caller.owner,
+        description: String::new(),
+        labels: Vec::new(),
+        encoding: None,
+        retention: None,
+        keep: false,
+        face: None,
+        shell: None,
+    }
+}
+
+fn service(restart: Restart, state: State) -> ServiceInfo {
+    let spec = spec(restart);
+    let owner = Arc::new(spec.owner.clone());
+    ServiceInfo {
+        name: "web".to_owned(),
+        execution: Some(Info {
+            id: ExecutionId::mint(),
+            spec: Arc::new(spec),
+            owner,
+            state,
+            output_end: 0,
+            survivors: Vec::new(),
+            waits_for: Some("a port to listen".to_owned()),
+            given_out: true,
+            recovered: false,
+        }),
+        defined_in: None,
+        command: "vite".to_owned(),
+        plan: ServicePlan::default(),
+        pending: None,
+        notes: Vec::new(),
+    }
+}
+
+fn running() -> State {
+    State {
+        phase: Phase::Running,
+        attempt: 1,
+        pid: Some(42),
+        started_at: Some(now() - Duration::from_secs(90)),
+        ..State::default()
+    }
+}
+
+fn case<'a>(info: &'a ServiceInfo, lines: &[&str]) -> Case<'a> {
+    Case {
+        info,
+        needs: Vec::new(),
+        holders: Vec::new(),
+        lines: lines.iter().map(ToString::to_string).collect(),
+        now: now(),
+    }
+}
+
+#[test]
+fn each_state_has_its_sentence() {
+    let told = |state: State| {
+        let info = service(Restart::Never, state);
+        let why = explain(&case(&info, &["boom"]));
+        (why.status, why.because)
+    };
+    let says = |status: &str, because: &str| (status.to_owned(), because.to_owned());
+    let expected = says(
+        "starting",
+        "it lives for 90 s and waits for a port to listen",
+    );
+    assert_eq!(told(running()), expected);
+    let ready = State {
+        stage: Some(Stage::Ready),
+        ready_evidence: Some("GET / answered 200".to_owned()),
+        signs: vec![Sign {
+            kind: SignKind::Http,
+            detail: "GET / answered 200".to_owned(),
+            at: now() - Duration::from_secs(300),
+        }],
+        ..running()
+    };
+    let expected = says("ready", "it is ready for 5 min: GET / answered 200");
+    assert_eq!(told(ready.clone()), expected);
+    let ill = State {
+        healthy: Some(false),
+        health: Some("port 3000 is no longer listening".to_owned()),
+        ..ready
+    };
+    let expected = says(
+        "degraded",
+        "it lives and is not well: port 3000 is no longer listening",
+    );
+    assert_eq!(told(ill), expected);
+}
+
+#[test]
+fn each_end_has_its_sentence() {
+    let told = |state: State| {
+        let info = service(Restart::Never, state);
+        let why = explain(&case(&info, &["boom"]));
+        (why.status, why.because)
+    };
+    let says = |status: &str, because: &str| (status.to_owned(), because.to_owned());
+    let backoff = State {
+        phase: Phase::Starting,
+        attempt: 3,
+        backoff_until: Some(now() + Duration::from_secs(4)),
+        last_end: Some("exit code 1".to_owned()),
+        ..running()
+    };
+    let expected = says(
+        "starting",
+        "attempt 3 ended (exit code 1); the next begins in 4 s",
+    );
+    assert_eq!(told(backoff), expected);
+    let failed = State {
+        phase: Phase::Finished,
+        ending: Some(Ending::new(Cause::Exited, WaitStatus::Code(1))),
+        ..running()
+    };
+    let expected = says(
+        "failed",
+        "it ended before it was ready: exit code 1; its last line: boom",
+    );
+    assert_eq!(told(failed), expected);
+    let stopped = State {
+        phase: Phase::Finished,
+        stopping: Some(StopOrder::Requested {
+            by: Principal::unix(0),
+            reason: Some("enough".to_owned()),
+            force: false,
+        }),
+        ending: Some(Ending::new(
+            Cause::Stopped {
+                reason: Some("enough".to_owned()),
+            },
+            WaitStatus::Code(0),
+        )),
+        ..running()
+    };
+    let (status, because) = told(stopped);
+    assert_eq!(status, "stopped");
+    assert!(
+        because.starts_with("uid:0 stopped it (enough)"),
+        "{because}"
+    );
+}
+
+#[test]
+fn who_gave_up_and_who_is_in_the_way_is_told() {
+    let state = State {
+        phase: Phase::Finished,
+        attempt: 6,
+        ending: Some(Ending::new(Cause::Exited, WaitStatus::Code(1))),
+        ..running()
+    };
+    let info = service(Restart::OnFailure { max: 5 }, state);
+    let line = "Error: listen EADDRINUSE: address already in use :::3000";
+    let mut case = case(&info, &[line]);
+    assert_eq!(ports_in_question(&info, &case.lines), [3000]);
+    case.holders = vec![(
+        Holder {
+            address: "127.0.0.1:3000".parse().expect("an address"),
+            pid: Some(7),
+            process: "node".to_owned(),
+            command: "node other.js".to_owned(),
+            execution: None,
+        },
+        None,
+    )];
+    let why = explain(&case);
+    assert_eq!(why.status, "crash_looping");
+    let told = format!(
+        "it ended 6 times, and its restart policy allows no more; the last time: exit code 1; \
+         its last line: {line}; port 3000, which it wants, is held by node (pid 7), \"node \
+         other.js\""
+    );
+    assert_eq!(why.because, told);
+    assert_eq!(why.hints.len(), 2);
+}
+
+#[test]
+fn who_waits_says_for_what_and_how_that_stands() {
+    let mut info = service(Restart::Never, State::default());
+    info.execution = None;
+    info.pending = Some("'db' to be ready".to_owned());
+    let mut case = case(&info, &[]);
+    let need = Dependency {
+        name: "db".to_owned(),
+        condition: Condition::Ready,
+    };
+    case.needs = vec![(need, Some(service(Restart::Never, running())))];
+    let why = explain(&case);
+    assert_eq!(why.status, "pending");
+    let told = "it waits for 'db' to be ready; it needs 'db' to be ready, which is starting: it \
+                waits for a port to listen";
+    assert_eq!(why.because, told);
+}
+
+#[test]
+fn ports_are_read_from_what_programs_say() {
+    let info = service(Restart::Never, running());
+    for (line, port) in [
+        ("Port 3000 is in use, trying another one...", 3000),
+        (
+            "Error: listen EADDRINUSE: address already in use :::3000",
+            3000,
+        ),
+        (
+            "Error: listen EADDRINUSE: address already in use 127.0.0.1:8080",
+            8080,
+        ),
+        ("listen tcp :8080: bind: address already in use", 8080),
+        ("Port 5000 is already in use by another program", 5000),
+        ("Connection in use: ('127.0.0.1', 3101)", 3101),
+        (
+            "[Errno 98] error while attempting to bind on address ('127.0.0.1', 8000): address already in use",
+            8000,
+        ),
+    ] {
+        assert_eq!(
+            ports_in_question(&info, &[line.to_owned()]),
+            [port],
+            "{line}"
+        );
+    }
+    for line in ["ready on port 3000", "99999 lines in use"] {
+        assert!(
+            ports_in_question(&info, &[line.to_owned()]).is_empty(),
+            "{line}"
+        );
+    }
+}

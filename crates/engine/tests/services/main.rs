@@ -1,0 +1,8 @@
+//! Services over this machine's processes: names, ensure, order, ports, `ostler.toml`, owners.
+
+mod ensure;
+mod lab;
+mod order;
+mod owners;
+mod reload;
+mod stop;

@@ -1,0 +1,115 @@
+//! Whose services they are, and definitions that are kept.
+
+use ostler_engine::{PortWish, ServiceError, StopRequest};
+use ostler_model::Restart;
+
+use crate::lab::{Lab, caller, me, named, refusal};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_see_nothing_and_unknown_is_told_like_foreign() {
+    let lab = Lab::new().await;
+    let begun = lab.start(named("web", lab.sh("exec sleep 300"))).await;
+    let id = begun.expect("it starts").keep().id.short();
+    for other in [
+        caller(1, None, "one"),
+        caller(0, Some("p"), "two"),
+        caller(0, None, "three"),
+    ] {
+        assert!(
+            lab.engine
+                .services(&other, None)
+                .expect("a list")
+                .is_empty()
+        );
+        for name in ["web", &id, "nobody"] {
+            let error = refusal(lab.engine.service(&other, name, None));
+            assert_eq!(
+                error.to_string(),
+                format!("no service '{name}'; known: none")
+            );
+            let stop = lab
+                .engine
+                .stop_service(&other, name, StopRequest::default());
+            refusal(stop.await);
+            refusal(lab.engine.restart_service(&other, name).await);
+            refusal(lab.engine.why(&other, name, None).await);
+        }
+        // Its name is free for them.
+        let begun = lab
+            .engine
+            .start_service(&other, named("web", lab.sh("exec sleep 300")))
+            .await;
+        drop(begun.expect("it starts"));
+    }
+    assert_eq!(lab.service(&id).name, "web");
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_outlive_the_engine_and_start_on_request_only() {
+    let lab = Lab::new().await;
+    let mut request = named("job", lab.sh("echo $COLOR; exec sleep 300"));
+    request.start.set_env = vec![("COLOR".into(), "blue".into())];
+    request.restart = Restart::OnFailure { max: 2 };
+    request.port = PortWish::Lease;
+    lab.engine.define_service(&me(), &request).expect("kept");
+    let mut wrong = request.clone();
+    wrong.ready_pattern = Some("(".to_owned());
+    assert!(matches!(
+        refusal(lab.engine.define_service(&me(), &wrong)),
+        ServiceError::Value { .. }
+    ));
+    let lab = lab.again().await;
+    let found = lab.service("job");
+    assert_eq!(
+        (found.status(), found.defined_in.as_deref()),
+        ("stopped", Some("api"))
+    );
+    assert!(found.execution.is_none());
+    let other = caller(0, Some("p"), "one");
+    assert!(
+        lab.engine
+            .services(&other, None)
+            .expect("a list")
+            .is_empty()
+    );
+    assert!(matches!(
+        refusal(lab.engine.forget_service(&other, "job")),
+        ServiceError::Unknown { .. }
+    ));
+    let colleague = caller(0, None, "two");
+    assert_eq!(
+        lab.engine.services(&colleague, None).expect("a list").len(),
+        1
+    );
+    let up = lab.up(&["job"]);
+    up.await.expect("it starts");
+    let info = lab.service("job").execution.expect("it runs");
+    assert!(info.spec.env.set.contains(&("COLOR".into(), "blue".into())));
+    assert!(
+        info.spec
+            .lifetime
+            .plan()
+            .expect("a service")
+            .leased_port
+            .is_some()
+    );
+    lab.engine.forget_service(&me(), "job").expect("forgotten");
+    assert!(lab.service("job").is_living());
+    let lab = lab.again().await;
+    refusal(lab.up(&["job"]).await);
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_garbled_file_of_definitions_is_set_aside() {
+    let lab = Lab::new().await;
+    lab.engine
+        .define_service(&me(), &named("job", lab.sh("x")))
+        .expect("kept");
+    std::fs::write(lab.state.path().join("services.json"), "{").expect("written");
+    let lab = lab.again().await;
+    assert!(lab.engine.services(&me(), None).expect("a list").is_empty());
+    assert!(lab.state.path().join("services.json.damaged").exists());
+    lab.close().await;
+}

@@ -1,0 +1,104 @@
+//! Stops that are verified, restarts, and why.
+
+use ostler_model::Restart;
+
+use crate::lab::{Lab, free_port, named, refusal};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_is_over_when_the_port_is_free() {
+    let lab = Lab::new().await;
+    let port = free_port();
+    let info = lab.ready(lab.server("web", port)).await;
+    assert_eq!(
+        info.state.url.as_deref(),
+        Some(&*format!("http://localhost:{port}/"))
+    );
+    let stopped = lab.stop("web").await;
+    assert_eq!(
+        (stopped.released, stopped.still_held.len()),
+        (vec![port], 0)
+    );
+    assert_eq!(stopped.service.status(), "stopped");
+    std::net::TcpListener::bind(("127.0.0.1", port)).expect("it is free");
+    let again = lab.stop("web").await;
+    assert!(again.released.is_empty());
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_keeps_the_id_of_one_that_lives_and_starts_what_ended_anew() {
+    let lab = Lab::new().await;
+    let port = free_port();
+    let info = lab.ready(lab.server("web", port)).await;
+    let again = lab.restart("web").await.expect("again");
+    let execution = again.execution.expect("it lives");
+    assert_eq!(execution.id, info.id);
+    let now = lab.until_ready(info.id).await;
+    assert_eq!(now.state.attempt, 2);
+    lab.stop("web").await;
+    let anew = lab.restart("web").await.expect("anew");
+    let anew = anew.execution.expect("it lives").id;
+    assert_ne!(anew, info.id);
+    lab.until_ready(anew).await;
+    let lab = lab.again().await;
+    // Without a keeper it ended with its engine; its spec is enough to start it anew.
+    lab.until("its end", |lab| !lab.service("web").is_living())
+        .await;
+    let third = lab.restart("web").await.expect("anew");
+    lab.until_ready(third.execution.expect("it lives").id).await;
+    refusal(lab.restart("nobody").await);
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_says_what_happened() {
+    let lab = Lab::new().await;
+    let port = free_port();
+    lab.ready(lab.server("web", port)).await;
+    let why = lab.why("web").await.expect("known");
+    assert_eq!(why.status, "ready");
+    assert!(
+        why.because.starts_with("it is ready for "),
+        "{}",
+        why.because
+    );
+    assert!(
+        why.evidence
+            .iter()
+            .any(|it| it.contains(&format!("127.0.0.1:{port}"))),
+        "{why:?}"
+    );
+    // A second one on the same port fails; the holder is named.
+    let begun = lab.start(lab.server("two", port)).await;
+    begun.expect("it starts").release();
+    lab.until("its end", |lab| !lab.service("two").is_living())
+        .await;
+    let why = lab.why("two").await.expect("known");
+    assert_eq!(why.status, "failed");
+    assert!(
+        why.because
+            .contains("it ended before it was ready: exit code 1"),
+        "{}",
+        why.because
+    );
+    let stranger = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let held = stranger.local_addr().expect("bound").port();
+    let script = format!("echo Error: listen EADDRINUSE: address already in use :::{held}; exit 1");
+    let mut loops = named("loops", lab.sh(&script));
+    loops.restart = Restart::OnFailure { max: 1 };
+    let begun = lab.start(loops).await;
+    begun.expect("it starts").release();
+    lab.until("its end", |lab| {
+        lab.service("loops").status() == "crash_looping"
+    })
+    .await;
+    let why = lab.why("loops").await.expect("known");
+    assert!(why.because.starts_with("it ended 2 times, and its restart policy allows no more; the last time: exit code 1; its last line: Error: listen EADDRINUSE"), "{}", why.because);
+    assert!(
+        why.because
+            .contains(&format!("; port {held}, which it wants, is held by ")),
+        "{}",
+        why.because
+    );
+    lab.close().await;
+}

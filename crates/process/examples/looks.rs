@@ -1,0 +1,194 @@
+//! What one look at the listening sockets of a tree costs, for `cargo xtask bench services`.
+//!
+//! `looks STATE_DIR` reads one order per line, `WHAT SOCKETS COUNT`, and answers each with a line
+//! of durations in nanoseconds, that many sockets listening on the host meanwhile: `observe` by
+//! the place, `text` by reading the kernel's tables of TCP as text.
+
+use std::error::Error;
+use std::io::{BufRead, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ostler_model::{ExecutionId, Leftovers, Limits, Observation, Text};
+use ostler_process::{
+    Birth, Clocks, Keeper, LaunchIo, LaunchPlan, LocalPlace, Order, Place, Report,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::Runtime;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// What looks share what they read from the kernel for; one that is to be measured comes later.
+const APART_MS: u64 = 12;
+/// How the tree's program is called.
+const LISTEN_ARGUMENT: &str = "listen";
+/// Looks until its socket must be seen.
+const LOOKS: u32 = 1_000;
+/// Sockets on one address; the next ones take another.
+const PER_ADDRESS: usize = 1_000;
+
+fn main() -> Outcome<()> {
+    match std::env::args().nth(1).as_deref() {
+        Some(ostler_process::KEEPER_ARGUMENT) => ostler_process::keeper_main(),
+        Some(LISTEN_ARGUMENT) => listen(),
+        Some(state) => serve(Path::new(state)),
+        None => Err("looks STATE_DIR".into()),
+    }
+}
+
+/// The tree that is looked at.
+fn listen() -> Outcome<()> {
+    let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    loop {
+        thread::park();
+    }
+}
+
+/// A tree that is looked at, and the sockets of others.
+struct Scene {
+    runtime: Runtime,
+    place: LocalPlace,
+    id: ExecutionId,
+    birth: Birth,
+    others: Vec<TcpListener>,
+}
+
+fn serve(state: &Path) -> Outcome<()> {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, most)?;
+    let mut scene = Scene::new(state)?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let mut words = line.split_whitespace();
+        let mut word = || words.next().ok_or("WHAT SOCKETS COUNT");
+        let (what, sockets, count) = (word()?, word()?.parse()?, word()?.parse()?);
+        scene.surround(sockets)?;
+        let took: Outcome<Vec<String>> = (0..count)
+            .map(|_: u32| Ok(scene.timed(what)?.as_nanos().to_string()))
+            .collect();
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{}", took?.join(" "))?;
+        out.flush()?;
+    }
+    scene.end()
+}
+
+impl Scene {
+    fn new(state: &Path) -> Outcome<Self> {
+        std::fs::create_dir_all(state)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
+        let keeper = Keeper::Executable(std::env::current_exe()?);
+        let place = runtime.block_on(LocalPlace::open(state, keeper))?;
+        let program = std::env::current_exe()?;
+        let plan = plan(&[program.to_str().ok_or("its path")?, LISTEN_ARGUMENT]);
+        let id = plan.id;
+        let mut birth = runtime.block_on(place.spawn(plan))?;
+        while let Some(report) = runtime.block_on(birth.reports.recv()) {
+            if matches!(report, Report::Started { .. }) {
+                break;
+            }
+        }
+        let scene = Self {
+            runtime,
+            place,
+            id,
+            birth,
+            others: Vec::new(),
+        };
+        for _ in 0..LOOKS {
+            apart();
+            if scene.look()? == 1 {
+                return Ok(scene);
+            }
+        }
+        Err("its socket was never seen".into())
+    }
+
+    /// How many sockets the tree listens on.
+    fn look(&self) -> Outcome<usize> {
+        let what = Observation {
+            listeners: true,
+            ..Observation::default()
+        };
+        let seen = self.runtime.block_on(self.place.observe(self.id, what))?;
+        Ok(seen.listeners.len())
+    }
+
+    fn surround(&mut self, sockets: usize) -> Outcome<()> {
+        self.others.truncate(sockets);
+        while self.others.len() < sockets {
+            let block = u8::try_from(self.others.len() / PER_ADDRESS + 1)?;
+            let address = SocketAddrV4::new(Ipv4Addr::new(127, 0, 1, block), 0);
+            self.others.push(TcpListener::bind(address)?);
+        }
+        Ok(())
+    }
+
+    fn timed(&self, what: &str) -> Outcome<Duration> {
+        apart();
+        let begin = Instant::now();
+        match what {
+            "observe" => assert_eq!(self.look()?, 1, "it listens"),
+            "text" => {
+                for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+                    std::hint::black_box(std::fs::read(table)?);
+                }
+            }
+            _ => return Err(format!("unknown order {what}").into()),
+        }
+        Ok(begin.elapsed())
+    }
+
+    fn end(self) -> Outcome<()> {
+        let Self {
+            runtime,
+            place,
+            mut birth,
+            ..
+        } = self;
+        let stop = Order::Stop {
+            grace: Duration::ZERO,
+        };
+        runtime.block_on(birth.control.send(stop))?;
+        while runtime.block_on(birth.reports.recv()).is_some() {}
+        runtime.block_on(place.close());
+        Ok(())
+    }
+}
+
+/// Until what an earlier look read is too old to be shared.
+fn apart() {
+    thread::park_timeout(Duration::from_millis(APART_MS));
+}
+
+fn plan(words: &[&str]) -> LaunchPlan {
+    LaunchPlan {
+        confinement: None,
+        id: ExecutionId::mint(),
+        attempt: 1,
+        spec: b"{}".to_vec(),
+        program: Text::from(words[0]),
+        argv: words.iter().map(|word| Text::from(*word)).collect(),
+        env: Vec::new(),
+        cwd: Text::from("/"),
+        io: LaunchIo::Empty,
+        clocks: Clocks {
+            wall: None,
+            idle: None,
+            grace: Duration::ZERO,
+        },
+        leftovers: Leftovers::Kill,
+        limits: Limits::default(),
+        redact: Vec::new(),
+        report_start: true,
+    }
+}

@@ -1,0 +1,353 @@
+//! What trees listen on, seen, dialled, and named as holders.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+
+use ostler_model::confinement::Network;
+use ostler_model::evidence::Listener;
+use ostler_model::{ExecutionId, Observation, StreamName};
+use ostler_process::{Birth, Keeper, LaunchIo, LaunchPlan, Order, Place};
+use tokio::time::timeout;
+
+use crate::cells::Lab;
+use crate::support::{Case, LONG, World, argv, exit_of, output, printed, this_executable};
+
+pub(crate) const CASES: &[Case] = &[
+    ("every_kind_of_listener_is_seen", kinds),
+    ("unix_sockets_are_seen_when_asked_for", unix_sockets),
+    ("a_socket_that_was_closed_is_gone", closed),
+    ("a_server_is_dialled", dialled),
+    ("nobody_listens_is_an_error", refused),
+    ("what_is_not_known_cannot_be_dialled", unknown),
+    ("a_server_in_a_cell_is_dialled", dialled_inside),
+    ("a_server_in_a_namespace_of_its_own", own_namespace),
+    ("who_wrote_over_its_environment_is_a_member", overwritten),
+    ("holders_are_named_with_their_execution", holders),
+];
+
+/// Opens what its arguments say, tells of it, answers every connection with one line, and goes
+/// when its input ends or is told to close a socket.
+const SERVER: &str = "import socket,sys,threading\n\
+    held=[]\n\
+    def serve(s):\n\
+    \x20try:\n\
+    \x20 while True:\n\
+    \x20  c,_=s.accept(); c.sendall(b'hello\\n'); c.close()\n\
+    \x20except OSError: pass\n\
+    for word in sys.argv[1:]:\n\
+    \x20kind,_,name=word.partition('=')\n\
+    \x20if kind=='unix':\n\
+    \x20 s=socket.socket(socket.AF_UNIX); s.bind(name.replace('@','\\0',1))\n\
+    \x20elif kind=='udp':\n\
+    \x20 s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(('127.0.0.1',0)); held.append(s); continue\n\
+    \x20elif kind=='bound':\n\
+    \x20 s=socket.socket(); s.bind(('127.0.0.1',0)); held.append(s); continue\n\
+    \x20else:\n\
+    \x20 six=':' in kind\n\
+    \x20 proto=262 if kind=='mptcp' else 0\n\
+    \x20 try: s=socket.socket(socket.AF_INET6 if six else socket.AF_INET,socket.SOCK_STREAM,proto)\n\
+    \x20 except OSError: continue\n\
+    \x20 if six: s.setsockopt(socket.IPPROTO_IPV6,socket.IPV6_V6ONLY,1)\n\
+    \x20 try: s.bind(('127.0.0.1' if proto else kind,int(name or 0)))\n\
+    \x20 except OSError: continue\n\
+    \x20s.listen(); held.append(s)\n\
+    \x20if s.family!=socket.AF_UNIX: print('at',s.getsockname()[0],s.getsockname()[1],flush=True)\n\
+    \x20threading.Thread(target=serve,args=(s,),daemon=True).start()\n\
+    print('up',flush=True)\n\
+    for line in sys.stdin:\n\
+    \x20held[int(line)].shutdown(2); held[int(line)].close(); print('closed',flush=True)\n";
+
+fn server(words: &[&str]) -> LaunchPlan {
+    let mut plan = argv(&[&["/usr/bin/env", "python3", "-c", SERVER], words].concat());
+    plan.io = LaunchIo::Open;
+    plan
+}
+
+/// Starts it and waits until it is up.
+async fn up(world: &World, plan: LaunchPlan) -> (Birth, ExecutionId) {
+    let (id, dir) = (plan.id, world.dir(plan.id));
+    let mut birth = world.place.spawn(plan).await.expect("born");
+    printed(&mut birth, &dir, "up\n").await;
+    (birth, id)
+}
+
+async fn down(birth: Birth) {
+    let sent = birth.control.send(Order::CloseInput).await;
+    sent.expect("it takes orders");
+    exit_of(birth).await;
+}
+
+/// Where it says it listens.
+fn told(world: &World, id: ExecutionId) -> Vec<SocketAddr> {
+    let out = output(&world.dir(id), StreamName::Stdout);
+    let out = String::from_utf8_lossy(&out).into_owned();
+    let lines = out.lines().filter_map(|line| line.strip_prefix("at "));
+    let mut found: Vec<SocketAddr> = lines
+        .filter_map(|line| {
+            let (ip, port) = line.split_once(' ')?;
+            Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?))
+        })
+        .collect();
+    found.sort_by_key(SocketAddr::port);
+    found
+}
+
+const PORTS: Observation = Observation {
+    listeners: true,
+    unix: false,
+    foreground: false,
+    disk: false,
+};
+
+async fn listeners(world: &World, id: ExecutionId) -> Vec<Listener> {
+    let seen = world.place.observe(id, PORTS).await.expect("known");
+    assert!(seen.unix.is_empty());
+    seen.listeners
+}
+
+fn addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
+    listeners.iter().map(|it| it.address).collect()
+}
+
+/// Reads a greeting through what was dialled.
+fn greeting(socket: OwnedFd) -> String {
+    let mut stream = TcpStream::from(socket);
+    stream.set_nonblocking(false).expect("set");
+    stream.set_read_timeout(Some(LONG)).expect("set");
+    let _closed_early = stream.write_all(b"hi\n");
+    let mut text = String::new();
+    let _reset_after = stream.read_to_string(&mut text);
+    text
+}
+
+fn kinds() {
+    for keeper in [this_executable(), Keeper::None] {
+        let world = World::with(keeper);
+        let words = [
+            "127.0.0.1",
+            "0.0.0.0",
+            "::1",
+            "::",
+            "mptcp",
+            "udp",
+            "bound",
+            "unix=@no",
+        ];
+        world.runtime.block_on(async {
+            let (birth, id) = up(&world, server(&words)).await;
+            let seen = listeners(&world, id).await;
+            assert_eq!(addresses(&seen), told(&world, id));
+            assert!(seen.len() >= 2, "{seen:?}");
+            down(birth).await;
+            assert!(listeners(&world, id).await.is_empty());
+        });
+    }
+}
+
+fn unix_sockets() {
+    let world = World::new();
+    let path = world.state.path().join("server.sock");
+    let path = path.to_str().expect("text");
+    let hidden = format!("@ostler-place-{}", std::process::id());
+    let words = [format!("unix={path}"), format!("unix={hidden}")];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    world.runtime.block_on(async {
+        let (birth, id) = up(&world, server(&words)).await;
+        let what = Observation {
+            unix: true,
+            ..Observation::default()
+        };
+        let seen = world.place.observe(id, what).await.expect("known");
+        assert!(seen.listeners.is_empty());
+        let names: Vec<_> = seen
+            .unix
+            .iter()
+            .map(|it| it.path.to_string_lossy())
+            .collect();
+        assert_eq!(names, [path, hidden.as_str()]);
+        assert!(seen.unix.iter().all(|it| it.pid == seen.members[0].pid));
+        down(birth).await;
+    });
+}
+
+fn closed() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let (mut birth, id) = up(&world, server(&["127.0.0.1", "127.0.0.1"])).await;
+        let before = listeners(&world, id).await;
+        assert_eq!(before.len(), 2);
+        let order = Order::Input(b"0\n".to_vec());
+        birth.control.send(order).await.expect("sent");
+        printed(&mut birth, &world.dir(id), "closed\n").await;
+        let gone = async {
+            loop {
+                let now = listeners(&world, id).await;
+                if now.len() == 1 {
+                    return now;
+                }
+            }
+        };
+        let now = timeout(LONG, gone).await.expect("seen");
+        assert!(before.contains(&now[0]));
+        down(birth).await;
+    });
+}
+
+fn dialled() {
+    for keeper in [this_executable(), Keeper::None] {
+        let world = World::with(keeper);
+        world.runtime.block_on(async {
+            let (birth, id) = up(&world, server(&["127.0.0.1", "::1"])).await;
+            for address in told(&world, id) {
+                let socket = world.place.dial(id, address).await.expect("connected");
+                assert_eq!(greeting(socket), "hello\n");
+            }
+            down(birth).await;
+        });
+    }
+}
+
+fn refused() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let (birth, id) = up(&world, server(&["127.0.0.1", "bound"])).await;
+        let address = told(&world, id)[0];
+        let unused = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let unused_at = unused.local_addr().expect("bound");
+        drop(unused);
+        let dialled = world.place.dial(id, unused_at).await;
+        let kind = dialled.expect_err("nobody is there").kind();
+        assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
+        down(birth).await;
+        let dialled = world.place.dial(id, address).await;
+        let kind = dialled.expect_err("it has ended").kind();
+        assert_eq!(kind, std::io::ErrorKind::NotFound);
+    });
+}
+
+fn unknown() {
+    let world = World::new();
+    let address = SocketAddr::from(([127, 0, 0, 1], 1));
+    let dialled = world.place.dial(ExecutionId::mint(), address);
+    let kind = world.runtime.block_on(dialled).expect_err("unknown").kind();
+    assert_eq!(kind, std::io::ErrorKind::NotFound);
+}
+
+fn dialled_inside() {
+    for keeper in [this_executable(), Keeper::None] {
+        let Some(lab) = Lab::with(keeper) else {
+            continue;
+        };
+        let words = ["/usr/bin/env", "python3", "-c", SERVER];
+        let mut plan = lab.plan(&[&words[..], &["127.0.0.1=8080", "::1=8081"]].concat());
+        plan.io = LaunchIo::Open;
+        let confinement = plan.confinement.as_ref().expect("walls");
+        assert_eq!(confinement.network, Network::None);
+        let world = &lab.world;
+        world.runtime.block_on(async {
+            let (birth, id) = up(world, plan).await;
+            let seen = listeners(world, id).await;
+            assert_eq!(addresses(&seen), told(world, id));
+            for address in told(world, id) {
+                let socket = world.place.dial(id, address).await.expect("connected");
+                assert_eq!(greeting(socket), "hello\n");
+            }
+            let unused = SocketAddr::from(([127, 0, 0, 1], 9));
+            let dialled = world.place.dial(id, unused).await;
+            let kind = dialled.expect_err("nobody is there").kind();
+            assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
+            // What the tree holds of the host's ports is nothing.
+            let held = world.place.holders(&[8080, 8081]).await;
+            assert!(held.iter().all(|it| it.execution != Some(id)), "{held:?}");
+            down(birth).await;
+        });
+    }
+}
+
+/// A command that makes namespaces of its own, at any level.
+fn own_namespace() {
+    let world = World::new();
+    let mut plan = server(&["127.0.0.1=8080"]);
+    let enter = "ip link set lo up 2>/dev/null || python3 -c 'import fcntl,socket,struct; \
+        s=socket.socket(); fcntl.ioctl(s,0x8914,struct.pack(\"16sh\",b\"lo\",0x49))'; exec \"$@\"";
+    let words = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--net",
+        "/bin/sh",
+        "-c",
+        enter,
+        "sh",
+    ];
+    let words = words.map(ostler_model::Text::from);
+    plan.argv.splice(1..1, words);
+    let (id, dir) = (plan.id, world.dir(plan.id));
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        birth.control.send(Order::Watch(true)).await.expect("sent");
+        loop {
+            match timeout(LONG, birth.reports.recv()).await.expect("in time") {
+                // Namespaces of users may be forbidden here.
+                Some(ostler_process::Report::Exited(_)) | None => return,
+                Some(_) => {}
+            }
+            if output(&dir, StreamName::Stdout).ends_with(b"up\n") {
+                break;
+            }
+        }
+        let seen = listeners(&world, id).await;
+        let address = SocketAddr::from(([127, 0, 0, 1], 8080));
+        assert_eq!(addresses(&seen), [address]);
+        let socket = world.place.dial(id, address).await.expect("connected");
+        assert_eq!(greeting(socket), "hello\n");
+        down(birth).await;
+    });
+}
+
+fn overwritten() {
+    let world = World::new();
+    let mut plan = server(&["127.0.0.1"]);
+    plan.argv.splice(
+        1..1,
+        ["-i", "PATH=/usr/bin:/bin"].map(ostler_model::Text::from),
+    );
+    world.runtime.block_on(async {
+        let (birth, id) = up(&world, plan).await;
+        let seen = listeners(&world, id).await;
+        assert_eq!(addresses(&seen), told(&world, id));
+        let port = seen[0].address.port();
+        let found = world.place.holders(&[port]).await;
+        assert_eq!(found[0].execution, Some(id), "by its shim");
+        down(birth).await;
+    });
+}
+
+fn holders() {
+    let world = World::new();
+    world.runtime.block_on(async {
+        let (birth, id) = up(&world, server(&["127.0.0.1"])).await;
+        let address = told(&world, id)[0];
+        let own = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        let own_at = own.local_addr().expect("bound");
+        let ports = [address.port(), own_at.port()];
+        let found = world.place.holders(&ports).await;
+        let theirs = found.iter().find(|it| it.address == address);
+        let theirs = theirs.expect("named");
+        assert_eq!(theirs.execution, Some(id));
+        assert!(theirs.process.starts_with("python3"), "{theirs:?}");
+        assert!(
+            theirs.command.starts_with("python3 -c import"),
+            "{theirs:?}"
+        );
+        assert!(theirs.command.chars().count() <= 200);
+        let ours = found.iter().find(|it| it.address == own_at);
+        let ours = ours.expect("named");
+        assert_eq!((ours.pid, ours.execution), (Some(std::process::id()), None));
+        assert_eq!(found.len(), 2);
+        down(birth).await;
+        drop(own);
+        assert!(world.place.holders(&ports).await.is_empty());
+    });
+}

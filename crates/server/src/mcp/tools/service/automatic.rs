@@ -1,0 +1,90 @@
+//! Commands that are services although nobody said so (E2).
+
+use ostler_engine::detection::Detected;
+use ostler_engine::{Automatic, ServiceRequest, StartRequest, StdinRequest, WaitEnd, Waited};
+use serde_json::{Map, Value};
+
+use super::launch::Launched;
+use super::outcome::Outcome;
+use crate::mcp::context::Call;
+use crate::mcp::reply::Reply;
+use crate::render::clean;
+
+/// Why a command runs as a service.
+#[derive(Debug, Clone)]
+pub(in crate::mcp::tools) enum Way {
+    /// The caller said so.
+    Asked,
+    /// The table knows it. With what makes it a plain command, for the answer.
+    Recognised(Box<Detected>, &'static str),
+}
+
+/// How a command of which nobody said that it is a service runs as one: the table knows it,
+/// and nothing says that its end is what it is run for, as a time limit or an input does.
+/// None where services are not looked for, and where this request goes on with what was none.
+pub(in crate::mcp::tools) fn recognised(
+    call: Call<'_>,
+    request: &StartRequest,
+    otherwise: &'static str,
+) -> Option<Way> {
+    let bounded = request.timeout.is_some() || request.stdin != StdinRequest::Default;
+    if bounded || call.engine.settings().services.automatic == Automatic::Off {
+        return None;
+    }
+    if let Some(execution) = call.link.resumes() {
+        let info = call.info(&execution.to_string()).ok()?;
+        info.spec.lifetime.plan()?;
+    }
+    let found = call.engine.detect(request)?;
+    Some(Way::Recognised(Box::new(found), otherwise))
+}
+
+/// Whether what nobody asked to be a service was none (E4): it ended well before it was ready.
+pub(in crate::mcp::tools) fn one_shot(waited: &Waited) -> bool {
+    let info = &waited.info;
+    let automatic = info.spec.lifetime.plan().is_some_and(|plan| plan.automatic);
+    let ending = info.state.ending.as_ref();
+    automatic && waited.why == WaitEnd::Exit && ending.is_some_and(|ending| ending.is_success())
+}
+
+impl Way {
+    /// The request as one for a service.
+    pub(in crate::mcp::tools) fn request(&self, start: StartRequest) -> ServiceRequest {
+        ServiceRequest {
+            automatic: match self {
+                Self::Asked => false,
+                Self::Recognised(..) => true,
+            },
+            ..ServiceRequest::new(start)
+        }
+    }
+
+    /// What the answer says of it.
+    pub(in crate::mcp::tools) fn note(&self) -> Option<String> {
+        match self {
+            Self::Asked => None,
+            Self::Recognised(found, otherwise) => Some(format!(
+                "Recognised as a service ({}); {otherwise} runs it as a plain command.",
+                clean(&found.title)
+            )),
+        }
+    }
+
+    /// The answer of a tool that starts commands: document 004's words, the tool's own fields
+    /// and those of the service.
+    pub(in crate::mcp::tools) async fn reply(
+        &self,
+        call: Call<'_>,
+        launched: Launched,
+        mut fields: Map<String, Value>,
+    ) -> Reply {
+        let outcome = Outcome {
+            launched,
+            note: self.note(),
+            reused: None,
+        };
+        let answered = outcome.answered(call).await;
+        fields.insert("service".to_owned(), answered.fields);
+        Reply::text(vec![answered.text], Value::Object(fields))
+    }
+}

@@ -1,0 +1,112 @@
+//! `ready_when`: what readiness means, in one word.
+
+use ostler_model::{ReadyWhen, Text};
+
+use crate::error::Failure;
+
+/// What is allowed, for people.
+const ALLOWED: &str = "auto, listening, responding, log, notify, quiet:SECONDS, tcp:PORT, \
+                       exec:COMMAND, a path such as /health, or an http URL";
+/// The shell of `exec:`.
+const SHELL: &str = "/bin/sh";
+/// The longest quiet that can be asked for, in seconds: an hour.
+const QUIET_LIMIT_S: f64 = 3_600.0;
+
+/// Reads one.
+pub(super) fn ready_when(given: &str) -> Result<ReadyWhen, Failure> {
+    parse(given.trim()).ok_or_else(|| {
+        Failure::value(format!(
+            "parameter 'ready_when' is '{given}'; allowed: {ALLOWED}"
+        ))
+    })
+}
+
+fn parse(word: &str) -> Option<ReadyWhen> {
+    if word.starts_with('/') || word.starts_with("http://") || word.starts_with("https://") {
+        let target = word.to_owned();
+        return Some(ReadyWhen::Http { target });
+    }
+    let (kind, rest) = word.split_once(':').unwrap_or((word, ""));
+    let rest = rest.trim();
+    Some(match (kind, rest) {
+        ("auto", "") => ReadyWhen::Auto,
+        ("listening", "") => ReadyWhen::Listening,
+        ("responding", "") => ReadyWhen::Responding,
+        ("log", "") => ReadyWhen::Log,
+        ("notify", "") => ReadyWhen::Notify,
+        ("tcp", port) => ReadyWhen::Tcp {
+            port: port.parse().ok().filter(|port| *port > 0)?,
+        },
+        ("quiet", seconds) => ReadyWhen::Quiet {
+            ms: quiet_ms(seconds)?,
+        },
+        ("exec", script) if !script.is_empty() => ReadyWhen::Exec {
+            argv: [SHELL, "-c", script].map(Text::from).to_vec(),
+        },
+        _ => return None,
+    })
+}
+
+/// Seconds, with or without their unit, as milliseconds.
+fn quiet_ms(seconds: &str) -> Option<u64> {
+    let number = seconds.strip_suffix('s').unwrap_or(seconds);
+    let seconds: f64 = number.parse().ok()?;
+    let right = seconds > 0.0 && seconds <= QUIET_LIMIT_S;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive and at most an hour"
+    )]
+    right.then_some((seconds * 1_000.0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read() {
+        for (given, read) in [
+            ("auto", ReadyWhen::Auto),
+            (" listening ", ReadyWhen::Listening),
+            ("responding", ReadyWhen::Responding),
+            ("log", ReadyWhen::Log),
+            ("notify", ReadyWhen::Notify),
+            ("tcp:5432", ReadyWhen::Tcp { port: 5432 }),
+            ("quiet:5", ReadyWhen::Quiet { ms: 5_000 }),
+            ("quiet: 0.5s", ReadyWhen::Quiet { ms: 500 }),
+        ] {
+            assert_eq!(ready_when(given), Ok(read), "{given}");
+        }
+        for target in ["/health", "http://localhost:1/x", "https://127.0.0.1/"] {
+            let target = target.to_owned();
+            assert_eq!(ready_when(&target), Ok(ReadyWhen::Http { target }));
+        }
+        let argv = ["/bin/sh", "-c", "pg_isready -p 5432"].map(Text::from);
+        let argv = argv.to_vec();
+        assert_eq!(
+            ready_when("exec:pg_isready -p 5432"),
+            Ok(ReadyWhen::Exec { argv })
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_with_what_is_allowed() {
+        for given in [
+            "",
+            "soon",
+            "tcp",
+            "tcp:0",
+            "tcp:65536",
+            "quiet:",
+            "quiet:-1",
+            "quiet:3601",
+            "quiet:NaN",
+            "exec:",
+            "log:x",
+        ] {
+            let failure = ready_when(given).unwrap_err();
+            assert!(failure.message.ends_with(ALLOWED), "{given}");
+        }
+    }
+}

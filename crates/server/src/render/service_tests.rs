@@ -1,0 +1,105 @@
+use std::net::SocketAddr;
+
+use super::*;
+
+fn bound(address: &str, process: &str, main: bool) -> Port {
+    Port {
+        address: address.parse::<SocketAddr>().unwrap(),
+        pid: 42,
+        process: process.to_owned(),
+        main,
+        tls: false,
+    }
+}
+
+fn told<'a>(ports: &'a [Port], warnings: &'a [String]) -> Told<'a> {
+    Told {
+        id: "k3v9x0qa",
+        pid: Some(42),
+        status: "ready",
+        url: Some("http://localhost:3000/"),
+        ports: ports.iter().collect(),
+        evidence: Some("127.0.0.1:3000 listens; GET / answered 200"),
+        warnings,
+        waits_for: None,
+    }
+}
+
+#[test]
+fn a_start_is_told_in_the_documents_words_with_what_is_known() {
+    let ports = [
+        bound("127.0.0.1:9229", "node", false),
+        bound("0.0.0.0:3000", "node", true),
+        bound("[::]:3000", "node", false),
+    ];
+    let warnings = ["asked for port 3000, got 3001".to_owned()];
+    assert_eq!(
+        started(&told(&ports, &warnings)),
+        "Service started with ID: k3v9x0qa. Status: ready. The service is running in the \
+         background.\n\
+         URL: http://localhost:3000/\n\
+         Ports: 3000 (node), 9229 (node, debugger)\n\
+         Evidence: 127.0.0.1:3000 listens; GET / answered 200\n\
+         Warning: asked for port 3000, got 3001"
+    );
+    let bare = Told {
+        url: None,
+        evidence: None,
+        status: "starting",
+        ..told(&[], &[])
+    };
+    assert_eq!(
+        started(&bare),
+        "Service started with ID: k3v9x0qa. Status: starting. The service is running in the \
+         background."
+    );
+}
+
+#[test]
+fn failures_are_told_in_the_documents_words() {
+    assert_eq!(
+        not_started("Working directory '/x' does not exist."),
+        "Failed to start service: Working directory '/x' does not exist."
+    );
+    assert_eq!(
+        not_ready(&too_late(&ReadyWhen::Auto, 60_000)),
+        "Service failed to become ready: not ready within 60000ms"
+    );
+    assert_eq!(
+        not_ready(&too_late(&ReadyWhen::Log, 60_000)),
+        "Service failed to become ready: Service ready pattern not matched within 60000ms"
+    );
+    let health = ReadyWhen::Http {
+        target: "/health".to_owned(),
+    };
+    assert_eq!(
+        not_ready(&too_late(&health, 500)),
+        "Service failed to become ready: Health check failed within 500ms"
+    );
+    assert_eq!(
+        ended(Some("exit code 1")),
+        "exit code 1 before it was ready"
+    );
+}
+
+#[test]
+fn what_goes_on_is_told_with_what_it_waits_for() {
+    let waiting = Told {
+        status: "listening",
+        waits_for: Some("an answer from http://127.0.0.1:3000/".to_owned()),
+        ..told(&[], &[])
+    };
+    assert_eq!(
+        still_running(&waiting),
+        "It is still running: ID k3v9x0qa, pid 42; status listening; it waits for an answer \
+         from http://127.0.0.1:3000/"
+    );
+}
+
+#[test]
+fn a_debugger_people_mean_is_no_debugger() {
+    let alone = bound("127.0.0.1:5678", "", true);
+    assert_eq!(ports(&[&alone]), "5678");
+    let beside = bound("127.0.0.1:5678", "", false);
+    assert_eq!(ports(&[&beside]), "5678 (debugger)");
+}

@@ -1,0 +1,455 @@
+//! Services: what is defined, what lives, how far it is.
+
+use ostler_engine::detection::Detected;
+use ostler_engine::{Ensured, Info, ServiceInfo, ServiceStopped, WaitEnd};
+use ostler_model::{
+    Dependency, Holder, Lifetime, Phase, Port, ServiceKind, ServicePlan, Sign, Stage, Text,
+    Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use super::info::InfoBody;
+use super::wait::Why;
+use super::wish::ProbeBody;
+use crate::render::service::{self as words, Told, waits_for};
+
+/// What is known of an execution as a service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceStateBody {
+    /// What it is called; the short id where it has no name.
+    pub name: String,
+    /// `pending`, `starting`, `listening`, `responding`, `ready`, `running`, `degraded`,
+    /// `stopping`, `stopped`, `failed` or `crash_looping`.
+    pub status: String,
+    /// How far the newest attempt has come; null before its first sign of life.
+    pub stage: Option<Stage>,
+    /// Where it is reached.
+    pub url: Option<String>,
+    /// What it listens on.
+    pub ports: Vec<PortInfoBody>,
+    /// What showed it ready, as one sentence.
+    pub evidence: Option<String>,
+    /// What was seen, oldest first.
+    pub signs: Vec<Sign>,
+    /// What deserves a warning.
+    pub warnings: Vec<String>,
+    /// What was seen of its health last; null where nothing was.
+    pub health: Option<WellBody>,
+    /// Attempts after the first.
+    pub restarts: u32,
+    /// When the next attempt begins, between two.
+    pub backoff_until: Option<Timestamp>,
+    /// How the attempt before ended, in words.
+    pub last_end: Option<String>,
+    /// What it waits for on its way to ready; null once it is there and after its end.
+    pub waits_for: Option<String>,
+    /// When it is ready.
+    pub ready_when: ProbeBody,
+    /// How long a wait for it takes unless told otherwise, in milliseconds.
+    pub ready_timeout_ms: u64,
+    /// The entry of the detection table it was recognised by.
+    pub detected: Option<String>,
+    /// Whether nobody asked for a service: its command looks like one.
+    pub automatic: bool,
+    /// The port leased to it.
+    pub leased_port: Option<u16>,
+    /// What comes before it.
+    pub depends_on: Vec<Dependency>,
+    /// Where its definition stands.
+    pub defined_in: Option<Text>,
+}
+
+/// A port a service listens on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortInfoBody {
+    /// The port's number.
+    pub port: u16,
+    /// Where and by whom, whether it is the one people mean, whether it speaks TLS.
+    #[serde(flatten)]
+    pub bound: Port,
+}
+
+/// What was seen of a service's health last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WellBody {
+    /// Whether it is well.
+    pub ok: bool,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// One service: what is defined, what runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceBody {
+    /// Its name; the short id where it has none.
+    pub name: String,
+    /// As [`ServiceStateBody::status`]; `stopped` where it is only defined.
+    pub status: String,
+    /// Whether it lives.
+    pub living: bool,
+    /// Its command for people.
+    pub command: String,
+    /// The path of the `ostler.toml` it is defined in, or `api`; null where it was started
+    /// without a definition.
+    pub defined_in: Option<String>,
+    /// What comes before it.
+    pub depends_on: Vec<Dependency>,
+    /// What it waits for before its program starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
+    /// What deserves to be told besides, for example that it is no longer defined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Its newest execution; null where it never ran.
+    pub execution: Option<InfoBody>,
+}
+
+/// Services by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServicesBody {
+    /// The services.
+    pub services: Vec<ServiceBody>,
+}
+
+/// A service that was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnsuredBody {
+    /// The service.
+    pub service: ServiceBody,
+    /// Whether it lived already.
+    pub reused: bool,
+    /// What was done and why, in words.
+    pub note: String,
+    /// How the wait for it was over, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<ReadyBody>,
+    /// Why it is not ready, where it was waited for and failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<WhyBody>,
+    /// All of it in document 004's words.
+    pub message: String,
+}
+
+/// How a wait for readiness was over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadyBody {
+    /// `ready`, `not_ready`, `exit` or `at_most`.
+    pub why: Why,
+    /// With `not_ready`: what was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What `up` did, in the order it was done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UppedBody {
+    /// The services, each after what it depends on.
+    pub services: Vec<EnsuredBody>,
+}
+
+/// What became of a stop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceStoppedBody {
+    /// The service.
+    pub service: ServiceBody,
+    /// Ports it held that are free now.
+    pub released: Vec<u16>,
+    /// Who listens still on ports it held.
+    pub still_held: Vec<Holder>,
+    /// Services that depended on it and were stopped before, in that order.
+    pub dependents: Vec<String>,
+}
+
+/// Why a service is where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhyBody {
+    /// Its name.
+    pub name: String,
+    /// Its status.
+    pub status: String,
+    /// One sentence.
+    pub because: String,
+    /// What was seen, oldest first, each with its time.
+    pub evidence: Vec<String>,
+    /// What can be done about it.
+    pub hints: Vec<String>,
+}
+
+/// `POST /api/v1/detect`: which service a command is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DetectBody {
+    /// The service; null where the command is none that is known.
+    pub service: Option<DetectedBody>,
+}
+
+/// A command that is a service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DetectedBody {
+    /// The entry of the detection table.
+    pub id: String,
+    /// What it is, for people.
+    pub title: String,
+    /// What the command comes down to, after wrappers and scripts.
+    pub normalised: String,
+    /// What kind of program it is.
+    pub kind: ServiceKind,
+    /// When it is ready.
+    pub ready_when: ProbeBody,
+    /// How long a wait for it takes unless told otherwise, in milliseconds.
+    pub ready_timeout_ms: u64,
+    /// The port it asks for.
+    pub port: Option<u16>,
+    /// The port programs of its kind take unless told otherwise.
+    pub default_port: Option<u16>,
+    /// Lines that show it ready.
+    pub ready_patterns: Vec<String>,
+    /// Lines that show it failed.
+    pub fail_patterns: Vec<String>,
+    /// Variables it is given.
+    pub env: Vec<(Text, Text)>,
+    /// Arguments that give it a port; null where nothing is known to.
+    pub port_arguments: Option<Vec<String>>,
+    /// Whether it needs a terminal to work at all.
+    pub terminal: bool,
+}
+
+impl ServiceStateBody {
+    /// What is known of a service; none of what is finite.
+    pub(super) fn of(info: &Info) -> Option<Self> {
+        let plan = info.spec.lifetime.plan()?;
+        let state = &info.state;
+        let health = state.healthy.map(|ok| WellBody {
+            ok,
+            detail: state.health.clone().unwrap_or_default(),
+        });
+        Some(Self {
+            name: name(plan, info),
+            status: info.status().service.to_owned(),
+            stage: state.stage,
+            url: state.url.clone(),
+            ports: state.ports.iter().map(PortInfoBody::from).collect(),
+            evidence: state.ready_evidence.clone(),
+            signs: state.signs.clone(),
+            warnings: state.warnings.clone(),
+            health,
+            restarts: state.attempt.saturating_sub(1),
+            backoff_until: state.backoff_until,
+            last_end: state.last_end.clone(),
+            waits_for: waits_for(info),
+            ready_when: ProbeBody::from(&plan.ready.when),
+            ready_timeout_ms: millis(plan.ready.timeout()),
+            detected: plan.detected.clone(),
+            automatic: plan.automatic,
+            leased_port: plan.leased_port,
+            depends_on: plan.depends_on.clone(),
+            defined_in: plan.defined_in.clone(),
+        })
+    }
+}
+
+impl ServiceStateBody {
+    /// What is told of it in words; `info` is the execution this is part of.
+    #[must_use]
+    pub fn told<'a>(&'a self, info: &'a InfoBody) -> Told<'a> {
+        Told {
+            id: &info.id,
+            pid: info.os_pid,
+            status: &self.status,
+            url: self.url.as_deref(),
+            ports: self.ports.iter().map(|port| &port.bound).collect(),
+            evidence: self.evidence.as_deref(),
+            warnings: &self.warnings,
+            waits_for: self.waits_for.clone(),
+        }
+    }
+}
+
+fn name(plan: &ServicePlan, info: &Info) -> String {
+    match plan.name.as_str() {
+        "" => info.id.short(),
+        name => name.to_owned(),
+    }
+}
+
+fn millis(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl From<&Port> for PortInfoBody {
+    fn from(port: &Port) -> Self {
+        Self {
+            port: port.address.port(),
+            bound: port.clone(),
+        }
+    }
+}
+
+impl From<&ServiceInfo> for ServiceBody {
+    fn from(service: &ServiceInfo) -> Self {
+        Self {
+            name: service.name.clone(),
+            status: service.status().to_owned(),
+            living: service.is_living(),
+            command: service.command.clone(),
+            defined_in: service.defined_in.clone(),
+            depends_on: service.plan.depends_on.clone(),
+            waits_for: service.pending.clone(),
+            notes: service.notes.clone(),
+            execution: service.execution.as_ref().map(InfoBody::from),
+        }
+    }
+}
+
+impl From<&Info> for ServiceBody {
+    /// A service that runs, or ran, of which nothing else is known.
+    fn from(info: &Info) -> Self {
+        let plan = match &info.spec.lifetime {
+            Lifetime::Service { plan, .. } => plan.as_ref().clone(),
+            Lifetime::Finite { .. } => ServicePlan::default(),
+        };
+        Self {
+            name: name(&plan, info),
+            status: info.status().service.to_owned(),
+            living: info.state.phase != Phase::Finished,
+            command: info.spec.command.display(),
+            defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+            depends_on: plan.depends_on,
+            waits_for: None,
+            notes: Vec::new(),
+            execution: Some(InfoBody::from(info)),
+        }
+    }
+}
+
+impl ServiceBody {
+    /// The same service, as it is now.
+    #[must_use]
+    pub fn with_execution(self, info: InfoBody) -> Self {
+        let state = info.service.as_deref();
+        Self {
+            status: state.map_or_else(|| self.status.clone(), |state| state.status.clone()),
+            living: !info.is_finished(),
+            execution: Some(info),
+            ..self
+        }
+    }
+}
+
+impl From<&Ensured> for EnsuredBody {
+    fn from(ensured: &Ensured) -> Self {
+        Self {
+            service: ServiceBody::from(&ensured.service),
+            reused: ensured.reused,
+            note: ensured.note.clone(),
+            waited: None,
+            reason: None,
+            message: String::new(),
+        }
+    }
+}
+
+impl EnsuredBody {
+    /// Whether it was waited for and failed, so that there is a reason to be told.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        let why = self.waited.as_ref().map(|waited| waited.why);
+        matches!(why, Some(Why::NotReady | Why::Exit))
+    }
+
+    /// All of it in document 004's words; `waited_ms` is how long was waited at most.
+    #[must_use]
+    pub fn told(&self, waited_ms: u64) -> String {
+        let info = self.service.execution.as_ref();
+        let Some((info, state)) = info.and_then(|info| Some((info, info.service.as_deref()?)))
+        else {
+            return self.note.clone();
+        };
+        let told = state.told(info);
+        let waited = self.waited.as_ref();
+        let late = || words::too_late(&state.ready_when.clone().into(), waited_ms);
+        let still = |failure: &str| {
+            let mut lines = vec![words::not_ready(failure)];
+            lines.extend(
+                self.reason
+                    .iter()
+                    .map(|why| format!("Why: {}", why.because)),
+            );
+            lines.extend((!info.is_finished()).then(|| words::still_running(&told)));
+            lines.join("\n")
+        };
+        match waited.map(|waited| (waited.why, waited.detail.as_deref())) {
+            Some((Why::AtMost, _)) => still(&late()),
+            Some((Why::NotReady, seen)) => still(seen.unwrap_or("it ended")),
+            Some((Why::Exit, _)) => still(&words::ended(info.error_message.as_deref())),
+            Some((
+                Why::Pattern | Why::Ready | Why::Output | Why::Idle | Why::Prompt | Why::Nothing,
+                _,
+            ))
+            | None => words::started(&told),
+        }
+    }
+}
+
+impl From<&WaitEnd> for ReadyBody {
+    fn from(end: &WaitEnd) -> Self {
+        let detail = match end {
+            WaitEnd::NotReady(detail) => Some(detail.clone()),
+            WaitEnd::Exit
+            | WaitEnd::Pattern(_)
+            | WaitEnd::Prompt(_)
+            | WaitEnd::Ready
+            | WaitEnd::Output
+            | WaitEnd::Idle
+            | WaitEnd::AtMost
+            | WaitEnd::Nothing => None,
+        };
+        Self {
+            why: Why::from(end),
+            detail,
+        }
+    }
+}
+
+impl From<ServiceStopped> for ServiceStoppedBody {
+    fn from(stopped: ServiceStopped) -> Self {
+        Self {
+            service: ServiceBody::from(&stopped.service),
+            released: stopped.released,
+            still_held: stopped.still_held,
+            dependents: stopped.dependents,
+        }
+    }
+}
+
+impl From<ostler_engine::Why> for WhyBody {
+    fn from(why: ostler_engine::Why) -> Self {
+        Self {
+            name: why.name,
+            status: why.status,
+            because: why.because,
+            evidence: why.evidence,
+            hints: why.hints,
+        }
+    }
+}
+
+impl From<Detected> for DetectedBody {
+    fn from(found: Detected) -> Self {
+        let timeout = found.ready.timeout();
+        Self {
+            id: found.id,
+            title: found.title,
+            normalised: found.normalised,
+            kind: found.ready.kind,
+            ready_when: ProbeBody::from(&found.ready.when),
+            ready_timeout_ms: millis(timeout),
+            port: found.ready.port,
+            default_port: found.ready.default_port,
+            ready_patterns: found.ready.ready,
+            fail_patterns: found.ready.fail,
+            env: found.env,
+            port_arguments: found.port_arguments,
+            terminal: found.terminal,
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! Services through MCP (E, 004): the tool `service`, commands that are recognised, news.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+use common::{Bench, Client, settled, text};
+use ostler_engine::{Automatic, ListFilter, StopRequest};
+use ostler_server::mcp::{Group, ToolSet};
+use serde_json::{Value, json};
+
+/// For answers in which there is none.
+const NO_PORT: u16 = 65_432;
+const MESSAGE: &str = "notifications/message";
+
+async fn client(bench: &Bench) -> Client {
+    bench.client_with("s", ToolSet::default()).await
+}
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A little server on this port.
+fn server(port: u16) -> Value {
+    let port = port.to_string();
+    json!([
+        "python3",
+        "-u",
+        "-m",
+        "http.server",
+        "--bind",
+        "127.0.0.1",
+        port
+    ])
+}
+
+/// A program that prints and then does nothing.
+fn quiet(line: &str) -> Value {
+    json!(["sh", "-c", format!("echo {line}; exec sleep 300")])
+}
+
+async fn service(client: &mut Client, action: &str, more: Value) -> Value {
+    let mut arguments = more;
+    arguments["action"] = action.into();
+    client.call("service", arguments).await
+}
+
+fn body(result: &Value) -> &Value {
+    assert_eq!(result["isError"], false, "{result}");
+    &result["structuredContent"]
+}
+
+/// What differs from run to run replaced.
+fn plain(text: &str, port: u16) -> String {
+    let mut text = settled(text).replace(&port.to_string(), "PORT");
+    for (rule, by) in [
+        (r"ID: [0-9a-z]{8}", "ID: [id]"),
+        (r"ID [0-9a-z]{8}", "ID [id]"),
+        (r"pid \d+", "pid [pid]"),
+        (r"\d+(\.\d+)? ?m?s\b", "[time]"),
+        (r"python3\.\d+", "python3"),
+    ] {
+        let rule = regex::Regex::new(rule).unwrap();
+        text = rule.replace_all(&text, by).into_owned();
+    }
+    text
+}
+
+/// The first line of an answer to a request for this path.
+fn first_line(port: u16) -> String {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.write_all(b"HEAD / HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Services stay when their session ends: each is stopped.
+async fn end(bench: &Bench) {
+    let everybody = bench.caller(None);
+    for info in bench.engine.list(&everybody, &ListFilter::default()) {
+        let force = StopRequest {
+            force: true,
+            ..StopRequest::default()
+        };
+        let id = info.id.to_string();
+        bench.engine.stop(&everybody, &id, force).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_started_found_and_stopped_by_its_name() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench).await;
+    let port = free_port();
+    let more = json!({"name": "web", "command": server(port)});
+    let started = service(&mut client, "start", more.clone()).await;
+    insta::assert_snapshot!(plain(&text(&started), port));
+    let told = body(&started);
+    assert_eq!(told["event"], "service_ready");
+    assert_eq!(
+        (&told["name"], &told["status"]),
+        (&json!("web"), &json!("ready"))
+    );
+    assert_eq!(told["ports"][0]["port"], port);
+    assert_eq!(told["message"], text(&started));
+    assert!(told["pid"].is_number() && !told["evidence"].as_array().unwrap().is_empty());
+    assert!(first_line(port).contains("200"));
+
+    let ensured = service(&mut client, "ensure", more.clone()).await;
+    assert_eq!(body(&ensured)["reused"], true);
+    assert_eq!(body(&ensured)["id"], told["id"]);
+    let again = service(&mut client, "start", more).await;
+    assert_eq!(again["isError"], true);
+    assert!(
+        text(&again).starts_with("Failed to start service: service 'web' runs already"),
+        "{again}"
+    );
+
+    let listed = service(&mut client, "list", json!({})).await;
+    let listed = body(&listed);
+    assert_eq!(
+        (&listed["total"], &listed["living"]),
+        (&json!(1), &json!(1))
+    );
+    assert_eq!(listed["services"][0]["id"], told["id"]);
+    let status = service(
+        &mut client,
+        "status",
+        json!({"name": "web", "wait_ms": 1000}),
+    )
+    .await;
+    assert_eq!(body(&status)["event"], "service_ready");
+    let logs = service(&mut client, "logs", json!({"name": "web", "grep": "HEAD"})).await;
+    assert!(text(&logs).contains("HEAD / HTTP/1.0"), "{logs}");
+    let why = service(&mut client, "why", json!({"name": "web"})).await;
+    assert_eq!(body(&why)["status"], "ready");
+    let listed = client.call("process", json!({"action": "list"})).await;
+    let entry = &listed["structuredContent"]["processes"][0];
+    assert_eq!(entry["service"]["name"], "web", "{listed}");
+
+    let restarted = service(&mut client, "restart", json!({"name": "web"})).await;
+    assert_eq!(body(&restarted)["event"], "service_ready", "{restarted}");
+    let stopped = service(&mut client, "stop", json!({"name": "web"})).await;
+    assert_eq!(body(&stopped)["released"], json!([port]), "{stopped}");
+    assert_eq!(body(&stopped)["status"], "stopped");
+    assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn what_fails_says_how_at_once() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench).await;
+    let missing = service(
+        &mut client,
+        "start",
+        json!({"command": ["no-such-program-x"]}),
+    )
+    .await;
+    assert_eq!(missing["isError"], true);
+    assert!(
+        text(&missing).starts_with("Failed to start service: "),
+        "{missing}"
+    );
+
+    let broken =
+        json!({"name": "broken", "script": "echo loading; echo 'no such module' >&2; exit 3"});
+    let failed = service(&mut client, "start", broken).await;
+    insta::assert_snapshot!(plain(&text(&failed), NO_PORT));
+    assert_eq!(body(&failed)["event"], "service_failed");
+    assert_eq!(body(&failed)["exit_code"], 3);
+    assert_eq!(body(&failed)["status"], "failed");
+
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let failed = service(&mut client, "start", json!({"command": server(port)})).await;
+    assert_eq!(body(&failed)["event"], "service_failed");
+    let told = text(&failed);
+    assert!(
+        told.starts_with("Service failed to become ready: "),
+        "{told}"
+    );
+    assert!(
+        told.contains(&format!("pid {}", std::process::id())),
+        "{told}"
+    );
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn a_wait_that_is_over_leaves_it_running_and_readiness_is_news() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench).await;
+    let gate = bench.work.path().join("gate");
+    let fifo = gate.to_str().unwrap();
+    let script =
+        format!("mkfifo {fifo}; echo waiting; read line < {fifo}; echo all is up; exec sleep 300");
+    let more =
+        json!({"name": "slow", "script": script, "ready_pattern": "all is up", "timeout": 1});
+    let late = service(&mut client, "start", more).await;
+    insta::assert_snapshot!(plain(&text(&late), NO_PORT));
+    assert_eq!(body(&late)["status"], "starting");
+    let waits = service(
+        &mut client,
+        "status",
+        json!({"name": "slow", "wait_ms": 50}),
+    )
+    .await;
+    assert_eq!(body(&waits)["event"], "service_started", "{waits}");
+
+    std::fs::write(&gate, "go\n").unwrap();
+    let news = client.notification(MESSAGE).await;
+    assert_eq!(news["level"], "info", "{news}");
+    assert_eq!(news["data"]["event"], "service_ready");
+    assert_eq!(news["data"]["serviceId"], body(&late)["id"]);
+    let next = client
+        .call("command_ps_list", json!({"labels": ["none"]}))
+        .await;
+    let line = text(&next);
+    assert!(line.contains("[news: service slow ("), "{line}");
+    assert!(line.contains(") is ready"), "{line}");
+    let next = client
+        .call("command_ps_list", json!({"labels": ["none"]}))
+        .await;
+    assert!(!text(&next).contains("[news"), "{next}");
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn a_crash_after_ready_reaches_the_agent() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench).await;
+    let port = free_port();
+    let started = service(
+        &mut client,
+        "start",
+        json!({"name": "web", "command": server(port)}),
+    )
+    .await;
+    let pid = body(&started)["pid"].to_string();
+    client
+        .call("exec", json!({"command": ["kill", "-9", pid]}))
+        .await;
+    let news = client.notification(MESSAGE).await;
+    assert_eq!(news["level"], "warning", "{news}");
+    assert_eq!(news["data"]["event"], "service_failed");
+    assert_eq!(news["data"]["serviceId"], body(&started)["id"]);
+    assert!(
+        news["data"]["reason"].as_str().unwrap().contains("SIGKILL"),
+        "{news}"
+    );
+    let told = news["data"]["message"].as_str().unwrap();
+    assert!(told.starts_with("service web ("), "{told}");
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn a_server_is_recognised_unless_told_otherwise() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench).await;
+    let port = free_port();
+    let started = client.call("exec", json!({"command": server(port)})).await;
+    insta::assert_snapshot!(plain(&text(&started), port));
+    let fields = &started["_meta"]["ostler/result"];
+    assert_eq!(fields["service"]["event"], "service_ready", "{started}");
+    assert_eq!(
+        (&fields["status"], &fields["yielded"]),
+        (&json!("running"), &json!(true))
+    );
+
+    let port = free_port();
+    let more = json!({"command": server(port), "mode": "oneshot", "wait_ms": 200});
+    let plainly = client.call("exec", more).await;
+    assert!(
+        plainly["_meta"]["ostler/result"].get("service").is_none(),
+        "{plainly}"
+    );
+    let port = free_port();
+    let more = json!({"command": server(port), "timeout": 1});
+    let bounded = client.call("exec", more).await;
+    assert_eq!(bounded["_meta"]["code"], "command_timeout", "{bounded}");
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn the_tools_of_the_documents_recognise_servers_too() {
+    let bench = Bench::new().await;
+    let mut client = bench.client_with("s", ToolSet::of(&[Group::Command])).await;
+    let port = free_port();
+    let directory = bench.directory();
+    let mut words = server(port).as_array().unwrap().clone();
+    let command = words.remove(0);
+    let executed = json!({"command": command, "args": words, "directory": directory});
+    let answer = client.call("command_execute", executed).await;
+    insta::assert_snapshot!(plain(&text(&answer), port));
+
+    let port = free_port();
+    let line = format!("python3 -u -m http.server --bind 127.0.0.1 {port}");
+    let mut client = bench.client_with("s", ToolSet::of(&[Group::Shell])).await;
+    let answer = client.call("execute_shell", json!({"command": line})).await;
+    let told = text(&answer);
+    assert!(told.starts_with("Service started with ID: "), "{told}");
+    assert!(told.contains("poll_process with process_id"), "{told}");
+
+    let port = free_port();
+    let line = format!("python3 -u -m http.server --bind 127.0.0.1 {port}");
+    let more = json!({"command": line, "run_mode": "background"});
+    let answer = client.call("execute_shell", more).await;
+    let told = text(&answer);
+    assert!(told.starts_with("Process started in background."), "{told}");
+    assert!(told.contains("Recognised as a service ("), "{told}");
+
+    let port = free_port();
+    let mut words = server(port).as_array().unwrap().clone();
+    let command = words.remove(0);
+    let more =
+        json!({"command": command, "args": words, "directory": directory, "description": "web"});
+    let mut client = bench.client_with("s", ToolSet::of(&[Group::Command])).await;
+    let answer = client.call("command_bg_start", more).await;
+    let told = &answer["structuredContent"];
+    assert!(
+        told["note"]
+            .as_str()
+            .unwrap()
+            .starts_with("Recognised as a service ("),
+        "{told}"
+    );
+    assert_eq!(told["service"]["id"], told["pid"]);
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn nothing_is_recognised_where_that_is_switched_off() {
+    let bench = Bench::with(|settings| settings.services.automatic = Automatic::Off).await;
+    let mut client = client(&bench).await;
+    let port = free_port();
+    let more = json!({"command": server(port), "wait_ms": 200});
+    let answer = client.call("exec", more).await;
+    assert!(
+        answer["_meta"]["ostler/result"].get("service").is_none(),
+        "{answer}"
+    );
+    let port = free_port();
+    let more = json!({"command": server(port), "mode": "service"});
+    let answer = client.call("exec", more).await;
+    assert!(
+        text(&answer).starts_with("Service started with ID: "),
+        "{answer}"
+    );
+    assert!(!text(&answer).contains("Recognised"), "{answer}");
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn readiness_is_waited_for_where_there_can_be_any() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench).await;
+    let port = free_port();
+    let more = json!({"command": server(port), "until": "ready"});
+    let ready = client.call("exec", more).await;
+    assert!(
+        text(&ready).starts_with("Service started with ID: "),
+        "{ready}"
+    );
+    let id = ready["_meta"]["ostler/result"]["id"].clone();
+    let more = json!({"action": "wait", "ids": [id], "until": "ready"});
+    let waited = client.call("process", more).await;
+    assert!(text(&waited).contains("[ready]"), "{waited}");
+
+    let plainly = json!({"command": quiet("hello"), "wait_ms": 0});
+    let plainly = client.call("exec", plainly).await;
+    let id = plainly["_meta"]["ostler/result"]["id"].clone();
+    let mut told = String::new();
+    for (tool, arguments) in [
+        (
+            "process",
+            json!({"action": "wait", "ids": [id], "until": "ready"}),
+        ),
+        (
+            "exec",
+            json!({"command": ["true"], "until": "ready", "mode": "oneshot"}),
+        ),
+        (
+            "exec",
+            json!({"command": ["true"], "until": "ready", "timeout": 5}),
+        ),
+        ("service", json!({"action": "start"})),
+        (
+            "service",
+            json!({"action": "start", "name": "web", "port": 80}),
+        ),
+        (
+            "service",
+            json!({"action": "start", "command": ["true"], "ready_when": "soon"}),
+        ),
+        (
+            "service",
+            json!({"action": "start", "command": ["true"], "port": 0}),
+        ),
+        (
+            "service",
+            json!({"action": "stop", "name": "web", "tail": 3}),
+        ),
+        ("service", json!({"action": "status", "name": "web"})),
+        (
+            "service",
+            json!({"action": "start", "command": ["true"], "depends_on": ["db:soon"]}),
+        ),
+    ] {
+        let answer = client.call(tool, arguments.clone()).await;
+        assert_eq!(answer["isError"], true, "{answer}");
+        let id = id.as_str().unwrap();
+        let words = text(&answer).replace(id, "[id]");
+        let arguments = arguments.to_string().replace(id, "[id]");
+        told.push_str(&format!("{tool} {arguments}\n{words}\n\n"));
+    }
+    insta::assert_snapshot!(told);
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn what_is_defined_starts_by_its_name() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench).await;
+    let port = free_port();
+    let define = json!({"name": "web", "command": server(port)});
+    let defined = service(&mut client, "define", define).await;
+    assert_eq!(body(&defined)["name"], "web");
+    let listed = service(&mut client, "list", json!({})).await;
+    assert_eq!(
+        body(&listed)["services"][0]["status"],
+        "stopped",
+        "{listed}"
+    );
+    let upped = service(&mut client, "up", json!({"name": "web"})).await;
+    assert_eq!(body(&upped)["event"], "service_ready", "{upped}");
+    assert_eq!(body(&upped)["reused"], false);
+    let again = service(&mut client, "start", json!({"name": "web"})).await;
+    assert_eq!(body(&again)["reused"], true, "{again}");
+    service(&mut client, "stop", json!({"name": "web"})).await;
+    let forgotten = service(&mut client, "forget", json!({"name": "web"})).await;
+    assert_eq!(body(&forgotten)["name"], "web");
+    let unknown = service(&mut client, "up", json!({"name": "web"})).await;
+    assert_eq!(unknown["isError"], true, "{unknown}");
+    end(&bench).await;
+}
