@@ -47,6 +47,9 @@ enum Verb {
     /// Print the monotonic clock, line by line; what output is timed by
     #[command(hide = true)]
     Stamp(bench::Stamps),
+    /// Listen on a free port and say since when; what services are measured with
+    #[command(hide = true)]
+    Listen(bench::Listens),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Bench(args) => here(&|workspace| bench::run(workspace, args)),
         Verb::Tick(args) => bench::tick(args),
         Verb::Stamp(args) => bench::stamp(args),
+        Verb::Listen(args) => bench::listen(args),
     };
     match outcome {
         Ok(verdict) => verdict.into(),

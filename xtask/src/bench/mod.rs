@@ -15,10 +15,12 @@ mod output;
 mod pty;
 mod report;
 mod run;
+mod services;
 mod start;
 mod stats;
 mod tick;
 
 pub(crate) use pty::{Stamps, stamp};
 pub(crate) use run::{Args, run};
+pub(crate) use services::{Listens, listen};
 pub(crate) use tick::{Ticks, tick};

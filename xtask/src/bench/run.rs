@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::machine::Machine;
 use super::report::{self, Row};
-use super::{echo, engine, faces, isolation, journal, logs, many, output, pty, start};
+use super::{echo, engine, faces, isolation, journal, logs, many, output, pty, services, start};
 use crate::lab::Lab;
 use crate::sh;
 use crate::ui::{Verdict, say};
@@ -43,6 +43,8 @@ enum Suite {
     Pty,
     /// Walls around commands
     Isolation,
+    /// Services: how soon they are ready, and what watching them costs
+    Services,
     /// What failed, in answers to long logs of real tools
     Logs,
 }
@@ -140,6 +142,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
         Suite::Mcp => tabled(&bench, &machine, args, ("mcp", MCP)),
         Suite::Pty => tabled(&bench, &machine, args, ("pty", pty::ALL)),
         Suite::Isolation => tabled(&bench, &machine, args, ("isolation", isolation::ALL)),
+        Suite::Services => tabled(&bench, &machine, args, ("services", services::ALL)),
         Suite::Logs => {
             let path = logs::measure(&bench, &machine, &args.only)?;
             say(format_args!("written to {}", path.display()));

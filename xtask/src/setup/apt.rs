@@ -63,6 +63,9 @@ const PACKAGES: &[Package] = &[
     package("linux-image-cloud-amd64", "qemu-system-x86_64", Tier::Full),
     package("busybox-static", "busybox", Tier::Full),
     package("cpio", "cpio", Tier::Full),
+    // servers to start, and the libraries of one that is unpacked
+    package("php-cli", "php", Tier::Full),
+    package("redis-tools", "redis-cli", Tier::Full),
 ];
 
 /// Installs what is missing, as root or through `sudo -n`; else says what to install.

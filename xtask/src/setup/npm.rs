@@ -36,7 +36,7 @@ pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
 }
 
 /// Installs what the lock names when it differs from what is installed.
-fn renew(dir: &Path, options: &[&str]) -> Result<()> {
+pub(super) fn renew(dir: &Path, options: &[&str]) -> Result<()> {
     let lock = dir.join("package-lock.json");
     let asked = fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
     let stamp = dir.join(STAMP);

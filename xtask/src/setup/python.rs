@@ -11,26 +11,32 @@ use crate::workspace::Workspace;
 /// The packages and their versions.
 const REQUIREMENTS: &str = "tests/python/requirements.txt";
 
-/// Makes or renews the environment when what is asked differs from what its stamp says.
+/// The environment the tests run in.
 pub(super) fn ensure(workspace: &Workspace) -> Result<()> {
-    let asked = fs::read_to_string(workspace.root().join(REQUIREMENTS)).context(REQUIREMENTS)?;
-    let venv = workspace.target().join("venv");
-    let stamp = venv.join("requirements.stamp");
-    if workspace.python().exists() && fs::read_to_string(&stamp).is_ok_and(|has| has == asked) {
-        return Ok(());
-    }
-    install(workspace, &venv)?;
-    fs::write(&stamp, asked).with_context(|| format!("{}", stamp.display()))
+    let asked = workspace.root().join(REQUIREMENTS);
+    renew(workspace, &asked, &workspace.target().join("venv"))
 }
 
-fn install(workspace: &Workspace, venv: &Path) -> Result<()> {
-    let root = workspace.root();
+/// Makes or renews an environment when what is asked differs from what its stamp says.
+pub(super) fn renew(workspace: &Workspace, requirements: &Path, venv: &Path) -> Result<()> {
+    let asked =
+        fs::read_to_string(requirements).with_context(|| requirements.display().to_string())?;
+    let stamp = venv.join("requirements.stamp");
+    let here = venv.join("bin/python").exists();
+    if here && fs::read_to_string(&stamp).is_ok_and(|has| has == asked) {
+        return Ok(());
+    }
+    install(workspace.root(), requirements, venv)?;
+    fs::write(&stamp, asked).with_context(|| stamp.display().to_string())
+}
+
+fn install(root: &Path, requirements: &Path, venv: &Path) -> Result<()> {
     sh::run(
         sh::command("python3", root)
             .args(["-m", "venv", "--clear"])
             .arg(venv),
     )?;
-    let mut pip = sh::command(workspace.python(), root);
+    let mut pip = sh::command(venv.join("bin/python"), root);
     pip.args([
         "-m",
         "pip",
@@ -38,5 +44,5 @@ fn install(workspace: &Workspace, venv: &Path) -> Result<()> {
         "--quiet",
         "--disable-pip-version-check",
     ]);
-    sh::run(pip.args(["-r", REQUIREMENTS]))
+    sh::run(pip.arg("-r").arg(requirements))
 }

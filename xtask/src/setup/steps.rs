@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{apt, npm, python, tools};
+use super::{apt, npm, python, servers, tools};
 use crate::ui::{Verdict, say};
 use crate::workspace::Workspace;
 
@@ -36,6 +36,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
     apt::ensure(workspace.root(), tier)?;
     python::ensure(workspace)?;
     npm::ensure(workspace, tier)?;
+    servers::ensure(workspace, tier)?;
     tools::ensure(workspace, tier)?;
     say(format_args!(
         "setup: everything the {tier:?} tier needs is here"

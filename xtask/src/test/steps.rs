@@ -105,6 +105,8 @@ pub(super) fn python(context: Context<'_>) -> Result<Tally> {
     }
     pytest
         .env("OSTLER_BIN", context.workspace.ostler())
+        .env("OSTLER_SERVERS", setup::servers(context.workspace))
+        .env("OSTLER_NODE", setup::node(context.workspace)?)
         .env("PYTHONDONTWRITEBYTECODE", "1");
     each(&mut pytest)
 }

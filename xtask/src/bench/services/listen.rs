@@ -1,0 +1,84 @@
+//! A server that says when its port was open, cheaply enough to run a hundred of.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::super::run::Bench;
+use crate::lab::Lab;
+use crate::ui::Verdict;
+
+/// How it is called.
+const VERB: &str = "listen";
+/// How long a service of it may take to become ready, in milliseconds.
+const READY_MS: u64 = 30_000;
+/// What is read of a request.
+const REQUEST_BYTES: usize = 4 * 1024;
+
+/// What it can be told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Listens {}
+
+/// Listens on a free port, says when, and answers every request alike.
+pub(crate) fn listen(_args: &Listens) -> Result<Verdict> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let opened = jiff::Timestamp::now();
+    let mut out = io::stdout().lock();
+    writeln!(out, "{opened}")?;
+    out.flush()?;
+    for stream in listener.incoming() {
+        let mut stream = stream?;
+        let mut request = [0; REQUEST_BYTES];
+        // Whoever hangs up early is not missed.
+        let _read = stream.read(&mut request);
+        let _told = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    }
+    Ok(Verdict::Holds)
+}
+
+/// Starts one as a service, and waits until it is ready where that is asked for; its whole id.
+pub(super) fn serve(lab: &Lab, name: &str, wait: bool) -> Result<String> {
+    let program = std::env::current_exe()?;
+    let program = program.to_str().context("a path that is not UTF-8")?;
+    let mut body = json!({
+        "name": name,
+        "command": {"argv": {"program": program, "args": [VERB]}},
+        "cwd": lab.work(),
+    });
+    if wait {
+        body["wait_ms"] = READY_MS.into();
+    }
+    let begun = lab.ask("POST", "/api/v1/services", Some(&body))?;
+    if wait {
+        anyhow::ensure!(begun["waited"]["why"] == "ready", "not ready: {begun}");
+    }
+    text(&begun["service"]["execution"]["uuid"])
+}
+
+/// Waits until it is ready.
+pub(super) fn is_ready(lab: &Lab, id: &str) -> Result<()> {
+    let body = json!({"until": "ready", "at_most_ms": READY_MS});
+    let path = format!("/api/v1/executions/{id}/wait");
+    let waited = lab.ask("POST", &path, Some(&body))?;
+    anyhow::ensure!(waited["why"] == "ready", "not ready: {waited}");
+    Ok(())
+}
+
+/// Stops one by its name.
+pub(super) fn stop(lab: &Lab, name: &str) -> Result<()> {
+    let path = format!("/api/v1/services/{name}/stop");
+    lab.ask("POST", &path, Some(&json!({"force": true})))
+        .map(drop)
+}
+
+/// How many there are in a run.
+pub(super) fn count(bench: &Bench, full: usize) -> usize {
+    bench.count(full).max(1)
+}
+
+fn text(value: &Value) -> Result<String> {
+    let text = value.as_str().context("no text where one was expected")?;
+    Ok(text.to_owned())
+}

@@ -1,0 +1,12 @@
+//! What is measured.
+
+use super::super::run::Measure;
+use super::{detection, idle, ready, scan};
+
+/// Every measurement, by name.
+pub(in crate::bench) const ALL: &[(&str, Measure)] = &[
+    ("ready", ready::from_the_socket),
+    ("scan", scan::of_a_tree),
+    ("idle", idle::a_hundred),
+    ("detection", detection::of_commands),
+];

@@ -1,0 +1,91 @@
+//! Servers nobody here wrote, that the tests start as a developer does: from npm, PyPI and the
+//! distribution, below the target directory. A set a tier, so that the quick one stays small.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::steps::Tier;
+use super::{npm, python};
+use crate::sh;
+use crate::workspace::Workspace;
+
+/// What each set is, below the repository's root.
+const SETS: &str = "tests/python/servers";
+
+/// Packages of the distribution of which only the files are wanted: installed, each would start
+/// a server of the system's own, on a well-known port. Their libraries come with what
+/// `apt.rs` installs.
+const UNPACKED: &[(&str, &str)] = &[
+    ("nginx", "usr/sbin/nginx"),
+    ("redis-tools", "usr/bin/redis-check-rdb"),
+    // a link to the file before
+    ("redis-server", "usr/bin/redis-server"),
+];
+
+/// Where they are installed: a directory a set with `node_modules` and `venv`, and `debian`.
+pub(crate) fn servers(workspace: &Workspace) -> PathBuf {
+    workspace.target().join("servers")
+}
+
+/// Installs what the tier needs and is not there.
+pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
+    install(workspace, tier).context(
+        "the servers that tests start cannot be installed; npm and pip need a network for it once",
+    )
+}
+
+fn install(workspace: &Workspace, tier: Tier) -> Result<()> {
+    set(workspace, "quick")?;
+    if tier == Tier::Full {
+        set(workspace, "full")?;
+        unpack(&servers(workspace).join("debian"))?;
+    }
+    Ok(())
+}
+
+/// One set: what its lock and its requirements name.
+fn set(workspace: &Workspace, name: &str) -> Result<()> {
+    let asked = workspace.root().join(SETS).join(name);
+    let dir = servers(workspace).join(name);
+    fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+    for file in ["package.json", "package-lock.json", ".npmrc"] {
+        let from = asked.join(file);
+        fs::copy(&from, dir.join(file)).with_context(|| from.display().to_string())?;
+    }
+    // What these compile or fetch when they are installed, they do without.
+    npm::renew(&dir, &["--ignore-scripts"])?;
+    python::renew(
+        workspace,
+        &asked.join("requirements.txt"),
+        &dir.join("venv"),
+    )
+}
+
+/// The files of packages that are not installed.
+fn unpack(dir: &Path) -> Result<()> {
+    let missing: Vec<&str> = UNPACKED
+        .iter()
+        .filter(|(_, file)| !dir.join(file).exists())
+        .map(|(name, _)| *name)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !sh::on_path("apt-get") || !sh::on_path("dpkg-deb") {
+        bail!("nginx and redis come as Debian packages; there is no apt-get here");
+    }
+    let fetched = dir.join("packages");
+    fs::create_dir_all(&fetched).with_context(|| fetched.display().to_string())?;
+    sh::run(
+        sh::command("apt-get", &fetched)
+            .args(["download", "-q"])
+            .args(missing),
+    )?;
+    for package in fs::read_dir(&fetched)? {
+        let package = package?.path();
+        sh::run(sh::command("dpkg-deb", dir).arg("-x").args([&package, dir]))?;
+    }
+    fs::remove_dir_all(&fetched).with_context(|| fetched.display().to_string())
+}
