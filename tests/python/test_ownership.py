@@ -46,11 +46,16 @@ LISTS = {
     ("GET", "/api/v1/health"): None,
     ("GET", "/api/v1/interactions"): None,
     ("GET", "/api/v1/approvals"): None,
+    ("GET", "/api/v1/services"): None,
+    ("POST", "/api/v1/detect"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},
 }
 #: What starts something of one's own, or ends the daemon for everybody (a scope of its own).
 OTHER = {
     ("POST", "/api/v1/executions"), ("POST", "/api/v1/shells"), ("POST", "/api/v1/shutdown"),
+    ("POST", "/api/v1/services"), ("POST", "/api/v1/services/ensure"), ("POST", "/api/v1/services/up"),
 }
+#: A definition of one's own: its name is nobody's id.
+DEFINES = ("PUT", "/api/v1/services/{name}")
 
 #: A call of every tool that takes an id; None for those that take none.
 TOOLS = {
@@ -64,6 +69,7 @@ TOOLS = {
         {"action": "clean", "ids": ["ID"]}, {"action": "clear_output", "ids": ["ID"]},
         {"action": "notify", "ids": ["ID"], "pattern": "x"},
     ],
+    "service": [{"action": action, "name": "ID"} for action in ("status", "why", "logs", "stop", "restart", "forget")],
     "workspace": [{"action": action, "id": "ID"} for action in ("changes", "diff", "commit", "discard")],
     "command_ps_list": [{}], "command_ps_detail": [{"pid": "ID"}], "command_ps_stop": [{"pid": "ID"}],
     "command_ps_logs": [{"pid": "ID", "follow_seconds": 0}], "command_ps_clean": [{"pids": ["ID"]}],
@@ -131,7 +137,7 @@ def still_hers(serving, pid):
     assert "got" not in text, "somebody typed into it"
 
 
-@pytest.mark.parametrize(("method", "path"), [it for it in ROUTES if "{" in it[1]])
+@pytest.mark.parametrize(("method", "path"), [it for it in ROUTES if "{" in it[1] and it != DEFINES])
 async def test_no_route_tells_a_foreign_id_from_an_unknown_one(guarded, anns, method, path):
     headers = websocket() if path.endswith("/terminal") else {}
     uuid = json.loads(ask(guarded, "ann", "GET", f"/api/v1/executions/{anns}")[1])["uuid"]
@@ -150,6 +156,28 @@ async def test_no_route_tells_a_foreign_id_from_an_unknown_one(guarded, anns, me
         assert text.replace(given, "ID") == unknown[1].replace(UNKNOWN, "ID")
         assert SECRET not in text
     still_hers(guarded, anns)
+
+
+@pytest.mark.parametrize(("method", "path"), [it for it in ROUTES if "/services/{name}" in it[1] and it != DEFINES])
+async def test_a_service_of_hers_is_unknown_to_him_by_name_and_by_id(guarded, method, path):
+    body = {"command": {"shell": {"shell": "sh", "script": f"echo {SECRET}; exec cat"}}, "cwd": str(guarded.place.work),
+            "name": "hers", "ready_when": {"quiet_ms": 10}, "wait_ms": 10_000, "description": SECRET}
+    status, text = ask(guarded, "ann", "POST", "/api/v1/services", body)
+    assert status < 300, text
+    service = json.loads(text)["service"]["execution"]["id"]
+    try:
+        names = ("hers", service, UNKNOWN)
+        theirs, by_id, unknown = (ask(guarded, "bob", method, path.replace("{name}", name)) for name in names)
+        assert unknown[0] == 404, unknown
+        for given, answer in (("hers", theirs), (service, by_id)):
+            assert answer[0] == 404 and SECRET not in answer[1], answer
+            assert answer[1].replace(given, "ID") == unknown[1].replace(UNKNOWN, "ID")
+        listed = json.loads(ask(guarded, "bob", "GET", "/api/v1/services")[1])
+        assert SECRET not in json.dumps(listed) and service not in json.dumps(listed), listed
+        kept = json.loads(ask(guarded, "ann", "GET", "/api/v1/services/hers")[1])
+        assert kept["status"] == "ready" and kept["execution"]["id"] == service, kept
+    finally:
+        ask(guarded, "ann", "POST", "/api/v1/services/hers/stop", {"force": True})
 
 
 def hers(serving):

@@ -30,5 +30,5 @@ def rest_routes():
 def profiles():
     """Every word for a group of tools."""
     text = (SERVER / "mcp" / "profile.rs").read_text()
-    words = re.search(r"PROFILE_WORDS.*?\[(\"[^]]*)\]", text, re.S)[1]
+    words = re.search(r"PROFILE_WORDS.*?\[\s*(\"[^]]*)\]", text, re.S)[1]
     return [word for word in re.findall(r'"(\w+)"', words) if word != "seeds"]

@@ -1,0 +1,185 @@
+"""Services, started and looked at through the one face or the other."""
+
+import contextlib
+import json
+import random
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import procs
+from .agent import Agent
+from .place import Place
+
+#: A server of every habit that was seen in the field.
+SERVER = Path(__file__).resolve().parents[1] / "probes" / "server.py"
+PYTHON = "/usr/bin/python3"
+
+
+def served(habit, *args):
+    """The command of a server with a habit."""
+    return [PYTHON, str(SERVER), habit, *map(str, args)]
+
+
+def nearly(name):
+    """A name nobody else has."""
+    return f"{name}-{random.randrange(10**6, 10**7)}"
+
+
+@dataclass
+class Begun:
+    """What a start answered."""
+
+    #: All of it as a person reads it.
+    text: str
+    ready: bool
+    #: `ServiceBody` of REST: the service as it was then.
+    service: dict
+
+    @property
+    def state(self):
+        return self.service["execution"]["service"]
+
+    @property
+    def id(self):
+        return self.service["execution"]["id"]
+
+    @property
+    def uuid(self):
+        return self.service["execution"]["uuid"]
+
+    @property
+    def name(self):
+        return self.service["name"]
+
+    @property
+    def status(self):
+        return self.service["status"]
+
+    @property
+    def url(self):
+        return self.state["url"]
+
+    @property
+    def ports(self):
+        return [port["port"] for port in self.state["ports"]]
+
+    @property
+    def pid(self):
+        return self.service["execution"]["os_pid"]
+
+
+class Manager:
+    """Services of one place."""
+
+    def __init__(self, place: Place, agent: Agent | None = None):
+        self.place = place
+        self.agent = agent
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, face, place, **options):
+        """`mcp`: the tool `service`; `cli`: `ostler service`."""
+        if face == "cli":
+            yield cls(place)
+            return
+        async with place.agent(args=["--tools", "core"], **options) as agent:
+            yield cls(place, agent)
+
+    async def start(self, command, verb="start", name=None, **wish):
+        """Starts and waits until it is ready or is not."""
+        name = name or nearly("service")
+        if self.agent:
+            reply = await self.agent.call("service", action=verb, name=name, command=command, **wish)
+            told = reply.structured or {}
+            found = self.service(told["name"]) if "name" in told else None
+            return Begun(reply.text, told.get("event") == "service_ready", found)
+        named = ["--name", name] if verb == "start" else [name]
+        words = [*named, *flags(wish), "--", *command]
+        done = self.place.cli("service", verb, "--json", *words, check=False)
+        if not done.stdout.strip():
+            return Begun(done.stderr.decode(), False, None)
+        said = json.loads(done.stdout)
+        why = (said.get("waited") or {}).get("why")
+        return Begun(said["message"], why == "ready", said["service"])
+
+    async def ensure(self, command, **wish):
+        return await self.start(command, verb="ensure", **wish)
+
+    async def up(self, *names):
+        """What `ostler.toml` defines, by the command line; by name."""
+        done = self.place.cli("service", "up", "--json", *names, check=False)
+        assert done.stdout.strip(), done
+        said = json.loads(done.stdout)
+        said = said if isinstance(said, list) else [said]
+        return {
+            one["service"]["name"]: Begun(one["message"], (one.get("waited") or {}).get("why") == "ready", one["service"])
+            for one in said
+        }
+
+    def service(self, name):
+        """`ServiceBody` of REST; nobody counts as told."""
+        return self.place.rest("GET", f"/api/v1/services/{name}?cwd={self.place.work}")
+
+    def status(self, name):
+        return self.service(name)["status"]
+
+    def settled(self, name, *allowed, seconds=20):
+        """Waits until its status is one of these; the service."""
+
+        def there():
+            found = self.service(name)
+            return found if found["status"] in allowed else None
+
+        return procs.until(there, seconds, f"a status of {allowed} of {name}")
+
+    def why(self, name):
+        """What `why` tells, as one text."""
+        return self.place.cli("service", "why", name).stdout.decode()
+
+    def stop(self, name, **body):
+        """`ServiceStoppedBody` of REST."""
+        return self.place.rest("POST", f"/api/v1/services/{name}/stop", body)
+
+    def list(self):
+        found = self.place.rest("GET", f"/api/v1/services?cwd={self.place.work}")
+        return {service["name"]: service for service in found["services"]}
+
+
+#: How the command line spells what the tool calls otherwise.
+def flags(wish):
+    words = []
+    for key, value in wish.items():
+        if key == "wait_ms":
+            words += ["--timeout", f"{value}ms"] if value else ["--no-wait"]
+        elif key == "timeout":
+            words += ["--timeout", f"{value}s"]
+        elif key == "env":
+            words += [word for name, text in value.items() for word in ("-e", f"{name}={text}")]
+        elif key == "depends_on":
+            words += [word for name in value for word in ("--depends-on", name)]
+        elif key == "ready_when" and value.startswith("/"):
+            words += ["--ready-when", f"http:{value}"]
+        else:
+            words += [f"--{key.replace('_', '-')}", str(value)]
+    return words
+
+
+def answer(url, seconds=10):
+    """Status and body of one request, without a second try; certificates are not looked at."""
+    anything = ssl._create_unverified_context()
+    handlers = [urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=anything)]
+    try:
+        with urllib.request.build_opener(*handlers).open(url, timeout=seconds) as got:
+            return got.status, got.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def listens(port, host="127.0.0.1"):
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=5):
+        return True
+    return False

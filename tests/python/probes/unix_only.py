@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+"""Listens on a unix socket and on nothing else: `unix_only.py PATH`. A program of its own, in which
+nothing speaks of a server of HTTP."""
+
+import signal
+import socket
+import sys
+
+one = socket.socket(socket.AF_UNIX)
+one.bind(sys.argv[1])
+one.listen()
+while True:
+    signal.pause()

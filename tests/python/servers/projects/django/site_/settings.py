@@ -1,0 +1,9 @@
+SECRET_KEY = "of no secret"
+DEBUG = True
+ALLOWED_HOSTS = ["*"]
+ROOT_URLCONF = "site_.urls"
+WSGI_APPLICATION = "site_.wsgi.application"
+INSTALLED_APPS = []
+MIDDLEWARE = []
+DATABASES = {}
+USE_TZ = True

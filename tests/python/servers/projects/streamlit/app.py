@@ -1,0 +1,3 @@
+import streamlit
+
+streamlit.write("hello from streamlit")

@@ -1,0 +1,1 @@
+module.exports = { mode: "development", entry: "./index.js", devServer: { static: "." } };

@@ -1,0 +1,546 @@
+"""What becomes of services after they were started: restarts, dependencies, ports, definitions,
+and a daemon that is killed."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+
+import anyio
+import pytest
+
+from harness import members, procs, until
+from harness.manager import PYTHON, SERVER, Manager, answer, listens, nearly, served
+from harness.services import free_port
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def port():
+    return free_port()
+
+
+@pytest.fixture
+def mine(place):
+    """Services of a place of our own, by the command line."""
+    return Manager(place)
+
+
+def tries(place):
+    """When each attempt began."""
+    file = place.work / "tries"
+    return [float(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def restarts(manager, name):
+    return manager.service(name)["execution"]["service"]["restarts"]
+
+
+def kill(pid, number=signal.SIGKILL):
+    """One process of a service, by its id."""
+    held = procs.Held(pid)
+    held.kill(number)
+    held.close()
+
+
+def next_daemon(place):
+    """Kills the daemon, and has the command line start the next."""
+    place.kill_daemon()
+    place.cli("ps")
+
+
+# ---- restart policies
+
+
+async def test_it_is_started_again_until_it_works(mine, port):
+    one = await mine.start(served("fails-at-first", port, 2), restart="on-failure:5", wait_ms=0)
+    now = mine.settled(one.name, "ready")
+    assert restarts(mine, one.name) == 2
+    assert now["execution"]["service"]["last_end"], now
+    first, second, third = tries(mine.place)
+    assert second - first >= 0.5 and third - second >= 1.0, "the backoff doubles"
+
+
+async def test_a_wait_ends_with_the_first_failure_although_another_attempt_follows(mine, port):
+    one = await mine.start(served("fails-at-first", port, 2), restart="on-failure:5")
+    assert not one.ready
+    assert one.text.startswith("Service failed to become ready: ") and "exit code 9" in one.text, one.text
+    mine.settled(one.name, "ready")
+
+
+async def test_too_many_failures_are_a_crash_loop(mine, port):
+    one = await mine.start(served("fails-at-first", port, 99), restart="on-failure:2", wait_ms=0)
+    mine.settled(one.name, "crash_looping")
+    assert len(tries(mine.place)) == 3
+    why = mine.why(one.name)
+    assert "crash_looping" in why and "9" in why, why
+
+
+async def test_never_means_once(mine, port):
+    one = await mine.start(served("fails-at-first", port, 1), restart="never", wait_ms=0)
+    mine.settled(one.name, "failed")
+    assert len(tries(mine.place)) == 1
+
+
+async def test_always_counts_a_good_end_too(mine):
+    script = "echo x >> tries; test $(wc -l < tries) -ge 3 && exec sleep 300; exit 0"
+    one = await mine.start(["sh", "-c", script], restart="always:5", wait_ms=0)
+    until(lambda: restarts(mine, one.name) == 2, 20, "two more attempts")
+    mine.settled(one.name, "running")
+
+
+async def test_on_failure_leaves_a_good_end_alone(mine):
+    one = await mine.start(["sh", "-c", "sleep 0.2; exit 0"], restart="on-failure:5", wait_ms=0)
+    mine.settled(one.name, "stopped")
+    assert restarts(mine, one.name) == 0
+
+
+async def test_a_stop_ends_the_backoff(mine, port):
+    one = await mine.start(served("fails-at-first", port, 99), restart="on-failure:9", wait_ms=0)
+    until(lambda: len(tries(mine.place)) >= 2, 20, "the second attempt")
+    mine.stop(one.name)
+    assert mine.status(one.name) == "stopped"
+    assert not members(one.uuid)
+
+
+async def test_a_restart_that_is_asked_for_keeps_the_id_and_changes_the_process(mine, port):
+    one = await mine.start(served("plain", port))
+    assert one.ready, one.text
+    mine.place.cli("service", "restart", one.name)
+    now = mine.settled(one.name, "ready")
+    assert now["execution"]["id"] == one.id and now["execution"]["os_pid"] != one.pid
+    assert str(now["execution"]["os_pid"]) in answer(one.url)[1]
+
+
+# ---- health
+
+
+async def test_a_service_that_sickens_is_degraded_and_well_again(mine, port):
+    one = await mine.start(served("sickens", port, "sick"), health="http:/health", health_interval="100ms")
+    assert one.ready, one.text
+    (mine.place.work / "sick").touch()
+    ill = mine.settled(one.name, "degraded")
+    assert "500" in ill["execution"]["service"]["health"]["detail"], ill
+    (mine.place.work / "sick").unlink()
+    mine.settled(one.name, "ready")
+    assert restarts(mine, one.name) == 0
+
+
+async def test_a_health_rule_starts_it_anew(mine, port):
+    command = [PYTHON, str(SERVER), "sickens", str(port), "sick"]
+    done = mine.place.cli(
+        "service", "start", "--name", "frail", "--health", "http:/health", "--health-interval", "100ms",
+        "--health-restart", "--restart", "on-failure:3", "--", *command)
+    assert b"Status: ready" in done.stdout, done
+    before = mine.service("frail")["execution"]["os_pid"]
+    (mine.place.work / "sick").touch()
+    until(lambda: restarts(mine, "frail") == 1, 20, "the next attempt")
+    now = mine.settled("frail", "ready")
+    assert now["execution"]["os_pid"] != before and not procs.alive(before)
+
+
+async def test_a_port_that_closes_after_ready_is_told(mine, port):
+    one = await mine.start(served("closes-port", port))
+    assert one.ready, one.text
+    os.kill(one.pid, signal.SIGUSR1)
+    ill = mine.settled(one.name, "degraded")
+    assert str(port) in ill["execution"]["service"]["health"]["detail"], ill
+
+
+# ---- dependencies
+
+
+def defined(place, services):
+    """Writes `ostler.toml`: a table for each service."""
+    text = ""
+    for name, keys in services.items():
+        lines = (f"{key} = {toml(value)}" for key, value in keys.items())
+        text += f"[services.{name}]\n" + "\n".join(lines) + "\n\n"
+    (place.work / "ostler.toml").write_text(text)
+
+
+def toml(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(inner)}" for key, inner in value.items()) + "}"
+    return json.dumps(value)
+
+
+def diary(place):
+    file = place.work / "diary"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+async def test_what_it_needs_comes_first_and_goes_last(mine):
+    ports = [free_port() for _ in range(3)]
+    defined(mine.place, {
+        "web": {"command": served("diary", ports[0], "web"), "depends_on": ["api"]},
+        "api": {"command": served("diary", ports[1], "api", 0.5), "depends_on": {"db": "ready"}},
+        "db": {"command": served("diary", ports[2], "db", 0.5)},
+    })
+    upped = await mine.up()
+    assert {name: one.ready for name, one in upped.items()} == {"web": True, "api": True, "db": True}, upped
+    assert diary(mine.place) == [
+        "db begins", "db serves", "api begins", "api serves", "web begins", "web serves"]
+    stopped = mine.stop("db")
+    assert stopped["dependents"] == ["web", "api"], stopped
+    assert diary(mine.place)[6:] == ["web ends", "api ends", "db ends"]
+
+
+@pytest.mark.parametrize("condition", ["started", "listening", "ready"])
+async def test_a_condition_is_waited_for_and_no_more(mine, condition):
+    defined(mine.place, {
+        "web": {"command": served("diary", free_port(), "web"), "depends_on": {"db": condition}},
+        "db": {"command": served("diary", free_port(), "db", 1)},
+    })
+    await mine.up("web")
+    mine.settled("db", "ready")
+    said = diary(mine.place)
+    assert (said.index("web begins") > said.index("db serves")) == (condition != "started"), said
+
+
+async def test_one_that_must_be_over_first(mine, port):
+    script = "sleep 0.5; echo migrated >> diary"
+    defined(mine.place, {
+        "web": {"command": served("diary", port, "web"), "depends_on": {"migrate": "completed"}},
+        "migrate": {"command": script},
+    })
+    assert (await mine.up("web"))["web"].ready
+    assert diary(mine.place) == ["migrated", "web begins", "web serves"]
+
+
+async def test_a_dependency_that_fails_is_named(mine, port):
+    defined(mine.place, {
+        "web": {"command": served("plain", port), "depends_on": ["db"]},
+        "db": {"command": "echo no disk >&2; exit 4"},
+    })
+    done = mine.place.cli("service", "up", "web", check=False)
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode != 0 and "db" in said, said
+    assert not listens(port)
+    assert "db" in mine.why("web") or "db" in said
+
+
+async def test_a_circle_is_refused_and_told(mine, port):
+    defined(mine.place, {
+        "a": {"command": served("plain", port), "depends_on": ["b"]},
+        "b": {"command": served("plain", port), "depends_on": ["a"]},
+    })
+    done = mine.place.cli("service", "up", check=False)
+    said = done.stderr.decode()
+    assert done.returncode != 0 and "a" in said and "b" in said, said
+    assert not listens(port)
+
+
+# ---- ensure, ports, leases
+
+
+async def test_ensure_reuses_what_is_well(mine, port):
+    first = await mine.ensure(served("plain", port), name="web")
+    again = await mine.ensure(served("plain", port), name="web")
+    assert first.ready and again.ready
+    assert (first.id, first.pid, first.url) == (again.id, again.pid, again.url)
+
+
+async def test_ensure_replaces_what_lives_and_does_not_serve(mine, port):
+    first = await mine.ensure(served("closes-port", port), name="web")
+    os.kill(first.pid, signal.SIGUSR1)
+    mine.settled("web", "degraded")
+    again = await mine.ensure(served("closes-port", port), name="web")
+    assert again.ready, again.text
+    assert again.pid != first.pid and not procs.alive(first.pid)
+    assert answer(again.url)[0] == 200
+
+
+async def test_ensure_starts_what_has_ended(mine, port):
+    first = await mine.ensure(served("plain", port), name="web")
+    kill(first.pid)
+    mine.settled("web", "failed")
+    again = await mine.ensure(served("plain", port), name="web")
+    assert again.ready and again.pid != first.pid
+
+
+async def test_a_port_a_stranger_holds_is_explained_and_the_stranger_lives(mine, port):
+    with socket.create_server(("127.0.0.1", port)) as stranger:
+        one = await mine.ensure(served("from-environment"), name="web", port=port)
+        assert not one.ready
+        assert f"{port}" in one.text and f"pid {os.getpid()}" in one.text, one.text
+        with socket.create_connection(("127.0.0.1", port), timeout=5):
+            stranger.accept()[0].close()
+
+
+async def test_a_port_of_another_service_of_ours_is_told_by_its_name(mine, port):
+    first = await mine.start(served("plain", port), name="first")
+    assert first.ready
+    second = await mine.start(served("from-environment"), name="second", port=port)
+    assert not second.ready and "first" in second.text, second.text
+    assert mine.status("first") == "ready"
+
+
+async def test_sessions_that_lease_ports_never_get_the_same(place):
+    async with contextlib.AsyncExitStack() as stack:
+        managers = [await stack.enter_async_context(Manager.open("mcp", place)) for _ in range(2)]
+        got = {}
+
+        async def lease(number, manager):
+            one = await manager.start(served("from-environment"), name=f"leased-{number}", port="auto")
+            assert one.ready, one.text
+            got[number] = one
+
+        async with anyio.create_task_group() as group:
+            for number in range(6):
+                group.start_soon(lease, number, managers[number % 2])
+        ports = [one.ports[0] for one in got.values()]
+        assert len(set(ports)) == 6, ports
+        assert all(one.state["leased_port"] == one.ports[0] for one in got.values())
+        for one in got.values():
+            assert str(one.pid) in answer(one.url)[1]
+            managers[0].stop(one.name, force=True)
+
+
+# ---- stop
+
+
+async def test_a_stop_is_over_when_the_ports_are_free(mine, port):
+    one = await mine.start(served("plain", port))
+    stopped = mine.stop(one.name)
+    assert stopped["released"] == [port] and stopped["still_held"] == []
+    with socket.create_server(("127.0.0.1", port)):
+        pass
+    assert mine.status(one.name) == "stopped"
+
+
+async def test_one_that_heeds_nothing_is_stopped_with_its_grandchildren(mine, port):
+    one = await mine.start(served("stubborn", port))
+    assert one.ready, one.text
+    stopped = mine.stop(one.name, grace_ms=500)
+    assert stopped["released"] == [port], stopped
+    assert not members(one.uuid) and not listens(port)
+
+
+# ---- why
+
+
+async def test_why_tells_what_is_waited_for(mine, port):
+    one = await mine.start(["sleep", "300"], ready_when=f"tcp:{port}", wait_ms=0)
+    mine.settled(one.name, "starting")
+    assert str(port) in mine.why(one.name)
+
+
+async def test_why_tells_how_a_dead_one_ended_with_its_last_words(mine):
+    one = await mine.start(["sh", "-c", "echo the disk is full >&2; exit 5"])
+    why = mine.why(one.name)
+    assert "5" in why and "the disk is full" in why, why
+
+
+async def test_why_tells_what_shows_a_ready_one(mine, port):
+    one = await mine.start(served("plain", port))
+    why = mine.why(one.name)
+    assert "ready" in why and f":{port}" in why, why
+
+
+# ---- definitions
+
+
+async def test_a_changed_definition_starts_only_what_changed(mine):
+    ports = [free_port() for _ in range(3)]
+    services = {
+        "one": {"command": served("plain", ports[0]), "env": {"X": "1"}},
+        "two": {"command": served("plain", ports[1])},
+        "down": {"command": served("plain", ports[2])},
+    }
+    defined(mine.place, services)
+    before = await mine.up("one", "two")
+    assert before["one"].ready and before["two"].ready
+    services["one"]["env"]["X"] = "2"
+    services["new"] = {"command": served("plain", free_port())}
+    services["down"]["env"] = {"Y": "1"}
+    defined(mine.place, services)
+    until(lambda: mine.service("one")["execution"]["os_pid"] not in (None, before["one"].pid), 20, "a new process")
+    now = mine.settled("one", "ready")
+    assert b"X=2" in procs.read(now["execution"]["os_pid"], "environ").split(b"\0")
+    assert mine.service("two")["execution"]["os_pid"] == before["two"].pid
+    found = mine.list()
+    assert found["down"]["living"] is False and found["new"]["living"] is False
+
+
+async def test_a_definition_that_went_leaves_its_service_running(mine):
+    services = {name: {"command": served("plain", free_port())} for name in ("one", "two")}
+    defined(mine.place, services)
+    before = await mine.up()
+    del services["two"]
+    defined(mine.place, services)
+    found = mine.list()
+    assert found["two"]["living"] and found["two"]["execution"]["os_pid"] == before["two"].pid
+    assert mine.status("one") == "ready"
+
+
+@pytest.mark.parametrize(("text", "line", "word"), [
+    ("[services.web]\ncommand = 'true'\nprot = 3000\n", 3, "port"),
+    ("[services.web]\ncommand = 'true\n", 2, ""),
+    ("[services.web]\ncommand = 'true'\nready = 'soon'\n", 3, "allowed"),
+])
+async def test_a_bad_file_is_told_with_its_line_and_what_runs_goes_on(mine, port, text, line, word):
+    defined(mine.place, {"web": {"command": served("plain", port)}})
+    before = (await mine.up())["web"]
+    assert before.ready
+    (mine.place.work / "ostler.toml").write_text(text)
+    done = mine.place.cli("service", "up", check=False)
+    said = done.stderr.decode()
+    assert done.returncode != 0 and f"line {line}" in said and word in said, said
+    assert answer(before.url)[0] == 200
+    assert mine.place.rest("GET", f"/api/v1/executions/{before.id}")["os_pid"] == before.pid
+
+
+async def test_what_is_kept_by_the_api_is_known_after_a_kill(mine, port):
+    mine.place.cli("service", "define", "kept", "--", *served("plain", port))
+    next_daemon(mine.place)
+    found = mine.list()
+    assert found["kept"]["living"] is False and found["kept"]["defined_in"] == "api"
+    assert not listens(port), "nothing starts by itself"
+    assert (await mine.up("kept"))["kept"].ready
+    mine.place.cli("service", "forget", "kept")
+    assert mine.status("kept") == "ready", "what runs goes on"
+
+
+# ---- the daemon is killed
+
+
+async def test_services_are_found_again_by_the_next_daemon(any_place, port):
+    mine = Manager(any_place)
+    ports = [port, free_port()]
+    before = [await mine.start(served("plain", one), name=f"s{one}") for one in ports]
+    assert all(one.ready for one in before), before
+    next_daemon(any_place)
+    for one, number in zip(before, ports, strict=True):
+        now = mine.settled(one.name, "ready")
+        assert now["execution"]["os_pid"] == one.pid and now["execution"]["service"]["url"] == one.url
+        assert restarts(mine, one.name) == 0
+        assert str(one.pid) in answer(f"http://127.0.0.1:{number}")[1]
+    kill(before[0].pid)
+    dead = mine.settled(before[0].name, "failed")
+    assert dead["execution"]["signal"], dead
+    stopped = mine.stop(before[1].name)
+    assert stopped["released"] == [ports[1]], stopped
+
+
+async def test_one_on_its_way_becomes_ready_under_the_next_daemon(any_place, port):
+    mine = Manager(any_place)
+    one = await mine.start(served("line-before-port", port), wait_ms=0)
+    next_daemon(any_place)
+    mine.settled(one.name, "ready")
+    assert answer(mine.service(one.name)["execution"]["service"]["url"])[0] == 200
+
+
+async def test_one_in_its_backoff_is_started_by_the_next_daemon(mine, port):
+    one = await mine.start(served("fails-at-first", port, 3), restart="on-failure:9", wait_ms=0)
+    until(lambda: len(tries(mine.place)) == 3, 20, "the third attempt")
+    next_daemon(mine.place)
+    mine.settled(one.name, "ready", seconds=30)
+
+
+# ---- the agent is told (E9)
+
+
+async def test_a_crash_after_ready_reaches_the_agent(place, port):
+    heard = []
+
+    async def hear(message):
+        heard.append(repr(message))
+
+    async with Manager.open("mcp", place, session="kept") as manager:
+        one = await manager.start(served("plain", port), name="web")
+        assert one.ready, one.text
+        kill(one.pid)
+        manager.settled("web", "failed")
+        reply = await manager.agent.must("exec", script="echo other", mode="oneshot")
+        assert "web" in reply.text and one.id in reply.text, reply
+        again = await manager.agent.must("exec", script="echo other", mode="oneshot")
+        assert "web" not in again.text, "told once"
+
+
+async def test_a_crash_after_a_kill_of_the_daemon_reaches_the_agents_next_session(place, port):
+    async with Manager.open("mcp", place, session="kept") as manager:
+        one = await manager.start(served("plain", port), name="web")
+        assert one.ready, one.text
+    next_daemon(place)
+    async with Manager.open("mcp", place, session="kept") as manager:
+        manager.settled("web", "ready")
+        kill(one.pid)
+        manager.settled("web", "failed")
+        reply = await manager.agent.must("service", action="list")
+        assert "failed" in reply.text, reply
+
+
+async def test_a_crash_comes_as_a_notification_where_the_client_listens(place, port):
+    from harness import Serving, Way
+
+    serving = Serving(place, "--no-token")
+    heard = []
+
+    async def hear(message):
+        heard.append(repr(message))
+
+    async with Way("stdio", "legacy", place, serving).agent(message_handler=hear) as agent:
+        await agent.must("service", action="start", name="web", command=served("plain", port))
+        manager = Manager(place)
+        kill(manager.service("web")["execution"]["os_pid"])
+        manager.settled("web", "failed")
+        with anyio.fail_after(20):
+            while not any("web" in one for one in heard):
+                await anyio.lowlevel.checkpoint()
+    serving.end()
+
+
+# ---- many
+
+
+def flapping(place, count):
+    """Services that end at once, for ever; their names."""
+    names = [f"flap-{number}" for number in range(count)]
+    for name in names:
+        body = {
+            "name": name, "cwd": str(place.work), "restart": {"always": {"max": 10_000}},
+            "command": {"shell": {"shell": "/bin/sh", "script": f"echo x >> {name}; exit 1"}},
+        }
+        place.rest("POST", "/api/v1/services", body)
+    return names
+
+
+def cpu_seconds(pid):
+    fields = procs.read(pid, "stat").rsplit(b")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def flap(place, count, seconds, share):
+    """Counts are right and the daemon's own work is bounded."""
+    place.cli("ps")
+    manager = Manager(place)
+    names = flapping(place, count)
+    daemon = place.daemon()
+    until(lambda: all((place.work / name).exists() for name in names), 60, "every first attempt")
+    begin, before = time.monotonic(), cpu_seconds(daemon.pid)
+    until(lambda: time.monotonic() - begin > seconds, seconds + 5, "the time to watch")
+    used = (cpu_seconds(daemon.pid) - before) / (time.monotonic() - begin)
+    daemon.close()
+    for name in names:
+        manager.stop(name, force=True)
+    for name, service in manager.list().items():
+        attempts = len((place.work / name).read_text().splitlines())
+        assert service["status"] == "stopped", service
+        assert service["execution"]["service"]["restarts"] == attempts - 1, (name, attempts, service)
+        assert attempts >= 3, (name, attempts)
+    assert used < share, f"{used:.2f} of a core"
+
+
+@pytest.mark.limit(120)
+def test_twenty_services_that_flap(place):
+    flap(place, 20, 5, 0.25)
+
+
+@pytest.mark.full
+@pytest.mark.limit(300)
+def test_two_hundred_services_that_flap(place):
+    flap(place, 200, 20, 0.5)
