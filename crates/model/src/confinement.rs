@@ -34,6 +34,10 @@ pub struct Confinement {
     /// state directory and the runtime directory of the engine are always among these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<Text>,
+    /// A directory of the engine's own that is shown read-only although what is around it is
+    /// hidden: the scripts by which a shell tells about its commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Text>,
     /// Paths below the workspace that stay read-only, for example `.git/hooks`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<Text>,

@@ -190,8 +190,8 @@ impl LostReason {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Reboot => "the machine was restarted while it ran",
-            Self::ShimKilled => "its shim was killed, and its processes with it",
-            Self::NoRecord => "its shim is gone and left no exit record",
+            Self::ShimKilled => "its supervisor process was killed, and the command with it",
+            Self::NoRecord => "its supervisor process is gone and left no exit record",
             Self::FilesDamaged => "its files were removed or damaged",
             Self::EngineKilled => "the engine that ran it in its own process was killed",
         }

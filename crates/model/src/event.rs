@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::ending::{Ending, TimeoutKind, WaitStatus};
+use crate::ending::{Ending, LostReason, TimeoutKind, WaitStatus};
 use crate::evidence::{Ability, Usage};
 use crate::owner::Principal;
 use crate::policy::{Degraded, Limit};
@@ -211,6 +211,9 @@ pub enum Event {
         attempt: u32,
         /// When.
         until: Timestamp,
+        /// Why nobody can say how the attempt before ended; none where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost: Option<LostReason>,
     },
     /// A new daemon found it alive.
     Adopted {

@@ -60,6 +60,12 @@ impl ExecutionId {
         *self.0.as_bytes()
     }
 
+    /// Whether it is a UUID of version 7 (RFC 9562), as those are that are minted.
+    #[must_use]
+    pub fn is_version_7(self) -> bool {
+        self.0.get_version_num() == 7 && self.0.get_variant() == uuid::Variant::RFC4122
+    }
+
     /// When it was minted, to the millisecond; none for a UUID of another version.
     #[must_use]
     pub fn minted_at(self) -> Option<crate::Timestamp> {

@@ -21,6 +21,7 @@ pub mod id;
 mod network;
 pub mod owner;
 pub mod policy;
+pub mod ranges;
 pub mod resolve;
 pub mod service;
 pub mod signal;
@@ -28,6 +29,7 @@ pub mod spec;
 pub mod state;
 pub mod status;
 pub mod text;
+pub mod visible;
 
 pub use changes::{
     Change, ChangeKind, Changes, Conflict, ConflictReason, Fate, FileKind, WorkspaceAnswer,
@@ -44,6 +46,7 @@ pub use evidence::{Abilities, Ability, Evidence, LimitBackend, Observation, Usag
 pub use id::{ExecutionId, IdError};
 pub use owner::{Caller, Owner, Principal, Scope, SessionName};
 pub use policy::{Degraded, IsolationLevel, Limit, Limits, Policy};
+pub use ranges::Ranges;
 pub use resolve::{Asked, Unmet, resolve};
 pub use service::{
     Condition, Dependency, HealthRule, Holder, Port, ReadyRule, ReadyWhen, ServiceKind,
@@ -52,10 +55,11 @@ pub use service::{
 pub use signal::Signal;
 pub use spec::{
     Command, Environment, Io, Leftovers, Lifetime, PlaceName, Restart, SCRIPT_BYTES, ShellKind,
-    ShellSession, Spec, Stdin, StreamName, TermSize, UnknownShell,
+    ShellSession, Spec, Stdin, StreamName, TermSize, UnknownShell, quoted,
 };
 pub use state::{Phase, State};
 pub use text::Text;
+pub use visible::{Colours, has_hidden, visible, visible_json, visible_lines, visible_output};
 
 /// A moment in time, in nanoseconds since the Unix epoch; RFC 3339 in JSON.
 pub use jiff::Timestamp;

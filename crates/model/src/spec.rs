@@ -174,7 +174,7 @@ impl Command {
         match self {
             Self::Shell { script, .. } => script.to_string(),
             Self::Argv { .. } => {
-                let words: Vec<String> = self.argv().iter().map(quote).collect();
+                let words: Vec<String> = self.argv().iter().map(quoted).collect();
                 words.join(" ")
             }
         }
@@ -182,7 +182,8 @@ impl Command {
 }
 
 /// A word as a POSIX shell would need it quoted; for display, never for execution.
-fn quote(word: &Text) -> String {
+#[must_use]
+pub fn quoted(word: &Text) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_^~".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

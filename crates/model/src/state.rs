@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::ending::Ending;
-use crate::event::{Event, EventRecord, StopOrder};
+use crate::event::{Event, EventRecord, StopOrder, TrimReason};
 use crate::evidence::Usage;
 use crate::policy::{Degraded, Limit};
+use crate::ranges::Ranges;
 use crate::service::{Port, Sign, Stage};
 use crate::spec::TermSize;
 
@@ -42,11 +43,10 @@ pub struct State {
     pub attempt: u32,
     /// The OS pid of the newest attempt, while it runs or for the record.
     pub pid: Option<u32>,
-    /// Whether the newest attempt was seen ready.
-    pub ready: bool,
-    /// What showed it.
+    /// What showed the newest attempt ready, or running with nothing to look at.
     pub ready_evidence: Option<String>,
-    /// How far the newest attempt of a service has come; none before its first sign of life.
+    /// How far the newest attempt of a service has come; none before its first sign of life and
+    /// after its end.
     #[serde(default)]
     pub stage: Option<Stage>,
     /// The signs it came by.
@@ -93,6 +93,9 @@ pub struct State {
     pub adoptions: u32,
     /// Output bytes that are gone.
     pub trimmed_bytes: u64,
+    /// Those of them that were dropped on purpose: cleared on request, or to make room.
+    #[serde(default)]
+    pub dropped: Ranges,
     /// What was asked and could not be had.
     pub missing: Vec<Degraded>,
     /// What was lost while it ran, in words.
@@ -113,6 +116,12 @@ impl State {
             state.apply(record);
         }
         state
+    }
+
+    /// Whether the newest attempt runs and was seen ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.stage == Some(Stage::Ready)
     }
 
     /// Whether it ended, finally.
@@ -146,7 +155,6 @@ impl State {
                 warnings,
                 ..
             } => {
-                self.ready = !unprobed;
                 self.ready_evidence = Some(evidence.clone());
                 self.stage = Some(if *unprobed {
                     Stage::Running
@@ -182,10 +190,16 @@ impl State {
                 self.exit(*leftovers, *usage);
             }
             Event::Adopted { attempt } => self.adopt(*attempt),
-            Event::Trimmed { from, to, .. } => self.trimmed_bytes += to.saturating_sub(*from),
+            Event::Trimmed { from, to, reason } => self.trim(*from, *to, *reason),
             Event::Finished { ending } => self.finish(record.at, ending),
             Event::Resized { size } => self.size = Some(*size),
-            Event::Backoff { until, .. } => self.backoff_until = Some(*until),
+            Event::Backoff { until, lost, .. } => {
+                self.backoff_until = Some(*until);
+                if let Some(reason) = lost {
+                    self.last_end = Some(reason.describe().to_owned());
+                    self.exit(0, self.usage);
+                }
+            }
             Event::Refused { .. } | Event::LeaseTaken { .. } | Event::Restarting { .. } => {}
         }
     }
@@ -204,7 +218,6 @@ impl State {
 
     /// What was seen of an attempt says nothing of the next one.
     fn forget_readiness(&mut self) {
-        self.ready = false;
         self.ready_evidence = None;
         self.stage = None;
         self.signs.clear();
@@ -213,6 +226,24 @@ impl State {
         self.warnings.clear();
         self.healthy = None;
         self.health = None;
+    }
+
+    fn trim(&mut self, from: u64, to: u64, reason: TrimReason) {
+        self.trimmed_bytes += to.saturating_sub(from);
+        match reason {
+            TrimReason::Cleared | TrimReason::Retention => self.dropped.add(from, to),
+            TrimReason::DiskFull => {}
+        }
+    }
+
+    /// How many of the bytes from `from` to before `to`, which cannot be read, were lost: nobody
+    /// dropped them. None where everything could be kept all the time.
+    #[must_use]
+    pub fn lost_bytes(&self, from: u64, to: u64) -> u64 {
+        if self.degraded.is_empty() {
+            return 0;
+        }
+        to.saturating_sub(from) - self.dropped.count_within(from, to)
     }
 
     fn stop(&mut self, order: &StopOrder) {
@@ -227,7 +258,7 @@ impl State {
         self.usage = usage;
         self.paused = false;
         self.prompt = None;
-        self.ready = false;
+        self.stage = None;
         if self.phase == Phase::Running {
             self.phase = Phase::Starting;
         }

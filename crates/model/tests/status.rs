@@ -94,6 +94,22 @@ fn stage(stage: Stage) -> Event {
 }
 
 #[test]
+fn what_was_seen_of_an_attempt_ends_with_it() {
+    let exited = Event::Exited {
+        attempt: 1,
+        status: WaitStatus::Code(1),
+        leftovers: 0,
+        out_of_memory: false,
+        usage: Usage::default(),
+    };
+    let events = vec![created(), started(), ready(false)];
+    assert!(fold(events.clone()).is_ready());
+    let state = fold(events.into_iter().chain([exited]).collect());
+    assert_eq!((state.is_ready(), state.stage), (false, None));
+    assert_eq!(project(&state, &SERVICE).service, "starting");
+}
+
+#[test]
 fn every_living_row() {
     let paused = Event::Paused {
         by: Principal::unix(0),
