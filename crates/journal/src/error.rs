@@ -89,6 +89,11 @@ impl WriteError {
         }
     }
 
+    /// Whether something of that name was there already.
+    pub(crate) fn is_taken(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
+    }
+
     /// Whether the disk is full, a quota is used up or the file system is read-only: writing
     /// cannot go on here, and the command must not be disturbed.
     #[must_use]

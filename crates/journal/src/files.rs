@@ -14,6 +14,8 @@ use crate::index::{HEADER_BYTES, Header, Tallies};
 pub(crate) const SEGMENT: &str = "seg";
 /// The suffix of indexes.
 pub(crate) const INDEX: &str = "idx";
+/// The suffix of an index that is being written as a whole; renamed when it is.
+pub(crate) const NEW_INDEX: &str = "idx.new";
 /// The suffix of compressed segments.
 pub(crate) const COMPRESSED: &str = "seg.zst";
 /// The persisted floor: what lies below it was cleared.
@@ -96,6 +98,12 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Listing> {
 }
 
 impl Listing {
+    /// Whether it holds this segment as it is written, not compressed.
+    pub(crate) fn has_raw(&self, number: u32) -> bool {
+        let known = self.segments.iter().find(|one| one.number == number);
+        known.is_some_and(|one| one.has_index && one.has_segment && !one.has_compressed)
+    }
+
     fn note(&mut self, number: u32, suffix: &str) {
         let known = self.segments.iter().position(|one| one.number == number);
         let place = known.unwrap_or_else(|| {
@@ -139,6 +147,21 @@ fn open_named(dir: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<Opti
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Writes all of `bytes` where the file ends.
+pub(crate) fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write;
+    #[cfg(test)]
+    let bytes = crate::refusal::allow(file, bytes)?;
+    file.write_all(bytes)
+}
+
+/// Gives a file of a segment another suffix, in place of what has that.
+pub(crate) fn rename(dir: BorrowedFd<'_>, number: u32, (from, to): (&str, &str)) -> io::Result<()> {
+    let (mut old, mut new) = (NameBuffer::new(), NameBuffer::new());
+    rustix::fs::renameat(dir, old.write(number, from), dir, new.write(number, to))?;
+    Ok(())
 }
 
 /// Fills as much of `buffer` as the file has from `at` on.

@@ -1,8 +1,9 @@
 //! Journals and the ledger on disk: the append-only log of one execution (output and events),
 //! and the append-only, hash-chained log of every request.
 //!
-//! The write side ([`OutputWriter`], [`MemorySegment`]) is synchronous, single-threaded and
-//! does not allocate per append: shims use it. [`EventWriter`] and [`Ledger`] belong to the
+//! The write side ([`OutputWriter`], [`MemorySegment`], and [`FallbackWriter`], which goes from
+//! one to the other and back) is synchronous, single-threaded and does not allocate per append:
+//! shims use it. [`EventWriter`] and [`Ledger`] belong to the
 //! daemon. The read side is [`Journal`], a cheap handle whose every answer carries the
 //! [`Cursor`](ostler_model::Cursor) at which the next one goes on.
 //!
@@ -17,6 +18,7 @@ pub mod decode;
 pub mod error;
 pub mod events;
 pub mod export;
+pub mod fallback;
 mod files;
 mod filter;
 pub mod follow;
@@ -27,27 +29,33 @@ mod lines;
 mod lookback;
 pub mod memory;
 pub mod mirror;
+mod open_files;
 pub mod pattern;
 pub mod query;
 mod read;
 mod recover;
+#[cfg(test)]
+mod refusal;
+mod restore;
 pub mod retention;
 mod scan;
 mod segment;
+mod tail;
 mod taker;
 mod view;
 pub mod writer;
 
 pub use decode::{Decoder, Encoding, UnknownEncoding, encoding_named};
 pub use error::{ReadError, WriteError};
-pub use events::{EventWriter, read_events};
+pub use events::{EVENTS_FILE, EventWriter, read_events};
 pub use export::{Format, Subject, export};
+pub use fallback::FallbackWriter;
 pub use follow::{Follower, Mark};
 pub use journal::{Journal, Stats, StreamStats};
 pub use ledger::{Ledger, LedgerCursor, LedgerEntry, LedgerReader, LedgerRecord};
-pub use memory::MemorySegment;
+pub use memory::{MemorySegment, MemorySlot};
 pub use mirror::Mirror;
-pub use pattern::{Pattern, PatternError};
+pub use pattern::{BudgetExceeded, Pattern, PatternError};
 pub use query::{
     BytePage, ByteQuery, Chunk, Gap, GrepMode, Line, LinePage, LineQuery, StreamSet, TrimmedRange,
     Unfinished,

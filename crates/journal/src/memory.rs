@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ostler_model::StreamName;
 use rustix::fs::MemfdFlags;
@@ -11,8 +12,8 @@ use rustix::fs::MemfdFlags;
 use crate::error::WriteError;
 use crate::files;
 use crate::index::{RECORD_BYTES, Record, Tallies, Tally};
-use crate::query::stream_code;
-use crate::segment::RawRecord;
+use crate::query::{STREAMS, stream_code};
+use crate::tail::RawRecord;
 use crate::writer::{OutputWriter, Progress};
 
 /// Bytes of the memory file, header included.
@@ -45,6 +46,10 @@ pub struct MemorySegment {
     head: u64,
     /// The offset of the oldest byte kept.
     oldest: u64,
+    /// Bytes of each stream that were overwritten.
+    overwritten: [u64; STREAMS.len()],
+    /// What each stream had come to where it begins.
+    before: Tallies,
     progress: Progress,
 }
 
@@ -55,6 +60,15 @@ impl MemorySegment {
     /// When the kernel has no memory to give.
     pub fn after(writer: &OutputWriter) -> Result<Self, WriteError> {
         Self::begin(writer.progress()).map_err(refused)
+    }
+
+    /// Begins at `offset`, where nobody can say what was before.
+    pub(crate) fn at(offset: u64) -> Result<Self, WriteError> {
+        let progress = Progress {
+            end: offset,
+            ..Progress::default()
+        };
+        Self::begin(progress).map_err(refused)
     }
 
     fn begin(progress: Progress) -> io::Result<Self> {
@@ -72,6 +86,8 @@ impl MemorySegment {
             tail: 0,
             head: 0,
             oldest: progress.end,
+            overwritten: Default::default(),
+            before: progress.tallies,
             progress,
         })
     }
@@ -102,6 +118,35 @@ impl MemorySegment {
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.progress.end
+    }
+
+    /// What it holds, and what each stream had come to before that; none where it holds
+    /// nothing.
+    pub(crate) fn contents(&self) -> Result<Option<(Snapshot, Tallies)>, WriteError> {
+        let memory = self.file.try_clone().map(OwnedFd::from).map_err(refused)?;
+        let snapshot = Snapshot::take(&memory).map_err(refused)?;
+        Ok(snapshot.map(|held| {
+            let before = self.before_kept(&held);
+            (held, before)
+        }))
+    }
+
+    /// What each stream had come to before the oldest byte kept. The ring's records say how
+    /// many lines; of a stream that has none there, all of it was before.
+    fn before_kept(&self, held: &Snapshot) -> Tallies {
+        let mut tallies = self.progress.tallies;
+        for (place, tally) in tallies.iter_mut().enumerate() {
+            if let Some(first) = held.first_of(place) {
+                tally.newlines = first.line;
+                tally.open = !first.fresh;
+            }
+            tally.bytes = self.before[place].bytes + self.overwritten[place];
+        }
+        tallies
+    }
+
+    pub(crate) const fn progress(&self) -> Progress {
+        self.progress
     }
 
     /// Bytes that were overwritten.
@@ -140,6 +185,7 @@ impl MemorySegment {
             };
             self.tail += RECORD_BYTES as u64 + u64::from(record.len);
             self.oldest = record.end();
+            self.overwritten[usize::from(stream_code(record.stream))] += u64::from(record.len);
         }
         if self.tail != before {
             self.file.write_all_at(&self.tail.to_le_bytes(), TAIL_AT)?;
@@ -167,6 +213,32 @@ impl MemorySegment {
 
 fn refused(error: io::Error) -> WriteError {
     WriteError::io("append to", FILE, error)
+}
+
+/// The memory segment of one execution, shared by all its readers: one that is put in later is
+/// read by journals that were opened before.
+#[derive(Debug, Clone, Default)]
+pub struct MemorySlot(Arc<RwLock<Option<Arc<OwnedFd>>>>);
+
+impl MemorySlot {
+    /// Puts a memory segment in, in place of an earlier one.
+    pub fn put(&self, memory: OwnedFd) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(memory));
+    }
+
+    /// Takes the memory segment out: what it held is on disk, or gone.
+    pub fn clear(&self) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The memory segment, where there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<Arc<OwnedFd>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
 }
 
 /// What a memory segment held at one instant.
@@ -240,6 +312,32 @@ impl Snapshot {
 
     pub(crate) const fn tallies(&self) -> Tallies {
         self.tallies
+    }
+
+    /// Without the records that end at or before `offset`; none where no other is left.
+    pub(crate) fn from(mut self, offset: u64) -> Option<Self> {
+        let ends_before =
+            |raw: &RawRecord| Record::decode(raw).is_some_and(|record| record.end() <= offset);
+        let gone = self
+            .records
+            .iter()
+            .take_while(|raw| ends_before(raw))
+            .count();
+        let first = self.records.get(gone).and_then(Record::decode)?;
+        self.records.drain(..gone);
+        let bytes = usize::try_from(first.offset - self.base).unwrap_or(self.bytes.len());
+        self.bytes.drain(..bytes);
+        self.base = first.offset;
+        Some(self)
+    }
+
+    /// The first record of the stream with this code.
+    fn first_of(&self, place: usize) -> Option<Record> {
+        let of_stream = |record: &Record| usize::from(stream_code(record.stream)) == place;
+        self.records
+            .iter()
+            .filter_map(Record::decode)
+            .find(of_stream)
     }
 
     pub(crate) fn records(&self) -> &[RawRecord] {

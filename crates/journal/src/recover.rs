@@ -80,7 +80,13 @@ fn opened(
 
 /// Removes the files of what is no segment, so that its number is free again.
 fn discard(dir: BorrowedFd<'_>, listed: Listed) -> Result<(), WriteError> {
-    for suffix in [files::INDEX, files::SEGMENT, files::COMPRESSED] {
+    let suffixes = [
+        files::INDEX,
+        files::NEW_INDEX,
+        files::SEGMENT,
+        files::COMPRESSED,
+    ];
+    for suffix in suffixes {
         files::remove(dir, listed.number, suffix)
             .map_err(|error| WriteError::io("remove", files::name(listed.number, suffix), error))?;
     }

@@ -176,7 +176,7 @@ pub fn trim(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, Wr
 }
 
 fn beyond(handle: &OwnedFd, policy: OutputPolicy) -> Result<Vec<Extent>, WriteError> {
-    let segments = with_view(handle, None, |view| view.extents())?;
+    let segments = with_view(handle, None, None, |view| view.extents())?;
     Ok(plan_output(&segments, policy))
 }
 

@@ -1,11 +1,12 @@
 //! Appends output: one write to the segment, then one to its index, for each chunk.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_model::StreamName;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::error::WriteError;
 use crate::files;
@@ -83,6 +84,22 @@ impl OutputWriter {
         })
     }
 
+    /// Creates the first pair of files, empty: a writer made for the same directory later finds
+    /// them, and readers pass over them until then.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn prepare(dir: BorrowedFd<'_>) -> Result<(), WriteError> {
+        create(dir, 0, files::SEGMENT)?;
+        create(dir, 0, files::INDEX).map(drop)
+    }
+
+    /// The names of the files that [`prepare`](Self::prepare) creates.
+    #[must_use]
+    pub fn prepared_files() -> [String; 2] {
+        [files::name(0, files::SEGMENT), files::name(0, files::INDEX)]
+    }
+
     /// For a later attempt: finds the valid end, cuts what is torn after it, goes on.
     ///
     /// # Errors
@@ -139,6 +156,21 @@ impl OutputWriter {
         self.progress
     }
 
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// Goes on at `progress`, in `open` or else in a segment to be begun.
+    pub(crate) fn go_on(&mut self, progress: Progress, open: Option<OpenSegment>) {
+        self.progress = progress;
+        self.open = open;
+    }
+
+    /// Closes the files; the next append begins a segment.
+    pub(crate) fn seal(&mut self) {
+        self.open = None;
+    }
+
     fn append_chunk(
         &mut self,
         at_ns: i64,
@@ -173,19 +205,21 @@ impl OutputWriter {
         let mut first = [0; HEADER_BYTES + RECORD_BYTES];
         first[..HEADER_BYTES].copy_from_slice(&header.encode());
         first[HEADER_BYTES..].copy_from_slice(&record.encode(chunk));
-        // The number is used up even if the disk is full now: what was created stays behind
-        // as an empty segment, which readers and recovery pass over.
-        self.progress.next_number = number + 1;
-        let mut open = OpenSegment {
-            segment: create(&self.dir, number, files::SEGMENT)?,
-            index: create(&self.dir, number, files::INDEX)?,
-            number,
-            base: record.offset,
-            index_bytes: 0,
-        };
-        open.append(&first, 0, chunk)?;
-        self.open = Some(open);
-        Ok(())
+        match OpenSegment::begin(self.dir.as_fd(), number, (&first, chunk), record.offset) {
+            Ok(open) => {
+                self.progress.next_number = number + 1;
+                self.open = Some(open);
+                Ok(())
+            }
+            Err(error) => {
+                // What cannot be removed, or is not ours, keeps its number: readers and
+                // recovery pass over it.
+                if error.is_taken() || !discard(self.dir.as_fd(), number) {
+                    self.progress.next_number = number + 1;
+                }
+                Err(error)
+            }
+        }
     }
 }
 
@@ -221,13 +255,32 @@ impl Progress {
 }
 
 impl OpenSegment {
+    /// Creates the pair of files numbered `number` with the beginning of the index and the
+    /// chunk it speaks for.
+    fn begin(
+        dir: BorrowedFd<'_>,
+        number: u32,
+        (index, chunk): (&[u8], &[u8]),
+        base: u64,
+    ) -> Result<Self, WriteError> {
+        let mut open = Self {
+            segment: create(dir, number, files::SEGMENT)?,
+            index: create(dir, number, files::INDEX)?,
+            number,
+            base,
+            index_bytes: 0,
+        };
+        open.append(index, 0, chunk)?;
+        Ok(open)
+    }
+
     /// The segment before the index, each in one write; both back as they were if that fails.
     fn append(&mut self, index: &[u8], before: u64, chunk: &[u8]) -> Result<(), WriteError> {
-        if let Err(error) = (&self.segment).write_all(chunk) {
+        if let Err(error) = files::write(&self.segment, chunk) {
             self.cut(before);
             return Err(self.refused(files::SEGMENT, error));
         }
-        if let Err(error) = (&self.index).write_all(index) {
+        if let Err(error) = files::write(&self.index, index) {
             self.cut(before);
             return Err(self.refused(files::INDEX, error));
         }
@@ -253,11 +306,23 @@ fn duplicate(dir: BorrowedFd<'_>) -> Result<OwnedFd, WriteError> {
         .map_err(|error| WriteError::io("open", "the execution's directory", error))
 }
 
-fn create(dir: &OwnedFd, number: u32, suffix: &str) -> Result<File, WriteError> {
+/// Removes what was created of a segment; whether nothing of it is left.
+pub(crate) fn discard(dir: BorrowedFd<'_>, number: u32) -> bool {
+    // The index first: without one it is no segment.
+    [files::INDEX, files::SEGMENT].map(|suffix| files::remove(dir, number, suffix).is_ok())
+        == [true; 2]
+}
+
+/// A file of its own: one that was prepared is empty.
+pub(crate) fn create(dir: BorrowedFd<'_>, number: u32, suffix: &str) -> Result<File, WriteError> {
     let mut name = files::NameBuffer::new();
     let path = name.write(number, suffix);
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::APPEND | OFlags::CLOEXEC;
-    rustix::fs::openat(dir.as_fd(), path, flags, Mode::from_raw_mode(0o600))
-        .map(File::from)
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(dir, path, flags, Mode::from_raw_mode(0o600));
+    opened
+        .and_then(|file| match rustix::fs::fstat(&file)?.st_size {
+            0 => Ok(File::from(file)),
+            _ => Err(Errno::EXIST),
+        })
         .map_err(|error| WriteError::io("create", files::name(number, suffix), error))
 }

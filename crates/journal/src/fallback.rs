@@ -1,0 +1,178 @@
+//! Output that goes to disk, to memory while the disk refuses, and back to the disk.
+
+use std::os::fd::BorrowedFd;
+
+use ostler_model::StreamName;
+
+use crate::error::WriteError;
+use crate::memory::MemorySegment;
+use crate::query::Gap;
+use crate::writer::{OutputWriter, SegmentLimits};
+
+/// Appends the output of one execution, and never fails: what no file takes keeps its offsets
+/// and reads as a gap.
+///
+/// Offsets are the same wherever a byte is kept. A reader that has the memory segment finds
+/// everything this writer holds at every instant; one that was given it earlier finds the same
+/// on disk later.
+#[derive(Debug)]
+pub struct FallbackWriter {
+    /// None where the journal could not be opened.
+    disk: Option<OutputWriter>,
+    /// Where output goes while it does not go to disk.
+    away: Option<Away>,
+    /// Bytes that are gone, those of earlier refusals.
+    missing_bytes: u64,
+}
+
+/// Output that is not on disk.
+#[derive(Debug)]
+struct Away {
+    /// None where the kernel has no memory to give.
+    memory: Option<MemorySegment>,
+    /// Where it begins.
+    base: u64,
+    /// Bytes behind the memory segment that nothing took. Nothing may follow them there: its
+    /// offsets would be wrong.
+    beyond: u64,
+}
+
+impl Away {
+    fn begin(memory: Result<MemorySegment, WriteError>, base: u64) -> Self {
+        Self {
+            memory: memory.ok(),
+            base,
+            beyond: 0,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.memory.as_ref().map_or(self.base, MemorySegment::end) + self.beyond
+    }
+
+    fn append(&mut self, at_ns: i64, stream: StreamName, bytes: &[u8]) {
+        let end = self.end();
+        if self.beyond == 0
+            && let Some(memory) = &mut self.memory
+            && memory.append(at_ns, stream, bytes).is_ok()
+        {
+            return;
+        }
+        let taken = self.end() - end;
+        self.beyond += bytes.len() as u64 - taken;
+    }
+}
+
+impl FallbackWriter {
+    /// For a fresh execution, as [`OutputWriter::create`]; in memory where that fails.
+    pub fn create(dir: BorrowedFd<'_>, limits: SegmentLimits) -> (Self, Option<WriteError>) {
+        Self::opened(OutputWriter::create(dir, limits), 0)
+    }
+
+    /// For a later attempt, as [`OutputWriter::resume_after`]; in memory, from `at_least` on,
+    /// where that fails.
+    pub fn resume_after(
+        dir: BorrowedFd<'_>,
+        limits: SegmentLimits,
+        at_least: u64,
+    ) -> (Self, Option<WriteError>) {
+        let opened = OutputWriter::resume_after(dir, limits, at_least);
+        Self::opened(opened, at_least)
+    }
+
+    fn opened(opened: Result<OutputWriter, WriteError>, base: u64) -> (Self, Option<WriteError>) {
+        let (disk, away, error) = match opened {
+            Ok(disk) => (Some(disk), None, None),
+            Err(error) => {
+                let away = Away::begin(MemorySegment::at(base), base);
+                (None, Some(away), Some(error))
+            }
+        };
+        let writer = Self {
+            disk,
+            away,
+            missing_bytes: 0,
+        };
+        (writer, error)
+    }
+
+    /// Appends to the disk, or to memory while that is where output goes.
+    ///
+    /// # Errors
+    /// When the disk refused just now: everything was taken all the same, into memory, where it
+    /// goes from now on.
+    pub fn append(
+        &mut self,
+        at_ns: i64,
+        stream: StreamName,
+        bytes: &[u8],
+    ) -> Result<(), WriteError> {
+        if let Some(away) = &mut self.away {
+            away.append(at_ns, stream, bytes);
+            return Ok(());
+        }
+        let Some(disk) = &mut self.disk else {
+            return Ok(());
+        };
+        let before = disk.end();
+        let refused = disk.append(at_ns, stream, bytes).map(drop);
+        if refused.is_err() {
+            // The disk may have taken whole chunks before it refused.
+            let taken = usize::try_from(disk.end() - before).unwrap_or(bytes.len());
+            // Files that are removed to make room give it back once nobody has them open.
+            disk.seal();
+            let mut away = Away::begin(MemorySegment::after(disk), disk.end());
+            away.append(at_ns, stream, &bytes[taken..]);
+            self.away = Some(away);
+        }
+        refused
+    }
+
+    /// Writes what memory holds to disk, and goes on there; what is missing then, in the order
+    /// of its offsets. Nothing is missing where output goes to disk already.
+    ///
+    /// # Errors
+    /// When the disk refuses still: nothing has changed.
+    pub fn return_to_disk(&mut self) -> Result<Vec<Gap>, WriteError> {
+        let (Some(disk), Some(away)) = (&mut self.disk, &self.away) else {
+            return Ok(Vec::new());
+        };
+        let missing = disk.restore(away.memory.as_ref(), away.end())?;
+        self.missing_bytes += missing.iter().map(|gap| gap.to - gap.from).sum::<u64>();
+        self.away = None;
+        Ok(missing)
+    }
+
+    /// Whether output goes to disk.
+    #[must_use]
+    pub const fn is_on_disk(&self) -> bool {
+        self.away.is_none()
+    }
+
+    /// The journal's end, what nothing took included.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        match (&self.away, &self.disk) {
+            (Some(away), _) => away.end(),
+            (None, Some(disk)) => disk.end(),
+            (None, None) => 0,
+        }
+    }
+
+    /// Bytes that are on no disk: gone, or in memory only.
+    #[must_use]
+    pub fn lost_bytes(&self) -> u64 {
+        let away = self.away.as_ref().map_or(0, |away| away.end() - away.base);
+        self.missing_bytes + away
+    }
+
+    /// The memory segment, while output goes there.
+    #[must_use]
+    pub fn memory(&self) -> Option<&MemorySegment> {
+        self.away.as_ref()?.memory.as_ref()
+    }
+}
+
+#[cfg(test)]
+#[path = "fallback_tests.rs"]
+mod tests;

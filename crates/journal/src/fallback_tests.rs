@@ -1,0 +1,407 @@
+//! A disk that refuses and takes again, at random: one reader that was there all the time, and
+//! the files as they stand in the end, against what was appended.
+
+use std::os::fd::AsFd;
+
+use ostler_model::Cursor;
+use proptest::prelude::*;
+
+use super::*;
+use crate::memory::MEMORY_BYTES;
+use crate::query::{ByteQuery, Chunk, LineQuery, StreamSet, Unfinished};
+use crate::refusal::leave_room;
+use crate::{Journal, MemorySlot};
+
+/// What happens to a writer, its disk and its reader.
+#[derive(Debug, Clone)]
+enum Op {
+    /// So many bytes, a newline after each `every`.
+    Append { len: usize, every: usize, err: bool },
+    /// So many bytes are left on the disk.
+    Fill(usize),
+    /// There is room again, and the writer looks.
+    Free,
+    /// The writer looks, whatever is so.
+    Look,
+    /// The reader reads so many pages.
+    Read(usize),
+    /// Everything there is now is dropped on request.
+    Clear,
+    /// The next attempt begins.
+    NextAttempt,
+}
+
+fn operation() -> impl Strategy<Value = Op> {
+    let append = |len: std::ops::Range<usize>| {
+        (len, 1usize..40, any::<bool>()).prop_map(|(len, every, err)| Op::Append {
+            len,
+            every,
+            err,
+        })
+    };
+    prop_oneof![
+        10 => append(1..60),
+        2 => append(1..20_000),
+        1 => append(100_000..700_000),
+        3 => (0usize..300).prop_map(Op::Fill),
+        3 => Just(Op::Free),
+        2 => Just(Op::Look),
+        5 => (1usize..4).prop_map(Op::Read),
+        1 => Just(Op::Clear),
+        1 => Just(Op::NextAttempt),
+    ]
+}
+
+/// A writer, what it was given, and a reader.
+struct Lab {
+    dir: tempfile::TempDir,
+    limits: SegmentLimits,
+    writer: FallbackWriter,
+    slot: MemorySlot,
+    journal: Journal,
+    /// Everything that was appended, by offset.
+    appended: Vec<u8>,
+    /// The stream of each of these bytes.
+    streams: Vec<StreamName>,
+    /// What the writer said is gone.
+    missing: Vec<Gap>,
+    /// What was only in memory when an attempt ended.
+    lost: Vec<Gap>,
+    cleared_to: u64,
+    /// Where the reader is.
+    next: Cursor,
+    /// Which bytes it was given.
+    read: Vec<bool>,
+    gaps: Vec<Gap>,
+    at_ns: i64,
+}
+
+impl Lab {
+    fn new(segment_bytes: u64) -> Self {
+        leave_room(None);
+        let dir = tempfile::tempdir().expect("a directory");
+        let handle = std::fs::File::open(dir.path()).expect("it opens");
+        let limits = SegmentLimits { segment_bytes };
+        let (writer, error) = FallbackWriter::create(handle.as_fd(), limits);
+        assert!(error.is_none(), "{error:?}");
+        let slot = MemorySlot::default();
+        let journal = Journal::open(dir.path()).expect("a journal");
+        Self {
+            journal: journal.with_memory_slot(slot.clone()),
+            dir,
+            limits,
+            writer,
+            slot,
+            appended: Vec::new(),
+            streams: Vec::new(),
+            missing: Vec::new(),
+            lost: Vec::new(),
+            cleared_to: 0,
+            next: Cursor::START,
+            read: Vec::new(),
+            gaps: Vec::new(),
+            at_ns: 0,
+        }
+    }
+
+    fn carry_out(&mut self, op: &Op) {
+        match *op {
+            Op::Append { len, every, err } => self.append(len, every, err),
+            Op::Fill(bytes) => leave_room(Some(bytes)),
+            Op::Free => {
+                leave_room(None);
+                self.look();
+            }
+            Op::Look => self.look(),
+            Op::Read(pages) => {
+                for _ in 0..pages {
+                    self.read();
+                }
+            }
+            Op::Clear => {
+                leave_room(None);
+                self.cleared_to = self.journal.clear().expect("cleared").to;
+            }
+            Op::NextAttempt => self.next_attempt(),
+        }
+        assert_eq!(self.writer.end(), self.appended.len() as u64);
+        assert_eq!(self.journal.end().expect("an end"), self.readable_end());
+    }
+
+    /// What is appended shows its place, so that a byte in a wrong one is noticed.
+    fn append(&mut self, len: usize, every: usize, err: bool) {
+        let stream = if err {
+            StreamName::Stderr
+        } else {
+            StreamName::Stdout
+        };
+        let from = self.appended.len();
+        let byte = |at: usize| {
+            if (at + 1).is_multiple_of(every) {
+                b'\n'
+            } else {
+                b'a' + u8::try_from((from + at) % 23).unwrap_or(0)
+            }
+        };
+        let bytes: Vec<u8> = (0..len).map(byte).collect();
+        self.at_ns += 1;
+        if self.writer.append(self.at_ns, stream, &bytes).is_err() {
+            self.put_memory();
+        }
+        self.appended.extend(bytes);
+        self.streams.resize(self.appended.len(), stream);
+        self.read.resize(self.appended.len(), false);
+    }
+
+    fn put_memory(&self) {
+        let memory = self.writer.memory().expect("a memory segment");
+        let file = memory.as_fd().try_clone_to_owned().expect("a descriptor");
+        self.slot.put(file);
+    }
+
+    fn look(&mut self) {
+        if let Ok(missing) = self.writer.return_to_disk() {
+            self.missing.extend(missing);
+        }
+    }
+
+    /// An attempt that ends in memory leaves it to its readers until the next one writes.
+    fn next_attempt(&mut self) {
+        leave_room(None);
+        let (from, end) = (self.writer.end() - self.in_memory(), self.writer.end());
+        if from < end {
+            self.lost.push(Gap { from, to: end });
+            self.slot.clear();
+        }
+        let handle = std::fs::File::open(self.dir.path()).expect("it opens");
+        let (writer, error) = FallbackWriter::resume_after(handle.as_fd(), self.limits, end);
+        assert!(error.is_none(), "{error:?}");
+        self.writer = writer;
+    }
+
+    fn in_memory(&self) -> u64 {
+        let memory = self.writer.memory();
+        memory.map_or(0, |memory| memory.end() - memory.base())
+    }
+
+    /// Where the journal ends for readers: nothing can be read of what was lost with an attempt
+    /// until the next one has written.
+    fn readable_end(&self) -> u64 {
+        let end = self.writer.end();
+        match self.lost.last() {
+            Some(lost) if lost.to == end => {
+                let before = self.lost.iter().rev();
+                let from = before.fold(end, |at, gap| if gap.to == at { gap.from } else { at });
+                from.max(self.cleared_to)
+            }
+            Some(_) | None => end,
+        }
+    }
+
+    /// One page; whether there is more.
+    fn read(&mut self) -> bool {
+        let page = self
+            .journal
+            .read(&ByteQuery {
+                streams: StreamSet::ALL,
+                max_bytes: 50_000,
+                ..ByteQuery::from(self.next)
+            })
+            .expect("a page");
+        assert_eq!(page.damaged, None);
+        if let Some(gap) = page.gap {
+            assert!(gap.from >= self.next.offset, "{gap:?}");
+            self.gaps.push(gap);
+        }
+        for chunk in page.chunks {
+            let range = self.check_chunk(&chunk);
+            let read = &mut self.read[range];
+            assert!(!read.contains(&true), "read twice: {chunk:?}");
+            read.fill(true);
+        }
+        assert!(page.next.offset >= self.next.offset);
+        let on = page.next != self.next;
+        self.next = page.next;
+        page.more && on
+    }
+
+    /// A chunk holds what was appended at its place; which place that is.
+    fn check_chunk(&self, chunk: &Chunk) -> std::ops::Range<usize> {
+        let from = usize::try_from(chunk.offset).expect("it fits");
+        let range = from..from + chunk.bytes.len();
+        assert!(self.appended[range.clone()] == chunk.bytes, "at {from}");
+        let streams = &self.streams[range.clone()];
+        assert!(streams.iter().all(|stream| *stream == chunk.stream));
+        range
+    }
+
+    /// Every byte was read where it belongs, or was told as gone.
+    fn check(&mut self) {
+        while self.read() {}
+        let mut told = self.read.clone();
+        for gap in &self.gaps {
+            told[range(gap)].fill(true);
+        }
+        let end = usize::try_from(self.next.offset).expect("it fits");
+        let missing = told[..end].iter().position(|told| !told);
+        assert_eq!(missing, None, "of {end}: {:?}", self.gaps);
+    }
+
+    /// With room on the disk, everything that is not gone is there, and the lines have their
+    /// numbers.
+    fn check_files(&mut self) {
+        leave_room(None);
+        self.look();
+        assert!(self.writer.is_on_disk());
+        self.slot.clear();
+        let journal = Journal::open(self.dir.path()).expect("a journal");
+        let mut found = vec![false; self.appended.len()];
+        let mut query = ByteQuery {
+            streams: StreamSet::ALL,
+            ..ByteQuery::from(Cursor::START)
+        };
+        loop {
+            let page = journal.read(&query).expect("a page");
+            assert_eq!(page.damaged, None);
+            for chunk in page.chunks {
+                found[self.check_chunk(&chunk)].fill(true);
+            }
+            query.from = page.next;
+            if !page.more {
+                break;
+            }
+        }
+        let mut kept = vec![true; self.appended.len()];
+        kept[..usize::try_from(self.cleared_to).expect("it fits")].fill(false);
+        for gap in self.missing.iter().chain(&self.lost) {
+            kept[range(gap)].fill(false);
+        }
+        assert!(found == kept, "{:?} {:?}", self.missing, self.lost);
+        self.check_lines(&journal);
+        let lost: u64 = self.missing.iter().map(|gap| gap.to - gap.from).sum();
+        assert!(self.writer.lost_bytes() <= lost);
+    }
+
+    /// Numbers count every newline before, those of bytes that are gone included, but for what
+    /// an attempt took with it.
+    fn check_lines(&self, journal: &Journal) {
+        let query = LineQuery {
+            streams: StreamSet::ALL,
+            unfinished: Unfinished::Final,
+            ..LineQuery::default()
+        };
+        let page = journal.lines(&query).expect("a page");
+        if !self.lost.is_empty() {
+            return;
+        }
+        let mut places = (0u64..).zip(self.appended.iter().zip(&self.streams));
+        let mut counts = [(StreamName::Stdout, 1), (StreamName::Stderr, 1)];
+        for line in page.lines {
+            for (_, (byte, stream)) in places.by_ref().take_while(|(at, _)| *at < line.offset) {
+                note(&mut counts, *byte, *stream);
+            }
+            let count = counts.iter().find(|(stream, _)| *stream == line.stream);
+            assert_eq!(Some(&(line.stream, line.number)), count, "{line:?}");
+            // The walk has taken the line's first byte.
+            let at = usize::try_from(line.offset).expect("it fits");
+            note(&mut counts, self.appended[at], line.stream);
+        }
+    }
+}
+
+fn note(counts: &mut [(StreamName, u64)], byte: u8, of: StreamName) {
+    let count = counts.iter_mut().find(|(stream, _)| *stream == of);
+    if let Some((_, count)) = count.filter(|_| byte == b'\n') {
+        *count += 1;
+    }
+}
+
+fn range(gap: &Gap) -> std::ops::Range<usize> {
+    let place = |offset| usize::try_from(offset).expect("it fits");
+    place(gap.from)..place(gap.to)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn offsets_stay_and_readers_see_no_seam(
+        ops in prop::collection::vec(operation(), 1..40),
+        segment in prop_oneof![Just(64u64), Just(5_000), Just(crate::writer::SEGMENT_BYTES)],
+    ) {
+        let mut lab = Lab::new(segment);
+        for op in &ops {
+            lab.carry_out(op);
+        }
+        lab.check();
+        lab.check_files();
+    }
+}
+
+#[test]
+fn what_memory_holds_is_on_disk_after_the_return() {
+    let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
+    lab.append(100, 10, false);
+    leave_room(Some(30));
+    lab.append(1_000, 10, true);
+    assert!(!lab.writer.is_on_disk());
+    assert_eq!(lab.writer.lost_bytes(), 1_000);
+    assert!(lab.writer.return_to_disk().is_err(), "there is no room yet");
+    assert_eq!(
+        lab.journal.end().expect("an end"),
+        1_100,
+        "nothing has changed"
+    );
+    leave_room(None);
+    assert_eq!(lab.writer.return_to_disk().expect("there is room"), []);
+    assert!(lab.writer.is_on_disk() && lab.writer.lost_bytes() == 0);
+    lab.append(50, 10, false);
+    lab.check();
+    assert_eq!(lab.gaps, []);
+    lab.check_files();
+}
+
+#[test]
+fn what_the_ring_lost_is_a_gap_for_good() {
+    let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
+    lab.append(100, 10, false);
+    leave_room(Some(0));
+    for _ in 0..3 {
+        lab.append(700_000, 10, false);
+    }
+    leave_room(None);
+    let missing = lab.writer.return_to_disk().expect("there is room");
+    let [gap] = missing.as_slice() else {
+        panic!("one gap: {missing:?}");
+    };
+    assert_eq!(gap.from, 100);
+    assert!(lab.writer.end() - gap.to <= MEMORY_BYTES, "{gap:?}");
+    assert_eq!(lab.writer.lost_bytes(), gap.to - gap.from);
+    lab.missing = missing;
+    lab.append(50, 10, false);
+    lab.check();
+    assert_eq!(lab.gaps, lab.missing);
+    lab.check_files();
+}
+
+/// Where no file takes anything, offsets go on, and the disk does so behind the gap.
+#[test]
+fn what_nothing_takes_is_a_gap_too() {
+    let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
+    lab.append(100, 10, false);
+    leave_room(Some(0));
+    lab.append(10, 10, false);
+    if let Some(away) = &mut lab.writer.away {
+        away.memory = None;
+        away.beyond = 10;
+    }
+    lab.slot.clear();
+    lab.append(40, 10, false);
+    assert_eq!((lab.writer.end(), lab.writer.lost_bytes()), (150, 50));
+    leave_room(None);
+    lab.look();
+    assert_eq!(lab.missing, [Gap { from: 100, to: 150 }]);
+    lab.append(10, 10, false);
+    lab.check();
+    assert_eq!(lab.gaps, lab.missing);
+}

@@ -1,0 +1,161 @@
+//! From memory back to the disk.
+//!
+//! What a memory segment holds becomes one segment on disk. Its index appears under its name
+//! when everything is in it: whoever reads finds all of it in memory or all of it on disk, never
+//! a part.
+
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::WriteError;
+use crate::files::{self, Floor};
+use crate::index::{HEADER_BYTES, Header, RECORD_BYTES, Tallies};
+use crate::memory::{MemorySegment, Snapshot};
+use crate::query::Gap;
+use crate::writer::{self, OpenSegment, OutputWriter, Progress};
+
+/// Bytes of the disk that stay free when output returns to it.
+const RESERVE_BYTES: u64 = 128 * 1024;
+
+/// Output that no disk will ever hold, in the order of its offsets.
+pub(crate) type Missing = Vec<Gap>;
+
+impl OutputWriter {
+    /// Goes on at `end`, with what `memory` holds before it on disk; what is missing then.
+    ///
+    /// # Errors
+    /// When the disk refuses; nothing has changed then.
+    pub(crate) fn restore(
+        &mut self,
+        memory: Option<&MemorySegment>,
+        end: u64,
+    ) -> Result<Missing, WriteError> {
+        let floor = files::read_floor(self.dir())
+            .map_err(|error| WriteError::io("read", files::FLOOR, error))?;
+        let held = match memory {
+            Some(memory) => memory.contents()?,
+            None => None,
+        };
+        let from = self.progress();
+        if let Some((held, _)) = &held {
+            self.ask_for_room(held)?;
+        }
+        // What was cleared meanwhile is not written any more.
+        let held = held.and_then(|(held, before)| Some((held.from(floor.offset)?, before)));
+        let (mut progress, open) = match &held {
+            Some((held, before)) => {
+                let number = from.next_number + u32::from(held.base() > from.end);
+                let open = write_out(self.dir(), number, (held, *before))?;
+                let after = Progress {
+                    next_number: number + 1,
+                    end: held.end(),
+                    ..from
+                };
+                (after, Some(open))
+            }
+            None => (from, None),
+        };
+        if let Some(memory) = memory {
+            progress.at_ns = memory.progress().at_ns;
+            progress.tallies = memory.progress().tallies;
+        }
+        let is_apart = end > progress.end;
+        let missing = missing(from.end, held.as_ref().map(|(held, _)| held), (end, floor));
+        // A segment's number is left out, so that what is missing reads as a gap.
+        progress.next_number += u32::from(is_apart);
+        progress.end = end;
+        self.go_on(progress, open.filter(|_| !is_apart));
+        Ok(missing)
+    }
+}
+
+impl OutputWriter {
+    /// Where a disk says that there is too little room, nothing is tried: what is left is for
+    /// the exit record, and for whoever makes room.
+    fn ask_for_room(&self, held: &Snapshot) -> Result<(), WriteError> {
+        let needed = held.bytes().len() + held.records().len() * RECORD_BYTES;
+        let needed = needed as u64 + RESERVE_BYTES;
+        match rustix::fs::fstatvfs(self.dir()) {
+            Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < needed => Err(
+                WriteError::io("write memory back to", "the disk", Errno::NOSPC),
+            ),
+            // Some cannot say; they refuse what does not fit.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// What is neither on disk nor held, between `from` and `end`; what was cleared is not missing.
+fn missing(from: u64, held: Option<&Snapshot>, (end, floor): (u64, Floor)) -> Missing {
+    let gaps = match held {
+        Some(held) => [(from, held.base()), (held.end(), end)],
+        None => [(from, end), (end, end)],
+    };
+    let gaps = gaps.into_iter().map(|(from, to)| Gap {
+        from: from.max(floor.offset),
+        to,
+    });
+    gaps.filter(|gap| gap.from < gap.to).collect()
+}
+
+/// Writes one segment whole, or nothing.
+fn write_out(
+    dir: BorrowedFd<'_>,
+    number: u32,
+    (held, before): (&Snapshot, Tallies),
+) -> Result<OpenSegment, WriteError> {
+    let written = write_files(dir, number, (held, before));
+    if written.as_ref().is_err_and(|error| !error.is_taken()) {
+        // Without an index, what cannot be removed is no segment.
+        drop(files::remove(dir, number, files::NEW_INDEX));
+        drop(files::remove(dir, number, files::SEGMENT));
+    }
+    written
+}
+
+fn write_files(
+    dir: BorrowedFd<'_>,
+    number: u32,
+    (held, tallies): (&Snapshot, Tallies),
+) -> Result<OpenSegment, WriteError> {
+    let header = Header {
+        number,
+        base: held.base(),
+        tallies,
+    };
+    let mut index = Vec::with_capacity(HEADER_BYTES + held.records().len() * RECORD_BYTES);
+    index.extend_from_slice(&header.encode());
+    index.extend_from_slice(held.records().as_flattened());
+    let segment_file = writer::create(dir, number, files::SEGMENT)?;
+    write(&segment_file, held.bytes(), (number, files::SEGMENT))?;
+    let index_file = create_new_index(dir, number)?;
+    write(&index_file, &index, (number, files::NEW_INDEX))?;
+    files::rename(dir, number, (files::NEW_INDEX, files::INDEX))
+        .map_err(|error| WriteError::io("rename", files::name(number, files::NEW_INDEX), error))?;
+    Ok(OpenSegment {
+        segment: segment_file,
+        index: index_file,
+        number,
+        base: held.base(),
+        index_bytes: index.len() as u64,
+    })
+}
+
+fn write(file: &File, bytes: &[u8], (number, suffix): (u32, &str)) -> Result<(), WriteError> {
+    files::write(file, bytes)
+        .map_err(|error| WriteError::io("append to", files::name(number, suffix), error))
+}
+
+/// Nobody reads a file of this name: what an earlier try left is written over.
+fn create_new_index(dir: BorrowedFd<'_>, number: u32) -> Result<File, WriteError> {
+    let mut name = files::NameBuffer::new();
+    let path = name.write(number, files::NEW_INDEX);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(dir, path, flags, Mode::from_raw_mode(0o600));
+    opened
+        .map(File::from)
+        .map_err(|error| WriteError::io("create", files::name(number, files::NEW_INDEX), error))
+}
