@@ -4,7 +4,8 @@ use ostler_model::StreamName;
 
 use crate::index::{CHUNK_BYTES, Record};
 use crate::query::Gap;
-use crate::segment::{RawRecord, Segment, Trouble};
+use crate::segment::{Segment, Trouble};
+use crate::tail::RawRecord;
 use crate::view::{Place, View};
 
 /// Bytes of output in a block; a single longer chunk makes a longer block.

@@ -75,12 +75,17 @@ impl Encoding {
         Self(Some(self.0.unwrap_or_else(|| detect(sample))))
     }
 
+    /// Whether ASCII characters, control characters among them, stand for themselves; not so
+    /// in UTF-16 and ISO-2022-JP.
+    #[must_use]
+    pub fn is_ascii_compatible(self) -> bool {
+        self.0
+            .is_none_or(encoding_rs::Encoding::is_ascii_compatible)
+    }
+
     /// Whether these bytes are the same text in UTF-8.
     pub(crate) fn keeps(self, bytes: &[u8]) -> bool {
-        let superset = self
-            .0
-            .is_none_or(encoding_rs::Encoding::is_ascii_compatible);
-        superset && bytes.is_ascii()
+        self.is_ascii_compatible() && bytes.is_ascii()
     }
 
     /// How many bytes this text takes; exact for what was decoded from well-formed bytes.

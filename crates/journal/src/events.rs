@@ -1,8 +1,9 @@
 //! `events.jsonl`: a header line, then one event in each line.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::path::Path;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use ostler_model::EventRecord;
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,8 @@ pub const EVENTS_FILE: &str = "events.jsonl";
 /// The version in the header line.
 pub const EVENTS_VERSION: u8 = 1;
 const FORMAT: &str = "ostler-events";
+/// Nobody else reads what was typed.
+const EVENTS_MODE: u32 = 0o600;
 
 /// The first line of a file of lines.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,9 +26,12 @@ pub(crate) struct Header<'a> {
 }
 
 /// Appends events. One writer: the driver.
+///
+/// The file is open while it is written to and not between: what waits for hours for its next
+/// event holds no descriptor.
 #[derive(Debug)]
 pub struct EventWriter {
-    file: File,
+    path: PathBuf,
     bytes: u64,
     line: Vec<u8>,
 }
@@ -38,11 +44,13 @@ impl EventWriter {
     /// When the file cannot be opened, read or cut, or is of a newer version.
     pub fn open(dir: &Path) -> Result<(Self, Vec<EventRecord>), WriteError> {
         let failed = |action| move |error| WriteError::io(action, EVENTS_FILE, error);
+        let path = dir.join(EVENTS_FILE);
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
             .create(true)
-            .open(dir.join(EVENTS_FILE))
+            .mode(EVENTS_MODE)
+            .open(&path)
             .map_err(failed("open"))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed("read"))?;
@@ -51,7 +59,7 @@ impl EventWriter {
             file.set_len(valid as u64).map_err(failed("cut"))?;
         }
         let mut writer = Self {
-            file,
+            path,
             bytes: valid as u64,
             line: Vec::new(),
         };
@@ -79,15 +87,27 @@ impl EventWriter {
             }
             self.line.push(b'\n');
         }
-        if let Err(error) = self.file.write_all(&self.line) {
-            // Should the cut fail too, the torn line is cut by the next writer.
-            drop(self.file.set_len(self.bytes));
+        if let Err((action, error)) = self.write() {
             self.line.truncate(kept);
-            return Err(WriteError::io("append to", EVENTS_FILE, error));
+            return Err(WriteError::io(action, EVENTS_FILE, error));
         }
         self.bytes += self.line.len() as u64;
         self.line.clear();
         Ok(())
+    }
+}
+
+impl EventWriter {
+    fn write(&self) -> Result<(), (&'static str, io::Error)> {
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(&self.path)
+            .map_err(|error| ("open", error))?;
+        file.write_all(&self.line).map_err(|error| {
+            // Should the cut fail too, the torn line is cut by the next writer.
+            drop(file.set_len(self.bytes));
+            ("append to", error)
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 
 use crate::error::ReadError;
 use crate::journal::Journal;
-use crate::query::{BytePage, ByteQuery, PAGE_BYTES, StreamSet};
+use crate::query::{BytePage, ByteQuery, Gap, PAGE_BYTES, StreamSet};
 
 /// How far the writer is known to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,10 +79,16 @@ impl Follower {
             }
             // The mark is taken before reading: what it promises is then on disk.
             let mark = *self.marks.borrow_and_update();
-            let page = self.journal.read(&self.query)?;
-            self.query.from = page.next;
+            let mut page = self.journal.read(&self.query)?;
             self.done = page.damaged.is_some() || (mark.finished && !page.more);
-            self.level = !page.more;
+            if self.done && page.chunks.is_empty() {
+                end_with_gap(&mut page, mark.end);
+            } else if self.done && page.next.offset < mark.end {
+                // The gap comes alone, behind these chunks.
+                self.done = false;
+            }
+            self.query.from = page.next;
+            self.level = !page.more && !mark.finished;
             if !page.chunks.is_empty() || page.gap.is_some() {
                 return Ok(Some(page));
             }
@@ -97,5 +103,14 @@ impl Follower {
             .marks
             .wait_for(|mark| mark.finished || mark.end > offset);
         reached.await.is_ok()
+    }
+}
+
+/// What the writer counted and no file holds, at the end of a journal that is over.
+fn end_with_gap(page: &mut BytePage, end: u64) {
+    if page.next.offset < end {
+        let from = page.gap.map_or(page.next.offset, |gap| gap.from);
+        page.gap = Some(Gap { from, to: end });
+        page.next.offset = end;
     }
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use ostler_model::{StreamName, Timestamp};
 
 use crate::error::{ReadError, WriteError};
-use crate::query::{BytePage, ByteQuery, LinePage, LineQuery, TrimmedRange, stream_code};
+use crate::memory::MemorySlot;
+use crate::open_files::OpenFiles;
+use crate::query::{BytePage, ByteQuery, Gap, LinePage, LineQuery, TrimmedRange, stream_code};
 use crate::segment::Trouble;
 use crate::view::{View, with_view};
 use crate::{files, lines, read, retention};
@@ -20,7 +22,8 @@ use crate::{files, lines, read, retention};
 #[derive(Debug, Clone)]
 pub struct Journal {
     dir: Arc<OwnedFd>,
-    memory: Option<Arc<OwnedFd>>,
+    memory: MemorySlot,
+    open: Option<Arc<OpenFiles>>,
 }
 
 /// How much one stream printed.
@@ -75,16 +78,44 @@ impl Journal {
         })?;
         Ok(Self {
             dir: Arc::new(opened),
-            memory: None,
+            memory: MemorySlot::default(),
+            open: None,
         })
+    }
+
+    /// This journal, its newest segment's files kept open from one question to the next: two
+    /// descriptors, shared by the clones of this handle, until [`Journal::close_files`] or
+    /// until the last clone is gone. Answers are those of the files as they stand all the same.
+    #[must_use]
+    pub fn keeping_files_open(self) -> Self {
+        Self {
+            open: Some(Arc::default()),
+            ..self
+        }
+    }
+
+    /// Closes what is kept open; the next question opens it anew. To be called where output
+    /// was dropped: the space of a file is given back once nobody has it open.
+    pub fn close_files(&self) {
+        if let Some(open) = &self.open {
+            open.close();
+        }
     }
 
     /// This journal, continued by the memory file of a
     /// [`MemorySegment`](crate::MemorySegment). A file that is none changes nothing.
     #[must_use]
     pub fn with_memory(self, memory: OwnedFd) -> Self {
+        let slot = MemorySlot::default();
+        slot.put(memory);
+        self.with_memory_slot(slot)
+    }
+
+    /// This journal, continued by the memory segment that is in `slot` when it is read.
+    #[must_use]
+    pub fn with_memory_slot(self, slot: MemorySlot) -> Self {
         Self {
-            memory: Some(Arc::new(memory)),
+            memory: slot,
             ..self
         }
     }
@@ -112,6 +143,14 @@ impl Journal {
     /// When the files cannot be read.
     pub fn extent(&self) -> Result<Range<u64>, ReadError> {
         self.view(|view| Ok(view.start()?..view.end))
+    }
+
+    /// What is gone before the valid end, in order.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn gaps(&self) -> Result<Vec<Gap>, ReadError> {
+        self.view(gaps)
     }
 
     /// How much there is.
@@ -165,8 +204,25 @@ impl Journal {
     }
 
     fn view<T>(&self, answer: impl Fn(&View<'_>) -> Result<T, Trouble>) -> Result<T, ReadError> {
-        with_view(&self.dir, self.memory.as_deref(), answer)
+        let (memory, open) = (self.memory.get(), self.open.as_deref());
+        with_view(&self.dir, memory.as_deref(), open, answer)
     }
+}
+
+fn gaps(view: &View<'_>) -> Result<Vec<Gap>, Trouble> {
+    let mut gaps = Vec::new();
+    let mut from = 0;
+    for extent in view.extents()? {
+        let base = extent.from.max(view.floor);
+        if from < base {
+            gaps.push(Gap { from, to: base });
+        }
+        from = from.max(base).max(extent.to);
+    }
+    if from < view.end {
+        gaps.push(Gap { from, to: view.end });
+    }
+    Ok(gaps)
 }
 
 fn stats(view: &View<'_>) -> Result<Stats, Trouble> {

@@ -5,7 +5,8 @@ use ostler_model::StreamName;
 use crate::index::Record;
 use crate::query::stream_code;
 use crate::scan::OpenLine;
-use crate::segment::{RawRecord, Segment, Trouble};
+use crate::segment::{Segment, Trouble};
+use crate::tail::RawRecord;
 use crate::view::{Place, View};
 
 /// Records looked at in one step.

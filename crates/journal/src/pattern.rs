@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use grep_matcher::{LineMatchKind, Matcher};
@@ -37,7 +37,8 @@ pub struct Pattern {
 struct Inner {
     source: String,
     engine: Engine,
-    prefilter: Option<Prefilter>,
+    /// Compiled when blocks are first searched: a wait for a pattern may never do that.
+    prefilter: OnceLock<Option<Prefilter>>,
 }
 
 #[derive(Debug)]
@@ -83,15 +84,15 @@ impl Pattern {
                 position,
             });
         }
-        let (engine, prefilter) = match parse(perl) {
-            Ok(lines) => (linear(perl)?, Prefilter::new(perl, &lines)),
-            Err(refusal) => (backtracking(perl, refusal)?, None),
+        let engine = match parse(perl) {
+            Ok(_) => linear(perl)?,
+            Err(refusal) => backtracking(perl, refusal)?,
         };
         Ok(Self {
             inner: Arc::new(Inner {
                 source: perl.to_owned(),
                 engine,
-                prefilter,
+                prefilter: OnceLock::new(),
             }),
             encoding: None,
         })
@@ -125,14 +126,41 @@ impl Pattern {
         Watch::new(Duration::from_millis(PATTERN_BUDGET_MS)).find_at(self, bytes, 0)
     }
 
+    /// As [`Pattern::find`], at or after `from`; what stands before it is context, so that `^`
+    /// does not match there.
+    ///
+    /// # Errors
+    /// When a backtracking pattern exceeds its budget.
+    pub fn find_from(
+        &self,
+        bytes: &[u8],
+        from: usize,
+    ) -> Result<Option<Range<usize>>, BudgetExceeded> {
+        Watch::new(Duration::from_millis(PATTERN_BUDGET_MS)).find_at(self, bytes, from)
+    }
+
+    /// Whether one of these whole lines may match; far cheaper than trying each.
+    #[must_use]
+    pub fn may_match(&self, lines: &[u8]) -> bool {
+        self.prefilter()
+            .is_none_or(|filter| filter.candidate(lines).is_some())
+    }
+
     pub(crate) fn prefilter(&self) -> Option<&Prefilter> {
-        let encoded = self.encoding.is_some();
-        self.inner.prefilter.as_ref().filter(|_| !encoded)
+        let linear = self.encoding.is_none() && self.is_linear();
+        linear.then(|| self.inner.prefilter()).flatten()
     }
 
     /// How a line must be decoded first, if at all.
     fn decoding(&self, line: &[u8]) -> Option<Encoding> {
         self.encoding.filter(|encoding| !encoding.keeps(line))
+    }
+}
+
+impl Inner {
+    fn prefilter(&self) -> Option<&Prefilter> {
+        let compiled = || Prefilter::new(&self.source, &parse(&self.source).ok()?);
+        self.prefilter.get_or_init(compiled).as_ref()
     }
 }
 

@@ -210,6 +210,9 @@ pub struct LineQuery {
     pub max_bytes: u64,
     /// The most bytes of one line to return.
     pub max_line_bytes: u64,
+    /// Which bytes of a line that has more: those around its first match of `grep`, or its
+    /// first ones.
+    pub around_match: bool,
     /// Time a backtracking pattern may take in all.
     pub budget: Duration,
 }
@@ -231,6 +234,7 @@ impl Default for LineQuery {
             max_lines: PAGE_LINES,
             max_bytes: PAGE_BYTES,
             max_line_bytes: LINE_BYTES,
+            around_match: false,
             budget: Duration::from_millis(PATTERN_BUDGET_MS),
         }
     }
@@ -253,6 +257,8 @@ pub struct Line {
     pub terminated: bool,
     /// Bytes of this line that were not returned.
     pub clipped: u64,
+    /// Those of them that stand before `bytes`; 0 unless [`LineQuery::around_match`].
+    pub skipped: u64,
 }
 
 /// The answer to a [`LineQuery`].

@@ -4,9 +4,11 @@ use std::cell::OnceCell;
 use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::OFlags;
 
+use crate::blocks::within;
 use crate::compress::Frames;
 use crate::error::ReadError;
 use crate::files::{self, Listed};
@@ -14,9 +16,10 @@ use crate::index::{
     CHUNK_BYTES, HEADER_BYTES, Header, HeaderError, RECORD_BYTES, Record, Tallies, VERSION,
 };
 use crate::memory::Snapshot;
+use crate::tail::{self, RawRecord, TAIL_BYTES, TAIL_RECORDS, Tail};
 
-/// A record as it stands in the index.
-pub(crate) type RawRecord = [u8; RECORD_BYTES];
+/// Records that are looked for behind the last known one; beyond them the end is read anew.
+const NEW_RECORDS: usize = 64;
 
 /// A segment: numbered records, each speaking for the next bytes of it.
 #[derive(Debug)]
@@ -27,19 +30,216 @@ pub(crate) struct Segment {
     pub(crate) tallies: Tallies,
     /// Records to be trusted as far as the file's length goes.
     pub(crate) count: u64,
+    /// The last of them with its number, once it was read.
+    newest: Option<(u64, Record)>,
     source: Source,
 }
 
 #[derive(Debug)]
 enum Source {
-    Disk { index: File, bytes: OnceCell<Bytes> },
+    Disk {
+        shared: Shared,
+        /// Its bytes, where they are compressed.
+        framed: OnceCell<Frames>,
+    },
     Memory(Snapshot),
 }
 
+/// A segment on disk and its open files, which several views can have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared(Arc<OpenSegment>);
+
 #[derive(Debug)]
-enum Bytes {
-    Raw(File),
-    Framed(Frames),
+struct OpenSegment {
+    number: u32,
+    base: u64,
+    tallies: Tallies,
+    index: File,
+    /// Its bytes, once they were asked for, unless they are compressed.
+    raw: OnceLock<File>,
+    /// Its end, once it was looked at again.
+    tail: Mutex<Tail>,
+}
+
+impl Shared {
+    pub(crate) fn number(&self) -> u32 {
+        self.0.number
+    }
+
+    /// The segment as it stands now, its end checked. What was checked before is in memory;
+    /// only what is new is read, and one record more: the last one known, which shows whether
+    /// the files were cut meanwhile.
+    pub(crate) fn look(&self, dir: BorrowedFd<'_>, floor: u64) -> Result<Segment, Trouble> {
+        let mut tail = self.tail();
+        if !self.read_on(dir, &mut tail)? {
+            tail.clear();
+            let count = self.0.count()?;
+            self.read_end(dir, &mut tail, (count, floor))?;
+        }
+        if let Some((last, raw)) = tail.last() {
+            let newest = Record::decode(&raw).map(|record| (last, record));
+            return Ok(self.with(last + 1, newest));
+        }
+        drop(tail);
+        let mut segment = self.segment()?;
+        segment.settle(dir, floor)?;
+        Ok(segment)
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.0.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is new into the tail; false where the tail is not to be gone on with.
+    fn read_on(&self, dir: BorrowedFd<'_>, tail: &mut Tail) -> Result<bool, Trouble> {
+        let Some((last, known)) = tail.last() else {
+            return Ok(false);
+        };
+        let mut raw = Vec::with_capacity(NEW_RECORDS);
+        self.0.records(last, &mut raw, NEW_RECORDS)?;
+        let Some((first, new)) = raw.split_first().filter(|_| raw.len() < NEW_RECORDS) else {
+            return Ok(false);
+        };
+        Ok(*first == known && self.take(dir, tail, (last + 1, new))?)
+    }
+
+    /// Takes as much of the segment's end into an empty tail as it holds; nothing where the
+    /// newest record is not well, or is cleared.
+    fn read_end(
+        &self,
+        dir: BorrowedFd<'_>,
+        tail: &mut Tail,
+        (count, floor): (u64, u64),
+    ) -> Result<(), Trouble> {
+        let begin = count.saturating_sub(TAIL_RECORDS as u64 / 2);
+        let mut raw = Vec::new();
+        self.0.records(begin, &mut raw, within(begin, count))?;
+        let is_kept = |raw: &RawRecord| Record::decode(raw).is_some_and(|it| it.offset >= floor);
+        let cleared = raw.iter().rposition(|raw| !is_kept(raw));
+        let readable = &raw[cleared.map_or(0, |at| at + 1)..];
+        let fit = tail::fitting(readable, TAIL_RECORDS, TAIL_BYTES / 2);
+        for some in [fit, 1] {
+            let Some(from) = raw
+                .len()
+                .checked_sub(some)
+                .filter(|_| some <= readable.len())
+            else {
+                return Ok(());
+            };
+            if self.follows(begin, &raw, from)
+                && self.take(dir, tail, (begin + from as u64, &raw[from..]))?
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a record begins where the one before it ends, as far as that one is among these.
+    fn follows(&self, begin: u64, raw: &[RawRecord], place: usize) -> bool {
+        let offset = raw.get(place).and_then(Record::decode).map(|it| it.offset);
+        match place.checked_sub(1) {
+            Some(before) => offset == Record::decode(&raw[before]).map(|it| it.end()),
+            None => begin > 0 || offset == Some(self.0.base),
+        }
+    }
+
+    /// Takes records into the tail, with their bytes; false where they are not well.
+    fn take(
+        &self,
+        dir: BorrowedFd<'_>,
+        tail: &mut Tail,
+        (first, records): (u64, &[RawRecord]),
+    ) -> Result<bool, Trouble> {
+        let decoded = |raw: Option<&RawRecord>| raw.and_then(Record::decode);
+        let mut bytes = Vec::new();
+        if let Some((begin, last)) = decoded(records.first()).zip(decoded(records.last())) {
+            let len = within(begin.offset, last.end());
+            let is_small = len
+                <= if records.len() > 1 {
+                    TAIL_BYTES
+                } else {
+                    CHUNK_BYTES
+                };
+            let is_sound = is_small && begin.offset >= self.0.base;
+            if !is_sound || !self.0.bytes(dir, (begin.offset, len), &mut bytes)? {
+                return Ok(false);
+            }
+        }
+        Ok(tail.extend(first, records, &bytes))
+    }
+
+    fn with(&self, count: u64, newest: Option<(u64, Record)>) -> Segment {
+        let open = &self.0;
+        Segment {
+            number: open.number,
+            base: open.base,
+            tallies: open.tallies,
+            count,
+            newest,
+            source: Source::Disk {
+                shared: self.clone(),
+                framed: OnceCell::new(),
+            },
+        }
+    }
+
+    /// The segment as far as its index reaches now.
+    fn segment(&self) -> Result<Segment, Trouble> {
+        Ok(self.with(self.0.count()?, None))
+    }
+}
+
+impl OpenSegment {
+    /// Whole records in the index.
+    fn count(&self) -> Result<u64, Trouble> {
+        let read = self.index.metadata();
+        let length = read.map_err(|error| self.failed(files::INDEX, error))?;
+        let records = length.len().saturating_sub(HEADER_BYTES as u64);
+        Ok(records / RECORD_BYTES as u64)
+    }
+
+    /// Replaces `buffer` with records of the index; fewer than `most` where it ends.
+    fn records(&self, first: u64, buffer: &mut Vec<RawRecord>, most: usize) -> Result<(), Trouble> {
+        buffer.clear();
+        buffer.resize(most, [0; RECORD_BYTES]);
+        let at = HEADER_BYTES as u64 + first * RECORD_BYTES as u64;
+        let filled = files::read_at(&self.index, buffer.as_flattened_mut(), at);
+        let filled = filled.map_err(|error| self.failed(files::INDEX, error))?;
+        buffer.truncate(filled / RECORD_BYTES);
+        Ok(())
+    }
+
+    /// Replaces `buffer` with bytes; false where they are compressed, or gone.
+    fn bytes(
+        &self,
+        dir: BorrowedFd<'_>,
+        (from, len): (u64, usize),
+        buffer: &mut Vec<u8>,
+    ) -> Result<bool, Trouble> {
+        let failed = |error| self.failed(files::SEGMENT, error);
+        let file = match self.raw.get() {
+            Some(file) => file,
+            None => match files::open(dir, self.number, files::SEGMENT, OFlags::RDONLY) {
+                Ok(Some(file)) => self.raw.get_or_init(|| file),
+                Ok(None) => return Ok(false),
+                Err(error) => return Err(failed(error)),
+            },
+        };
+        // What the buffer held is written over: a buffer used again costs no zeroing.
+        buffer.resize(len, 0);
+        let filled = files::read_at(file, buffer, from.saturating_sub(self.base));
+        buffer.truncate(filled.map_err(failed)?);
+        Ok(true)
+    }
+
+    fn failed(&self, suffix: &str, error: io::Error) -> Trouble {
+        Trouble::Read(ReadError::io(
+            "read",
+            files::name(self.number, suffix),
+            error,
+        ))
+    }
 }
 
 /// Why a segment could not be opened or read.
@@ -78,17 +278,34 @@ impl Segment {
                 }));
             }
         };
-        let bytes = index.metadata().map_err(failed)?.len();
-        Ok(Self {
+        let open = OpenSegment {
             number,
             base: header.base,
             tallies: header.tallies,
-            count: bytes.saturating_sub(HEADER_BYTES as u64) / RECORD_BYTES as u64,
-            source: Source::Disk {
-                index,
-                bytes: OnceCell::new(),
-            },
-        })
+            index,
+            raw: OnceLock::new(),
+            tail: Mutex::default(),
+        };
+        Shared(Arc::new(open)).segment()
+    }
+
+    /// Opened, and cut to what is sound.
+    pub(crate) fn open_settled(
+        dir: BorrowedFd<'_>,
+        listed: Listed,
+        floor: u64,
+    ) -> Result<Self, Trouble> {
+        let mut segment = Self::open(dir, listed)?;
+        segment.settle(dir, floor)?;
+        Ok(segment)
+    }
+
+    /// Its files, to keep them open; none of a segment in memory.
+    pub(crate) fn shared(&self) -> Option<&Shared> {
+        match &self.source {
+            Source::Disk { shared, .. } => Some(shared),
+            Source::Memory(_) => None,
+        }
     }
 
     /// The memory segment after a journal's last one.
@@ -98,6 +315,7 @@ impl Segment {
             base: snapshot.base(),
             tallies,
             count: snapshot.records().len() as u64,
+            newest: None,
             source: Source::Memory(snapshot),
         }
     }
@@ -113,12 +331,10 @@ impl Segment {
         let wanted = most.min(left);
         buffer.clear();
         match &self.source {
-            Source::Disk { index, .. } => {
-                buffer.resize(wanted, [0; RECORD_BYTES]);
-                let at = HEADER_BYTES as u64 + first * RECORD_BYTES as u64;
-                let filled = files::read_at(index, buffer.as_flattened_mut(), at);
-                let filled = filled.map_err(|error| self.failed(files::INDEX, error))?;
-                buffer.truncate(filled / RECORD_BYTES);
+            Source::Disk { shared, .. } => {
+                if !shared.tail().records(first, wanted, buffer) {
+                    shared.0.records(first, buffer, wanted)?;
+                }
             }
             Source::Memory(snapshot) => {
                 let from = usize::try_from(first).unwrap_or(usize::MAX);
@@ -153,19 +369,20 @@ impl Segment {
                 buffer.extend_from_slice(&bytes[..len.min(bytes.len())]);
                 Ok(())
             }
-            Source::Disk { bytes, .. } => {
-                if bytes.get().is_none() {
-                    let opened = self.open_bytes(dir)?;
-                    bytes.get_or_init(|| opened);
+            Source::Disk { shared, framed } => {
+                let is_read = framed.get().is_none()
+                    && (shared.tail().bytes(from, len, buffer)
+                        || shared.0.bytes(dir, (from, len), buffer)?);
+                if is_read {
+                    return Ok(());
                 }
-                let bytes = bytes.get().ok_or(Trouble::Stale)?;
-                // What the buffer held is written over: a buffer used again costs no zeroing.
-                buffer.resize(len, 0);
-                let filled = match bytes {
-                    Bytes::Raw(file) => files::read_at(file, buffer, at),
-                    Bytes::Framed(frames) => frames.read_at(buffer, at),
+                let frames = match framed.get() {
+                    Some(frames) => frames,
+                    None => self.open_frames(dir, framed)?,
                 };
-                let filled = filled.map_err(|error| self.failed(files::SEGMENT, error))?;
+                buffer.resize(len, 0);
+                let filled = frames.read_at(buffer, at);
+                let filled = filled.map_err(|error| self.failed(files::COMPRESSED, error))?;
                 buffer.truncate(filled);
                 Ok(())
             }
@@ -194,15 +411,16 @@ impl Segment {
         Ok(Record::is_intact(raw, &bytes).then_some((record, bytes)))
     }
 
-    fn open_bytes(&self, dir: BorrowedFd<'_>) -> Result<Bytes, Trouble> {
-        let failed = |error| self.failed(files::SEGMENT, error);
-        let open = |suffix| files::open(dir, self.number, suffix, OFlags::RDONLY);
-        if let Some(file) = open(files::SEGMENT).map_err(failed)? {
-            return Ok(Bytes::Raw(file));
-        }
-        let file = open(files::COMPRESSED).map_err(failed)?;
-        let file = file.ok_or(Trouble::Stale)?;
-        Frames::open(file).map(Bytes::Framed).map_err(failed)
+    fn open_frames<'f>(
+        &self,
+        dir: BorrowedFd<'_>,
+        framed: &'f OnceCell<Frames>,
+    ) -> Result<&'f Frames, Trouble> {
+        let failed = |error| self.failed(files::COMPRESSED, error);
+        let file = files::open(dir, self.number, files::COMPRESSED, OFlags::RDONLY);
+        let file = file.map_err(failed)?.ok_or(Trouble::Stale)?;
+        let frames = Frames::open(file).map_err(failed)?;
+        Ok(framed.get_or_init(|| frames))
     }
 
     fn failed(&self, suffix: &str, error: io::Error) -> Trouble {
@@ -220,25 +438,23 @@ impl Segment {
             return Ok(());
         }
         let last = self.count - 1;
-        let intact = match self.record(last)? {
-            // The bytes are gone on purpose.
-            Some(record) if record.end() <= floor => Some(record),
-            Some(_) => self.chunk(dir, last)?.map(|(record, _)| record),
-            None => None,
+        let mut newest = Vec::with_capacity(2);
+        self.records(last.saturating_sub(1), &mut newest, 2)?;
+        let record = newest.pop().as_ref().and_then(Record::decode);
+        let before = newest.first().map(Record::decode);
+        let follows = |record: &Record| match before {
+            None => last == 0 && record.offset == self.base,
+            Some(before) => before.is_some_and(|before| before.end() == record.offset),
         };
-        match intact {
-            Some(record) if self.follows(last, &record)? => Ok(()),
-            Some(_) | None => self.verify(dir, floor),
+        let Some(record) = record.filter(follows) else {
+            return self.verify(dir, floor);
+        };
+        // The bytes may be gone on purpose.
+        if record.end() > floor && self.chunk(dir, last)?.is_none() {
+            return self.verify(dir, floor);
         }
-    }
-
-    /// Whether the record before `place` ends where `record` begins.
-    fn follows(&self, place: u64, record: &Record) -> Result<bool, Trouble> {
-        if place == 0 {
-            return Ok(record.offset == self.base);
-        }
-        let before = self.record(place - 1)?;
-        Ok(before.is_some_and(|before| before.end() == record.offset))
+        self.newest = Some((last, record));
+        Ok(())
     }
 
     /// Looks at every record from the first one not cleared, and cuts at the first bad one.
@@ -279,7 +495,11 @@ impl Segment {
         if self.count == 0 {
             return Ok(self.base);
         }
-        let last = self.record(self.count - 1)?;
+        let last = self.count - 1;
+        if let Some((_, record)) = self.newest.as_ref().filter(|(place, _)| *place == last) {
+            return Ok(record.end());
+        }
+        let last = self.record(last)?;
         Ok(last.map_or(self.base, |last| last.end()))
     }
 }

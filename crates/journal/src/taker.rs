@@ -1,5 +1,7 @@
 //! Takes lines onto a page, within its budgets.
 
+use std::ops::Range;
+
 use ostler_model::Cursor;
 
 use crate::bounds::Bounds;
@@ -193,7 +195,7 @@ impl<'q> Taker<'q> {
             && (lines >= self.query.max_lines || self.bytes + bytes > self.query.max_bytes)
     }
 
-    fn take(&mut self, line: &Seen<'_>, range: &std::ops::Range<usize>) {
+    fn take(&mut self, line: &Seen<'_>, range: &Range<usize>) -> Result<(), Trouble> {
         let content = self.query.grep.is_some() && self.query.grep_mode == GrepMode::Content;
         let whole = if content {
             range.len() as u64
@@ -201,7 +203,9 @@ impl<'q> Taker<'q> {
             line.len
         };
         let most = usize::try_from(self.query.max_line_bytes).unwrap_or(usize::MAX);
-        let bytes = line.text[range.clone()][..range.len().min(most)].to_vec();
+        let from = if content { 0 } else { self.window(line, most)? };
+        let text = &line.text[range.clone()][from..];
+        let bytes = text[..text.len().min(most)].to_vec();
         self.bytes += bytes.len() as u64;
         self.lines.push(Line {
             at: timestamp(line.at_ns),
@@ -209,9 +213,26 @@ impl<'q> Taker<'q> {
             offset: line.offset,
             number: line.number,
             clipped: whole - bytes.len() as u64,
+            skipped: from as u64,
             bytes,
             terminated: line.terminated,
         });
+        Ok(())
+    }
+
+    /// Where the `most` bytes around the first match of a longer line begin.
+    fn window(&self, line: &Seen<'_>, most: usize) -> Result<usize, Trouble> {
+        let Some(pattern) = self.query.grep.as_ref() else {
+            return Ok(0);
+        };
+        if !self.query.around_match || line.text.len() <= most {
+            return Ok(0);
+        }
+        let found = self.watch.find_at(pattern, line.text, 0);
+        let found = found.map_err(|error| Trouble::Read(error.into()))?;
+        let context = |found: Range<usize>| most.saturating_sub(found.len()) / 2;
+        let from = found.map_or(0, |it| it.start.saturating_sub(context(it)));
+        Ok(from.min(line.text.len() - most))
     }
 }
 
@@ -253,7 +274,7 @@ impl Sink for Taker<'_> {
             {
                 self.omitted += 1;
             } else {
-                self.take(line, range);
+                self.take(line, range)?;
             }
         }
         if !line.terminated {

@@ -4,12 +4,13 @@ use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::ReadError;
-use crate::files::{self, Floor, Listed};
+use crate::files::{Floor, Listed};
 use crate::index::{Record, Tallies};
 use crate::memory::Snapshot;
+use crate::open_files::{self, OpenFiles};
 use crate::query::{STREAMS, stream_code};
 use crate::retention::Extent;
-use crate::segment::{Segment, Trouble};
+use crate::segment::{Segment, Shared, Trouble};
 
 /// How often a view is taken again when files go away under it.
 const STALE_TRIES: usize = 16;
@@ -45,10 +46,11 @@ struct Slot {
 pub(crate) fn with_view<T>(
     dir: &OwnedFd,
     memory: Option<&OwnedFd>,
+    open: Option<&OpenFiles>,
     read: impl Fn(&View<'_>) -> Result<T, Trouble>,
 ) -> Result<T, ReadError> {
     for _ in 0..STALE_TRIES {
-        match View::take(dir, memory).and_then(|view| read(&view)) {
+        match View::take(dir, memory, open).and_then(|view| read(&view)) {
             Ok(answer) => return Ok(answer),
             Err(Trouble::Read(error)) => return Err(error),
             Err(Trouble::Stale | Trouble::Damaged) => {}
@@ -59,13 +61,24 @@ pub(crate) fn with_view<T>(
 }
 
 impl<'d> View<'d> {
-    pub(crate) fn take(dir: &'d OwnedFd, memory: Option<&OwnedFd>) -> Result<Self, Trouble> {
-        let failed = |error| ReadError::io("list", "the execution's directory", error);
-        let listing = files::list(dir.as_fd()).map_err(failed)?;
-        let floor = if listing.has_floor {
-            files::read_floor(dir.as_fd()).map_err(failed)?
-        } else {
-            Floor::default()
+    pub(crate) fn take(
+        dir: &'d OwnedFd,
+        memory: Option<&OwnedFd>,
+        open: Option<&OpenFiles>,
+    ) -> Result<Self, Trouble> {
+        // Before the disk is looked at: what memory holds now is later on disk whole or not at
+        // all, and what was written to disk before it is there then.
+        let held = match memory {
+            Some(memory) => Snapshot::take(memory)
+                .map_err(|error| ReadError::io("read", "the memory segment", error))?,
+            None => None,
+        };
+        let (listing, floor, last) = match open {
+            Some(open) => open.look(dir)?,
+            None => {
+                let (listing, floor) = open_files::list(dir)?;
+                (listing, floor, None)
+            }
         };
         let slots = listing.segments.into_iter().filter(|one| one.has_index);
         let slots = slots.map(|listed| Slot {
@@ -79,19 +92,29 @@ impl<'d> View<'d> {
             floor_tallies: floor.tallies,
             end: floor.offset,
         };
-        view.settle()?;
-        if let Some(memory) = memory {
-            view.attach(memory)?;
+        view.settle(last.as_ref())?;
+        if let Some(open) = open {
+            let slot = view.slots.last().and_then(|slot| slot.segment.get());
+            if let Some(shared) = slot.and_then(Segment::shared) {
+                open.keep(shared.clone());
+            }
+        }
+        if let Some(held) = held {
+            view.attach(held)?;
         }
         Ok(view)
     }
 
     /// Finds the valid end: segments without a valid record at the end are passed over.
-    fn settle(&mut self) -> Result<(), Trouble> {
+    fn settle(&mut self, open: Option<&Shared>) -> Result<(), Trouble> {
         while let Some(slot) = self.slots.last_mut() {
-            match Segment::open(self.dir.as_fd(), slot.listed) {
-                Ok(mut segment) => {
-                    segment.settle(self.dir.as_fd(), self.floor)?;
+            let number = slot.listed.number;
+            let opened = match open.filter(|open| open.number() == number) {
+                Some(open) => open.look(self.dir.as_fd(), self.floor),
+                None => Segment::open_settled(self.dir.as_fd(), slot.listed, self.floor),
+            };
+            match opened {
+                Ok(segment) => {
                     if segment.count > 0 || self.slots.len() == 1 {
                         self.end = segment.end()?.max(self.floor);
                         let slot = &self.slots[self.slots.len() - 1];
@@ -107,18 +130,16 @@ impl<'d> View<'d> {
         Ok(())
     }
 
-    /// Adds the memory segment behind the last one.
-    fn attach(&mut self, memory: &OwnedFd) -> Result<(), Trouble> {
-        let snapshot = Snapshot::take(memory)
-            .map_err(|error| ReadError::io("read", "the memory segment", error))?;
+    /// Adds the memory segment behind the last one, unless the disk has it by now.
+    fn attach(&mut self, snapshot: Snapshot) -> Result<(), Trouble> {
         let last = self.slots.last().map_or(0, |slot| slot.listed.number);
         let disk_end = match self.len().checked_sub(1) {
             Some(last) => self.segment(last)?.end()?,
             None => 0,
         };
-        let Some(snapshot) = snapshot.filter(|memory| memory.base() >= disk_end) else {
+        if snapshot.base() < disk_end {
             return Ok(());
-        };
+        }
         // A number apart, so that what was overwritten between reads as a gap.
         let number = last + if snapshot.base() == disk_end { 1 } else { 2 };
         let tallies = snapshot.tallies();

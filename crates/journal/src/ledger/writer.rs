@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +12,9 @@ use super::chain::{self, GENESIS, Segment, SegmentHeader};
 use super::entry::LedgerEntry;
 use super::reader::LedgerReader;
 use crate::error::WriteError;
+
+/// Nobody else reads what was asked for.
+const SEGMENT_MODE: u32 = 0o600;
 
 /// Bytes of a segment before the next one is begun.
 pub const LEDGER_SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
@@ -180,7 +184,11 @@ impl Ledger {
         let mut line = serde_json::to_vec(&header)?;
         line.push(b'\n');
         let path = self.dir.join(&name);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(SEGMENT_MODE)
+            .open(&path);
         let file = file.map_err(|error| WriteError::io("create", name.clone(), error))?;
         let mut current = Current {
             file,

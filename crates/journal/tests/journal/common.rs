@@ -113,6 +113,7 @@ pub(crate) fn lines(ops: &[Op]) -> Vec<ModelLine> {
                         bytes: Vec::new(),
                         terminated: false,
                         clipped: 0,
+                        skipped: 0,
                     };
                     ModelLine { line, end: 0 }
                 }

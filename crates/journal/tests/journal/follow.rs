@@ -3,7 +3,9 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use ostler_journal::{Follower, Gap, Journal, Mark, OutputWriter, SegmentLimits, StreamSet};
+use ostler_journal::{
+    Follower, Gap, Journal, Mark, MemorySegment, MemorySlot, OutputWriter, SegmentLimits, StreamSet,
+};
 use ostler_model::{Cursor, StreamName};
 use tokio::sync::watch;
 
@@ -134,5 +136,38 @@ async fn nobody_watches_any_more() {
     let (marks, seen) = watch::channel(Mark::default());
     let mut follower = Follower::new(Journal::open(dir.path()).unwrap(), Cursor::START, seen);
     drop(marks);
+    assert_eq!(within(follower.next()).await.unwrap(), None);
+}
+
+/// The disk fills up while somebody follows: the reader that was there before goes on in
+/// memory, and what no file holds in the end is a gap and not the end.
+#[tokio::test]
+async fn a_follower_goes_on_in_memory_that_comes_later_and_is_told_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path());
+    writer.append(1, StreamName::Stdout, b"disk\n").unwrap();
+    let slot = MemorySlot::default();
+    let journal = Journal::open(dir.path())
+        .unwrap()
+        .with_memory_slot(slot.clone());
+    let (marks, seen) = watch::channel(Mark {
+        end: 5,
+        finished: false,
+    });
+    let mut follower = Follower::new(journal, Cursor::START, seen);
+    let first = within(follower.next()).await.unwrap().unwrap();
+    assert_eq!(first.chunks[0].bytes, b"disk\n");
+    let mut memory = MemorySegment::after(&writer).unwrap();
+    memory.append(2, StreamName::Stdout, b"memory\n").unwrap();
+    slot.put(memory.as_fd().try_clone_to_owned().unwrap());
+    marks.send_replace(Mark {
+        end: 12 + 100,
+        finished: true,
+    });
+    let second = within(follower.next()).await.unwrap().unwrap();
+    assert_eq!(second.chunks[0].bytes, b"memory\n");
+    let third = within(follower.next()).await.unwrap().unwrap();
+    assert_eq!(third.gap, Some(Gap { from: 12, to: 112 }));
+    assert!(third.chunks.is_empty());
     assert_eq!(within(follower.next()).await.unwrap(), None);
 }

@@ -1,9 +1,15 @@
 //! Every question, at random, against a naive journal.
 
-use std::time::Duration;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use crate::common::{Op, at, chunks, lines, matches, ops, shown, write};
-use ostler_journal::{ByteQuery, GrepMode, Journal, LineQuery, Pattern, StreamSet, Unfinished};
+use ostler_journal::{
+    ByteQuery, GrepMode, Journal, LineQuery, OutputWriter, Pattern, SegmentLimits, StreamSet,
+    Unfinished,
+};
 use ostler_model::{Cursor, StreamName};
 use proptest::prelude::*;
 
@@ -76,6 +82,33 @@ fn queries() -> impl Strategy<Value = LineQuery> {
             }
         },
     )
+}
+
+/// Makes a directory look changed long ago: what is known of one changed just now is not kept.
+fn past(dir: &Path, stamp: u64) {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 + stamp);
+    std::fs::File::open(dir).unwrap().set_modified(at).unwrap();
+}
+
+/// Leaves half of an append at the end of the newest segment.
+fn tear(dir: &Path) {
+    let newest = |suffix| {
+        let ours = |path: &PathBuf| path.extension().is_some_and(|it| it == suffix);
+        let number = |path: &PathBuf| -> u32 {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.split('.').nth(1).unwrap().parse().unwrap()
+        };
+        let files = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|one| one.unwrap().path());
+        files.filter(ours).max_by_key(number).unwrap()
+    };
+    for (suffix, bytes) in [("seg", &b"torn"[..]), ("idx", &[7; 11])] {
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(newest(suffix));
+        file.unwrap().write_all(bytes).unwrap();
+    }
 }
 
 /// Reads on until there is no more; every page within its budgets.
@@ -228,6 +261,44 @@ proptest! {
         let whole = |line: &ostler_journal::Line| (line.offset, line.number, line.bytes.len() as u64 + line.clipped);
         prop_assert_eq!(all.iter().map(whole).collect::<Vec<_>>(), clipped.iter().map(whole).collect::<Vec<_>>());
         prop_assert!(clipped.iter().all(|line| line.bytes.len() as u64 <= most));
+    }
+
+    #[test]
+    fn files_kept_open_change_no_answer(ops in ops(60), segment in segments(), looks in prop::collection::vec((0usize..4, 0u64..200), 60)) {
+        let dir = tempfile::tempdir().unwrap();
+        let handle = std::fs::File::open(dir.path()).unwrap();
+        let limits = SegmentLimits { segment_bytes: segment };
+        let mut writer = OutputWriter::create(handle.as_fd(), limits).unwrap();
+        let fresh = Journal::open(dir.path()).unwrap();
+        let kept = Journal::open(dir.path()).unwrap().keeping_files_open();
+        let files = || std::fs::read_dir(dir.path()).unwrap().count();
+        let (mut stamp, mut known) = (0, 0);
+        for (op, (what, from)) in ops.iter().zip(&looks) {
+            writer.append(op.at_ns, op.stream, &op.bytes).unwrap();
+            match what {
+                // Nobody looks: more is new at the next look.
+                0 => continue,
+                1 if from % 8 == 0 => drop(fresh.clear().unwrap()),
+                2 if from % 8 == 0 => {
+                    // A torn append, as a shim that was killed leaves it, and a later attempt.
+                    tear(dir.path());
+                    drop(writer);
+                    writer = OutputWriter::resume(handle.as_fd(), limits).unwrap();
+                }
+                _ => {}
+            }
+            // The kernel would change the time with the directory.
+            stamp += u64::from(*from % 8 == 0 || known != files());
+            known = files();
+            past(dir.path(), stamp);
+            let query = ByteQuery::from(Cursor { offset: *from, event: 0 });
+            for _ in 0..2 {
+                prop_assert_eq!(kept.extent().unwrap(), fresh.extent().unwrap());
+                prop_assert_eq!(kept.read(&query).unwrap(), fresh.read(&query).unwrap());
+                let all = LineQuery { streams: StreamSet::ALL, unfinished: Unfinished::Preview, ..LineQuery::default() };
+                prop_assert_eq!(kept.lines(&all).unwrap(), fresh.lines(&all).unwrap());
+            }
+        }
     }
 
     #[test]

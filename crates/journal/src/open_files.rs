@@ -1,0 +1,112 @@
+//! Files of a journal that stay open between two questions.
+//!
+//! Whoever looks at a journal again and again, as a conversation with a program does, would
+//! otherwise list its directory and open the same three files for each question. What is kept
+//! is checked against the directory each time (fstat(2)), so that segments that were begun,
+//! trimmed, cleared or compressed meanwhile are seen.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::error::ReadError;
+use crate::files::{self, Floor, Listing};
+use crate::segment::{Shared, Trouble};
+
+/// A directory that was changed so short a time before it was listed may be changed once more
+/// with the same time of change, in milliseconds: file times advance with the kernel's tick, of
+/// 10 ms at most (inode(7)).
+const RACY_MS: u64 = 20;
+
+/// What is kept.
+#[derive(Debug, Default)]
+pub(crate) struct OpenFiles(Mutex<Option<Known>>);
+
+/// A directory as it was listed, and its newest segment.
+#[derive(Debug)]
+struct Known {
+    changed: Changed,
+    listing: Listing,
+    floor: Floor,
+    last: Option<Shared>,
+}
+
+/// When a directory was changed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Changed {
+    seconds: i64,
+    nanoseconds: u64,
+}
+
+impl Changed {
+    fn of(dir: &OwnedFd) -> std::io::Result<Self> {
+        let stat = rustix::fs::fstat(dir)?;
+        Ok(Self {
+            seconds: stat.st_mtime,
+            nanoseconds: stat.st_mtime_nsec,
+        })
+    }
+
+    /// Whether a change after now would show.
+    fn is_past(self) -> bool {
+        let seconds = u64::try_from(self.seconds).unwrap_or_default();
+        let at = Duration::from_secs(seconds) + Duration::from_nanos(self.nanoseconds);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.is_ok_and(|now| now.saturating_sub(at) > Duration::from_millis(RACY_MS))
+    }
+}
+
+impl OpenFiles {
+    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes everything.
+    pub(crate) fn close(&self) {
+        *self.lock() = None;
+    }
+
+    /// What the directory holds, and its newest segment where that is open.
+    pub(crate) fn look(&self, dir: &OwnedFd) -> Result<(Listing, Floor, Option<Shared>), Trouble> {
+        let failed = |error| ReadError::io("look at", "the execution's directory", error);
+        let changed = Changed::of(dir).map_err(failed)?;
+        let mut known = self.lock();
+        if let Some(known) = known.as_ref().filter(|known| known.changed == changed) {
+            return Ok((known.listing.clone(), known.floor, known.last.clone()));
+        }
+        let (listing, floor) = list(dir)?;
+        let last = known.take().and_then(|known| known.last);
+        let last = last.filter(|last| listing.has_raw(last.number()));
+        if changed.is_past() {
+            *known = Some(Known {
+                changed,
+                listing: listing.clone(),
+                floor,
+                last: last.clone(),
+            });
+        }
+        Ok((listing, floor, last))
+    }
+
+    /// Keeps a segment open, where the directory is known.
+    pub(crate) fn keep(&self, last: Shared) {
+        if let Some(known) = self.lock().as_mut()
+            && known.listing.has_raw(last.number())
+        {
+            known.last = Some(last);
+        }
+    }
+}
+
+/// What a directory holds.
+pub(crate) fn list(dir: &OwnedFd) -> Result<(Listing, Floor), Trouble> {
+    use std::os::fd::AsFd;
+    let failed = |error| ReadError::io("list", "the execution's directory", error);
+    let listing = files::list(dir.as_fd()).map_err(failed)?;
+    let floor = if listing.has_floor {
+        files::read_floor(dir.as_fd()).map_err(failed)?
+    } else {
+        Floor::default()
+    };
+    Ok((listing, floor))
+}
