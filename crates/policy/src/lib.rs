@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod file_words;
 mod flags;
 mod load;
 mod look;
@@ -21,6 +22,7 @@ mod verdict;
 mod word;
 mod wrap;
 
+pub use file_words::{FileRole, FileWord, FileWords, file_words};
 pub use load::LoadError;
 pub use set::{PolicySet, RuleInfo};
 pub use source::{Source, Tier};

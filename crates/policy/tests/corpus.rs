@@ -21,7 +21,7 @@ fn lines(corpus: &str) -> impl Iterator<Item = String> {
 
 /// Judges `argv [...]`, `set NAME=VALUE SCRIPT` or a script.
 fn judge(set: &PolicySet, line: &str) -> Verdict {
-    let cwd = Text::from("/work/project");
+    let cwd = Text::from("/srv/project");
     let (variable, line) = match line.strip_prefix("set ") {
         Some(rest) if rest.contains('=') && rest.contains(' ') => {
             rest.split_once(' ').expect("a blank")

@@ -1,6 +1,7 @@
 //! Programs that take code, and options of ordinary programs that run others (data).
 
 use super::Given;
+use super::table::{OTHER_SHELLS, POSIX_SHELLS};
 use crate::flags::is_flag;
 use crate::word::Word;
 
@@ -198,9 +199,48 @@ const DANGEROUS: [(&str, &[&str]); 43] = [
     ("tsc", &["--outDir", "--outFile", "-b"]),
 ];
 
+/// Options of other programs whose value is a file of commands or code.
+const FILE_FLAGS: [(&str, &[&str]); 10] = [
+    ("awk", &["-f", "--file", "-E", "--exec", "-i", "--include"]),
+    ("gawk", &["-f", "--file", "-E", "--exec", "-i", "--include"]),
+    ("mawk", &["-f"]),
+    ("sed", &["-f", "--file"]),
+    ("gsed", &["-f", "--file"]),
+    ("jq", &["-f", "--from-file", "-L"]),
+    ("psql", &["-f", "--file"]),
+    ("sqlite3", &["-init"]),
+    ("gdb", &["-x", "--command", "-ix"]),
+    ("ninja", &["-f"]),
+];
+
+/// The options by which a program loads code from files; among them some that take code itself.
+pub(crate) fn loads_files(name: &str) -> Vec<&'static str> {
+    let family = family(name);
+    let tables = INTERPRETERS.iter().chain(&DANGEROUS).chain(&FILE_FLAGS);
+    let known = tables.filter(|(known, _)| *known == name || *known == family);
+    known.flat_map(|(_, flags)| flags.iter().copied()).collect()
+}
+
+/// Whether a program runs the file that its first operand names.
+pub(crate) fn runs_its_operand(name: &str) -> bool {
+    let family = family(name);
+    let interpreter = INTERPRETERS
+        .iter()
+        .any(|(known, _)| *known == name || *known == family);
+    interpreter
+        || POSIX_SHELLS.contains(&name)
+        || OTHER_SHELLS.contains(&name)
+        || ["expect", "wish", "ts-node", "tsx", "crontab"].contains(&name)
+}
+
+/// A name without its version.
+fn family(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
 /// Doubts about a program that takes code or runs others by an option.
 pub(super) fn look(name: &str, args: &[Word]) -> Given {
-    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let family = family(name);
     let known = |(known, _): &&(&str, &[&str])| *known == name || *known == family;
     if let Some((_, flags)) = INTERPRETERS.iter().find(known) {
         return interpreter(family, args, flags);

@@ -10,4 +10,5 @@ mod wrappers;
 
 use follow::Given;
 
+pub(crate) use code::{loads_files, runs_its_operand};
 pub(crate) use follow::expand;

@@ -1,0 +1,161 @@
+//! Which words of a command line may name a file whose content runs: programs, and what
+//! interpreters are given to run.
+
+use ostler_model::Command;
+
+use crate::flags::is_flag;
+use crate::look::look;
+use crate::seen::Call;
+use crate::word::{Word, base_name};
+use crate::wrap::{loads_files, runs_its_operand};
+
+/// One word that may name such a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileWord {
+    /// The word.
+    pub text: String,
+    /// What it is to its program.
+    pub role: FileRole,
+}
+
+/// What a word is to its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileRole {
+    /// The program: a name for the search path, or a path.
+    Program,
+    /// A file that a program runs or loads code from.
+    Script,
+    /// An argument of the interpreter of this number: of these, the first that names a file is
+    /// what it runs.
+    Operand(usize),
+    /// Any other argument: run by a program that is not seen through, perhaps.
+    Argument,
+}
+
+/// The words, and the directories besides the working one that relative paths may begin at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileWords {
+    /// In their order.
+    pub words: Vec<FileWord>,
+    /// Where the command line goes.
+    pub directories: Vec<String>,
+}
+
+/// The words of a command that may name a file whose content runs.
+#[must_use]
+pub fn file_words(command: &Command) -> FileWords {
+    let seen = look(command);
+    let mut found = FileWords::default();
+    for (number, call) in seen.calls.iter().enumerate() {
+        found.take(call, number);
+    }
+    for redirect in seen.redirects.iter().filter(|redirect| !redirect.writes) {
+        found.add(&redirect.target, FileRole::Script);
+    }
+    found
+}
+
+impl FileWords {
+    fn take(&mut self, call: &Call, number: usize) {
+        let Some((program, args)) = call.words.split_first() else {
+            return;
+        };
+        self.add(program, FileRole::Program);
+        let name = base_name(&program.text);
+        if matches!(name, "cd" | "pushd") {
+            let plain = args.iter().filter(|word| !word.text.starts_with('-'));
+            self.directories.extend(plain.map(|word| word.text.clone()));
+            return;
+        }
+        let flags = loads_files(name);
+        let runs_operand = runs_its_operand(name);
+        let mut is_value = false;
+        for word in args {
+            let is_option = word.text.starts_with('-');
+            let role = match (is_value, is_option, runs_operand) {
+                (true, ..) => FileRole::Script,
+                (false, false, true) => FileRole::Operand(number),
+                (false, ..) => FileRole::Argument,
+            };
+            is_value = !is_value && is_option && flags.iter().any(|flag| is_flag(&word.text, flag));
+            let value = word.text.split_once('=').filter(|_| is_option);
+            match value {
+                Some((_, value)) => self.push(value, FileRole::Script),
+                None => self.add(word, role),
+            }
+        }
+    }
+
+    fn add(&mut self, word: &Word, role: FileRole) {
+        self.push(&word.text, role);
+    }
+
+    fn push(&mut self, text: &str, role: FileRole) {
+        let text = text.to_owned();
+        self.words.push(FileWord { text, role });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FileRole::{Argument, Operand, Program, Script};
+
+    fn script(text: &str) -> FileWords {
+        file_words(&Command::Shell {
+            shell: "/bin/sh".into(),
+            script: text.into(),
+        })
+    }
+
+    /// The roles a word has.
+    fn roles(text: &str, word: &str) -> Vec<FileRole> {
+        let found = script(text);
+        let same = found.words.iter().filter(|it| it.text == word);
+        same.map(|it| it.role).collect()
+    }
+
+    #[test]
+    fn programs_are_named_behind_wrappers_and_operators() {
+        for text in [
+            "./deploy.sh now",
+            "make && ./deploy.sh",
+            "env A=1 timeout 5 ./deploy.sh",
+            "find . -exec ./deploy.sh {} +",
+            "sudo ./deploy.sh",
+            ". ./deploy.sh",
+            "(cd x; ./deploy.sh)",
+            "unknown --wrapper ./deploy.sh",
+        ] {
+            let roles = roles(text, "./deploy.sh");
+            assert!(
+                roles.contains(&Program) || roles.contains(&Argument),
+                "{text}: {roles:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn interpreters_run_their_operand_and_load_what_options_name() {
+        assert!(matches!(roles("python3 -u x.py", "x.py")[..], [Operand(_)]));
+        assert!(matches!(roles("bash x.sh", "x.sh")[..], [Operand(_), ..]));
+        assert!(roles("node -r ./hook.js app.js", "./hook.js").contains(&Script));
+        assert!(matches!(
+            roles("node -r ./hook.js app.js", "app.js")[..],
+            [Operand(_), ..]
+        ));
+        assert!(roles("node --require=./hook.js app.js", "./hook.js").contains(&Script));
+        assert!(roles("make -f other.mk", "other.mk").contains(&Script));
+        assert!(roles("python3 < x.py", "x.py").contains(&Script));
+        assert!(
+            roles("cat app.log", "app.log")
+                .iter()
+                .all(|role| *role == Argument)
+        );
+    }
+
+    #[test]
+    fn where_a_script_goes_is_told() {
+        assert_eq!(script("cd sub && ./x.sh").directories, ["sub"]);
+    }
+}
