@@ -143,6 +143,7 @@ impl Tools {
         let joins: Vec<BorrowedFd<'_>> = entry.joins().collect();
         let launch = Launch {
             program: PROGRAM,
+            pinned: None,
             argv: &self.argv,
             env: &self.env,
             cwd: &self.workspace,
@@ -152,6 +153,7 @@ impl Tools {
             cgroup: entry.birthplace(),
             dies_with_parent: true,
             ignored: &[],
+            soft_open_files: None,
             rlimits: &[],
             cell: within.map(|(cell, _)| cell),
             walls: within.map(|(_, walls)| walls),

@@ -126,6 +126,7 @@ impl Sandbox {
         let ignored: Vec<i32> = birth::signals::ALL.collect();
         let launch = Launch {
             program: &program,
+            pinned: None,
             argv: &CArray::new(command.argv.to_vec()),
             env: &CArray::new(command.env.to_vec()),
             cwd: &cwd,
@@ -135,6 +136,7 @@ impl Sandbox {
             cgroup: None,
             dies_with_parent: false,
             ignored: &ignored,
+            soft_open_files: None,
             rlimits: &rlimits,
             cell: cell.as_ref(),
             walls: Some(&walls),

@@ -35,6 +35,7 @@ pub(crate) fn start_within(
     let joins: Vec<BorrowedFd<'_>> = entry.joins().collect();
     let launch = Launch {
         program: c"/bin/sh",
+        pinned: None,
         argv: &argv,
         env: &env,
         cwd: c"/",
@@ -44,6 +45,7 @@ pub(crate) fn start_within(
         cgroup: entry.birthplace(),
         dies_with_parent: true,
         ignored: &[],
+        soft_open_files: None,
         rlimits: &[],
         cell: within.map(|(cell, _)| cell),
         walls: within.map(|(_, walls)| walls),

@@ -5,19 +5,19 @@
 //! cell's ids before the working directory that only they may enter, walls after everything
 //! that they would refuse, the filter last.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 
-use super::clone::{Shared, Step, clone3};
+use super::clone::{Launch, Pinned, Shared, Step, clone3};
 use super::signals;
 use crate::{Cell, Walls};
 
 /// Thousandths of memory by which commands in cells seem larger than they are.
-const OOM_SCORE: &std::ffi::CStr = c"100";
+const OOM_SCORE: &CStr = c"100";
 
 /// The child's life before exec: system calls only.
 pub(super) extern "C" fn child_main(data: *const c_void) -> ! {
@@ -98,6 +98,12 @@ fn prepare(shared: &Shared<'_>) -> Step {
         if libc::chdir(launch.cwd.as_ptr()) < 0 {
             return Step::Chdir;
         }
+        if launch
+            .soft_open_files
+            .is_some_and(|limit| !set_soft(libc::RLIMIT_NOFILE as c_int, limit))
+        {
+            return Step::Limits;
+        }
         for &(resource, limit) in launch.rlimits {
             if !lower(resource, limit) {
                 return Step::Limits;
@@ -111,13 +117,82 @@ fn prepare(shared: &Shared<'_>) -> Step {
         if !raised(launch.walls.map(Walls::filter)) {
             return Step::Walls;
         }
-        libc::execve(
-            launch.program.as_ptr(),
-            launch.argv.pointers.as_ptr(),
-            launch.env.pointers.as_ptr(),
-        );
+        execute(launch);
     }
     Step::Exec
+}
+
+/// Becomes the program; returns where it cannot, with errno.
+///
+/// # Safety
+/// The launch's pointers must live until exec.
+unsafe fn execute(launch: &Launch<'_>) {
+    let (argv, env) = (launch.argv.pointers.as_ptr(), launch.env.pointers.as_ptr());
+    let program = launch.program.as_ptr();
+    // SAFETY: as the caller promises; the descriptor is this function's own.
+    unsafe {
+        let Some(pinned) = launch.pinned else {
+            libc::execve(program, argv, env);
+            return;
+        };
+        let Some(file) = open_pinned(launch.program, pinned) else {
+            return;
+        };
+        let mut mark = [0_u8; 2];
+        let read = libc::pread(file, mark.as_mut_ptr().cast(), mark.len(), 0);
+        if read == 2 && mark == *b"#!" {
+            // Its interpreter is told the path, and opens that.
+            libc::execve(program, argv, env);
+            return;
+        }
+        let nothing = c"".as_ptr();
+        let flags = libc::AT_EMPTY_PATH;
+        libc::syscall(libc::SYS_execveat, file, nothing, argv, env, flags);
+    }
+}
+
+/// The program's file, where it is what it must be: while the descriptor is open, nobody comes
+/// to write to it unnoticed.
+///
+/// # Safety
+/// None but that the child is alone in what it may do: system calls only.
+unsafe fn open_pinned(program: &CStr, pinned: &Pinned) -> Option<c_int> {
+    // SAFETY: system calls on a path that lives until exec and on this stack.
+    unsafe {
+        let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let mut file = libc::open(program.as_ptr(), flags | libc::O_RDONLY);
+        if file < 0 {
+            file = libc::open(program.as_ptr(), libc::O_CLOEXEC | libc::O_PATH);
+        }
+        if file < 0 {
+            return None;
+        }
+        // Not granted to those who do not own the file, who can then only look.
+        let leased = libc::fcntl(file, libc::F_SETLEASE, libc::F_RDLCK);
+        if leased < 0 && signals::last_errno() == Errno::AGAIN {
+            *libc::__errno_location() = libc::ETXTBSY;
+            return None;
+        }
+        let mut now: libc::stat = std::mem::zeroed();
+        if libc::fstat(file, &raw mut now) < 0 {
+            return None;
+        }
+        if !is_same(pinned, &now) {
+            *libc::__errno_location() = libc::ESTALE;
+            return None;
+        }
+        Some(file)
+    }
+}
+
+fn is_same(pinned: &Pinned, now: &libc::stat) -> bool {
+    let same_file = pinned
+        .file
+        .is_none_or(|file| file == (now.st_dev, now.st_ino));
+    same_file
+        && now.st_size.cast_unsigned() == pinned.size
+        && (now.st_mtime, now.st_mtime_nsec) == pinned.modified
+        && (now.st_ctime, now.st_ctime_nsec) == pinned.changed
 }
 
 /// Where memory runs out, a command goes before its cell's warden, whose end would take
@@ -163,21 +238,33 @@ fn raised(result: Option<Result<(), Errno>>) -> bool {
     }
 }
 
+/// Sets a soft limit, as far as the hard one lets it.
+fn set_soft(resource: c_int, limit: u64) -> bool {
+    change(resource, |now| now.rlim_cur = now.rlim_max.min(limit))
+}
+
 /// Lowers a limit, hard and soft; one that is lower already stays.
 fn lower(resource: c_int, limit: u64) -> bool {
-    let mut now = libc::rlimit {
+    change(resource, |now| {
+        now.rlim_max = now.rlim_max.min(limit);
+        now.rlim_cur = now.rlim_cur.min(limit);
+    })
+}
+
+/// Changes a limit of the calling process.
+fn change(resource: c_int, set: impl FnOnce(&mut libc::rlimit)) -> bool {
+    let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     let resource = resource.cast_unsigned();
     // SAFETY: the struct lives on this stack through both calls.
     unsafe {
-        if libc::getrlimit(resource, &raw mut now) < 0 {
+        if libc::getrlimit(resource, &raw mut limit) < 0 {
             return false;
         }
-        now.rlim_max = now.rlim_max.min(limit);
-        now.rlim_cur = now.rlim_cur.min(limit);
-        libc::setrlimit(resource, &raw const now) == 0
+        set(&mut limit);
+        libc::setrlimit(resource, &raw const limit) == 0
     }
 }
 

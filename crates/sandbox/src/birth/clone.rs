@@ -65,11 +65,28 @@ impl CArray {
     }
 }
 
+/// What a program's file must be for it to be executed; otherwise the step is [`Step::Exec`] and
+/// the error `ESTALE`. It is compared through the descriptor that is executed, while a lease
+/// keeps writers away where the file system grants one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pinned {
+    /// Its file system and its number there, where both are known.
+    pub file: Option<(u64, u64)>,
+    /// Its bytes.
+    pub size: u64,
+    /// When it was written last, in seconds and nanoseconds.
+    pub modified: (i64, i64),
+    /// When it was written or its inode changed last.
+    pub changed: (i64, i64),
+}
+
 /// What a child becomes.
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// The file to execute.
     pub program: &'a CStr,
+    /// What that file must be.
+    pub pinned: Option<&'a Pinned>,
     /// Its arguments, the zeroth included.
     pub argv: &'a CArray,
     /// Its whole environment, `NAME=value`.
@@ -89,6 +106,8 @@ pub struct Launch<'a> {
     pub dies_with_parent: bool,
     /// Signals that may be ignored here and must not be there.
     pub ignored: &'a [c_int],
+    /// The soft limit on open files it gets, where ours is another one.
+    pub soft_open_files: Option<u64>,
     /// Limits to lower.
     pub rlimits: &'a [(c_int, u64)],
     /// The cell to be born in.

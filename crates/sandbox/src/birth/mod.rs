@@ -14,5 +14,5 @@ pub mod signals;
 pub mod wait;
 
 pub(crate) use clone::CloneArgs;
-pub use clone::{Born, CArray, Failure, Launch, STACK_BYTES, Step, spawn};
+pub use clone::{Born, CArray, Failure, Launch, Pinned, STACK_BYTES, Step, spawn};
 pub use memory::Pages;

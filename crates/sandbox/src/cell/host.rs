@@ -78,6 +78,7 @@ impl Host {
         let named = [&confinement.read, &confinement.write, &confinement.hide];
         let named = named.into_iter().flatten();
         let named = named.chain(&confinement.workspace).chain(&confinement.home);
+        let named = named.chain(&confinement.scripts);
         for path in named.map(Text::as_path).chain([Path::new(RESOLVER)]) {
             if let Ok(real) = fs::canonicalize(path) {
                 let directory = real.is_dir();

@@ -34,6 +34,9 @@ const LINKS: &[(&str, &str)] = &[
 /// What covers hidden directories and files.
 pub(super) const EMPTY_DIRECTORY: &std::ffi::CStr = c"dev/.empty-directory";
 pub(super) const EMPTY_FILE: &std::ffi::CStr = c"dev/.empty-file";
+/// What covers the hidden directory that the scripts of a shell lie in: nothing but the way to
+/// them.
+const AROUND_SCRIPTS: &str = "/dev/.around-scripts";
 /// Where a replaced resolver configuration lies.
 const OWN_RESOLVER: &str = "/dev/.resolv.conf";
 /// Where a home lies that would be within a tree of the host.
@@ -73,6 +76,7 @@ impl CellPlan {
         draft.resolver()?;
         draft.protected()?;
         draft.hidden()?;
+        draft.scripts()?;
         draft.finish()
     }
 }

@@ -179,3 +179,48 @@ fn names_are_asked_of_the_gate_wherever_the_host_keeps_its_resolver() {
     let plan = CellPlan::compile(&confinement, &elsewhere).unwrap();
     assert_eq!(about(&plan, "etc/resolv.conf"), ["replaced file"]);
 }
+
+/// Where the scripts of a shell are shown, and what covers what is around them.
+fn around_scripts(plan: &CellPlan) -> (Option<usize>, Option<usize>, bool) {
+    let over = |step: &Step| {
+        matches!(step, Step::Over { from, at } if from.as_c_str() == c"dev/.around-scripts"
+            && at.as_c_str() == c"var/lib/ostler")
+    };
+    let attach = |step: &Step| matches!(step, Step::Attach { at, .. } if at.as_c_str() == c"var/lib/ostler/shell/bash");
+    let masks = plan
+        .steps
+        .iter()
+        .any(|step| matches!(step, Step::Mask { at } if at.as_c_str() == c"var/lib/ostler"));
+    (position(plan, over), position(plan, attach), masks)
+}
+
+#[test]
+fn the_scripts_of_a_shell_show_through_what_hides_them_and_nothing_else_does() {
+    let state = "/var/lib/ostler";
+    let mut host = host(&["/w", state, "/var/lib/ostler/shell/bash"]);
+    host.entries.insert("/var/lib".into(), Entry::Directory);
+    let mut confinement = confinement("/w", "/root");
+    confinement.hide = vec![state.into()];
+    confinement.read = vec![state.into()];
+    let plan = CellPlan::compile(&confinement, &host).expect("compiled");
+    assert_eq!(around_scripts(&plan), (None, None, true));
+    confinement.scripts = Some("/var/lib/ostler/shell/bash".into());
+    let plan = CellPlan::compile(&confinement, &host).expect("compiled");
+    let (over, attach, masks) = around_scripts(&plan);
+    assert!(
+        over.is_some() && over < attach && !masks,
+        "{:?}",
+        plan.steps
+    );
+    let way = |step: &Step| matches!(step, Step::Directory { at, .. } if at.as_c_str() == c"dev/.around-scripts/shell/bash");
+    let seal = position(&plan, |step| matches!(step, Step::Seal));
+    assert!(position(&plan, way) < seal);
+    let source = plan.sources.last().expect("one");
+    assert_eq!(source.access, Access::Read);
+    // Where nothing shows the state directory, only they are there.
+    confinement.read.clear();
+    confinement.hide.clear();
+    let plan = CellPlan::compile(&confinement, &host).expect("compiled");
+    assert_eq!(around_scripts(&plan).0, None);
+    assert!(around_scripts(&plan).1.is_some());
+}

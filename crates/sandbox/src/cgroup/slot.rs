@@ -15,6 +15,7 @@ use super::files;
 use super::freeze::{self, Freeze};
 use super::layout::Controller;
 use super::limits::{self, Means};
+use super::owner;
 use super::subtree::{ShimName, Subtree};
 
 /// Rounds of killing behind a freezer before what is left is left to the caller.
@@ -23,12 +24,15 @@ const KILL_ROUNDS: usize = 16;
 /// A shim's cgroups.
 #[derive(Debug)]
 pub struct Slot {
-    subtree: Subtree,
+    pub(super) subtree: Subtree,
     name: String,
-    unified: Option<OwnedFd>,
-    applied: Limits,
+    /// The directory in the unified hierarchy, locked.
+    pub(super) unified: Option<OwnedFd>,
+    /// Without that, a directory of version 1, locked.
+    pub(super) lock: Option<OwnedFd>,
+    pub(super) applied: Limits,
     /// Processes in the slot that are not the command's: the shim itself.
-    own_pids: u32,
+    pub(super) own_pids: u32,
     killed: bool,
     pids_alarm: Option<Alarm>,
     memory_alarm: Option<Alarm>,
@@ -77,9 +81,10 @@ impl Entry<'_> {
 impl Slot {
     pub(super) fn found(subtree: Subtree, shim: ShimName) -> Self {
         Self {
+            name: subtree.slot_name(shim),
             subtree,
-            name: shim.to_string(),
             unified: None,
+            lock: None,
             applied: Limits::default(),
             own_pids: 0,
             killed: false,
@@ -91,14 +96,35 @@ impl Slot {
 
     pub(super) fn new(subtree: Subtree, shim: ShimName) -> Self {
         let mut slot = Self::found(subtree, shim);
-        slot.unified = slot.open_unified();
+        slot.open();
         slot
     }
 
+    /// Makes and locks the slot's first directory.
+    pub(super) fn open(&mut self) {
+        self.unified = self.open_unified();
+        if self.unified.is_none() {
+            self.lock = self.lock_path().and_then(|path| owner::make(&path));
+        }
+    }
+
     fn open_unified(&self) -> Option<OwnedFd> {
-        let directory = self.unified_path()?;
-        files::make(&directory).ok()?;
-        File::open(directory).ok().map(OwnedFd::from)
+        owner::make(&self.unified_path()?)
+    }
+
+    /// The directory that is locked where there is no unified hierarchy.
+    pub(super) fn lock_path(&self) -> Option<PathBuf> {
+        let first = self.subtree.legacy.values().next()?;
+        let needed = self.subtree.unified.is_none();
+        needed.then(|| first.join(&self.name))
+    }
+
+    /// Nothing is known any more of limits in force, but for these.
+    pub(super) fn forget_limits(&mut self, applied: Limits) {
+        self.applied = applied;
+        self.pids_alarm = None;
+        self.memory_alarm = None;
+        self.killed = false;
     }
 
     /// Moves the calling process, a shim, into the slot's pids cgroup of version 1: its
@@ -120,9 +146,7 @@ impl Slot {
     /// # Errors
     /// When the limit cannot be lifted.
     pub fn clear(&mut self) -> Result<Option<BorrowedFd<'_>>, Errno> {
-        if self.killed {
-            self.renew();
-        }
+        self.make_usable();
         if self.applied.pids.take().is_some() {
             let pids = self.means(Controller::Pids, true);
             pids.set_pids(None).map_err(|error| errno(&error))?;
@@ -188,18 +212,16 @@ impl Slot {
     }
 
     fn apply(&mut self, limits: &Limits, room: u32, joins: &mut Vec<File>) -> io::Result<()> {
-        if self.killed {
-            self.renew();
-        }
+        self.make_usable();
         let pids = limits.pids.map(|count| count.saturating_add(room));
         self.limit_pids(pids, joins)?;
-        let memory = self.means(Controller::Memory, limits.memory_bytes.is_some());
+        let memory = self.needed(Controller::Memory, limits.memory_bytes.is_some())?;
         if limits.memory_bytes != self.applied.memory_bytes {
             self.memory_alarm = None;
             memory.set_memory(limits.memory_bytes)?;
         }
         joins.extend(memory.join()?);
-        let cpu = self.means(Controller::Cpu, limits.cpu_millis.is_some());
+        let cpu = self.needed(Controller::Cpu, limits.cpu_millis.is_some())?;
         if limits.cpu_millis != self.applied.cpu_millis {
             cpu.set_cpu(limits.cpu_millis)?;
         }
@@ -212,6 +234,14 @@ impl Slot {
         self.applied = Limits { pids, ..*limits };
         self.arm(&memory);
         Ok(())
+    }
+
+    fn make_usable(&mut self) {
+        if self.killed {
+            self.renew();
+        } else if self.unified.is_none() && self.subtree.unified.is_some() {
+            self.remake();
+        }
     }
 
     /// A fresh directory after a kill. The kernel numbers the kills of a cgroup so that no fork
@@ -233,7 +263,7 @@ impl Slot {
             self.applied.cpu_millis = None;
         }
         if let Some(directory) = self.unified_path()
-            && fs::remove_dir(directory).is_ok()
+            && is_gone(&fs::remove_dir(directory))
         {
             self.unified = self.open_unified();
         }
@@ -253,8 +283,19 @@ impl Slot {
         legacy.map_or(Means::Absent, Means::Legacy)
     }
 
+    /// The same; an error where the controller is there and its directory cannot be made: a
+    /// limit that was asked for is never left out.
+    fn needed(&self, controller: Controller, wanted: bool) -> io::Result<Means> {
+        match self.means(controller, wanted) {
+            Means::Absent if wanted && self.subtree.limits(controller).is_some() => {
+                Err(io::ErrorKind::NotFound.into())
+            }
+            means @ (Means::Unified(_) | Means::Legacy(_) | Means::Absent) => Ok(means),
+        }
+    }
+
     fn limit_pids(&mut self, limit: Option<u32>, joins: &mut Vec<File>) -> io::Result<()> {
-        let pids = self.means(Controller::Pids, limit.is_some() || self.own_pids > 0);
+        let pids = self.needed(Controller::Pids, limit.is_some() || self.own_pids > 0)?;
         if limit != self.applied.pids {
             pids.set_pids(limit.map(|count| u64::from(count) + u64::from(self.own_pids)))?;
         }
@@ -383,24 +424,20 @@ impl Slot {
             let _stays = files::write(&above.join("cgroup.procs"), "0");
         }
         self.unified = None;
-        for directory in self
-            .subtree
-            .unified
-            .iter()
-            .chain(self.subtree.legacy.values())
-        {
+        self.lock = None;
+        for directory in self.subtree.directories() {
             let _absent_or_busy = fs::remove_dir(directory.join(&self.name));
         }
     }
 
-    fn unified_path(&self) -> Option<PathBuf> {
+    pub(super) fn unified_path(&self) -> Option<PathBuf> {
         self.subtree
             .unified
             .as_ref()
             .map(|directory| directory.join(&self.name))
     }
 
-    fn legacy_path(&self, controller: Controller) -> Option<PathBuf> {
+    pub(super) fn legacy_path(&self, controller: Controller) -> Option<PathBuf> {
         let directory = self.subtree.legacy.get(&controller)?;
         Some(directory.join(&self.name))
     }
@@ -411,6 +448,12 @@ impl Slot {
         files::make(&directory).ok()?;
         Some(directory)
     }
+}
+
+/// Whether a directory is not there after this.
+fn is_gone(removed: &io::Result<()>) -> bool {
+    let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    removed.as_ref().err().is_none_or(absent)
 }
 
 fn kill_frozen(directory: &Path, (file, freeze, thaw): (&str, &str, &str)) {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::files;
 use super::layout::{Controller, Hierarchy, Layout};
+use super::owner::{self, SlotOwner};
 use super::slot::Slot;
 
 /// The leaf in which keepers and shims live.
@@ -39,6 +40,8 @@ pub struct Subtree {
     /// In hierarchies of version 1.
     pub(super) legacy: BTreeMap<Controller, PathBuf>,
     systemd: Option<PathBuf>,
+    /// Whose slots are made here.
+    owner: SlotOwner,
 }
 
 impl Subtree {
@@ -96,6 +99,17 @@ impl Subtree {
         Err(last)
     }
 
+    /// The same, for slots of this owner only.
+    #[must_use]
+    pub const fn owned_by(mut self, owner: SlotOwner) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    pub(super) fn slot_name(&self, shim: ShimName) -> String {
+        slot_name(self.owner, shim)
+    }
+
     /// Moves this process out of its starter's unit, as far as that can be had.
     pub fn adopt_self(&self) {
         if let Some(systemd) = &self.systemd {
@@ -146,26 +160,34 @@ impl Subtree {
     /// Removes the directories of a shim that is gone, as far as they are empty.
     pub fn remove_slot(&self, shim: ShimName) {
         for directory in self.directories() {
-            let _busy = fs::remove_dir(directory.join(shim.to_string()));
+            let _busy = fs::remove_dir(directory.join(self.slot_name(shim)));
         }
     }
 
-    /// Removes empty slots whose shims are gone.
-    pub fn remove_stale(&self, is_alive: impl Fn(i32, u64) -> bool) {
+    /// Removes empty slots of this owner whose shims are gone: those that no living process
+    /// has locked in any hierarchy.
+    pub fn remove_stale(&self) {
+        let prefix = format!("{}-", self.owner);
         for directory in self.directories() {
             let Ok(entries) = fs::read_dir(directory) else {
                 continue;
             };
             for entry in entries.flatten() {
-                let shim = entry.file_name().to_str().and_then(ShimName::parse);
-                if shim.is_some_and(|shim| !is_alive(shim.pid, shim.start)) {
+                let name = entry.file_name();
+                let own = name.to_str().is_some_and(|name| name.starts_with(&prefix));
+                if own && !self.is_claimed(Path::new(&name)) {
                     let _busy = fs::remove_dir(entry.path());
                 }
             }
         }
     }
 
-    fn directories(&self) -> impl Iterator<Item = &PathBuf> {
+    fn is_claimed(&self, slot: &Path) -> bool {
+        self.directories()
+            .any(|directory| owner::is_claimed(&directory.join(slot)))
+    }
+
+    pub(super) fn directories(&self) -> impl Iterator<Item = &PathBuf> {
         self.unified.iter().chain(self.legacy.values())
     }
 }
@@ -196,25 +218,18 @@ impl std::fmt::Display for ShimName {
     }
 }
 
-impl ShimName {
-    fn parse(name: &str) -> Option<Self> {
-        let mut parts = name.splitn(3, '-');
-        Some(Self {
-            pid: parts.next()?.parse().ok()?,
-            start: parts.next()?.parse().ok()?,
-            serial: parts.next()?.parse().ok()?,
-        })
-    }
+fn slot_name(owner: SlotOwner, shim: ShimName) -> String {
+    format!("{owner}-{shim}")
 }
 
 /// Kills everything in the slots of a process that is gone, wherever on the way from the root
 /// to our own cgroup they were made, and returns everybody found there: where no
 /// `cgroup.kill` is, the caller must end them.
 #[must_use]
-pub fn end_slots_of(pid: u32, start: u64) -> Vec<i32> {
+pub fn end_slots_of(owner: SlotOwner, pid: u32, start: u64) -> Vec<i32> {
     let layout = Layout::read();
     let name = format!("ostler-{}", rustix::process::geteuid().as_raw());
-    let prefix = format!("{pid}-{start}-");
+    let prefix = format!("{owner}-{pid}-{start}-");
     let hierarchies = layout.unified.iter().chain(layout.legacy.values());
     let mut members = Vec::new();
     for parent in hierarchies.flat_map(outermost_first) {
@@ -239,10 +254,10 @@ pub fn end_slots_of(pid: u32, start: u64) -> Vec<i32> {
 /// The directory of a living shim's slot in the unified hierarchy, wherever on the way from the
 /// root to our own cgroup it was made; none where it has no slot there.
 #[must_use]
-pub fn slot_directory(shim: ShimName) -> Option<PathBuf> {
+pub fn slot_directory(owner: SlotOwner, shim: ShimName) -> Option<PathBuf> {
     let layout = Layout::read();
     let name = format!("ostler-{}", rustix::process::geteuid().as_raw());
-    let slot = shim.to_string();
+    let slot = slot_name(owner, shim);
     let above = outermost_first(layout.unified.as_ref()?).into_iter();
     above
         .map(|parent| parent.join(&name).join(&slot))

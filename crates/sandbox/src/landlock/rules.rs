@@ -105,7 +105,8 @@ fn paths(confinement: &Confinement, handled: u64) -> Vec<PathRule> {
     let writable = writable.chain(&confinement.write);
     let asked = writable
         .map(|path| (path, rights::ALL))
-        .chain(confinement.read.iter().map(|path| (path, rights::READ)));
+        .chain(confinement.read.iter().map(|path| (path, rights::READ)))
+        .chain(confinement.scripts.iter().map(|path| (path, rights::READ)));
     let asked = asked.filter_map(|(path, allowed)| rule(path, allowed));
     let bound = |rule: PathRule| PathRule {
         allowed: rule.allowed & handled,

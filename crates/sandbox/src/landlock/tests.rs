@@ -11,7 +11,7 @@ use super::rules::Rules;
 
 fn confinement() -> Confinement {
     Confinement {
-        workspace: Some(Text::from("/work/it".to_owned())),
+        workspace: Some(Text::from("/srv/it".to_owned())),
         home: Some(Text::from("/home/u".to_owned())),
         read: vec![Text::from("/srv/tools".to_owned())],
         write: vec![Text::from("/srv/cache".to_owned())],
@@ -32,8 +32,8 @@ fn everything_has_its_rights() {
         ("/dev/null", USE),
         ("/dev/shm/x", ALL),
         ("/tmp/x", ALL),
-        ("/work/it/x", ALL),
-        ("/work/itself", READ_DIR),
+        ("/srv/it/x", ALL),
+        ("/srv/itself", READ_DIR),
         ("/home/u/.cache", ALL),
     ] {
         assert_eq!(rules.allowed(Path::new(path)), allowed, "{path}");

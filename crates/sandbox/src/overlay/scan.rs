@@ -86,6 +86,9 @@ pub(super) struct Sides {
 struct Open {
     path: Vec<u8>,
     then: Option<At>,
+    /// Whether a directory above it is opaque. The kernel marks only the topmost one: nothing of
+    /// the lower layer is merged into a directory below it, marked or not.
+    below_opaque: bool,
 }
 
 impl Sides {
@@ -96,6 +99,7 @@ impl Sides {
         let mut open = vec![Open {
             path: Vec::new(),
             then: Some(Baseline::ROOT),
+            below_opaque: false,
         }];
         self.compare_top(&mut edits)?;
         while let Some(dir) = open.pop() {
@@ -113,13 +117,20 @@ impl Sides {
                     limit: OVERLAY_ENTRIES_MAX,
                 });
             }
-            if let Some(then) = dir.then.filter(|_| self.is_opaque(&dir.path)) {
+            // Without a directory before there is nothing to hide, here or below.
+            let hiding = dir.then;
+            let hiding = hiding.filter(|_| dir.below_opaque || self.is_opaque(&dir.path));
+            if let Some(then) = hiding {
                 self.hidden(&dir.path, then, &listed, &mut edits);
             }
             for entry in listed {
                 let then = dir.then.and_then(|at| self.then.child(at, &entry.name));
                 let path = join(&dir.path, &entry.name);
-                open.extend(self.compare(path, then, &entry.stat, &mut edits)?);
+                let next = self.compare(path, then, &entry.stat, &mut edits)?;
+                open.extend(next.map(|next| Open {
+                    below_opaque: hiding.is_some(),
+                    ..next
+                }));
             }
         }
         edits.sort_unstable_by(|a, b| by_path(&a.path, &b.path));
@@ -182,6 +193,7 @@ impl Sides {
             return Ok(Some(Open {
                 path,
                 then: then.filter(|_| stays.is_some()),
+                below_opaque: false,
             }));
         }
         let same = match stays {

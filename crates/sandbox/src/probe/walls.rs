@@ -140,6 +140,7 @@ fn raise(walls: &Walls, cell: Option<&Cell>) -> Result<(), Failure> {
     let none = CArray::new(Vec::<CString>::new());
     let launch = Launch {
         program: NOTHING,
+        pinned: None,
         argv: &none,
         env: &none,
         cwd: c"/",
@@ -149,6 +150,7 @@ fn raise(walls: &Walls, cell: Option<&Cell>) -> Result<(), Failure> {
         cgroup: None,
         dies_with_parent: false,
         ignored: &[],
+        soft_open_files: None,
         rlimits: &[],
         cell,
         walls: Some(walls),

@@ -89,6 +89,17 @@ pub(super) const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 /// `O_CREAT`, and what is peculiar to `O_TMPFILE` (its other half is `O_DIRECTORY`).
 pub(super) const MAKES: u32 = 0o100 | 0o20_000_000;
 
+/// Refused for process 1, which the first argument names.
+const WARDEN_FIRST: Rule = Rule::Values {
+    arg: 0,
+    refused: &[1],
+};
+/// Refused for process 1, which the second argument names.
+const WARDEN_SECOND: Rule = Rule::Values {
+    arg: 1,
+    refused: &[1],
+};
+
 /// New namespaces, as clone(2) takes them.
 const NAMESPACES: u32 = 0x7E02_0000;
 /// The time namespace, which only unshare(2) takes: for clone(2) the bit is part of a signal.
@@ -137,6 +148,14 @@ const JUDGED: &[(i64, Rule)] = &[
             refused: NAMESPACES,
         },
     ),
+    // The first process of a cell is its warden: nobody inside sets its limits or its share.
+    (libc::SYS_prlimit64, WARDEN_FIRST),
+    (libc::SYS_sched_setaffinity, WARDEN_FIRST),
+    (libc::SYS_sched_setparam, WARDEN_FIRST),
+    (libc::SYS_sched_setscheduler, WARDEN_FIRST),
+    (libc::SYS_sched_setattr, WARDEN_FIRST),
+    (libc::SYS_setpriority, WARDEN_SECOND),
+    (libc::SYS_ioprio_set, WARDEN_SECOND),
     // Their flags lie behind a pointer: programs fall back to clone and openat.
     (libc::SYS_clone3, Rule::Absent),
     (libc::SYS_openat2, Rule::Absent),

@@ -154,6 +154,9 @@ fn what_escapes_need_is_refused() {
         (libc::SYS_openat, &[3, 0, 0o20_200_002, 0o4755], Refuse),
         (libc::SYS_mknodat, &[3, 0, 0o104_755], Refuse),
         (libc::SYS_personality, &[0x0400_0000], Refuse),
+        (libc::SYS_prlimit64, &[1, 7, 0, 0], Refuse),
+        (libc::SYS_sched_setaffinity, &[1, 8, 0], Refuse),
+        (libc::SYS_setpriority, &[0, 1, 19], Refuse),
         (libc::SYS_mount, &[0; 5], Refuse),
         (467, &[0; 5], Refuse),
     ] {
@@ -189,6 +192,10 @@ fn what_programs_need_is_allowed() {
         (libc::SYS_landlock_create_ruleset, &[0; 3]),
         (libc::SYS_seccomp, &[0; 3]),
         (libc::SYS_memfd_create, &[0; 2]),
+        (libc::SYS_prlimit64, &[0, 7, 0, 0]),
+        (libc::SYS_prlimit64, &[2, 7, 0, 0]),
+        (libc::SYS_sched_setaffinity, &[0, 8, 0]),
+        (libc::SYS_setpriority, &[0, 0, 19]),
     ] {
         assert_eq!(
             judge(number, arguments),

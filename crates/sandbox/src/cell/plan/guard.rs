@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use ostler_model::Text;
 use rustix::io::Errno;
 
-use super::Draft;
+use super::{AROUND_SCRIPTS, Draft};
 use crate::cell::CellError;
 use crate::cell::paths::{below_root, plain};
-use crate::cell::step::Step;
+use crate::cell::step::{Access, Step};
 
 impl Draft<'_> {
     /// Each directory on the way becomes a mount point, so that none can be renamed away.
@@ -79,11 +79,46 @@ impl Draft<'_> {
                 }
                 let holds = self.bound.iter().any(|it| it.starts_with(path));
                 if self.covered(path) || holds {
-                    let at = below_root(path)?;
-                    self.after.push(Step::Mask { at });
+                    self.mask(path)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn mask(&mut self, path: &Path) -> Result<(), CellError> {
+        let at = below_root(path)?;
+        let way = self.scripts_at().and_then(|scripts| {
+            let way = scripts.strip_prefix(path).ok()?;
+            Some(Path::new(AROUND_SCRIPTS).join(way))
+        });
+        let Some(way) = way else {
+            self.after.push(Step::Mask { at });
+            return Ok(());
+        };
+        self.directories(&way, 0o755, false)?;
+        let from = below_root(Path::new(AROUND_SCRIPTS))?;
+        self.after.push(Step::Over { from, at });
+        Ok(())
+    }
+
+    /// Where the scripts of a shell lie, where they are there.
+    fn scripts_at(&self) -> Option<PathBuf> {
+        let named = self.confinement.scripts.as_ref()?;
+        let resolved = self.host.resolved.get(named.as_path());
+        resolved.filter(|it| it.directory).map(|it| it.path.clone())
+    }
+
+    /// Shown after everything that hides: what is around them stays hidden.
+    pub(super) fn scripts(&mut self) -> Result<(), CellError> {
+        let named = self.confinement.scripts.as_ref().map(Text::as_path);
+        let (Some(named), Some(path)) = (named, self.scripts_at()) else {
+            return Ok(());
+        };
+        self.directories(&path, 0o755, self.is_private(&path))?;
+        let source = self.source(&path, Access::Read, false, false)?;
+        let at = below_root(&path)?;
+        self.after.push(Step::Attach { source, at });
+        self.alias(named, &path)
     }
 }

@@ -80,6 +80,47 @@ fn a_commit_yields_what_the_command_saw_and_is_final() {
     assert_eq!(left.len(), 2, "the record and the lock: {left:?}");
 }
 
+/// The kernel marks only the topmost directory of a tree made anew as opaque.
+#[test]
+fn directories_below_an_opaque_one_hide_what_had_their_names() {
+    let cases = [
+        // The tree, what the command does, the changes.
+        (
+            "mkdir -p 'b.c' 'a b/a/a'; printf 0 >b.c/a",
+            "mv -T 'a b' b.c/b; mkdir -p 'a b/a'; printf 0 >'a b/a/b'",
+            vec!["-a b/a/a", "+a b/a/b", "+b.c/b", "+b.c/b/a", "+b.c/b/a/a"],
+        ),
+        (
+            "mkdir -p d/e/f/g; echo x>d/e/f/x; echo y>d/e/f/y; echo z>d/e/f/g/z",
+            "rm -r d; mkdir -p d/e/f; echo x>d/e/f/x",
+            vec!["-d/e/f/g", "-d/e/f/g/z", "-d/e/f/y"],
+        ),
+        (
+            "mkdir -p d/e/f; echo y>d/e/f/y",
+            "mkdir -p new/e/f; echo n>new/e/f/n; rm -r d; mv new d",
+            vec!["+d/e/f/n", "-d/e/f/y"],
+        ),
+        (
+            "mkdir -p d/e/f; echo y>d/e/f/y",
+            "rm -r d; mkdir d; mkdir -p new/e/f; mv new/e d/e; rmdir new",
+            vec!["-d/e/f/y"],
+        ),
+        // A directory beside an opaque one is merged all the same.
+        (
+            "mkdir -p d/e z/e; echo y>d/e/y; echo y>z/e/y",
+            "rm -r d; mkdir -p d/e; echo n>z/e/n",
+            vec!["-d/e/y", "+z/e/n"],
+        ),
+    ];
+    for (made, done, expected) in cases {
+        let stage = Stage::new(made);
+        stage.command(done);
+        assert_eq!(stage.marks(), expected, "{done}");
+        stage.commit();
+        assert_eq!(tree(&stage.at("host")), tree(&stage.at("seen")), "{done}");
+    }
+}
+
 #[test]
 fn a_discard_leaves_the_host_alone() {
     let stage = Stage::new(TREE);

@@ -1,0 +1,118 @@
+//! Whose slots are whose: several daemons of one user, also in other pid namespaces, share our
+//! directory in each hierarchy. A slot's name begins with the state directory it belongs to,
+//! and its shim holds a flock(2) on the slot's directory as long as it lives: both are true in
+//! every pid namespace, where a pid is not.
+
+use std::fmt;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, fstat};
+use rustix::io::Errno;
+
+use super::files;
+
+/// A state directory, by device and inode: what slots are named after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SlotOwner {
+    device: u64,
+    inode: u64,
+}
+
+impl SlotOwner {
+    /// The owner of slots that belong to this directory.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    pub fn of(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let stat = fstat(directory)?;
+        Ok(Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        })
+    }
+}
+
+impl fmt::Display for SlotOwner {
+    /// Without a hyphen, which separates it from the rest of a slot's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}.{:x}", self.device, self.inode)
+    }
+}
+
+/// Times a slot is made that is removed before it is locked.
+const TRIES: usize = 4;
+
+/// Makes a slot's directory where it is missing, and locks it.
+pub(super) fn make(directory: &Path) -> Option<OwnedFd> {
+    for _ in 0..TRIES {
+        files::make(directory).ok()?;
+        if let Some(claimed) = claim(directory)
+            && is_same(&claimed, directory)
+        {
+            return Some(claimed);
+        }
+    }
+    None
+}
+
+/// Opens a slot's directory and locks it for the life of the descriptor. A directory that
+/// cannot be locked is used without: then only what is in it protects it.
+fn claim(directory: &Path) -> Option<OwnedFd> {
+    let opened: OwnedFd = File::open(directory).ok()?.into();
+    let _not_locked = rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive);
+    Some(opened)
+}
+
+/// Whether a living process holds the directory.
+pub(super) fn is_claimed(directory: &Path) -> bool {
+    let Ok(opened) = File::open(directory) else {
+        return false;
+    };
+    let locked = rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive);
+    locked == Err(Errno::WOULDBLOCK)
+}
+
+/// Whether the path still names the directory that was opened.
+pub(super) fn is_same(opened: impl AsFd, path: &Path) -> bool {
+    match (fstat(&opened), rustix::fs::stat(path)) {
+        (Ok(opened), Ok(named)) => (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_claimed_as_long_as_its_descriptor_is_open() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let slot = scratch.path().join("slot");
+        std::fs::create_dir(&slot).expect("made");
+        assert!(!is_claimed(&slot));
+        let held = claim(&slot).expect("opened");
+        assert!(is_claimed(&slot));
+        assert!(is_same(&held, &slot));
+        std::fs::remove_dir(&slot).expect("removed");
+        assert!(!is_same(&held, &slot));
+        std::fs::create_dir(&slot).expect("made again");
+        assert!(!is_same(&held, &slot), "another one of the same name");
+        drop(held);
+        assert!(!is_claimed(&slot));
+    }
+
+    #[test]
+    fn state_directories_have_names_of_their_own() {
+        let (one, two) = (tempfile::tempdir(), tempfile::tempdir());
+        let owner = |dir: &tempfile::TempDir| {
+            let opened = File::open(dir.path()).expect("opened");
+            SlotOwner::of(opened.as_fd()).expect("known").to_string()
+        };
+        let (one, two) = (one.expect("made"), two.expect("made"));
+        assert_ne!(owner(&one), owner(&two));
+        assert_eq!(owner(&one), owner(&one));
+        assert!(!owner(&one).contains('-'));
+    }
+}
