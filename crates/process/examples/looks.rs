@@ -189,6 +189,9 @@ fn plan(words: &[&str]) -> LaunchPlan {
         leftovers: Leftovers::Kill,
         limits: Limits::default(),
         redact: Vec::new(),
+        pinned: Vec::new(),
         report_start: true,
+        lossless_reader: false,
+        output_from: 0,
     }
 }

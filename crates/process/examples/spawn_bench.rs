@@ -1,7 +1,7 @@
 //! What a durable, journalled command costs over the floor: posix_spawn(3), one pipe, read to
 //! the end, waitpid(2), in a small process of its own. Rounds of both are interleaved.
 //!
-//! `spawn_bench [STATE_DIR] [ROUNDS] [COMMANDS_PER_ROUND]`
+//! `spawn_bench [STATE_DIR] [ROUNDS] [COMMANDS_PER_ROUND] [PAUSE_MS]`: a pause stands before each of ours.
 #![expect(unsafe_code, reason = "the floor is the C library's own spawn")]
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
@@ -35,6 +35,7 @@ fn bench(words: &[String]) {
             .map_or(default, |word| word.parse().expect("a number"))
     };
     let (rounds, count) = (number(2, 6), number(3, 200));
+    let pause = Duration::from_millis(number(4, 0) as u64);
     let parent = words
         .get(1)
         .map_or_else(|| "/dev/shm".to_owned(), Clone::clone);
@@ -57,7 +58,8 @@ fn bench(words: &[String]) {
             let floors = floor.run(in_flight, count);
             let floor_time = begin.elapsed();
             let begin = Instant::now();
-            let mine = runtime.block_on(place_round(&place, state.path(), (in_flight, count)));
+            let mine =
+                runtime.block_on(place_round(&place, state.path(), (in_flight, count, pause)));
             if round > 0 {
                 their_time += floor_time;
                 our_time += begin.elapsed();
@@ -91,11 +93,14 @@ fn report(in_flight: usize, floor: &mut [u64], ours: &mut [u64]) {
 async fn place_round(
     place: &LocalPlace,
     state: &Path,
-    (in_flight, count): (usize, usize),
+    (in_flight, count, pause): (usize, usize, Duration),
 ) -> Vec<u64> {
     let lane = async || {
         let mut times = Vec::with_capacity(count / in_flight);
         for _ in 0..count / in_flight {
+            if !pause.is_zero() {
+                tokio::time::sleep_until(tokio::time::Instant::now() + pause).await;
+            }
             let begin = Instant::now();
             let plan = plan(&WORDS);
             let dir = state.join("executions").join(plan.id.to_string());
@@ -148,7 +153,10 @@ fn plan(words: &[&str]) -> LaunchPlan {
             ..Limits::default()
         },
         redact: Vec::new(),
+        pinned: Vec::new(),
         report_start: false,
+        lossless_reader: false,
+        output_from: 0,
     }
 }
 

@@ -4,10 +4,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 
-use ostler_sandbox::cgroup::{ShimName, Subtree};
+use ostler_sandbox::cgroup::{ShimName, SlotOwner, Subtree};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
+use crate::open_files;
 use crate::proto::{FromKeeper, ToKeeper, decode, encode};
 use crate::shim::{Identity, Mode, Setup, serve};
 use crate::sys::packet::{self, Patience};
@@ -62,8 +63,9 @@ impl Keeper {
         role::become_subreaper();
         let child_signal = signals::child_descriptor()?;
         let (subtree, abilities) = ostler_sandbox::probe(true);
+        let subtree = subtree.owned_by(SlotOwner::of(executions.as_fd())?);
         subtree.adopt_self();
-        subtree.remove_stale(proc::is_same);
+        subtree.remove_stale();
         let keeper = Self {
             daemon,
             executions,
@@ -106,6 +108,7 @@ impl Keeper {
             Ok(packet) if packet.len == 0 => false,
             Ok(packet) => {
                 if let Ok(ToKeeper::Fork { count }) = decode(&buffer[..packet.len]) {
+                    open_files::raise_once();
                     for _ in 0..count {
                         self.fork_shim();
                     }

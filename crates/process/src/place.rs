@@ -131,9 +131,19 @@ pub struct LaunchPlan {
     pub confinement: Option<Confinement>,
     /// Values never to be journalled; each occurrence in output is replaced.
     pub redact: Vec<Text>,
+    /// Files that must be what they were, the program among them; otherwise nothing is born.
+    /// None of them where nothing is to be compared.
+    pub pinned: Vec<PinnedFile>,
     /// Whether [`Report::Started`] is wanted at once; without it, it comes only from what does
     /// not end within milliseconds, and short commands save a wake-up.
     pub report_start: bool,
+    /// Whether a reader that must miss nothing is expected from the first byte on: with a full
+    /// disk the command then waits until [`Order::Retain`] tells how far that reader is. Without
+    /// it, a full disk stops no command.
+    pub lossless_reader: bool,
+    /// Where its output begins at the earliest, for a later attempt: the highest offset anybody
+    /// was told of. Output of an earlier one may have been in memory only.
+    pub output_from: u64,
 }
 
 impl fmt::Debug for LaunchPlan {
@@ -145,6 +155,24 @@ impl fmt::Debug for LaunchPlan {
             .field("program", &self.program)
             .finish_non_exhaustive()
     }
+}
+
+/// A regular file as it was when its content was read: whatever writes to it changes a time,
+/// whatever takes its place is another file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedFile {
+    /// Its absolute path; symbolic links are followed.
+    pub path: Text,
+    /// The number of its file system.
+    pub dev: u64,
+    /// Its number there.
+    pub ino: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// When it was written last, in seconds and nanoseconds since the Unix epoch.
+    pub modified: (i64, i64),
+    /// When it was written or its inode changed last.
+    pub changed: (i64, i64),
 }
 
 /// How bytes go in and out of an attempt.
@@ -213,6 +241,9 @@ pub enum Order {
     Watch(bool),
     /// Freeze the tree, or let it go on; answered by [`Report::Frozen`].
     Freeze(bool),
+    /// From which offset on output must be kept for a reader that may miss nothing; none where
+    /// nobody reads. Heeded while output goes to memory: the command waits for that reader.
+    Retain(Option<u64>),
 }
 
 /// The most bytes one [`Order::Input`] carries.
@@ -268,12 +299,18 @@ pub enum Report {
         /// Which.
         clock: TimeoutKind,
     },
-    /// The journal cannot be written to disk any more; output goes to this memory instead.
+    /// The disk refuses the journal; output goes to this memory instead, until
+    /// [`Report::JournalReturned`].
     JournalFailed {
         /// For people.
         detail: String,
         /// A memory file read like a segment that begins at `base`.
         memory: Option<(u64, OwnedFd)>,
+    },
+    /// Output goes to disk again, and all that was in memory is there too.
+    JournalReturned {
+        /// What is gone nevertheless, from and to, in the order of offsets.
+        missing: Vec<(u64, u64)>,
     },
     /// The attempt is over, and on disk.
     Exited(ExitRecord),
@@ -336,6 +373,8 @@ pub const EXIT_RECORD_VERSION: u8 = 1;
 
 /// The step of [`Outcome::NotBorn`] before all others: the execution's directory and spec.
 pub const STEP_STORAGE: &str = "storage";
+/// The step of a birth for which the daemon has no descriptor left: nothing was tried.
+pub const STEP_OPEN_FILES: &str = "open_files";
 
 /// The step of [`Outcome::NotBorn`] at which no terminal could be had; with `EAGAIN`, as
 /// posix_openpt(3) has it, the kernel's limit on them (`kernel.pty.max`) is reached.
@@ -400,6 +439,8 @@ pub enum Found {
         /// Members of its tree that were found and ended.
         swept: u32,
     },
+    /// It may run and cannot be asked: nothing was done to it.
+    NotReached(SpawnError),
 }
 
 /// Nobody could be found to give birth.
@@ -419,6 +460,20 @@ pub enum SpawnError {
     /// The execution's directory could not be made.
     #[error("the state directory cannot be written: {0}")]
     Storage(String),
+    /// Each execution takes one of the files that the daemon may have open, and all but those
+    /// kept for requests are in use.
+    #[error(
+        "the daemon may have {limit} files open (RLIMIT_NOFILE): {executions} executions take one \
+         each, {reserved} are kept for requests"
+    )]
+    OpenFiles {
+        /// The limit, soft and hard.
+        limit: u64,
+        /// What is kept.
+        reserved: u64,
+        /// Executions that run.
+        executions: usize,
+    },
 }
 
 /// An order that could not be handed over.

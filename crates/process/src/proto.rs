@@ -8,7 +8,7 @@ use ostler_model::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::place::{Clocks, ExitRecord, LaunchIo, LaunchPlan, Order, Question};
+use crate::place::{Clocks, ExitRecord, LaunchIo, LaunchPlan, Order, PinnedFile, Question};
 
 /// The first byte of every packet. Both sides are the same executable except across an
 /// upgrade, where a shim of the old one meets a daemon of the new one.
@@ -66,6 +66,9 @@ pub(crate) enum FromShim {
     LimitHit { limit: Limit },
     /// The program asked its terminal something.
     Asked { question: Question, end: u64 },
+    /// Output goes to disk again, and what was in memory is there too; but for these bytes, from
+    /// and to, in the order of their offsets.
+    JournalReturned { missing: Vec<(u64, u64)> },
 }
 
 /// From the daemon to the keeper.
@@ -106,7 +109,10 @@ pub(crate) struct WirePlan {
     /// format cannot.
     pub(crate) confinement: Option<String>,
     pub(crate) redact: Vec<Text>,
+    pub(crate) pinned: Vec<PinnedFile>,
     pub(crate) report_start: bool,
+    pub(crate) lossless_reader: bool,
+    pub(crate) output_from: u64,
 }
 
 /// [`LaunchIo`] on the wire.
@@ -187,7 +193,10 @@ impl From<LaunchPlan> for WirePlan {
                 .confinement
                 .map(|it| serde_json::to_string(&it).unwrap_or_default()),
             redact: plan.redact,
+            pinned: plan.pinned,
             report_start: plan.report_start,
+            lossless_reader: plan.lossless_reader,
+            output_from: plan.output_from,
         }
     }
 }

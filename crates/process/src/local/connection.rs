@@ -12,6 +12,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::open_files;
 use crate::place::{BoxFuture, Control, ControlError, ORDER_TIMEOUT_MS, Order, Report};
 use crate::proto::{FromShim, ProtocolError, ToShim, decode, encode};
 use crate::sys::packet::{self, PACKET_BYTES, Patience};
@@ -109,7 +110,8 @@ impl Connection {
 
     /// Until the shim has taken something; rare, so that it may cost a registration.
     async fn room(&self) -> io::Result<()> {
-        let again = self.socket.get_ref().try_clone()?;
+        let clone = || self.socket.get_ref().try_clone();
+        let again = open_files::with_held(clone, open_files::is_none_left)?;
         let again = reactor::register(again, Interest::WRITABLE)?;
         // Registered with what is so already: what was taken meanwhile is not missed.
         again.writable().await.map(|_guard| ())
@@ -154,6 +156,7 @@ impl Connection {
                 detail,
                 memory: base.zip(descriptor),
             },
+            FromShim::JournalReturned { missing } => Report::JournalReturned { missing },
         };
         let reports = self
             .current()
@@ -216,6 +219,7 @@ impl AttemptControl {
             | Order::CloseInput
             | Order::Resize(_)
             | Order::Watch(_)
+            | Order::Retain(_)
             | Order::Freeze(_) => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::keeper::KEEPER_ARGUMENT;
+use crate::open_files;
 use crate::proto::{FromKeeper, ToKeeper, decode, encode};
 use crate::sys::packet::{self, Patience};
 use crate::sys::reactor;
@@ -30,7 +31,6 @@ const MESSAGE_BYTES: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct KeeperLink {
     socket: AsyncFd<OwnedFd>,
-    pidfd: AsyncFd<OwnedFd>,
     child: Mutex<Child>,
     /// When it last said something.
     heard: Mutex<Instant>,
@@ -40,7 +40,8 @@ pub(super) struct KeeperLink {
 
 impl KeeperLink {
     /// Starts an executable as the keeper: its descriptor 0 is the socket, its descriptor 1
-    /// the directory of executions. Nothing of our environment goes along.
+    /// the directory of executions. Nothing of our environment goes along. It has the limit on
+    /// open files that commands get back by the time it is asked for a shim.
     pub(super) fn start(executable: &Path, executions: BorrowedFd<'_>) -> io::Result<Self> {
         let (ours, theirs) = packet::pair()?;
         let child = Command::new(executable)
@@ -51,10 +52,9 @@ impl KeeperLink {
             .stderr(Stdio::null())
             .spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let pidfd = pidfd_open(pid.ok_or(Errno::SRCH)?, PidfdFlags::empty())?;
+        pid.into_iter().for_each(open_files::give_back);
         Ok(Self {
             socket: reactor::register(ours, Interest::READABLE | Interest::WRITABLE)?,
-            pidfd: reactor::register(pidfd, Interest::READABLE)?,
             child: Mutex::new(child),
             heard: Mutex::new(Instant::now()),
             dead: CancellationToken::new(),
@@ -114,8 +114,8 @@ impl KeeperLink {
 
     /// Kills it; a keeper that does not answer may be stopped, and would never end.
     pub(super) fn kill(&self) {
-        let signal = rustix::process::Signal::KILL;
-        let _gone = rustix::process::pidfd_send_signal(self.pidfd.get_ref(), signal);
+        // Not reaped yet, so its pid is its own.
+        let _gone = self.child().kill();
     }
 
     /// Lets it end by itself.
@@ -126,12 +126,27 @@ impl KeeperLink {
     /// Waits for its end, which is forced where it does not come by itself, and reaps it.
     pub(super) async fn bury(&self) {
         let limit = Duration::from_millis(FAREWELL_MS);
-        if timeout(limit, self.pidfd.readable()).await.is_err() {
-            self.kill();
-            let _ended = self.pidfd.readable().await;
+        match self.end() {
+            Ok(end) => {
+                if timeout(limit, end.readable()).await.is_err() {
+                    self.kill();
+                    let _ended = end.readable().await;
+                }
+            }
+            // Without a descriptor to wait by.
+            Err(_) => self.kill(),
         }
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        let _status = child.try_wait();
+        let _status = self.child().wait();
         self.dead.cancel();
+    }
+
+    /// A descriptor that is readable once it has ended; opened for that only.
+    fn end(&self) -> io::Result<AsyncFd<OwnedFd>> {
+        let pid = Pid::from_child(&self.child());
+        reactor::register(pidfd_open(pid, PidfdFlags::empty())?, Interest::READABLE)
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_model::ExecutionId;
-use ostler_sandbox::cgroup::{self, ShimName};
+use ostler_sandbox::cgroup::{self, ShimName, SlotOwner};
 use rustix::fs::{AtFlags, Stat as FileStat, statat};
 use rustix::io::Errno;
 
@@ -88,11 +88,13 @@ pub(super) fn known(supply: &Supply, id: ExecutionId) -> Option<Arc<Known>> {
     }
     let (attempt, boot) = recovery::shim_of(supply, id)?;
     let slot = i32::try_from(boot.shim_pid).ok().and_then(|pid| {
-        cgroup::slot_directory(ShimName {
+        let owner = SlotOwner::of(supply.executions().as_fd()).ok()?;
+        let shim = ShimName {
             pid,
             start: boot.shim_start,
             serial: 0,
-        })
+        };
+        cgroup::slot_directory(owner, shim)
     });
     let known = Arc::new(Known {
         stamp,

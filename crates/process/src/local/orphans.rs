@@ -2,11 +2,11 @@
 //! shim's cgroups, by the mark in their environment and by their process groups.
 
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ostler_model::ExecutionId;
-use ostler_sandbox::cgroup;
+use ostler_sandbox::cgroup::{self, SlotOwner};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
@@ -20,12 +20,13 @@ const END_MS: u64 = 5_000;
 const ROUND_MS: i64 = 500;
 
 /// Ends every member, and returns how many there were. Blocks until they are gone.
-pub(super) fn end(id: ExecutionId, shim: Option<&BootStamp>) -> u32 {
+pub(super) fn end(executions: BorrowedFd<'_>, id: ExecutionId, shim: Option<&BootStamp>) -> u32 {
+    let owner = SlotOwner::of(executions).unwrap_or_default();
     let deadline = Instant::now() + Duration::from_millis(END_MS);
     let marker = marker(id);
     let mut ended: BTreeSet<i32> = BTreeSet::new();
     loop {
-        let members = members(&marker, shim);
+        let members = members(&marker, shim.map(|shim| (owner, shim)));
         // Those that are dying already were found alive: ending their slot came first.
         ended.extend(&members);
         let dying: Vec<OwnedFd> = members.into_iter().filter_map(kill).collect();
@@ -39,7 +40,7 @@ pub(super) fn end(id: ExecutionId, shim: Option<&BootStamp>) -> u32 {
 /// Whoever carries the mark, is in the process group of one who does, or is in the shim's
 /// slot. The slot may still hold the dying shim, and a child between clone and exec: both are
 /// in the group of all shims, so groups are only taken from those who carry the mark.
-fn members(marker: &[u8], shim: Option<&BootStamp>) -> BTreeSet<i32> {
+fn members(marker: &[u8], shim: Option<(SlotOwner, &BootStamp)>) -> BTreeSet<i32> {
     let mut found: BTreeSet<i32> = proc::members(marker, None).into_iter().collect();
     let own_group = proc::stat(own_pid()).map_or(0, |stat| stat.group);
     let groups: BTreeSet<i32> = found
@@ -56,8 +57,8 @@ fn members(marker: &[u8], shim: Option<&BootStamp>) -> BTreeSet<i32> {
         let command = |pid: &i32| !proc::has_role(*pid);
         found.extend(proc::all().into_iter().filter(in_group).filter(command));
     }
-    if let Some(shim) = shim.filter(|shim| shim.id == proc::boot_id()) {
-        let slot = cgroup::end_slots_of(shim.shim_pid, shim.shim_start);
+    if let Some((owner, shim)) = shim.filter(|(_, shim)| shim.id == proc::boot_id()) {
+        let slot = cgroup::end_slots_of(owner, shim.shim_pid, shim.shim_start);
         let left = |pid: &i32| pid.unsigned_abs() != shim.shim_pid && is_alive(*pid);
         found.extend(slot.into_iter().filter(left));
     }

@@ -11,6 +11,7 @@ use ostler_model::{
     Abilities, Ability, Confinement, Degraded, Evidence, ExecutionId, Holder, Observation,
     PlaceName, WorkspaceAnswer, WorkspaceOrder,
 };
+use ostler_sandbox::cgroup::SlotOwner;
 use ostler_sandbox::survey::Survey;
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
@@ -26,8 +27,11 @@ use crate::place::{
     Birth, BoxFuture, Found, LaunchIo, LaunchPlan, ObserveError, Place, SpawnError, WorkspaceError,
 };
 use crate::proto::{INLINE_PLAN_BYTES, PLAN_MAX_BYTES, ToShim, WirePlan, encode};
+use crate::shim::PREPARED_PREFIX;
 use crate::sys::memory;
 
+/// How a directory is called that is being removed.
+const GONE_PREFIX: &str = ".gone-";
 /// Shims that are tried for one plan; one may have been killed while it was idle.
 const SHIMS_TRIED: usize = 8;
 
@@ -94,7 +98,12 @@ impl LocalPlace {
         let (source, abilities) = match keeper {
             Keeper::None => {
                 let (subtree, abilities) = ostler_sandbox::probe(false);
-                (Source::threads(subtree), not_durable(abilities))
+                let owner = SlotOwner::of(executions.as_fd());
+                let owner = owner.map_err(|errno| unusable(errno.into()))?;
+                (
+                    Source::threads(subtree.owned_by(owner)),
+                    not_durable(abilities),
+                )
             }
             Keeper::Executable(path) => {
                 let begun = begin_keeper(&path, &executions).await;
@@ -176,12 +185,35 @@ impl LocalPlace {
 }
 
 fn open_executions(path: &Path) -> io::Result<OwnedFd> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)?;
-    Ok(std::fs::File::open(path)?.into())
+    crate::private_dir::make(path)?;
+    let executions = std::fs::File::open(path)?.into();
+    remove_prepared(path);
+    Ok(executions)
+}
+
+/// Removes directories that shims of an earlier daemon prepared and did not come to use. Where
+/// such a shim lives, it makes another one. Renamed first: half of one is never renamed to an
+/// execution.
+fn remove_prepared(executions: &Path) {
+    for entry in std::fs::read_dir(executions)
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name();
+        let Some(rest) = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREPARED_PREFIX))
+        else {
+            continue;
+        };
+        let gone = executions.join(format!("{GONE_PREFIX}{rest}"));
+        let removed =
+            std::fs::rename(entry.path(), &gone).and_then(|()| std::fs::remove_dir_all(&gone));
+        if let Err(error) = removed {
+            tracing::debug!(path = %gone.display(), %error, "stays until the next start");
+        }
+    }
 }
 
 /// What a keeper adds: what outlives the daemon, commands and gates.

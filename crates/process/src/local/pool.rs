@@ -1,4 +1,4 @@
-//! Shims that wait for plans, the newest used first: its memory is warm.
+//! Shims that wait for plans. The newest used is warm and taken first.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::connection::Connection;
+use crate::place::SpawnError;
 
 /// Shims kept ready however quiet it is.
 pub(super) const WARM: usize = 4;
@@ -18,8 +19,9 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The one that waits longest first.
     idle: Vec<Arc<Connection>>,
-    waiting: VecDeque<oneshot::Sender<Arc<Connection>>>,
+    waiting: VecDeque<oneshot::Sender<Answer>>,
     in_use: usize,
     /// The most in use at once since the last trimming.
     high_water: usize,
@@ -33,15 +35,18 @@ pub(super) enum Taken {
     /// Here is one.
     Ready(Arc<Connection>),
     /// One will come.
-    Waiting(oneshot::Receiver<Arc<Connection>>),
+    Waiting(oneshot::Receiver<Answer>),
 }
+
+/// What comes to somebody who waits.
+pub(super) type Answer = Result<Arc<Connection>, SpawnError>;
 
 impl Pool {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the newest idle shim, or a place in the queue.
+    /// Takes an idle shim, or a place in the queue.
     pub(super) fn take(&self) -> Taken {
         let mut state = self.lock();
         if let Some(shim) = state.idle.pop() {
@@ -64,12 +69,13 @@ impl Pool {
         let mut state = self.lock();
         let mut shim = shim;
         while let Some(waiting) = state.waiting.pop_front() {
-            match waiting.send(shim) {
+            match waiting.send(Ok(shim)) {
                 Ok(()) => {
                     state.lend();
                     return false;
                 }
-                Err(back) => shim = back,
+                Err(Ok(back)) => shim = back,
+                Err(Err(_)) => return false,
             }
         }
         state.idle.push(shim);
@@ -90,8 +96,15 @@ impl Pool {
     }
 
     /// Nobody can come for the one who waits longest.
-    pub(super) fn disappoint(&self) {
-        drop(self.lock().waiting.pop_front());
+    pub(super) fn disappoint(&self, why: SpawnError) {
+        let waiting = self.lock().waiting.pop_front();
+        // Who gave up waiting needs no reason.
+        drop(waiting.map(|waiting| waiting.send(Err(why))));
+    }
+
+    /// Shims at work.
+    pub(super) fn in_use(&self) -> usize {
+        self.lock().in_use
     }
 
     /// Takes out what was not needed since the last time, the coldest first. Whether there are

@@ -28,6 +28,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::connection::{AttemptControl, Connection, Current, REPORTS_MAX, Received};
 use super::orphans;
 use super::supply::Supply;
+use crate::open_files;
 use crate::place::{Birth, EXIT_RECORD_VERSION, ExitRecord, Found};
 use crate::proto::FromShim;
 use crate::shim::{link, record};
@@ -37,6 +38,11 @@ use crate::sys::{proc, reactor};
 /// How long a living shim may take to open its control socket, or to say its first words, in
 /// milliseconds; one that takes longer is stuck, and is ended with its tree.
 const ANSWER_MS: u64 = 2_000;
+/// Descriptors that recovery leaves: a daemon that could not listen and answer would be of no
+/// use.
+const LEFT_TO_SERVE: u64 = 6;
+/// How long recovery waits until idle shims have given theirs up, in milliseconds.
+const GIVE_UP_MS: u64 = 1_000;
 /// Bytes of the largest exit record.
 const EXIT_RECORD_BYTES: u64 = 1024 * 1024;
 /// Bytes of the largest spec: no more than a plan holds, with room for its envelope.
@@ -58,64 +64,87 @@ enum Kept<T> {
     Absent,
     /// It is there and makes no sense.
     Damaged,
+    /// No descriptor was left to read it by.
+    NotReached,
 }
 
 /// The record of this attempt or a later one, once its shim is gone and its tree ended.
 pub(super) async fn after_loss(
-    supply: &Supply,
+    supply: &Arc<Supply>,
     current: &Current,
     sweep: bool,
 ) -> Option<ExitRecord> {
     let (id, attempt) = (current.id, current.attempt);
-    let dir = record::open_directory(supply.executions().as_fd(), id).ok()?;
+    let dir = directory(supply, id).ok()?;
     if sweep {
         let shim = match read_head(dir.as_fd()) {
             Kept::Whole(head) => Some(head.boot),
-            Kept::Absent | Kept::Damaged => None,
+            Kept::Absent | Kept::Damaged | Kept::NotReached => None,
         };
+        let swept = Arc::clone(supply);
         supply
-            .blocking(move || orphans::end(id, shim.as_ref()))
+            .blocking(move || orphans::end(swept.executions().as_fd(), id, shim.as_ref()))
             .await;
     }
     match read_exit(dir.as_fd()) {
         Kept::Whole(record) => (record.attempt >= attempt).then_some(record),
-        Kept::Absent | Kept::Damaged => None,
+        Kept::Absent | Kept::Damaged | Kept::NotReached => None,
     }
 }
 
 /// The newest attempt of an execution and the shim that carries it out, as its `spec.json`
 /// says; none where that cannot be read.
 pub(super) fn shim_of(supply: &Supply, id: ExecutionId) -> Option<(u32, BootStamp)> {
-    let dir = record::open_directory(supply.executions().as_fd(), id).ok()?;
+    let dir = directory(supply, id).ok()?;
     match read_head(dir.as_fd()) {
         Kept::Whole(head) => Some((head.attempt, head.boot)),
-        Kept::Absent | Kept::Damaged => None,
+        Kept::Absent | Kept::Damaged | Kept::NotReached => None,
     }
 }
 
 /// The attempt whose exit record is there.
 pub(super) fn ended_attempt(supply: &Supply, id: ExecutionId) -> Option<u32> {
-    let dir = record::open_directory(supply.executions().as_fd(), id).ok()?;
+    let dir = directory(supply, id).ok()?;
     match read_exit(dir.as_fd()) {
         Kept::Whole(record) => Some(record.attempt),
-        Kept::Absent | Kept::Damaged => None,
+        Kept::Absent | Kept::Damaged | Kept::NotReached => None,
     }
 }
 
-/// Finds out.
+/// Finds out. Where descriptors ran out, once more when nobody else is being called.
 pub(super) async fn find(supply: Arc<Supply>, id: ExecutionId) -> Found {
-    let dir = record::open_directory(supply.executions().as_fd(), id);
+    // The semaphore is never closed.
+    let turn = supply.calls.acquire().await;
+    match find_now(&supply, id).await {
+        Found::NotReached(_) => {}
+        found @ (Found::Running { .. } | Found::Exited(_) | Found::Lost { .. }) => return found,
+    }
+    drop(turn);
+    let all = u32::try_from(supply.calls_at_once).unwrap_or(1);
+    let _alone = supply.calls.acquire_many(all).await;
+    find_now(&supply, id).await
+}
+
+async fn find_now(supply: &Arc<Supply>, id: ExecutionId) -> Found {
+    let dir = directory(supply, id);
+    if dir
+        .as_ref()
+        .is_err_and(|errno| open_files::is_exhausted(*errno))
+    {
+        return Found::NotReached(supply.no_open_files());
+    }
     let head = dir
         .as_ref()
         .map_or(Kept::Damaged, |dir| read_head(dir.as_fd()));
     let (dir, head) = match (dir, head) {
         (Ok(dir), Kept::Whole(head)) => (dir, head),
-        (_, Kept::Absent) => return lost(&supply, id, None, LostReason::NoRecord).await,
+        (_, Kept::NotReached) => return Found::NotReached(supply.no_open_files()),
+        (_, Kept::Absent) => return lost(supply, id, None, LostReason::NoRecord).await,
         (_, Kept::Whole(_) | Kept::Damaged) => {
-            return lost(&supply, id, None, LostReason::FilesDamaged).await;
+            return lost(supply, id, None, LostReason::FilesDamaged).await;
         }
     };
-    if let Some(found) = ended(&supply, id, dir.as_fd(), &head).await {
+    if let Some(found) = ended(supply, id, dir.as_fd(), &head).await {
         return found;
     }
     if head.boot.id != proc::boot_id() {
@@ -125,19 +154,25 @@ pub(super) async fn find(supply: Arc<Supply>, id: ExecutionId) -> Found {
             swept: 0,
         };
     }
-    if let Some(found) = call(&supply, id, dir.as_fd(), &head.boot).await {
+    if let Some(found) = call(supply, id, dir.as_fd(), &head.boot).await {
         return found;
     }
     // It may have ended while it was being called.
-    if let Some(found) = ended(&supply, id, dir.as_fd(), &head).await {
+    if let Some(found) = ended(supply, id, dir.as_fd(), &head).await {
         return found;
     }
     end_shim(&head.boot);
-    lost(&supply, id, Some(head), LostReason::NoRecord).await
+    lost(supply, id, Some(head), LostReason::NoRecord).await
+}
+
+/// The directory of an execution; what is known of one must not depend on how many others run.
+fn directory(supply: &Supply, id: ExecutionId) -> Result<OwnedFd, Errno> {
+    let open = || record::open_directory(supply.executions().as_fd(), id);
+    open_files::with_held(open, |errno| open_files::is_exhausted(*errno))
 }
 
 async fn ended(
-    supply: &Supply,
+    supply: &Arc<Supply>,
     id: ExecutionId,
     dir: BorrowedFd<'_>,
     head: &Head,
@@ -145,17 +180,24 @@ async fn ended(
     match read_exit(dir) {
         Kept::Whole(record) if record.attempt >= head.attempt => Some(Found::Exited(record)),
         Kept::Whole(_) | Kept::Absent => None,
+        Kept::NotReached => Some(Found::NotReached(supply.no_open_files())),
         Kept::Damaged => Some(lost(supply, id, None, LostReason::FilesDamaged).await),
     }
 }
 
 /// Ends what is left of it; members that were found say more than `reason`.
-async fn lost(supply: &Supply, id: ExecutionId, head: Option<Head>, reason: LostReason) -> Found {
+async fn lost(
+    supply: &Arc<Supply>,
+    id: ExecutionId,
+    head: Option<Head>,
+    reason: LostReason,
+) -> Found {
     let attempt = head.as_ref().map_or(0, |head| head.attempt);
     let boot = head.map(|head| head.boot);
     let in_process = boot.as_ref().is_some_and(|boot| boot.in_process);
+    let place = Arc::clone(supply);
     let swept = supply
-        .blocking(move || orphans::end(id, boot.as_ref()))
+        .blocking(move || orphans::end(place.executions().as_fd(), id, boot.as_ref()))
         .await;
     let reason = match reason {
         LostReason::NoRecord if in_process => LostReason::EngineKilled,
@@ -177,7 +219,7 @@ fn read_head(dir: BorrowedFd<'_>) -> Kept<Head> {
     let kept = read_json::<Head>(dir, SPEC_FILE, SPEC_BYTES);
     match kept {
         Kept::Whole(head) if head.version > SPEC_FILE_VERSION => Kept::Damaged,
-        Kept::Whole(_) | Kept::Absent | Kept::Damaged => kept,
+        Kept::Whole(_) | Kept::Absent | Kept::Damaged | Kept::NotReached => kept,
     }
 }
 
@@ -185,7 +227,7 @@ fn read_exit(dir: BorrowedFd<'_>) -> Kept<ExitRecord> {
     let kept = read_json::<ExitRecord>(dir, record::EXIT_FILE, EXIT_RECORD_BYTES);
     match kept {
         Kept::Whole(record) if record.version > EXIT_RECORD_VERSION => Kept::Damaged,
-        Kept::Whole(_) | Kept::Absent | Kept::Damaged => kept,
+        Kept::Whole(_) | Kept::Absent | Kept::Damaged | Kept::NotReached => kept,
     }
 }
 
@@ -194,9 +236,11 @@ fn read_json<T: serde::de::DeserializeOwned>(
     name: &str,
     limit: u64,
 ) -> Kept<T> {
-    let file = match openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+    let open = || openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let file = match open_files::with_held(open, |errno| open_files::is_exhausted(*errno)) {
         Ok(file) => File::from(file),
         Err(Errno::NOENT) => return Kept::Absent,
+        Err(errno) if open_files::is_exhausted(errno) => return Kept::NotReached,
         Err(_) => return Kept::Damaged,
     };
     let mut bytes = Vec::new();
@@ -253,14 +297,32 @@ async fn call(
 ) -> Option<Found> {
     let pid = i32::try_from(boot.shim_pid).ok()?;
     let deadline = Instant::now() + Duration::from_millis(ANSWER_MS);
-    let signs = Signs::of(dir, pid).ok()?;
+    let not_reached = || Some(Found::NotReached(supply.no_open_files()));
+    // Most have opened it by now, and need not be watched.
+    if let Ok(socket) = knock(dir) {
+        if !leaves_room(supply).await {
+            return not_reached();
+        }
+        if let Some(found) = greet(supply, id, socket).await {
+            return Some(found);
+        }
+    }
+    let signs = match Signs::of(dir, pid) {
+        Ok(signs) => signs,
+        Err(error) if open_files::is_none_left(&error) => return not_reached(),
+        Err(_) => return None,
+    };
     loop {
         // The descriptor was opened by pid: whose it is shows the start time, now.
-        if !proc::is_same(pid, boot.shim_start) {
-            return None;
+        match proc::is_same_now(pid, boot.shim_start) {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(_) => return not_reached(),
         }
         match knock(dir) {
+            Ok(_) if !leaves_room(supply).await => return not_reached(),
             Ok(socket) => return greet(supply, id, socket).await,
+            Err(errno) if open_files::is_exhausted(errno) => return not_reached(),
             Err(_) if matches!(read_exit(dir), Kept::Whole(_)) => return None,
             Err(_) => {}
         }
@@ -268,6 +330,17 @@ async fn call(
             return None;
         }
     }
+}
+
+/// Whether the daemon can still serve with one more shim connected.
+async fn leaves_room(supply: &Supply) -> bool {
+    let enough = || (open_files::available(LEFT_TO_SERVE) >= LEFT_TO_SERVE).then_some(());
+    if enough().is_some() {
+        return true;
+    }
+    supply.give_up_idle();
+    let limit = Duration::from_millis(GIVE_UP_MS);
+    timeout(limit, open_files::wait_for(enough)).await.is_ok()
 }
 
 fn knock(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {

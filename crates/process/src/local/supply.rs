@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ostler_model::{Abilities, ExecutionId};
 use ostler_sandbox::cgroup::Subtree;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,9 +18,10 @@ use tokio_util::task::TaskTracker;
 use super::connection::{Connection, Received};
 use super::keeper_link::KeeperLink;
 use super::members::Known;
-use super::pool::{Pool, Taken, WARM};
+use super::pool::{Answer, Pool, Taken, WARM};
 use super::recovery;
 use super::sockets::Tables;
+use crate::open_files;
 use crate::place::{Report, SpawnError};
 use crate::proto::FromKeeper;
 use crate::shim::{Identity, Mode, Setup, serve};
@@ -32,6 +33,8 @@ const KEEPER_ANSWER_MS: u64 = 100;
 const KEEPER_START_MS: u64 = 5_000;
 /// How long a keeper may take to sweep the tree of a killed shim, in milliseconds.
 const SWEEP_WAIT_MS: u64 = 5_000;
+/// Shims called at once, at most.
+const CALLS_MAX: usize = 16;
 /// Keepers that are tried for one plan.
 const KEEPERS_TRIED: usize = 3;
 /// How long after a burst unused shims are let go, in milliseconds.
@@ -81,6 +84,10 @@ pub(super) struct Supply {
     /// Shims the keeper has buried, until their connections have noticed.
     buried: Mutex<HashSet<u32>>,
     burial: Notify,
+    /// Who asks shims that were left running: each takes several descriptors for a moment.
+    pub(super) calls: Semaphore,
+    /// How many of them there may be.
+    pub(super) calls_at_once: usize,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -90,19 +97,26 @@ pub(super) async fn begin_keeper(
     executable: &Path,
     executions: &OwnedFd,
 ) -> io::Result<(KeeperLink, Abilities)> {
-    let link = KeeperLink::start(executable, executions.as_fd())?;
-    let hello = timeout(Duration::from_millis(KEEPER_START_MS), link.receive()).await;
-    if let Ok(Some((FromKeeper::Hello { abilities }, _))) = hello {
-        return Ok((link, abilities));
+    for _ in 0..KEEPERS_TRIED {
+        let link = KeeperLink::start(executable, executions.as_fd())?;
+        let hello = timeout(Duration::from_millis(KEEPER_START_MS), link.receive()).await;
+        if let Ok(Some((FromKeeper::Hello { abilities }, _))) = hello {
+            return Ok((link, abilities));
+        }
+        link.kill();
+        link.bury().await;
+        // One that ended may have been killed; one that is silent is no keeper.
+        if !matches!(hello, Ok(None)) {
+            break;
+        }
     }
-    link.kill();
-    link.bury().await;
     let what = format!("{} does not answer as a keeper", executable.display());
     Err(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 impl Supply {
     pub(super) fn new(executions: OwnedFd, source: Source) -> Arc<Self> {
+        let calls_at_once = calls_at_once(open_files::limit());
         Arc::new(Self {
             executions,
             source,
@@ -111,6 +125,8 @@ impl Supply {
             tables: Tables::default(),
             buried: Mutex::default(),
             burial: Notify::new(),
+            calls: Semaphore::new(calls_at_once),
+            calls_at_once,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
@@ -139,6 +155,7 @@ impl Supply {
 
     /// Asks for the shims that are kept ready.
     pub(super) async fn warm_up(self: &Arc<Self>) {
+        self.give_up_idle_when_wanted();
         let Source::Keeper { link, .. } = &self.source else {
             return;
         };
@@ -151,9 +168,7 @@ impl Supply {
     /// Lets go of everything; what runs goes on without us.
     pub(super) async fn close(&self) {
         self.stop.cancel();
-        for shim in self.pool.empty() {
-            shim.shut();
-        }
+        self.give_up_idle();
         self.tasks.close();
         self.tasks.wait().await;
     }
@@ -178,8 +193,8 @@ impl Supply {
             };
             let keeper = self.ask().await?;
             match await_shim(&mut coming, keeper.as_deref()).await {
-                Some(Ok(shim)) => return Ok(shim),
-                Some(Err(_)) => return Err(refused("the kernel refuses more processes")),
+                Some(Ok(answer)) => return answer,
+                Some(Err(_)) => return Err(refused("the place is closed")),
                 None => self.dismiss(keeper).await,
             }
         }
@@ -197,6 +212,26 @@ impl Supply {
     pub(super) fn adopt(self: &Arc<Self>, shim: &Arc<Connection>) {
         self.pool.lend();
         self.listen_to_shim(Arc::clone(shim), None);
+        if !open_files::leaves_reserve() {
+            self.give_up_idle();
+        }
+    }
+
+    /// A descriptor is worth more elsewhere than with a shim that waits for a plan.
+    pub(super) fn give_up_idle(&self) {
+        for shim in self.pool.empty() {
+            shim.shut();
+        }
+    }
+
+    fn give_up_idle_when_wanted(self: &Arc<Self>) {
+        let supply = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let stop = supply.stopping();
+            while let Some(()) = stop.run_until_cancelled(open_files::wanted()).await {
+                supply.give_up_idle();
+            }
+        });
     }
 
     /// Asks for one shim; a dead keeper is replaced first.
@@ -296,16 +331,31 @@ impl Supply {
         descriptor: Option<OwnedFd>,
     ) {
         match (message, descriptor) {
+            (FromKeeper::Shim { .. }, Some(_)) if !open_files::leaves_reserve() => {
+                self.pool.disappoint(self.no_open_files());
+            }
             (FromKeeper::Shim { pid }, Some(socket)) => match Connection::new(socket, Some(pid)) {
                 Ok(shim) => self.welcome(Arc::new(shim), Some(Arc::clone(link))),
-                Err(_) => self.pool.disappoint(),
+                Err(error) => self.pool.disappoint(refused(&error.to_string())),
             },
-            (FromKeeper::Shim { .. } | FromKeeper::ForkFailed { .. }, _) => self.pool.disappoint(),
+            // The kernel drops a descriptor for which there is no number left.
+            (FromKeeper::Shim { .. }, None) => self.pool.disappoint(self.no_open_files()),
+            (FromKeeper::ForkFailed { errno }, _) => self.pool.disappoint(fork_failed(errno)),
             (FromKeeper::ShimGone { pid, .. }, _) => {
                 self.buried().insert(pid);
                 self.burial.notify_waiters();
             }
             (FromKeeper::Hello { .. }, _) => {}
+        }
+    }
+
+    /// Why no further execution can be begun or asked for.
+    pub(super) fn no_open_files(&self) -> SpawnError {
+        let limit = open_files::limit();
+        SpawnError::OpenFiles {
+            limit,
+            reserved: open_files::reserved(limit),
+            executions: self.pool.in_use(),
         }
     }
 
@@ -331,9 +381,12 @@ impl Supply {
                         supply.pool.give_back();
                         supply.offer(Arc::clone(&shim));
                     }
-                    Received::Closed => return supply.lose(&shim, keeper).await,
+                    Received::Closed => break,
                 }
             }
+            supply.lose(&shim, keeper).await;
+            drop(shim);
+            open_files::closed();
         });
     }
 
@@ -341,6 +394,9 @@ impl Supply {
         if self.pool.offer(shim) {
             let supply = Arc::clone(self);
             self.tasks.spawn(async move { supply.trim().await });
+        }
+        if open_files::is_wanted() {
+            self.give_up_idle();
         }
     }
 
@@ -363,7 +419,7 @@ impl Supply {
     }
 
     /// A shim is gone: its tree is swept, and whoever waits for its reports is told.
-    async fn lose(&self, shim: &Arc<Connection>, keeper: Option<Arc<KeeperLink>>) {
+    async fn lose(self: &Arc<Self>, shim: &Arc<Connection>, keeper: Option<Arc<KeeperLink>>) {
         self.pool.forget(shim);
         let swept = match (shim.pid, keeper) {
             (Some(pid), Some(keeper)) => self.await_burial(pid, &keeper).await,
@@ -404,6 +460,20 @@ impl Supply {
     }
 }
 
+/// How many shims are called at once where so many files may be open.
+fn calls_at_once(limit: u64) -> usize {
+    const EACH: u64 = 4;
+    let at_once = usize::try_from(limit / 8 / EACH).unwrap_or(CALLS_MAX);
+    at_once.clamp(1, CALLS_MAX)
+}
+
+fn fork_failed(errno: i32) -> SpawnError {
+    let reason = io::Error::from_raw_os_error(errno);
+    refused(&format!(
+        "the kernel refuses another process or descriptor: {reason}"
+    ))
+}
+
 fn refused(why: &str) -> SpawnError {
     SpawnError::Keeper(why.to_owned())
 }
@@ -411,9 +481,9 @@ fn refused(why: &str) -> SpawnError {
 /// Waits for a shim as long as the keeper is not silent for too long. None when it is; an
 /// error when nobody can come.
 async fn await_shim(
-    coming: &mut oneshot::Receiver<Arc<Connection>>,
+    coming: &mut oneshot::Receiver<Answer>,
     keeper: Option<&KeeperLink>,
-) -> Option<Result<Arc<Connection>, oneshot::error::RecvError>> {
+) -> Option<Result<Answer, oneshot::error::RecvError>> {
     let limit = Duration::from_millis(KEEPER_ANSWER_MS);
     loop {
         if let Ok(come) = timeout(limit, &mut *coming).await {

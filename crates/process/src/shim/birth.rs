@@ -11,17 +11,21 @@ use rustix::io::Errno;
 
 use super::channels::{self, Channels};
 use super::confined::{self, Confined, Site};
+use super::pinned;
 use super::record;
 use super::redact::Secrets;
 use super::serve::{Mode, Shim};
 use super::streams::Streams;
 use super::tree::{EXECUTION_VARIABLE, Tree, Upbringing};
+use crate::open_files;
 use crate::place::{EXIT_RECORD_VERSION, ExitRecord, Outcome, STEP_STORAGE, STEP_TERMINAL};
 use crate::proto::WirePlan;
 use crate::sys::clone::{self, CArray, Launch, Step};
 use crate::sys::signals;
 use crate::sys::time::Moment;
 
+/// Launches of one attempt whose slot is removed each time by somebody else.
+const SLOT_TRIES: u32 = 16;
 /// Characters of a path that messages show.
 const SHOWN_CHARS: usize = 512;
 
@@ -74,7 +78,12 @@ impl Stillbirth {
 /// Writes the spec, gives birth.
 pub(crate) fn give(shim: &mut Shim, plan: WirePlan) -> Birth {
     let started = Moment::now();
-    let dir = match record::begin(shim.executions.as_fd(), &plan, &shim.identity) {
+    let dir = match record::begin(
+        shim.executions.as_fd(),
+        &mut shim.preparation,
+        &plan,
+        &shim.identity,
+    ) {
         Ok(dir) => dir,
         Err(errno) => {
             let failure = Stillbirth::at(STEP_STORAGE)(errno);
@@ -84,7 +93,7 @@ pub(crate) fn give(shim: &mut Shim, plan: WirePlan) -> Birth {
             };
         }
     };
-    match launch(shim, &plan, dir.as_fd()) {
+    match launch_in_slot(shim, &plan, dir.as_fd()) {
         Ok((tree, streams, input)) => Birth::Born(Box::new(Born {
             plan,
             dir,
@@ -146,9 +155,30 @@ fn shown(path: &Text) -> String {
 
 type Launched = (Tree, Streams, Option<OwnedFd>);
 
+/// Launches, again where that failed because somebody removed the slot meanwhile.
+fn launch_in_slot(
+    shim: &mut Shim,
+    plan: &WirePlan,
+    dir: BorrowedFd<'_>,
+) -> Result<Launched, Stillbirth> {
+    let mut tries = 1;
+    loop {
+        let failure = match launch(shim, plan, dir) {
+            Ok(launched) => return Ok(launched),
+            Err(failure) => failure,
+        };
+        match &mut shim.slot {
+            Some(slot) if tries < SLOT_TRIES && !slot.is_intact() => slot.remake(),
+            Some(_) | None => return Err(failure),
+        }
+        tries += 1;
+    }
+}
+
 fn launch(shim: &mut Shim, plan: &WirePlan, dir: BorrowedFd<'_>) -> Result<Launched, Stillbirth> {
     let channels = Channels::open(&plan.io, plan.confinement.is_some())
         .map_err(Stillbirth::at(channels::step(&plan.io)))?;
+    let pinned = pinned::check(plan)?;
     let words = Words::of(plan)?;
     let limits: Limits = plan.limits.into();
     let confinement = plan
@@ -188,6 +218,7 @@ fn launch(shim: &mut Shim, plan: &WirePlan, dir: BorrowedFd<'_>) -> Result<Launc
     let joins: Vec<_> = entry.joins().collect();
     let launch = Launch {
         program: &words.program,
+        pinned: pinned.as_ref(),
         argv: &words.argv,
         env: &words.env,
         cwd: &words.cwd,
@@ -198,14 +229,14 @@ fn launch(shim: &mut Shim, plan: &WirePlan, dir: BorrowedFd<'_>) -> Result<Launc
         // A thread does not outlive its process, so what it runs must not either.
         dies_with_parent: mode == Mode::Thread,
         ignored: &every,
+        soft_open_files: open_files::before(),
         rlimits: &rlimits,
         cell: around.as_ref().map(Confined::cell),
         walls: walls.as_ref(),
     };
-    let born = clone::spawn(&launch, &mut shim.stack).map_err(|failure| Stillbirth {
-        step: failure.step.name(),
-        errno: failure.errno,
-        told: None,
+    let born = clone::spawn(&launch, &mut shim.stack).map_err(|failure| match failure.errno {
+        Errno::STALE if pinned.is_some() => pinned::changed(&plan.program.to_string_lossy()),
+        errno => Stillbirth::at(failure.step.name())(errno),
     })?;
     if let (Some(slot), Some(_)) = (&mut shim.slot, &around) {
         slot.settle(&limits, &helpers);

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::renameat;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind};
@@ -14,7 +15,9 @@ use super::record::{self, CONTROL_SOCKET};
 use crate::proto::{FromShim, ToShim, decode, encode};
 use crate::sys::packet::{self, PACKET_BYTES, Patience};
 
-/// Messages that wait for a daemon that does not read; more are dropped.
+/// Messages that wait for a daemon that does not read; beyond that, questions of programs are
+/// dropped. Of marks of the output's end only the last one waits, and everything else is said
+/// once, or once for each order.
 const WAITING_MAX: usize = 256;
 /// How long a last message may wait for a daemon that does not read, in milliseconds.
 const FAREWELL_MS: i64 = 2_000;
@@ -53,7 +56,41 @@ pub(crate) enum Incoming {
 #[derive(Debug)]
 pub(crate) struct Link {
     peer: Peer,
-    waiting: VecDeque<(Vec<u8>, Option<OwnedFd>)>,
+    waiting: Waiting,
+}
+
+/// Messages that wait for a daemon that does not read, in order.
+#[derive(Debug)]
+struct Waiting(VecDeque<Packet>);
+
+#[derive(Debug)]
+struct Packet {
+    bytes: Vec<u8>,
+    descriptor: Option<OwnedFd>,
+    /// It says where the output ends: a later one says more.
+    is_mark: bool,
+}
+
+impl Waiting {
+    /// Adds a message. A mark takes the place of the one before it.
+    fn push(&mut self, message: &FromShim, descriptor: Option<OwnedFd>) {
+        let is_question = matches!(message, FromShim::Asked { .. });
+        if is_question && self.0.len() >= WAITING_MAX {
+            return;
+        }
+        let Ok(bytes) = encode(message) else {
+            return;
+        };
+        let is_mark = matches!(message, FromShim::Output { .. });
+        if is_mark && self.0.back().is_some_and(|last| last.is_mark) {
+            self.0.pop_back();
+        }
+        self.0.push_back(Packet {
+            bytes,
+            descriptor,
+            is_mark,
+        });
+    }
 }
 
 impl Link {
@@ -61,20 +98,29 @@ impl Link {
     pub(crate) const fn new(socket: OwnedFd) -> Self {
         Self {
             peer: Peer::Daemon(socket),
-            waiting: VecDeque::new(),
+            waiting: Waiting(VecDeque::new()),
         }
     }
 
     /// What to poll, if anything.
     pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
         match &self.peer {
-            Peer::Daemon(socket) if self.waiting.is_empty() => {
+            Peer::Daemon(socket) if self.waiting.0.is_empty() => {
                 Some(PollFd::new(socket, PollFlags::IN))
             }
             Peer::Daemon(socket) => Some(PollFd::new(socket, PollFlags::IN | PollFlags::OUT)),
             Peer::Listening(listener) => Some(PollFd::new(listener, PollFlags::IN)),
             Peer::Nobody => None,
         }
+    }
+
+    /// Whether a message comes in so long, or the daemon goes.
+    pub(crate) fn has_news_within(&self, limit: Duration) -> bool {
+        let Some(mut polled) = self.poll_fd().map(|polled| [polled]) else {
+            return true;
+        };
+        let limit = Timespec::try_from(limit).unwrap_or_default();
+        rustix::event::poll(&mut polled, Some(&limit)) != Ok(0)
     }
 
     /// Whether a daemon is there.
@@ -84,27 +130,25 @@ impl Link {
 
     /// Sends, or keeps for when the daemon reads again.
     pub(crate) fn send(&mut self, message: &FromShim, descriptor: Option<OwnedFd>) {
-        let (Peer::Daemon(_), Ok(bytes)) = (&self.peer, encode(message)) else {
+        if !self.has_daemon() {
             return;
-        };
-        if self.waiting.len() < WAITING_MAX {
-            self.waiting.push_back((bytes, descriptor));
         }
+        self.waiting.push(message, descriptor);
         self.flush();
     }
 
     /// Sends what waits, as far as the daemon takes it.
     pub(crate) fn flush(&mut self) {
         let Peer::Daemon(socket) = &self.peer else {
-            self.waiting.clear();
+            self.waiting.0.clear();
             return;
         };
-        while let Some((bytes, descriptor)) = self.waiting.front() {
-            let descriptor = descriptor.as_ref().map(AsFd::as_fd);
-            match packet::send(socket.as_fd(), bytes, descriptor) {
+        while let Some(first) = self.waiting.0.front() {
+            let descriptor = first.descriptor.as_ref().map(AsFd::as_fd);
+            match packet::send(socket.as_fd(), &first.bytes, descriptor) {
                 Err(Errno::AGAIN) => return,
                 // Gone daemons show themselves by the end of what they send.
-                Ok(()) | Err(_) => drop(self.waiting.pop_front()),
+                Ok(()) | Err(_) => drop(self.waiting.0.pop_front()),
             }
         }
     }
@@ -115,7 +159,7 @@ impl Link {
             tv_sec: FAREWELL_MS / 1_000,
             tv_nsec: 0,
         };
-        while !self.waiting.is_empty() {
+        while !self.waiting.0.is_empty() {
             let Peer::Daemon(socket) = &self.peer else {
                 return;
             };
@@ -149,7 +193,7 @@ impl Link {
 
     fn hang_up(&mut self) -> Incoming {
         self.peer = Peer::Nobody;
-        self.waiting.clear();
+        self.waiting.0.clear();
         Incoming::Hangup
     }
 
@@ -204,4 +248,62 @@ pub(crate) fn control_address(dir: BorrowedFd<'_>, name: &str) -> Result<SocketA
 pub(crate) fn is_same_user(socket: BorrowedFd<'_>) -> bool {
     sockopt::socket_peercred(socket)
         .is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::geteuid())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::socketpair;
+
+    use super::*;
+
+    fn pair() -> (Link, OwnedFd) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair");
+        (Link::new(ours), theirs)
+    }
+
+    /// Everything the daemon reads, the shim going on as soon as there is room.
+    fn read(link: &mut Link, daemon: &OwnedFd) -> Vec<FromShim> {
+        let mut buffer = vec![0; PACKET_BYTES];
+        let mut messages = Vec::new();
+        loop {
+            match packet::receive(daemon, &mut buffer, Patience::Now) {
+                Ok(packet) => messages.push(decode(&buffer[..packet.len]).expect("a message")),
+                Err(_) => return messages,
+            }
+            link.flush();
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_reads_late_misses_no_end_of_output_and_no_answer() {
+        let (mut link, daemon) = pair();
+        let marks = 20_000;
+        for end in 1..=marks {
+            link.send(&FromShim::Output { end }, None);
+            if end % 1_000 == 0 {
+                link.send(&FromShim::InputTaken { len: end }, None);
+            }
+        }
+        assert!(link.waiting.0.len() <= WAITING_MAX, "bounded");
+        let question = crate::place::Question::Status;
+        for _ in 0..2 * WAITING_MAX {
+            let asked = FromShim::Asked { question, end: 0 };
+            link.send(&asked, None);
+        }
+        assert!(link.waiting.0.len() <= WAITING_MAX, "bounded");
+        link.send(&FromShim::Output { end: marks + 1 }, None);
+        link.send(&FromShim::Frozen { frozen: true }, None);
+        let (mut last, mut taken, mut frozen) = (0, 0, false);
+        for message in read(&mut link, &daemon) {
+            if let FromShim::Output { end } = message {
+                assert!(end > last, "in order");
+                last = end;
+            }
+            taken += u64::from(matches!(message, FromShim::InputTaken { .. }));
+            frozen |= matches!(message, FromShim::Frozen { .. });
+        }
+        assert_eq!((last, taken, frozen), (marks + 1, marks / 1_000, true));
+    }
 }

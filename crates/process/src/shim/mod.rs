@@ -7,7 +7,7 @@
 //! to its end; [`ladder`] decides what happens when, [`tree`] knows and ends the processes,
 //! [`streams`] moves output from each [`source`] to the [`sink`], [`line`](mod@line) keeps
 //! input within what a terminal's line holds, [`link`] talks to the daemon, [`record`] writes
-//! what recovery reads.
+//! what recovery reads, into a directory that is [`prepared`] before.
 
 mod birth;
 mod channels;
@@ -16,6 +16,8 @@ mod ladder;
 mod line;
 pub(crate) mod link;
 mod marks;
+mod pinned;
+mod prepared;
 mod questions;
 pub(crate) mod record;
 pub(crate) mod redact;
@@ -26,5 +28,6 @@ mod source;
 mod streams;
 mod tree;
 
+pub(crate) use prepared::PREPARED_PREFIX;
 pub(crate) use serve::{Identity, Mode, Setup, serve};
 pub(crate) use tree::{EXECUTION_VARIABLE, marker};

@@ -7,6 +7,7 @@ use ostler_model::ExecutionId;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
+use super::prepared::Preparation;
 use super::serve::{Identity, Mode as ShimMode};
 use crate::place::ExitRecord;
 use crate::proto::WirePlan;
@@ -18,25 +19,55 @@ pub(crate) const EXIT_FILE: &str = "exit";
 /// The control socket's name in an execution's directory, while no daemon lives.
 pub(crate) const CONTROL_SOCKET: &str = "ctl.sock";
 
-/// Makes the execution's directory and writes what was asked into it.
+/// Makes the execution's directory and writes what was asked into it. A first attempt for
+/// which that fails leaves nothing.
 pub(crate) fn begin(
     executions: BorrowedFd<'_>,
+    preparation: &mut Preparation,
     plan: &WirePlan,
     identity: &Identity,
 ) -> Result<OwnedFd, Errno> {
-    let name = plan.id.to_string();
-    match mkdirat(executions, &name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(error),
-    }
-    let dir = open_directory(executions, plan.id)?;
     let spec = spec_json(plan, identity);
-    if plan.attempt <= 1 {
-        write_file(dir.as_fd(), SPEC_FILE, &spec)?;
-    } else {
+    if plan.attempt > 1 {
+        match mkdirat(executions, plan.id.to_string(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        let dir = open_directory(executions, plan.id)?;
         replace_file(dir.as_fd(), SPEC_FILE, &spec)?;
+        return Ok(dir);
     }
-    Ok(dir)
+    loop {
+        let (fresh, was_prepared) = preparation.take(executions, identity)?;
+        match fresh.become_execution(executions, plan.id, &spec) {
+            Ok(dir) => return Ok(dir),
+            // Something of this execution is there before its spec; or it began already: a
+            // client may have chosen its id and sent the start to two daemons, of which the
+            // first died with its plan on the way.
+            Err((Errno::EXIST | Errno::NOTEMPTY, fresh)) => {
+                preparation.keep(fresh);
+                let dir = open_directory(executions, plan.id)?;
+                write_new_file(dir.as_fd(), SPEC_FILE, &spec)?;
+                return Ok(dir);
+            }
+            Err((errno, fresh)) => {
+                fresh.discard(executions);
+                // It may have been removed while it waited.
+                if !was_prepared {
+                    return Err(errno);
+                }
+            }
+        }
+    }
+}
+
+/// Writes a file that is not there yet; where that fails it is not there afterwards.
+fn write_new_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let written = write_with(dir, name, bytes, OFlags::EXCL);
+    if written.is_err_and(|errno| errno != Errno::EXIST) {
+        remove(dir, name);
+    }
+    written
 }
 
 /// Opens an execution's directory.
@@ -81,7 +112,7 @@ pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
 }
 
 fn replace_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
-    let temporary = format!("{name}.tmp");
+    let temporary = temporary(name);
     if let Err(error) = write_file(dir, &temporary, bytes) {
         remove(dir, &temporary);
         return Err(error);
@@ -89,8 +120,17 @@ fn replace_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Err
     renameat(dir, &temporary, dir, name)
 }
 
-fn write_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+/// What a file is called until it is whole.
+pub(super) fn temporary(name: &str) -> String {
+    format!("{name}.tmp")
+}
+
+pub(super) fn write_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    write_with(dir, name, bytes, OFlags::TRUNC)
+}
+
+fn write_with(dir: BorrowedFd<'_>, name: &str, bytes: &[u8], how: OFlags) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | how;
     let file = openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
     let mut rest = bytes;
     while !rest.is_empty() {

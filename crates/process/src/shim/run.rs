@@ -4,6 +4,7 @@ mod finish;
 mod input;
 mod limits;
 mod pause;
+mod stopped;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -22,8 +23,8 @@ use super::marks::Marks;
 use super::questions::Questions;
 use super::record;
 use super::serve::Shim;
-use super::sink::{Refusal, Sink};
-use super::streams::{Round, Streams};
+use super::sink::{News, Sink};
+use super::streams::Streams;
 use super::tree::Tree;
 use crate::place::{Ladder, Order};
 use crate::proto::{FromShim, ToShim, WirePlan};
@@ -84,6 +85,8 @@ pub(crate) struct Run<'a> {
     /// Limits that were told of.
     limits_hit: Vec<Limit>,
     pause: Option<Pause>,
+    /// Somebody ordered a signal that stops it, and none since that continues it.
+    stop_ordered: bool,
 }
 
 /// What a round of deadlines came to.
@@ -109,7 +112,9 @@ struct Ready {
 impl<'a> Run<'a> {
     /// Takes over what was just born.
     pub(crate) fn new(shim: &'a mut Shim, link: Link, born: Born) -> Self {
-        let sink = Sink::open(born.dir.as_fd(), born.plan.attempt);
+        let (dir, plan) = (born.dir.as_fd(), &born.plan);
+        let begin = (plan.attempt, plan.output_from);
+        let sink = Sink::open(dir, begin, plan.lossless_reader);
         let now = Instant::now();
         let clocks = born.plan.clocks;
         let terminal = born.streams.terminal().is_some();
@@ -145,6 +150,7 @@ impl<'a> Run<'a> {
             cpu_before,
             limits_hit: Vec::new(),
             pause: None,
+            stop_ordered: false,
             plan: born.plan,
             shim,
         }
@@ -155,6 +161,7 @@ impl<'a> Run<'a> {
         if self.plan.report_start {
             self.report_start();
         }
+        self.tell_news();
         loop {
             let ready = self.wait();
             if ready.line {
@@ -203,7 +210,9 @@ impl<'a> Run<'a> {
         }
         let streams = polled.len();
         let mut places = [0; 2];
-        for (slot, (place, source)) in places.iter_mut().zip(self.streams.polled()) {
+        // A reader of what is in memory is slower than the command: the command waits.
+        let readable = (!self.sink.must_wait()).then(|| self.streams.polled());
+        for (slot, (place, source)) in places.iter_mut().zip(readable.into_iter().flatten()) {
             *slot = place;
             polled.push(PollFd::new(source, PollFlags::IN));
         }
@@ -259,6 +268,7 @@ impl<'a> Run<'a> {
                 Incoming::Nothing => return,
                 Incoming::Hangup => {
                     self.marks.watch(false);
+                    self.sink.retain(None);
                     self.listen();
                     return;
                 }
@@ -283,12 +293,8 @@ impl<'a> Run<'a> {
             started_at: self.started.timestamp(),
         };
         self.link.send(&hello, None);
-        if let Some((base, memory)) = self.sink.memory() {
-            let failed = FromShim::JournalFailed {
-                detail: self.sink.error().unwrap_or_default().to_owned(),
-                base: Some(base),
-            };
-            self.link.send(&failed, Some(memory));
+        if self.sink.is_in_memory() {
+            self.tell_memory(self.sink.error().unwrap_or_default().to_owned());
         }
         self.tell_frozen();
         self.tell_limits_again();
@@ -298,7 +304,10 @@ impl<'a> Run<'a> {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Stop { grace } => self.end_by(Ladder::Ordered, grace),
-            Order::Signal(signal) => self.tree.signal_group(signal.number()),
+            Order::Signal(signal) => {
+                self.note_signal(signal.number());
+                self.tree.signal_group(signal.number());
+            }
             Order::Input(bytes) => self.write_input(&bytes),
             Order::CloseInput => self.close_input(),
             Order::Freeze(frozen) => self.freeze(frozen),
@@ -311,7 +320,17 @@ impl<'a> Run<'a> {
                 self.marks.watch(watched);
                 self.mark();
             }
+            Order::Retain(from) => {
+                self.sink.retain(from);
+                // The command may be waiting for that reader, and writes nothing meanwhile.
+                self.look_at_disk();
+            }
         }
+    }
+
+    fn look_at_disk(&mut self) {
+        self.sink.look_at_disk();
+        self.tell_news();
     }
 
     fn read(&mut self, ready: &Ready) {
@@ -319,9 +338,8 @@ impl<'a> Run<'a> {
             if is_ready {
                 let before = self.sink.end();
                 let buffer = self.shim.buffer.as_mut_slice();
-                let round = self.streams.read(place, buffer, &mut self.sink);
-                let bytes = round.bytes;
-                self.heard(round);
+                let bytes = self.streams.read(place, buffer, &mut self.sink);
+                self.heard(bytes);
                 if self.streams.terminal().is_some() {
                     self.tell_questions(before, bytes);
                 }
@@ -339,26 +357,37 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Output came: the idle clock begins anew, watchers are told, refusals are passed on.
-    fn heard(&mut self, round: Round) {
-        if round.bytes > 0 && self.idle_at.is_some() {
+    /// Output came: the idle clock begins anew, watchers are told, and so is what became of the
+    /// way to the disk.
+    fn heard(&mut self, bytes: usize) {
+        if bytes > 0 && self.idle_at.is_some() {
             self.idle_at = self
                 .plan
                 .clocks
                 .idle
                 .and_then(|limit| Instant::now().checked_add(limit));
         }
-        self.shim.read_much |= round.bytes > WARM_BYTES;
-        self.tell_refusal(round.refusal);
+        self.shim.read_much |= bytes > WARM_BYTES;
+        self.tell_news();
         self.mark();
     }
 
-    fn tell_refusal(&mut self, refusal: Option<Refusal>) {
-        if let Some(Refusal { detail, base }) = refusal {
-            let memory = self.sink.memory().map(|(_, descriptor)| descriptor);
-            self.link
-                .send(&FromShim::JournalFailed { detail, base }, memory);
+    /// Tells where output goes, where that has changed.
+    fn tell_news(&mut self) {
+        for news in self.sink.take_news() {
+            match news {
+                News::Refused { detail } => self.tell_memory(detail),
+                News::Returned { missing } => {
+                    self.link.send(&FromShim::JournalReturned { missing }, None);
+                }
+            }
         }
+    }
+
+    fn tell_memory(&mut self, detail: String) {
+        let (base, memory) = self.sink.memory().unzip();
+        let failed = FromShim::JournalFailed { detail, base };
+        self.link.send(&failed, memory);
     }
 
     fn mark(&mut self) {
@@ -372,6 +401,7 @@ impl<'a> Run<'a> {
         if let Some(signal) = &self.shim.child_signal {
             signals::drain(signal.as_fd());
         }
+        self.continue_stopped();
         let empty = self.tree.reap();
         if self.tree.status().is_some() && self.ended.is_none() {
             self.leader_ended(empty);
@@ -382,9 +412,11 @@ impl<'a> Run<'a> {
     fn leader_ended(&mut self, empty: bool) {
         self.thaw_to_end();
         self.ended = Some(Moment::now());
-        let buffer = self.shim.buffer.as_mut_slice();
-        let round = self.streams.drain(buffer, &mut self.sink);
-        self.heard(round);
+        if empty || !self.sink.must_wait() {
+            let buffer = self.shim.buffer.as_mut_slice();
+            let bytes = self.streams.drain(buffer, &mut self.sink);
+            self.heard(bytes);
+        }
         if empty {
             return;
         }
@@ -419,8 +451,8 @@ impl<'a> Run<'a> {
             self.run_clocks(now);
         }
         if self.streams.deadline().is_some_and(|at| now >= at) {
-            let refusal = self.streams.flush(Some(now), &mut self.sink);
-            self.tell_refusal(refusal);
+            self.streams.flush(Some(now), &mut self.sink);
+            self.tell_news();
             self.mark();
         }
         if self.marks.deadline().is_some_and(|at| now >= at) {

@@ -6,6 +6,7 @@ use ostler_sandbox::cgroup::{ShimName, Slot};
 
 use super::birth::{self, Birth};
 use super::link::{Incoming, Link};
+use super::prepared::Preparation;
 use super::run::{End, Run};
 use super::streams::READ_BYTES;
 use crate::proto::{FromShim, PLAN_MAX_BYTES, ToShim, WirePlan, decode};
@@ -72,6 +73,8 @@ pub(crate) struct Shim {
     pub(crate) buffer: Pages,
     pub(crate) stack: Pages,
     pub(crate) child_signal: Option<OwnedFd>,
+    /// The directory of the next execution.
+    pub(crate) preparation: Preparation,
     /// Whether the buffer was touched further than a small command does.
     pub(crate) read_much: bool,
 }
@@ -92,10 +95,11 @@ pub(crate) fn serve(setup: Setup) {
         buffer,
         stack,
         child_signal,
+        preparation: Preparation::default(),
         read_much: false,
     };
     let mut link = Link::new(setup.socket);
-    while let Some(plan) = next_plan(&mut link, &mut shim.buffer) {
+    while let Some(plan) = next_plan(&mut link, &mut shim) {
         match carry_out(&mut shim, link, *plan) {
             Some(next) => link = next,
             None => break,
@@ -105,15 +109,32 @@ pub(crate) fn serve(setup: Setup) {
             shim.buffer.give_back();
         }
     }
+    shim.preparation.discard(shim.executions.as_fd());
     if let Some(slot) = shim.slot {
         slot.abandon();
     }
 }
 
+/// Prepares the directory of the next execution until the daemon has something to say. A thread
+/// prepares nothing: it may end without a chance to remove it.
+fn prepare(link: &Link, shim: &mut Shim) {
+    if shim.identity.mode == Mode::Thread {
+        return;
+    }
+    while let Some(quiet) = shim.preparation.due() {
+        if link.has_news_within(quiet) {
+            return;
+        }
+        shim.preparation
+            .step(shim.executions.as_fd(), &shim.identity);
+    }
+}
+
 /// Waits for a plan; none when the daemon's end has closed.
-fn next_plan(link: &mut Link, buffer: &mut Pages) -> Option<Box<WirePlan>> {
+fn next_plan(link: &mut Link, shim: &mut Shim) -> Option<Box<WirePlan>> {
     loop {
-        match link.receive(buffer.as_mut_slice(), Patience::Wait) {
+        prepare(link, shim);
+        match link.receive(shim.buffer.as_mut_slice(), Patience::Wait) {
             Incoming::Message(ToShim::Start(plan), _) => return Some(plan),
             Incoming::Message(ToShim::StartInMemory, Some(file)) => {
                 let bytes = memory::contents(file, PLAN_MAX_BYTES).ok()?;

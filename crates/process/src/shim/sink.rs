@@ -1,128 +1,321 @@
-//! Where output goes: the journal on disk, and a memory file when the disk refuses.
+//! Where output goes: the journal on disk, and a memory file while the disk refuses.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
-use ostler_journal::{MemorySegment, OutputWriter, SegmentLimits, WriteError};
+use ostler_journal::memory::MEMORY_BYTES;
+use ostler_journal::{FallbackWriter, SegmentLimits, WriteError};
 use ostler_model::StreamName;
+
+/// Bytes of the memory file that stay free for what a command leaves in its pipes when it ends:
+/// two enlarged pipes, one read of each, and the records of both.
+const MEMORY_RESERVE_BYTES: u64 = 704 * 1024;
+/// The least time between a refusal and the next try to go back to the disk, in milliseconds;
+/// doubled with each further refusal.
+const RETURN_FIRST_MS: u64 = 250;
+/// The most, in milliseconds. A disk that took everything for so long begins anew.
+const RETURN_MAX_MS: u64 = 8_000;
 
 /// The output of one execution on its way to its files. Never fails: what cannot be kept is
 /// counted.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    disk: Option<OutputWriter>,
-    memory: Option<MemorySegment>,
+    writer: FallbackWriter,
+    returns: Returns,
+    /// What the disk said last.
     error: Option<String>,
-    dropped_bytes: u64,
+    /// What the daemon does not know yet, in its order.
+    news: Vec<News>,
+    /// Whether the start announced a reader that must miss nothing.
+    lossless_reader: bool,
+    /// The lowest offset a reader has yet to read that must miss nothing.
+    retained_from: Option<u64>,
 }
 
-/// The moment the disk first refused.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) detail: String,
-    /// The offset at which the memory file begins, where one could be had.
-    pub(crate) base: Option<u64>,
+/// What became of the way to the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The disk refused: output goes to memory from now on.
+    Refused {
+        /// What it said.
+        detail: String,
+    },
+    /// Output goes to disk again.
+    Returned {
+        /// First and last but one of what is gone, in the order of offsets.
+        missing: Vec<(u64, u64)>,
+    },
+}
+
+/// When a disk that refused is tried again. There is no clock here that rings: a try is due, and
+/// something else happens.
+#[derive(Debug, Clone, Copy)]
+struct Returns {
+    pause: Duration,
+    due: Option<Instant>,
+    returned_at: Option<Instant>,
+}
+
+impl Returns {
+    const fn new() -> Self {
+        Self {
+            pause: Duration::from_millis(RETURN_FIRST_MS),
+            due: None,
+            returned_at: None,
+        }
+    }
+
+    fn refused(&mut self, now: Instant) {
+        let longest = Duration::from_millis(RETURN_MAX_MS);
+        if self
+            .returned_at
+            .take()
+            .is_some_and(|at| now.saturating_duration_since(at) >= longest)
+        {
+            self.pause = Duration::from_millis(RETURN_FIRST_MS);
+        }
+        self.due = now.checked_add(self.pause);
+        self.pause = (self.pause * 2).min(longest);
+    }
+
+    const fn returned(&mut self, now: Instant) {
+        self.due = None;
+        self.returned_at = Some(now);
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.due.is_some_and(|due| now >= due)
+    }
 }
 
 impl Sink {
-    /// Opens the journal in `dir`; a later attempt goes on where the last one ended.
-    pub(crate) fn open(dir: BorrowedFd<'_>, attempt: u32) -> Self {
+    /// Opens the journal in `dir`; a later attempt goes on where the last one ended, and no
+    /// earlier than at `from`. With `lossless_reader` everything is retained until the daemon
+    /// says how far that reader is.
+    pub(crate) fn open(
+        dir: BorrowedFd<'_>,
+        (attempt, from): (u32, u64),
+        lossless_reader: bool,
+    ) -> Self {
         let limits = SegmentLimits::default();
-        let opened = if attempt <= 1 {
-            OutputWriter::create(dir, limits)
+        let (writer, error) = if attempt <= 1 {
+            FallbackWriter::create(dir, limits)
         } else {
-            OutputWriter::resume(dir, limits)
+            FallbackWriter::resume_after(dir, limits, from)
         };
-        let (disk, error) = match opened {
-            Ok(disk) => (Some(disk), None),
-            Err(error) => (None, Some(error.to_string())),
+        let mut sink = Self {
+            writer,
+            returns: Returns::new(),
+            error: None,
+            news: Vec::new(),
+            lossless_reader,
+            retained_from: lossless_reader.then_some(0),
         };
-        Self {
-            disk,
-            memory: None,
-            error,
-            dropped_bytes: 0,
+        if let Some(error) = error {
+            sink.refused(&error);
         }
+        sink
     }
 
-    /// Appends; tells when the disk refused for the first time.
-    pub(crate) fn append(
-        &mut self,
-        at_ns: i64,
-        stream: StreamName,
-        bytes: &[u8],
-    ) -> Option<Refusal> {
+    /// Appends.
+    pub(crate) fn append(&mut self, at_ns: i64, stream: StreamName, bytes: &[u8]) {
         if bytes.is_empty() {
-            return None;
+            return;
         }
-        if let Some(memory) = &mut self.memory {
-            if memory.append(at_ns, stream, bytes).is_err() {
-                self.dropped_bytes += bytes.len() as u64;
-            }
-            return None;
-        }
-        let Some(disk) = &mut self.disk else {
-            self.dropped_bytes += bytes.len() as u64;
-            return None;
-        };
-        match disk.append(at_ns, stream, bytes) {
-            Ok(_) => None,
-            Err(error) => Some(self.go_on_in_memory(&error, (at_ns, stream, bytes))),
+        self.look_at_disk();
+        if let Err(error) = self.writer.append(at_ns, stream, bytes) {
+            self.refused(&error);
         }
     }
 
-    fn go_on_in_memory(
-        &mut self,
-        error: &WriteError,
-        (at_ns, stream, bytes): (i64, StreamName, &[u8]),
-    ) -> Refusal {
+    fn refused(&mut self, error: &WriteError) {
         let detail = error.to_string();
+        self.returns.refused(Instant::now());
         self.error = Some(detail.clone());
-        self.memory = self
-            .disk
-            .as_ref()
-            .and_then(|disk| MemorySegment::after(disk).ok());
-        match &mut self.memory {
-            Some(memory) => {
-                if memory.append(at_ns, stream, bytes).is_err() {
-                    self.dropped_bytes += bytes.len() as u64;
-                }
-            }
-            None => {
-                self.disk = None;
-                self.dropped_bytes += bytes.len() as u64;
-            }
-        }
-        let base = self.memory.as_ref().map(MemorySegment::base);
-        Refusal { detail, base }
+        self.news.push(News::Refused { detail });
     }
 
-    /// The journal's end.
+    /// Goes back to the disk, if that is worth a try by now.
+    pub(crate) fn look_at_disk(&mut self) {
+        if self.returns.is_due(Instant::now()) {
+            self.return_to_disk();
+        }
+    }
+
+    /// Goes back to the disk, if it takes what memory holds.
+    pub(crate) fn return_to_disk(&mut self) {
+        if self.writer.is_on_disk() {
+            return;
+        }
+        match self.writer.return_to_disk() {
+            Ok(missing) => {
+                self.returns.returned(Instant::now());
+                // As at the beginning: the daemon says anew how far readers are.
+                self.retained_from = self.lossless_reader.then_some(0);
+                let missing = missing.into_iter().map(|gap| (gap.from, gap.to)).collect();
+                self.news.push(News::Returned { missing });
+            }
+            Err(error) => {
+                self.returns.refused(Instant::now());
+                self.error = Some(error.to_string());
+            }
+        }
+    }
+
+    /// What has become of the way to the disk since this was asked last.
+    pub(crate) fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// From where on a reader still reads that must miss nothing, where there is one.
+    pub(crate) fn retain(&mut self, from: Option<u64>) {
+        self.retained_from = from;
+    }
+
+    /// Whether output goes to memory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.writer.memory().is_some()
+    }
+
+    /// Whether more output would overwrite what a reader waits for: the command waits, as
+    /// with a pipe that is full.
+    pub(crate) fn must_wait(&self) -> bool {
+        let Some((memory, from)) = self.writer.memory().zip(self.retained_from) else {
+            return false;
+        };
+        let unread = memory.end().saturating_sub(from.max(memory.base()));
+        unread > MEMORY_BYTES - MEMORY_RESERVE_BYTES
+    }
+
+    /// The journal's end, what was dropped included.
     pub(crate) fn end(&self) -> u64 {
-        match (&self.memory, &self.disk) {
-            (Some(memory), _) => memory.end(),
-            (None, Some(disk)) => disk.end(),
-            (None, None) => 0,
-        }
+        self.writer.end()
     }
 
-    /// Why output could not be written, where it could not.
+    /// Why output is not on disk, where some is not.
     pub(crate) fn error(&self) -> Option<&str> {
-        self.error.as_deref()
+        let whole = self.writer.is_on_disk() && self.lost_bytes() == 0;
+        self.error.as_deref().filter(|_| !whole)
     }
 
     /// Output bytes that are on no disk.
     pub(crate) fn lost_bytes(&self) -> u64 {
-        let in_memory = self
-            .memory
-            .as_ref()
-            .map_or(0, |memory| memory.end() - memory.base());
-        self.dropped_bytes + in_memory
+        self.writer.lost_bytes()
     }
 
-    /// The memory file and the offset it begins at, once output goes there.
+    /// The memory file and the offset it begins at, while output goes there.
     pub(crate) fn memory(&self) -> Option<(u64, OwnedFd)> {
-        let memory = self.memory.as_ref()?;
-        let descriptor = memory.as_fd().as_fd().try_clone_to_owned().ok()?;
+        let memory = self.writer.memory()?;
+        let descriptor = memory.as_fd().try_clone_to_owned().ok()?;
         Some((memory.base(), descriptor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use ostler_journal::MemorySegment;
+
+    use super::*;
+
+    /// One whose disk refuses: its directory is gone.
+    fn in_memory(lossless_reader: bool) -> Sink {
+        let dir = tempfile::tempdir().expect("a directory");
+        let handle = std::fs::File::open(dir.path()).expect("the directory");
+        let mut sink = Sink::open(handle.as_fd(), (1, 0), lossless_reader);
+        drop(dir);
+        sink.append(1, StreamName::Stdout, b"refused\n");
+        assert!(matches!(
+            sink.take_news().as_slice(),
+            [News::Refused { .. }]
+        ));
+        sink
+    }
+
+    fn overwritten(sink: &Sink) -> u64 {
+        sink.writer.memory().map_or(0, MemorySegment::lost_bytes)
+    }
+
+    #[test]
+    fn memory_waits_for_its_reader_with_room_for_what_the_pipes_hold() {
+        let mut sink = in_memory(true);
+        let piece = vec![b'x'; 64 * 1024];
+        let mut pieces = 0;
+        while !sink.must_wait() {
+            sink.append(2, StreamName::Stdout, &piece);
+            pieces += 1;
+        }
+        let (base, _) = sink.memory().expect("a memory file");
+        assert!(pieces >= 4, "{pieces}");
+        // The last piece was one stream's read: a read of the other one and two enlarged pipes
+        // still fit.
+        for _ in 0..9 {
+            sink.append(3, StreamName::Stderr, &piece);
+        }
+        assert_eq!(overwritten(&sink), 0, "nothing unread was overwritten");
+        sink.retain(Some(sink.end()));
+        assert!(!sink.must_wait(), "everything was read");
+        sink.retain(Some(base));
+        assert!(sink.must_wait());
+        sink.retain(None);
+        assert!(!sink.must_wait(), "nobody reads");
+    }
+
+    #[test]
+    fn a_command_waits_only_for_a_reader_that_was_announced() {
+        let mut sink = in_memory(false);
+        let (base, _) = sink.memory().expect("a memory file");
+        let piece = vec![b'x'; 64 * 1024];
+        for _ in 0..32 {
+            assert!(!sink.must_wait(), "nobody reads");
+            sink.append(2, StreamName::Stdout, &piece);
+        }
+        assert!(overwritten(&sink) > 0);
+        sink.retain(Some(base));
+        assert!(sink.must_wait(), "somebody came");
+    }
+
+    #[test]
+    fn a_later_attempt_begins_no_earlier_than_it_is_told() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let handle = std::fs::File::open(dir.path()).expect("the directory");
+        let mut first = Sink::open(handle.as_fd(), (1, 0), false);
+        first.append(1, StreamName::Stdout, b"on disk\n");
+        for (from, begin) in [(0, 8), (500, 500)] {
+            let second = Sink::open(handle.as_fd(), (2, from), false);
+            assert_eq!(second.end(), begin);
+        }
+    }
+
+    #[test]
+    fn the_disk_is_tried_ever_less_often_while_it_refuses() {
+        let mut returns = Returns::new();
+        let mut now = Instant::now();
+        assert!(!returns.is_due(now), "it was not refused");
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            returns.refused(now);
+            let due = returns.due.expect("a time");
+            assert!(!returns.is_due(now) && returns.is_due(due));
+            pauses.push((due - now).as_millis());
+            now = due;
+        }
+        assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
+        returns.returned(now);
+        assert!(!returns.is_due(now + Duration::from_secs(60)));
+        returns.refused(now + Duration::from_secs(1));
+        assert_eq!(
+            returns.due,
+            Some(now + Duration::from_secs(9)),
+            "refused at once"
+        );
+        returns.returned(now);
+        returns.refused(now + Duration::from_secs(8));
+        assert_eq!(
+            returns.due,
+            Some(now + Duration::from_millis(8_250)),
+            "taken for long"
+        );
     }
 }

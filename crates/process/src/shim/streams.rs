@@ -7,7 +7,7 @@ use ostler_model::StreamName;
 use rustix::io::Errno;
 
 use super::redact::{HOLD_MS, Redactor, Secrets};
-use super::sink::{Refusal, Sink};
+use super::sink::Sink;
 use super::source::Source;
 use crate::sys::time;
 
@@ -15,6 +15,8 @@ use crate::sys::time;
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 /// A pipe's size until it is enlarged; a read of so much says that it was full.
 const PIPE_BYTES: usize = 64 * 1024;
+/// Bytes read at once while output goes to memory, where there is little room.
+const MEMORY_READ_BYTES: usize = 64 * 1024;
 /// The most that is read at the leader's end: more than any pipe holds.
 const DRAIN_BYTES: usize = 4 * 1024 * 1024;
 
@@ -26,15 +28,6 @@ struct Stream {
     redactor: Redactor,
     flush_at: Option<Instant>,
     enlarged: bool,
-}
-
-/// What a round of reading brought.
-#[derive(Debug, Default)]
-pub(crate) struct Round {
-    /// Bytes read.
-    pub(crate) bytes: usize,
-    /// The disk refused for the first time.
-    pub(crate) refusal: Option<Refusal>,
 }
 
 /// Both streams, or the terminal.
@@ -93,104 +86,98 @@ impl Streams {
             .min()
     }
 
-    /// Reads once from the stream at `place`.
-    pub(crate) fn read(&mut self, place: usize, buffer: &mut [u8], sink: &mut Sink) -> Round {
+    /// Reads once from the stream at `place`; the number of bytes.
+    pub(crate) fn read(&mut self, place: usize, buffer: &mut [u8], sink: &mut Sink) -> usize {
         let stream = &mut self.streams[place];
         stream.source.hear();
         let Some(source) = stream.source.descriptor() else {
-            return Round::default();
+            return 0;
         };
+        let most = if sink.is_in_memory() {
+            MEMORY_READ_BYTES.min(buffer.len())
+        } else {
+            buffer.len()
+        };
+        let buffer = &mut buffer[..most];
         match rustix::io::retry_on_intr(|| rustix::io::read(source, &mut *buffer)) {
             Ok(0) | Err(Errno::IO) => {
                 stream.source.let_go(stream.name == StreamName::Pty);
-                Round {
-                    bytes: 0,
-                    refusal: stream.flush(self.secrets.as_ref(), sink),
-                }
+                stream.flush(self.secrets.as_ref(), sink);
+                0
             }
             Ok(len) => {
-                if len >= PIPE_BYTES && !stream.enlarged {
+                if len >= PIPE_BYTES && !stream.enlarged && !sink.is_in_memory() {
                     stream.enlarged = true;
                     let _refused = rustix::pipe::fcntl_setpipe_size(source, READ_BYTES);
                 }
                 stream.source.hold();
-                Round {
-                    bytes: len,
-                    refusal: stream.take(self.secrets.as_ref(), &buffer[..len], sink),
-                }
+                stream.take(self.secrets.as_ref(), &buffer[..len], sink);
+                len
             }
             Err(Errno::AGAIN) => {
                 stream.source.hold();
-                Round::default()
+                0
             }
-            Err(_) => Round::default(),
+            Err(_) => 0,
         }
     }
 
-    /// Reads whatever is there now.
-    pub(crate) fn drain(&mut self, buffer: &mut [u8], sink: &mut Sink) -> Round {
-        let mut total = Round::default();
+    /// Reads whatever is there now; the number of bytes.
+    pub(crate) fn drain(&mut self, buffer: &mut [u8], sink: &mut Sink) -> usize {
+        let mut total = 0;
         for place in 0..self.streams.len() {
             let mut from_this = 0;
             while from_this < DRAIN_BYTES {
-                let round = self.read(place, buffer, sink);
-                total.refusal = total.refusal.or(round.refusal);
-                if round.bytes == 0 {
+                let bytes = self.read(place, buffer, sink);
+                if bytes == 0 {
                     break;
                 }
-                from_this += round.bytes;
+                from_this += bytes;
             }
-            total.bytes += from_this;
+            total += from_this;
         }
         total
     }
 
     /// Appends what was held back long enough, or all of it.
-    pub(crate) fn flush(&mut self, due: Option<Instant>, sink: &mut Sink) -> Option<Refusal> {
+    pub(crate) fn flush(&mut self, due: Option<Instant>, sink: &mut Sink) {
         let secrets = self.secrets.as_ref();
-        let mut refusal = None;
         for stream in &mut self.streams {
-            let told = match (stream.flush_at, due) {
+            match (stream.flush_at, due) {
                 (Some(at), Some(now)) if now >= at => stream.let_go(secrets, sink),
-                (Some(_) | None, Some(_)) => None,
+                (Some(_) | None, Some(_)) => {}
                 (_, None) => stream.flush(secrets, sink),
-            };
-            refusal = refusal.or(told);
+            }
         }
-        refusal
     }
 }
 
 impl Stream {
-    fn take(
-        &mut self,
-        secrets: Option<&Secrets>,
-        bytes: &[u8],
-        sink: &mut Sink,
-    ) -> Option<Refusal> {
+    fn take(&mut self, secrets: Option<&Secrets>, bytes: &[u8], sink: &mut Sink) {
         let now = time::now_ns();
         let Some(secrets) = secrets else {
             return sink.append(now, self.name, bytes);
         };
-        let refusal = sink.append(now, self.name, self.redactor.push(secrets, bytes));
+        sink.append(now, self.name, self.redactor.push(secrets, bytes));
         self.flush_at = if self.redactor.is_waiting() {
             let hold = || Instant::now() + Duration::from_millis(HOLD_MS);
             Some(self.flush_at.unwrap_or_else(hold))
         } else {
             None
         };
-        refusal
     }
 
-    fn let_go(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) -> Option<Refusal> {
+    fn let_go(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) {
         self.flush_at = None;
-        let rest = self.redactor.let_go(secrets?);
-        sink.append(time::now_ns(), self.name, rest)
+        if let Some(secrets) = secrets {
+            sink.append(time::now_ns(), self.name, self.redactor.let_go(secrets));
+        }
     }
 
-    fn flush(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) -> Option<Refusal> {
+    fn flush(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) {
         self.flush_at = None;
-        let rest = self.redactor.flush(secrets?);
-        sink.append(time::now_ns(), self.name, rest)
+        if let Some(secrets) = secrets {
+            sink.append(time::now_ns(), self.name, self.redactor.flush(secrets));
+        }
     }
 }

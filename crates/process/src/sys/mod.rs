@@ -3,6 +3,10 @@
 
 pub(crate) use ostler_sandbox::birth::{self as clone, memory, signals, wait};
 
+#[expect(unsafe_code, reason = "malloc_trim(3)")]
+pub(crate) mod heap;
+#[expect(unsafe_code, reason = "poll(2) of numbers that may be closed")]
+pub(crate) mod numbers;
 pub(crate) mod packet;
 pub(crate) mod proc;
 #[expect(

@@ -1,10 +1,11 @@
 //! What proc(5) tells of processes.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::OnceLock;
 
 use super::role;
+use crate::open_files;
 
 /// Most directory rounds of one walk; a tree that outgrows it is walked again by the caller.
 const WALK_MAX: usize = 65_536;
@@ -113,6 +114,21 @@ pub(crate) fn start_time(pid: i32) -> u64 {
 /// Whether the process with this pid is the one that started then, and not a zombie.
 pub(crate) fn is_same(pid: i32, start: u64) -> bool {
     stat(pid).is_some_and(|stat| stat.start == start && stat.is_alive())
+}
+
+/// The same.
+///
+/// # Errors
+/// When no descriptor is left to look by.
+pub(crate) fn is_same_now(pid: i32, start: u64) -> io::Result<bool> {
+    match fs::read(format!("/proc/{pid}/stat")) {
+        Ok(bytes) => {
+            let stat = parse_stat(&bytes);
+            Ok(stat.is_some_and(|stat| stat.start == start && stat.is_alive()))
+        }
+        Err(error) if open_files::is_none_left(&error) => Err(error),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Whether the process goes by the name of a keeper or a shim.

@@ -7,7 +7,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Registers a descriptor with the current runtime.
-pub(crate) fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+///
+/// # Errors
+/// When the runtime's poller refuses it, as epoll_ctl(2) refuses regular files.
+pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` stays open and the same until it is dropped, and nothing takes it
     // out of the `AsyncFd` before that is.
     let registered = unsafe { AsyncFd::register_with_interest(descriptor, interest) };

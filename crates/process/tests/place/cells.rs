@@ -1,6 +1,10 @@
 //! Level high: births into cells, and everything that happens to trees happening there too,
 //! under shims that are processes and shims that are threads.
 
+mod ends;
+mod evidence;
+mod limits;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,21 +25,21 @@ pub(crate) const CASES: &[Case] = &[
     ("standard_streams_open_by_name", by_name),
     ("a_terminal_inside", terminal),
     ("births_that_fail_say_why", failures),
-    ("leftovers_end_with_it", leftovers),
-    ("leftovers_may_stay", kept),
-    ("the_ladder_ends_what_ignores_it", ladder),
-    ("clocks_run_out_inside", timeouts),
+    ("leftovers_end_with_it", ends::leftovers),
+    ("leftovers_may_stay", ends::kept),
+    ("the_ladder_ends_what_ignores_it", ends::ladder),
+    ("clocks_run_out_inside", ends::timeouts),
     ("a_killed_shim_leaves_nothing", killed_shim),
     ("a_killed_warden_ends_it", killed_warden),
-    ("limits_count_the_command_alone", counted),
-    ("a_fork_bomb_inside_ends_fast", fork_bomb),
-    ("memory_inside_is_limited", memory),
-    ("hogs_harm_nobody", hogs),
+    ("limits_count_the_command_alone", limits::counted),
+    ("a_fork_bomb_inside_ends_fast", limits::fork_bomb),
+    ("memory_inside_is_limited", limits::memory),
+    ("hogs_harm_nobody", limits::hogs),
     ("it_stands_still_inside", frozen),
-    ("members_and_listeners_inside_are_seen", observed),
-    ("a_prompt_inside_is_seen", prompted),
-    ("growth_of_the_workspace_is_seen", grown),
-    ("orphans_are_accounted_for", usage),
+    ("members_and_listeners_inside_are_seen", evidence::observed),
+    ("a_prompt_inside_is_seen", evidence::prompted),
+    ("growth_of_the_workspace_is_seen", evidence::grown),
+    ("orphans_are_accounted_for", evidence::usage),
     ("shims_go_from_cell_to_cell", recycled),
     ("a_daemon_may_go_and_come", adopted),
     ("a_gate_lives_as_long_as_its_command", gate),
@@ -241,112 +245,6 @@ fn failures() {
     });
 }
 
-const DAEMONS: &str = "setsid sleep 300 & nohup sleep 301 >/dev/null 2>&1 & \
-    (setsid sh -c 'sleep 302 & sleep 303' </dev/null >/dev/null 2>&1 &) ; echo up";
-
-fn leftovers() {
-    each(|lab| {
-        let plan = lab.sh(DAEMONS);
-        let id = plan.id;
-        let (done, took) = timed(|| lab.run(plan));
-        born(&done);
-        assert_eq!((done.code(), done.out().as_str()), (Some(0), "up\n"));
-        assert!(done.record.leftovers >= 4, "{:?}", done.record);
-        assert!(done.record.survivors.is_empty());
-        assert!(members(id).is_empty());
-        assert!(took < Duration::from_secs(10), "{took:?}");
-        let done = lab.shell("sleep 0.02 & true");
-        assert_eq!((done.code(), done.record.leftovers), (Some(0), 0));
-    });
-}
-
-fn kept() {
-    each(|lab| {
-        let mut plan = lab.sh("setsid sleep 300 & echo up");
-        plan.leftovers = Leftovers::Keep;
-        let id = plan.id;
-        lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            next(&mut birth, |report| {
-                matches!(report, Report::Detached { .. }).then_some(())
-            })
-            .await;
-            assert_eq!(members(id).len(), 1);
-            stop(&birth).await;
-            let record = exit_of(birth).await;
-            assert!(record.survivors.is_empty() && record.leftovers == 0);
-        });
-        assert!(members(id).is_empty());
-        let mut plan = lab.sh("setsid sleep 0.4 & exit 0");
-        plan.leftovers = Leftovers::Keep;
-        let done = lab.run(plan);
-        assert_eq!((done.code(), done.record.leftovers), (Some(0), 0));
-        assert!(done.record.lived_ms >= 400, "{}", done.record.lived_ms);
-        let mut plan = lab.sh("setsid sleep 300 & exit 9");
-        plan.leftovers = Leftovers::Keep;
-        let done = lab.run(plan);
-        assert_eq!((done.code(), done.record.leftovers), (Some(9), 1));
-    });
-}
-
-fn ladder() {
-    each(|lab| {
-        let script = "trap '' TERM HUP; (trap '' TERM; setsid sleep 300) & echo up; \
-            while :; do sleep 0.05; done";
-        let mut plan = lab.sh(script);
-        plan.clocks.grace = Duration::from_millis(200);
-        let (id, dir) = (plan.id, lab.world.dir(plan.id));
-        let record = lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            printed(&mut birth, &dir, "up").await;
-            let grace = Duration::from_millis(100);
-            birth
-                .control
-                .send(Order::Stop { grace })
-                .await
-                .expect("sent");
-            exit_of(birth).await
-        });
-        let Outcome::Ended { status, ladder } = record.outcome else {
-            panic!("{:?}", record.outcome);
-        };
-        assert_eq!(ladder, Some(Ladder::Ordered), "{status:?}");
-        assert!(record.survivors.is_empty() && members(id).is_empty());
-        // Who listens is asked first.
-        let mut plan =
-            lab.sh("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.02; done");
-        plan.clocks.grace = LONG;
-        let dir = lab.world.dir(plan.id);
-        lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            printed(&mut birth, &dir, "up").await;
-            birth
-                .control
-                .send(Order::Stop { grace: LONG })
-                .await
-                .expect("sent");
-            exit_of(birth).await;
-        });
-        let told = output(&dir, StreamName::Stdout);
-        assert!(String::from_utf8_lossy(&told).contains("bye"));
-    });
-}
-
-fn timeouts() {
-    each(|lab| {
-        let mut plan = lab.sh("(setsid sleep 300) & sleep 300");
-        plan.clocks.wall = Some(Duration::from_millis(200));
-        plan.clocks.grace = Duration::from_millis(100);
-        let id = plan.id;
-        let done = lab.run(plan);
-        let Outcome::Ended { ladder, .. } = done.record.outcome else {
-            panic!("{:?}", done.record.outcome);
-        };
-        assert_eq!(ladder, Some(Ladder::Clock(TimeoutKind::Wall)));
-        assert!(done.record.survivors.is_empty() && members(id).is_empty());
-    });
-}
-
 fn shim_of(dir: &Path) -> i32 {
     let spec = std::fs::read_to_string(dir.join("spec.json")).expect("a spec");
     let rest = spec.split("\"shim_pid\":").nth(1).expect("a pid");
@@ -407,94 +305,6 @@ fn killed_warden() {
     });
 }
 
-fn counted() {
-    each(|lab| {
-        if !lab.world.place.abilities().has(Ability::PidsLimit) {
-            return;
-        }
-        let mut plan = lab.sh("true; sleep 0 & wait; echo enough");
-        plan.limits.pids = Some(2);
-        let done = lab.run(plan);
-        born(&done);
-        assert_eq!(done.out(), "enough\n", "{}", done.err());
-        assert!(done.record.limits_hit.is_empty());
-        let mut plan = lab.sh("exec echo alone");
-        plan.limits.pids = Some(1);
-        assert_eq!(lab.run(plan).out(), "alone\n");
-        let mut plan = lab.plan(&["/bin/bash", "-c", "sleep 1 & sleep 1 & sleep 1 & wait"]);
-        plan.limits.pids = Some(2);
-        plan.clocks.wall = Some(Duration::from_millis(500));
-        plan.clocks.grace = Duration::ZERO;
-        assert_eq!(lab.run(plan).record.limits_hit, [Limit::Pids]);
-    });
-}
-
-fn fork_bomb() {
-    each(|lab| {
-        if !lab.world.place.abilities().has(Ability::PidsLimit) {
-            return;
-        }
-        let bomb = "bomb() { bomb | bomb & }; bomb; sleep 300";
-        let mut plan = lab.plan(&["/bin/bash", "-c", bomb]);
-        plan.limits.pids = Some(64);
-        plan.clocks.wall = Some(Duration::from_millis(500));
-        plan.clocks.grace = Duration::ZERO;
-        let id = plan.id;
-        let (done, took) = timed(|| lab.run(plan));
-        assert!(took < Duration::from_secs(10), "{took:?}");
-        assert_eq!(done.record.limits_hit, [Limit::Pids]);
-        assert!(done.record.survivors.is_empty() && members(id).is_empty());
-        assert_eq!(lab.shell("echo on").out(), "on\n");
-    });
-}
-
-fn memory() {
-    each(|lab| {
-        if !lab.world.place.abilities().has(Ability::MemoryLimit) {
-            return;
-        }
-        let hog = "x = b'x' * (200 << 20); print(len(x))";
-        let mut plan = lab.plan(&["/usr/bin/python3", "-c", hog]);
-        plan.limits.memory_bytes = Some(48 << 20);
-        let done = lab.run(plan);
-        born(&done);
-        assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), true));
-        assert_eq!(done.record.limits_hit, [Limit::Memory]);
-        // Private directories are memory, too.
-        let mut plan = lab.sh("head -c 200000000 /dev/zero > /tmp/big; echo $?");
-        plan.limits.memory_bytes = Some(48 << 20);
-        let done = lab.run(plan);
-        born(&done);
-        assert_ne!(done.out(), "0\n");
-        assert_eq!(lab.shell("echo on").out(), "on\n");
-    });
-}
-
-fn hogs() {
-    each(|lab| {
-        // Descriptors.
-        let script = "import os\nopen_ = []\ntry:\n  while True: open_.append(os.open('/dev/null', 0))\n\
-            except OSError as e: print(e.errno, len(open_) < 64)";
-        let mut plan = lab.plan(&["/usr/bin/python3", "-c", script]);
-        plan.limits.open_files = Some(64);
-        assert_eq!(lab.run(plan).out(), "24 True\n");
-        // Files: as many as there is room for, and gone with the cell.
-        let script = "import os\nn = 0\ntry:\n  for n in range(100_000):\n    \
-            open(f'/dev/shm/{n}', 'w').close()\nexcept OSError as e: print(e.errno)";
-        let mut plan = lab.plan(&["/usr/bin/python3", "-c", script]);
-        plan.clocks.wall = Some(LONG);
-        plan.clocks.grace = Duration::ZERO;
-        let done = lab.run(plan);
-        born(&done);
-        assert!(done.record.survivors.is_empty());
-        // One file, to the limit.
-        let mut plan = lab.sh("cat /dev/zero > big");
-        plan.limits.file_bytes = Some(64 << 10);
-        assert_eq!(lab.run(plan).record.limits_hit, [Limit::FileSize]);
-        assert_eq!(lab.shell("echo on").out(), "on\n");
-    });
-}
-
 fn frozen() {
     each(|lab| {
         let mut plan = lab.sh(
@@ -535,105 +345,6 @@ fn frozen() {
             stop(&birth).await;
             exit_of(birth).await;
         });
-    });
-}
-
-async fn look(lab: &Lab, id: ExecutionId) -> ostler_model::Evidence {
-    let all = Observation {
-        disk: true,
-        listeners: true,
-        unix: false,
-        foreground: true,
-    };
-    loop {
-        if let Ok(seen) = lab.world.place.observe(id, all).await {
-            return seen;
-        }
-    }
-}
-
-fn observed() {
-    const SERVER: &str = "import socket,sys\ns=socket.socket()\ns.bind(('127.0.0.1',8080))\n\
-        s.listen()\nprint('up',flush=True)\nsys.stdin.read()";
-    each(|lab| {
-        let mut plan = lab.plan(&["/bin/sh", "-c", "python3 -c \"$1\"; true", "sh", SERVER]);
-        plan.io = LaunchIo::Open;
-        let (id, dir) = (plan.id, lab.world.dir(plan.id));
-        lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            printed(&mut birth, &dir, "up").await;
-            let seen = look(lab, id).await;
-            let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
-            assert_eq!(names, ["sh", "python3"]);
-            let [listener] = seen.listeners.as_slice() else {
-                panic!("one listener, not {:?}", seen.listeners);
-            };
-            assert_eq!(listener.address.to_string(), "127.0.0.1:8080");
-            birth.control.send(Order::CloseInput).await.expect("sent");
-            exit_of(birth).await;
-        });
-    });
-}
-
-fn prompted() {
-    each(|lab| {
-        let mut plan = lab.sh("stty -echo; read line; echo $line");
-        plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
-        let on_terminal = plan.id;
-        let mut piped = lab.sh("cat");
-        piped.io = LaunchIo::Open;
-        let on_pipe = piped.id;
-        lab.world.runtime.block_on(async {
-            let first = lab.world.place.spawn(plan).await.expect("born");
-            let second = lab.world.place.spawn(piped).await.expect("born");
-            let reads = async |id, echo| {
-                loop {
-                    let seen = look(lab, id).await.foreground;
-                    if seen.is_some_and(|it| it.reads == Some(0) && it.echo == echo) {
-                        return;
-                    }
-                }
-            };
-            tokio::time::timeout(LONG, reads(on_terminal, Some(false)))
-                .await
-                .expect("seen");
-            tokio::time::timeout(LONG, reads(on_pipe, None))
-                .await
-                .expect("seen");
-            for birth in [first, second] {
-                stop(&birth).await;
-                exit_of(birth).await;
-            }
-        });
-    });
-}
-
-fn grown() {
-    each(|lab| {
-        let mut plan = lab.sh("head -c 3000000 /dev/urandom > new; echo done; sleep 300");
-        plan.limits.disk_bytes = Some(1 << 20);
-        std::fs::write(lab.workspace.path().join("old"), vec![1; 1 << 20]).expect("written");
-        let (id, dir) = (plan.id, lab.world.dir(plan.id));
-        lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            printed(&mut birth, &dir, "done").await;
-            let grown = look(lab, id).await.disk_bytes.expect("known");
-            assert!((3_000_000..3_100_000).contains(&grown), "{grown}");
-            stop(&birth).await;
-            exit_of(birth).await;
-        });
-    });
-}
-
-fn usage() {
-    each(|lab| {
-        let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo over";
-        let script = format!("(sh -c '{spin}' | cat) & wait");
-        let done = lab.run(lab.plan(&["/bin/sh", "-c", &script]));
-        born(&done);
-        let used = done.record.usage;
-        assert!(used.user_us + used.system_us > 10_000, "{used:?}");
-        assert!(used.max_rss_bytes > 0, "{used:?}");
     });
 }
 
@@ -720,7 +431,7 @@ fn gate() {
         let [gate] = found.as_slice() else {
             panic!("one gate, not {found:?}");
         };
-        let seen = look(&lab, id).await;
+        let seen = evidence::look(&lab, id).await;
         let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["sh"]);
         let gate = rustix::process::Pid::from_raw(*gate).expect("a pid");

@@ -13,6 +13,7 @@ mod kept;
 mod limits;
 mod observe;
 mod output;
+mod pinned;
 mod recovery;
 mod roles;
 mod runs;
@@ -38,6 +39,7 @@ fn main() -> std::process::ExitCode {
         ("runs", runs::CASES),
         ("shell", shell::CASES),
         ("output", output::CASES),
+        ("pinned", pinned::CASES),
         ("ends", ends::CASES),
         ("recovery", recovery::CASES),
         ("cells", cells::CASES),

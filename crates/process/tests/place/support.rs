@@ -161,7 +161,10 @@ pub(crate) fn argv(words: &[&str]) -> LaunchPlan {
         leftovers: Leftovers::Kill,
         limits: Limits::default(),
         redact: Vec::new(),
+        pinned: Vec::new(),
         report_start: false,
+        lossless_reader: false,
+        output_from: 0,
     }
 }
 

@@ -1,19 +1,20 @@
 //! All of this again as an ordinary user without cgroup delegation.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::support::Case;
 
 pub(crate) const CASES: &[Case] = &[("everything_as_an_ordinary_user", as_nobody)];
 
+/// The ids of an ordinary user.
+const NOBODY: u32 = 65_534;
+
 fn as_nobody() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
     let scratch = tempfile::tempdir().expect("a directory");
-    let open = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(scratch.path(), open).expect("set");
+    std::os::unix::fs::chown(scratch.path(), Some(NOBODY), Some(NOBODY)).expect("theirs");
     let copy = scratch.path().join("place");
     std::fs::copy(std::env::current_exe().expect("a path"), &copy).expect("copied");
     let output = Command::new("setpriv")

@@ -27,8 +27,8 @@ impl Run<'_> {
     /// Everything is over: the record, the news, the clean-up.
     pub(super) fn finish(mut self, clean: bool) -> End {
         let buffer = self.shim.buffer.as_mut_slice();
-        let round = self.streams.drain(buffer, &mut self.sink);
-        self.heard(round);
+        let bytes = self.streams.drain(buffer, &mut self.sink);
+        self.heard(bytes);
         if self.detached {
             self.ended = Some(Moment::now());
         }
@@ -45,13 +45,17 @@ impl Run<'_> {
     }
 
     fn tell_exit(&mut self, idle: bool) {
-        let refusal = self.streams.flush(None, &mut self.sink);
-        self.tell_refusal(refusal);
+        self.streams.flush(None, &mut self.sink);
+        self.sink.return_to_disk();
+        self.tell_news();
         let mut record = self.exit_record(idle);
-        if let Err(error) = record::finish(self.dir.as_fd(), &record) {
+        let mut written = record::finish(self.dir.as_fd(), &record);
+        if let Err(error) = written {
+            written = self.hold_out(&mut record, error);
+        }
+        if let Err(error) = written {
             record.journal_error = Some(format!("cannot write the exit record: {error}"));
             self.unrecorded = true;
-            self.hold_out(&record, error);
         }
         let idle = idle && !self.unrecorded;
         self.link.send(&FromShim::Exited { record, idle }, None);
@@ -59,7 +63,7 @@ impl Run<'_> {
 
     /// A full disk and no daemon: the truth is only here. Stays until there is room for the
     /// record, or a daemon to tell.
-    fn hold_out(&mut self, record: &ExitRecord, why: Errno) {
+    fn hold_out(&mut self, record: &mut ExitRecord, why: Errno) -> Result<(), Errno> {
         let mut why = Err(why);
         while let Err(Errno::NOSPC | Errno::DQUOT | Errno::ROFS) = why
             && !self.link.has_daemon()
@@ -73,9 +77,13 @@ impl Run<'_> {
             if let Incoming::Called = self.link.receive(buffer, Patience::Now) {
                 self.greet();
             }
+            self.sink.return_to_disk();
+            self.tell_news();
+            record.journal_error = self.sink.error().map(str::to_owned);
+            record.lost_bytes = self.sink.lost_bytes();
             why = record::finish(self.dir.as_fd(), record);
         }
-        self.unrecorded = why.is_err();
+        why
     }
 
     /// What was waited for, and at level high what the slot counted: a warden's children are

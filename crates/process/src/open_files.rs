@@ -1,0 +1,112 @@
+//! The limit on open files (`RLIMIT_NOFILE`, setrlimit(2)): a daemon raises its soft limit to
+//! the hard one, its keeper and shims likewise, and commands are born with the soft limit that
+//! the daemon was started with. A few descriptors are kept for connections and for the files an
+//! answer is read from.
+
+mod room;
+
+use std::io;
+use std::sync::OnceLock;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+
+pub use room::{
+    Claim, HELD_BACK, Lent, available, changed, closed, hold_back, is_free, is_short, wait_for,
+    wait_patiently, wanted, with_held,
+};
+pub(crate) use room::{is_wanted, leaves_reserve};
+
+/// Descriptors kept for other things than executions: this part of the limit.
+const RESERVED_PART: u64 = 200;
+/// And at least so many.
+const RESERVED_MIN: u64 = 5;
+/// And at most so many.
+const RESERVED_MAX: u64 = 64;
+
+/// The soft limit before it was raised; none while it was not.
+static BEFORE: OnceLock<u64> = OnceLock::new();
+
+/// Raises this process's soft limit to its hard one; the limit then in force. What this
+/// process starts through a [`Place`](crate::Place) gets the limit of before.
+///
+/// # Errors
+/// As setrlimit(2).
+pub fn raise() -> Result<u64, Errno> {
+    let now = getrlimit(Resource::Nofile);
+    raise_from(now.current.unwrap_or(u64::MAX))
+}
+
+/// The same, where the limit to be given back is known.
+fn raise_from(before: u64) -> Result<u64, Errno> {
+    BEFORE.get_or_init(|| before);
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, raised)?;
+    Ok(maximum.unwrap_or(u64::MAX))
+}
+
+/// A keeper does the same, once it is asked for the first shim: by then the daemon that started it
+/// has given it the limit of before, see [`give_back`].
+pub(crate) fn raise_once() {
+    if BEFORE.get().is_none() {
+        let _not_raised = raise();
+    }
+}
+
+/// The soft limit for what this process starts, where its own is another one.
+pub(crate) fn before() -> Option<u64> {
+    let now = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    BEFORE.get().copied().filter(|before| *before != now)
+}
+
+/// Gives a child that was just started the soft limit of before (prlimit(2)).
+pub fn give_back(child: Pid) {
+    if let Some(before) = before() {
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        let limit = Rlimit {
+            current: Some(before),
+            maximum,
+        };
+        let _gone = prlimit(Some(child), Resource::Nofile, limit);
+    }
+}
+
+/// How many files this process may have open.
+pub(crate) fn limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// How many of those are not for executions.
+pub(crate) fn reserved(limit: u64) -> u64 {
+    (limit / RESERVED_PART).clamp(RESERVED_MIN, RESERVED_MAX)
+}
+
+/// Whether an error says that no descriptor was left.
+#[must_use]
+pub fn is_exhausted(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE)
+}
+
+/// The same of an error of the standard library.
+#[must_use]
+pub fn is_none_left(error: &io::Error) -> bool {
+    Errno::from_io_error(error).is_some_and(is_exhausted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_limit_keeps_little_and_a_large_one_not_too_much() {
+        assert_eq!(reserved(64), 5);
+        assert_eq!(reserved(1_024), 5);
+        assert_eq!(reserved(4_096), 20);
+        assert_eq!(reserved(1_048_576), 64);
+        assert_eq!(reserved(u64::MAX), 64);
+    }
+}

@@ -1,0 +1,362 @@
+//! Directories that are ours alone: nobody else can list them, write to them, or put another in
+//! their place.
+//!
+//! A path is walked from the root, each part opened without following links. Every directory on
+//! the way, and every link, must belong to us or to root, and nobody else may write to it; a
+//! sticky one such as `/tmp` lets only owners replace what is in it. What is missing is made
+//! for us alone.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
+
+/// The mode of directories that are ours alone.
+const PRIVATE: Mode = Mode::RWXU;
+const STICKY: u32 = 0o1000;
+const GROUP_WRITE: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+const GROUP_AND_OTHERS: u32 = 0o077;
+/// Who owns what belongs to users without a number in our user namespace.
+const UNMAPPED: u32 = 65_534;
+/// Links on the way, as the kernel bounds them.
+const LINKS: usize = 40;
+/// The longest target of a link, in bytes.
+const TARGET_BYTES: usize = 4_096;
+/// Names tried for a directory of its own.
+const NAMES_TRIED: usize = 16;
+/// Random bytes of such a name.
+const NAME_BYTES: usize = 10;
+
+/// Makes the directory and those above it where they are missing, and sees to it that it is
+/// ours alone; one that others may enter is closed.
+///
+/// # Errors
+/// When it belongs to somebody else, somebody else could replace it, or it cannot be made.
+pub fn make(path: &Path) -> io::Result<()> {
+    open(path).map(drop)
+}
+
+/// As [`make`], and the directory itself.
+///
+/// # Errors
+/// As [`make`].
+pub fn open(path: &Path) -> io::Result<OwnedFd> {
+    let (directory, shown) = Walk::begin(path)?.into_directory()?;
+    let stat = rustix::fs::fstat(&directory)?;
+    let us = geteuid().as_raw();
+    if stat.st_uid != us {
+        let owner = stat.st_uid;
+        return Err(refused(
+            &shown,
+            &format!("belongs to user {owner}, not to user {us}"),
+        ));
+    }
+    if stat.st_mode & GROUP_AND_OTHERS != 0 {
+        rustix::fs::chmodat(&directory, ".", PRIVATE, AtFlags::empty())?;
+    }
+    Ok(directory)
+}
+
+/// Makes a directory of its own in `parent`, under a name that begins with `prefix` and that
+/// nobody can guess; its path.
+///
+/// # Errors
+/// When somebody else could replace `parent` or what is in it, or it cannot be made.
+pub fn make_unique(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
+    let (directory, shown) = Walk::begin(parent)?.into_directory()?;
+    trusted(&rustix::fs::fstat(&directory)?, &shown)?;
+    for _ in 0..NAMES_TRIED {
+        let name = unique_name(prefix)?;
+        match rustix::fs::mkdirat(&directory, &name, PRIVATE) {
+            Ok(()) => return Ok(shown.join(name)),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// A name that begins with `prefix` and that nobody can guess.
+///
+/// # Errors
+/// As getrandom(2).
+pub fn unique_name(prefix: &str) -> io::Result<String> {
+    let mut bytes = [0; NAME_BYTES];
+    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
+    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+    Ok(prefix.to_owned() + &digits.collect::<String>())
+}
+
+/// A walk down a path.
+struct Walk {
+    directory: OwnedFd,
+    /// Where it is, without links.
+    at: PathBuf,
+    left: VecDeque<OsString>,
+    links: usize,
+}
+
+impl Walk {
+    fn begin(path: &Path) -> io::Result<Self> {
+        let absolute = std::path::absolute(path)?;
+        Ok(Self {
+            directory: root()?,
+            at: PathBuf::from("/"),
+            left: parts(&absolute),
+            links: 0,
+        })
+    }
+
+    /// The last directory, made where it is missing, and its path without links.
+    fn into_directory(mut self) -> io::Result<(OwnedFd, PathBuf)> {
+        while let Some(part) = self.left.pop_front() {
+            trusted(&rustix::fs::fstat(&self.directory)?, &self.at)?;
+            self.step(&part)?;
+        }
+        Ok((self.directory, self.at))
+    }
+
+    fn step(&mut self, part: &OsStr) -> io::Result<()> {
+        if part == ".." {
+            self.at.pop();
+            self.directory = open_at(&self.directory, part)?;
+            return Ok(());
+        }
+        match open_at(&self.directory, part) {
+            Ok(directory) => self.enter(directory, part),
+            Err(Errno::NOENT) => {
+                match rustix::fs::mkdirat(&self.directory, part, PRIVATE) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(self.failed(part, errno)),
+                }
+                let made = open_at(&self.directory, part);
+                let made = made.map_err(|errno| self.failed(part, errno))?;
+                self.enter(made, part)
+            }
+            Err(Errno::NOTDIR | Errno::LOOP) => self.follow(part),
+            Err(errno) => Err(self.failed(part, errno)),
+        }
+    }
+
+    fn enter(&mut self, directory: OwnedFd, part: &OsStr) -> io::Result<()> {
+        self.directory = directory;
+        self.at.push(part);
+        Ok(())
+    }
+
+    /// Goes where a link leads, if it is one that only we or root can have made.
+    fn follow(&mut self, part: &OsStr) -> io::Result<()> {
+        let link = rustix::fs::statat(&self.directory, part, AtFlags::SYMLINK_NOFOLLOW)?;
+        let shown = self.at.join(part);
+        if FileType::from_raw_mode(link.st_mode) != FileType::Symlink {
+            return Err(refused(&shown, "is no directory"));
+        }
+        if !is_ours_or_roots(&link) {
+            let owner = link.st_uid;
+            return Err(refused(&shown, &format!("is a link of user {owner}")));
+        }
+        self.links += 1;
+        if self.links > LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        let target = rustix::fs::readlinkat(&self.directory, part, Vec::new())?;
+        if target.as_bytes().len() > TARGET_BYTES {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        if target.is_absolute() {
+            self.directory = root()?;
+            self.at = PathBuf::from("/");
+        }
+        for part in parts(&target).into_iter().rev() {
+            self.left.push_front(part);
+        }
+        Ok(())
+    }
+
+    fn failed(&self, part: &OsStr, errno: Errno) -> io::Error {
+        let error = io::Error::from(errno);
+        let path = self.at.join(part);
+        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    }
+}
+
+fn root() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(
+        CWD,
+        "/",
+        directory_flags(),
+        Mode::empty(),
+    )?)
+}
+
+fn open_at(directory: &OwnedFd, part: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = directory_flags() | OFlags::NOFOLLOW;
+    rustix::fs::openat(directory, part, flags, Mode::empty())
+}
+
+fn directory_flags() -> OFlags {
+    OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let named = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    named.collect()
+}
+
+/// Whether nobody but us and root can replace what is in a directory.
+fn trusted(stat: &Stat, path: &Path) -> io::Result<()> {
+    let is_sticky = stat.st_mode & STICKY != 0;
+    if !is_ours_or_roots(stat) {
+        let owner = stat.st_uid;
+        return Err(refused(
+            path,
+            &format!("belongs to user {owner}, who can replace what is in it"),
+        ));
+    }
+    if is_sticky {
+        return Ok(());
+    }
+    if stat.st_mode & OTHERS_WRITE != 0 {
+        return Err(refused(path, "can be written by everybody"));
+    }
+    // The group of one's own that many systems give each user.
+    let own_group = stat.st_gid == getegid().as_raw() || stat.st_gid == 0;
+    if stat.st_mode & GROUP_WRITE != 0 && !own_group {
+        let group = stat.st_gid;
+        return Err(refused(path, &format!("can be written by group {group}")));
+    }
+    Ok(())
+}
+
+fn is_ours_or_roots(stat: &Stat) -> bool {
+    let owner = stat.st_uid;
+    owner == 0 || owner == geteuid().as_raw() || (owner == UNMAPPED && !is_root_mapped())
+}
+
+/// Whether root has a number in our user namespace. Where it has none, everything that is
+/// root's seems to be nobody's.
+fn is_root_mapped() -> bool {
+    static MAPPED: OnceLock<bool> = OnceLock::new();
+    *MAPPED.get_or_init(|| {
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        let first = |line: &str| line.split_whitespace().next() == Some("0");
+        map.is_empty() || map.lines().any(first)
+    })
+}
+
+fn refused(path: &Path, why: &str) -> io::Error {
+    let message = format!("{} {why}", path.display());
+    io::Error::new(io::ErrorKind::PermissionDenied, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const STRANGER: u32 = 12_345;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("there").mode() & 0o7777
+    }
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
+    }
+
+    fn why(path: &Path) -> String {
+        make(path).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn what_is_missing_is_made_for_us_alone_and_what_is_open_closed() {
+        let root = TempDir::new().expect("a directory");
+        let path = root.path().join("a/b");
+        make(&path).expect("made");
+        assert_eq!(
+            (mode(&path), mode(path.parent().expect("one"))),
+            (0o700, 0o700)
+        );
+        set(&path, 0o755);
+        make(&path).expect("closed");
+        assert_eq!(mode(&path), 0o700);
+    }
+
+    #[test]
+    fn a_file_is_no_directory() {
+        let root = TempDir::new().expect("a directory");
+        fs::write(root.path().join("file"), "").expect("written");
+        assert!(why(&root.path().join("file")).contains("is no directory"));
+        assert!(why(&root.path().join("file/below")).contains("is no directory"));
+    }
+
+    #[test]
+    fn our_own_links_are_followed() {
+        let root = TempDir::new().expect("a directory");
+        fs::create_dir(root.path().join("there")).expect("made");
+        symlink("there", root.path().join("link")).expect("linked");
+        make(&root.path().join("link/below")).expect("made");
+        assert!(root.path().join("there/below").is_dir());
+        symlink("circle", root.path().join("circle")).expect("linked");
+        assert!(make(&root.path().join("circle")).is_err());
+    }
+
+    #[test]
+    fn directories_that_others_write_to_are_no_way_unless_they_are_sticky() {
+        let root = TempDir::new().expect("a directory");
+        let open = root.path().join("open");
+        fs::create_dir(&open).expect("made");
+        set(&open, 0o777);
+        assert!(why(&open.join("ours")).contains("can be written by everybody"));
+        assert!(make_unique(&open, "ours-").is_err());
+        set(&open, 0o1777);
+        make(&open.join("ours")).expect("made");
+        let unique = make_unique(&open, "ours-").expect("made");
+        assert_eq!(mode(&unique), 0o700);
+        assert_ne!(unique, make_unique(&open, "ours-").expect("made"));
+    }
+
+    #[test]
+    fn a_strangers_directory_and_a_strangers_link_are_refused() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let root = TempDir::new().expect("a directory");
+        let shared = root.path().join("shared");
+        fs::create_dir(&shared).expect("made");
+        set(&shared, 0o1777);
+        let (theirs, link) = (shared.join("theirs"), shared.join("link"));
+        fs::create_dir(&theirs).expect("made");
+        chown(&theirs, Some(STRANGER), None).expect("given away");
+        let ours = root.path().join("ours");
+        fs::create_dir(&ours).expect("made");
+        symlink(&ours, &link).expect("linked");
+        lchown(&link, Some(STRANGER), None).expect("given away");
+        assert!(why(&theirs).contains("belongs to user 12345"));
+        assert!(why(&theirs.join("below")).contains("belongs to user 12345"));
+        assert!(why(&link).contains("is a link of user 12345"));
+        assert!(!ours.join("below").exists());
+        let group = root.path().join("group");
+        fs::create_dir(&group).expect("made");
+        set(&group, 0o770);
+        chown(&group, None, Some(STRANGER)).expect("given away");
+        assert!(why(&group.join("below")).contains("can be written by group 12345"));
+    }
+}

@@ -1,0 +1,196 @@
+//! A directory that is ready to become an execution's: made with its files while the shim is
+//! idle, renamed when a plan comes. Creating an inode costs 3 to 10 us, and 300 us and more on
+//! an ext4 without journal after many files were removed there.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ostler_journal::{EVENTS_FILE, OutputWriter};
+use ostler_model::ExecutionId;
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Errno;
+
+use super::record::{EXIT_FILE, temporary, write_file};
+use super::serve::Identity;
+use crate::spec_file::SPEC_FILE;
+
+/// How prepared directories are called, before what tells them apart.
+pub(crate) const PREPARED_PREFIX: &str = ".ready-";
+/// Names that are tried before a directory is given up.
+const NAMES_TRIED: usize = 4;
+/// Steps until all files of a directory are there.
+const STEPS: usize = 4;
+/// Tries between two executions.
+const TRIES: u32 = 3;
+/// Creating a directory that takes longer shows a slow file system, in microseconds.
+const SLOW_CREATE_US: u64 = 150;
+/// How long the daemon is silent before a directory is prepared on a quick file system, in
+/// milliseconds.
+const QUIET_MS: u64 = 10;
+
+/// Tells the directories of one process apart.
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+/// The directory of a shim's next execution, as far as there was time to make it.
+#[derive(Debug, Default)]
+pub(crate) struct Preparation {
+    next: Option<Prepared>,
+    /// The last directory took long to create.
+    slow: bool,
+    /// Tries that failed since the last execution.
+    failures: u32,
+}
+
+impl Preparation {
+    /// How long the daemon has to be silent before the next step; none when all is prepared, or
+    /// cannot be. Where creating is quick, a shim that is called again at once does better to
+    /// leave the processor to others.
+    pub(crate) fn due(&self) -> Option<Duration> {
+        match &self.next {
+            Some(prepared) if prepared.is_whole() => None,
+            _ if self.failures >= TRIES => None,
+            None if !self.slow => Some(Duration::from_millis(QUIET_MS)),
+            Some(_) | None => Some(Duration::ZERO),
+        }
+    }
+
+    /// Creates the next of what is missing. What cannot be made now is made when it is needed,
+    /// or told then.
+    pub(crate) fn step(&mut self, executions: BorrowedFd<'_>, identity: &Identity) {
+        let done = match &mut self.next {
+            Some(prepared) => prepared.step(),
+            None => self.begin(executions, identity).map(|prepared| {
+                self.next = Some(prepared);
+            }),
+        };
+        if done.is_err() {
+            self.failures += 1;
+            self.discard(executions);
+        }
+    }
+
+    /// A directory for an execution, and whether it was made before.
+    pub(crate) fn take(
+        &mut self,
+        executions: BorrowedFd<'_>,
+        identity: &Identity,
+    ) -> Result<(Prepared, bool), Errno> {
+        self.failures = 0;
+        match self.next.take() {
+            Some(prepared) => Ok((prepared, true)),
+            None => Ok((self.begin(executions, identity)?, false)),
+        }
+    }
+
+    /// Takes back one that could not be used.
+    pub(crate) fn keep(&mut self, prepared: Prepared) {
+        self.next = Some(prepared);
+    }
+
+    /// Removes what is there.
+    pub(crate) fn discard(&mut self, executions: BorrowedFd<'_>) {
+        if let Some(prepared) = self.next.take() {
+            prepared.discard(executions);
+        }
+    }
+
+    fn begin(
+        &mut self,
+        executions: BorrowedFd<'_>,
+        identity: &Identity,
+    ) -> Result<Prepared, Errno> {
+        let begun = Instant::now();
+        let prepared = Prepared::begin(executions, identity)?;
+        self.slow = begun.elapsed() > Duration::from_micros(SLOW_CREATE_US);
+        Ok(prepared)
+    }
+}
+
+/// A directory nobody knows yet. What is missing in it is created when it is needed.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    name: String,
+    dir: OwnedFd,
+    steps: usize,
+}
+
+impl Prepared {
+    /// Makes an empty one.
+    fn begin(executions: BorrowedFd<'_>, identity: &Identity) -> Result<Self, Errno> {
+        let mut last = Errno::EXIST;
+        for _ in 0..NAMES_TRIED {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{PREPARED_PREFIX}{}.{number}", identity.name(0));
+            match mkdirat(executions, &name, Mode::RWXU) {
+                Ok(()) => return Self::open(executions, name),
+                // Left by a process of another pid namespace.
+                Err(Errno::EXIST) => {}
+                Err(errno) => {
+                    last = errno;
+                    break;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    fn open(executions: BorrowedFd<'_>, name: String) -> Result<Self, Errno> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NOFOLLOW;
+        match openat(executions, &name, flags, Mode::empty()) {
+            Ok(dir) => Ok(Self {
+                name,
+                dir,
+                steps: 0,
+            }),
+            Err(errno) => {
+                let _removed = unlinkat(executions, &name, AtFlags::REMOVEDIR);
+                Err(errno)
+            }
+        }
+    }
+
+    /// Whether all its files are there.
+    const fn is_whole(&self) -> bool {
+        self.steps == STEPS
+    }
+
+    /// Creates the next of its files.
+    fn step(&mut self) -> Result<(), Errno> {
+        let dir = self.dir.as_fd();
+        match self.steps {
+            0 => write_file(dir, SPEC_FILE, b"")?,
+            1 => OutputWriter::prepare(dir).map_err(|_| Errno::IO)?,
+            2 => write_file(dir, &temporary(EXIT_FILE), b"")?,
+            3 => write_file(dir, EVENTS_FILE, b"")?,
+            _ => return Ok(()),
+        }
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// Makes it the directory of an execution, which is seen with its spec or not at all.
+    pub(crate) fn become_execution(
+        self,
+        executions: BorrowedFd<'_>,
+        id: ExecutionId,
+        spec: &[u8],
+    ) -> Result<OwnedFd, (Errno, Self)> {
+        let renamed = write_file(self.dir.as_fd(), SPEC_FILE, spec)
+            .and_then(|()| renameat(executions, &self.name, executions, id.to_string()));
+        match renamed {
+            Ok(()) => Ok(self.dir),
+            Err(errno) => Err((errno, self)),
+        }
+    }
+
+    /// Removes it with its files.
+    pub(crate) fn discard(self, executions: BorrowedFd<'_>) {
+        let [segment, index] = OutputWriter::prepared_files();
+        let exit = temporary(EXIT_FILE);
+        for file in [SPEC_FILE, &segment, &index, &exit, EVENTS_FILE] {
+            let _absent = unlinkat(&self.dir, file, AtFlags::empty());
+        }
+        let _removed = unlinkat(executions, &self.name, AtFlags::REMOVEDIR);
+    }
+}

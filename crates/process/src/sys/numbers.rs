@@ -1,0 +1,46 @@
+//! Which numbers of descriptors are in use.
+
+use std::ops::Range;
+
+/// Numbers that one poll(2) looks at.
+pub(crate) const LOOK: i32 = 128;
+const LOOK_LEN: usize = LOOK.unsigned_abs() as usize;
+
+/// How many of these numbers, the first [`LOOK`] at most, no open descriptor has.
+pub(crate) fn unused(numbers: Range<i32>) -> u64 {
+    let empty = libc::pollfd {
+        fd: -1,
+        events: 0,
+        revents: 0,
+    };
+    let mut looked = [empty; LOOK_LEN];
+    let len = numbers.len().min(LOOK_LEN);
+    for (entry, number) in looked.iter_mut().zip(numbers) {
+        entry.fd = number;
+    }
+    let count = libc::nfds_t::try_from(len).unwrap_or_default();
+    // SAFETY: the array is ours and has at least as many entries as are said. poll(2) asks each
+    // descriptor for its state and changes none; a number that is not open is told as POLLNVAL.
+    let told = unsafe { libc::poll(looked.as_mut_ptr(), count, 0) };
+    if told <= 0 {
+        return 0;
+    }
+    let is_unused = |it: &&libc::pollfd| it.revents & libc::POLLNVAL != 0;
+    looked[..len].iter().filter(is_unused).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn open_descriptors_are_told_from_numbers_that_are_free() {
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        let number = file.as_raw_fd();
+        assert_eq!(unused(number..number + 1), 0);
+        assert_eq!(unused(1_000_000_000..1_000_000_007), 7);
+        assert_eq!(unused(5..5), 0);
+    }
+}

@@ -1,0 +1,136 @@
+//! Starts that are held to the content of files.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use ostler_model::Text;
+use ostler_process::{LaunchPlan, Outcome, PinnedFile};
+use tempfile::TempDir;
+
+use crate::support::{Case, Done, World, argv};
+
+pub(crate) const CASES: &[Case] = &[
+    ("what_is_as_it_was_runs", unchanged),
+    ("a_program_that_changed_is_not_born", changed_program),
+    ("a_script_that_changed_is_not_born", changed_script),
+    ("a_program_that_nothing_pins_is_not_born", unpinned_program),
+    (
+        "a_pinned_program_keeps_its_name_and_descriptors",
+        name_and_descriptors,
+    ),
+    ("a_program_somebody_writes_to_is_not_born", written_program),
+];
+
+fn pin(path: &Path) -> PinnedFile {
+    let meta = fs::metadata(path).expect("there");
+    PinnedFile {
+        path: Text::from(path),
+        dev: meta.dev(),
+        ino: meta.ino(),
+        size: meta.len(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+        changed: (meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
+fn put(directory: &TempDir, name: &str, text: &[u8]) -> String {
+    let path = directory.path().join(name);
+    fs::write(&path, text).expect("written");
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("set");
+    path.to_str().expect("text").to_owned()
+}
+
+/// A plan whose program and first argument are pinned as they are now.
+fn pinned(words: &[&str]) -> LaunchPlan {
+    let mut plan = argv(words);
+    let files = words
+        .iter()
+        .take(2)
+        .map(Path::new)
+        .filter(|it| it.is_file());
+    plan.pinned = files.map(pin).collect();
+    plan
+}
+
+fn why(done: &Done) -> String {
+    match &done.record.outcome {
+        Outcome::NotBorn { message, .. } => message.clone(),
+        Outcome::Ended { .. } => panic!("it ran: {}", done.out()),
+    }
+}
+
+fn tool() -> Vec<u8> {
+    fs::read("/usr/bin/cat").expect("there")
+}
+
+fn unchanged() {
+    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let script = put(&directory, "script", b"#!/bin/sh\necho ran $0\n");
+    let ran = world.run(pinned(&[&script]));
+    assert_eq!(ran.out(), format!("ran {script}\n"));
+    let ran = world.run(pinned(&["/bin/sh", &script]));
+    assert_eq!(ran.out(), format!("ran {script}\n"));
+    let program = put(&directory, "tool", &tool());
+    let ran = world.run(pinned(&[&program]));
+    assert_eq!(ran.code(), Some(0));
+}
+
+fn changed_program() {
+    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let program = put(&directory, "tool", &tool());
+    let plan = pinned(&[&program, "/dev/null"]);
+    let other = put(&directory, "other", &tool());
+    fs::rename(other, &program).expect("renamed");
+    assert!(why(&world.run(plan)).contains("tool changed after a person agreed"));
+}
+
+fn changed_script() {
+    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let script = put(&directory, "script", b"echo one\n");
+    let plan = pinned(&["/bin/sh", &script]);
+    put(&directory, "script", b"echo two\n");
+    assert!(why(&world.run(plan)).contains("script changed after a person agreed"));
+}
+
+fn unpinned_program() {
+    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let script = put(&directory, "script", b"echo one\n");
+    let mut plan = argv(&["/bin/sh", &script]);
+    plan.pinned = vec![pin(Path::new(&script))];
+    assert!(why(&world.run(plan)).contains("/bin/sh changed"));
+}
+
+fn name_and_descriptors() {
+    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let program = put(&directory, "tool", &fs::read("/usr/bin/ls").expect("there"));
+    let ran = world.run(pinned(&[&program, "/proc/self/fd"]));
+    assert_eq!(
+        ran.out().split_whitespace().count(),
+        4,
+        "0, 1, 2 and its own: {}",
+        ran.out()
+    );
+    let program = put(
+        &directory,
+        "tool",
+        &fs::read("/usr/bin/readlink").expect("there"),
+    );
+    let ran = world.run(pinned(&[&program, "/proc/self/exe"]));
+    assert_eq!(ran.out(), format!("{program}\n"));
+}
+
+/// Its content is what was read; somebody has it open to change that.
+fn written_program() {
+    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let program = put(&directory, "script", b"#!/bin/sh\necho ran\n");
+    let plan = pinned(&[&program]);
+    let writer = fs::File::options()
+        .write(true)
+        .open(&program)
+        .expect("opened");
+    let done = world.run(plan);
+    assert!(why(&done).contains("Text file busy"), "{}", why(&done));
+    drop(writer);
+    assert_eq!(world.run(pinned(&[&program])).out(), "ran\n");
+}
