@@ -6,31 +6,23 @@ use std::path::{Component, Path, PathBuf};
 use ostler_model::confinement::{FORWARDS_MAX, HOSTS_MAX, PATHS_MAX};
 use ostler_model::{Confinement, IsolationLevel, Network, Text};
 
-use super::environment;
+use super::writable::{self, Grounds};
+use super::{environment, path_facts};
 use crate::error::Error;
 use crate::request::{Confine, StartRequest};
 use crate::settings::{IsolationSettings, Settings};
+use crate::shell;
 
-/// Shown read-only to everybody, so never somebody's workspace.
-const SYSTEM: [&str; 15] = [
-    "/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix",
-    "/proc", "/run", "/sbin", "/snap", "/sys",
-];
-/// Too much for one command to own, though what is below may be a workspace.
-const SHARED: [&str; 10] = [
-    "/",
-    "/home",
-    "/media",
-    "/mnt",
-    "/opt",
-    "/root",
-    "/srv",
-    "/usr",
-    "/usr/local",
-    "/var",
+/// Shown read-only to everybody: what of the search path lies there needs no showing.
+const SHOWN: [&str; 17] = [
+    "/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt",
+    "/proc", "/run", "/sbin", "/snap", "/sys", "/usr",
 ];
 /// Private inside: a command that works there has no workspace.
 const PRIVATE: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
+
+/// Names of directories that hold programs to be run by name.
+const PROGRAM_DIRS: [&str; 4] = ["bin", "sbin", "shims", "Scripts"];
 
 /// The level that holds for a request.
 ///
@@ -72,24 +64,23 @@ pub fn draft(settings: &Settings, request: &StartRequest) -> Result<Option<Confi
     at_most("network hosts", hosts(wishes.network.as_ref()), HOSTS_MAX)?;
     let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
     let env = environment::build(settings, request, inherit);
-    let home = environment::value(&env, b"HOME").and_then(|home| real_home(home.as_path()));
-    let mut hide = isolation.hide.clone();
-    hide.push(Text::from(settings.state_dir.as_path()));
-    let ground = Ground {
-        home: home.as_deref(),
-        hidden: hide.iter().map(|it| real_or(it.as_path())).collect(),
-    };
+    // What is hidden and what is shown of the host follows from settings alone where they hold
+    // requests to level high.
+    let tight = isolation.minimum >= IsolationLevel::High;
+    let judged = if tight { &settings.base_env } else { &env };
+    let ground = Ground::of(settings, judged);
     let workspace = ground.workspace(&request.cwd, wishes.workspace.as_ref())?;
     let mut read = given("read", &wishes.read)?;
     read.extend(isolation.read.iter().cloned());
-    read.extend(ground.visible(isolation));
-    read.extend(ground.search_path(&env, workspace.as_deref()));
+    read.extend(ground.visible());
+    read.extend(ground.search_path(judged, workspace.as_deref()));
     let mut write = given("write", &wishes.write)?;
     for path in &write {
         ground.may_be_written("write", path.as_path())?;
     }
     write.extend(isolation.write.iter().cloned());
-    let hide = ground.hidden.into_iter().map(Text::from).collect();
+    let hide = ground.hidden(workspace.as_deref());
+    let home = ground.home;
     Ok(Some(Confinement {
         overlay: wishes.overlay && workspace.is_some(),
         workspace: workspace.map(Text::from),
@@ -97,6 +88,7 @@ pub fn draft(settings: &Settings, request: &StartRequest) -> Result<Option<Confi
         read: distinct(read),
         write: distinct(write),
         hide: distinct(hide),
+        scripts: scripts(settings, request),
         protect: isolation.protect.clone(),
         network: wishes
             .network
@@ -107,6 +99,12 @@ pub fn draft(settings: &Settings, request: &StartRequest) -> Result<Option<Confi
     }))
     .and_then(|draft| overlay_has_ground(wishes, draft))
     .and_then(forwards_lead_inside)
+}
+
+/// Where the scripts of the shell lie that is asked for: its own, and no other's.
+fn scripts(settings: &Settings, request: &StartRequest) -> Option<Text> {
+    let session = request.shell.as_ref()?;
+    shell::scripts(&settings.state_dir, session.kind).ok()
 }
 
 /// Where the command begins: at level high without links, since what they point to may not be
@@ -148,12 +146,44 @@ fn overlay_has_ground(
 
 /// Directories that matter to where a workspace may be; all of them without links.
 struct Ground<'a> {
-    home: Option<&'a Path>,
+    settings: &'a IsolationSettings,
+    /// The home directory of the engine's own environment.
+    own_home: Option<PathBuf>,
+    /// The command's, which is private inside.
+    home: Option<PathBuf>,
     /// The engine's own directories, and what the settings hide.
     hidden: Vec<PathBuf>,
+    /// The settings' permitted workspaces.
+    workspaces: Option<Vec<PathBuf>>,
 }
 
-impl Ground<'_> {
+impl<'a> Ground<'a> {
+    fn of(settings: &'a Settings, env: &[(Text, Text)]) -> Self {
+        let isolation = &settings.isolation;
+        let home = |env| environment::value(env, b"HOME").and_then(|it| real_home(it.as_path()));
+        let listed = &isolation.workspaces;
+        let state = std::iter::once(settings.state_dir.as_path());
+        let hidden = isolation.hide.iter().map(Text::as_path).chain(state);
+        Self {
+            settings: isolation,
+            own_home: home(&settings.base_env),
+            home: home(env),
+            hidden: hidden.map(real_or).collect(),
+            workspaces: (!listed.is_empty())
+                .then(|| listed.iter().map(|it| real_or(it.as_path())).collect()),
+        }
+    }
+
+    /// The engine's directories and what the settings hide; and the home directory of the
+    /// engine's user, where a command has another one and does not work below it.
+    fn hidden(&self, workspace: Option<&Path>) -> Vec<Text> {
+        let own_home = self.own_home.iter().filter(|own| {
+            self.home.as_ref() != Some(*own) && !workspace.is_some_and(|it| it.starts_with(own))
+        });
+        let all = self.hidden.iter().chain(own_home);
+        all.map(|path| Text::from(path.as_path())).collect()
+    }
+
     /// The writable directory: the one asked for, else the working directory.
     fn workspace(&self, cwd: &Text, asked: Option<&Text>) -> Result<Option<PathBuf>, Error> {
         let named = asked.unwrap_or(cwd);
@@ -176,28 +206,34 @@ impl Ground<'_> {
         Ok(Some(path))
     }
 
-    /// What is shown writable is nobody else's, and not what level high hides.
+    /// What is shown writable is the caller's own, or the settings permit it.
     fn may_be_written(&self, what: &'static str, path: &Path) -> Result<(), Error> {
-        let problem = if SYSTEM.iter().any(|system| path.starts_with(system)) {
-            "it belongs to the system"
-        } else if SHARED.iter().any(|shared| path == Path::new(shared)) {
-            "it is shared by everything on this machine; name a directory below it"
-        } else if self.home.is_some_and(|home| home.starts_with(path)) {
-            "it holds the home directory, which level high hides; name a directory below it"
-        } else if self.hidden.iter().any(|it| path.starts_with(it)) {
-            "level high hides it"
-        } else {
-            return Ok(());
+        let told = || path.display().to_string();
+        let facts = path_facts::look_up(path)
+            .map_err(|error| wrong(what, &told(), &format!("it cannot be looked at: {error}")))?;
+        let paths = |list: &'a [Text]| list.iter().map(Text::as_path).collect();
+        let grounds = Grounds {
+            uid: rustix::process::geteuid().as_raw(),
+            own_home: self.own_home.as_deref(),
+            other_homes: self.home.iter().map(PathBuf::as_path).collect(),
+            toolchains: paths(&self.settings.home_visible),
+            hidden: self.hidden.iter().map(PathBuf::as_path).collect(),
+            workspaces: self
+                .workspaces
+                .as_ref()
+                .map(|listed| listed.iter().map(PathBuf::as_path).collect()),
         };
-        Err(wrong(what, &path.display().to_string(), problem))
+        writable::check(&facts, &grounds)
+            .map_err(|refusal| wrong(what, &told(), &refusal.to_string()))
     }
 
     /// Paths of the home directory that stay visible and are there.
-    fn visible(&self, settings: &IsolationSettings) -> Vec<Text> {
-        let Some(home) = self.home else {
+    fn visible(&self) -> Vec<Text> {
+        let Some(home) = &self.home else {
             return Vec::new();
         };
-        let there = settings
+        let there = self
+            .settings
             .home_visible
             .iter()
             .map(|it| home.join(it.as_path()));
@@ -215,9 +251,7 @@ impl Ground<'_> {
             .map_or(&[] as &[u8], Text::as_bytes)
             .split(|it| *it == b':');
         let shown = |path: &Path| {
-            path.starts_with("/usr")
-                || path.starts_with("/opt")
-                || SYSTEM.iter().any(|system| path.starts_with(system))
+            SHOWN.iter().any(|shown| path.starts_with(shown))
                 || workspace.is_some_and(|workspace| path.starts_with(workspace))
         };
         parts
@@ -238,13 +272,26 @@ impl Ground<'_> {
         self.may_be_shown(&shown).then_some(shown)
     }
 
-    /// Whether showing it shows nothing that level high hides.
+    /// Whether showing it shows nothing that level high hides: of a home directory only what
+    /// programs are run from.
     fn may_be_shown(&self, path: &Path) -> bool {
-        let mut hidden = self
-            .home
-            .into_iter()
-            .chain(self.hidden.iter().map(PathBuf::as_path));
-        !hidden.any(|it| it.starts_with(path)) && !SHARED.iter().any(|it| path == Path::new(it))
+        let Some(real) = real(path) else {
+            return false;
+        };
+        let homes = || self.own_home.iter().chain(&self.home);
+        let holds = |dir: &PathBuf| dir.starts_with(&real);
+        let inside = |dir: &PathBuf| real.starts_with(dir);
+        let hides = self.hidden.iter().any(|dir| holds(dir) || inside(dir));
+        let settings = |home: &PathBuf| {
+            let below = real.strip_prefix(home).ok();
+            let first = below.and_then(|below| below.components().next());
+            first.is_some_and(|it| it.as_os_str().as_encoded_bytes().starts_with(b"."))
+        };
+        let programs = || {
+            let named = |bin: &&str| real.ends_with(bin) || real.join(bin).is_dir();
+            PROGRAM_DIRS.iter().any(named)
+        };
+        !hides && !homes().any(holds) && (!homes().any(settings) || programs())
     }
 }
 
@@ -326,6 +373,13 @@ fn held_tight(settings: &IsolationSettings, wishes: &Confine) -> Result<(), Erro
     let tight = "the settings hold requests to level high as they define it";
     if let Some(path) = wishes.read.iter().chain(&wishes.write).next() {
         return Err(wrong("path", &path.to_string(), tight));
+    }
+    if let Some(forward) = wishes
+        .forwards
+        .iter()
+        .find(|it| !settings.forwards.contains(it))
+    {
+        return Err(wrong("forward", &forward.to_string(), tight));
     }
     if let Some(ability) = wishes
         .allow_degraded

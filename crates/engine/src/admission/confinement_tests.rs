@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use ostler_model::{Ability, HostPattern, HostRule, IsolationLevel, Network, Text};
+use ostler_model::{Ability, Forward, HostPattern, HostRule, IsolationLevel, Network, Text};
 use tempfile::TempDir;
 
 use super::confinement::{directory, draft, level};
@@ -103,7 +103,14 @@ fn what_belongs_to_others_is_no_workspace() {
         let told = problem(&settings, &ground.high(cwd));
         assert!(told.contains(why), "{cwd}: {told}");
     }
-    for (cwd, why) in [("/", "shared"), ("/usr", "shared"), ("/etc/ssl", "system")] {
+    for (cwd, why) in [
+        ("/", "holds the home directory"),
+        ("/usr", "system"),
+        ("/usr/bin", "system"),
+        ("/etc/ssl", "system"),
+        ("/proc", "file system of the kernel"),
+        ("/mnt", "shared"),
+    ] {
         let mut request = ground.high("home/project");
         request.cwd = Text::from(cwd);
         let told = problem(&settings, &request);
@@ -185,7 +192,13 @@ fn a_minimum_of_high_holds_requests_tight() {
     assert_eq!(held, IsolationLevel::High);
     request.level = Some(IsolationLevel::Medium);
     assert!(problem(&settings, &request).contains("no level below 'high'"));
-    let loosened: [fn(&mut StartRequest); 4] = [
+    let loosened: [fn(&mut StartRequest); 5] = [
+        |request| {
+            request.confine.forwards = vec![Forward {
+                host: 8_080,
+                inside: 80,
+            }];
+        },
         |request| request.confine.network = Some(Network::Full),
         |request| request.confine.read = vec![Text::from("/usr")],
         |request| request.confine.allow_degraded = vec![Ability::Landlock],
@@ -227,4 +240,79 @@ fn what_would_show_hidden_things_is_left_out_of_the_search_path() {
             .any(|it| Path::new(it.as_path()) == root.as_path()),
         "{read:?}"
     );
+}
+
+#[test]
+fn with_a_minimum_of_high_the_environment_of_a_request_shows_nothing() {
+    let ground = Ground::new();
+    let mut settings = ground.settings();
+    settings.isolation.minimum = IsolationLevel::High;
+    let mut request = ground.high("home/project");
+    fs::create_dir_all(ground.path("other/bin").as_path()).expect("made");
+    request.set_env = vec![
+        ("HOME".into(), ground.path("other")),
+        ("PATH".into(), ground.path("other/bin")),
+    ];
+    let plain = draft(&settings, &ground.high("home/project")).expect("it can be");
+    let made = draft(&settings, &request).expect("it can be");
+    assert_eq!(made, plain);
+    request.set_env.clear();
+    request.base_env = vec![
+        ("HOME".into(), ground.path("other")),
+        ("PATH".into(), ground.path("other/bin")),
+    ];
+    assert_eq!(draft(&settings, &request).expect("it can be"), plain);
+}
+
+#[test]
+fn a_forward_that_the_settings_list_passes() {
+    let ground = Ground::new();
+    let mut settings = ground.settings();
+    settings.isolation.minimum = IsolationLevel::High;
+    let forward = Forward {
+        host: 8_080,
+        inside: 80,
+    };
+    settings.isolation.forwards = vec![forward];
+    let mut request = ground.high("home/project");
+    request.confine.forwards = vec![forward];
+    let made = draft(&settings, &request).expect("it can be");
+    assert_eq!(made.expect("at level high").forwards, [forward]);
+}
+
+#[test]
+fn another_home_leaves_the_own_one_hidden() {
+    let ground = Ground::new();
+    let settings = ground.settings();
+    fs::create_dir_all(ground.path("other").as_path()).expect("made");
+    let mut request = ground.high("venv");
+    let keys = ground.path("home/.ssh");
+    request.set_env = vec![
+        ("HOME".into(), ground.path("other")),
+        ("PATH".into(), keys.clone()),
+    ];
+    let made = draft(&settings, &request).expect("it can be");
+    let made = made.expect("at level high");
+    assert!(made.hide.contains(&ground.path("home")), "{:?}", made.hide);
+    assert!(!made.read.contains(&keys), "{:?}", made.read);
+}
+
+#[test]
+fn credentials_and_programs_of_the_home_are_no_workspace() {
+    let ground = Ground::new();
+    let told = problem(&ground.settings(), &ground.high("home/.ssh"));
+    assert!(told.contains("settings or credentials"), "{told}");
+    fs::create_dir_all(ground.path("home/bin").as_path()).expect("made");
+    let told = problem(&ground.settings(), &ground.high("home/bin"));
+    assert!(told.contains("programs of the user"), "{told}");
+}
+
+#[test]
+fn listed_workspaces_are_the_only_ones() {
+    let ground = Ground::new();
+    let mut settings = ground.settings();
+    settings.isolation.workspaces = vec![ground.path("home/project")];
+    draft(&settings, &ground.high("home/project")).expect("it is listed");
+    let told = problem(&settings, &ground.high("venv"));
+    assert!(told.contains("isolation.workspaces"), "{told}");
 }

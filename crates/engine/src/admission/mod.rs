@@ -7,6 +7,8 @@ pub mod confinement;
 mod confinement_tests;
 pub mod directory;
 pub mod environment;
+pub(crate) mod named_files;
+mod path_facts;
 pub mod policy;
 pub mod program;
 pub mod quota;
@@ -18,5 +20,6 @@ pub(crate) mod service;
 #[cfg(test)]
 mod tests;
 mod wrapper;
+mod writable;
 
 pub(crate) use resolve::{Admitted, Draft, Prepared, Rules, admit, again};

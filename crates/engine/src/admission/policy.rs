@@ -5,22 +5,30 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_model::{Caller, Text};
+use ostler_model::{Caller, Text, has_hidden, quoted, visible};
 use ostler_policy::{Decision, PolicySet, Source, Subject, Tier, Verdict};
 
+use super::named_files::NamedFiles;
+use super::secrets::{self, Secret};
 use super::{environment, program};
 use crate::core::Core;
 use crate::error::Error;
 use crate::interaction::{Approval, AskedStart, Consent, Kind, Question};
-use crate::request::StartRequest;
+use crate::request::{StartRequest, StdinRequest};
 use crate::settings::Settings;
 
 /// A workspace's own rules, below its directory.
 pub const WORKSPACE_FILE: &str = ".ostler/policy.toml";
 /// The rule named where a workspace's rules cannot be read.
 const UNREADABLE: &str = "workspace-policy";
-/// Characters of a command line in a question.
-const COMMAND_CHARS: usize = 2_000;
+/// Bytes of a command line, as it is shown, that a person can be asked about.
+const SHOWN_BYTES: usize = 32 * 1024;
+/// Bytes of standard input that are shown to a person.
+const INPUT_BYTES: usize = 4 * 1024;
+/// Bytes of a directory, a rule and a reason in a question.
+const PART_BYTES: usize = 4 * 1024;
+/// Files whose content is named in a question.
+const FILES_SHOWN: usize = 16;
 /// Bytes of a workspace's rules.
 const FILE_BYTES: u64 = 256 * 1024;
 /// Directories above the working directory that are looked through.
@@ -67,11 +75,9 @@ fn judge_probes(set: &PolicySet, settings: &Settings, request: &StartRequest) ->
 }
 
 fn verdict(set: &PolicySet, settings: &Settings, request: &StartRequest) -> Verdict {
-    let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
-    let env = environment::build(settings, request, inherit);
-    let path = environment::value(&env, b"PATH").unwrap_or(&settings.trusted_path);
+    let path = search_path(settings, request);
     let find = |name: &str| {
-        let found = program::find(&Text::from(name), path, &request.cwd).ok()?;
+        let found = program::find(&Text::from(name), &path, &request.cwd).ok()?;
         Some(PathBuf::from(found.as_path()))
     };
     set.judge(&Subject {
@@ -80,6 +86,14 @@ fn verdict(set: &PolicySet, settings: &Settings, request: &StartRequest) -> Verd
         set_env: &request.set_env,
         find: Some(&find),
     })
+}
+
+/// Where programs named without a path are found.
+pub(crate) fn search_path(settings: &Settings, request: &StartRequest) -> Text {
+    let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
+    let env = environment::build(settings, request, inherit);
+    let path = environment::value(&env, b"PATH").unwrap_or(&settings.trusted_path);
+    path.clone()
 }
 
 /// The policy with the rules of the nearest workspace file, if there is one. A file that
@@ -115,27 +129,28 @@ fn read(file: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(file)
 }
 
-/// What a person is asked about: the start as it was requested.
-pub(crate) fn asked(request: &StartRequest) -> AskedStart {
+/// What a person is asked about: the start as it was requested, and the files it names.
+pub(crate) fn asked(request: StartRequest, files: NamedFiles) -> AskedStart {
     AskedStart {
-        command: request.command.clone(),
-        cwd: request.cwd.clone(),
-        set_env: request.set_env.clone(),
+        command: request.command,
+        cwd: request.cwd,
+        set_env: request.set_env,
         inherit_env: request.inherit_env,
-        stdin: request.stdin.clone(),
+        stdin: request.stdin,
         level: request.level,
-        confine: request.confine.clone(),
-        secrets: request.secrets.clone(),
+        confine: request.confine,
+        secrets: request.secrets,
+        files,
     }
 }
 
-/// Goes on where a person has agreed to exactly this; asks otherwise. `told` is the command
-/// line for people, without secrets.
+/// Goes on where a person has agreed to exactly this; asks otherwise. `shown` is the start for
+/// people, without secrets.
 pub(crate) fn consent(
     core: &Core,
     caller: &Caller,
     verdict: Verdict,
-    (asked, named, told): (AskedStart, Option<&str>, &str),
+    (asked, named, shown): (AskedStart, Option<&str>, Shown),
 ) -> Result<(), Error> {
     let required = |interaction: String| {
         Err(Error::ApprovalRequired {
@@ -144,46 +159,124 @@ pub(crate) fn consent(
             interaction,
         })
     };
+    let denied = |reason: String| {
+        Err(Error::Denied {
+            rule: verdict.rule.clone(),
+            reason,
+        })
+    };
     match core.desk.consent(&caller.owner, &asked, named) {
         Consent::Granted => Ok(()),
+        Consent::Changed(path) => denied(format!(
+            "{} changed after a person agreed to it; what is there now was not started: ask again",
+            path.display()
+        )),
         Consent::Open(id) => required(id.to_string()),
-        Consent::Refused => Err(Error::Denied {
-            rule: verdict.rule,
-            reason: format!("a person said no ({})", verdict.reason),
-        }),
+        Consent::Refused => denied(format!("a person said no ({})", verdict.reason)),
+        Consent::None if shown.text.len() > SHOWN_BYTES => denied(format!(
+            "{}; a person cannot be asked about {} bytes, at most about {SHOWN_BYTES}",
+            verdict.reason,
+            shown.text.len()
+        )),
         Consent::None => {
-            let question = question(&verdict, asked, told);
+            let question = question(&verdict, asked, shown);
             let asked = core.ask(caller, question)?;
             required(asked.id.to_string())
         }
     }
 }
 
-fn question(verdict: &Verdict, asked: AskedStart, told: &str) -> Question {
-    let command: String = told.chars().take(COMMAND_CHARS).collect();
-    let message = format!(
-        "May this run in {}?\n{command}\n(rule '{}': {})",
-        asked.cwd, verdict.rule, verdict.reason
-    );
-    let message = message.chars().take(COMMAND_CHARS * 2).collect::<String>();
+/// A start for people, whole and on one line: its variables, its command and its input, without
+/// secrets.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    text: String,
+    /// Whether something was written out that a terminal would obey.
+    is_escaped: bool,
+}
+
+/// A start for people.
+pub(crate) fn shown(request: &StartRequest, secrets: &[Secret]) -> Shown {
+    let conceal = |text: &Text| secrets::conceal(text, secrets);
+    let variables = request.set_env.iter().map(|(name, value)| {
+        let value = conceal(value);
+        format!("{}={} ", name.to_string_lossy(), quoted(&value))
+    });
+    let command = secrets::in_command(&request.command, conceal).display();
+    let input = match &request.stdin {
+        StdinRequest::Given(bytes) if !bytes.is_empty() => input(bytes, conceal),
+        StdinRequest::Given(_)
+        | StdinRequest::Default
+        | StdinRequest::Empty
+        | StdinRequest::Open => String::new(),
+    };
+    let whole = variables.collect::<String>() + &command + &input;
+    Shown {
+        is_escaped: has_hidden(&whole),
+        text: visible(&whole).into_owned(),
+    }
+}
+
+fn input(bytes: &[u8], conceal: impl Fn(&Text) -> Text) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if bytes.len() <= INPUT_BYTES => {
+            format!(" <<< {}", quoted(&conceal(&Text::from(text))))
+        }
+        Ok(_) | Err(_) => format!(" <<< ({} bytes that are not shown)", bytes.len()),
+    }
+}
+
+fn question(verdict: &Verdict, asked: AskedStart, shown: Shown) -> Question {
+    let cwd = part(&asked.cwd.to_string_lossy());
+    let (rule, reason) = (part(&verdict.rule), part(&verdict.reason));
+    let command = &shown.text;
+    let mut message = format!("May this run in {cwd}?\n{command}\n(rule '{rule}': {reason})");
+    message.push_str(&files(&asked.files));
+    if shown.is_escaped {
+        message.push_str(ESCAPES);
+    }
     Question {
         options: vec!["yes".to_owned(), "no".to_owned()],
         approval: Some(Box::new(Approval {
             rule: verdict.rule.clone(),
             reason: verdict.reason.clone(),
-            command,
+            command: shown.text,
             asked,
         })),
-        ..Question::new(Kind::Confirmation, clipped(message))
+        ..Question::new(Kind::Confirmation, message)
     }
 }
 
-/// At most what a question may be long.
-fn clipped(mut message: String) -> String {
-    let mut end = crate::interaction::MESSAGE_BYTES.min(message.len());
-    while !message.is_char_boundary(end) {
-        end -= 1;
+/// Said where something was written out.
+const ESCAPES: &str = "\n(control characters are shown as escapes: \\n is a line end, \\r a \
+                       carriage return, \\\\ a backslash)";
+
+/// The files of the workspace that a yes is bound to.
+fn files(files: &NamedFiles) -> String {
+    let mut own = files.iter().map(|(_, file)| file).filter(|it| !it.program);
+    let mut told = String::new();
+    for file in own.by_ref().take(FILES_SHOWN) {
+        let path = part(&file.resolved.display().to_string());
+        let digest = file.digest().unwrap_or_else(|| "not read".to_owned());
+        told.push_str(&format!("\n{path}: {} bytes, SHA-256 {digest}…", file.size));
     }
-    message.truncate(end);
-    message
+    let more = own.count();
+    if more > 0 {
+        told.push_str(&format!("\nand {more} other files as they are now"));
+    }
+    if files.is_truncated() {
+        told.push_str("\nIT NAMES MORE FILES THAN CAN BE HELD TO THEIR CONTENT");
+    }
+    told
+}
+
+/// Foreign text of a question, on one line.
+fn part(text: &str) -> String {
+    let mut shown = visible(text).into_owned();
+    if shown.len() > PART_BYTES {
+        let end = shown.floor_char_boundary(PART_BYTES);
+        shown.truncate(end);
+        shown.push('…');
+    }
+    shown
 }

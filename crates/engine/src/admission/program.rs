@@ -80,6 +80,16 @@ pub fn find(program: &Text, path: &Text, cwd: &Text) -> Result<Text, ProgramErro
     })
 }
 
+/// Where a name is found in the search path, as [`find`] finds it.
+pub(crate) fn locate(name: &str, path: &Text, cwd: &Text) -> Option<PathBuf> {
+    if name.is_empty() {
+        return None;
+    }
+    directories(path, cwd)
+        .map(|directory| directory.join(name))
+        .find(|candidate| matches!(look(candidate), Candidate::Executable))
+}
+
 fn given(program: &Text, absolute: PathBuf) -> Result<Text, ProgramError> {
     match look(&absolute) {
         Candidate::Executable => Ok(Text::from(absolute)),

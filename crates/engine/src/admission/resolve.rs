@@ -6,7 +6,7 @@ use ostler_model::{
     Abilities, Asked, Caller, Confinement, Environment, Io, IsolationLevel, Lifetime, PlaceName,
     Policy, Spec, Stdin, TermSize, Text,
 };
-use ostler_process::{Clocks, LaunchIo, LaunchPlan};
+use ostler_process::{Clocks, LaunchIo, LaunchPlan, PinnedFile};
 
 use crate::error::Error;
 use crate::request::{Face, RetentionRequest, StartRequest, StdinRequest};
@@ -48,9 +48,20 @@ pub(crate) struct Draft {
     limits: ostler_model::Limits,
     confinement: Option<Confinement>,
     redact: Vec<Text>,
+    pinned: Vec<PinnedFile>,
 }
 
 impl Draft {
+    /// The program's absolute path.
+    pub(crate) const fn program(&self) -> &Text {
+        &self.program
+    }
+
+    /// Holds every attempt to these files.
+    pub(crate) fn pin(&mut self, pinned: Vec<PinnedFile>) {
+        self.pinned = pinned;
+    }
+
     /// The plan of one attempt.
     pub(crate) fn plan(self, id: ostler_model::ExecutionId, attempt: u32) -> LaunchPlan {
         // Nobody may be left who writes to an overlay once it can be committed.
@@ -74,7 +85,10 @@ impl Draft {
             limits: self.limits,
             confinement: self.confinement,
             redact: self.redact,
+            pinned: self.pinned,
             report_start: true,
+            lossless_reader: false,
+            output_from: 0,
         }
     }
 }
@@ -134,6 +148,7 @@ pub(crate) fn admit(
         limits: policy.limits,
         confinement: policy.confinement.clone(),
         redact: values(&secrets),
+        pinned: Vec::new(),
     };
     let conceal = |text: &Text| secrets::conceal(text, &secrets);
     let spec = Spec {
@@ -240,6 +255,7 @@ pub(crate) fn again(settings: &Settings, spec: &Spec) -> Result<Draft, Error> {
         limits: spec.policy.limits,
         confinement: spec.policy.confinement.clone(),
         redact: values(&secrets),
+        pinned: Vec::new(),
     })
 }
 

@@ -1,0 +1,182 @@
+//! What the file system says of a directory, for [`super::writable`].
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::writable::PathFacts;
+
+/// This process's mounts (proc_pid_mountinfo(5)).
+const MOUNTINFO: &str = "/proc/self/mountinfo";
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mount {
+    /// `major:minor` of the file system.
+    device: String,
+    /// The directory of the file system that is mounted.
+    root: PathBuf,
+    /// Where it is mounted.
+    target: PathBuf,
+    filesystem: String,
+    source: PathBuf,
+}
+
+/// Looks at a directory whose path has no links.
+///
+/// # Errors
+/// As stat(2), and when this process's mounts cannot be read.
+pub(super) fn look_up(path: &Path) -> io::Result<PathFacts> {
+    let owner = path.metadata()?.uid();
+    let parents = path.ancestors().skip(1);
+    let ancestor_owners = parents
+        .map(|parent| parent.metadata().map(|found| found.uid()))
+        .collect::<io::Result<_>>()?;
+    let mounts = parse(&fs::read(MOUNTINFO)?);
+    let missing = || io::Error::other(format!("no mount of {MOUNTINFO} holds it"));
+    let mount = mount_of(&mounts, path).ok_or_else(missing)?;
+    let whole = mount.target == path && mount.root == Path::new("/");
+    let on_device = || fs::metadata(&mount.source).is_ok_and(|it| it.file_type().is_block_device());
+    Ok(PathFacts {
+        path: path.to_owned(),
+        aliases: aliases(&mounts, mount, path),
+        owner,
+        ancestor_owners,
+        filesystem: mount.filesystem.clone(),
+        is_device_root: whole && path != Path::new("/") && on_device(),
+    })
+}
+
+/// Lines that are not understood are left out.
+fn parse(mountinfo: &[u8]) -> Vec<Mount> {
+    mountinfo
+        .split(|byte| *byte == b'\n')
+        .filter_map(line)
+        .collect()
+}
+
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+fn line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|byte| *byte == b' ').skip(2);
+    let device = String::from_utf8_lossy(fields.next()?).into_owned();
+    let root = unescape(fields.next()?);
+    let target = unescape(fields.next()?);
+    // Optional fields end at a single hyphen.
+    fields.find(|field| *field == b"-")?;
+    let filesystem = String::from_utf8_lossy(fields.next()?).into_owned();
+    let source = unescape(fields.next()?);
+    Some(Mount {
+        device,
+        root,
+        target,
+        filesystem,
+        source,
+    })
+}
+
+/// Blanks, tabs, newlines and backslashes are written as three octal digits.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal = tail.get(..3).filter(|_| first == b'\\');
+        let value = octal
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        (bytes, rest) = match value {
+            Some(value) => (push(bytes, value), &tail[3..]),
+            None => (push(bytes, first), tail),
+        };
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+fn push(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
+    bytes.push(byte);
+    bytes
+}
+
+/// The mount that shows a path: the deepest, and of several at one place the last.
+fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    let holding = mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.target));
+    holding.max_by_key(|mount| mount.target.as_os_str().as_bytes().len())
+}
+
+/// Other paths of the same directory: where else its file system, or a part that holds it, is
+/// mounted. They may be covered by later mounts; then they are names all the same.
+fn aliases(mounts: &[Mount], mount: &Mount, path: &Path) -> Vec<PathBuf> {
+    let Ok(below) = path.strip_prefix(&mount.target) else {
+        return Vec::new();
+    };
+    let origin = mount.root.join(below);
+    let same = mounts.iter().filter(|other| other.device == mount.device);
+    let names = same.filter_map(|other| {
+        let below = origin.strip_prefix(&other.root).ok()?;
+        // Joining nothing would add a slash.
+        let at_root = below.as_os_str().is_empty();
+        Some(if at_root {
+            other.target.clone()
+        } else {
+            other.target.join(below)
+        })
+    });
+    let mut names: Vec<PathBuf> = names.filter(|name| name != path).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &[u8] = b"\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+23 22 0:5 / /dev rw - devtmpfs devtmpfs rw
+30 22 254:0 /usr/lib /data/my\\040lib rw shared:1 master:2 - ext4 /dev/vda rw
+31 22 254:16 / /mnt/disk rw - ext4 /dev/vdb rw
+broken line
+";
+
+    #[test]
+    fn a_bind_mount_shows_what_it_shows() {
+        let mounts = parse(MOUNTS);
+        assert_eq!(mounts.len(), 4);
+        let path = Path::new("/data/my lib/python3");
+        let mount = mount_of(&mounts, path).expect("a mount");
+        assert_eq!(mount.root, Path::new("/usr/lib"));
+        assert_eq!(
+            aliases(&mounts, mount, path),
+            [Path::new("/usr/lib/python3")]
+        );
+    }
+
+    #[test]
+    fn an_ordinary_directory_has_the_names_of_its_bind_mounts_only() {
+        let mounts = parse(MOUNTS);
+        for (path, names) in [
+            ("/home/u/project", &[] as &[&str]),
+            ("/usr/lib", &["/data/my lib"]),
+            ("/mnt/disk/x", &[]),
+        ] {
+            let mount = mount_of(&mounts, Path::new(path)).expect("a mount");
+            let expected: Vec<&Path> = names.iter().map(Path::new).collect();
+            assert_eq!(aliases(&mounts, mount, Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn facts_of_a_real_directory() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().canonicalize().expect("it is there");
+        let facts = look_up(&path).expect("facts");
+        assert_eq!(facts.owner, rustix::process::geteuid().as_raw());
+        assert_eq!(facts.ancestor_owners.len(), path.components().count() - 1);
+        assert!(!facts.is_device_root);
+    }
+}
