@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use ostler_model::{Event, EventRecord, Timestamp};
-use ostler_process::{ControlError, ExitRecord, Order, STEP_STORAGE, SpawnError};
+use ostler_process::{
+    ControlError, ExitRecord, Order, Outcome, STEP_OPEN_FILES, STEP_STORAGE, SpawnError,
+};
 use tokio::time::Instant;
 
 use crate::error::PLAN_STEP;
 use crate::info::Notice;
+use crate::space;
 use crate::supervisor::{Effect, Input};
 
 use super::run::{Driver, plan};
@@ -78,6 +81,12 @@ impl Driver {
             Ok(plan) => self.core.place.spawn(plan).await,
             Err(message) => Err(SpawnError::Keeper(message)),
         };
+        let born = born.map_err(|error| match error {
+            SpawnError::Storage(what) => SpawnError::Storage(self.with_space(&what)),
+            SpawnError::Keeper(_)
+            | SpawnError::PlanTooLarge { .. }
+            | SpawnError::OpenFiles { .. } => error,
+        });
         let input = match born {
             Ok(birth) => {
                 self.take_birth(birth);
@@ -89,6 +98,23 @@ impl Driver {
             },
         };
         self.inbox.push_back(input);
+    }
+
+    /// What a refused write of the state directory is told with.
+    fn with_space(&self, what: &str) -> String {
+        let space = space::describe(&self.core.settings.state_dir);
+        format!("{what}; {space}")
+    }
+
+    /// As the shim reported it; where the state directory could not be written, with how much
+    /// room there is.
+    pub(super) fn explained(&self, mut record: ExitRecord) -> ExitRecord {
+        if let Outcome::NotBorn { step, message, .. } = &mut record.outcome
+            && step == STEP_STORAGE
+        {
+            *message = self.with_space(message);
+        }
+        record
     }
 
     /// Plans from the spec alone, after an earlier engine admitted it.
@@ -144,12 +170,18 @@ impl Driver {
             // Whoever sees the end may start the next one in its place.
             self.core.registry.finished(self.entry.id);
         }
+        let drops = |record: &EventRecord| matches!(record.event, Event::Trimmed { .. });
+        if finished || records.iter().any(drops) {
+            // Files that are gone give their space back once nobody has them open.
+            self.entry.close_reader();
+        }
+        let sent_at = self.writes.sent_at();
         self.entry.live.send_modify(|live| {
             for record in &records {
                 live.state.apply(record);
                 self.entry.turns.note(record);
                 if matches!(record.event, Event::Input { .. }) {
-                    live.input_at = Some(record.offset);
+                    live.input_at = Some(sent_at.min(record.offset));
                 }
             }
         });
@@ -205,12 +237,18 @@ impl Driver {
 
     /// Learns the journal's end where nobody tells it.
     pub(super) async fn look_at_journal(&mut self) {
-        if self.journal.is_none() {
-            self.journal = self.entry.journal().ok();
-        }
-        let end = self.journal.as_ref().and_then(|it| it.end().ok());
+        let end = self.entry.journal().ok().and_then(|it| it.end().ok());
         if let Some(end) = end {
             self.output(end).await;
+        }
+        self.let_go_of_journal();
+    }
+
+    /// Nothing is held open for output that nobody looks at.
+    pub(super) fn let_go_of_journal(&mut self) {
+        if !self.watching {
+            self.journal = None;
+            self.mirror = None;
         }
     }
 
@@ -225,7 +263,7 @@ impl Driver {
         if self.supervisor.is_over() {
             self.core.retire(&self.entry);
         }
-        self.entry.live.send_modify(|live| live.settled = true);
+        self.entry.settle();
     }
 }
 
@@ -235,5 +273,6 @@ const fn step(error: &SpawnError) -> &'static str {
         SpawnError::Keeper(_) => "spawn",
         SpawnError::PlanTooLarge { .. } => PLAN_STEP,
         SpawnError::Storage(_) => STEP_STORAGE,
+        SpawnError::OpenFiles { .. } => STEP_OPEN_FILES,
     }
 }

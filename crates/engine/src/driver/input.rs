@@ -35,7 +35,17 @@ pub(crate) struct Write {
     /// What they are.
     pub(crate) purpose: Purpose,
     /// How many were taken.
-    pub(crate) answer: oneshot::Sender<Result<u64, ControlError>>,
+    pub(crate) answer: oneshot::Sender<Result<Taken, ControlError>>,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Bytes the command's input took.
+    pub(crate) bytes: u64,
+    /// The journal's end when the first of them was handed over: output before it cannot be
+    /// the reply.
+    pub(crate) sent_at: u64,
 }
 
 /// What bytes for a command are.
@@ -56,6 +66,8 @@ pub(crate) struct Writes {
     /// Bytes of it that were handed over and not given back.
     sent: usize,
     taken: u64,
+    /// The journal's end when the first one began to be handed over.
+    sent_at: u64,
     full: Option<Full>,
 }
 
@@ -100,6 +112,11 @@ impl Writes {
         self.taken < self.sent as u64
     }
 
+    /// The journal's end when the write under way began.
+    pub(super) const fn sent_at(&self) -> u64 {
+        self.sent_at
+    }
+
     /// What was not taken is still to be sent.
     fn take_back(&mut self) {
         // It is at most what was sent, which is in memory.
@@ -111,10 +128,6 @@ impl Driver {
     pub(super) async fn write(&mut self, write: Write) {
         if self.writes.queue.len() >= WRITES {
             return answer(write, Err(ControlError::Busy));
-        }
-        if self.entry.spec.shell.is_some() {
-            // Whether it was typed at the prompt that is shown now, its place will tell.
-            self.look_at_journal().await;
         }
         self.writes.queue.push_back(write);
         if self.writes.queue.len() == 1 {
@@ -129,11 +142,17 @@ impl Driver {
                 .chunks(INPUT_CHUNK_BYTES)
                 .next()
                 .map(<[u8]>::to_vec);
+            let is_report = write.purpose == Purpose::Report;
             let Some(chunk) = chunk else {
                 self.finish_write(Ok(())).await;
                 continue;
             };
             let len = chunk.len();
+            if self.writes.sent == 0 && self.writes.taken == 0 && !is_report {
+                // What is there by now is no reply to it.
+                self.look_at_journal().await;
+                self.writes.sent_at = self.entry.marks.borrow().end;
+            }
             match self.pass(Order::Input(chunk)).await {
                 Ok(()) => {
                     self.writes.sent += len;
@@ -193,15 +212,23 @@ impl Driver {
             self.core.desk.input_arrived(self.entry.id);
         }
         // Everybody knows of it; whoever typed does not wait for the disk.
-        answer(write, outcome.map(|()| len));
+        let sent_at = self.writes.sent_at;
+        answer(
+            write,
+            outcome.map(|()| Taken {
+                bytes: len,
+                sent_at,
+            }),
+        );
         self.leave_record().await;
     }
 
     /// Nobody will take any more.
     pub(super) fn fail_writes(&mut self) {
         self.writes.full = None;
-        let taken = std::mem::take(&mut self.writes.taken);
-        let mut first = Some(taken).filter(|taken| *taken > 0);
+        let bytes = std::mem::take(&mut self.writes.taken);
+        let sent_at = self.writes.sent_at;
+        let mut first = Some(Taken { bytes, sent_at }).filter(|taken| taken.bytes > 0);
         for write in std::mem::take(&mut self.writes.queue) {
             answer(write, first.take().ok_or(ControlError::Ended));
         }
@@ -216,7 +243,7 @@ fn ends_a_line(write: &Write, taken: u64) -> bool {
     write.close || (write.purpose == Purpose::Input && bytes.iter().any(ends))
 }
 
-fn answer(write: Write, outcome: Result<u64, ControlError>) {
+fn answer(write: Write, outcome: Result<Taken, ControlError>) {
     // Whoever asked may have gone; the bytes were written all the same.
     let _gone = write.answer.send(outcome).is_err();
 }

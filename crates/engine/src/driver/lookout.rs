@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::ByteQuery;
-use ostler_model::{
-    Cursor, Event, EventRecord, Evidence, Observation, ReadyWhen, ServiceKind, Text,
-};
+use ostler_model::{Cursor, Event, EventRecord, Evidence, Observation, ReadyWhen, Text};
 use ostler_process::{LaunchPlan, ObserveError};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::run::Driver;
 use crate::core::Core;
-use crate::effects::{ExecProbe, NotifySocket, Prober};
+use crate::effects::{ExecProbe, NotifySocket};
 use crate::readiness::{Answered, NotifyState, ProbeOrder, Seen, Socket, Wants};
 use crate::supervisor::Input;
 
@@ -84,9 +82,10 @@ impl Lookout {
         let scan_at = self.wants.scan_at.filter(|_| self.scan.is_none());
         let scan_at = scan_at.map(|at| self.not_before.map_or(at, |not| at.max(not)));
         let wake_at = self.wants.wake_at;
+        let notify = self.notify.as_ref().filter(|_| self.wants.notify);
         tokio::select! {
             biased;
-            state = told(self.notify.as_ref()) => Looked::Notified(state),
+            state = told(notify) => Looked::Notified(state),
             answered = done(&mut self.probe) => Looked::Probed(answered),
             evidence = done(&mut self.scan) => Looked::Scanned(evidence.and_then(Result::ok)),
             () = due(began, scan_at) => Looked::TimeToScan,
@@ -226,7 +225,7 @@ impl Driver {
             }
         });
         let exec = exec.clone();
-        let prober = Prober::new(Arc::clone(&self.core.place));
+        let prober = self.core.prober.clone();
         let id = self.entry.id;
         let looks = self
             .core
@@ -258,11 +257,9 @@ impl Driver {
     fn begin_scan(&mut self) {
         let place = Arc::clone(&self.core.place);
         let id = self.entry.id;
-        let plan = self.entry.spec.lifetime.plan();
         let what = Observation {
             listeners: true,
-            // A server has a port; anything else may listen on a path only.
-            unix: plan.is_some_and(|plan| plan.ready.kind != ServiceKind::Server),
+            unix: self.lookout.wants.unix,
             ..Observation::default()
         };
         let looks = self

@@ -6,7 +6,9 @@ mod freeze;
 mod input;
 mod lookout;
 mod mirror;
+mod pattern;
 pub(crate) mod prompt;
+mod readers;
 mod record;
 mod resize;
 mod run;
@@ -14,5 +16,5 @@ mod trim;
 pub(crate) mod wait;
 
 pub(crate) use freeze::Freeze;
-pub(crate) use input::{Purpose, Write};
+pub(crate) use input::{Purpose, Taken, Write};
 pub(crate) use run::{Ask, Driver, Errand};

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 
 use ostler_journal::{EventWriter, LedgerEntry};
 use ostler_model::{Event, EventRecord, ExecutionId, Owner};
+use ostler_process::open_files;
 
 use crate::core::Core;
+use crate::short::is_not_opened;
 
 /// The pending events of one execution, and the file they go to.
 #[derive(Debug)]
@@ -58,7 +60,8 @@ impl Recorder {
                 detail: std::collections::BTreeMap::new(),
             });
         }
-        if let Err(error) = self.append(&pending) {
+        let appended = open_files::with_held(|| self.append(&pending), is_not_opened);
+        if let Err(error) = appended {
             // The command must not suffer for our disk; exit record and ledger remain.
             if !std::mem::replace(&mut self.failed, true) {
                 tracing::error!(%id, %error, "events cannot be written");

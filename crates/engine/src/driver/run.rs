@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ostler_journal::Journal;
 use ostler_model::event::TrimReason;
-use ostler_model::{Ability, EventRecord, Io, Limit, Principal, StopOrder, Timestamp};
+use ostler_model::{Ability, EventRecord, Limit, Principal, StopOrder, Timestamp};
 use ostler_process::{Birth, Control, ControlError, Found, LaunchIo, LaunchPlan, Order, Report};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -20,11 +20,9 @@ use crate::terminal::answers;
 use super::freeze::Freeze;
 use super::input::Writes;
 use super::lookout::{Looked, Lookout};
+use super::readers::Retaining;
 use super::record::Recorder;
 use super::trim::Trimming;
-
-/// How long output of a terminal is still told after nobody wants to hear, in milliseconds.
-const LINGER_MS: u64 = 1_000;
 
 /// What a driver can be asked.
 #[derive(Debug)]
@@ -98,6 +96,8 @@ pub(crate) struct Errand {
     pub(crate) draft: Option<Draft>,
     /// Whether somebody wants to hear of the start.
     pub(crate) report_start: bool,
+    /// Whether a reader that may miss nothing is expected from the first byte on.
+    pub(crate) lossless_reader: bool,
 }
 
 /// The driver of one execution.
@@ -115,8 +115,10 @@ pub(crate) struct Driver {
     /// Inputs that follow from effects, handled before anything else.
     pub(super) inbox: VecDeque<Input>,
     pub(super) watching: bool,
-    /// When output is told no longer, after the last one who wanted to hear has gone.
-    unwatch_at: Option<Instant>,
+    pub(super) retaining: Retaining,
+    /// When it is looked again whether output is to be told: after the last one who wanted to
+    /// hear has gone, and when the shim was too busy for the order.
+    pub(super) watch_at: Option<Instant>,
     pub(super) journal: Option<Journal>,
     pub(super) mirror: Option<ostler_journal::Mirror>,
     pub(super) trimming: Trimming,
@@ -127,7 +129,7 @@ pub(crate) struct Driver {
     /// It was found running: whether it stands still is said once unasked.
     pub(super) greeted: bool,
     asks: mpsc::Receiver<Ask>,
-    wishes: watch::Receiver<Wishes>,
+    pub(super) wishes: watch::Receiver<Wishes>,
     heard_cancel: bool,
     heard_closing: bool,
     detached: bool,
@@ -140,7 +142,7 @@ enum Happened {
     Ask(Ask),
     Timer(Timer),
     TimeToTrim,
-    TimeToUnwatch,
+    TimeForReaders,
     TimeToWrite,
     Report(Option<Report>),
     Looked(Looked),
@@ -179,7 +181,8 @@ impl Driver {
             timer: None,
             inbox: VecDeque::new(),
             watching: false,
-            unwatch_at: None,
+            retaining: Retaining::new(errand.lossless_reader),
+            watch_at: None,
             journal: None,
             mirror: None,
             trimming: Trimming::new(),
@@ -217,8 +220,15 @@ impl Driver {
                     started_at,
                 }
             }
-            Found::Exited(record) => Input::Exited(Box::new(record)),
-            Found::Lost { reason, .. } => Input::Lost { reason },
+            Found::Exited(record) => {
+                self.note_end(&record);
+                Input::Exited(Box::new(record))
+            }
+            // Told by recovery, which does not go on.
+            Found::NotReached(_) => return false,
+            Found::Lost {
+                reason, attempt, ..
+            } => Input::Lost { reason, attempt },
         };
         self.begin_looking();
         self.feed(input).await;
@@ -232,6 +242,7 @@ impl Driver {
         self.control = Some(birth.control);
         self.reports = Some(birth.reports);
         self.watching = false;
+        self.retaining.reset();
     }
 
     /// Stays with it to its end, or to the engine's.
@@ -242,11 +253,13 @@ impl Driver {
             self.core.tracker.spawn(looks);
         }
         self.see_to_looking().await;
+        self.see_to_retaining().await;
         self.see_to_watching().await;
         while !self.supervisor.is_over() && !self.detached {
             let happened = self.next().await;
             self.take(happened).await;
             self.see_to_looking().await;
+            self.see_to_retaining().await;
             self.see_to_watching().await;
         }
         self.settle().await;
@@ -262,7 +275,7 @@ impl Driver {
         let unwatched = self.control.is_some() && !self.watching;
         let trim_at = self.trimming.due();
         let write_at = self.writes.due();
-        let unwatch_at = self.unwatch_at;
+        let watch_at = soonest(self.watch_at, self.retaining.due());
         tokio::select! {
             biased;
             () = self.core.closing.cancelled(), if !self.heard_closing => Happened::Closing,
@@ -272,7 +285,7 @@ impl Driver {
             report = next_report(&mut self.reports) => Happened::Report(report),
             () = at(write_at) => Happened::TimeToWrite,
             looked = self.lookout.next() => Happened::Looked(looked),
-            () = at(unwatch_at) => Happened::TimeToUnwatch,
+            () = at(watch_at) => Happened::TimeForReaders,
             () = tokio::time::sleep_until(trim_at), if unwatched => Happened::TimeToTrim,
         }
     }
@@ -289,7 +302,7 @@ impl Driver {
             Happened::TimeToWrite => self.try_again().await,
             // Seen to after everything that happened.
             Happened::Looked(looked) => self.looked(looked).await,
-            Happened::TimeToUnwatch => {}
+            Happened::TimeForReaders => {}
             Happened::TimeToTrim => self.look_for_trimming().await,
             Happened::Report(Some(report)) => self.report(report).await,
             Happened::Report(None) => {
@@ -302,7 +315,7 @@ impl Driver {
     /// The engine ends: what is durable and known to somebody goes on without it.
     async fn close(&mut self) {
         self.heard_closing = true;
-        if self.core.abilities.has(Ability::Durable) && self.entry.is_given_out() {
+        if self.core.abilities.has(Ability::Durable) && self.entry.is_id_known() {
             self.detached = true;
             return;
         }
@@ -323,36 +336,6 @@ impl Driver {
             self.feed(Input::LeaseTaken { by }).await;
         }
         self.see_to_watching().await;
-    }
-
-    /// Has output told while somebody wants to hear, and only then.
-    pub(super) async fn see_to_watching(&mut self) {
-        let mirrored = self.core.settings.mirror.is_some();
-        let watched = self.wishes.borrow().watchers > 0;
-        let wanted = mirrored || watched || self.lookout.wants_output();
-        if wanted == self.watching || self.control.is_none() {
-            self.unwatch_at = None;
-            return;
-        }
-        if !wanted && self.lingers() {
-            return;
-        }
-        self.unwatch_at = None;
-        self.watching = self.send(Order::Watch(wanted)).await.is_ok() && wanted;
-        if wanted {
-            self.look_at_journal().await;
-        }
-    }
-
-    /// Whoever has just looked at a terminal is likely to look again: two orders and two
-    /// wake-ups less for each key that is typed and waited for.
-    fn lingers(&mut self) -> bool {
-        if !matches!(self.entry.spec.io, Io::Pty { .. }) {
-            return false;
-        }
-        let now = Instant::now();
-        let linger = Duration::from_millis(LINGER_MS);
-        now < *self.unwatch_at.get_or_insert(now + linger)
     }
 
     async fn answer(&mut self, ask: Ask) {
@@ -422,12 +405,18 @@ impl Driver {
             Report::JournalFailed { detail, memory } => {
                 if let Some((_, memory)) = memory {
                     self.entry.keep_memory(memory);
-                    self.journal = None;
+                    self.output_is_in_memory();
+                    self.entry.close_reader();
                 }
                 self.feed(Input::JournalFailed { detail }).await;
             }
+            Report::JournalReturned { missing } => {
+                self.output_is_on_disk();
+                self.feed(Input::JournalReturned { missing }).await;
+            }
             Report::Exited(record) => {
                 self.note_end(&record);
+                let record = self.explained(record);
                 self.feed(Input::Exited(Box::new(record))).await;
             }
             Report::Gone => {
@@ -441,8 +430,13 @@ impl Driver {
         self.control = None;
         self.reports = None;
         self.watching = false;
+        self.retaining.reset();
         self.freezes.clear();
     }
+}
+
+fn soonest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 async fn at(due: Option<Instant>) {
@@ -485,6 +479,11 @@ pub(super) fn plan(driver: &mut Driver, attempt: u32) -> Option<LaunchPlan> {
         *size = newer;
     }
     plan.report_start = driver.report_start || service;
+    plan.lossless_reader = driver.retaining.is_reader_expected();
+    if attempt > 1 {
+        let known = driver.entry.fresh_info().output_end;
+        plan.output_from = known.max(driver.supervisor.offset());
+    }
     driver.prepare_lookout(&mut plan);
     // A spec is plain data: strings, numbers and lists always spell as JSON.
     plan.spec = serde_json::to_vec(&*driver.entry.spec).ok()?;

@@ -4,21 +4,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_journal::{LineQuery, Pattern, ReadError, Unfinished, encoding_named};
-use ostler_model::{Cursor, Phase, Stage, State, Text};
+use ostler_journal::Mark;
+use ostler_model::{Cursor, Io, Phase, Stage, State};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::pattern::{self, From};
 use super::prompt;
 use crate::admission::arguments::ArgumentError;
 use crate::core::Core;
 use crate::entry::{Entry, Live, Watching};
 use crate::error::Error;
-use crate::info::{Match, WaitEnd, Waited};
+use crate::info::{WaitEnd, Waited};
 use crate::request::WaitFor;
 
-/// Output up to this many bytes is searched in place; more on a thread of its own.
-const INLINE_BYTES: u64 = 256 * 1024;
+/// Silence after which what was printed together counts as complete, in milliseconds.
+const OUTPUT_QUIET_MS: u64 = 5;
+/// How long that is waited for at most after the first output, in milliseconds.
+const OUTPUT_SETTLE_MS: u64 = 50;
 
 /// Waits as asked, at most so long.
 pub(crate) async fn wait(
@@ -27,13 +30,17 @@ pub(crate) async fn wait(
     until: &WaitFor,
     at_most: Option<Duration>,
 ) -> Result<Waited, Error> {
+    if matches!(entry.spec.io, Io::Pty { .. }) {
+        core.readers.keep_open(entry);
+    }
     let why = {
         let found = look(core, entry, until);
         match at_most {
             // `timeout` looks at the future first: what is already so is told even with 0.
-            Some(at_most) => tokio::time::timeout(at_most, found)
-                .await
-                .unwrap_or(Ok(WaitEnd::AtMost))?,
+            Some(at_most) => match tokio::time::timeout(at_most, found).await {
+                Ok(found) => found?,
+                Err(_) => too_late(entry, until),
+            },
             None => found.await?,
         }
     };
@@ -55,6 +62,22 @@ pub(crate) async fn wait(
     Ok(Waited { info, why, cursor })
 }
 
+/// The time is over. Output that came is told, whether or not more of it was under way.
+fn too_late(entry: &Entry, until: &WaitFor) -> WaitEnd {
+    match until {
+        WaitFor::OutputAfter(from) if entry.marks.borrow().end > from.offset => WaitEnd::Output,
+        WaitFor::OutputAfter(_)
+        | WaitFor::Nothing
+        | WaitFor::Exit
+        | WaitFor::Pattern(_)
+        | WaitFor::PatternAfter(..)
+        | WaitFor::PatternAfterInput(..)
+        | WaitFor::Idle(_)
+        | WaitFor::Prompt
+        | WaitFor::Ready => WaitEnd::AtMost,
+    }
+}
+
 async fn look(core: &Core, entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEnd, Error> {
     match until {
         WaitFor::Nothing => Ok(WaitEnd::Nothing),
@@ -62,8 +85,13 @@ async fn look(core: &Core, entry: &Arc<Entry>, until: &WaitFor) -> Result<WaitEn
             finished(&mut entry.live.subscribe()).await;
             Ok(WaitEnd::Exit)
         }
-        WaitFor::Pattern(pattern) => line(entry, pattern, None).await,
-        WaitFor::PatternAfter(pattern, from) => line(entry, pattern, Some(*from)).await,
+        WaitFor::Pattern(pattern) => pattern::wait(core, entry, pattern, From::Start).await,
+        WaitFor::PatternAfter(pattern, from) => {
+            pattern::wait(core, entry, pattern, From::Offset(from.offset)).await
+        }
+        WaitFor::PatternAfterInput(pattern, input) => {
+            pattern::wait(core, entry, pattern, From::Input(input)).await
+        }
         WaitFor::OutputAfter(from) => output(entry, from.offset).await,
         WaitFor::Idle(quiet) => idle(entry, *quiet).await,
         WaitFor::Prompt => prompt::prompt(core, entry).await,
@@ -83,84 +111,6 @@ pub(crate) async fn started(entry: &Entry) {
         .wait_for(|live| live.state.started_at.is_some() || live.state.is_finished())
         .await
         .is_ok();
-}
-
-async fn line(
-    entry: &Arc<Entry>,
-    pattern: &Pattern,
-    mut from: Option<Cursor>,
-) -> Result<WaitEnd, Error> {
-    let _watching = Watching::new(entry);
-    let label = entry.spec.encoding.as_deref();
-    let pattern = match label.and_then(|label| encoding_named(label).ok()) {
-        Some(encoding) => pattern.clone().over(encoding),
-        None => pattern.clone(),
-    };
-    let mut marks = entry.marks.subscribe();
-    loop {
-        let over = marks.borrow_and_update().finished;
-        let (found, next) = search(entry, &pattern, from).await?;
-        if let Some(found) = found {
-            return Ok(WaitEnd::Pattern(found));
-        }
-        if over {
-            finished(&mut entry.live.subscribe()).await;
-            return Ok(WaitEnd::Exit);
-        }
-        from = Some(next);
-        // The sender lives in the entry, so this cannot fail.
-        let _changed = marks.changed().await.is_ok();
-    }
-}
-
-/// As [`matching`], on a thread of its own where there is much to read.
-async fn search(
-    entry: &Arc<Entry>,
-    pattern: &Pattern,
-    from: Option<Cursor>,
-) -> Result<(Option<Match>, Cursor), Error> {
-    let read = from.map_or(0, |from| from.offset);
-    let end = entry.marks.borrow().end;
-    if end.saturating_sub(read) <= INLINE_BYTES {
-        return matching(entry, pattern, from);
-    }
-    let (entry, pattern) = (Arc::clone(entry), pattern.clone());
-    let searched = tokio::task::spawn_blocking(move || matching(&entry, &pattern, from)).await;
-    // The search itself does not panic, and nobody aborts it.
-    searched.unwrap_or_else(|_| Ok((None, from.unwrap_or_default())))
-}
-
-/// The first matching line from a position on, its last unfinished line included.
-fn matching(
-    entry: &Entry,
-    pattern: &Pattern,
-    from: Option<Cursor>,
-) -> Result<(Option<Match>, Cursor), Error> {
-    let query = LineQuery {
-        from,
-        grep: Some(pattern.clone()),
-        unfinished: Unfinished::Preview,
-        count_omitted: false,
-        head: Some(1),
-        max_lines: 1,
-        ..LineQuery::default()
-    };
-    let journal = match entry.journal() {
-        // Not born yet: there is nothing to read, and what comes is told of.
-        Err(Error::Output(ReadError::Missing { .. })) if !entry.is_finished() => {
-            return Ok((None, from.unwrap_or_default()));
-        }
-        journal => journal?,
-    };
-    let page = journal.lines(&query)?;
-    let found = page.lines.into_iter().next().map(|line| Match {
-        at: line.at,
-        stream: line.stream,
-        offset: line.offset,
-        number: line.number,
-        line: Text::from(line.bytes),
-    });
-    Ok((found, page.next))
 }
 
 /// What of a service ends a wait for its readiness; `first` is the attempt it is about.
@@ -214,11 +164,38 @@ async fn output(entry: &Arc<Entry>, after: u64) -> Result<WaitEnd, Error> {
     let mark = marks
         .wait_for(|mark| mark.end > after || mark.finished)
         .await;
-    if mark.is_ok_and(|mark| mark.end > after) {
+    let came = mark.is_ok_and(|mark| mark.end > after);
+    if came {
+        complete(&mut marks).await;
         return Ok(WaitEnd::Output);
     }
     finished(&mut entry.live.subscribe()).await;
     Ok(WaitEnd::Exit)
+}
+
+/// Until what is being printed is complete: a short silence, within bounds. A program that
+/// writes a word in several steps is not answered after its first letter.
+async fn complete(marks: &mut watch::Receiver<Mark>) {
+    let quiet = Duration::from_millis(OUTPUT_QUIET_MS);
+    let bound = Instant::now() + Duration::from_millis(OUTPUT_SETTLE_MS);
+    let mut end = marks.borrow_and_update().end;
+    let mut due = Instant::now() + quiet;
+    loop {
+        tokio::select! {
+            biased;
+            Ok(()) = marks.changed() => {
+                let mark = *marks.borrow_and_update();
+                if mark.finished {
+                    return;
+                }
+                if mark.end > end {
+                    end = mark.end;
+                    due = (Instant::now() + quiet).min(bound);
+                }
+            }
+            () = tokio::time::sleep_until(due.min(bound)) => return,
+        }
+    }
 }
 
 async fn idle(entry: &Arc<Entry>, quiet: Duration) -> Result<WaitEnd, Error> {
