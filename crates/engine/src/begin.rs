@@ -6,6 +6,7 @@ use std::time::Duration;
 use ostler_model::{Caller, Event, ExecutionId, State, Text, Timestamp};
 use ostler_policy::{Decision, Verdict};
 
+use crate::admission::named_files::NamedFiles;
 use crate::admission::quota::Share;
 use crate::admission::secrets::{self, Secret};
 use crate::admission::{self, Admitted, Prepared, Rules, confinement, policy};
@@ -16,6 +17,7 @@ use crate::error::Error;
 use crate::info::{Info, Waited};
 use crate::request::{StartRequest, WaitFor};
 use crate::settings::Settings;
+use crate::start_id::{self, Claim};
 
 /// Characters of a command line in the ledger.
 const COMMAND_CHARS: usize = 4_096;
@@ -64,14 +66,19 @@ impl Begun {
 
     /// Until the program runs.
     pub(crate) async fn started(&self) -> Result<(), Error> {
-        wait::started(&self.entry).await;
-        self.entry.info().born()
+        tokio::select! {
+            biased;
+            () = wait::started(&self.entry) => self.entry.info().born(),
+            // Its driver may have let go of it already: nothing more is told.
+            () = self.core.closing.cancelled() => Err(Error::Closing),
+        }
     }
 }
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        if !self.entry.is_given_out() {
+        // An engine that shuts down decides by itself what goes on.
+        if !self.entry.is_given_out() && !self.core.closing.is_cancelled() {
             self.entry.cancel();
         }
     }
@@ -87,6 +94,16 @@ pub(crate) async fn begin(
     if core.closing.is_cancelled() {
         return Err(Error::Closing);
     }
+    let _turn = match request.id {
+        Some(id) => Some(core.starts.lock(id).await),
+        None => None,
+    };
+    let chosen = match existing(core, caller, request.id) {
+        Ok(Some(begun)) => return Ok(begun),
+        Ok(None) => Ok(request.id),
+        Err(error) => Err(error),
+    };
+    let lossless_reader = request.lossless_reader;
     let secrets = secrets::resolve(&core.settings, &request);
     let mut detail = detail(&core.settings, &request, secrets.as_deref().unwrap_or(&[]));
     let judged = policy::judge(&core.settings, &request);
@@ -97,19 +114,63 @@ pub(crate) async fn begin(
     let admitted = match (secrets, judged) {
         (Ok(secrets), Ok(None)) => admit(core, caller, request, secrets).await,
         (Ok(secrets), Ok(Some(verdict))) => {
-            consented(core, caller, (request, secrets), (verdict, &detail)).await
+            consented(core, caller, (request, secrets), verdict).await
         }
         (Err(error), _) | (_, Err(error)) => Err(error),
     };
     let admitted = admitted.map_err(|error| error.concealing(&known));
     let begun = admitted.and_then(|admitted| {
-        let id = core
-            .registry
-            .reserve(Share::of(&admitted.spec, &caller.owner))?;
-        set_out(core, (id, admitted), detail.clone(), report_start)
-            .inspect_err(|_| core.registry.forget(id))
+        let share = Share::of(&admitted.spec, &caller.owner);
+        let chosen = chosen?;
+        let id = core.registry.reserve(share, chosen)?;
+        let how = How {
+            report_start,
+            id_chosen: chosen.is_some(),
+            lossless_reader,
+        };
+        set_out(core, (id, admitted), detail.clone(), how).inspect_err(|_| core.registry.forget(id))
     });
-    begun.inspect_err(|error| core.refuse(&caller.owner, detail, error))
+    begun
+        .map_err(|error| error.with_space(&core.settings.state_dir))
+        .inspect_err(|error| core.refuse(&caller.owner, detail, error))
+}
+
+/// The execution that an earlier start with this id began, also under an earlier engine; none
+/// where nothing has the id. Its id counts as given out: two wait for it.
+///
+/// # Errors
+/// When no execution can get this id.
+pub(crate) fn existing(
+    core: &Arc<Core>,
+    caller: &Caller,
+    id: Option<ExecutionId>,
+) -> Result<Option<Begun>, Error> {
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    let (holder, entry) = core.registry.holder(caller, id);
+    match (start_id::decide(id, holder, Timestamp::now())?, entry) {
+        (Claim::Answer, Some(entry)) => {
+            entry.give_out();
+            let core = Arc::clone(core);
+            Ok(Some(Begun { core, entry }))
+        }
+        (Claim::Answer | Claim::Begin, _) => Ok(None),
+    }
+}
+
+/// As [`existing`], once no start with this id is under way: one that has taken its id and has
+/// no entry yet would be mistaken for somebody else's.
+pub(crate) async fn existing_after_starts(
+    core: &Arc<Core>,
+    caller: &Caller,
+    id: Option<ExecutionId>,
+) -> Result<Option<Begun>, Error> {
+    let _turn = match id {
+        Some(id) => Some(core.starts.lock(id).await),
+        None => None,
+    };
+    existing(core, caller, id)
 }
 
 /// As [`admit`], and with a person's consent where the policy asks for it: asked last, for
@@ -118,16 +179,24 @@ async fn consented(
     core: &Core,
     caller: &Caller,
     (request, secrets): (StartRequest, Vec<Secret>),
-    (verdict, detail): (Verdict, &Detail),
+    verdict: Verdict,
 ) -> Result<Admitted, Error> {
     if verdict.decision == Decision::Allow {
         return admit(core, caller, request, secrets).await;
     }
-    let asked = policy::asked(&request);
     let named = request.approval.clone();
-    let admitted = admit(core, caller, request, secrets).await?;
-    let told = detail.get("command").and_then(|it| it.as_str());
-    let what = (asked, named.as_deref(), told.unwrap_or_default());
+    let shown = policy::shown(&request, &secrets);
+    let mut admitted = admit(core, caller, request.clone(), secrets).await?;
+    // Last of all: what is read now is what runs.
+    let program = admitted.plan.program().clone();
+    let path = policy::search_path(&core.settings, &request);
+    let (command, cwd) = (request.command.clone(), request.cwd.clone());
+    let looked = move || NamedFiles::look(&command, &cwd, (&program, &path));
+    let looked = tokio::task::spawn_blocking(looked).await;
+    let files = looked.map_err(|_| Error::Closing)?;
+    admitted.plan.pin(files.pins());
+    let asked = policy::asked(request, files);
+    let what = (asked, named.as_deref(), shown);
     policy::consent(core, caller, verdict, what)?;
     Ok(admitted)
 }
@@ -159,11 +228,22 @@ async fn admit(
     admission::admit(rules, caller, request, prepared)
 }
 
+/// How an execution sets out.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    /// Whether somebody wants to hear of the start.
+    report_start: bool,
+    /// Whether the client chose its id.
+    id_chosen: bool,
+    /// As [`StartRequest::lossless_reader`].
+    lossless_reader: bool,
+}
+
 fn set_out(
     core: &Arc<Core>,
     (id, admitted): (ExecutionId, Admitted),
     detail: Detail,
-    report_start: bool,
+    how: How,
 ) -> Result<Begun, Error> {
     let now = Timestamp::now();
     let owner = Arc::new(admitted.spec.owner.clone());
@@ -183,13 +263,14 @@ fn set_out(
         ..Live::default()
     };
     let whose = (id, Arc::new(admitted.spec), owner);
-    let (entry, asks) = Entry::driven(whose, core.dir(id), live);
+    let (entry, asks) = Entry::driven(whose, core.dir(id), live, how.id_chosen);
     core.registry.insert(Arc::clone(&entry), None);
     let errand = Errand {
         entry: Arc::clone(&entry),
         asks,
         draft: Some(admitted.plan),
-        report_start,
+        report_start: how.report_start,
+        lossless_reader: how.lossless_reader,
     };
     let driver = Driver::new(Arc::clone(core), errand);
     core.tracker.spawn(driver.run(now));

@@ -1,9 +1,9 @@
 //! What the drivers and the facade of one engine share.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,14 +14,16 @@ use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::effects::Prober;
 use crate::error::Error;
 use crate::info::Notice;
 use crate::interaction::Desk;
+use crate::keyed_mutex::KeyedMutex;
 use crate::registry::Registry;
 use crate::retention::Calendar;
 use crate::service::Book;
 use crate::settings::Settings;
-use crate::terminal::Screens;
+use crate::terminal::{Readers, Screens};
 
 /// Lifecycle events kept for a subscriber that falls behind.
 pub(crate) const NOTICES: usize = 1_024;
@@ -29,8 +31,8 @@ pub(crate) const NOTICES: usize = 1_024;
 const EXECUTIONS: &str = "executions";
 /// The directory of the ledger within the state directory.
 const LEDGER: &str = "ledger";
-/// The file whose lock says that an engine works here.
-const LOCK: &str = "daemon.lock";
+/// The file in the state directory whose lock says that an engine works there.
+pub const LOCK_FILE: &str = "daemon.lock";
 
 /// The shared part of an engine.
 #[derive(Debug)]
@@ -44,10 +46,16 @@ pub(crate) struct Core {
     pub(crate) tracker: TaskTracker,
     pub(crate) closing: CancellationToken,
     pub(crate) calendar: Calendar,
+    /// Looks at services from outside.
+    pub(crate) prober: Prober,
+    /// One start at a time for each id that a client chose.
+    pub(crate) starts: KeyedMutex<ExecutionId>,
     /// Questions and their answers.
     pub(crate) desk: Desk,
     /// Screens that somebody looks at.
     pub(crate) screens: Screens,
+    /// Whose journal files stay open.
+    pub(crate) readers: Readers,
     /// One journal is compressed at a time.
     pub(crate) compressing: Semaphore,
     /// Services beyond what the registry knows.
@@ -80,9 +88,12 @@ impl Core {
             book,
             registry: Registry::new(settings.quotas),
             calendar: Calendar::new(&state),
+            starts: KeyedMutex::default(),
             desk: Desk::new(),
             screens: Screens::default(),
+            readers: Readers::default(),
             settings,
+            prober: Prober::new(Arc::clone(&place)),
             place_name: place.name(),
             abilities: place.abilities(),
             place,
@@ -156,20 +167,18 @@ impl Core {
 pub(crate) type Detail = BTreeMap<String, serde_json::Value>;
 
 fn make_directory(path: &Path) -> Result<(), Error> {
-    const PRIVATE: u32 = 0o700;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(PRIVATE)
-        .create(path)
-        .map_err(|source| Error::Storage {
-            what: "cannot make",
-            path: path.to_owned(),
-            source,
-        })
+    ostler_process::private_dir::make(path).map_err(|source| Error::Storage {
+        what: "cannot make",
+        path: path.to_owned(),
+        source,
+    })
 }
 
+/// The mode of files that are ours alone.
+const PRIVATE_FILE: u32 = 0o600;
+
 fn lock(state: &Path) -> Result<File, Error> {
-    let path = state.join(LOCK);
+    let path = state.join(LOCK_FILE);
     let failed = |what| {
         let path = path.clone();
         move |source| Error::Storage { what, path, source }
@@ -179,6 +188,7 @@ fn lock(state: &Path) -> Result<File, Error> {
         .truncate(false)
         .read(true)
         .write(true)
+        .mode(PRIVATE_FILE)
         .open(&path)
         .map_err(failed("cannot open"))?;
     match file.try_lock() {
@@ -197,9 +207,14 @@ fn lock(state: &Path) -> Result<File, Error> {
         }
         Err(TryLockError::Error(error)) => return Err(failed("cannot lock")(error)),
     }
-    file.set_len(0)
+    // The lock is what counts; who holds it is for people. A full disk must not keep the
+    // engine from opening: it is how space is freed.
+    let signed = file
+        .set_len(0)
         .and_then(|()| file.rewind())
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(failed("cannot write"))?;
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    if let Err(error) = signed {
+        tracing::warn!(path = %path.display(), %error, "the lock does not say who holds it");
+    }
     Ok(file)
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::admission::arguments::{self, ArgumentError};
 use crate::begin::{self, Begun};
 use crate::core::Core;
-use crate::driver::{Ask, Purpose, Write, wait};
+use crate::driver::{Ask, Purpose, Taken, Write, wait};
 use crate::entry::{Entry, Watching};
 use crate::error::Error;
 use crate::follow::Follower;
@@ -134,6 +134,14 @@ impl Engine {
     /// [`Error::NotFound`].
     pub fn info(&self, caller: &Caller, id: &str) -> Result<Info, Error> {
         Ok(self.core.registry.find(caller, id)?.fresh_info())
+    }
+
+    /// How many of the executions the caller sees run now.
+    #[must_use]
+    pub fn running(&self, caller: &Caller) -> u64 {
+        let entries = self.core.registry.all();
+        let run = entries.iter().filter(|entry| !entry.is_finished());
+        run.filter(|entry| caller.sees(&entry.owner())).count() as u64
     }
 
     /// What the caller sees and the filter lets through, newest first.
@@ -370,6 +378,11 @@ impl Engine {
         self.core.release();
     }
 
+    /// Until the engine begins to shut down.
+    pub async fn closing(&self) {
+        self.core.closing.cancelled().await;
+    }
+
     /// The ledger, to read from.
     #[must_use]
     pub fn ledger(&self) -> Option<LedgerReader> {
@@ -410,17 +423,18 @@ impl Engine {
     ) -> Result<u64, Error> {
         let entry = self.core.registry.find(caller, id)?;
         entry.leases.check(entry.id, None)?;
-        put_in(&entry, caller, bytes, close).await
+        let taken = put_in(&entry, caller, bytes, close).await?;
+        Ok(taken.bytes)
     }
 }
 
-/// Writes as one, and answers how many bytes were taken.
+/// Writes as one, and answers what became of it.
 pub(crate) async fn put_in(
     entry: &Entry,
     caller: &Caller,
     bytes: Vec<u8>,
     close: bool,
-) -> Result<u64, Error> {
+) -> Result<Taken, Error> {
     let (answer, taken) = oneshot::channel();
     let by = caller.owner.principal.clone();
     let write = Write {

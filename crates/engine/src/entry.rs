@@ -1,21 +1,23 @@
 //! One execution as the registry knows it: what is shared between its driver and everybody
 //! who asks.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ostler_journal::{EventWriter, Journal, Mark};
+use ostler_journal::{EventWriter, Journal, Mark, MemorySlot};
 use ostler_model::event::TrimReason;
 use ostler_model::{Event, EventRecord, ExecutionId, Owner, Spec, State, Timestamp};
-use ostler_process::ControlError;
+use ostler_process::{ControlError, open_files};
 use tokio::sync::{mpsc, watch};
 
 use crate::driver::Ask;
 use crate::error::Error;
 use crate::info::Info;
 use crate::shell::RunSlot;
+use crate::short::is_not_opened;
 use crate::terminal::{Leases, Seat, Turns};
 
 /// What the driver publishes.
@@ -43,6 +45,8 @@ pub(crate) struct Wishes {
     pub(crate) cancelled: bool,
     /// Times its writer's lease changed hands.
     pub(crate) leases: u64,
+    /// The lowest offset a reader has yet to read that may miss nothing.
+    pub(crate) retain_from: Option<u64>,
 }
 
 /// One execution.
@@ -55,9 +59,14 @@ pub(crate) struct Entry {
     pub(crate) live: watch::Sender<Live>,
     pub(crate) marks: watch::Sender<Mark>,
     pub(crate) wishes: watch::Sender<Wishes>,
-    asks: Option<mpsc::Sender<Ask>>,
-    memory: Mutex<Option<OwnedFd>>,
+    /// How to ask its driver, while it has one.
+    asks: Mutex<Option<mpsc::Sender<Ask>>>,
+    memory: MemorySlot,
+    /// How far the readers are that may miss nothing.
+    lossless: Mutex<BTreeMap<u64, u64>>,
     given_out: AtomicBool,
+    /// Whether the client chose its id, and so knows it before any answer.
+    id_chosen: bool,
     /// Whether an earlier engine left it unfinished.
     recovered: bool,
     /// Who may type.
@@ -68,6 +77,8 @@ pub(crate) struct Entry {
     pub(crate) turns: Turns,
     /// Its screen, while somebody looks at it.
     pub(crate) screen: Arc<tokio::sync::Mutex<Option<Seat>>>,
+    /// Its journal with its files open, while somebody looks at it again and again.
+    reader: Mutex<Option<Journal>>,
     /// Held while files of an ended execution are rewritten or removed.
     pub(crate) upkeep: tokio::sync::Mutex<()>,
 }
@@ -87,14 +98,17 @@ impl Entry {
         (Arc::new(entry), receiver)
     }
 
-    /// A new execution with a driver, and what that driver listens to. Nobody knows its id yet.
+    /// A new execution with a driver, and what that driver listens to. Nobody was told its id
+    /// yet; whoever chose it knows it.
     pub(crate) fn driven(
         whose: (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
         live: Live,
+        id_chosen: bool,
     ) -> (Arc<Self>, mpsc::Receiver<Ask>) {
         let (mut entry, receiver) = Self::with_asks(whose, dir, live);
         entry.given_out = AtomicBool::new(false);
+        entry.id_chosen = id_chosen;
         (Arc::new(entry), receiver)
     }
 
@@ -105,7 +119,7 @@ impl Entry {
     ) -> (Self, mpsc::Receiver<Ask>) {
         let (sender, receiver) = mpsc::channel(ASKS);
         let mut entry = Self::new(whose, dir, live, 0);
-        entry.asks = Some(sender);
+        entry.asks = Mutex::new(Some(sender));
         (entry, receiver)
     }
 
@@ -147,14 +161,17 @@ impl Entry {
             live: watch::Sender::new(live),
             marks: watch::Sender::new(mark),
             wishes: watch::Sender::new(Wishes::default()),
-            asks: None,
-            memory: Mutex::new(None),
+            asks: Mutex::new(None),
+            memory: MemorySlot::default(),
+            lossless: Mutex::default(),
             given_out: AtomicBool::new(true),
+            id_chosen: false,
             recovered: false,
             leases: Leases::default(),
             shell_run: RunSlot::default(),
             turns: Turns::new(),
             screen: Arc::default(),
+            reader: Mutex::default(),
             upkeep: tokio::sync::Mutex::new(()),
         }
     }
@@ -218,7 +235,8 @@ impl Entry {
         event: Event,
         offset: u64,
     ) -> Result<EventRecord, ostler_journal::WriteError> {
-        let (mut writer, _known) = EventWriter::open(&self.dir)?;
+        let open = || EventWriter::open(&self.dir);
+        let (mut writer, _known) = open_files::with_held(open, is_not_opened)?;
         let mut written = None;
         self.live.send_modify(|live| {
             let record = EventRecord {
@@ -229,11 +247,9 @@ impl Entry {
             };
             live.state.apply(&record);
             self.turns.note(&record);
-            written = Some(
-                writer
-                    .append(std::slice::from_ref(&record))
-                    .map(|()| record),
-            );
+            let append = || writer.append(std::slice::from_ref(&record));
+            let appended = open_files::with_held(append, is_not_opened);
+            written = Some(appended.map(|()| record));
         });
         written.expect("it was just written")
     }
@@ -253,6 +269,11 @@ impl Entry {
         self.given_out.load(Ordering::Acquire)
     }
 
+    /// Whether somebody may come back for it by its id under the next engine.
+    pub(crate) fn is_id_known(&self) -> bool {
+        self.id_chosen || self.is_given_out()
+    }
+
     /// Nobody waits for it and nobody knows it: it must end (F7). Never blocks.
     pub(crate) fn cancel(&self) {
         self.wishes.send_modify(|wishes| wishes.cancelled = true);
@@ -265,30 +286,84 @@ impl Entry {
 
     /// Asks the driver; an ended execution has none.
     pub(crate) async fn ask(&self, ask: Ask) -> Result<(), ControlError> {
-        match &self.asks {
+        let asks = {
+            let asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner);
+            asks.clone()
+        };
+        match asks {
             Some(asks) => asks.send(ask).await.map_err(|_| ControlError::Ended),
             None => Err(ControlError::Ended),
         }
     }
 
+    /// The driver is done: nothing of this execution is written any more, and what only its
+    /// driver needed is given back.
+    pub(crate) fn settle(&self) {
+        drop(
+            self.asks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        self.live.send_modify(|live| live.settled = true);
+    }
+
     /// Output went into memory for want of disk.
     pub(crate) fn keep_memory(&self, memory: OwnedFd) {
-        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = Some(memory);
+        self.memory.put(memory);
+        self.publish_retained(&self.lossless());
+    }
+
+    /// What was in memory is on disk, or gone.
+    pub(crate) fn drop_memory(&self) {
+        self.memory.clear();
+    }
+
+    /// Keeps the files of its journal open from now on; true where they were not.
+    pub(crate) fn open_reader(&self) -> bool {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        if reader.is_none() && !self.is_finished() && !open_files::is_short() {
+            *reader = Journal::open(&self.dir)
+                .ok()
+                .map(Journal::keeping_files_open);
+            return reader.is_some();
+        }
+        false
+    }
+
+    /// Closes the files of its journal, those of handles given out included.
+    pub(crate) fn close_reader(&self) {
+        let reader = self
+            .reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(reader) = reader {
+            reader.close_files();
+        }
     }
 
     /// Its journal.
     pub(crate) fn journal(&self) -> Result<Journal, Error> {
-        let journal = Journal::open(&self.dir)?;
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(memory) = memory.as_ref() else {
-            return Ok(journal);
+        let open = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let journal = match open.clone() {
+            Some(open) => open,
+            None => Journal::open(&self.dir)?,
         };
-        let memory = memory.try_clone().map_err(|source| Error::Storage {
-            what: "cannot duplicate the memory segment of",
-            path: self.dir.clone(),
-            source,
-        })?;
-        Ok(journal.with_memory(memory))
+        Ok(journal.with_memory_slot(self.memory.clone()))
+    }
+
+    fn lossless(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.lossless.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish_retained(&self, lossless: &BTreeMap<u64, u64>) {
+        let from = lossless.values().min().copied();
+        self.wishes.send_if_modified(|wishes| {
+            let changed = wishes.retain_from != from;
+            wishes.retain_from = from;
+            changed
+        });
     }
 
     /// Waits until the driver is done.
@@ -314,5 +389,46 @@ impl Watching {
 impl Drop for Watching {
     fn drop(&mut self) {
         self.0.wishes.send_modify(|wishes| wishes.watchers -= 1);
+    }
+}
+
+/// A reader that may miss nothing: while output goes to memory for want of disk, the command
+/// waits for it as for the reader of a pipe.
+#[derive(Debug)]
+pub(crate) struct Lossless {
+    entry: Arc<Entry>,
+    key: u64,
+}
+
+impl Lossless {
+    /// Begins to read at `offset`.
+    pub(crate) fn new(entry: &Arc<Entry>, offset: u64) -> Self {
+        let mut lossless = entry.lossless();
+        let key = lossless.last_key_value().map_or(0, |(last, _)| last + 1);
+        lossless.insert(key, offset);
+        entry.publish_retained(&lossless);
+        drop(lossless);
+        Self {
+            entry: Arc::clone(entry),
+            key,
+        }
+    }
+
+    /// Everything before `offset` was read.
+    pub(crate) fn read_to(&self, offset: u64) {
+        let mut lossless = self.entry.lossless();
+        lossless.insert(self.key, offset);
+        // While the disk takes everything nobody needs to know.
+        if self.entry.memory.get().is_some() {
+            self.entry.publish_retained(&lossless);
+        }
+    }
+}
+
+impl Drop for Lossless {
+    fn drop(&mut self) {
+        let mut lossless = self.entry.lossless();
+        lossless.remove(&self.key);
+        self.entry.publish_retained(&lossless);
     }
 }

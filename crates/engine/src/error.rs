@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use ostler_model::{ErrorCode, ExecutionId, IsolationLevel, Text};
-use ostler_process::{ControlError, STEP_STORAGE, STEP_TERMINAL, SpawnError};
+use ostler_process::{ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError};
 use thiserror::Error;
 
 use crate::admission::secrets::{self, Secret};
+use crate::space;
 
 pub use crate::admission::allow::RefusedProgram;
 pub use crate::admission::arguments::ArgumentError;
@@ -280,6 +281,14 @@ impl Error {
         }
     }
 
+    /// The same, with what room there is where the state directory refused.
+    pub(crate) fn with_space(self, state_dir: &std::path::Path) -> Self {
+        if let Self::Ledger(what) = &self {
+            return Self::Ledger(format!("{what}; {}", space::describe(state_dir)));
+        }
+        self
+    }
+
     /// What to do about it, where we know.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -294,12 +303,10 @@ impl Error {
                 Some("wait for one of them to end, or stop one, and try again".to_owned())
             }
             Self::NotBorn { step, errno, .. } => not_born_hint(step, *errno),
+            Self::Spawn(SpawnError::OpenFiles { .. }) => Some(OPEN_FILES_HINT.to_owned()),
             Self::Spawn(_) | Self::Closing => Some("try again in a moment".to_owned()),
             Self::StillRunning { .. } => Some("stop it again with force".to_owned()),
-            Self::Storage { .. } | Self::Ledger(_) | Self::Clear(_) => Some(
-                "make room on the disk, or make the state directory writable, and try again"
-                    .to_owned(),
-            ),
+            Self::Storage { .. } | Self::Ledger(_) | Self::Clear(_) => Some(FREE_SPACE.to_owned()),
             Self::Locked { .. } => Some(
                 "connect to the engine that runs, end it, or choose another state directory"
                     .to_owned(),
@@ -416,11 +423,22 @@ fn refused_hint(error: &RefusedProgram) -> Option<String> {
     }
 }
 
+/// What to do about a state directory that cannot be written.
+const FREE_SPACE: &str = "remove commands that have ended (`ostler rm --all`; of the tools: process \
+                          with action clean, command_ps_clean), make room on that disk, or make \
+                          the directory writable, and try again";
+
 fn not_born_hint(step: &str, errno: Option<i32>) -> Option<String> {
     const NO_ENTRY: i32 = 2;
     const NO_EXEC: i32 = 8;
     if step == STEP_TERMINAL {
         return Some("close terminal sessions, or raise kernel.pty.max, and try again".to_owned());
+    }
+    if step == STEP_OPEN_FILES {
+        return Some(OPEN_FILES_HINT.to_owned());
+    }
+    if not_born_code(step, errno) == ErrorCode::Storage {
+        return Some(FREE_SPACE.to_owned());
     }
     match errno {
         Some(NO_EXEC) => Some("it is no program for this machine; a script needs a '#!' line"),
@@ -439,8 +457,14 @@ const fn spawn_code(error: &SpawnError) -> ErrorCode {
         SpawnError::Keeper(_) => ErrorCode::CommandExecution,
         SpawnError::PlanTooLarge { .. } => ErrorCode::Value,
         SpawnError::Storage(_) => ErrorCode::Storage,
+        SpawnError::OpenFiles { .. } => ErrorCode::QuotaExceeded,
     }
 }
+
+/// What helps where the daemon may open no more files.
+pub const OPEN_FILES_HINT: &str = "stop an execution that is not needed, or raise the hard limit \
+    (`ulimit -Hn`, LimitNOFILE= of a systemd unit) where the daemon is started, end the daemon \
+    with `ostler shutdown`, and try again: executions go on meanwhile";
 
 /// The step of a birth whose plan no message can carry.
 pub(crate) const PLAN_STEP: &str = "plan";
@@ -448,7 +472,7 @@ pub(crate) const PLAN_STEP: &str = "plan";
 fn not_born_code(step: &str, errno: Option<i32>) -> ErrorCode {
     use rustix::io::Errno;
     let is = |known: &[Errno]| errno.is_some_and(|it| known.iter().any(|e| e.raw_os_error() == it));
-    if step == STEP_TERMINAL && is(&[Errno::AGAIN]) {
+    if step == STEP_OPEN_FILES || (step == STEP_TERMINAL && is(&[Errno::AGAIN])) {
         ErrorCode::QuotaExceeded
     } else if step == STEP_STORAGE || is(&[Errno::NOSPC, Errno::DQUOT, Errno::ROFS]) {
         ErrorCode::Storage

@@ -9,6 +9,7 @@ pub mod admission;
 mod begin;
 mod confine;
 mod core;
+mod damaged;
 pub mod detection;
 mod driver;
 pub mod effects;
@@ -18,7 +19,10 @@ pub mod error;
 mod follow;
 pub mod info;
 pub mod interaction;
+mod keyed_mutex;
+mod loss;
 mod observe;
+mod project;
 pub mod prompt;
 #[cfg(test)]
 mod race_tests;
@@ -27,24 +31,35 @@ mod recover;
 mod registry;
 pub mod request;
 mod retention;
+pub mod search;
 pub mod service;
 mod session;
 pub mod settings;
 pub mod shell;
+mod short;
+mod space;
+mod start_id;
+#[cfg(test)]
+mod start_id_tests;
 mod stop;
 pub mod supervisor;
 pub mod terminal;
 mod watch;
 
+pub use self::core::LOCK_FILE;
 pub use begin::Begun;
 pub use engine::Engine;
 pub use error::Error;
 pub use follow::Follower;
 pub use info::{CleanOutcome, Info, Match, Notice, Prompt, WaitEnd, Waited};
 pub use interaction::{Answer, Interaction, InteractionError, InteractionId, Question};
+pub use loss::{lost_bytes, lost_tail};
+pub use ostler_process::{open_files, register_descriptor};
+pub use project::project_of;
 pub use request::{
     Confine, Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
 };
+pub use search::SentInput;
 pub use service::{
     Ensured, PortWish, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped, Why,
 };
@@ -53,6 +68,7 @@ pub use settings::{
     ServiceSettings, Settings,
 };
 pub use shell::{ShellCommand, ShellEnd, ShellRun};
+pub use short::{is_none_left, read_in_turn, room_to_read};
 pub use terminal::{
     Lease, LeaseHolder, LeaseId, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed,
     Typing,

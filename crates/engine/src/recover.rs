@@ -4,23 +4,28 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures_util::StreamExt;
-use ostler_journal::read_events;
+use futures_util::TryStreamExt;
+use ostler_journal::{EVENTS_FILE, OutputWriter, read_events};
 use ostler_model::{Event, EventRecord, ExecutionId, Owner, Spec, State};
-use ostler_process::spec_file;
+use ostler_process::Found;
+use ostler_process::spec_file::{self, SPEC_FILE, SpecFileError};
 
 use crate::admission::quota::Share;
 use crate::core::Core;
+use crate::damaged::{self, Damaged};
 use crate::driver::{Driver, Errand};
 use crate::entry::{Entry, Live};
 use crate::error::Error;
-use crate::retention::GONE_PREFIX;
+use crate::retention::{GONE_PREFIX, remove_directory};
 use crate::session::read_owner;
 
 /// Executions looked for at the same time.
 const AT_ONCE: usize = 16;
 /// What a garbled events file is moved to.
 const DAMAGED_SUFFIX: &str = "damaged";
+
+/// The exit record in an execution's directory.
+const EXIT_FILE: &str = "exit";
 
 /// One execution as it was left.
 struct Left {
@@ -37,31 +42,46 @@ struct Left {
 pub(crate) async fn recover(core: &Arc<Core>) -> Result<(), Error> {
     let dir = core.executions();
     let scan = tokio::task::spawn_blocking(move || scan(&dir)).await;
-    let (left, damaged) = scan.unwrap_or_else(|error| {
+    let Scan {
+        left,
+        damaged,
+        never_started,
+    } = scan.unwrap_or_else(|error| {
         Err(Error::Storage {
             what: "cannot read",
             path: core.executions(),
             source: error.into(),
         })
     })?;
-    futures_util::stream::iter(left)
-        .for_each_concurrent(AT_ONCE, |left| take_up(core, left))
-        .await;
-    for id in damaged {
-        // Nobody can say whose it is; what still runs of it is ended, its files stay.
+    futures_util::stream::iter(left.into_iter().map(Ok))
+        .try_for_each_concurrent(AT_ONCE, |left| take_up(core, left))
+        .await?;
+    damaged::list(core, damaged).await;
+    for id in never_started {
+        // Should a spec have been emptied by somebody else, what runs of it is ended.
         let found = core.place.find(id).await;
-        tracing::warn!(%id, ?found, "spec.json cannot be read: left alone");
+        let dir = core.dir(id);
+        let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
+        tracing::info!(%id, ?found, ?removed, "was never started: removed");
     }
     Ok(())
 }
 
-fn scan(executions: &Path) -> Result<(Vec<Left>, Vec<ExecutionId>), Error> {
+/// What a directory of executions holds.
+#[derive(Default)]
+struct Scan {
+    left: Vec<Left>,
+    damaged: Vec<Damaged>,
+    never_started: Vec<ExecutionId>,
+}
+
+fn scan(executions: &Path) -> Result<Scan, Error> {
     let failed = |source| Error::Storage {
         what: "cannot read",
         path: executions.to_owned(),
         source,
     };
-    let (mut left, mut damaged) = (Vec::new(), Vec::new());
+    let mut scan = Scan::default();
     for entry in std::fs::read_dir(executions).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -74,18 +94,45 @@ fn scan(executions: &Path) -> Result<(Vec<Left>, Vec<ExecutionId>), Error> {
         let Ok(id) = name.parse::<ExecutionId>() else {
             continue;
         };
+        if never_started(&path) {
+            scan.never_started.push(id);
+            continue;
+        }
         match load(id, &path) {
-            Ok(found) => left.push(found),
-            Err(error) => {
-                tracing::warn!(%id, %error, "cannot be loaded");
-                damaged.push(id);
-            }
+            Ok(found) => scan.left.push(found),
+            Err(error) if is_damage(&error) => scan.damaged.push(Damaged {
+                id,
+                reason: error.to_string(),
+                dir: path,
+            }),
+            // What we cannot read today another engine may: it stays as it is.
+            Err(error) => tracing::warn!(%id, %error, "cannot be loaded: left alone"),
         }
     }
-    Ok((left, damaged))
+    Ok(scan)
 }
 
-fn load(id: ExecutionId, dir: &Path) -> Result<Left, spec_file::SpecFileError> {
+/// Whether a start failed, or its shim was killed, before the spec was written: nothing ran.
+fn never_started(dir: &Path) -> bool {
+    let empty = |name: &str| match std::fs::metadata(dir.join(name)) {
+        Ok(found) => found.is_file() && found.len() == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    let [output, _] = OutputWriter::prepared_files();
+    let files = [SPEC_FILE, EXIT_FILE, EVENTS_FILE, &output];
+    dir.is_dir() && files.into_iter().all(empty)
+}
+
+/// Whether no engine will ever be able to read it.
+fn is_damage(error: &SpecFileError) -> bool {
+    match error {
+        SpecFileError::Damaged(_) => true,
+        SpecFileError::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
+        SpecFileError::Version(_) => false,
+    }
+}
+
+fn load(id: ExecutionId, dir: &Path) -> Result<Left, SpecFileError> {
     let file = spec_file::read(dir)?;
     let mut records = read_events(dir).unwrap_or_else(|error| {
         let events = dir.join("events.jsonl");
@@ -115,7 +162,7 @@ fn load(id: ExecutionId, dir: &Path) -> Result<Left, spec_file::SpecFileError> {
     })
 }
 
-async fn take_up(core: &Arc<Core>, left: Left) {
+async fn take_up(core: &Arc<Core>, left: Left) -> Result<(), Error> {
     let state = State::fold(&left.records);
     let share = Share::of(&left.spec, &left.owner);
     let whose = (left.id, Arc::new(left.spec), Arc::new(left.owner));
@@ -125,7 +172,7 @@ async fn take_up(core: &Arc<Core>, left: Left) {
         entry.turns.load_dropped(&left.records);
         core.registry.insert(Arc::clone(&entry), None);
         core.retire(&entry);
-        return;
+        return Ok(());
     }
     let inputs = left.records.iter().rev();
     let input_at = inputs
@@ -145,8 +192,12 @@ async fn take_up(core: &Arc<Core>, left: Left) {
         asks,
         draft: None,
         report_start: true,
+        lossless_reader: false,
     };
     let found = core.place.find(left.id).await;
+    if let Found::NotReached(error) = found {
+        return Err(error.into());
+    }
     let entry = Arc::clone(&errand.entry);
     let leased = is_leased(&left.records);
     let mut driver = Driver::resume(Arc::clone(core), errand, &left.records);
@@ -161,6 +212,7 @@ async fn take_up(core: &Arc<Core>, left: Left) {
     if driver.recover(found).await {
         core.tracker.spawn(driver.stay());
     }
+    Ok(())
 }
 
 /// Whether a lease was held when the last event was recorded.

@@ -12,6 +12,7 @@ use crate::admission::quota::{Places, Share};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::settings::Quotas;
+use crate::start_id::{self, Holder};
 
 /// The registry.
 #[derive(Debug)]
@@ -47,20 +48,48 @@ impl Registry {
         self.activity.subscribe()
     }
 
-    /// Mints an id whose short form is free, and takes a place for it, both at once.
-    pub(crate) fn reserve(&self, share: Share) -> Result<ExecutionId, Error> {
+    /// Takes a place for the id the client chose, or for a new one whose short form is free.
+    pub(crate) fn reserve(
+        &self,
+        share: Share,
+        chosen: Option<ExecutionId>,
+    ) -> Result<ExecutionId, Error> {
         let mut inner = self.lock();
-        let id = loop {
-            let id = ExecutionId::mint();
-            if !inner.shorts.contains_key(&id.short_bits()) {
-                break id;
+        let id = match chosen {
+            Some(id) if inner.shorts.contains_key(&id.short_bits()) => {
+                return Err(start_id::taken().into());
             }
+            Some(id) => id,
+            None => loop {
+                let id = ExecutionId::mint();
+                if !inner.shorts.contains_key(&id.short_bits()) {
+                    break id;
+                }
+            },
         };
         inner.places.take(self.quotas, &share, id)?;
         inner.shorts.insert(id.short_bits(), id);
         inner.shares.insert(id, share);
         self.publish(&inner);
         Ok(id)
+    }
+
+    /// What has the id that a client chose for a start; where that is an execution of its own,
+    /// the entry.
+    pub(crate) fn holder(&self, caller: &Caller, id: ExecutionId) -> (Holder, Option<Arc<Entry>>) {
+        let (entry, taken) = {
+            let inner = self.lock();
+            let entry = inner.entries.get(&id).cloned();
+            (entry, inner.shorts.contains_key(&id.short_bits()))
+        };
+        let principal = &caller.owner.principal;
+        let own =
+            entry.filter(|it| caller.sees(&it.owner()) && it.spec.owner.principal == *principal);
+        match own {
+            Some(entry) => (Holder::Own, Some(entry)),
+            None if taken => (Holder::Other, None),
+            None => (Holder::None, None),
+        }
     }
 
     /// Gives up an id whose execution never came to be.

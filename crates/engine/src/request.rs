@@ -5,14 +5,20 @@ use std::time::Duration;
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
-    Ability, Command, Cursor, Forward, IsolationLevel, Lifetime, Limits, Network, ShellSession,
-    TermSize, Text,
+    Ability, Command, Cursor, ExecutionId, Forward, IsolationLevel, Lifetime, Limits, Network,
+    ShellSession, TermSize, Text,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::search::SentInput;
 
 /// A request to run a command, before admission.
 #[derive(Debug, Clone)]
 pub struct StartRequest {
+    /// The id it gets, chosen by the client; none has the engine mint one. A start whose id an
+    /// execution of the same principal has answers that execution: it can be sent again when
+    /// its answer was lost, also to the next engine.
+    pub id: Option<ExecutionId>,
     /// What to run.
     pub command: Command,
     /// The absolute working directory.
@@ -63,6 +69,10 @@ pub struct StartRequest {
     /// Present where the command is an integrated shell; made by
     /// [`Engine::shell_request`](crate::Engine::shell_request).
     pub shell: Option<ShellSession>,
+    /// Whether who starts it reads its output with [`Follower::lossless`](crate::Follower) from
+    /// the beginning: on a full disk the command waits for that reader, for a limited time
+    /// until it comes. Without it, a full disk stops no command.
+    pub lossless_reader: bool,
 }
 
 /// What level high shows and reaches beyond its defaults. The working directory is the
@@ -152,6 +162,7 @@ impl StartRequest {
     #[must_use]
     pub fn new(command: Command, cwd: impl Into<Text>) -> Self {
         Self {
+            id: None,
             command,
             cwd: cwd.into(),
             stdin: StdinRequest::Default,
@@ -175,6 +186,7 @@ impl StartRequest {
             secrets: Vec::new(),
             approval: None,
             shell: None,
+            lossless_reader: false,
         }
     }
 
@@ -195,10 +207,22 @@ pub enum WaitFor {
     Nothing,
     /// Its end.
     Exit,
-    /// A line of output that matches, from the first one kept; or its end.
+    /// A line of output that matches; or its end. Lines are searched from the first one kept,
+    /// and where input was given, from what was printed after the last of it: a prompt that was
+    /// answered is no match.
+    ///
+    /// A line is searched as it reads: without escape sequences and other control characters,
+    /// and each part that a carriage return separates by itself. The last line is searched
+    /// also while it has no end. Of a line beyond
+    /// [`WINDOW_BYTES`](crate::search::WINDOW_BYTES) a match must fit into its
+    /// [`OVERLAP_BYTES`](crate::search::OVERLAP_BYTES).
     Pattern(Pattern),
-    /// As [`WaitFor::Pattern`], but only lines that end after this position.
+    /// As [`WaitFor::Pattern`], but only lines that end after this position, and the line that
+    /// has no end yet.
     PatternAfter(Pattern, Cursor),
+    /// As [`WaitFor::Pattern`], in what was printed after this input was sent; neither the
+    /// echo of what was typed nor the line it was typed in, painted again, is a match.
+    PatternAfterInput(Pattern, SentInput),
     /// Any output after this position; or its end.
     OutputAfter(Cursor),
     /// No output for this long; or its end.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,13 @@ pub(crate) const COMPRESS_BYTES: u64 = 1024 * 1024;
 const OVERHEAD_BYTES: u64 = 16 * 1024;
 /// Files and directories of an execution, about.
 const INODES: u64 = 7;
+/// Executions that are removed before the memory they took is given back to the system.
+const HEAP_STEP: u64 = 512;
+/// Fewer removals than this free too little to trim the heap for.
+const HEAP_FEW: u64 = 64;
+/// How long nothing is removed before the heap is trimmed: whoever asked for the removals holds
+/// memory of their answers until then.
+const HEAP_QUIET: Duration = Duration::from_secs(2);
 /// What a directory that is being removed is called until it is gone.
 pub(crate) const GONE_PREFIX: &str = ".gone-";
 
@@ -34,6 +42,8 @@ pub(crate) struct Calendar {
     inner: Mutex<Inner>,
     changed: Notify,
     policy: Option<StatePolicy>,
+    /// How many were removed.
+    removed: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +63,7 @@ impl Calendar {
             inner: Mutex::default(),
             changed: Notify::new(),
             policy,
+            removed: AtomicU64::new(0),
         }
     }
 
@@ -177,6 +188,7 @@ impl Core {
 
     /// Removes what is due, for as long as the engine lives. Sleeps to the exact next moment.
     pub(crate) async fn keep_calendar(self: Arc<Self>) {
+        let mut trimmed = 0;
         loop {
             let (gone, wait) = self.calendar.look(Timestamp::now());
             let mut stuck = false;
@@ -197,11 +209,23 @@ impl Core {
             if stuck {
                 tracing::warn!("an execution whose time is over could not be removed");
             }
+            let removed = self.calendar.removed.load(Ordering::Relaxed);
+            let quiet = async {
+                if removed - trimmed < HEAP_FEW {
+                    std::future::pending::<()>().await;
+                } else {
+                    tokio::time::sleep_until(Instant::now() + HEAP_QUIET).await;
+                }
+            };
             tokio::select! {
                 biased;
                 () = self.closing.cancelled() => return,
                 () = self.calendar.changed.notified() => {}
                 () = next => {}
+                () = quiet => {
+                    trimmed = removed;
+                    self.trim_heap();
+                }
             }
         }
     }
@@ -229,6 +253,7 @@ impl Core {
             match removed {
                 Ok(Ok(())) => {
                     core.calendar.remove(&entry);
+                    core.note_removal();
                     if discarded {
                         CleanOutcome::Discarded
                     } else {
@@ -242,6 +267,19 @@ impl Core {
         removal
             .await
             .unwrap_or_else(|error| CleanOutcome::Failed(error.to_string()))
+    }
+
+    /// Gives memory back once in a while; the calendar does it once more afterwards.
+    fn note_removal(&self) {
+        let before = self.calendar.removed.fetch_add(1, Ordering::Relaxed);
+        self.calendar.changed.notify_one();
+        if (before + 1).is_multiple_of(HEAP_STEP) {
+            self.trim_heap();
+        }
+    }
+
+    fn trim_heap(&self) {
+        drop(self.tracker.spawn_blocking(ostler_process::trim_heap));
     }
 
     fn put_back(&self, entry: Arc<Entry>, why: String) -> CleanOutcome {
@@ -259,15 +297,24 @@ impl Calendar {
 }
 
 /// Removes a directory in two steps, so that half of one is never taken for an execution.
-fn remove_directory(dir: &Path) -> std::io::Result<()> {
+pub(crate) fn remove_directory(dir: &Path) -> std::io::Result<()> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let gone: PathBuf = dir.with_file_name(format!("{GONE_PREFIX}{name}"));
     match std::fs::rename(dir, &gone) {
         Ok(()) => std::fs::remove_dir_all(&gone),
         // Never born, or removed by hand: that is what was asked for.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        // No room for a longer name. Without its spec, half of one is listed as damaged.
+        Err(error) if is_full(&error) => std::fs::remove_dir_all(dir),
         Err(error) => Err(error),
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+    )
 }
 
 #[cfg(test)]

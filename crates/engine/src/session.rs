@@ -8,10 +8,12 @@ use futures_util::future::join_all;
 use ostler_model::{Caller, Lifetime, Owner, StopOrder};
 use serde::{Deserialize, Serialize};
 
+use crate::admission::environment;
 use crate::admission::quota::Share;
 use crate::core::Core;
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::project::project_of;
 use crate::stop;
 
 /// The file that says who owns an execution since it was passed on.
@@ -61,6 +63,11 @@ async fn finish(core: &Arc<Core>, entry: &Arc<Entry>) -> Result<(), Error> {
 fn pass(core: &Core, entry: &Entry) -> Result<(), Error> {
     let mut owner = Owner::clone(&entry.owner());
     owner.session = None;
+    if owner.project.is_none() {
+        let home = environment::value(&core.settings.base_env, b"HOME");
+        let home = home.as_ref().map(|home| home.as_path());
+        owner.project = Some(project_of(entry.spec.cwd.as_path(), home));
+    }
     write_owner(&entry.dir, &owner)?;
     core.registry
         .moved(entry.id, Share::of(&entry.spec, &owner));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::retention::OutputPolicy;
-use ostler_model::{Ability, IsolationLevel, Limits, Network, Text};
+use ostler_model::{Ability, Forward, IsolationLevel, Limits, Network, Text};
 
 use crate::terminal::TERMINAL_VIEW_BYTES;
 
@@ -101,6 +101,11 @@ pub struct IsolationSettings {
     pub minimum: IsolationLevel,
     /// What of the network level high reaches.
     pub network: Network,
+    /// Absolute paths whose directories may be workspaces at level high; none permits the
+    /// caller's own directories outside the trees of the operating system.
+    pub workspaces: Vec<Text>,
+    /// Ports a request may forward where the minimum is high.
+    pub forwards: Vec<Forward>,
     /// Absolute paths level high shows read-only.
     pub read: Vec<Text>,
     /// Absolute paths level high shows writable.
@@ -162,6 +167,8 @@ impl Default for IsolationSettings {
             default: IsolationLevel::default(),
             minimum: IsolationLevel::Basic,
             network: Network::None,
+            workspaces: Vec::new(),
+            forwards: Vec::new(),
             read: Vec::new(),
             write: Vec::new(),
             hide: Vec::new(),

@@ -102,6 +102,7 @@ impl Group {
             .process_group(0)
             .spawn()?;
         let pid = Pid::from_child(&leader);
+        ostler_process::open_files::give_back(pid);
         match pidfd_open(pid, PidfdFlags::NONBLOCK) {
             Ok(pidfd) => Ok(Self {
                 leader,

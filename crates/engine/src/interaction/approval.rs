@@ -1,9 +1,12 @@
 //! Consent to one start (B3): asked of a person, given once, for exactly what was asked.
 
+use std::path::PathBuf;
+
 use ostler_model::{Command, IsolationLevel, Text};
 use serde::Serialize;
 
 use super::state::InteractionId;
+use crate::admission::named_files::NamedFiles;
 use crate::request::{Confine, StdinRequest};
 
 /// How long a person's yes holds, in seconds.
@@ -16,7 +19,8 @@ pub struct Approval {
     pub rule: String,
     /// Its justification.
     pub reason: String,
-    /// The command line, for people; secrets are concealed.
+    /// The command line with its variables and its input, whole, for people: secrets are
+    /// concealed, and what a terminal would obey is written out.
     pub command: String,
     /// What exactly runs on a yes.
     #[serde(skip)]
@@ -34,13 +38,43 @@ pub(crate) struct AskedStart {
     pub(crate) level: Option<IsolationLevel>,
     pub(crate) confine: Confine,
     pub(crate) secrets: Vec<String>,
+    /// The programs and scripts it names.
+    pub(crate) files: NamedFiles,
+}
+
+impl AskedStart {
+    /// Whether both ask for the same, whatever the files hold by now.
+    pub(crate) fn is_same_request(&self, other: &Self) -> bool {
+        let Self {
+            command,
+            cwd,
+            set_env,
+            inherit_env,
+            stdin,
+            level,
+            confine,
+            secrets,
+            files: _,
+        } = self;
+        (command, cwd, set_env, inherit_env)
+            == (
+                &other.command,
+                &other.cwd,
+                &other.set_env,
+                &other.inherit_env,
+            )
+            && (stdin, level, confine, secrets)
+                == (&other.stdin, &other.level, &other.confine, &other.secrets)
+    }
 }
 
 /// How consent to a start stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Consent {
     /// A person said yes, and this was the one start it is for.
     Granted,
+    /// A person said yes, and this file is no longer what they agreed to.
+    Changed(PathBuf),
     /// A person was asked and has not answered.
     Open(InteractionId),
     /// The approval that was named was answered with no.

@@ -125,17 +125,24 @@ impl Book {
                 && question
                     .approval
                     .as_ref()
-                    .is_some_and(|it| it.asked == *asked)
+                    .is_some_and(|it| it.asked.is_same_request(asked))
         };
         for record in self.records.values_mut().rev().filter(theirs) {
             let id = record.interaction.id;
+            let then = record.interaction.question.approval.as_ref();
+            let changed = then.and_then(|then| asked.files.changed_since(&then.asked.files));
             match &record.interaction.state {
+                // It is about something else.
+                State::Open if changed.is_some() => {}
                 State::Open => return Consent::Open(id),
                 State::Answered { at, .. } if record.says_yes() => {
                     let fresh = now.as_second().saturating_sub(at.as_second()) <= CONSENT_S;
                     if fresh && !record.spent {
                         record.spent = true;
-                        return Consent::Granted;
+                        return match changed {
+                            Some(path) => Consent::Changed(path.to_owned()),
+                            None => Consent::Granted,
+                        };
                     }
                 }
                 State::Answered { .. } | State::Cancelled { .. } if named == Some(id) => {

@@ -265,7 +265,8 @@ impl Core {
             // A driver that is done answers nothing more.
             Ok(()) => taken
                 .await
-                .unwrap_or(Err(ostler_process::ControlError::Ended)),
+                .unwrap_or(Err(ostler_process::ControlError::Ended))
+                .map(|taken| taken.bytes),
             Err(error) => Err(error),
         };
         match sent {

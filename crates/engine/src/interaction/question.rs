@@ -16,6 +16,8 @@ pub const INTERACTION_TIMEOUT_MS: u64 = 300_000;
 pub const LONGEST_TIMEOUT_MS: u64 = 24 * 3_600_000;
 /// The longest message.
 pub const MESSAGE_BYTES: usize = 4_096;
+/// The longest message that asks consent to a start: it shows the whole of it.
+pub(crate) const APPROVAL_BYTES: usize = 64 * 1024;
 /// The most options.
 pub const OPTIONS: usize = 100;
 /// The longest option.
@@ -109,8 +111,12 @@ impl Question {
         if self.message.trim().is_empty() && self.execution.is_none() {
             return wrong("message is empty".to_owned());
         }
-        if self.message.len() > MESSAGE_BYTES {
-            return wrong(format!("message is longer than {MESSAGE_BYTES} bytes"));
+        let longest = match self.approval {
+            Some(_) => APPROVAL_BYTES,
+            None => MESSAGE_BYTES,
+        };
+        if self.message.len() > longest {
+            return wrong(format!("message is longer than {longest} bytes"));
         }
         if self.options.len() > OPTIONS {
             return wrong(format!("options are more than {OPTIONS}"));

@@ -13,7 +13,8 @@ pub struct InteractionId(pub(super) u64);
 
 impl InteractionId {
     /// What a caller wrote, if it can be one.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let digits = text.trim().strip_prefix(['i', 'I'])?;
         let plain = !digits.starts_with(['0', '+']);
         digits.parse().ok().filter(|_| plain).map(Self)

@@ -61,6 +61,7 @@ impl Lab {
             | Order::CloseInput
             | Order::Resize(_)
             | Order::Watch(_)
+            | Order::Retain(_)
             | Order::Freeze(_) => None,
         });
         lines.collect()

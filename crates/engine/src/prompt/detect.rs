@@ -56,6 +56,7 @@ pub fn detect(text: &str, seen: Seen<'_>) -> Option<Detected> {
         return said_so;
     }
     said_so
+        .or_else(|| interpreter(&line, seen))
         .or_else(|| confirmation(&line))
         .or_else(|| words::ANY_KEY.is_match(&line).then(|| input(None)))
         .or_else(|| from_menu(&line, seen.before))
@@ -82,6 +83,12 @@ fn secret() -> Detected {
         secret: true,
         ..input(None)
     }
+}
+
+/// `(gdb)`, `In [1]:`: something to be typed, nothing to be chosen.
+fn interpreter(line: &str, seen: Seen<'_>) -> Option<Detected> {
+    let asks = !seen.finished && words::INTERPRETER.is_match(line);
+    asks.then(|| input(None))
 }
 
 fn is_secret(line: &str) -> bool {

@@ -310,6 +310,74 @@ fn anything_that_looks_like_a_prompt() {
 }
 
 #[test]
+fn prompts_of_interpreters_have_no_defaults_and_no_choices() {
+    let prompts = [
+        "(gdb) ",
+        "(lldb) ",
+        "(Pdb) ",
+        "(Pdb++) ",
+        "(rdb:1) ",
+        "(rdbg) ",
+        "(byebug) ",
+        "(dlv) ",
+        "(Cmd) ",
+        "(%i1) ",
+        "irb(main):001:0> ",
+        "irb(main):001> ",
+        "irb(main):002* ",
+        "irb(main):003\" ",
+        "[1] pry(main)> ",
+        "In [1]: ",
+        "   ...: ",
+        "sage: ",
+        "MariaDB [(none)]> ",
+        "MariaDB [shop]> ",
+        "mysql> ",
+        "    -> ",
+        "postgres=# ",
+        "postgres-> ",
+        "shop=> ",
+        "sqlite> ",
+        "   ...> ",
+        "127.0.0.1:6379> ",
+        "127.0.0.1:6379[1]> ",
+        "test> ",
+        "scheme@(guile-user)> ",
+        "scheme@(guile-user) [1]> ",
+        "[2]> ",
+        "[0x00401000]> ",
+        "> ",
+        ">> ",
+        ">>> ",
+        "... ",
+        "+ ",
+        "* ",
+        "0] ",
+        "ghci> ",
+        "Prelude Data.List> ",
+        "julia> ",
+        "octave:1> ",
+        "iex(1)> ",
+        "user=> ",
+        "php > ",
+        "?- ",
+        "ftp> ",
+        "% ",
+    ];
+    for text in prompts {
+        for seen in [READING, POLLING] {
+            let plain = Some(row(InputRequest, &[], None));
+            if text != "?- " || seen.reading {
+                assert_eq!(seen_as(text, seen), plain, "{text:?} {seen:?}");
+            }
+        }
+    }
+    // A default stays one.
+    let named = Some(row(InputRequest, &[], Some("demo")));
+    assert_eq!(seen_as("Project name [demo]> ", POLLING), named);
+}
+
+#[test]
 fn without_words_only_reading_is_a_prompt() {
     for text in [
         "",

@@ -61,6 +61,29 @@ pattern! {
     ENDING = r"(?:[:?>$%#»❯›：？]|>>>|\.\.\.)\s*$"
 }
 pattern! {
+    /// Prompts of interpreters, debuggers and database shells that end unlike a question or
+    /// hold something in brackets that is no default.
+    INTERPRETER = r#"(?x)
+        ^\s* (?:
+          # gdb, lldb, pdb, ruby's debuggers, delve, rr, jdb, cmd.Cmd, maxima
+          \( (?: [\w+-]*[dD][bB]\+* (?::\d+)? | rdbg(?:@[^()]+)? | byebug | dlv | rr | [Cc]md | %i\d+ ) \)
+          # ipython, its continuation, sage
+        | In\ \[\d+\]: | \.\.\.: | sage:
+          # irb, with what is open: a block, a string, a pattern
+        | irb\([^()]*\):\d+(?::\d+)?[>*"'`/\]?~-]
+          # pry
+        | \[\d+\]\ pry\([^()]*\)[>*"']
+          # MariaDB and MySQL with the database in use
+        | (?:MariaDB|MySQL|mysql)\ \[[^\]]*\]\s*>
+          # redis-cli, on another database than the first
+        | [\w.:-]+:\d+\[\d+\](?:\(TX\))?>
+          # guile, clisp and radare2, with the level or the address
+        | scheme@\([^()]*\)(?:\ \[\d+\])?> | \[(?:\d+|0x[0-9a-f]+)\]>
+          # SBCL and its debugger, the continuation of R
+        | \* | \d+\] | \+
+        ) \s* $"#
+}
+pattern! {
     /// What prompts begin with.
     BEGINNING = r"(?i)^\W*(?:please\s+)?(?:enter|input|type|choose|select|pick|specify|provide|请输入|请选择)\b"
 }

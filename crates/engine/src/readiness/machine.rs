@@ -150,6 +150,8 @@ pub struct Wants {
     pub probe: Option<ProbeOrder>,
     /// Whether output is to be told.
     pub output: bool,
+    /// Whether a scan is to find unix sockets too.
+    pub unix: bool,
     /// Whether the notify socket is listened to.
     pub notify: bool,
     /// When [`Seen::Time`] is due, after the attempt's start.
@@ -219,6 +221,8 @@ impl Readiness {
             scan_at: Some(self.scan_at().max(elapsed)),
             probe: self.order(at).cloned(),
             output: true,
+            // A server has a port; anything else may listen on a path only.
+            unix: self.rule.kind != ServiceKind::Server,
             notify: self.rule.when == ReadyWhen::Notify,
             wake_at: self.deadlines().filter(|it| *it > self.at).min(),
         }

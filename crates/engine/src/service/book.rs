@@ -7,12 +7,13 @@ use ostler_model::{ExecutionId, Owner, ServicePlan};
 
 use super::clerk::Wanted;
 use super::definitions::Definitions;
-use super::locks::Locks;
+use super::locks::Key;
 use super::reload::Watches;
 use super::{ServiceInfo, compose};
 use crate::core::Core;
 use crate::detection::{Detected, DiskFiles, Table};
 use crate::error::Error;
+use crate::keyed_mutex::KeyedMutex;
 use crate::request::StartRequest;
 use crate::settings::Settings;
 
@@ -23,7 +24,7 @@ const REQUESTS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Book {
     /// One at a time for each name.
-    pub(crate) locks: Locks,
+    pub(crate) locks: KeyedMutex<Key>,
     /// Held from the choice of a name and a port until the registry knows them.
     pub(crate) admitting: tokio::sync::Mutex<()>,
     /// What was defined through the API.
@@ -67,7 +68,7 @@ impl Book {
     /// With what an earlier engine kept.
     pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
-            locks: Locks::default(),
+            locks: KeyedMutex::default(),
             admitting: tokio::sync::Mutex::new(()),
             definitions: Definitions::open(&settings.state_dir)?,
             watches: Watches::default(),
@@ -87,7 +88,9 @@ impl Book {
     }
 
     /// Keeps what an execution was started with, to start it anew.
-    pub(crate) fn remember(&self, core: &Core, id: ExecutionId, wanted: Wanted) {
+    pub(crate) fn remember(&self, core: &Core, id: ExecutionId, mut wanted: Wanted) {
+        // Started anew, it is another execution.
+        wanted.request.start.id = None;
         let mut known = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         if known.of.len() >= known.full.max(REQUESTS) {
             known.of.retain(|id, _| core.registry.get(*id).is_some());

@@ -135,6 +135,8 @@ impl Definition {
     #[must_use]
     pub fn request(&self, base: &StartRequest) -> ServiceRequest {
         let mut start = base.clone();
+        // What the front asked for may start several services.
+        start.id = None;
         start.command.clone_from(&self.command);
         start.cwd.clone_from(&self.cwd);
         for (name, value) in &self.env {

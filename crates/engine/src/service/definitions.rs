@@ -37,7 +37,7 @@ struct Kept {
 
 impl Kept {
     fn is_of(&self, caller: &Caller) -> bool {
-        self.principal == caller.owner.principal && self.project == caller.owner.project
+        self.principal == caller.owner.principal
     }
 }
 
@@ -101,7 +101,7 @@ impl Definitions {
         }
         next.push(Kept {
             principal: caller.owner.principal.clone(),
-            project: caller.owner.project.clone(),
+            project: None,
             definition,
         });
         self.write(&next)?;

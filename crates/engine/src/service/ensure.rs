@@ -67,7 +67,7 @@ impl Clerk<'_> {
     /// One service, what it depends on left aside. Those who ensure the same one at the same
     /// time are answered in turn: the first starts it, the others reuse it.
     pub(crate) async fn ensure_one(self, wanted: &Wanted) -> Result<Ensured, Error> {
-        let _turn = self.core.book.locks.turn(self.key(wanted)).await;
+        let _turn = self.core.book.locks.lock(self.key(wanted)).await;
         let Some(entry) = self.living(wanted) else {
             return self.begun(wanted, false, "started").await;
         };

@@ -14,7 +14,7 @@ use super::{
     ports, up, words,
 };
 use crate::admission::arguments;
-use crate::begin::Begun;
+use crate::begin::{self, Begun};
 use crate::detection::Detected;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -39,6 +39,27 @@ impl Engine {
     /// As [`Engine::launch`], and [`Error::Service`]; nothing was started where a name is not
     /// known or taken, or dependencies go in a circle.
     pub async fn start_service(
+        &self,
+        caller: &Caller,
+        request: ServiceRequest,
+    ) -> Result<Begun, Error> {
+        let id = request.start.id;
+        if let Some(existing) = begin::existing_after_starts(&self.core, caller, id).await? {
+            existing.started().await?;
+            return Ok(existing);
+        }
+        let begun = self.start_new_service(caller, request).await;
+        if begun.is_err()
+            && let Some(existing) = begin::existing_after_starts(&self.core, caller, id).await?
+        {
+            // The same start came twice, and this one found its own name taken.
+            existing.started().await?;
+            return Ok(existing);
+        }
+        begun
+    }
+
+    async fn start_new_service(
         &self,
         caller: &Caller,
         request: ServiceRequest,
@@ -77,7 +98,10 @@ impl Engine {
         let base = request.start.clone();
         let wanted = match &request.name {
             Some(name) if !has_command => match clerk.defined(name, &base) {
-                Some(defined) => defined,
+                Some(mut defined) => {
+                    defined.request.start.id = base.id;
+                    defined
+                }
                 None => self.known(clerk, name)?,
             },
             Some(_) | None => Wanted::asked(request),

@@ -295,7 +295,7 @@ async fn start_anew(
 async fn replace(clerk: Clerk<'_>, entry: &Arc<Entry>, wanted: &Wanted) -> Result<(), Error> {
     let path = clerk.manifest.map(|manifest| manifest.path.clone());
     let key = Key::new(clerk.caller, path, wanted.name());
-    let _turn = clerk.core.book.locks.turn(key).await;
+    let _turn = clerk.core.book.locks.lock(key).await;
     if entry.is_finished() {
         return Ok(());
     }

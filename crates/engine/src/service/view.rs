@@ -53,9 +53,8 @@ impl<'a> View<'a> {
     /// Those that share names with what the caller starts here, and live. Services of an
     /// `ostler.toml` have its names to themselves: two workspaces may both have a `web`.
     pub(crate) fn rivals(self) -> impl Iterator<Item = Arc<Entry>> + 'a {
-        self.living().filter(move |entry| {
-            entry.owner().project == self.caller.owner.project && self.is_from_here(entry)
-        })
+        self.living()
+            .filter(move |entry| self.is_of_project(entry) && self.is_from_here(entry))
     }
 
     /// The one that lives under this name where the caller stands.
@@ -70,7 +69,7 @@ impl<'a> View<'a> {
             .all()
             .filter(|entry| plan_of(entry).name == given && !is_one_shot(entry))
             .min_by_key(|entry| {
-                let elsewhere = entry.owner().project != self.caller.owner.project;
+                let elsewhere = !self.is_of_project(entry);
                 (entry.is_finished(), !self.is_from_here(entry), elsewhere)
             });
         named.or_else(|| {
@@ -150,9 +149,18 @@ impl<'a> View<'a> {
         };
         let project = of.owner().project.clone();
         self.living()
-            .filter(|entry| entry.id != of.id && entry.owner().project == project)
+            .filter(|entry| {
+                entry.id != of.id && may_share(entry.owner().project.as_deref(), project.as_deref())
+            })
             .filter(needs)
             .collect()
+    }
+
+    fn is_of_project(self, entry: &Entry) -> bool {
+        may_share(
+            entry.owner().project.as_deref(),
+            self.caller.owner.project.as_deref(),
+        )
     }
 
     fn is_from_here(self, entry: &Entry) -> bool {
@@ -210,4 +218,9 @@ pub(crate) fn told(entry: &Entry) -> ServiceInfo {
         pending: None,
         notes: Vec::new(),
     }
+}
+
+/// Whether two projects may be the same: a person at the command line names none.
+fn may_share(one: Option<&str>, other: Option<&str>) -> bool {
+    one.is_none() || other.is_none() || one == other
 }

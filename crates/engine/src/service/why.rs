@@ -190,6 +190,10 @@ fn evidence(why: &mut Why, state: &State) {
     }
     why.evidence.extend(state.warnings.iter().cloned());
     why.evidence.extend(state.degraded.iter().cloned());
+    if let (Some(end), true, None) = (&state.last_end, state.attempt > 1, state.ended_at) {
+        let before = state.attempt - 1;
+        why.evidence.push(format!("attempt {before} ended: {end}"));
+    }
     if let Some(at) = state.ended_at {
         let end = state.last_end.as_deref().unwrap_or("ended");
         why.evidence.push(format!("{} {end}", moment(at)));

@@ -64,7 +64,8 @@ impl Engine {
     /// Types a command into a shell session that shows its prompt, and waits until it ended,
     /// asks for something, or the time ran out.
     ///
-    /// A shell that was just started is given time to show its first prompt. A command that
+    /// Text that was typed at the prompt and not entered is removed first. A shell that was
+    /// just started is given time to show its first prompt. A command that
     /// went on after [`ShellEnd::AtMost`](super::ShellEnd::AtMost), or was answered after
     /// [`ShellEnd::Prompt`](super::ShellEnd::Prompt), is
     /// waited for again by [`Engine::wait_in_shell`] from [`ShellRun::from`] on; what it has
@@ -73,8 +74,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::SessionNotFound`], [`Error::NoTerminal`], [`Error::NoShell`] for a session
-    /// without integration, [`Error::ShellBusy`] when it runs something else or there is text
-    /// at its prompt, [`Error::Leased`], [`Error::Argument`] for a script that cannot be
+    /// without integration, [`Error::ShellBusy`] when it runs something else,
+    /// [`Error::Leased`], [`Error::Argument`] for a script that cannot be
     /// typed, [`Error::Control`] when it has ended.
     pub async fn run_in_shell(
         &self,

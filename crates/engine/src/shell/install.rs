@@ -1,11 +1,11 @@
 //! The scripts of the integration, where shells find them.
 
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::Text;
+use ostler_model::{ShellKind, Text};
 use ostler_terminal::shell::SCRIPTS;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -15,8 +15,11 @@ use crate::error::Error;
 const SHELL: &str = "shell";
 /// Random bytes of a nonce.
 const NONCE_BYTES: usize = 16;
-/// Only ours.
-const PRIVATE: u32 = 0o700;
+/// Readable within a private directory: in a cell they are read by another user, who is shown
+/// nothing else of it.
+const DIRECTORY_MODE: u32 = 0o755;
+/// The same for files.
+const FILE_MODE: u32 = 0o644;
 
 /// Writes what is missing or not as it should be; answers where it is.
 pub(super) fn install(state_dir: &Path) -> Result<Text, Error> {
@@ -25,8 +28,9 @@ pub(super) fn install(state_dir: &Path) -> Result<Text, Error> {
     let directory = state_dir.join(SHELL);
     for file in SCRIPTS {
         let path = directory.join(file.path);
-        let right = std::fs::read(&path).is_ok_and(|found| found == file.text.as_bytes());
-        if !right {
+        let made = path.parent().map_or(Ok(()), make_readable);
+        made.map_err(failed(&path))?;
+        if !is_right(&path, file.text) {
             write(&path, file.text).map_err(failed(&path))?;
         }
     }
@@ -42,18 +46,42 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
+fn is_right(path: &Path, text: &str) -> bool {
+    let mode = std::fs::metadata(path).map(|meta| meta.permissions().mode());
+    mode.is_ok_and(|mode| mode & 0o777 == FILE_MODE)
+        && std::fs::read(path).is_ok_and(|found| found == text.as_bytes())
+}
+
 /// Whole or not at all: a shell may read it right now.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(PRIVATE)
-            .create(parent)?;
-    }
     let mut fresh = PathBuf::from(path).into_os_string();
     fresh.push(format!(".{}", nonce().map_err(io::Error::other)?));
-    std::fs::write(&fresh, text)?;
+    let mut file = File::create_new(&fresh)?;
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    file.write_all(text.as_bytes())?;
     std::fs::rename(&fresh, path)
+}
+
+/// The directory of one shell, and the one that it lies in.
+fn make_readable(directory: &Path) -> io::Result<()> {
+    let both = [directory.parent(), Some(directory)];
+    for directory in both.into_iter().flatten() {
+        std::fs::create_dir_all(directory)?;
+        let mode = std::fs::metadata(directory)?.permissions().mode();
+        if mode & 0o777 != DIRECTORY_MODE {
+            std::fs::set_permissions(directory, Permissions::from_mode(DIRECTORY_MODE))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the scripts of one kind of shell lie.
+///
+/// # Errors
+/// When the working directory is gone that a relative path would begin at.
+pub(crate) fn directory(state_dir: &Path, kind: ShellKind) -> io::Result<Text> {
+    let state_dir = std::path::absolute(state_dir)?;
+    Ok(Text::from(state_dir.join(SHELL).join(kind.as_str())))
 }
 
 /// Letters and digits that nobody can guess.
@@ -82,7 +110,8 @@ mod tests {
         let directory = install(state.path()).expect("written");
         let one = directory.as_path().join("bash/rc.bash");
         let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode();
-        assert_eq!(mode(directory.as_path()) & 0o777, PRIVATE);
+        assert_eq!(mode(directory.as_path()) & 0o777, DIRECTORY_MODE);
+        assert_eq!(mode(&one) & 0o777, FILE_MODE);
         let before = std::fs::metadata(&one).expect("there").modified().ok();
         install(state.path()).expect("written");
         let after = std::fs::metadata(&one).expect("there").modified().ok();

@@ -18,4 +18,5 @@ mod session;
 mod who;
 
 pub(crate) use busy::RunSlot;
+pub(crate) use install::directory as scripts;
 pub use run::{ShellCommand, ShellEnd, ShellRun};

@@ -13,6 +13,26 @@ const ENTER: u8 = b'\r';
 /// What gives up what stands at a prompt.
 pub(super) const INTERRUPT: u8 = 0x03;
 
+/// As [`clearing`] for fish, for texts of up to 16 lines.
+const FISH_CLEARING: &[u8] = b"\x1b\x1b\x0b\
+    \x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\
+    \x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f";
+
+/// What makes a line editor give up what it is in the middle of (a search, a menu, a key that
+/// takes another one) and then the text on both sides of the cursor. None of it prints a new
+/// prompt or changes the status that `$?` tells.
+pub(super) const fn clearing(kind: ShellKind) -> &'static [u8] {
+    match kind {
+        // abort, unix-line-discard, kill-line
+        ShellKind::Bash => b"\x07\x15\x0b",
+        // cancel (the history pager and its search), kill-line, and for each line of the text
+        // backward-kill-line and backward-delete-char
+        ShellKind::Fish => FISH_CLEARING,
+        // kill-whole-line, twice: an escape before it takes the first one
+        ShellKind::Zsh => b"\x15\x15",
+    }
+}
+
 /// A script as it is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Keys {

@@ -48,10 +48,15 @@ pub(super) struct Session<'a> {
     modes: Modes,
     /// What the leader was called when the script was typed.
     leader: Option<String>,
+    /// Whether keys were typed at the prompt that is shown: text may stand there.
+    is_typed_at: bool,
     /// Where the shell took what was typed from its line editor.
     accepted: Option<u64>,
     /// The question that stands, as the last look saw it.
     question: Option<Prompt>,
+    /// The end of output at the last look that found the shell itself waiting, outside its
+    /// line editor.
+    shell_read_at: Option<u64>,
     _watching: Watching,
 }
 
@@ -134,8 +139,10 @@ impl<'a> Session<'a> {
             modes: scan.modes(),
             scan,
             leader: None,
+            is_typed_at: false,
             accepted: None,
             question: None,
+            shell_read_at: None,
             _watching: watching,
         })
     }
@@ -170,18 +177,43 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        if self.has_keys_at_prompt() {
+            self.keys_are_handled().await?;
+        }
+        self.is_typed_at = self.has_keys_at_prompt();
+        Ok(())
+    }
+
+    /// Whether input came after the prompt that is shown.
+    fn has_keys_at_prompt(&self) -> bool {
         let typed_at = self.entry.live.borrow().input_at;
         let free_since = self
             .scan
             .free_since()
             .max(self.entry.shell_run.free_since());
-        if typed_at
+        typed_at
             .zip(free_since)
             .is_some_and(|(typed, free)| typed > free)
-        {
-            return Err(self.busy_with("there is text at its prompt that was not entered".into()));
+    }
+
+    /// Waits until the line editor has handled the keys typed last, which a new prompt or some
+    /// silence tells: an interrupt discards also what was typed after it.
+    async fn keys_are_handled(&mut self) -> Result<(), Error> {
+        let mut looks = Looks::until(Instant::now() + Duration::from_millis(GIVE_UP_MS));
+        while self.has_keys_at_prompt() || !self.scan.is_prompt_shown() {
+            match self.step(&looks).await? {
+                Step::Page(page) => {
+                    self.scan.take(&page, |_| {});
+                    looks.anew();
+                }
+                Step::Look | Step::TimeUp => break,
+                Step::Over => return Err(ControlError::Ended.into()),
+            }
         }
-        Ok(())
+        match self.scan.state() {
+            ShellState::Running { .. } | ShellState::Incomplete { .. } => Err(self.busy().await),
+            ShellState::Unknown | ShellState::Ended { .. } | ShellState::Prompt { .. } => Ok(()),
+        }
     }
 
     /// Types a script at the prompt; what to wait for then.
@@ -196,10 +228,15 @@ impl<'a> Session<'a> {
             self.takes_pastes().await?;
         }
         self.modes = self.scan.modes();
-        let keys = script::keys(self.shell.kind, script, self.modes);
+        let mut keys = script::keys(self.shell.kind, script, self.modes);
+        // What zsh put aside (push-line) comes back with a prompt nobody typed at.
+        if self.is_typed_at || self.shell.kind == ShellKind::Zsh {
+            let clearing = script::clearing(self.shell.kind).iter().copied();
+            keys.bytes.splice(..0, clearing);
+        }
         self.entry.leases.check(self.entry.id, lease)?;
         let length = keys.bytes.len() as u64;
-        let taken = put_in(&self.entry, caller, keys.bytes, false).await?;
+        let taken = put_in(&self.entry, caller, keys.bytes, false).await?.bytes;
         if taken < length {
             return Err(self.busy_with(format!("it took {taken} of {length} bytes typed")));
         }
@@ -358,9 +395,15 @@ impl<'a> Session<'a> {
 
     /// Who waits for input; `running` where a command is known to have begun.
     async fn look(&mut self, running: bool) -> Result<Seen, Error> {
+        // What is seen is judged by the output known so far; with more of it to read, that is
+        // another state of the shell: the prompt after a command would pass for a question.
+        let end = self.follower.cursor().offset;
         let Some(evidence) = self.observe().await else {
             return Ok(Seen::Nobody);
         };
+        if self.entry.marks.borrow().end > end {
+            return Ok(Seen::Nobody);
+        }
         let name = who::leader(&evidence);
         if self.leader.is_some() && name.is_some() && name != self.leader {
             return Ok(Seen::Replaced);
@@ -373,7 +416,10 @@ impl<'a> Session<'a> {
         if is_leader && self.is_editing(&foreground, running) {
             return Ok(Seen::AtPrompt);
         }
-        let end = self.entry.marks.borrow().end;
+        // Its prompt may be printed and not recorded yet: only `read` still waits at the next look.
+        if is_leader && self.shell_read_at.replace(end) != Some(end) {
+            return Ok(Seen::Nobody);
+        }
         self.question = prompt::look(self.core, &self.entry, end).await?;
         Ok(if self.question.is_some() {
             Seen::Question

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_model::event::DegradedAbility;
+use ostler_model::event::{DegradedAbility, TrimReason};
 use ostler_model::{
     Cause, Ending, Event, EventRecord, Lifetime, LostReason, State, StopOrder, Timestamp,
 };
@@ -53,6 +53,9 @@ pub struct Supervisor {
     /// The attempt whose end is on record, and how its leader ended.
     pub(super) ended: Option<(u32, Event)>,
     journal_failed: bool,
+    journal_returned: bool,
+    /// Bytes of the attempt that are on record as lost to a full disk.
+    pub(super) lost_bytes: u64,
     /// What is known of a service's readiness, while an attempt of one runs.
     pub(super) readiness: Option<Readiness>,
     /// This attempt is being ended for the next one.
@@ -78,6 +81,8 @@ impl Supervisor {
             started: 0,
             ended: None,
             journal_failed: false,
+            journal_returned: false,
+            lost_bytes: 0,
             readiness: None,
             again: None,
             prompted: None,
@@ -106,6 +111,12 @@ impl Supervisor {
     #[must_use]
     pub const fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The highest offset on record.
+    #[must_use]
+    pub(crate) const fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// Whether it has ended, finally.
@@ -137,6 +148,7 @@ impl Supervisor {
             Input::Output { end } => self.offset = self.offset.max(end),
             Input::ClockRanOut { clock } => self.clock(now, StopOrder::TimedOut { clock }),
             Input::JournalFailed { detail } => self.journal_failed(now, detail),
+            Input::JournalReturned { missing } => self.journal_returned(now, &missing),
             Input::Detached { status } => self.detached(now, status),
             Input::Seen { elapsed, seen } => self.seen(now, elapsed, seen),
             Input::Restart { by, reason } => self.restart(now, (by, reason)),
@@ -167,7 +179,7 @@ impl Supervisor {
                 pid,
                 started_at,
             } => self.adopted(now, (attempt, pid, started_at)),
-            Input::Lost { reason } => self.lost(now, reason),
+            Input::Lost { reason, attempt } => self.lost(now, reason, attempt),
         }
     }
 
@@ -204,7 +216,7 @@ impl Supervisor {
         if self.has_attempt() && self.started < self.attempt {
             let attempt = self.attempt;
             self.record(at, Event::Started { attempt, pid });
-            self.begin_readiness(false);
+            self.begin_readiness();
         }
     }
 
@@ -220,6 +232,23 @@ impl Supervisor {
     pub(super) fn journal_failed(&mut self, now: Timestamp, detail: String) {
         if !std::mem::replace(&mut self.journal_failed, true) {
             let ability = DegradedAbility::Journal;
+            self.note(now, Event::Degraded { ability, detail });
+        }
+    }
+
+    /// Told in words the first time; what is gone, every time.
+    fn journal_returned(&mut self, now: Timestamp, missing: &[(u64, u64)]) {
+        for &(from, to) in missing {
+            let reason = TrimReason::DiskFull;
+            self.note(now, Event::Trimmed { from, to, reason });
+        }
+        if !std::mem::replace(&mut self.journal_returned, true) {
+            let lost = match missing.iter().map(|(from, to)| to - from).sum::<u64>() {
+                0 => "nothing was lost".to_owned(),
+                lost => format!("{lost} bytes of it were lost meanwhile"),
+            };
+            let ability = DegradedAbility::Journal;
+            let detail = format!("output goes to disk again; {lost}");
             self.note(now, Event::Degraded { ability, detail });
         }
     }
@@ -300,7 +329,7 @@ impl Supervisor {
         });
         // A first attempt that cannot be born is a mistake in the request, not a crash.
         if attempt > 1 && self.may_restart(false) {
-            return self.back_off(now);
+            return self.back_off(now, None);
         }
         self.finish(now, ending);
     }
@@ -313,7 +342,7 @@ impl Supervisor {
 
     fn gone(&mut self, now: Timestamp) {
         if self.has_attempt() {
-            self.finish_lost(now, LostReason::ShimKilled);
+            self.lose_attempt(now, LostReason::ShimKilled);
         }
     }
 
@@ -325,7 +354,7 @@ impl Supervisor {
         self.tries = self.tries.max(1);
         self.stage = Stage::Live { grace: None };
         self.started(started_at, pid);
-        self.begin_readiness(self.state.stage >= Some(ostler_model::Stage::Running));
+        self.resume_readiness();
         self.record(now, Event::Adopted { attempt });
         // What was to be ended may be another attempt than the one that was found.
         let found = self.attempt;
@@ -342,10 +371,11 @@ impl Supervisor {
         self.effects.push(Effect::Send(Order::Stop { grace }));
     }
 
-    fn lost(&mut self, now: Timestamp, reason: LostReason) {
+    fn lost(&mut self, now: Timestamp, reason: LostReason, attempt: u32) {
         if self.stage != Stage::Idle || self.state.events == 0 {
             return;
         }
+        self.attempt = self.attempt.max(attempt);
         // What was recorded before the engine was killed is known all the same.
         let recorded = self.ended.take().filter(|(of, _)| *of == self.attempt);
         let Some((
@@ -357,11 +387,30 @@ impl Supervisor {
             },
         )) = recorded
         else {
-            return self.finish_lost(now, reason);
+            self.tries = self.tries.max(1);
+            return self.lose_attempt(now, reason);
         };
         self.tries = self.tries.max(1);
         let ladder = self.state.stopping.as_ref().map(|_| Ladder::Ordered);
         self.after_exit(now, (status, ladder, out_of_memory), Duration::ZERO);
+    }
+
+    /// Nobody can say how the attempt ended. What is meant to stay begins again as after any
+    /// failure, where its supervisor process alone is gone: not after a reboot, and not without
+    /// its files.
+    fn lose_attempt(&mut self, now: Timestamp, reason: LostReason) {
+        let again = self.again.take();
+        let alone = match reason {
+            LostReason::ShimKilled | LostReason::NoRecord => true,
+            LostReason::Reboot | LostReason::FilesDamaged | LostReason::EngineKilled => false,
+        };
+        if matches!(again, Some((_, Again::Asked))) {
+            self.tries = 0;
+        }
+        if alone && self.state.stopping.is_none() && self.may_restart(false) {
+            return self.back_off(now, Some(reason));
+        }
+        self.finish_lost(now, reason);
     }
 
     fn finish_lost(&mut self, now: Timestamp, reason: LostReason) {
@@ -407,10 +456,12 @@ impl Supervisor {
             }
             Event::SpawnFailed { attempt, .. } => self.attempt = self.attempt.max(*attempt),
             Event::Exited { attempt, .. } => {
+                self.lost_bytes = 0;
                 self.ended = Some((*attempt, record.event.clone()));
             }
             // The limit on restarts holds across engines.
             Event::Backoff { attempt, .. } => {
+                self.lost_bytes = 0;
                 self.again = None;
                 self.tries = self.tries.max(attempt - 1);
             }
@@ -426,6 +477,11 @@ impl Supervisor {
                 ability: DegradedAbility::Journal,
                 ..
             } => self.journal_failed = true,
+            Event::Trimmed {
+                from,
+                to,
+                reason: TrimReason::DiskFull,
+            } => self.lost_bytes += to.saturating_sub(*from),
             Event::PromptDetected { .. } => self.prompted = Some(record.offset),
             Event::PromptAnswered { .. } | Event::Input { .. } => self.prompted = None,
             Event::Created { .. }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
-use ostler_model::event::TrimReason;
-use ostler_model::{Event, Lifetime, Limit, Restart, StopOrder, Timestamp};
+use ostler_model::event::{DegradedAbility, TrimReason};
+use ostler_model::{Event, Lifetime, Limit, LostReason, Restart, StopOrder, Timestamp};
 use ostler_process::{ExitRecord, Ladder, Outcome};
 
 use super::decide::{Again, Stage, Supervisor};
@@ -31,7 +31,9 @@ impl Supervisor {
             return;
         }
         self.offset = self.offset.max(record.output_end);
-        self.losses(record);
+        if !self.is_exit_known(record) {
+            self.losses(record);
+        }
         match &record.outcome {
             Outcome::NotBorn {
                 step,
@@ -59,8 +61,19 @@ impl Supervisor {
             self.journal_failed(record.ended_at, detail.clone());
         }
         if record.lost_bytes > 0 {
+            let detail = format!(
+                "{} bytes of output could not be kept on disk",
+                record.lost_bytes
+            );
+            let ability = DegradedAbility::Journal;
+            self.note(record.ended_at, Event::Degraded { ability, detail });
+        }
+        // What was lost between two times at which the disk took output is on record, unless no
+        // engine was there.
+        let lost = record.lost_bytes.saturating_sub(self.lost_bytes);
+        if lost > 0 {
             let trimmed = Event::Trimmed {
-                from: record.output_end.saturating_sub(record.lost_bytes),
+                from: record.output_end.saturating_sub(lost),
                 to: record.output_end,
                 reason: TrimReason::DiskFull,
             };
@@ -68,12 +81,13 @@ impl Supervisor {
         }
     }
 
+    fn is_exit_known(&self, record: &ExitRecord) -> bool {
+        let ended = self.ended.as_ref();
+        ended.is_some_and(|(of, _)| *of == record.attempt)
+    }
+
     fn record_exit(&mut self, record: &ExitRecord, status: WaitStatus) {
-        if self
-            .ended
-            .as_ref()
-            .is_some_and(|(of, _)| *of == record.attempt)
-        {
+        if self.is_exit_known(record) {
             return;
         }
         let memory = record.out_of_memory.then_some(Limit::Memory);
@@ -125,7 +139,7 @@ impl Supervisor {
         }
         let success = ending.is_success() && again.is_none();
         if self.state.stopping.is_none() && self.may_restart(success) {
-            return self.back_off(at);
+            return self.back_off(at, None);
         }
         self.finish(at, ending);
     }
@@ -148,14 +162,19 @@ impl Supervisor {
         }
     }
 
-    /// `now` is when the attempt ended, by the shim's clock.
-    pub(super) fn back_off(&mut self, now: Timestamp) {
+    /// `now` is when the attempt ended, by the shim's clock; `lost` says why it is not known how.
+    pub(super) fn back_off(&mut self, now: Timestamp, lost: Option<LostReason>) {
         let doublings = self.tries.saturating_sub(1).min(MAX_TRIES_SHIFT);
         let wait = (BACKOFF_FIRST_MS << doublings).min(BACKOFF_MAX_MS);
         let until = now + Duration::from_millis(wait);
         self.stage = Stage::Waiting;
         let attempt = self.attempt + 1;
-        self.record(now, Event::Backoff { attempt, until });
+        let backoff = Event::Backoff {
+            attempt,
+            until,
+            lost,
+        };
+        self.record(now, backoff);
         self.effects.push(Effect::SetTimer {
             timer: Timer::Backoff,
             after: Duration::from_millis(wait),

@@ -46,10 +46,15 @@ pub enum Input {
         /// Which.
         clock: TimeoutKind,
     },
-    /// Output does not reach the disk any more.
+    /// Output does not reach the disk.
     JournalFailed {
         /// For people.
         detail: String,
+    },
+    /// Output reaches the disk again.
+    JournalReturned {
+        /// What is gone nevertheless, from and to.
+        missing: Vec<(u64, u64)>,
     },
     /// The leader ended well and left processes that go on in its place.
     Detached {
@@ -156,5 +161,7 @@ pub enum Input {
     Lost {
         /// Why.
         reason: LostReason,
+        /// The newest attempt that was begun, 0 where that is not known.
+        attempt: u32,
     },
 }

@@ -30,16 +30,18 @@ impl Supervisor {
         self.is_live() && self.state.stopping.is_none() && self.again.is_none()
     }
 
-    /// `ready`: an earlier engine saw it ready.
-    pub(super) fn begin_readiness(&mut self, ready: bool) {
+    /// Of an attempt that begins now.
+    pub(super) fn begin_readiness(&mut self) {
+        let plan = self.lifetime.plan();
+        self.readiness = plan.map(|plan| Readiness::new(&plan.ready, plan.health.as_ref()));
+    }
+
+    /// Of one that an earlier engine began, with what it saw of it.
+    pub(super) fn resume_readiness(&mut self) {
+        let ready = self.state.stage >= Some(ostler_model::Stage::Running);
         self.readiness = self.lifetime.plan().map(|plan| {
-            let health = plan.health.as_ref();
-            if ready {
-                Readiness::resume(&plan.ready, health, true)
-                    .remember(&self.state.ports, self.state.url.as_deref())
-            } else {
-                Readiness::new(&plan.ready, health)
-            }
+            Readiness::resume(&plan.ready, plan.health.as_ref(), ready)
+                .remember(&self.state.ports, self.state.url.as_deref())
         });
     }
 

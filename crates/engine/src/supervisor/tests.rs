@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
-    Cause, Ending, Event, Lifetime, LostReason, Principal, Restart, Signal, StopOrder, TimeoutKind,
-    Timestamp, Usage,
+    Cause, Ending, Event, EventRecord, Lifetime, LostReason, Principal, Restart, Signal, StopOrder,
+    TimeoutKind, Timestamp, Usage,
 };
 use ostler_process::{ExitRecord, Ladder, Order, Outcome};
 
@@ -292,7 +292,7 @@ fn nothing_found_is_lost_and_never_an_exit() {
     }
     let mut again = Supervisor::resume(FINITE, GRACE, &records);
     let reason = LostReason::Reboot;
-    again.handle(at(9), Input::Lost { reason });
+    again.handle(at(9), Input::Lost { reason, attempt: 1 });
     assert_eq!(
         ending(&again),
         Ending::without_status(Cause::Lost { reason })
@@ -390,4 +390,79 @@ fn a_stop_wins_over_a_restart() {
     supervisor.handle(at(30), Input::Exited(Box::new(record)));
     assert!(supervisor.is_over());
     assert!(matches!(ending(&supervisor).cause, Cause::Stopped { .. }));
+}
+
+#[test]
+fn a_service_whose_supervisor_process_is_killed_begins_again() {
+    let mut supervisor = begun(Lifetime::service(Restart::OnFailure { max: 1 }));
+    supervisor.handle(at(2), Input::Started { at: at(1), pid: 9 });
+    let effects = supervisor.handle(at(5), Input::Gone);
+    let backoff = effects.iter().find_map(|effect| match effect {
+        Effect::Record(record) => {
+            if let Event::Backoff { attempt, lost, .. } = record.event {
+                Some((attempt, lost))
+            } else {
+                None
+            }
+        }
+        Effect::Spawn { .. }
+        | Effect::Send(_)
+        | Effect::SetTimer { .. }
+        | Effect::ClearTimer(_) => None,
+    });
+    assert_eq!(backoff, Some((2, Some(LostReason::ShimKilled))));
+    let told = supervisor.state().last_end.clone().unwrap_or_default();
+    assert!(told.contains("supervisor process was killed"), "{told}");
+    assert_eq!(
+        supervisor.handle(at(600), Input::Timer(Timer::Backoff)),
+        [Effect::Spawn { attempt: 2 }]
+    );
+    supervisor.handle(at(601), Input::Born);
+    supervisor.handle(at(700), Input::Gone);
+    let reason = LostReason::ShimKilled;
+    assert_eq!(ending(&supervisor).cause, Cause::Lost { reason });
+}
+
+#[test]
+fn what_is_lost_does_not_come_back_unless_its_supervisor_process_alone_is_gone() {
+    let lost = |lifetime, stopped: bool, reason| {
+        let mut supervisor = begun(lifetime);
+        let mut records = recorded(&mut supervisor);
+        if stopped {
+            records.extend(records_of(supervisor.handle(at(3), stop())));
+        }
+        let always = supervisor.lifetime.clone();
+        let mut again = Supervisor::resume(always, GRACE, &records);
+        again.handle(at(9), Input::Lost { reason, attempt: 1 });
+        again.is_over()
+    };
+    let always = || Lifetime::service(Restart::Always { max: 9 });
+    assert!(!lost(always(), false, LostReason::ShimKilled));
+    assert!(!lost(always(), false, LostReason::NoRecord));
+    assert!(lost(always(), true, LostReason::ShimKilled));
+    assert!(lost(always(), false, LostReason::Reboot));
+    assert!(lost(always(), false, LostReason::FilesDamaged));
+    assert!(lost(FINITE, false, LostReason::ShimKilled));
+    let never = Lifetime::service(Restart::Never);
+    assert!(lost(never, false, LostReason::ShimKilled));
+}
+
+/// The records of a first attempt that was begun.
+fn recorded(supervisor: &mut Supervisor) -> Vec<EventRecord> {
+    let lifetime = supervisor.lifetime.clone();
+    let missing = Vec::new();
+    let created = Supervisor::new(lifetime, GRACE).handle(at(0), Input::Admitted { missing });
+    let started = supervisor.handle(at(1), Input::Started { at: at(1), pid: 9 });
+    records_of(created.into_iter().chain(started))
+}
+
+fn records_of(effects: impl IntoIterator<Item = Effect>) -> Vec<EventRecord> {
+    let record = |effect| match effect {
+        Effect::Record(record) => Some(record),
+        Effect::Spawn { .. }
+        | Effect::Send(_)
+        | Effect::SetTimer { .. }
+        | Effect::ClearTimer(_) => None,
+    };
+    effects.into_iter().filter_map(record).collect()
 }

@@ -316,6 +316,7 @@ impl Walk {
             0 => exit(dice, attempt),
             1 => Input::Lost {
                 reason: LostReason::NoRecord,
+                attempt,
             },
             _ => Input::Adopted {
                 attempt,

@@ -18,6 +18,7 @@ use crate::admission::arguments;
 use crate::engine::{Engine, pass, put_in};
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::search::SentInput;
 
 /// Pages up to this many bytes are read in place; more on a thread of its own.
 const INLINE_BYTES: u64 = 256 * 1024;
@@ -93,6 +94,7 @@ impl Engine {
     pub async fn type_in(&self, caller: &Caller, id: &str, typing: Typing) -> Result<Typed, Error> {
         let entry = self.terminal(caller, id)?;
         alive(&entry)?;
+        self.core.readers.keep_open(&entry);
         let lease = typing.lease.as_ref();
         entry.leases.check(entry.id, lease)?;
         let bytes = match plain(&typing.pieces) {
@@ -103,14 +105,22 @@ impl Engine {
             }
         };
         arguments::at_most("what is typed", bytes.len(), TYPING_BYTES)?;
+        if bytes.is_empty() {
+            let input = SentInput::new(entry.fresh_info().output_end, Vec::new());
+            let (bytes, taken) = (0, 0);
+            return Ok(Typed {
+                bytes,
+                taken,
+                input,
+            });
+        }
         let length = bytes.len() as u64;
-        let taken = match length {
-            0 => 0,
-            _ => put_in(&entry, caller, bytes, false).await?,
-        };
+        let lines = SentInput::lines_of(&bytes);
+        let taken = put_in(&entry, caller, bytes, false).await?;
         Ok(Typed {
             bytes: length,
-            taken,
+            taken: taken.bytes,
+            input: SentInput::new(taken.sent_at, lines),
         })
     }
 

@@ -3,6 +3,7 @@
 use ostler_terminal::{Modes, Piece, encode};
 
 use super::LeaseId;
+use crate::search::SentInput;
 
 /// The most bytes one typing may come to.
 pub const TYPING_BYTES: usize = 4 * 1024 * 1024;
@@ -17,12 +18,15 @@ pub struct Typing {
 }
 
 /// What became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
     /// Bytes that were to be written.
     pub bytes: u64,
     /// Bytes the terminal took; fewer when the program does not read.
     pub taken: u64,
+    /// What a reply is told from, for
+    /// [`WaitFor::PatternAfterInput`](crate::WaitFor::PatternAfterInput).
+    pub input: SentInput,
 }
 
 /// Every mode at once.

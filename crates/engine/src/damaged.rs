@@ -1,0 +1,186 @@
+//! Directories of executions whose `spec.json` cannot be read: listed as lost, with the reason,
+//! until somebody removes them or their time is over.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ostler_journal::{Journal, LedgerCursor, LedgerReader};
+use ostler_model::event::DegradedAbility;
+use ostler_model::{
+    Cause, Command, Ending, Environment, Event, EventRecord, ExecutionId, Io, Lifetime,
+    LimitBackend, Limits, LostReason, Owner, Policy, Principal, Spec, State, Stdin, Text,
+    Timestamp,
+};
+
+use crate::core::Core;
+use crate::entry::Entry;
+use crate::session::read_owner;
+
+/// Entries of the ledger read at once.
+const LEDGER_ENTRIES: usize = 4_096;
+/// What stands for a command nobody remembers.
+const UNKNOWN_COMMAND: &str = "(unknown)";
+
+/// A directory that is no whole execution.
+#[derive(Debug)]
+pub(crate) struct Damaged {
+    pub(crate) id: ExecutionId,
+    pub(crate) dir: PathBuf,
+    /// What is wrong with it.
+    pub(crate) reason: String,
+}
+
+/// What the ledger remembers of a request.
+#[derive(Debug)]
+struct Remembered {
+    owner: Owner,
+    command: Option<String>,
+    cwd: Option<String>,
+}
+
+/// Ends what still runs of them, and lists them.
+pub(crate) async fn list(core: &Arc<Core>, damaged: Vec<Damaged>) {
+    if damaged.is_empty() {
+        return;
+    }
+    let ids: Vec<ExecutionId> = damaged.iter().map(|one| one.id).collect();
+    let ledger = core.ledger_reader();
+    let read = tokio::task::spawn_blocking(move || remembered(ledger.as_ref(), &ids)).await;
+    let mut known = read.unwrap_or_default();
+    for one in damaged {
+        let found = core.place.find(one.id).await;
+        tracing::warn!(id = %one.id, reason = %one.reason, ?found, "listed as lost");
+        let entry = entry(core, &one, known.remove(&one.id));
+        core.registry.insert(Arc::clone(&entry), None);
+        core.retire(&entry);
+    }
+}
+
+/// What the ledger has of these requests; nothing where it cannot be read.
+fn remembered(
+    ledger: Option<&LedgerReader>,
+    ids: &[ExecutionId],
+) -> HashMap<ExecutionId, Remembered> {
+    let mut known = HashMap::new();
+    let mut from = LedgerCursor(0);
+    while let Some(Ok((records, next))) = ledger.map(|it| it.read(from, LEDGER_ENTRIES)) {
+        if records.is_empty() {
+            break;
+        }
+        from = next;
+        for entry in records.into_iter().map(|record| record.entry) {
+            let Some(id) = entry.execution.filter(|id| ids.contains(id)) else {
+                continue;
+            };
+            if !matches!(entry.event, Event::Created { .. }) {
+                continue;
+            }
+            let text = |name| entry.detail.get(name)?.as_str().map(str::to_owned);
+            let (command, cwd) = (text("command"), text("cwd"));
+            let owner = entry.by;
+            known.insert(
+                id,
+                Remembered {
+                    owner,
+                    command,
+                    cwd,
+                },
+            );
+        }
+    }
+    known
+}
+
+fn entry(core: &Core, damaged: &Damaged, remembered: Option<Remembered>) -> Arc<Entry> {
+    let now = Timestamp::now();
+    let created_at = damaged.id.minted_at().unwrap_or(now);
+    let ended_at = modified_at(&damaged.dir).unwrap_or(now);
+    let events = [
+        Event::Created {
+            missing: Vec::new(),
+        },
+        Event::Degraded {
+            ability: DegradedAbility::Journal,
+            detail: damaged.reason.clone(),
+        },
+        Event::Finished {
+            ending: Ending::without_status(Cause::Lost {
+                reason: LostReason::FilesDamaged,
+            }),
+        },
+    ];
+    let times = [created_at, ended_at, ended_at];
+    let records: Vec<EventRecord> = (0..)
+        .zip(times.into_iter().zip(events))
+        .map(|(seq, (at, event))| EventRecord {
+            seq,
+            at,
+            offset: 0,
+            event,
+        })
+        .collect();
+    let spec = spec(core, damaged, remembered);
+    let owner = read_owner(&damaged.dir).unwrap_or_else(|| spec.owner.clone());
+    let whose = (damaged.id, Arc::new(spec), Arc::new(owner));
+    let journal = Journal::open(&damaged.dir);
+    let end = journal.ok().and_then(|it| it.end().ok()).unwrap_or(0);
+    Entry::ended(whose, damaged.dir.clone(), State::fold(&records), end)
+}
+
+/// The least that can be said of a request.
+fn spec(core: &Core, damaged: &Damaged, remembered: Option<Remembered>) -> Spec {
+    let owner = remembered.as_ref().map(|it| it.owner.clone());
+    let (command, cwd) = remembered.map_or((None, None), |it| (it.command, it.cwd));
+    Spec {
+        command: Command::Argv {
+            program: Text::from(UNKNOWN_COMMAND),
+            args: Vec::new(),
+        },
+        cwd: Text::from(cwd.unwrap_or_else(|| "/".to_owned())),
+        env: Environment::default(),
+        io: Io::Pipes {
+            stdin: Stdin::Empty,
+        },
+        lifetime: Lifetime::Finite {
+            timeout: None,
+            idle: None,
+        },
+        policy: Policy {
+            level: core.settings.isolation.default,
+            confinement: None,
+            limits: Limits::default(),
+            backend: LimitBackend::None,
+            in_force: Vec::new(),
+            missing: Vec::new(),
+        },
+        place: core.place_name.clone(),
+        owner: owner.unwrap_or_else(|| whose_directory(&damaged.dir)),
+        description: command.map_or_else(String::new, |it| format!("the ledger has: {it}")),
+        labels: Vec::new(),
+        encoding: None,
+        retention: core.settings.retention.command,
+        keep: false,
+        face: None,
+        shell: None,
+    }
+}
+
+/// The user whose directory it is.
+fn whose_directory(dir: &Path) -> Owner {
+    let uid = dir
+        .metadata()
+        .map_or_else(|_| rustix::process::geteuid().as_raw(), |it| it.uid());
+    Owner {
+        principal: Principal::unix(uid),
+        project: None,
+        session: None,
+        task: None,
+    }
+}
+
+fn modified_at(dir: &Path) -> Option<Timestamp> {
+    let time = dir.metadata().ok()?.modified().ok()?;
+    Timestamp::try_from(time).ok()
+}
