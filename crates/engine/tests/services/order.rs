@@ -46,7 +46,7 @@ command = "sleep 300"
     };
     let ready_at = |name: &str| {
         let state = lab.service(name).execution.expect("started").state;
-        assert!(state.ready, "{name}");
+        assert!(state.is_ready(), "{name}");
         state.signs.last().expect("a sign").at
     };
     assert!(began("api") >= ready_at("db"));

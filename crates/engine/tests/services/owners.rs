@@ -66,7 +66,7 @@ async fn definitions_outlive_the_engine_and_start_on_request_only() {
         ("stopped", Some("api"))
     );
     assert!(found.execution.is_none());
-    let other = caller(0, Some("p"), "one");
+    let other = caller(1, None, "one");
     assert!(
         lab.engine
             .services(&other, None)
@@ -77,7 +77,8 @@ async fn definitions_outlive_the_engine_and_start_on_request_only() {
         refusal(lab.engine.forget_service(&other, "job")),
         ServiceError::Unknown { .. }
     ));
-    let colleague = caller(0, None, "two");
+    // What a person defines is for the agents in every project.
+    let colleague = caller(0, Some("p"), "two");
     assert_eq!(
         lab.engine.services(&colleague, None).expect("a list").len(),
         1

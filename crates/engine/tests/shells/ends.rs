@@ -17,6 +17,7 @@ in_every_shell! {
     what_runs_beside_does_not_hang
     a_stopped_child_gives_the_prompt_back
     time_runs_out_and_it_is_waited_for_again
+    an_end_while_it_is_looked_at_is_an_end
     one_at_a_time
     a_new_size_in_the_middle
 }
@@ -175,8 +176,24 @@ async fn time_runs_out_and_it_is_waited_for_again(kind: ShellKind) {
         .wait_in_shell(&me(), &lab.id, run.from, PATIENCE)
         .await
         .expect("known");
-    assert!(matches!(run.end, ShellEnd::Finished { status: 0, .. }));
+    assert!(
+        matches!(run.end, ShellEnd::Finished { status: 0, .. }),
+        "{kind:?}: {:?} with {:?}",
+        run.end,
+        lab.output(&run).await
+    );
     assert_eq!(lab.output(&run).await, "begun\r\nended\r\n");
+    lab.end().await;
+}
+
+/// A silent shell is looked at after 150 and 450 ms: these end about then.
+async fn an_end_while_it_is_looked_at_is_an_end(kind: ShellKind) {
+    let lab = Lab::new(kind).await;
+    lab.done("true").await;
+    for ms in (130..=150).chain(430..=450) {
+        let script = format!("sleep 0.{ms}; echo ended");
+        assert_eq!(lab.done(&script).await, (0, "ended\r\n".to_owned()));
+    }
     lab.end().await;
 }
 
