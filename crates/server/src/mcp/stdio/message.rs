@@ -1,0 +1,291 @@
+//! One line of the client: a message, a batch of messages, or what is wrong with it. Pure.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CancelTaskParams, ClientRequest, CompleteRequestParams, CustomRequest, ErrorCode, ErrorData,
+    GetMeta as _, GetTaskParams, InitializeRequestParams, JsonRpcMessage, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, RequestId, RequestMetaObject,
+    SubscribeRequestParams, SubscriptionsListenRequestParams, UnsubscribeRequestParams,
+    UpdateTaskParams,
+};
+use rmcp::service::RxJsonRpcMessage;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::mcp::calls;
+
+/// A message of the client.
+pub(in crate::mcp) type Incoming = RxJsonRpcMessage<RoleServer>;
+
+/// What one line, or one HTTP body, holds.
+#[derive(Debug)]
+pub(in crate::mcp) enum Parsed {
+    /// Nothing but white space.
+    Blank,
+    /// One message.
+    Message(Box<Incoming>),
+    /// The members of a JSON-RPC batch, at least one.
+    Batch(Vec<Value>),
+    /// Something that must be answered with an error.
+    Malformed(Malformed),
+    /// Something that must not be answered: a notification or a response we do not understand.
+    Ignored,
+}
+
+/// An error response, and the request it answers where that can be read.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::mcp) struct Malformed {
+    pub(in crate::mcp) id: Option<RequestId>,
+    pub(in crate::mcp) error: ErrorData,
+}
+
+impl Malformed {
+    /// -32700.
+    pub(in crate::mcp) fn parse(id: Option<RequestId>, message: String) -> Self {
+        let error = ErrorData::new(ErrorCode::PARSE_ERROR, message, None);
+        Self { id, error }
+    }
+
+    /// -32600.
+    pub(in crate::mcp) fn request(id: Option<RequestId>, message: impl Into<String>) -> Self {
+        let error = ErrorData::new(ErrorCode::INVALID_REQUEST, message.into(), None);
+        Self { id, error }
+    }
+
+    /// The response, with `id: null` where the request's cannot be read.
+    pub(in crate::mcp) fn response(&self) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.id, "error": self.error})
+    }
+}
+
+/// Parses one line or body.
+pub(in crate::mcp) fn parse(line: &[u8]) -> Parsed {
+    const BOM: &[u8] = b"\xEF\xBB\xBF";
+    let line = line.strip_prefix(BOM).unwrap_or(line);
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Parsed::Blank;
+    }
+    match serde_json::from_slice::<Incoming>(line) {
+        Ok(message) => checked(message),
+        Err(_) => diagnosed(line),
+    }
+}
+
+/// Parses one member of a batch.
+pub(in crate::mcp) fn member(value: Value) -> Parsed {
+    match Incoming::deserialize_value(value.clone()) {
+        Ok(message) => checked(message),
+        Err(_) => misshapen(value),
+    }
+}
+
+trait FromValue: Sized {
+    fn deserialize_value(value: Value) -> serde_json::Result<Self>;
+}
+
+impl FromValue for Incoming {
+    fn deserialize_value(value: Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+}
+
+/// A request with a method of ours and params that do not fit it is parsed as an unknown one.
+fn checked(message: Incoming) -> Parsed {
+    if let JsonRpcMessage::Request(request) = &message
+        && let ClientRequest::CustomRequest(custom) = &request.request
+        && let Some(problem) = wrong_params(custom, custom.get_meta())
+    {
+        return Parsed::Malformed(Malformed {
+            id: Some(request.id.clone()),
+            error: ErrorData::invalid_params(problem, None),
+        });
+    }
+    Parsed::Message(Box::new(message))
+}
+
+/// Methods that revision 2026-07-28 and later ones have not.
+const HANDSHAKE_METHODS: [&str; 4] = [
+    "initialize",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
+
+/// What is wrong with the params of a method we know; none for other methods.
+pub(in crate::mcp) fn wrong_params(
+    request: &CustomRequest,
+    meta: &RequestMetaObject,
+) -> Option<String> {
+    let is_stateless = meta
+        .protocol_version()
+        .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+    if is_stateless && HANDSHAKE_METHODS.contains(&request.method.as_str()) {
+        return None;
+    }
+    type Check = fn(Value) -> Option<String>;
+    let check: Check = match request.method.as_str() {
+        "tools/call" => return Some(calls::malformed(request.params.as_ref())),
+        "initialize" => mismatch::<InitializeRequestParams>,
+        "completion/complete" => mismatch::<CompleteRequestParams>,
+        "resources/read" => mismatch::<ReadResourceRequestParams>,
+        "resources/subscribe" => mismatch::<SubscribeRequestParams>,
+        "resources/unsubscribe" => mismatch::<UnsubscribeRequestParams>,
+        "subscriptions/listen" => mismatch::<SubscriptionsListenRequestParams>,
+        "tasks/get" => mismatch::<GetTaskParams>,
+        "tasks/update" => mismatch::<UpdateTaskParams>,
+        "tasks/cancel" => mismatch::<CancelTaskParams>,
+        "resources/list" | "resources/templates/list" | "tools/list" => {
+            mismatch::<PaginatedRequestParams>
+        }
+        "logging/setLevel" => level,
+        "ping" | "server/discover" => |_| None,
+        _ => return None,
+    };
+    let params = request.params.clone().unwrap_or(Value::Object(Map::new()));
+    let problem = if params.is_object() {
+        check(params)
+    } else {
+        Some("they must be an object".to_owned())
+    };
+    let problem = problem.unwrap_or_else(|| "_meta must be an object".to_owned());
+    Some(format!("params of {}: {problem}", request.method))
+}
+
+fn mismatch<T: DeserializeOwned>(params: Value) -> Option<String> {
+    serde_json::from_value::<T>(params)
+        .err()
+        .map(|error| error.to_string())
+}
+
+fn level(_params: Value) -> Option<String> {
+    let allowed = "debug, info, notice, warning, error, critical, alert, emergency";
+    Some(format!("level must be one of {allowed}"))
+}
+
+fn diagnosed(line: &[u8]) -> Parsed {
+    if let Err(error) = std::str::from_utf8(line) {
+        let message = format!("invalid UTF-8 at byte {}", error.valid_up_to());
+        return Parsed::Malformed(Malformed::parse(find_id(line), message));
+    }
+    match serde_json::from_slice::<Value>(line) {
+        Ok(value) => misshapen(value),
+        Err(error) => {
+            let message = format!("invalid JSON: {error}");
+            Parsed::Malformed(Malformed::parse(find_id(line), message))
+        }
+    }
+}
+
+/// Valid JSON that is no message.
+fn misshapen(value: Value) -> Parsed {
+    let refused = |id, message: &str| Parsed::Malformed(Malformed::request(id, message));
+    let fields = match value {
+        Value::Array(members) if members.is_empty() => return refused(None, "the batch is empty"),
+        Value::Array(members) => return Parsed::Batch(members),
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return refused(None, "a message must be a JSON object");
+        }
+    };
+    let is_call = fields.contains_key("method");
+    let is_response = fields.contains_key("result") || fields.contains_key("error");
+    let Some(id) = fields.get("id") else {
+        return if is_call || is_response {
+            Parsed::Ignored
+        } else {
+            refused(
+                None,
+                "a message must have a method, or an id with a result or an error",
+            )
+        };
+    };
+    if is_response && !is_call {
+        return Parsed::Ignored;
+    }
+    let Ok(id) = serde_json::from_value::<RequestId>(id.clone()) else {
+        return refused(None, "id must be a string or an integer of 64 bits");
+    };
+    let problem = match (fields.get("jsonrpc"), fields.get("method")) {
+        (Some(Value::String(version)), Some(Value::String(method))) if version == "2.0" => {
+            let custom = CustomRequest::new(method.clone(), fields.get("params").cloned());
+            if let Some(problem) = wrong_params(&custom, custom.get_meta()).filter(|_| !is_response)
+            {
+                let error = ErrorData::invalid_params(problem, None);
+                return Parsed::Malformed(Malformed {
+                    id: Some(id),
+                    error,
+                });
+            }
+            "a request has a method and params, and neither result nor error"
+        }
+        (Some(Value::String(version)), _) if version == "2.0" => "method must be a string",
+        _ => "jsonrpc must be \"2.0\"",
+    };
+    refused(Some(id), problem)
+}
+
+/// The value of the first `id` at the first level of an object that may be cut off or broken
+/// anywhere.
+pub(in crate::mcp) fn find_id(line: &[u8]) -> Option<RequestId> {
+    let (mut depth, mut at) = (0_usize, 0_usize);
+    while let Some(&byte) = line.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let end = end_of_string(line, at)?;
+                let value = after_colon(line, end);
+                if depth == 1 && &line[at..end] == b"\"id\"" && value.is_some() {
+                    return scalar(line, value?);
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// One past the closing quote of the string that begins at `start`.
+fn end_of_string(line: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match line.get(at)? {
+            b'\\' => at += 2,
+            b'"' => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// Where the value begins, where a colon comes next.
+fn after_colon(line: &[u8], at: usize) -> Option<usize> {
+    let colon = next_visible(line, at)?;
+    (line[colon] == b':')
+        .then(|| next_visible(line, colon + 1))
+        .flatten()
+}
+
+fn next_visible(line: &[u8], at: usize) -> Option<usize> {
+    let rest = line.get(at..)?;
+    let skipped = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    Some(at + skipped)
+}
+
+/// A whole string or integer; one that is cut off is none.
+fn scalar(line: &[u8], start: usize) -> Option<RequestId> {
+    let end = if line[start] == b'"' {
+        end_of_string(line, start)?
+    } else {
+        let rest = &line[start..];
+        let is_end = |byte: &u8| matches!(byte, b',' | b'}') || byte.is_ascii_whitespace();
+        start + rest.iter().position(is_end)?
+    };
+    serde_json::from_slice(&line[start..end]).ok()
+}
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

@@ -1,0 +1,151 @@
+//! One client, from its first byte to its last.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rmcp::service::{QuitReason, ServerInitializeError};
+use rmcp::transport::Transport;
+use rmcp::{RoleServer, ServiceExt};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use super::endpoint::{Sink, Source};
+use super::log::Log;
+use super::replay;
+use super::shared::Shared;
+use super::shutdown;
+use super::transport::{Ends, Stdio};
+use crate::mcp::context::Client;
+use crate::mcp::desk::Desk;
+use crate::mcp::handler::Handler;
+use crate::mcp::leases::{Line, Witnessed};
+
+/// Why a client could not be served to its end.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The client never came to an understanding with us.
+    #[error("the client's first messages made no sense: {0}")]
+    Handshake(String),
+    /// The task that served it broke off.
+    #[error("serving the client broke off: {0}")]
+    Broken(String),
+}
+
+/// Serves one client until its stream closes. Calls under way then have a second, after which
+/// they are answered as cancelled (F7); when this returns, none is left. The session itself is
+/// the caller's to end.
+///
+/// # Errors
+/// When the handshake fails or the serving task breaks off; a client that leaves is no error.
+pub async fn serve<R, W>(desk: Desk, client: Client, reader: R, writer: W) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let source = Source::Stream(Box::new(reader));
+    let shared = Arc::new(Shared::new(Log::in_memory(), Sink::stream(writer)));
+    // Boxed: the compiler cannot prove of the bare future that it may change threads.
+    let serving: BoxFuture<'static, Result<(), ServeError>> =
+        Box::pin(over_lines(desk, client, source, shared));
+    serving.await
+}
+
+/// A client's connection that outlives the process that serves it.
+#[derive(Debug)]
+pub struct Connection {
+    source: Source,
+    shared: Arc<Shared>,
+}
+
+impl Connection {
+    /// Takes over a client's input and output, pipes or sockets, and the log of what earlier
+    /// services did with them: an empty file that can be written at any place (a memfd), or
+    /// one that such a service had. No other service may use them any more.
+    ///
+    /// # Errors
+    /// When one of them cannot be used, or the file holds something else.
+    pub fn open(input: OwnedFd, output: OwnedFd, log: OwnedFd) -> io::Result<Self> {
+        let (log, unsent) = Log::open(log)?;
+        let sink = Sink::descriptor(output, unsent)?;
+        let shared = Arc::new(Shared::new(log, sink));
+        let source = Source::descriptor(input)?;
+        Ok(Self { source, shared })
+    }
+
+    /// As [`serve`]. What an earlier service had not answered is carried out first. Once
+    /// `stop` is cancelled, calls under way are answered with what became of them, and the
+    /// commands they started go on; this then returns when the engine shuts down.
+    ///
+    /// # Errors
+    /// As [`serve`].
+    pub async fn serve(
+        self,
+        desk: Desk,
+        client: Client,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let Self { source, shared } = self;
+        let (engine, caller) = (desk.engine().clone(), client.clone());
+        let serving: BoxFuture<'static, Result<(), ServeError>> =
+            Box::pin(over_lines(desk, client, source, Arc::clone(&shared)));
+        tokio::select! {
+            ended = serving => ended,
+            () = async {
+                stop.cancelled().await;
+                shutdown::answer(&engine, &caller, &shared).await;
+                // Calls that end before it would take what they started with them.
+                engine.closing().await;
+            } => Ok(()),
+        }
+    }
+}
+
+async fn over_lines(
+    desk: Desk,
+    client: Client,
+    source: Source,
+    shared: Arc<Shared>,
+) -> Result<(), ServeError> {
+    let line = Line::default();
+    let closed = CancellationToken::new();
+    let ends = Ends {
+        left: line.left.clone(),
+        closed: closed.clone(),
+    };
+    let mut transport = Stdio::new(source, Arc::clone(&shared), ends);
+    replay::queue(&mut transport, &shared);
+    over(desk, client, transport, (line, closed)).await
+}
+
+/// Serves one client over any transport, at most until it is closed.
+pub(in crate::mcp) async fn over<T>(
+    desk: Desk,
+    client: Client,
+    transport: T,
+    (line, closed): (Line, CancellationToken),
+) -> Result<(), ServeError>
+where
+    T: Transport<RoleServer> + 'static,
+{
+    let client = Arc::new(client);
+    let both = (desk.clone(), Arc::clone(&client));
+    let transport = Witnessed::new(transport, line.clone(), both);
+    let calls = line.calls.clone();
+    let handler = Handler::of_stream(desk, client, line);
+    let ended = match handler.serve_with_ct(transport, closed).await {
+        Ok(service) => service.waiting().await,
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            return Ok(());
+        }
+        Err(error) => return Err(ServeError::Handshake(error.to_string())),
+    };
+    calls.close();
+    calls.wait().await;
+    match ended {
+        Ok(QuitReason::JoinError(error)) | Err(error) => Err(ServeError::Broken(error.to_string())),
+        Ok(_) => Ok(()),
+    }
+}
