@@ -14,9 +14,11 @@ use tokio_util::task::TaskTracker;
 
 use super::context::{Call, Client};
 use super::desk::Desk;
+use super::interrupted::{self, Cause, Twice};
 use super::leases::Leases;
 use super::link::Link;
 use super::reply::{Interrupted, Reply};
+use super::stdio::Attempt;
 use super::tools::Definition;
 use super::{convert, elicit, tasks, tools};
 use crate::error::Failure;
@@ -56,6 +58,9 @@ pub(super) async fn answer(
         link: &link,
     };
     let given = request.arguments.unwrap_or_default();
+    if let Err(failure) = once(asked, tool, &given) {
+        return Ok(told(asked, Reply::from(failure)));
+    }
     // Only a modern call can be answered with something else than its result.
     let kept = link.is_modern().then(|| given.clone());
     let news = desk.news();
@@ -83,6 +88,27 @@ pub(super) async fn answer(
     };
     give_out(asked, link.into_named()).await;
     Ok(response)
+}
+
+/// A call that types, signals or removes is carried out at most once: where an earlier daemon
+/// may have done it, nobody knows whether it did.
+fn once(asked: Asked<'_>, tool: &Definition, given: &JsonObject) -> Result<(), Failure> {
+    let Some(attempt) = asked.context.extensions.get::<Attempt>() else {
+        return Ok(());
+    };
+    if interrupted::twice(tool, given) == Twice::Same {
+        return Ok(());
+    }
+    if attempt.was_dispatched() {
+        let call = (Some(tool), given);
+        let engine = asked.desk.engine();
+        let cause = Cause::Restart;
+        return Err(interrupted::failure(engine, asked.client, cause, call, &[]));
+    }
+    attempt.dispatch().map_err(|error| {
+        let message = format!("the connection's log cannot be written: {error}");
+        Failure::new(ErrorCode::Internal, message)
+    })
 }
 
 /// What this request is about: a call, or a call repeated with a person's answer.

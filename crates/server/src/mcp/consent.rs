@@ -3,13 +3,16 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Begun, Ensured, Error, ServiceRequest, StartRequest};
+use ostler_engine::interaction::CancelReason;
+use ostler_engine::{Answer, Begun, Ensured, Error, ServiceRequest, StartRequest};
+use ostler_model::{ErrorCode, ExecutionId};
 use tokio::time::Instant;
 
 use super::context::Call;
-use super::elicit;
+use super::elicit::{self, Asked};
 use super::link::YIELD_MS;
 use super::reply::Interrupted;
+use crate::error::Failure;
 
 /// A start, and how it reports.
 #[derive(Debug, Clone)]
@@ -45,6 +48,16 @@ impl Order {
         self
     }
 
+    /// The same under this id, where it is to have one.
+    fn under(mut self, id: Option<ExecutionId>) -> Self {
+        let request = match &mut self {
+            Self::Begin(request) | Self::Launch(request) => request,
+            Self::Service(request) => &mut request.start,
+        };
+        request.id = id;
+        self
+    }
+
     async fn carry_out(self, call: Call<'_>) -> Result<Begun, Error> {
         match self {
             Self::Begin(request) => call.engine.begin(call.caller, *request).await,
@@ -62,7 +75,7 @@ pub(super) async fn begin(call: Call<'_>, request: StartRequest) -> Result<Begun
 
 /// Starts what is ordered, with a person's consent where it takes one.
 pub(super) async fn launch(call: Call<'_>, order: impl Into<Order>) -> Result<Begun, Interrupted> {
-    let order = order.into();
+    let order = order.into().under(next_execution(call)?);
     consented(call, |approval| {
         order.clone().approved(approval).carry_out(call)
     })
@@ -73,14 +86,38 @@ pub(super) async fn launch(call: Call<'_>, order: impl Into<Order>) -> Result<Be
 /// consent where it takes one.
 pub(super) async fn ensure(
     call: Call<'_>,
-    request: ServiceRequest,
+    mut request: ServiceRequest,
 ) -> Result<Ensured, Interrupted> {
-    consented(call, |approval| {
+    request.start.id = next_execution(call)?;
+    let mut ensured = consented(call, |approval| {
         let mut request = request.clone();
         request.start.approval = approval.or_else(|| request.start.approval.take());
         call.engine.ensure_service(call.caller, request)
     })
-    .await
+    .await?;
+    let attempt = call.link.attempt();
+    let execution = ensured.service.execution.as_ref();
+    let id = execution.map(|execution| execution.id);
+    if attempt
+        .zip(id)
+        .is_some_and(|(attempt, id)| attempt.started(id))
+    {
+        // It was this call that started it, under an earlier daemon.
+        (ensured.reused, ensured.note) = (false, "started".to_owned());
+    }
+    Ok(ensured)
+}
+
+/// The id of what this call starts next, where an earlier attempt may have started it.
+fn next_execution(call: Call<'_>) -> Result<Option<ExecutionId>, Failure> {
+    let Some(attempt) = call.link.attempt() else {
+        return Ok(None);
+    };
+    let id = attempt.next_execution().map_err(|error| {
+        let message = format!("the connection's log cannot be written: {error}");
+        Failure::new(ErrorCode::Internal, message)
+    })?;
+    Ok(Some(id))
 }
 
 /// As [`Engine::service_up`](ostler_engine::Engine::service_up), with a person's consent where
@@ -108,13 +145,15 @@ async fn consented<T, F: Future<Output = Result<T, Error>>>(
     attempt: impl Fn(Option<String>) -> F,
 ) -> Result<T, Interrupted> {
     let answered = call.link.answers();
-    if answered.is_some() {
-        elicit::resume(call).await?;
-    }
+    let asked = match answered {
+        Some(_) => elicit::resume(call).await?,
+        None => None,
+    };
+    let told = |error| refused(error, asked.as_ref());
     if !call.link.shows_forms() {
-        return Ok(attempt(answered).await?);
+        return Ok(attempt(answered).await.map_err(told)?);
     }
-    let interaction = match attempt(answered).await {
+    let interaction = match attempt(answered).await.map_err(told) {
         Err(Error::ApprovalRequired { interaction, .. }) => interaction,
         other => return Ok(other?),
     };
@@ -124,7 +163,23 @@ async fn consented<T, F: Future<Output = Result<T, Error>>>(
         .patience()
         .map(|_| Duration::from_millis(YIELD_MS));
     let until = patience.and_then(|patience| Instant::now().checked_add(patience));
-    elicit::ask(call, &open, until).await?;
+    let asked = elicit::ask(call, &open, until).await?;
     // A no is an answer, too: named, it is the reason of the refusal.
-    Ok(attempt(Some(interaction)).await?)
+    let attempted = attempt(Some(interaction)).await;
+    Ok(attempted.map_err(|error| refused(error, Some(&asked)))?)
+}
+
+/// A refusal of the command policy in the words of what the person did with the question.
+fn refused(error: Error, asked: Option<&Asked>) -> Error {
+    let Some(Asked::Closed(Answer::Cancelled(CancelReason::Requested { reason, .. }))) = asked
+    else {
+        return error;
+    };
+    match (error, reason) {
+        (Error::Denied { rule, .. }, Some(reason)) => {
+            let reason = format!("{reason}; it was not started");
+            Error::Denied { rule, reason }
+        }
+        (error, _) => error,
+    }
 }

@@ -63,6 +63,19 @@ impl Call<'_> {
         self.desk.news().told(self.caller, info);
     }
 
+    /// Where the output begins that this client was not shown yet; none where it was shown
+    /// nothing.
+    pub(super) fn unread(&self, info: &Info) -> Option<u64> {
+        let position = self.desk.read_positions().of(self.caller, info.id);
+        position.map(|offset| offset.min(info.output_end))
+    }
+
+    /// This answer shows a stretch of output.
+    pub(super) fn showed(&self, info: &Info, stretch: (u64, u64)) {
+        let positions = self.desk.read_positions();
+        positions.advance(self.caller, info.id, stretch);
+    }
+
     /// A start with what the front brings to each of its starts; tools add what was asked.
     pub(super) fn start(&self, command: Command, directory: &str) -> StartRequest {
         let mut request = StartRequest::new(command, self.directory(directory));

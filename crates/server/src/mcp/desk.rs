@@ -8,6 +8,7 @@ use ostler_model::Caller;
 
 use super::elicit::Seals;
 use super::news::News;
+use super::read_positions::ReadPositions;
 use super::tasks::Tasks;
 
 /// A call that still runs after this long becomes a task, where the client knows tasks.
@@ -24,6 +25,7 @@ struct Shared {
     news: News,
     tasks: Tasks,
     seals: Seals,
+    read_positions: ReadPositions,
 }
 
 /// How the MCP face behaves.
@@ -69,6 +71,7 @@ impl Desk {
             news,
             tasks: Tasks::default(),
             seals: Seals::new(),
+            read_positions: ReadPositions::default(),
         }))
     }
 
@@ -103,6 +106,11 @@ impl Desk {
     /// What clients have not been told yet.
     pub(super) fn news(&self) -> &News {
         &self.0.news
+    }
+
+    /// How far clients have been shown terminals' output.
+    pub(super) fn read_positions(&self) -> &ReadPositions {
+        &self.0.read_positions
     }
 
     /// Calls that became tasks.

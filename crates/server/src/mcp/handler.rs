@@ -27,6 +27,7 @@ use super::calls::{self, Asked};
 use super::context::Client;
 use super::desk::Desk;
 use super::leases::{Leases, Line};
+use super::stdio::message::wrong_params;
 use super::subscriptions::Connection;
 use super::{convert, instructions, resources, subscriptions, tasks};
 
@@ -327,15 +328,14 @@ impl ServerHandler for Handler {
         }
     }
 
-    /// A `tools/call` too malformed for the library to recognise arrives here.
+    /// A request of ours too malformed for the library to recognise arrives here.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if request.method == "tools/call" {
-            let message = calls::malformed(request.params.as_ref());
-            return Err(ErrorData::invalid_params(message, None));
+        if let Some(problem) = wrong_params(&request, &context.meta) {
+            return Err(ErrorData::invalid_params(problem, None));
         }
         let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
         Err(ErrorData::new(code, request.method, None))

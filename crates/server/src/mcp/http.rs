@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use futures_util::future::{self, BoxFuture};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use super::desk::Desk;
 use super::handler::Handler;
+use super::http_bodies::{self, Bodies};
 use super::http_sessions::Manager;
 
 /// Whoever mounts MCP on HTTP: knows the callers, and is told of the handshake era's sessions.
@@ -82,9 +84,14 @@ pub(crate) fn streamable_over<S: ServerHandler + Send + 'static>(
         .with_max_request_body_bytes(streaming.body_bytes)
         .with_cancellation_token(streaming.shutdown.clone());
     config.session_store = Some(Arc::new(Earlier(Arc::clone(&streaming.door))));
+    let bodies = Bodies {
+        limit: streaming.body_bytes,
+        door: Arc::clone(&streaming.door),
+    };
     let manager = Arc::new(Manager::new(streaming));
     let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&manager), config);
-    let router = Router::new().fallback_service(service);
+    let readable = from_fn_with_state(bodies, http_bodies::check);
+    let router = Router::new().fallback_service(service).layer(readable);
     Streamable { router, manager }
 }
 

@@ -5,16 +5,14 @@
 //! unless the client comes back to it in time (F7; the revisions of this era let clients
 //! resume a stream, so a lost connection alone is no cancellation).
 
-use std::collections::HashMap;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
 
 use futures_util::Stream;
+use futures_util::stream::{self, SelectAll, StreamExt as _};
 use http::request::Parts;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
-    ClientRequest, GetExtensions as _, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
@@ -23,11 +21,12 @@ use rmcp::transport::streamable_http_server::session::local::{
 use rmcp::transport::streamable_http_server::session::{
     RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
 };
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
-use tokio::time::{Instant, sleep_until};
 
 use super::http::Streaming;
+use super::http_answers::{Answering, Calls, StreamKey, Watch, refusal};
+use super::http_batch::Batch;
+use super::stdio::IN_FLIGHT;
 
 /// Sessions, and the calls whose answers are on their way.
 #[derive(Debug)]
@@ -35,20 +34,6 @@ pub(super) struct Manager {
     sessions: Arc<LocalSessionManager>,
     streaming: Streaming,
     calls: Arc<Calls>,
-}
-
-/// Calls whose response streams are open or may be taken up again.
-#[derive(Debug, Default)]
-struct Calls(Mutex<HashMap<StreamKey, Live>>);
-
-/// A session and the number of a response stream in it.
-type StreamKey = (SessionId, u64);
-
-#[derive(Debug)]
-struct Live {
-    request: RequestId,
-    /// How often the stream was taken up again: a loss counts only for the last one.
-    turn: u64,
 }
 
 impl Manager {
@@ -77,10 +62,95 @@ impl Manager {
             calls: Arc::clone(&self.calls),
             streaming: self.streaming.clone(),
         };
-        Answering {
-            receiver,
-            watch: Some(watch),
+        Answering::watched(receiver, watch)
+    }
+
+    /// A response stream for a request, and its number; the error where one with its id is
+    /// under way.
+    async fn open(
+        &self,
+        handle: &LocalSessionHandle,
+        request: &RequestId,
+    ) -> Result<Result<(u64, Answering), ServerSseMessage>, LocalSessionManagerError> {
+        let channel = handle.establish_request_wise_channel().await?;
+        let id = handle.id();
+        let gone = || LocalSessionManagerError::SessionNotFound(id.clone());
+        let stream = channel.http_request_id.ok_or_else(gone)?;
+        let key = (id.clone(), stream);
+        let Some(turn) = self.calls.begin(key.clone(), request.clone()) else {
+            handle.close_request_wise_channel(stream).await?;
+            let error = ErrorData::invalid_request(IN_FLIGHT, None);
+            return Ok(Err(refusal(request.clone(), error)));
+        };
+        Ok(Ok((stream, self.watch(key, turn, channel.inner))))
+    }
+
+    /// Hands one request on.
+    async fn call(
+        &self,
+        handle: &LocalSessionHandle,
+        message: ClientJsonRpcMessage,
+    ) -> Result<Joined, LocalSessionManagerError> {
+        let mut joined = Joined::default();
+        if let JsonRpcMessage::Request(request) = &message {
+            match self.open(handle, &request.id).await? {
+                Ok((stream, answering)) => {
+                    joined.open.push(answering);
+                    handle.push_message(message, Some(stream)).await?;
+                }
+                Err(refused) => joined.refused.push(refused),
+            }
         }
+        Ok(joined)
+    }
+
+    /// Hands the messages of a batch on, in order.
+    async fn call_all(
+        &self,
+        handle: LocalSessionHandle,
+        messages: Vec<ClientJsonRpcMessage>,
+    ) -> Result<Joined, LocalSessionManagerError> {
+        let mut joined = Joined::default();
+        let mut on_their_way = Vec::new();
+        for message in messages {
+            let JsonRpcMessage::Request(request) = &message else {
+                on_their_way.push((message, None));
+                continue;
+            };
+            match self.open(&handle, &request.id).await? {
+                Ok((stream, answering)) => {
+                    joined.open.push(answering.of_batch());
+                    on_their_way.push((message, Some(stream)));
+                }
+                Err(refused) => joined.refused.push(refused),
+            }
+        }
+        // Aside: the session takes the later ones while the client reads what comes of the
+        // first.
+        let calls = Arc::clone(&self.calls);
+        self.streaming.tasks.spawn(async move {
+            for (message, stream) in on_their_way {
+                calls.heed(handle.id(), &message);
+                if let Err(error) = handle.push_message(message, stream).await {
+                    tracing::debug!(%error, "the session of a batch is gone");
+                    return;
+                }
+            }
+        });
+        Ok(joined)
+    }
+}
+
+/// Response streams that go out as one.
+#[derive(Debug, Default)]
+struct Joined {
+    refused: Vec<ServerSseMessage>,
+    open: SelectAll<Answering>,
+}
+
+impl Joined {
+    fn into_stream(self) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
+        stream::iter(self.refused).chain(self.open)
     }
 }
 
@@ -124,18 +194,11 @@ impl SessionManager for Manager {
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let handle = self.handle(id).await?;
-        let channel = handle.establish_request_wise_channel().await?;
-        let (stream, receiver) = (channel.http_request_id, channel.inner);
-        let answering = match (&message, stream) {
-            (JsonRpcMessage::Request(request), Some(stream)) => {
-                let key = (id.clone(), stream);
-                let turn = self.calls.begin(key.clone(), request.id.clone());
-                self.watch(key, turn, receiver)
-            }
-            (_, _) => Answering::unwatched(receiver),
+        let joined = match Batch::behind(&message) {
+            Some(messages) => self.call_all(handle, messages).await?,
+            None => self.call(&handle, message).await?,
         };
-        handle.push_message(message, stream).await?;
-        Ok(answering)
+        Ok(joined.into_stream())
     }
 
     async fn accept_message(
@@ -143,6 +206,7 @@ impl SessionManager for Manager {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), Self::Error> {
+        self.calls.heed(id, &message);
         self.sessions.accept_message(id, message).await
     }
 
@@ -182,124 +246,4 @@ impl SessionManager for Manager {
 /// The number of the response stream an event id belongs to: `index/stream`.
 fn stream_of(event_id: &str) -> Option<u64> {
     event_id.split_once('/')?.1.parse().ok()
-}
-
-impl Calls {
-    fn begin(&self, key: StreamKey, request: RequestId) -> u64 {
-        let turn = 0;
-        self.lock().insert(key, Live { request, turn });
-        turn
-    }
-
-    /// The stream is taken up again; what happens to earlier ones is nothing now.
-    fn take_up(&self, key: &StreamKey) -> Option<u64> {
-        let mut calls = self.lock();
-        let live = calls.get_mut(key)?;
-        live.turn += 1;
-        Some(live.turn)
-    }
-
-    /// The call is over for whoever held the stream at this turn.
-    fn finish(&self, key: &StreamKey, turn: u64) -> Option<RequestId> {
-        let mut calls = self.lock();
-        calls.get(key).filter(|live| live.turn == turn)?;
-        calls.remove(key).map(|live| live.request)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<StreamKey, Live>> {
-        // Every change is whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A response stream.
-struct Answering {
-    receiver: Receiver<ServerSseMessage>,
-    watch: Option<Watch>,
-}
-
-/// What becomes of a call when its stream ends.
-struct Watch {
-    key: StreamKey,
-    turn: u64,
-    sessions: Arc<LocalSessionManager>,
-    calls: Arc<Calls>,
-    streaming: Streaming,
-}
-
-impl Answering {
-    const fn unwatched(receiver: Receiver<ServerSseMessage>) -> Self {
-        let watch = None;
-        Self { receiver, watch }
-    }
-}
-
-impl Stream for Answering {
-    type Item = ServerSseMessage;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let polled = self.receiver.poll_recv(cx);
-        let is_last = match &polled {
-            Poll::Pending => false,
-            Poll::Ready(None) => true,
-            Poll::Ready(Some(event)) => is_answer(event),
-        };
-        if is_last && let Some(watch) = self.watch.take() {
-            drop(watch.calls.finish(&watch.key, watch.turn));
-        }
-        polled
-    }
-}
-
-fn is_answer(event: &ServerSseMessage) -> bool {
-    let message = event.message.as_deref();
-    message.is_some_and(|message| match message {
-        JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => true,
-        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => false,
-    })
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        let Some(watch) = self.watch.take() else {
-            return;
-        };
-        let shutting_down = watch.streaming.shutdown.is_cancelled();
-        if let (false, Ok(runtime)) = (shutting_down, Handle::try_current()) {
-            let tasks = watch.streaming.tasks.clone();
-            tasks.spawn_on(watch.lost(), &runtime);
-        }
-    }
-}
-
-impl Watch {
-    /// The client lost the stream: unless it comes back in time, its call is cancelled.
-    async fn lost(self) {
-        let until = Instant::now() + self.streaming.resume;
-        let waiting = self
-            .streaming
-            .shutdown
-            .run_until_cancelled(sleep_until(until));
-        if waiting.await.is_none() {
-            return;
-        }
-        let Some(request) = self.calls.finish(&self.key, self.turn) else {
-            return;
-        };
-        let (session, _) = &self.key;
-        let cancelled = self
-            .sessions
-            .accept_message(session, cancelled(request))
-            .await;
-        if let Err(error) = cancelled {
-            tracing::debug!(%error, "the session of a lost stream is gone");
-        }
-    }
-}
-
-fn cancelled(request: RequestId) -> ClientJsonRpcMessage {
-    let reason = "its response stream was closed".to_owned();
-    let params = CancelledNotificationParam::new(Some(request), Some(reason));
-    let notification = CancelledNotification::new(params);
-    ClientJsonRpcMessage::notification(ClientNotification::CancelledNotification(notification))
 }

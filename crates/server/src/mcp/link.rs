@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use super::context::Call;
 use super::elicit::{Reply, Ticket};
 use super::progress::{Meter, Of};
+use super::stdio::Attempt;
 
 /// The longest a call takes without progress or tasks, in milliseconds (F4).
 pub(super) const YIELD_MS: u64 = 45_000;
@@ -161,6 +162,12 @@ impl<'a> Link<'a> {
     /// Runs what this call leaves to be done, waited for before the client counts as served.
     pub(super) const fn errands(&self) -> &TaskTracker {
         self.errands
+    }
+
+    /// Where this request may be carried out again by the next daemon: what is known of
+    /// earlier attempts.
+    pub(super) fn attempt(&self) -> Option<&Attempt> {
+        self.context.extensions.get::<Attempt>()
     }
 
     /// Waits, and meanwhile tells the client how the execution comes on, where it asked.

@@ -3,6 +3,7 @@
 //! Nobody outside this module sees the MCP library: `handler` and `convert` are its border,
 //! and the `tools` speak in `reply::Reply` and [`Failure`](crate::error::Failure).
 
+mod batch;
 mod calls;
 mod consent;
 mod context;
@@ -14,20 +15,25 @@ mod fixtures;
 mod glance;
 mod handler;
 mod http;
+mod http_answers;
+mod http_batch;
+mod http_bodies;
 mod http_sessions;
 mod instructions;
+mod interrupted;
 mod leases;
 mod link;
 mod news;
 mod output;
 mod profile;
 mod progress;
+mod read_positions;
 mod reply;
 mod resources;
 mod screen;
-mod serve;
 mod several;
 mod sse;
+mod stdio;
 mod subscriptions;
 mod tasks;
 mod tools;
@@ -39,5 +45,5 @@ pub use desk::{Desk, McpOptions, Structured, TASK_AFTER_MS};
 pub use fixtures::conformance_app;
 pub use http::{Doorkeeper, Streamable, Streaming, streamable};
 pub use profile::{GROUPS, Group, PROFILE_WORDS, ToolSet, UnknownProfile};
-pub use serve::{ServeError, serve};
 pub use sse::{SseError, SseInput, SseOutput, sse};
+pub use stdio::{Connection, ServeError, serve};

@@ -20,7 +20,8 @@ use tokio_util::task::TaskTracker;
 
 use super::context::Client;
 use super::desk::Desk;
-use super::serve::over;
+use super::leases::Line;
+use super::stdio::over;
 
 /// Messages that wait on their way in or out.
 const QUEUE: usize = 16;
@@ -75,7 +76,7 @@ pub fn sse(
     let transport = (PollSender::new(outgoing), incoming);
     tasks.spawn(async move {
         let transport = <_ as IntoTransport<RoleServer, _, _>>::into_transport(transport);
-        if let Err(error) = over(desk, client, transport, closed.clone()).await {
+        if let Err(error) = over(desk, client, transport, (Line::default(), closed.clone())).await {
             tracing::debug!(%error, "a client came to no understanding");
         }
         closed.cancel();

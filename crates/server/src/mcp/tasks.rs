@@ -146,8 +146,13 @@ pub(super) async fn update(
                 .answer(&client.caller, &id, value)
                 .await
                 .map(drop),
-            elicit::Reply::Declined => {
-                let reason = Some("the person declined to answer".to_owned());
+            refused @ (elicit::Reply::Declined | elicit::Reply::Dismissed) => {
+                let reason = if refused == elicit::Reply::Declined {
+                    elicit::DECLINED
+                } else {
+                    elicit::DISMISSED
+                };
+                let reason = Some(reason.to_owned());
                 let cancelled = desk
                     .engine()
                     .cancel_interaction(&client.caller, &id, reason);

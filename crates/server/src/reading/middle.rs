@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use ostler_journal::{
-    Encoding, Journal, Line, LinePage, LineQuery, Pattern, ReadError, Unfinished,
+    Encoding, Journal, Line, LinePage, LineQuery, Pattern, ReadError, StreamSet, Unfinished,
 };
-use ostler_model::Cursor;
+use ostler_model::{Cursor, StreamName};
 
 use super::count::{Counter, size};
 use super::on_text;
@@ -30,6 +30,8 @@ const WEIGHED_BYTES: u64 = 1_024;
 const SHOWN_BYTES: u64 = 4 * 1_024;
 /// Failures fetched with their neighbours: more than a reply can show.
 const FETCHED: usize = 256;
+/// Lines between two fetched ones that are fetched too.
+const SHORT_GAP_LINES: u64 = 3;
 /// What a failure weighs less each time the number of those like it doubles.
 const ALIKE_MALUS: u32 = 6;
 
@@ -67,7 +69,7 @@ pub(super) fn between(
 ) -> Result<Between, ReadError> {
     let (Some(first), Some(last), false) = (&front.last, back.lines.first(), is_counted(query))
     else {
-        return Ok(Between::counted(front, back));
+        return Ok(Between::counted(query, front, back));
     };
     let middle = Middle {
         journal,
@@ -87,12 +89,13 @@ pub(super) fn between(
 
 impl Between {
     /// What the front page counted.
-    fn counted(front: &Front, back: &LinePage) -> Self {
+    fn counted(query: &LineQuery, front: &Front, back: &LinePage) -> Self {
         let lines = front.beyond.saturating_sub(back.lines.len() as u64);
         let hidden = Piece::Hidden(Hidden {
             lines,
             bytes: None,
             offset: front.next.offset,
+            is_stderr: query.streams == StreamSet::only(StreamName::Stderr),
         });
         Self {
             pieces: (lines > 0).then_some(hidden).into_iter().collect(),
@@ -209,6 +212,7 @@ impl Middle<'_> {
                 self.fetch_after(found, &mut lines)?;
             }
         }
+        self.fetch_short_gaps(&mut lines)?;
         for found in found {
             if !lines.contains_key(&found.number) {
                 *between.alike.entry(found.shape).or_default() += 1;
@@ -235,6 +239,26 @@ impl Middle<'_> {
             ..self.lines_in(found.offset, self.until)
         })?;
         self.keep(page, lines);
+        Ok(())
+    }
+
+    /// Fetches what lies between fetched lines where it is so little that a marker may cost
+    /// more.
+    fn fetch_short_gaps(&self, lines: &mut BTreeMap<u64, Line>) -> Result<(), ReadError> {
+        let known: Vec<(u64, u64)> = lines.values().map(|it| (it.number, it.offset)).collect();
+        for two in known.windows(2) {
+            let [(before, from), (after, until)] = *two else {
+                continue;
+            };
+            let between = after - before - 1;
+            if (1..=SHORT_GAP_LINES).contains(&between) {
+                let page = self.journal.lines(&LineQuery {
+                    head: Some(between + 1),
+                    ..self.lines_in(from, until)
+                })?;
+                self.keep(page, lines);
+            }
+        }
         Ok(())
     }
 
@@ -303,6 +327,7 @@ fn hidden(counter: &Counter<'_>, before: &Line, after: &Line) -> Result<Option<P
         lines,
         bytes: counter.between(before, after.offset)?,
         offset: before.offset + size(before),
+        is_stderr: before.stream == StreamName::Stderr,
     })))
 }
 

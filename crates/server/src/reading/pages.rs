@@ -7,7 +7,7 @@ use ostler_model::Cursor;
 
 use super::Slice;
 use super::count::size;
-use crate::render::{Fold, Row, TAIL_OF_LINE_BYTES, fold, rows, splice};
+use crate::render::{Fold, Row, TAIL_OF_LINE_BYTES, fold, frame, rows, splice};
 
 /// Lines fetched from the front: more than a reply can show.
 const FRONT_LINES: u64 = 20_000;
@@ -151,7 +151,7 @@ pub(super) fn back(
             tail: Some(wanted),
             max_lines: wanted,
             max_bytes: wanted * BACK_LINE_BYTES,
-            max_line_bytes: BACK_LINE_BYTES,
+            max_line_bytes: BACK_LINE_BYTES.min(query.max_line_bytes),
             count_omitted: false,
             ..query.clone()
         })?;
@@ -193,12 +193,18 @@ fn put(
     let clipped = page.lines.iter().enumerate();
     let clipped = clipped.filter(|(_, line)| line.clipped > 0);
     for (count, (place, line)) in clipped.enumerate() {
+        if query.around_match {
+            if let Some(row) = all.row_at_offset(line.offset).filter(|row| !row.binary) {
+                frame(row, line);
+            }
+            continue;
+        }
         let end = if count < SPLICES {
             end_of_line(journal, page, place)?
         } else {
             Vec::new()
         };
-        if let Some(row) = all.row_at_offset(line.offset) {
+        if let Some(row) = all.row_at_offset(line.offset).filter(|row| !row.binary) {
             splice(row, &end);
         }
     }

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use super::excerpt::{Material, Omitted, Piece, note, total};
+use super::excerpt::{HEADING_CHARS, Material, Omitted, Piece, note, total};
 use super::faults::{Fault, STRONG, shape, weigh};
+use super::lanes::{Lane, lanes, quota};
 use super::price::{Price, chars};
 use super::rows::Row;
 
@@ -48,22 +49,34 @@ struct Anchor {
     priority: u32,
 }
 
-/// Chooses from `material` what costs at most `room`.
+/// Whether a line says for certain that something failed.
+pub(super) fn says_failure(pieces: &[Piece]) -> bool {
+    let mut rows = pieces.iter().filter_map(Piece::row);
+    rows.any(|row| weigh(&row.text).is_some_and(|fault| fault.weight >= STRONG))
+}
+
+/// Chooses from `material` what costs at most `room`. Each stream keeps its first and its last
+/// lines; what failed is chosen from both together.
 pub(super) fn choose(material: &Material, room: usize, price: Price) -> Chosen {
     let anchors = anchors(&material.pieces);
     let strong = anchors.iter().any(|anchor| anchor.fault.weight >= STRONG);
     let mut choice = Choice::new(&material.pieces, &anchors, room, price);
-    if strong {
-        choice.head(room * HEAD_PERCENT / 100);
-        choice.tail(room * TAIL_PERCENT / 100);
+    let (head, tail) = if strong {
+        (HEAD_PERCENT, TAIL_PERCENT)
     } else {
-        choice.head(room * PLAIN_HEAD_PERCENT / 100);
-        choice.tail(room * (100 - PLAIN_HEAD_PERCENT - HINTS_PERCENT) / 100);
+        let tail = 100 - PLAIN_HEAD_PERCENT - HINTS_PERCENT;
+        (PLAIN_HEAD_PERCENT, tail)
+    };
+    let lanes = lanes(&material.pieces, room, price);
+    choice.ends(&lanes, (head, tail));
+    for lane in lanes.iter().filter(|lane| lane.is_small) {
+        choice.all(lane);
     }
     choice.faults(&anchors);
     let noted = choice.noted(&anchors, &material.alike);
-    choice.tail(room);
+    choice.rest();
     choice.close_gaps();
+    choice.join_gaps(&anchors);
     let notes = choice.notes(&anchors, &noted, &material.alike);
     Chosen {
         shown: choice.shown,
@@ -145,17 +158,15 @@ struct Choice<'m> {
     pieces: &'m [Piece],
     price: Price,
     room: usize,
-    /// What one marker costs at most.
+    /// What one marker costs at most, with the heading of a stream that may follow it.
     marker: usize,
+    /// What such a heading costs; nothing where there is one stream.
+    heading: usize,
     shown: Vec<bool>,
     /// The shape of each line that says what failed.
     kinds: HashMap<usize, u64>,
     /// What the lines shown, the markers and the notes cost at most.
     spent: usize,
-    /// How many lines from the front are shown, and what they cost.
-    head: (usize, usize),
-    /// How many from the back, and what they cost.
-    tail: (usize, usize),
 }
 
 impl<'m> Choice<'m> {
@@ -165,32 +176,39 @@ impl<'m> Choice<'m> {
             notes: HashMap::new(),
         };
         // No stretch has more lines or bytes than all together, or begins behind the last.
-        let most = total(pieces, &nothing).map(|all| Omitted {
+        let most = total(pieces, &nothing, |_| true).map(|all| Omitted {
             offset: pieces.iter().map(Piece::offset).max().unwrap_or_default(),
             bytes: Some(pieces.iter().filter_map(Piece::bytes).sum()),
             ..all
         });
-        let marker = most.map_or(0, |most| price.of(&most.marker()) + "s".len());
+        let streams: HashSet<bool> = pieces.iter().map(Piece::is_stderr).collect();
+        let heading = if streams.contains(&true) {
+            HEADING_CHARS
+        } else {
+            0
+        };
+        let marker = most.map_or(0, |most| price.of(&most.marker()) + "s".len()) + heading;
         Self {
             pieces,
             price,
             room,
             marker,
+            heading,
             shown: nothing.shown,
             kinds: anchors.iter().map(|one| (one.place, one.shape)).collect(),
-            spent: marker,
-            head: (0, 0),
-            tail: (0, 0),
+            spent: marker + heading,
         }
     }
 
-    /// What showing a line adds: itself, and a marker more or less.
+    /// What showing a line adds: itself, the heading of its stream, and a marker more or less.
     fn price(&self, place: usize) -> Option<isize> {
         let row = self.pieces[place].row()?;
         let gap = |neighbour: Option<&bool>| neighbour.is_some_and(|shown| !shown);
         let before = place.checked_sub(1).and_then(|place| self.shown.get(place));
         let gaps = usize::from(gap(before)) + usize::from(gap(self.shown.get(place + 1)));
-        let own = self.price.of(&row.text).cast_signed();
+        let switches = before_of(self.pieces, place).is_some_and(|it| it != row.is_stderr());
+        let heading = if switches { self.heading } else { 0 };
+        let own = (self.price.of_row(row) + heading).cast_signed();
         Some(own + (gaps * self.marker).cast_signed() - self.marker.cast_signed())
     }
 
@@ -213,31 +231,67 @@ impl<'m> Choice<'m> {
 
     fn cost(&self, place: usize) -> usize {
         let row = self.pieces[place].row();
-        row.map_or(0, |row| self.price.of(&row.text))
+        row.map_or(0, |row| self.price.of_row(row))
     }
 
-    /// Shows lines from the front, the first in any case, as long as they cost at most `most`.
-    fn head(&mut self, most: usize) {
-        while self.head.0 < self.pieces.len() {
-            let cost = self.cost(self.head.0);
-            let enough = self.head.1 + cost > most && self.head.0 > 0;
-            if enough || !self.show(self.head.0) {
-                return;
+    /// Shows the first and the last line of each stream, and as many after and before them as
+    /// these shares of the stream's own share hold, in hundredths. Lines of streams that come
+    /// in turn are shown in turn, so that no gap is between them.
+    fn ends<'l>(&mut self, lanes: &'l [Lane], (head, tail): (usize, usize)) {
+        let both = |lane: &'l Lane| [lane.places.first(), lane.places.last()];
+        for place in lanes.iter().flat_map(both).flatten() {
+            self.show(*place);
+        }
+        let (mut heads, mut tails) = (Vec::new(), Vec::new());
+        for lane in lanes {
+            let cost = |place| self.cost(place);
+            heads.extend(quota(lane.places.iter(), lane.share * head / 100, cost));
+            tails.extend(quota(
+                lane.places.iter().rev(),
+                lane.share * tail / 100,
+                cost,
+            ));
+        }
+        heads.sort_unstable();
+        tails.sort_unstable_by_key(|place| Reverse(*place));
+        for (places, share) in [(heads, head), (tails, tail)] {
+            let most = self.spent + self.room * share / 100;
+            for place in places {
+                if self.spent >= most || !self.show(place) {
+                    break;
+                }
             }
-            self.head = (self.head.0 + 1, self.head.1 + cost);
         }
     }
 
-    /// Shows lines from the back, the last in any case, as long as they cost at most `most`.
-    fn tail(&mut self, most: usize) {
-        while self.tail.0 < self.pieces.len() {
-            let place = self.pieces.len() - 1 - self.tail.0;
-            let cost = self.cost(place);
-            let enough = self.tail.1 + cost > most && self.tail.0 > 0;
-            if enough || !self.show(place) {
+    /// Shows all of a stream, the last lines first, within its share.
+    fn all(&mut self, lane: &Lane) {
+        let most = self.spent + lane.share;
+        for place in lane.places.iter().rev() {
+            if self.spent >= most || !self.show(*place) {
                 return;
             }
-            self.tail = (self.tail.0 + 1, self.tail.1 + cost);
+        }
+    }
+
+    /// Shows lines from the back as long as there is room.
+    fn rest(&mut self) {
+        let places = (0..self.pieces.len()).rev();
+        for place in places {
+            if !self.show(place) {
+                return;
+            }
+        }
+    }
+
+    /// Leaves out empty lines that stand alone between two gaps: the gaps become one.
+    fn join_gaps(&mut self, anchors: &[Anchor]) {
+        let anchors: HashSet<usize> = anchors.iter().map(|anchor| anchor.place).collect();
+        for place in 1..self.pieces.len().saturating_sub(1) {
+            let alone = !self.shown[place - 1] && !self.shown[place + 1];
+            if self.shown[place] && alone && self.is_blank(place) && !anchors.contains(&place) {
+                self.shown[place] = false;
+            }
         }
     }
 
@@ -375,6 +429,12 @@ impl<'m> Choice<'m> {
         }
         kinds
     }
+}
+
+/// Whether the piece before is standard error's.
+fn before_of(pieces: &[Piece], place: usize) -> Option<bool> {
+    let before = place.checked_sub(1)?;
+    pieces.get(before).map(Piece::is_stderr)
 }
 
 /// Lines that say the same but for their numbers.

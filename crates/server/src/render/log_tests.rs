@@ -35,6 +35,8 @@ fn rows_of(log: &str) -> Vec<Row> {
             stream: StreamName::Stdout,
             offset,
             lines: 1,
+            repeats: 1,
+            binary: false,
             bytes: line.len() as u64,
             text: line.trim_end_matches('\n').to_owned(),
         });
@@ -44,10 +46,7 @@ fn rows_of(log: &str) -> Vec<Row> {
 }
 
 fn shown(rows: Vec<Row>, chars: usize) -> String {
-    let budget = Budget {
-        chars,
-        block_lines: 500,
-    };
+    let budget = Budget::new(chars, 500);
     let blocks = excerpt(Material::whole(rows), budget).blocks;
     let text = blocks.join("\n");
     assert!(text.chars().count() <= chars);

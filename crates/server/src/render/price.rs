@@ -7,13 +7,6 @@ pub(super) const BLOCK_CHARS: usize = 28;
 /// Kept free for the note in the middle of a cut line.
 const NOTE_CHARS: usize = 64;
 
-/// What all of these rows would cost.
-#[must_use]
-pub fn cost<'a>(rows: impl IntoIterator<Item = &'a Row>, block_lines: usize) -> usize {
-    let price = Price::new(block_lines);
-    rows.into_iter().map(|row| price.of(&row.text)).sum()
-}
-
 /// What a line costs: its characters, its end, and its share of the block it is in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Price {
@@ -30,6 +23,11 @@ impl Price {
     pub(super) fn of(self, text: &str) -> usize {
         chars(text) + self.share
     }
+
+    /// What a row costs, its suffix included.
+    pub(super) fn of_row(self, row: &Row) -> usize {
+        self.of(&row.text) + chars(&row.suffix())
+    }
 }
 
 pub(super) fn chars(text: &str) -> usize {
@@ -40,8 +38,8 @@ pub(super) fn chars(text: &str) -> usize {
     }
 }
 
-/// Cuts a long line in its middle and names its length.
-pub(super) fn clamp(text: &mut String, limit: usize) {
+/// Cuts a line of more characters in its middle and names its length.
+pub fn clamp(text: &mut String, limit: usize) {
     if text.len() <= limit {
         return;
     }

@@ -13,6 +13,8 @@ fn folded<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Row> {
             stream: StreamName::Stdout,
             offset,
             lines: 1,
+            repeats: 1,
+            binary: false,
             bytes,
             text: text.to_owned(),
         });
@@ -87,6 +89,8 @@ fn streams_have_screens_of_their_own() {
         stream,
         offset: 0,
         lines: 1,
+        repeats: 1,
+        binary: false,
         bytes: 1,
         text: text.to_owned(),
     };

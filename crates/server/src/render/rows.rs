@@ -8,6 +8,8 @@ use ostler_journal::{Decoder, Encoding, Line, Unfinished};
 use ostler_model::{StreamName, Timestamp};
 
 use super::clean::clean;
+use super::condense::mark_binary;
+use super::price::grouped;
 use super::redraw::Fold;
 
 /// How much of the end of a line too long to fetch is looked at.
@@ -27,12 +29,24 @@ pub struct Row {
     pub stream: StreamName,
     /// The offset of its first byte.
     pub offset: u64,
-    /// Lines of the command that went into it: one, unless it was redrawn.
+    /// Lines of the command that went into it: one, unless it was redrawn or repeated.
     pub lines: u64,
+    /// How many equal rows it stands for.
+    pub repeats: u64,
     /// Their bytes as the command printed them, their ends included.
     pub bytes: u64,
+    /// Whether it is no text; then its text says so.
+    pub binary: bool,
     /// Its text.
     pub text: String,
+}
+
+impl Row {
+    /// Whether it is standard error's.
+    #[must_use]
+    pub fn is_stderr(&self) -> bool {
+        self.stream == StreamName::Stderr
+    }
 }
 
 /// Decodes and cleans lines, each by itself; no encoding means UTF-8. Of a character that is
@@ -57,7 +71,7 @@ pub fn fold(fold: &mut Fold, lines: &[Line], encoding: Option<Encoding>, last: U
         .map(|line| line.offset)
         .collect();
     for row in decoded_rows(lines, encoding, last) {
-        if clipped.contains(&row.offset) {
+        if row.binary || clipped.contains(&row.offset) {
             fold.whole_line(row);
         } else {
             fold.line(row);
@@ -68,10 +82,12 @@ pub fn fold(fold: &mut Fold, lines: &[Line], encoding: Option<Encoding>, last: U
 /// Decoded lines, escape sequences and all.
 fn decoded_rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) -> Vec<Row> {
     let grows = last == Unfinished::Preview;
-    match encoding.filter(|encoding| *encoding != Encoding::UTF_8) {
+    let mut rows = match encoding.filter(|encoding| *encoding != Encoding::UTF_8) {
         None => lines.iter().map(|line| utf8(line, grows)).collect(),
         Some(encoding) => decoded(lines, encoding, grows),
-    }
+    };
+    mark_binary(&mut rows);
+    rows
 }
 
 /// The text of a line whose middle was not fetched: its beginning and its end, or only its
@@ -87,6 +103,26 @@ pub fn splice(row: &mut Row, end: &[u8]) {
     let skipped = text.chars().count().saturating_sub(END_OF_LINE_CHARS);
     let end: String = text.chars().skip(skipped).collect();
     row.text = format!("{begin}[… a line of {} bytes …]{end}", row.bytes);
+}
+
+/// The text of a line of which a part in its middle was fetched, with what was not told, and
+/// where the part begins.
+pub fn frame(row: &mut Row, line: &Line) {
+    let after = line.clipped - line.skipped;
+    let text = row.text.trim_matches(char::REPLACEMENT_CHARACTER);
+    let before = match line.skipped {
+        0 => String::new(),
+        skipped => format!(
+            "[… {} bytes; cursor {}.0 …]",
+            grouped(skipped),
+            line.offset + skipped
+        ),
+    };
+    let after = match after {
+        0 => String::new(),
+        after => format!("[… {} bytes …]", grouped(after)),
+    };
+    row.text = format!("{before}{text}{after}");
 }
 
 /// Where a line first goes back to its beginning. A carriage return that ends the line is
@@ -127,6 +163,8 @@ fn row(line: &Line, text: Cow<'_, str>) -> Row {
         stream: line.stream,
         offset: line.offset,
         lines: 1,
+        repeats: 1,
+        binary: false,
         bytes: line.bytes.len() as u64 + line.clipped + u64::from(line.terminated),
         text: text.into_owned(),
     }
@@ -235,6 +273,7 @@ mod tests {
             bytes: bytes.to_vec(),
             terminated: false,
             clipped: 0,
+            skipped: 0,
         }
     }
 

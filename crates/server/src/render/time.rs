@@ -110,7 +110,7 @@ fn ago(text: &str, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// Puts times before lines.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Prefix {
     format: String,
     zone: TimeZone,

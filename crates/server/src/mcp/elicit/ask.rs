@@ -19,6 +19,11 @@ use crate::mcp::context::Call;
 use crate::mcp::convert::RESULT_KEY;
 use crate::mcp::reply::{Asking, Interrupted};
 
+/// Why a question is cancelled whose form was declined.
+pub(in crate::mcp) const DECLINED: &str = "the person declined to answer";
+/// Why a question is cancelled whose form was closed without an answer.
+pub(in crate::mcp) const DISMISSED: &str = "the person dismissed the question";
+
 /// How often a person is asked again whose answer does not fit.
 const TRIES: usize = 3;
 /// How long withdrawing a form may take, in milliseconds.
@@ -127,7 +132,11 @@ async fn settle(
         Reply::Nothing => return Ok(Settled::Wrong("it was empty".to_owned())),
         Reply::Value(value) => call.engine.answer(&person, &id, value).await,
         Reply::Declined => {
-            let reason = Some("the person declined to answer".to_owned());
+            let reason = Some(DECLINED.to_owned());
+            call.engine.cancel_interaction(call.caller, &id, reason)
+        }
+        Reply::Dismissed => {
+            let reason = Some(DISMISSED.to_owned());
             call.engine.cancel_interaction(call.caller, &id, reason)
         }
     };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ostler_engine::interaction::{Kind, Question};
 use ostler_engine::{Interaction, InteractionId};
+use ostler_model::visible_lines;
 use rmcp::model::{
     BooleanSchema, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationSchema, EnumSchema, InputRequest, InputRequests, PrimitiveSchemaDefinition,
@@ -27,6 +28,8 @@ pub(in crate::mcp) enum Reply {
     Nothing,
     /// They do not want to.
     Declined,
+    /// They closed the form without an answer.
+    Dismissed,
 }
 
 /// Who asks, for the person who reads the form.
@@ -72,7 +75,8 @@ impl Form<'_> {
             message.push_str("\n\nThe last answer was not taken: ");
             message.push_str(complaint);
         }
-        message
+        // The client may well show it in a terminal.
+        visible_lines(&message).into_owned()
     }
 }
 
@@ -127,6 +131,8 @@ impl From<ElicitResult> for Reply {
     fn from(result: ElicitResult) -> Self {
         if result.action == ElicitationAction::Accept {
             result.content.as_ref().map_or(Self::Nothing, accepted)
+        } else if result.action == ElicitationAction::Cancel {
+            Self::Dismissed
         } else {
             Self::Declined
         }
@@ -252,8 +258,7 @@ mod tests {
         for given in nothing {
             assert_eq!(reply(given.clone()), Reply::Nothing, "{given}");
         }
-        for action in ["decline", "cancel"] {
-            assert_eq!(reply(json!({"action": action})), Reply::Declined);
-        }
+        assert_eq!(reply(json!({"action": "decline"})), Reply::Declined);
+        assert_eq!(reply(json!({"action": "cancel"})), Reply::Dismissed);
     }
 }

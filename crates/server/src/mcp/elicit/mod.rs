@@ -7,7 +7,7 @@ mod form;
 mod prompt;
 mod seal;
 
-pub(super) use ask::{ask, required, resume};
+pub(super) use ask::{Asked, DECLINED, DISMISSED, ask, required, resume};
 pub(super) use form::{Reply, requests};
-pub(super) use prompt::{goes_on, open_question, pending, prompted, question};
+pub(super) use prompt::{Pending, goes_on, open_question, pending, prompted, question};
 pub(super) use seal::{Seals, Ticket, about};

@@ -1,12 +1,11 @@
 //! Prompts of commands: made into questions, and told to the agent where no person answers.
 
-use ostler_engine::interaction::CancelReason;
-use ostler_engine::interaction::Question;
+use ostler_engine::interaction::{CancelReason, Question, State};
 use ostler_engine::{Answer, Error, Interaction, Prompt, WaitEnd, Waited};
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
 
-use super::ask::{Asked, ask};
+use super::ask::{Asked, DECLINED, DISMISSED, ask};
 use crate::mcp::context::Call;
 use crate::mcp::reply::Interrupted;
 use crate::render::clamped;
@@ -52,11 +51,6 @@ pub(in crate::mcp) fn question(
     if let Some(open) = open_question(call, id) {
         return Ok(open);
     }
-    let text = clean(&prompt.text);
-    let text = match text.trim() {
-        "" => "It waits for input.",
-        text => text,
-    };
     call.engine.ask(
         call.caller,
         Question {
@@ -64,9 +58,38 @@ pub(in crate::mcp) fn question(
             default: prompt.default.clone(),
             execution: Some(id),
             secret: prompt.secret,
-            ..Question::new(prompt.kind, clamped(text, PROMPT_CHARS))
+            ..Question::new(prompt.kind, text_of(prompt))
         },
     )
+}
+
+/// What a prompt is as a question.
+fn text_of(prompt: &Prompt) -> String {
+    let text = clean(&prompt.text);
+    match text.trim() {
+        "" => "It waits for input.".to_owned(),
+        text => clamped(text, PROMPT_CHARS),
+    }
+}
+
+/// That a person was asked this last, and would not answer.
+fn refusal(call: Call<'_>, id: ExecutionId, message: &str) -> Option<&'static str> {
+    let all = call.engine.interactions(call.caller, false).into_iter();
+    let theirs = all.filter(|it| it.question.execution == Some(id));
+    let last = theirs.max_by_key(|it| it.created_at)?;
+    match last.state {
+        State::Cancelled {
+            reason: CancelReason::Requested { reason, .. },
+        } if last.question.message == message => {
+            let refusals = [DECLINED, DISMISSED].into_iter();
+            refusals
+                .into_iter()
+                .find(|it| reason.as_deref() == Some(it))
+        }
+        State::Open | State::Answered { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
+            None
+        }
+    }
 }
 
 /// The open question of an execution.
@@ -76,9 +99,17 @@ pub(in crate::mcp) fn open_question(call: Call<'_>, id: ExecutionId) -> Option<I
     open.find(|open| open.question.execution == Some(id))
 }
 
-/// What a wait that ended at a prompt means, in words for the agent: what is asked, and how it
-/// can be answered with the tools at hand. None for every other end of a wait.
-pub(in crate::mcp) fn pending(call: Call<'_>, waited: &Waited) -> Option<String> {
+/// A prompt that waits for an answer, for the agent.
+#[derive(Debug)]
+pub(in crate::mcp) struct Pending {
+    /// What is asked, and how it can be answered with the tools at hand; one line each.
+    pub(in crate::mcp) text: String,
+    /// A person was asked, and declined or dismissed the question.
+    pub(in crate::mcp) is_refused: bool,
+}
+
+/// What a wait that ended at a prompt means. None for every other end of a wait.
+pub(in crate::mcp) fn pending(call: Call<'_>, waited: &Waited) -> Option<Pending> {
     let WaitEnd::Prompt(prompt) = &waited.why else {
         return None;
     };
@@ -96,9 +127,22 @@ pub(in crate::mcp) fn pending(call: Call<'_>, waited: &Waited) -> Option<String>
         told.push_str(default);
     }
     let open = open_question(call, waited.info.id);
+    if open.is_none()
+        && let Some(refusal) = refusal(call, waited.info.id, text_of(prompt).as_str())
+    {
+        // Whoever was asked and would not answer is not answered for.
+        told.push_str(&format!("\nasked: {refusal}; it still waits"));
+        return Some(Pending {
+            text: told,
+            is_refused: true,
+        });
+    }
     told.push_str("\nnext: ");
     told.push_str(&next(call, waited, (prompt, open.as_ref())));
-    Some(told)
+    Some(Pending {
+        text: told,
+        is_refused: false,
+    })
 }
 
 fn next(

@@ -8,20 +8,16 @@ use serde_json::{Value, json};
 
 use super::uri::log_from;
 use crate::error::Failure;
-use crate::mcp::output::{FRAME_CHARS, notes, omitted_fields};
+use crate::mcp::output::{FRAME_CHARS, notes, omitted_fields, whole};
 use crate::params::{Arguments, Kind, Parameter};
-use crate::reading::{Slice, apart, encoding, last_line, slice};
-use crate::render::{Budget, REPLY_CHARS, Row, excerpt, rows};
+use crate::reading::forward::page;
+use crate::reading::{last_line, slice};
+use crate::render::{Budget, Material, REPLY_CHARS, excerpt};
 
 /// Streams that can be asked for; none asks for all of them.
 pub(super) const STREAMS: &[&str] = &["stdout", "stderr", "pty"];
 /// The most lines that can be asked for.
 const LINES_LIMIT: i64 = 1_000_000_000;
-/// Lines and bytes fetched for one answer that goes on from a cursor: more than fit.
-const PAGE_LINES: u64 = 20_000;
-const PAGE_BYTES: u64 = 256 * 1024;
-/// A line longer than this is cut where a reply goes on from a cursor.
-const LINE_CHARS: usize = 4_000;
 
 /// Which part of the output.
 #[derive(Debug)]
@@ -84,6 +80,14 @@ impl LogQuery {
         })
     }
 
+    /// Who asks for one stream needs not be told which it is.
+    fn budget(&self) -> Budget {
+        Budget {
+            headings: self.streams.iter().count() > 1,
+            ..Budget::new(REPLY_CHARS - FRAME_CHARS, usize::MAX)
+        }
+    }
+
     /// Whether lines are wanted in order from a position on, without a gap.
     const fn is_onward(&self) -> bool {
         self.cursor.is_some() || self.limit.is_some()
@@ -144,11 +148,8 @@ async fn both_ends(journal: &Journal, info: &Info, query: LogQuery) -> Result<Sh
         ..LineQuery::default()
     };
     let found = slice(journal, info, lines).await?;
-    let (next, notes) = (found.next, notes(&found));
-    let budget = Budget {
-        chars: REPLY_CHARS - FRAME_CHARS,
-        block_lines: usize::MAX,
-    };
+    let (next, notes) = (found.next, notes(info, journal, &found)?);
+    let budget = query.budget();
     let excerpt = excerpt(found.material(), budget);
     Ok(Shown {
         text: excerpt.blocks.join("\n"),
@@ -165,65 +166,23 @@ async fn both_ends(journal: &Journal, info: &Info, query: LogQuery) -> Result<Sh
 /// Line after line from the cursor on, as far as the budget goes, none left out.
 async fn onwards(journal: &Journal, info: &Info, query: LogQuery) -> Result<Shown, Failure> {
     let lines = LineQuery {
-        from: query.cursor,
+        from: Some(query.cursor.unwrap_or(Cursor::START)),
         streams: query.streams,
         unfinished: last_line(info),
-        count_omitted: false,
-        max_lines: query.limit.unwrap_or(PAGE_LINES).min(PAGE_LINES),
-        max_bytes: PAGE_BYTES,
+        max_lines: query.limit.unwrap_or(u64::MAX),
         ..LineQuery::default()
     };
-    let (last, encoding) = (last_line(info), encoding(info));
-    let read = apart(journal, info, move |journal| {
-        let page = journal.lines(&lines)?;
-        let lines_shown = fitting(&rows(&page.lines, encoding, last));
-        if lines_shown.len() >= page.lines.len() {
-            return Ok((page, lines_shown));
-        }
-        // Read again, so that the cursor stands behind the last line that fits.
-        let page = journal.lines(&LineQuery {
-            max_lines: lines_shown.len() as u64,
-            ..lines
-        })?;
-        Ok((page, lines_shown))
-    });
-    let (page, lines) = read.await?;
-    let more = page.more.then_some(page.next);
+    let budget = query.budget();
+    let show = move |rows| whole(Material::whole(rows), budget);
+    let page = page(journal, info, lines, budget.chars, show).await?;
+    let more = (page.left > 0).then_some(page.next);
     Ok(Shown {
-        text: lines.join("\n"),
+        text: page.blocks.join("\n"),
         next: page.next,
         left_out: more,
-        omitted: more.map(|cursor| json!({"cursor": cursor})),
-        notes: notes(&Slice {
-            gap: page.gap,
-            damaged: page.damaged,
-            ..Slice::default()
-        }),
+        omitted: more.map(|cursor| json!({"cursor": cursor, "lines": page.left})),
+        notes: notes(info, journal, &page.rows)?,
     })
-}
-
-/// The rows that fit, at least one.
-fn fitting(rows: &[Row]) -> Vec<String> {
-    let mut room = REPLY_CHARS - FRAME_CHARS;
-    let mut lines = Vec::new();
-    for row in rows {
-        let line = cut(row);
-        let chars = line.chars().count() + 1;
-        if chars > room {
-            break;
-        }
-        room -= chars;
-        lines.push(line);
-    }
-    lines
-}
-
-/// A line, its end cut off and its length named where it is very long.
-fn cut(row: &Row) -> String {
-    match row.text.char_indices().nth(LINE_CHARS) {
-        Some((end, _)) => format!("{}… [line of {} bytes]", &row.text[..end], row.bytes),
-        None => row.text.clone(),
-    }
 }
 
 /// How it stands, and how to go on.

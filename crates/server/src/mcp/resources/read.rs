@@ -19,13 +19,17 @@ use crate::mcp::convert::RESULT_KEY;
 use crate::mcp::desk::Desk;
 use crate::mcp::screen::{self, draw};
 use crate::render::REPLY_CHARS;
+use crate::window::{Position, Window, json_chars};
 use crate::wire::InfoBody;
 use crate::wire::info::millis_as_seconds;
 
 /// How long what is known of an ended execution may be reused, in milliseconds.
 const ENDED_TTL_MS: u64 = 60 * 60 * 1_000;
-/// Kept free for what stands around a list's items.
-const FRAME_CHARS: usize = 200;
+/// How much of a list one resource holds: all but what stands around the entries.
+const WINDOW: Window = Window {
+    entries: usize::MAX,
+    chars: REPLY_CHARS - 200,
+};
 /// Kept free for what stands around a screen.
 const SCREEN_FRAME_CHARS: usize = 600;
 /// The most characters of one field of a detail that had to be cut.
@@ -172,18 +176,10 @@ fn listed(info: &Info) -> Value {
 
 /// As many rows as fit, and how many were left out.
 fn bounded(name: &str, rows: impl Iterator<Item = Value>, total: usize) -> Value {
-    let mut room = REPLY_CHARS - FRAME_CHARS;
-    let mut kept = Vec::new();
-    for row in rows {
-        let chars = row.to_string().chars().count() + 1;
-        if chars > room {
-            break;
-        }
-        room -= chars;
-        kept.push(row);
-    }
-    let omitted = total - kept.len();
-    json!({name: kept, "omitted": omitted})
+    let rows = rows.enumerate();
+    let rows = rows.map(|(place, row)| (Position::by(place), row));
+    let page = WINDOW.fill(rows, total, json_chars);
+    json!({name: page.entries, "omitted": page.left})
 }
 
 /// The newest events that fit, oldest first.

@@ -6,6 +6,7 @@ mod command;
 mod core;
 mod ends;
 mod interaction;
+mod listing;
 mod offered;
 mod pty;
 mod registry;

@@ -4,15 +4,13 @@ use ostler_engine::ListFilter;
 use ostler_model::status::ProcessStatus;
 use serde_json::json;
 
-use super::status::Listed;
+use super::status::Summary;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
+use crate::mcp::tools::listing::{self, CURSOR, WHOLE_ANSWER};
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::params::{Arguments, Kind, Parameter};
-use crate::render::REPLY_CHARS;
-
-/// Kept free for what stands around the list.
-const FRAME_CHARS: usize = 400;
+use crate::window::newest_first;
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "command_ps_list",
@@ -25,6 +23,7 @@ pub(super) const DEFINITION: Definition = Definition {
             Kind::Choice(&["running", "completed", "failed", "terminated", "error"]),
             "",
         ),
+        CURSOR,
     ],
     hints: Hints::READS,
     output: None,
@@ -40,23 +39,9 @@ fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         limit: None,
     };
     let found = call.engine.list(call.caller, &filter);
-    let mut processes = Vec::new();
-    let mut room = REPLY_CHARS - FRAME_CHARS;
-    for info in &found {
-        let entry = json!(Listed::from(info));
-        let chars = entry.to_string().chars().count() + 1;
-        let Some(left) = room.checked_sub(chars) else {
-            break;
-        };
-        room = left;
-        call.told(info);
-        processes.push(entry);
-    }
-    let omitted = found.len() - processes.len();
-    let mut body = json!({"processes": processes, "total": found.len()});
-    if omitted > 0 {
-        body["omitted"] = omitted.into();
-        body["hint"] = "narrow with status or labels, or clean ended ones".into();
-    }
+    let mut body = json!({"total": found.len()});
+    let rest = listing::rest(&found, newest_first, &mut arguments)?;
+    let page = listing::executions(call, WHOLE_ANSWER, rest, |info| json!(Summary::from(info)));
+    listing::put(page, &mut body, "processes");
     Ok(Reply::status(&body))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_engine::{Info, WaitFor};
-use ostler_journal::{GrepMode, LineQuery, Pattern, StreamSet};
+use ostler_journal::{GrepMode, Journal, LineQuery, Pattern, ReadError, StreamSet};
 use ostler_model::StreamName;
 use serde_json::json;
 
@@ -13,14 +13,15 @@ use super::command_ps_stop::PID;
 use super::starting::{self, BLOCK_LINES};
 use crate::error::{Failure, bad_pattern};
 use crate::mcp::context::Call;
-use crate::mcp::output::{FRAME_CHARS, notes, omitted_fields};
+use crate::mcp::output::{FRAME_CHARS, Printed, notes, omitted_fields, whole};
 use crate::mcp::reply::{Interrupted, Reply};
 use crate::mcp::tools::core::unexplained;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::mcp::waiting;
 use crate::params::{Arguments, Kind, Parameter};
-use crate::reading::{Slice, last_line, slice};
-use crate::render::{Budget, Excerpt, Moment, Prefix, REPLY_CHARS, excerpt, moment};
+use crate::reading::forward::page;
+use crate::reading::{last_line, slice};
+use crate::render::{Budget, Material, Moment, Prefix, REPLY_CHARS, Row, excerpt, moment};
 
 /// The longest wait that can be asked for, in seconds; a call itself collects no longer than
 /// the client's patience.
@@ -81,26 +82,58 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let journal = call.engine.journal(call.caller, &id)?;
     let both =
         query.streams.contains(StreamName::Stdout) && query.streams.contains(StreamName::Stderr);
-    let mut slice = slice(&journal, &info, query).await?;
-    label(&mut slice, prefix, both);
-    let (next, told) = (slice.next, notes(&slice));
+    let label = Label { prefix, both };
     let budget = Budget {
-        chars: REPLY_CHARS - FRAME_CHARS,
-        block_lines,
+        headings: false,
+        ..Budget::new(REPLY_CHARS - FRAME_CHARS, block_lines)
     };
-    let excerpt = excerpt(slice.material(), budget);
-    let footer = footer(&info, &excerpt, &next.to_string(), &told);
+    let printed = if query.from.is_some() && query.tail.is_none() {
+        onward(&journal, &info, query, (label, budget)).await?
+    } else {
+        let slice = slice(&journal, &info, query).await?;
+        let notes = notes(&info, &journal, &slice)?;
+        Printed::of_slice(slice, notes, |material| {
+            let mut material = material.condensed();
+            label.put_on(material.rows_mut());
+            excerpt(material, budget)
+        })
+    };
+    Ok(reply(&info, printed))
+}
+
+/// The next page from a position on.
+async fn onward(
+    journal: &Journal,
+    info: &Info,
+    query: LineQuery,
+    (label, budget): (Label, Budget),
+) -> Result<Printed, ReadError> {
+    let show = move |rows| {
+        let mut material = Material::whole(rows).condensed();
+        label.clone().put_on(material.rows_mut());
+        whole(material, budget)
+    };
+    let page = page(journal, info, query, budget.chars, show).await?;
+    let notes = notes(info, journal, &page.rows)?;
+    Ok(Printed::of_page(page, notes))
+}
+
+fn reply(info: &Info, printed: Printed) -> Reply {
+    let footer = footer(info, &printed);
     let mut fields = json!({
         "id": info.id.short(),
         "status": info.status().process,
-        "cursor": next,
+        "cursor": printed.next,
     });
-    if let Some(omitted) = excerpt.omitted {
+    if let Some(omitted) = printed.excerpt.omitted {
         fields["omitted"] = omitted_fields(omitted);
     }
-    let mut blocks = excerpt.blocks;
+    if printed.left > 0 {
+        fields["lines_left"] = printed.left.into();
+    }
+    let mut blocks = printed.excerpt.blocks;
     blocks.push(footer);
-    Ok(Reply::text(blocks, fields))
+    Reply::text(blocks, fields)
 }
 
 /// What to look for; everything is checked before anything is waited for.
@@ -170,34 +203,49 @@ async fn settled(call: Call<'_>, id: &str, arguments: &Arguments) -> Result<Info
     }
 }
 
-fn label(slice: &mut Slice, mut prefix: Option<Prefix>, both: bool) {
-    for row in slice.rows_mut() {
-        if both && row.stream == StreamName::Stderr {
-            row.text.insert_str(0, "[stderr] ");
-        }
-        if let Some(prefix) = &mut prefix {
-            let time = prefix.at(row.at);
-            row.text.reserve(time.len() + 1);
-            row.text.insert(0, ' ');
-            row.text.insert_str(0, time);
+/// What stands before each line.
+#[derive(Clone)]
+struct Label {
+    prefix: Option<Prefix>,
+    /// Whether lines of both streams are told apart.
+    both: bool,
+}
+
+impl Label {
+    fn put_on<'r>(mut self, rows: impl Iterator<Item = &'r mut Row>) {
+        for row in rows {
+            if self.both && row.is_stderr() {
+                row.text.insert_str(0, "[stderr] ");
+            }
+            if let Some(prefix) = &mut self.prefix {
+                let time = prefix.at(row.at);
+                row.text.reserve(time.len() + 1);
+                row.text.insert(0, ' ');
+                row.text.insert_str(0, time);
+            }
         }
     }
 }
 
 /// How it stands, and how to go on.
-fn footer(info: &Info, excerpt: &Excerpt, next: &str, told: &[String]) -> String {
+fn footer(info: &Info, printed: &Printed) -> String {
     let status = info.status().process.as_str();
+    let next = printed.next;
     let mut text = match &info.state.ending {
         Some(ending) => format!("[status: {status}, {}]", ending.describe()),
         None => format!("[status: {status}; later output: since=\"{next}\"]"),
     };
-    if excerpt.blocks.is_empty() {
+    if printed.excerpt.blocks.is_empty() {
         text.insert_str(0, "[no output matches]\n");
     }
-    if excerpt.omitted.is_some() {
+    if printed.excerpt.omitted.is_some() {
         text.push_str("\n[what is omitted: since=\"<its cursor>\", or narrow with grep]");
     }
-    for note in told.iter().chain(&info.state.degraded) {
+    if printed.left > 0 {
+        let left = printed.left;
+        text.push_str(&format!("\n[{left} more lines: since=\"{next}\"]"));
+    }
+    for note in printed.notes.iter().chain(&info.state.degraded) {
         text.push_str("\nnote: ");
         text.push_str(note);
     }

@@ -32,7 +32,7 @@ pub(super) struct Started {
 
 /// One entry of `command_ps_list`.
 #[derive(Debug, Serialize)]
-pub(super) struct Listed {
+pub(super) struct Summary {
     pid: String,
     status: ProcessStatus,
     command: String,
@@ -100,7 +100,7 @@ impl Started {
     }
 }
 
-impl From<&Info> for Listed {
+impl From<&Info> for Summary {
     fn from(info: &Info) -> Self {
         let ending = info.state.ending.as_ref();
         Self {

@@ -11,12 +11,13 @@ use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::tools::command::status::seconds;
+use crate::mcp::tools::listing::{self, HALF_ANSWER, WHOLE_ANSWER};
 use crate::mcp::tools::service;
-use crate::render::{REPLY_CHARS, clamped};
+use crate::params::Arguments;
+use crate::render::clamped;
+use crate::window::{Position, running_first};
 use crate::wire::InfoBody;
 
-/// Kept free for what stands around the entries.
-const FRAME_CHARS: usize = 400;
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;
 /// The most characters of one text in a detail.
@@ -24,7 +25,7 @@ const FIELD_CHARS: usize = 2_000;
 
 /// One entry of a list.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct Summary {
     id: String,
     status: ProcessStatus,
     command: String,
@@ -44,27 +45,26 @@ struct Listed {
     service: Option<Value>,
 }
 
-/// What runs and has ended, newest first.
-pub(super) fn list(call: Call<'_>, labels: Vec<String>) -> Reply {
+/// What runs, then what has ended, the newest first; a window of it.
+pub(super) fn list(call: Call<'_>, arguments: &mut Arguments) -> Result<Reply, Failure> {
+    let status = arguments.text("status");
     let filter = ListFilter {
-        labels,
+        labels: arguments.list("labels"),
         ..ListFilter::default()
     };
-    let found = call.engine.list(call.caller, &filter);
-    let running = found.iter().filter(|info| !info.state.is_finished());
-    let running = running.count();
-    let entries = found.iter().map(|info| {
-        let entry = json!(Listed::from(info));
-        (info, entry)
+    let mut found = call.engine.list(call.caller, &filter);
+    found.retain(|info| match status.as_deref() {
+        Some("running") => !info.state.is_finished(),
+        Some("ended") => info.state.is_finished(),
+        Some(_) => info.error_message().is_some(),
+        None => true,
     });
-    let processes = fitting(call, entries);
-    let mut body = json!({"processes": processes, "total": found.len(), "running": running});
-    let omitted = found.len() - processes.len();
-    if omitted > 0 {
-        body["omitted"] = omitted.into();
-        body["hint"] = "narrow with labels, or clean ended ones".into();
-    }
-    Reply::status(&body)
+    let running = found.iter().filter(|info| !info.state.is_finished());
+    let mut body = json!({"total": found.len(), "running": running.count()});
+    let rest = listing::rest(&found, running_first, arguments)?;
+    let page = listing::executions(call, HALF_ANSWER, rest, |info| json!(Summary::from(info)));
+    listing::put(page, &mut body, "processes");
+    Ok(Reply::status(&body))
 }
 
 /// Everything known of each id.
@@ -74,38 +74,22 @@ pub(super) fn details(call: Call<'_>, ids: &[String]) -> Result<Reply, Failure> 
         let info = call.info(id);
         found.push(info.map_err(|error| about(id, error.into()))?);
     }
-    let entries = found.iter().map(|info| {
+    let entries = found.iter().enumerate().map(|(place, info)| {
         let mut body = json!(InfoBody::from(info));
         shorten(&mut body);
-        (info, body)
+        (Position::by(place), (Some(info), body))
     });
-    let processes = fitting(call, entries);
-    let mut body = json!({"processes": processes});
-    let omitted = ids.len() - processes.len();
-    if omitted > 0 {
-        body["omitted"] = json!(ids[processes.len()..]);
+    let page = listing::window(call, WHOLE_ANSWER, entries, found.len());
+    let shown = page.entries.len();
+    let mut body = json!({"processes": page.entries});
+    if page.left > 0 {
+        body["omitted"] = json!(ids[shown..]);
         body["hint"] = "ask for fewer ids at once".into();
     }
     Ok(Reply::status(&body))
 }
 
-/// As many entries as a reply holds; these are told.
-fn fitting<'a>(call: Call<'_>, entries: impl Iterator<Item = (&'a Info, Value)>) -> Vec<Value> {
-    let mut fitting = Vec::new();
-    let mut room = REPLY_CHARS - FRAME_CHARS;
-    for (info, entry) in entries {
-        let chars = entry.to_string().chars().count() + 1;
-        let Some(left) = room.checked_sub(chars) else {
-            break;
-        };
-        room = left;
-        call.told(info);
-        fitting.push(entry);
-    }
-    fitting
-}
-
-impl From<&Info> for Listed {
+impl From<&Info> for Summary {
     fn from(info: &Info) -> Self {
         let ending = info.state.ending.as_ref();
         Self {

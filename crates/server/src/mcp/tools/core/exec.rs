@@ -6,7 +6,7 @@ use ostler_engine::{Face, StartRequest, StdinRequest, WaitEnd, WaitFor, Waited};
 use ostler_journal::Pattern;
 use ostler_model::{Command, Text};
 
-use super::select::{self, MAX_CHARS, Selection};
+use super::select::{MAX_CHARS, Selection};
 use super::serve::{self, Wish};
 use super::shown;
 use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
@@ -30,11 +30,11 @@ pub(super) const DEFINITION: Definition = Definition {
     name: "exec",
     title: "",
     about: "Run a program (command) or a shell script (script). Answers \"[id exit CODE, time]\" \
-            and the output; what has not ended after wait_ms goes on: \"[id running time | \
-            cursor C]\", see process and process_control. Servers it knows run as services, \
+            and output; what has not ended after wait_ms goes on: \"[id running time | \
+            cursor C]\", see process and process_control. Known servers run as services, \
             until ready.",
     parameters: &[
-        Parameter::optional("command", Kind::Words, "Program and arguments; no shell"),
+        Parameter::optional("command", Kind::Words, "Program, arguments; no shell"),
         Parameter::optional("script", Kind::Text, "Text for shell"),
         Parameter::optional("shell", Kind::Text, "Default sh"),
         Parameter::optional("cwd", Kind::Text, "Default: yours"),
@@ -48,13 +48,13 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::optional(
             "wait_ms",
             Kind::Integer(0, WAIT_LIMIT_MS),
-            "At most (45 s a call); never ends it",
+            "At most (45 s a call)",
         )
         .or(WAIT_MS),
         Parameter::optional(
             "timeout",
             Kind::Integer(1, TIMEOUT_LIMIT_S),
-            "Seconds, then killed; default never",
+            "Seconds, then killed",
         ),
         UNTIL,
         PATTERN,
@@ -65,11 +65,7 @@ pub(super) const DEFINITION: Definition = Definition {
             Kind::Choice(&["return", "ask"]),
             "When it asks: answer, or ask the user",
         ),
-        Parameter::optional(
-            "notify",
-            Kind::Text,
-            "Tell me later when a line matches this",
-        ),
+        Parameter::optional("notify", Kind::Text, "Tell me when this matches"),
         Parameter::optional("description", Kind::Text, ""),
         Parameter::optional("labels", Kind::List, ""),
         Parameter::optional("keep", Kind::Flag, "Outlives this session"),
@@ -81,7 +77,7 @@ pub(super) const DEFINITION: Definition = Definition {
         walls::SECRETS,
         walls::LIMITS,
         walls::APPROVAL,
-        Parameter::optional("encoding", Kind::Text, "Of output; default utf-8"),
+        Parameter::optional("encoding", Kind::Text, "Default utf-8"),
         MAX_CHARS,
     ],
     hints: Hints::RUNS,
@@ -94,7 +90,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let wish = Wish::read(&mut arguments);
     let reason = until::reason(&mut arguments, None)?;
     let notify = until::expression(&mut arguments, "notify")?;
-    let selection = Selection::everything(select::chars(&arguments));
+    let selection = Selection::sized(&arguments);
     let options = options(&mut arguments, &request, &reason);
     if let Some(way) = wish.way(call, &request, &reason)? {
         let order = (way.request(request), &way);

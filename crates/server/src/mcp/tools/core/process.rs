@@ -30,7 +30,7 @@ const ACTIONS: &[Action] = &[
     Action {
         word: "list",
         needs: &[],
-        takes: &["labels"],
+        takes: &["labels", "status", "cursor"],
     },
     Action {
         word: "output",
@@ -73,8 +73,8 @@ const ACTIONS: &[Action] = &[
 pub(super) const DEFINITION: Definition = Definition {
     name: "process",
     title: "",
-    about: "Look at what exec started. list: newest first. output: what ids printed. wait: until \
-            one of ids (all: each) ends or until holds; then its output. detail: everything. \
+    about: "list: what exec started, running first. output: what ids printed; with cursor the \
+            next page. wait: until one of ids (all: each) ends or until holds. \
             cursor: only what came after that answer.",
     parameters: &[
         Parameter::required(
@@ -84,6 +84,7 @@ pub(super) const DEFINITION: Definition = Definition {
         ),
         IDS,
         Parameter::optional("labels", Kind::List, ""),
+        Parameter::optional("status", Kind::Choice(&["running", "ended", "failed"]), ""),
         Parameter::optional("wait_ms", Kind::Integer(0, WAIT_LIMIT_MS), "Default 30000"),
         unexplained(UNTIL),
         unexplained(PATTERN),
@@ -107,7 +108,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         "output" => output(call, arguments).await,
         "wait" => wait(call, arguments).await,
         "detail" => Ok(detail::details(call, &action::ids(&mut arguments)?)?),
-        _ => Ok(detail::list(call, arguments.list("labels"))),
+        _ => Ok(detail::list(call, &mut arguments)?),
     }
 }
 
@@ -126,7 +127,9 @@ async fn output(call: Call<'_>, mut arguments: Arguments) -> Answer {
 }
 
 async fn wait(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let (ids, selection) = asked(call, &mut arguments)?;
+    let (ids, mut selection) = asked(call, &mut arguments)?;
+    // Whoever waits wants the end, and what failed before it.
+    selection.paged = false;
     let at_most = until::wait(&arguments).unwrap_or(WAIT);
     let all = arguments.flag("all");
     let reason = until::reason(&mut arguments, selection.query.from)?;

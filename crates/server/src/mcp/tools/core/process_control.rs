@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ostler_engine::{CleanOutcome, StopRequest, Typed, Typing, WaitFor};
+use ostler_engine::{CleanOutcome, StopRequest, Typing, WaitFor};
 use ostler_journal::Pattern;
 use ostler_model::signal::SignalError;
 use ostler_model::{ErrorCode, Io, Signal, Stdin};
@@ -138,6 +138,12 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     Ok(told(&ids, results))
 }
 
+/// How much of a text was written.
+struct Written {
+    bytes: u64,
+    taken: u64,
+}
+
 /// Writes and answers what it replies: what it prints until it asks for more or ends.
 async fn converse(call: Call<'_>, ids: &[String], text: &[u8], at_most: Duration) -> Answer {
     let [id] = ids else {
@@ -152,7 +158,7 @@ async fn converse(call: Call<'_>, ids: &[String], text: &[u8], at_most: Duration
     let waited = waiting::wait(call, id, &WaitFor::Prompt, Some(at_most)).await?;
     let mut shown = shown::shown(call, &waited, &Selection::from(before)).await?;
     if typed.taken < typed.bytes {
-        let Typed { bytes, taken } = typed;
+        let Written { bytes, taken } = typed;
         shown = shown.with_note(&format!("it took {taken} of {bytes} bytes"));
     }
     Ok(shown.reply())
@@ -249,17 +255,21 @@ fn has_input(call: Call<'_>, id: &str) -> Result<(), Failure> {
 }
 
 /// Writes to a pipe, or types: at a terminal a line ends with the Enter key.
-async fn write(call: Call<'_>, id: &str, text: &[u8]) -> Result<Typed, Failure> {
+async fn write(call: Call<'_>, id: &str, text: &[u8]) -> Result<Written, Failure> {
     if call.info(id)?.size().is_none() {
         let bytes = text.len() as u64;
         let taken = call.engine.write(call.caller, id, text.to_vec()).await?;
-        return Ok(Typed { bytes, taken });
+        return Ok(Written { bytes, taken });
     }
     let typing = Typing {
         pieces: vec![Piece::Text(String::from_utf8_lossy(text).into_owned())],
         lease: None,
     };
-    Ok(call.engine.type_in(call.caller, id, typing).await?)
+    let typed = call.engine.type_in(call.caller, id, typing).await?;
+    Ok(Written {
+        bytes: typed.bytes,
+        taken: typed.taken,
+    })
 }
 
 /// All of it, or how much; nothing at all is a failure.

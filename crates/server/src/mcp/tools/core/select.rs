@@ -7,7 +7,7 @@ use ostler_model::{Cursor, StreamName};
 
 use crate::error::{Failure, bad_pattern};
 use crate::params::{Arguments, Kind, Parameter};
-use crate::render::{Moment, REPLY_CHARS, moment};
+use crate::render::{Moment, QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS, moment};
 
 /// The most lines from the end that can be asked for.
 const TAIL_LIMIT: i64 = 1_000_000_000;
@@ -22,17 +22,17 @@ pub(in crate::mcp::tools) const STREAM: Parameter = Parameter::optional(
     "Default both",
 );
 pub(in crate::mcp::tools) const SINCE: Parameter =
-    Parameter::optional("since", Kind::Text, "Time, or 10m (ago)");
+    Parameter::optional("since", Kind::Text, "Time, or 10m ago");
 pub(in crate::mcp::tools) const TAIL: Parameter =
-    Parameter::optional("tail", Kind::Integer(0, TAIL_LIMIT), "Last n lines");
+    Parameter::optional("tail", Kind::Integer(0, TAIL_LIMIT), "Last n");
 pub(in crate::mcp::tools) const GREP: Parameter =
     Parameter::optional("grep", Kind::Text, "Perl regex");
 pub(in crate::mcp::tools) const RAW: Parameter =
-    Parameter::optional("raw", Kind::Flag, "With colours and redraws");
+    Parameter::optional("raw", Kind::Flag, "Uncleaned");
 #[expect(clippy::cast_possible_wrap, reason = "at most 20,000")]
 pub(in crate::mcp::tools) const MAX_CHARS: Parameter = Parameter::optional(
     "max_chars",
-    Kind::Integer(MIN_CHARS as i64, REPLY_CHARS as i64),
+    Kind::Integer(MIN_CHARS as i64, REPLY_LIMIT_CHARS as i64),
     "",
 );
 
@@ -42,6 +42,10 @@ pub(in crate::mcp::tools) struct Selection {
     pub(in crate::mcp::tools) query: LineQuery,
     pub(in crate::mcp::tools) raw: bool,
     pub(in crate::mcp::tools) chars: usize,
+    /// The characters of a long output in which nothing says that something failed.
+    pub(in crate::mcp::tools) quiet_chars: usize,
+    /// Whether lines follow one another from the query's position on, none left out.
+    pub(in crate::mcp::tools) paged: bool,
 }
 
 impl Selection {
@@ -51,7 +55,16 @@ impl Selection {
             query: LineQuery::default(),
             raw: false,
             chars,
+            quiet_chars: chars,
+            paged: false,
         }
+    }
+
+    /// Everything, in the size of the answer asked for.
+    pub(in crate::mcp::tools) fn sized(arguments: &Arguments) -> Self {
+        let mut selection = Self::everything(chars(arguments));
+        selection.quiet_chars = quiet_chars(arguments);
+        selection
     }
 
     /// What came after a position.
@@ -67,6 +80,7 @@ impl Selection {
         selection.query.from = cursor(arguments)?;
         selection.query.tail = arguments.count("tail");
         selection.query.grep = grep(arguments)?;
+        selection.paged = selection.is_onward();
         Ok(selection)
     }
 
@@ -94,8 +108,18 @@ impl Selection {
             }
         }
         query.grep = grep(arguments)?;
-        let chars = chars(arguments);
-        Ok(Self { query, raw, chars })
+        let mut selection = Self {
+            query,
+            raw,
+            ..Self::sized(arguments)
+        };
+        selection.paged = selection.is_onward();
+        Ok(selection)
+    }
+
+    /// Whether it begins at a position, and not so many lines before the end.
+    const fn is_onward(&self) -> bool {
+        self.query.from.is_some() && self.query.tail.is_none()
     }
 }
 
@@ -105,6 +129,17 @@ pub(in crate::mcp::tools) fn chars(arguments: &Arguments) -> usize {
     chars
         .and_then(|chars| usize::try_from(chars).ok())
         .unwrap_or(REPLY_CHARS)
+}
+
+/// The size of an answer that tells of success; the full one where a size or a part is asked
+/// for.
+fn quiet_chars(arguments: &Arguments) -> usize {
+    let parts = ["max_chars", "cursor", "since", "tail", "grep"];
+    if arguments.given().any(|name| parts.contains(&name)) {
+        chars(arguments)
+    } else {
+        QUIET_CHARS
+    }
 }
 
 fn grep(arguments: &mut Arguments) -> Result<Option<Pattern>, Failure> {

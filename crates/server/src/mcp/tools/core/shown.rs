@@ -11,8 +11,8 @@ use super::raw;
 use super::select::Selection;
 use crate::error::{Failure, object};
 use crate::mcp::context::Call;
-use crate::mcp::elicit;
-use crate::mcp::output::selected;
+use crate::mcp::elicit::{self, Pending};
+use crate::mcp::output::{Printed, paged, selected};
 use crate::mcp::reply::{Link, Reply};
 use crate::mcp::resources::log_link;
 use crate::mcp::tools::command::status::{isolation, seconds};
@@ -85,7 +85,7 @@ pub(in crate::mcp::tools) async fn shown(
     let changes = walls::changes(call, &waited.info).await;
     let tail = |next, of_output: &[String]| {
         let all = [of_output, &notes].concat();
-        footer(waited, next, (asked.as_deref(), &all))
+        footer(waited, next, (asked.as_ref(), &all))
     };
     let changes = changes.unwrap_or_default();
     let frame = header(waited, LONGEST) + &tail(LONGEST, &[]) + &changes;
@@ -148,11 +148,16 @@ async fn printed(
     selection: &Selection,
     chars: usize,
 ) -> Result<Body, Failure> {
-    let budget = Budget {
-        chars,
-        block_lines: BLOCK_LINES,
+    let mut budget = Budget::new(chars, BLOCK_LINES);
+    if succeeded(info) {
+        budget.quiet_chars = selection.quiet_chars.min(chars);
+    }
+    let query = selection.query.clone();
+    let mut printed = if selection.paged {
+        paged(call, info, query, budget).await?
+    } else {
+        selected(call, info, query, budget).await?
     };
-    let mut printed = selected(call, info, selection.query.clone(), budget).await?;
     let mut body = Body {
         text: printed.blocks().join("\n"),
         next: printed.next,
@@ -161,11 +166,31 @@ async fn printed(
         cut: printed.is_cut(),
     };
     printed.fields(&mut body.fields);
+    body.notes.extend(left_behind(&printed));
     if body.text.is_empty() {
         body.notes
             .extend(nothing(&selection.query).map(str::to_owned));
     }
     Ok(body)
+}
+
+/// Whether it ended, and well.
+fn succeeded(info: &Info) -> bool {
+    let ending = info.state.ending.as_ref();
+    ending.is_some_and(|it| it.cause == Cause::Exited && it.code == Some(0))
+}
+
+/// What comes behind a page.
+fn left_behind(printed: &Printed) -> Option<String> {
+    let lines = match printed.left {
+        0 => return None,
+        1 => "1 more line".to_owned(),
+        left => format!("{left} more lines"),
+    };
+    Some(format!(
+        "{lines}; the next page: action output with cursor \"{}\"",
+        printed.next
+    ))
 }
 
 /// Why there is nothing to show, where that is not plain.
@@ -246,22 +271,24 @@ fn time(info: &Info) -> String {
 }
 
 /// Why the answer came, what else is to be known, and how to go on.
-fn footer(waited: &Waited, next: Cursor, (asked, notes): (Option<&str>, &[String])) -> String {
+fn footer(waited: &Waited, next: Cursor, (asked, notes): (Option<&Pending>, &[String])) -> String {
     let info = &waited.info;
     let mut lines: Vec<String> = met(&waited.why).into_iter().collect();
-    lines.extend(asked.map(|asked| format!("[{}]", asked.replace('\n', "; "))));
+    lines.extend(asked.map(|asked| format!("[{}]", asked.text.replace('\n', "; "))));
     let degraded = info.state.degraded.iter().cloned();
     let told = notes.iter().cloned().chain(degraded);
     let told = told.chain(left(info));
     lines.extend(told.map(|note| format!("[note: {}]", clip(&note))));
     if !info.state.is_finished() {
-        lines.push(go_on(waited, next));
+        let is_refused = asked.is_some_and(|asked| asked.is_refused);
+        lines.push(go_on(waited, next, is_refused));
     }
     lines.join("\n")
 }
 
-/// The calls that follow from here.
-fn go_on(waited: &Waited, next: Cursor) -> String {
+/// The calls that follow from here. A prompt that a person refused to answer is not for the
+/// agent to answer.
+fn go_on(waited: &Waited, next: Cursor, is_refused: bool) -> String {
     let id = waited.info.id.short();
     let stop = if waited.info.spec.lifetime.plan().is_some() {
         let name = service::name(&waited.info);
@@ -270,7 +297,7 @@ fn go_on(waited: &Waited, next: Cursor) -> String {
         format!("end it: process_control {{\"action\":\"stop\",\"ids\":[\"{id}\"]}}")
     };
     match &waited.why {
-        WaitEnd::Prompt(prompt) if prompt.secret => format!("[{stop}]"),
+        WaitEnd::Prompt(prompt) if prompt.secret || is_refused => format!("[{stop}]"),
         WaitEnd::Prompt(_) => format!(
             "[go on: process_control {{\"action\":\"write\",\"ids\":[\"{id}\"],\"text\":\"…\",\
              \"wait_ms\":10000}}; {stop}]"

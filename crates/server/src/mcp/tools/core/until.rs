@@ -18,13 +18,13 @@ const IDLE_MS: u64 = 1_000;
 pub(super) const UNTIL: Parameter = Parameter::optional(
     "until",
     Kind::Choice(&["exit", "pattern", "prompt", "idle", "ready"]),
-    "What to wait for; default exit",
+    "Default exit",
 );
 pub(super) const PATTERN: Parameter = Parameter::optional("pattern", Kind::Text, "Perl regex");
 pub(super) const IDLE: Parameter = Parameter::optional(
     "idle_ms",
     Kind::Integer(1, WAIT_LIMIT_MS),
-    "Of silence; default 1000",
+    "Silence; default 1000",
 );
 
 /// The same where another tool's list explains it.

@@ -1,6 +1,7 @@
 //! The tools of profile `pty`, document 002 (C1–C15): terminal sessions for agents. Typing and
 //! looking are one call, so that a conversation with a program costs one call a turn.
 
+mod activity;
 mod offered;
 mod paint;
 mod pty_close;

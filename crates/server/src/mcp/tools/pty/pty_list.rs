@@ -10,12 +10,13 @@ use super::told::clip;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::screen::title;
+use crate::mcp::tools::listing::{self, CURSOR, WHOLE_ANSWER};
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::params::{Arguments, Kind, Parameter};
-use crate::render::REPLY_CHARS;
+use crate::window::newest_first;
 
-/// Kept free for what stands around the list.
-const FRAME_CHARS: usize = 400;
+/// The most sessions of one list.
+const ENTRIES: usize = 200;
 /// Sessions whose title is told: it takes reading their output.
 const TITLES: usize = 32;
 
@@ -23,11 +24,14 @@ pub(super) const DEFINITION: Definition = Definition {
     name: "pty_list",
     title: "List terminals",
     about: "List sessions, newest first.",
-    parameters: &[Parameter::optional(
-        "status",
-        Kind::Choice(&["running", "exited", "killed"]),
-        "Default all",
-    )],
+    parameters: &[
+        Parameter::optional(
+            "status",
+            Kind::Choice(&["running", "exited", "killed"]),
+            "Default all",
+        ),
+        CURSOR,
+    ],
     hints: Hints::READS,
     output: None,
     call: |call, arguments| Box::pin(answer(call, arguments)),
@@ -35,7 +39,7 @@ pub(super) const DEFINITION: Definition = Definition {
 
 /// One session.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct Summary {
     session: String,
     status: &'static str,
     command: String,
@@ -73,28 +77,20 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         wanted.is_none_or(|status| info.status().session == status)
     };
     let chosen: Vec<&Info> = sessions.iter().filter(is_wanted).collect();
-    let mut room = REPLY_CHARS - FRAME_CHARS;
-    let mut shown: Vec<Value> = Vec::new();
-    for info in &chosen {
-        let entry = json!(listed(call, info, shown.len() < TITLES).await);
-        let chars = entry.to_string().chars().count() + 1;
-        let Some(left) = room.checked_sub(chars) else {
-            break;
-        };
-        room = left;
-        call.told(info);
-        shown.push(entry);
+    let mut body = json!({"total": chosen.len(), "running": running});
+    let rest = listing::rest(chosen, newest_first, &mut arguments)?;
+    let all = rest.len();
+    let mut entries = Vec::new();
+    for (at, info) in rest.into_iter().take(ENTRIES) {
+        let entry = json!(summary(call, info, entries.len() < TITLES).await);
+        entries.push((at, (Some(info), entry)));
     }
-    let omitted = chosen.len() - shown.len();
-    let mut body = json!({"sessions": shown, "total": chosen.len(), "running": running});
-    if omitted > 0 {
-        body["omitted"] = omitted.into();
-        body["hint"] = "the newest are shown; narrow with status, or close some".into();
-    }
+    let page = listing::window(call, WHOLE_ANSWER, entries, all);
+    listing::put(page, &mut body, "sessions");
     Ok(Reply::status(&body))
 }
 
-async fn listed(call: Call<'_>, info: &Info, with_title: bool) -> Listed {
+async fn summary(call: Call<'_>, info: &Info, with_title: bool) -> Summary {
     let id = info.id.short();
     let ending = info.state.ending.as_ref();
     let size = info.size();
@@ -104,7 +100,7 @@ async fn listed(call: Call<'_>, info: &Info, with_title: bool) -> Listed {
         None
     };
     let holder = call.engine.lease_holder(call.caller, &id).ok().flatten();
-    Listed {
+    Summary {
         status: info.status().session,
         command: clip(&info.spec.command.display()),
         description: clip(&info.spec.description),

@@ -42,7 +42,8 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::optional(
             "offset",
             Kind::Integer(0, OFFSET_LIMIT),
-            "Of text, raw, until: only what comes after it (B of \"output A to B\")",
+            "Of text, raw, until: only what comes after it (B of \"output A to B\"); default of \
+             text, until: what you were not shown yet",
         ),
         Parameter::optional(
             "limit",
@@ -70,28 +71,29 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         )
         .into());
     }
-    let from = offset.map(|offset| Cursor { offset, event: 0 });
+    let unread = offset.or_else(|| call.unread(&info));
+    let from = unread.map(|offset| Cursor { offset, event: 0 });
     let now = info.cursor();
     let wait = Wait::read(&mut arguments, from, SETTLED)?;
-    let waited = match wait.map(|wait| beginning(wait, from, now)) {
+    let outcome = match wait.map(|wait| beginning(wait, from, now)) {
         Some(wait) => settle::wait(call, &id, &wait, None).await?,
-        None => look(call, &id).await?,
+        None => look(call, &id).await?.into(),
     };
     match view {
         "raw" => raw(call, &id, (offset, limit)).await,
         "text" => {
-            let telling = Telling::new(call, waited);
-            let telling = telling.with_text(offset.unwrap_or(0), limit).await?;
+            let telling = Telling::of(call, outcome);
+            let telling = telling.with_text(unread.unwrap_or(0), limit).await?;
             Ok(telling.reply(None).await)
         }
         _ => {
-            let telling = Telling::new(call, waited).with_screen().await?;
+            let telling = Telling::of(call, outcome).with_screen().await?;
             Ok(telling.reply(None).await)
         }
     }
 }
 
-/// Without an offset, output is waited for from now on.
+/// A client that was shown nothing yet waits for output from now on.
 fn beginning(wait: Wait, from: Option<Cursor>, now: Cursor) -> Wait {
     match (&wait.until, from) {
         (settle::Until::Reason(WaitFor::OutputAfter(_)), None) => Wait {

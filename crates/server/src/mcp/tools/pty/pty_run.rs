@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use ostler_engine::{ShellCommand, ShellEnd, ShellRun, WaitEnd, Waited};
+use ostler_engine::{Info, ShellCommand, ShellEnd, ShellRun, WaitEnd, Waited};
 use serde_json::{Value, json};
 
 use super::session::{self, SESSION};
+use super::span;
 use super::told::{self, Telling, clip, took};
 use crate::error::Failure;
 use crate::mcp::context::Call;
@@ -58,7 +59,7 @@ enum Asked {
 async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let id = arguments.required_text("session");
     let asked = asked(&mut arguments)?;
-    session::living(call, &id, "nothing was run")?;
+    let before = session::living(call, &id, "nothing was run")?;
     let at_most = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
     let patience = call.link.patience();
     let at_most = patience.map_or(at_most, |patience| patience.min(at_most));
@@ -79,7 +80,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         }
     };
     let ran = ran.map_err(|error| session::failure(call, &id, error))?;
-    Ok(told(call, ran, begun.elapsed()).await?)
+    Ok(told(call, (ran, &before), begun.elapsed()).await?)
 }
 
 fn asked(arguments: &mut Arguments) -> Result<Asked, Failure> {
@@ -98,7 +99,11 @@ fn asked(arguments: &mut Arguments) -> Result<Asked, Failure> {
     }
 }
 
-async fn told(call: Call<'_>, ran: ShellRun, time: Duration) -> Result<Reply, Failure> {
+async fn told(
+    call: Call<'_>,
+    (ran, before): (ShellRun, &Info),
+    time: Duration,
+) -> Result<Reply, Failure> {
     let ShellRun {
         end,
         from,
@@ -117,6 +122,8 @@ async fn told(call: Call<'_>, ran: ShellRun, time: Duration) -> Result<Reply, Fa
     } else {
         first_line(&id, &end, time)
     };
+    let unread = call.unread(before);
+    let end_offset = info.output_end;
     let waited = Waited {
         cursor: info.cursor(),
         why: match &end {
@@ -139,6 +146,20 @@ async fn told(call: Call<'_>, ran: ShellRun, time: Duration) -> Result<Reply, Fa
         | ShellEnd::Silent
         | ShellEnd::ShellEnded => telling.with_exactly(from, to).await?,
     };
+    if let Some(unread) = unread {
+        let stretch = (unread, before.output_end.min(from));
+        if span::has_line(call, before, stretch).await {
+            telling.note(format!(
+                "before that, other output came that you were not shown: pty_read \
+                 {{\"session\":\"{id}\",\"view\":\"text\",\"offset\":{unread}}}"
+            ));
+        }
+        telling.shown_from(unread);
+    }
+    if matches!(end, ShellEnd::Finished { .. }) {
+        // The prompt behind it.
+        telling.shown_to(end_offset);
+    }
     for (name, value) in fields(&end) {
         telling.field(name, value);
     }

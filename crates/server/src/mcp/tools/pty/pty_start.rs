@@ -6,7 +6,7 @@ use ostler_engine::{Face, StartRequest, WaitEnd, Waited};
 use ostler_model::{Command, Cursor, ShellKind, TermSize, Text};
 
 use super::session;
-use super::settle::{self, Until, Wait};
+use super::settle::{self, Outcome, Until, Wait};
 use super::told::Telling;
 use crate::error::Failure;
 use crate::mcp::consent;
@@ -78,32 +78,32 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let id = begun.id().short();
     // Until the answer is on its way the session is nobody's, and ends with the request (F7).
     let info = call.give_out(begun);
-    let waited = match settled(call, &id, at_most).await {
-        Ok(waited) => waited,
+    let outcome = match settled(call, &id, at_most).await {
+        Ok(outcome) => outcome,
         // It runs, or did: its id must not be lost.
-        Err(Interrupted::Failed(_)) => Waited {
+        Err(Interrupted::Failed(_)) => Outcome::from(Waited {
             cursor: info.cursor(),
             why: WaitEnd::Nothing,
             info,
-        },
+        }),
         Err(interrupted @ (Interrupted::Task(_) | Interrupted::Asks(_))) => {
             return Err(interrupted);
         }
     };
-    Ok(Telling::new(call, waited).started().await)
+    Ok(Telling::of(call, outcome).started().await)
 }
 
-async fn settled(call: Call<'_>, id: &str, at_most: Duration) -> Result<Waited, Interrupted> {
+async fn settled(call: Call<'_>, id: &str, at_most: Duration) -> Result<Outcome, Interrupted> {
     let wait = Wait {
         until: Until::Settled,
         at_most,
     };
-    let mut waited = settle::wait(call, id, &wait, Some(Cursor::START)).await?;
-    if waited.why == WaitEnd::AtMost {
+    let mut outcome = settle::wait(call, id, &wait, Some(Cursor::START)).await?;
+    if outcome.waited.why == WaitEnd::AtMost {
         // Nothing in particular was waited for.
-        waited.why = WaitEnd::Nothing;
+        outcome.waited.why = WaitEnd::Nothing;
     }
-    Ok(waited)
+    Ok(outcome)
 }
 
 /// Everything is checked before anything is started.

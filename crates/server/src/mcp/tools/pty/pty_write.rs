@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ostler_engine::{Typed, Typing};
-use ostler_model::ErrorCode;
+use ostler_model::{Cursor, ErrorCode};
 use ostler_terminal::{Key, KeyError, Piece};
 
 use super::session::{self, SESSION};
@@ -57,9 +57,10 @@ pub(super) const DEFINITION: Definition = Definition {
 async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let id = arguments.required_text("session");
     let info = session::living(call, &id, "nothing was typed")?;
-    let before = info.cursor();
+    // What came since the last answer is part of this one.
+    let unread = call.unread(&info).unwrap_or(info.output_end);
     let pieces = pieces(&mut arguments)?;
-    let wait = Wait::read(&mut arguments, Some(before), SETTLED)?;
+    let wait = Wait::read(&mut arguments, None, SETTLED)?;
     let wait = wait.unwrap_or(Wait {
         until: Until::Settled,
         at_most: SETTLED,
@@ -73,14 +74,17 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     if typed.taken == 0 && typed.bytes > 0 {
         return Err(not_taken(&id, typed).into());
     }
-    let waited = settle::wait(call, &id, &wait, Some(before)).await?;
-    let mut telling = Telling::new(call, waited)
-        .with_changes(before.offset)
-        .await?;
+    let wait = wait.after_input(&typed.input);
+    let sent = Cursor {
+        offset: typed.input.offset,
+        event: 0,
+    };
+    let outcome = settle::wait(call, &id, &wait, Some(sent)).await?;
+    let mut telling = Telling::of(call, outcome).with_changes(unread).await?;
     telling.field("bytes", typed.bytes);
     telling.field("taken", typed.taken);
     if typed.taken < typed.bytes {
-        let Typed { bytes, taken } = typed;
+        let Typed { bytes, taken, .. } = typed;
         telling.note(format!(
             "only {taken} of {bytes} bytes were taken: the program does not read; type the rest \
              when it does"

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use ostler_engine::{WaitEnd, WaitFor, Waited};
+use ostler_engine::{SentInput, WaitEnd, WaitFor, Waited};
 use ostler_journal::Pattern;
 use ostler_model::{Cursor, ErrorCode};
 use tokio::time::Instant;
 
+use super::activity::{Activity, Meter};
 use super::session;
 use crate::error::Failure;
 use crate::mcp::context::Call;
@@ -76,6 +77,24 @@ impl Wait {
     }
 }
 
+impl Wait {
+    /// The same wait for what this input brings about.
+    pub(super) fn after_input(mut self, input: &SentInput) -> Self {
+        let from = Cursor {
+            offset: input.offset,
+            event: 0,
+        };
+        self.until = match self.until {
+            Until::Reason(WaitFor::Pattern(pattern) | WaitFor::PatternAfter(pattern, _)) => {
+                Until::Reason(WaitFor::PatternAfterInput(pattern, input.clone()))
+            }
+            Until::Reason(WaitFor::OutputAfter(_)) => Until::Reason(WaitFor::OutputAfter(from)),
+            until @ (Until::Settled | Until::Reason(_)) => until,
+        };
+        self
+    }
+}
+
 fn until(arguments: &mut Arguments, from: Option<Cursor>) -> Result<Until, Failure> {
     let pattern = expression(arguments, "pattern")?;
     let word = arguments.text("until");
@@ -111,6 +130,23 @@ fn matching(pattern: Pattern, from: Option<Cursor>) -> WaitFor {
     }
 }
 
+/// How a wait was over.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) waited: Waited,
+    /// What the program does, where it printed nothing to the end of the wait.
+    pub(super) activity: Option<Activity>,
+}
+
+impl From<Waited> for Outcome {
+    fn from(waited: Waited) -> Self {
+        Self {
+            waited,
+            activity: None,
+        }
+    }
+}
+
 /// Waits, never beyond the client's patience. With `after`, a program counts as settled only
 /// once it has printed something beyond that position, or asks for input.
 pub(super) async fn wait(
@@ -118,11 +154,13 @@ pub(super) async fn wait(
     id: &str,
     wait: &Wait,
     after: Option<Cursor>,
-) -> Result<Waited, Interrupted> {
+) -> Result<Outcome, Interrupted> {
     match &wait.until {
-        Until::Reason(reason) => waiting::wait(call, id, reason, Some(wait.at_most))
-            .await
-            .map_err(|interrupted| in_our_words(call, id, interrupted)),
+        Until::Reason(reason) => {
+            let waited = waiting::wait(call, id, reason, Some(wait.at_most)).await;
+            let waited = waited.map_err(|interrupted| in_our_words(call, id, interrupted))?;
+            Ok(Outcome::from(waited))
+        }
         Until::Settled => {
             let patience = call.link.patience();
             let at_most = patience.map_or(wait.at_most, |it| it.min(wait.at_most));
@@ -149,28 +187,46 @@ async fn settled(
     id: &str,
     after: Option<Cursor>,
     at_most: Duration,
-) -> Result<Waited, Failure> {
+) -> Result<Outcome, Failure> {
+    let mut meter = Meter::new(call, id);
     let deadline = Instant::now().checked_add(at_most);
     let drawn = WaitFor::Idle(Duration::from_millis(DRAWN_MS));
     let quiet = WaitFor::Idle(Duration::from_millis(QUIET_MS));
     if let Some(after) = after {
-        let waited = step(call, id, &WaitFor::OutputAfter(after), deadline).await?;
+        let output = WaitFor::OutputAfter(after);
+        let soon = Instant::now() + Duration::from_millis(DRAWN_MS);
+        let mut waited = step(call, id, &output, deadline.map(|it| it.min(soon))).await?;
+        if waited.why == WaitEnd::AtMost && deadline.is_none_or(|it| soon < it) {
+            meter.begin().await;
+            waited = step(call, id, &output, deadline).await?;
+        }
+        if waited.why == WaitEnd::AtMost {
+            let activity = meter.end().await;
+            return Ok(Outcome { waited, activity });
+        }
         if waited.why != WaitEnd::Output {
-            return Ok(waited);
+            return Ok(waited.into());
         }
     }
     let waited = step(call, id, &drawn, deadline).await?;
     if waited.why != WaitEnd::Idle {
-        return Ok(waited);
+        return Ok(waited.into());
     }
     let view = call.engine.screen(call.caller, id).await;
     if view
         .map_err(|error| session::failure(call, id, error))?
         .alternate
     {
-        return Ok(waited);
+        return Ok(waited.into());
     }
-    step(call, id, &quiet, deadline).await
+    meter.begin().await;
+    let waited = step(call, id, &quiet, deadline).await?;
+    let activity = if waited.why == WaitEnd::Idle {
+        meter.end().await
+    } else {
+        None
+    };
+    Ok(Outcome { waited, activity })
 }
 
 /// Until `reason` is so, it asks for input, or has ended.

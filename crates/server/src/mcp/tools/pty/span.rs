@@ -3,16 +3,16 @@
 
 use ostler_engine::Info;
 use ostler_journal::query::Line;
-use ostler_journal::{ByteQuery, Journal, LineQuery, ReadError, StreamSet, Unfinished};
+use ostler_journal::{ByteQuery, Gap, Journal, LineQuery, ReadError, StreamSet, Unfinished};
 use ostler_model::{Cursor, StreamName, Timestamp};
 use serde_json::Value;
 
 use super::paint;
 use crate::error::Failure;
 use crate::mcp::context::Call;
-use crate::mcp::output::omitted_fields;
+use crate::mcp::output::{self, omitted_fields};
 use crate::reading::{Slice, apart, encoding, slice};
-use crate::render::{Budget, Fold, Material, Row, excerpt, fold};
+use crate::render::{Budget, Fold, Material, Row, clean, excerpt, fold};
 
 /// A stretch up to this long is read as a whole; of a longer one, its beginning, its end and
 /// what failed between them.
@@ -71,10 +71,7 @@ pub(super) async fn read(
     } else {
         parts(&journal, info, range).await?
     };
-    let budget = Budget {
-        chars,
-        block_lines: usize::MAX,
-    };
+    let budget = Budget::new(chars, usize::MAX);
     let shown = excerpt(read.material, budget);
     Ok(Span {
         text: by_offset(&shown.blocks.join("\n")),
@@ -85,11 +82,43 @@ pub(super) async fn read(
     })
 }
 
+/// How many lines end in a stretch; none where it is too long to be on a screen, or cannot be
+/// read.
+pub(super) async fn line_ends(
+    call: Call<'_>,
+    info: &Info,
+    (from, to): (u64, u64),
+) -> Option<usize> {
+    let text = bytes(call, info, (from, to)).await?;
+    Some(text.iter().filter(|byte| **byte == b'\n').count())
+}
+
+/// Whether a line that says something ends in a stretch.
+pub(super) async fn has_line(call: Call<'_>, info: &Info, stretch: (u64, u64)) -> bool {
+    let Some(text) = bytes(call, info, stretch).await else {
+        return true;
+    };
+    let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    lines.pop();
+    let says = |line: &&[u8]| !clean(&String::from_utf8_lossy(line)).trim().is_empty();
+    lines.iter().any(says)
+}
+
+/// A short stretch as it came.
+async fn bytes(call: Call<'_>, info: &Info, (from, to): (u64, u64)) -> Option<Vec<u8>> {
+    if to.saturating_sub(from) > EDGE_BYTES {
+        return None;
+    }
+    let journal = call.engine.journal(call.caller, &info.id.short()).ok()?;
+    let read = apart(&journal, info, move |journal| stretch(journal, from, to)).await;
+    read.ok().map(|(bytes, ..)| bytes)
+}
+
 /// All of it, at once.
 async fn whole(journal: &Journal, info: &Info, range: Range) -> Result<Read, ReadError> {
     let encoding = encoding(info);
-    apart(journal, info, move |journal| {
-        let (mut bytes, first, gone) = stretch(journal, range.from, range.to)?;
+    let read = apart(journal, info, move |journal| {
+        let (mut bytes, first, gap) = stretch(journal, range.from, range.to)?;
         if range.grows {
             let kept = bytes.len() - paint::incomplete(&bytes);
             bytes.truncate(kept);
@@ -101,14 +130,19 @@ async fn whole(journal: &Journal, info: &Info, range: Range) -> Result<Read, Rea
             Unfinished::Final
         };
         fold(&mut rows, &lines(&bytes, first), encoding, last);
-        Ok(Read {
+        let read = Read {
             material: Material::whole(rows.finish()),
             next: first + bytes.len() as u64,
-            notes: gone.into_iter().collect(),
+            notes: Vec::new(),
             paints: paint::paints(&bytes),
-        })
+        };
+        Ok((read, gap))
+    });
+    let (read, gap) = read.await?;
+    Ok(Read {
+        notes: gap.map(|gap| output::gone(info, gap)).into_iter().collect(),
+        ..read
     })
-    .await
 }
 
 /// Its beginning and its end, what lies between counted.
@@ -122,7 +156,7 @@ async fn parts(journal: &Journal, info: &Info, range: Range) -> Result<Read, Rea
         ..LineQuery::default()
     };
     let mut slice = slice(journal, info, query).await?;
-    let mut notes = crate::mcp::output::notes(&slice);
+    let mut notes = output::notes(info, journal, &slice)?;
     let edge_from = range.to - EDGE_BYTES;
     let encoding = encoding(info);
     let edges = apart(journal, info, move |journal| {
@@ -170,13 +204,12 @@ fn add(slice: &mut Slice, rows: Vec<Row>) {
     }
 }
 
-/// Bytes between two offsets, where they really begin, and what is to be told where earlier
-/// ones are gone.
+/// Bytes between two offsets, where they really begin, and what is gone before them.
 fn stretch(
     journal: &Journal,
     from: u64,
     to: u64,
-) -> Result<(Vec<u8>, u64, Option<String>), ReadError> {
+) -> Result<(Vec<u8>, u64, Option<Gap>), ReadError> {
     let page = journal.read(&ByteQuery {
         until: Some(to),
         max_bytes: to.saturating_sub(from),
@@ -185,13 +218,9 @@ fn stretch(
             event: 0,
         })
     })?;
-    let gone = page.gap.map(|gap| {
-        let bytes = gap.to.saturating_sub(gap.from);
-        format!("{bytes} bytes of earlier output are gone (cleared or trimmed)")
-    });
     let first = page.chunks.first().map_or(page.next.offset, |it| it.offset);
     let bytes = page.chunks.into_iter().flat_map(|it| it.bytes).collect();
-    Ok((bytes, first, gone))
+    Ok((bytes, first, page.gap))
 }
 
 /// Bytes as lines of a journal.
@@ -208,6 +237,7 @@ fn lines(bytes: &[u8], offset: u64) -> Vec<Line> {
             bytes: text.unwrap_or(piece).to_vec(),
             terminated: text.is_some(),
             clipped: 0,
+            skipped: 0,
         };
         offset += piece.len() as u64;
         line

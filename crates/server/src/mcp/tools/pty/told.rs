@@ -9,7 +9,9 @@ use ostler_model::ending::Cause;
 use ostler_terminal::{ShellState, View};
 use serde_json::{Map, Value, json};
 
+use super::activity::Activity;
 use super::session::{self, to_the_second};
+use super::settle::Outcome;
 use super::span::{self, Range, Span};
 use crate::error::{Failure, object};
 use crate::mcp::context::Call;
@@ -38,6 +40,9 @@ pub(super) struct Telling<'a> {
     /// How to go on, at the very end.
     next: Option<String>,
     fields: Map<String, Value>,
+    /// The stretch of output it shows.
+    shown: Option<(u64, u64)>,
+    activity: Option<Activity>,
 }
 
 impl<'a> Telling<'a> {
@@ -74,7 +79,30 @@ impl<'a> Telling<'a> {
             body: String::new(),
             notes: Vec::new(),
             next: None,
+            shown: None,
+            activity: None,
         }
+    }
+
+    /// What lies between this offset and what it shows is accounted for.
+    pub(super) fn shown_from(&mut self, offset: u64) {
+        if let Some((from, _)) = &mut self.shown {
+            *from = offset.min(*from);
+        }
+    }
+
+    /// What lies between what it shows and this offset is accounted for.
+    pub(super) fn shown_to(&mut self, offset: u64) {
+        if let Some((_, to)) = &mut self.shown {
+            *to = offset.max(*to);
+        }
+    }
+
+    /// Of a session after a wait, with what its program does where it printed nothing.
+    pub(super) fn of(call: Call<'a>, outcome: Outcome) -> Self {
+        let mut telling = Self::new(call, outcome.waited);
+        telling.activity = outcome.activity;
+        telling
     }
 
     /// How to go on.
@@ -97,16 +125,33 @@ impl<'a> Telling<'a> {
     }
 
     /// Shows the screen.
-    pub(super) async fn with_screen(self) -> Result<Self, Failure> {
+    pub(super) async fn with_screen(mut self) -> Result<Self, Failure> {
         let view = self.view().await?;
+        let position = self.call.unread(self.info());
+        self.shown = self.on_screen(&view, position.unwrap_or(view.offset)).await;
         Ok(self.with_view(&view))
+    }
+
+    /// The output from an offset on that a screen shows; none where some of it has left the
+    /// screen again.
+    async fn on_screen(&self, view: &View, from: u64) -> Option<(u64, u64)> {
+        let stretch = (from, view.offset);
+        if view.alternate || from >= view.offset {
+            return Some(stretch);
+        }
+        let lines = span::line_ends(self.call, self.info(), stretch).await?;
+        (lines < view.rows.len()).then_some(stretch)
     }
 
     /// The answer of a start: with the screen, where there is one, and what of the isolation
     /// is missing. Whatever else fails, the id is told.
     pub(super) async fn started(mut self) -> Reply {
         self = match self.view().await {
-            Ok(view) => self.with_view(&view),
+            Ok(view) => {
+                self.call.showed(self.info(), (0, 0));
+                self.shown = self.on_screen(&view, 0).await;
+                self.with_view(&view)
+            }
             Err(failure) => {
                 self.note(failure.message().into_owned());
                 self
@@ -131,8 +176,9 @@ impl<'a> Telling<'a> {
 
     /// Shows a stretch of output; where that draws, or the program has the other screen, the
     /// screen instead.
-    pub(super) async fn with_changes(self, from: u64) -> Result<Self, Failure> {
+    pub(super) async fn with_changes(mut self, from: u64) -> Result<Self, Failure> {
         let view = self.view().await?;
+        self.shown = Some((from, view.offset));
         if view.alternate {
             return Ok(self.with_view(&view));
         }
@@ -185,6 +231,7 @@ impl<'a> Telling<'a> {
     }
 
     fn take(&mut self, span: Span, from: u64) {
+        self.shown = Some((from, span.next));
         self.body = span.text;
         self.field("offset", from);
         self.field("next_offset", span.next);
@@ -219,6 +266,9 @@ impl<'a> Telling<'a> {
         let shell = self.shell().await;
         let is_first_told = first.is_some();
         self.call.told(&self.waited.info);
+        if let Some(stretch) = self.shown {
+            self.call.showed(&self.waited.info, stretch);
+        }
         let mut lines = vec![first.unwrap_or_else(|| self.header())];
         if !self.body.is_empty() {
             lines.push(std::mem::take(&mut self.body));
@@ -230,6 +280,9 @@ impl<'a> Telling<'a> {
         lines.extend(self.met());
         let waiting = self.waiting(shell.as_ref());
         let at_prompt = matches!(shell, Some(ShellState::Prompt { .. }));
+        if waiting.is_none() {
+            lines.extend(self.silence());
+        }
         lines.extend(waiting.filter(|_| !(is_first_told && at_prompt)));
         lines.extend(self.holder());
         lines.extend(self.next.take().map(|next| format!("[{next}]")));
@@ -272,6 +325,13 @@ impl<'a> Telling<'a> {
             | WaitEnd::Idle
             | WaitEnd::Nothing => None,
         }
+    }
+
+    /// What a program does that prints nothing and asks for nothing.
+    fn silence(&mut self) -> Option<String> {
+        let activity = self.activity.filter(|_| !self.info().state.is_finished())?;
+        self.field("activity", activity.as_str());
+        activity.describe(&self.info().id.short())
     }
 
     /// Where its shell stands, of a session that has one and lives.

@@ -14,39 +14,29 @@ use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
 use crate::mcp::tools::core::select::Selection;
 use crate::mcp::tools::core::shown;
+use crate::mcp::tools::listing::{self, WHOLE_ANSWER};
 use crate::mcp::tools::registry::Answer;
 use crate::mcp::waiting::Options;
 use crate::params::Arguments;
-use crate::render::{REPLY_CHARS, clean};
+use crate::render::clean;
+use crate::window::service_position;
 
-/// Kept free for what stands around the entries of a list.
-const FRAME_CHARS: usize = 400;
-
-/// Every service the caller sees.
+/// The services the caller sees, the living and the pending first; a window of them.
 pub(super) fn list(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let directory = directory(call, &mut arguments);
     let found = call
         .engine
         .services(call.caller, Some(directory.as_path()))?;
     let living = found.iter().filter(|it| it.is_living()).count();
-    let mut room = REPLY_CHARS - FRAME_CHARS;
-    let mut told = Vec::new();
-    for service in &found {
+    let mut body = json!({"total": found.len(), "living": living});
+    let rest = listing::rest(&found, service_position, &mut arguments)?;
+    let all = rest.len();
+    let entries = rest.into_iter().map(|(at, service)| {
         let entry = json!(ServiceBody::from(service));
-        let Some(left) = room.checked_sub(entry.to_string().chars().count() + 1) else {
-            break;
-        };
-        room = left;
-        if let Some(info) = &service.execution {
-            call.told(info);
-        }
-        told.push(entry);
-    }
-    let omitted = found.len() - told.len();
-    let mut body = json!({"services": told, "total": found.len(), "living": living});
-    if omitted > 0 {
-        body["omitted"] = omitted.into();
-    }
+        (at, (service.execution.as_ref(), entry))
+    });
+    let page = listing::window(call, WHOLE_ANSWER, entries, all);
+    listing::put(page, &mut body, "services");
     Ok(Reply::status(&body))
 }
 

@@ -199,10 +199,7 @@ async fn last_lines(call: Call<'_>, info: &Info) -> String {
         tail: Some(LAST_LINES),
         ..LineQuery::default()
     };
-    let budget = Budget {
-        chars: LAST_CHARS,
-        block_lines: usize::MAX,
-    };
+    let budget = Budget::new(LAST_CHARS, usize::MAX);
     match selected(call, info, query, budget).await {
         Ok(mut printed) => match printed.blocks().join("\n") {
             text if text.is_empty() => "\nIt printed nothing.".to_owned(),

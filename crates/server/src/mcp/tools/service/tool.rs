@@ -57,7 +57,7 @@ const ACTIONS: &[Action] = &[
     action("up", &[], &["name", "cwd", "wait_ms"]),
     action("stop", &["name"], &["force", "reason"]),
     action("restart", &["name"], &["wait_ms"]),
-    action("list", &[], &["cwd"]),
+    action("list", &[], &["cwd", "cursor"]),
     action("status", &["name"], &["cwd", "wait_ms"]),
     action("logs", &["name"], &["tail", "grep", "cursor"]),
     action("why", &["name"], &["cwd"]),

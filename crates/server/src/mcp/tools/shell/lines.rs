@@ -59,7 +59,7 @@ pub(super) async fn read(
     let journal = call.engine.journal(call.caller, &info.id.short())?;
     let slice = slice(&journal, info, query).await.map_err(unreadable)?;
     Ok(Read {
-        notes: notes(&slice),
+        notes: notes(info, &journal, &slice).map_err(unreadable)?,
         lines: fit(slice.front, CONTENT_CHARS),
     })
 }
@@ -147,6 +147,8 @@ mod tests {
             stream: StreamName::Stdout,
             offset: 0,
             lines: 1,
+            repeats: 1,
+            binary: false,
             bytes: text.len() as u64 + 1,
             text: text.clone(),
         };

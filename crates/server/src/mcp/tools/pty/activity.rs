@@ -1,0 +1,152 @@
+//! What a program does that prints nothing, by what the kernel tells of it.
+
+use std::time::Duration;
+
+use ostler_model::{Evidence, Observation};
+use tokio::time::Instant;
+
+use crate::mcp::context::Call;
+
+/// Clock ticks a second, as proc(5) counts processor time on Linux (`USER_HZ`).
+const TICKS_PER_SECOND: f64 = 100.0;
+/// The part of one processor beyond which a program counts as computing.
+const COMPUTING_SHARE: f64 = 0.1;
+
+/// What a silent program does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Activity {
+    /// It uses the processor; so many processors on average.
+    Computing { processors: f64 },
+    /// It neither computes nor waits for its terminal: it sleeps, or waits for something else.
+    Waiting,
+    /// It waits for its terminal, perhaps among other things.
+    Reading,
+}
+
+impl Activity {
+    /// Its name, for programs.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Computing { .. } => "computing",
+            Self::Waiting => "waiting",
+            Self::Reading => "reading",
+        }
+    }
+
+    /// For people; none where there is nothing to be said beyond what is shown.
+    pub(super) fn describe(self, id: &str) -> Option<String> {
+        let what = match self {
+            Self::Computing { processors } => {
+                format!("it prints nothing and still computes (on {processors:.1} processors)")
+            }
+            Self::Waiting => "it prints nothing and does not read its terminal: it sleeps, or \
+                              waits for something else"
+                .to_owned(),
+            Self::Reading => return None,
+        };
+        let next = format!("pty_read {{\"session\":\"{id}\",\"until\":\"prompt\"}}");
+        Some(format!("[{what}; wait on: {next}]"))
+    }
+
+    /// From two observations, so long apart.
+    fn between(first: &Evidence, last: &Evidence, apart: Duration) -> Self {
+        let ticks = last.usage.cpu_ticks.saturating_sub(first.usage.cpu_ticks);
+        // Ticks of a few seconds are far below 2^32.
+        let seconds = f64::from(u32::try_from(ticks).unwrap_or(u32::MAX)) / TICKS_PER_SECOND;
+        let processors = seconds / apart.as_secs_f64().max(f64::MIN_POSITIVE);
+        let waits = last
+            .foreground
+            .is_some_and(|it| it.reads.is_some() || it.polls);
+        if processors >= COMPUTING_SHARE {
+            Self::Computing { processors }
+        } else if waits {
+            Self::Reading
+        } else {
+            Self::Waiting
+        }
+    }
+}
+
+/// Observes a program twice.
+#[derive(Debug)]
+pub(super) struct Meter<'a> {
+    call: Call<'a>,
+    id: &'a str,
+    first: Option<(Evidence, Instant)>,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) const fn new(call: Call<'a>, id: &'a str) -> Self {
+        Self {
+            call,
+            id,
+            first: None,
+        }
+    }
+
+    /// The first observation; made again it replaces the one before.
+    pub(super) async fn begin(&mut self) {
+        let seen = self.observe().await;
+        self.first = seen.map(|seen| (seen, Instant::now()));
+    }
+
+    /// What it did since the first observation; none without one.
+    pub(super) async fn end(self) -> Option<Activity> {
+        let last = self.observe().await?;
+        let (first, at) = self.first?;
+        Some(Activity::between(&first, &last, at.elapsed()))
+    }
+
+    async fn observe(&self) -> Option<Evidence> {
+        let what = Observation {
+            foreground: true,
+            ..Observation::default()
+        };
+        let (engine, caller) = (self.call.engine, self.call.caller);
+        let seen = engine.observe(caller, self.id, what).await.ok();
+        seen.filter(|seen| !seen.members.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_model::evidence::{Foreground, LiveUsage};
+
+    use super::*;
+
+    fn seen(cpu_ticks: u64, polls: bool) -> Evidence {
+        Evidence {
+            usage: LiveUsage {
+                cpu_ticks,
+                resident_pages: 0,
+            },
+            foreground: Some(Foreground {
+                polls,
+                ..Foreground::default()
+            }),
+            ..Evidence::default()
+        }
+    }
+
+    #[test]
+    fn what_two_observations_tell() {
+        let second = Duration::from_secs(1);
+        for (first, last, name) in [
+            (seen(0, false), seen(100, false), "computing"),
+            (seen(50, true), seen(75, true), "computing"),
+            (seen(50, false), seen(51, false), "waiting"),
+            (seen(50, true), seen(51, true), "reading"),
+            // A child that computed has ended meanwhile.
+            (seen(500, true), seen(3, true), "reading"),
+        ] {
+            let found = Activity::between(&first, &last, second);
+            assert_eq!(found.as_str(), name, "{first:?} {last:?}");
+        }
+        let busy = Activity::between(&seen(0, false), &seen(200, false), second);
+        assert_eq!(busy, Activity::Computing { processors: 2.0 });
+        assert!(
+            busy.describe("k")
+                .is_some_and(|it| it.contains("2.0 processors"))
+        );
+    }
+}

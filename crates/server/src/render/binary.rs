@@ -1,0 +1,89 @@
+//! Telling bytes that are no text from text. Pure.
+
+/// Of a hundred characters, how many that no text has make a line binary.
+const BINARY_PERCENT: usize = 10;
+/// Of a hundred characters, how many NULs a list of NUL-terminated words has at most.
+const SEPARATORS_PERCENT: usize = 25;
+
+/// What a line, once decoded, looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Text.
+    Text,
+    /// Text, or a piece of binary output: characters that were not decoded, or nothing.
+    Doubtful,
+    /// Bytes of a program, an archive, a picture.
+    Binary,
+}
+
+/// What a decoded line looks like. U+FFFD alone makes no line binary: it may be text in another
+/// encoding.
+pub(super) fn content(text: &str) -> Content {
+    let (mut chars, mut nuls, mut controls, mut undecoded) = (0, 0, 0, 0);
+    for c in text.chars() {
+        chars += 1;
+        match c {
+            '\0' => nuls += 1,
+            '\u{fffd}' => undecoded += 1,
+            c if is_odd(c) => controls += 1,
+            _ => {}
+        }
+    }
+    let separated = controls + undecoded == 0 && nuls * 100 <= chars * SEPARATORS_PERCENT;
+    if nuls + controls > 0 && !separated {
+        let odd = nuls + controls + undecoded;
+        if odd * 100 >= chars * BINARY_PERCENT {
+            return Content::Binary;
+        }
+    }
+    if undecoded + controls > 0 || chars == 0 {
+        Content::Doubtful
+    } else {
+        Content::Text
+    }
+}
+
+/// Control characters that neither text nor a terminal's sequences have.
+const fn is_odd(c: char) -> bool {
+    let used = matches!(c, '\x07'..='\x0f' | '\x1b');
+    (c < ' ' && !used) || c == '\x7f'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_any_kind_is_text() {
+        for text in [
+            "plain",
+            "grüße 你好",
+            "\x1b[1;31mred\x1b[0m\x0f \x07",
+            "10%\r20%\x08\x08",
+            "a.txt\0bcd.txt\0",
+        ] {
+            assert_eq!(content(text), Content::Text, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn programs_and_pictures_are_binary() {
+        for bytes in [
+            &b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0>\0\x01\0\0\0"[..],
+            b"\x89PNG\r",
+            b"\x1a",
+            b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
+        ] {
+            let text = String::from_utf8_lossy(bytes);
+            assert_ne!(content(&text), Content::Text, "{text:?}");
+        }
+        assert_eq!(content("\0\0\0\0"), Content::Binary);
+    }
+
+    #[test]
+    fn another_encoding_is_only_doubtful() {
+        let text = String::from_utf8_lossy(b"gr\xfc\xdfe aus \xc4gypten");
+        assert_eq!(content(&text), Content::Doubtful);
+        assert_eq!(content(""), Content::Doubtful);
+    }
+}

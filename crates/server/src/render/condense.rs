@@ -1,0 +1,173 @@
+//! Rows that say nothing new: lines that are equal, and output that is no text.
+
+use super::binary::{Content, content};
+use super::excerpt::Piece;
+use super::price::grouped;
+use super::rows::Row;
+
+/// Equal lines in a row from which on they are shown as one.
+const EQUAL_LINES: u64 = 4;
+
+/// Bytes of a line between two binary ones that is one of them, whatever it looks like.
+const ISLAND_BYTES: u64 = 8;
+
+/// Marks rows that are no text; `rows` are decoded and not cleaned yet. A row that may be
+/// either is what its neighbours in the same stream are.
+pub(super) fn mark_binary(rows: &mut [Row]) {
+    let contents: Vec<Content> = rows.iter().map(|row| content(&row.text)).collect();
+    if !contents.contains(&Content::Binary) {
+        return;
+    }
+    let mut binary: Vec<bool> = contents.iter().map(|it| *it == Content::Binary).collect();
+    let spread = |binary: &mut Vec<bool>, from: usize, to: usize| {
+        let same = rows[from].stream == rows[to].stream;
+        if binary[from] && same && contents[to] == Content::Doubtful {
+            binary[to] = true;
+        }
+    };
+    (1..rows.len()).for_each(|place| spread(&mut binary, place - 1, place));
+    (1..rows.len())
+        .rev()
+        .for_each(|place| spread(&mut binary, place, place - 1));
+    for place in 1..rows.len().saturating_sub(1) {
+        let enclosed = binary[place - 1] && binary[place + 1];
+        let same = rows[place - 1].stream == rows[place].stream;
+        if enclosed && same && rows[place].bytes <= ISLAND_BYTES {
+            binary[place] = true;
+        }
+    }
+    for (row, binary) in rows.iter_mut().zip(binary) {
+        if binary {
+            row.binary = true;
+            row.text = binary_text(row.bytes);
+        }
+    }
+}
+
+/// What stands for binary output.
+fn binary_text(bytes: u64) -> String {
+    format!("[binary, {} bytes]", grouped(bytes))
+}
+
+/// The pieces with each run of equal or binary rows as one row.
+pub(super) fn condensed(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut all: Vec<Piece> = Vec::with_capacity(pieces.len());
+    let mut pieces = pieces.into_iter().peekable();
+    while let Some(piece) = pieces.next() {
+        let Piece::Row(first) = piece else {
+            all.push(piece);
+            continue;
+        };
+        let mut run = vec![first];
+        while let Some(Piece::Row(next)) =
+            pieces.next_if(|next| next.row().is_some_and(|next| continues(&run[0], next)))
+        {
+            run.push(next);
+        }
+        all.extend(one_of(run).into_iter().map(Piece::Row));
+    }
+    all
+}
+
+fn continues(first: &Row, next: &Row) -> bool {
+    first.stream == next.stream
+        && first.binary == next.binary
+        && (first.binary || first.text == next.text)
+}
+
+/// One row for a run, or its rows where they are too few.
+fn one_of(mut run: Vec<Row>) -> Vec<Row> {
+    let repeats: u64 = run.iter().map(|row| row.repeats).sum();
+    if run.len() == 1 || (!run[0].binary && repeats < EQUAL_LINES) {
+        return run;
+    }
+    let lines = run.iter().map(|row| row.lines).sum();
+    let bytes = run.iter().map(|row| row.bytes).sum();
+    run.truncate(1);
+    for row in &mut run {
+        (row.lines, row.bytes, row.repeats) = (lines, bytes, repeats);
+        if row.binary {
+            row.text = binary_text(bytes);
+        }
+    }
+    run
+}
+
+impl Row {
+    /// What stands behind its text: how often it came, where it came often.
+    pub(super) fn suffix(&self) -> String {
+        match (self.repeats, self.text.is_empty()) {
+            (1, _) => String::new(),
+            _ if self.binary => String::new(),
+            (repeats, true) => format!("[× {} empty lines]", grouped(repeats)),
+            (repeats, false) => format!(" [× {}]", grouped(repeats)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_model::{StreamName, Timestamp};
+
+    use super::*;
+
+    fn rows(texts: &[&str]) -> Vec<Row> {
+        let mut offset = 0;
+        let mut rows = Vec::new();
+        for text in texts {
+            let bytes = text.len() as u64 + 1;
+            rows.push(Row {
+                at: Timestamp::UNIX_EPOCH,
+                stream: StreamName::Stdout,
+                offset,
+                lines: 1,
+                repeats: 1,
+                bytes,
+                binary: false,
+                text: (*text).to_owned(),
+            });
+            offset += bytes;
+        }
+        rows
+    }
+
+    fn shown(rows: Vec<Row>) -> Vec<String> {
+        let pieces = condensed(rows.into_iter().map(Piece::Row).collect());
+        let rows = pieces.iter().filter_map(Piece::row);
+        rows.map(|row| format!("{}{}", row.text, row.suffix()))
+            .collect()
+    }
+
+    #[test]
+    fn many_equal_lines_are_one_and_a_few_stay() {
+        let mut texts = vec!["first"];
+        texts.extend(vec!["same"; 3_000]);
+        texts.extend(["}", "}", "}", "", "", "", ""]);
+        let shown = shown(rows(&texts));
+        let wanted = [
+            "first",
+            "same [× 3,000]",
+            "}",
+            "}",
+            "}",
+            "[× 4 empty lines]",
+        ];
+        assert_eq!(shown, wanted);
+    }
+
+    #[test]
+    fn lines_and_bytes_add_up_and_condensing_again_changes_nothing() {
+        let pieces: Vec<Piece> = rows(&["a"; 10]).into_iter().map(Piece::Row).collect();
+        let once = condensed(pieces);
+        let row = once[0].row().unwrap();
+        assert_eq!((row.lines, row.bytes, row.repeats), (10, 20, 10));
+        assert_eq!(condensed(once.clone()), once);
+    }
+
+    #[test]
+    fn a_run_of_binary_output_is_one_row_and_text_around_it_stays() {
+        let mut rows = rows(&["before", "\0\x01\x02", "\u{fffd}", "", "\0\0", "after"]);
+        mark_binary(&mut rows);
+        assert_eq!(shown(rows), ["before", "[binary, 12 bytes]", "after"]);
+    }
+}
