@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use ostler_engine::Error;
+use ostler_engine::error::OPEN_FILES_HINT;
+use ostler_engine::{Error, is_none_left};
 use ostler_journal::{PatternError, ReadError, WriteError};
 use ostler_model::ErrorCode;
 use serde_json::{Map, Value, json};
@@ -107,6 +108,9 @@ impl From<Error> for Failure {
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         let message = error.to_string();
+        if is_none_left(&error) {
+            return Self::new(ErrorCode::QuotaExceeded, message).with_hint(OPEN_FILES_HINT);
+        }
         match error {
             ReadError::Budget(_) => Self::value(message)
                 .with_hint("use a pattern without look-around and back-references"),

@@ -20,4 +20,5 @@ mod params;
 mod reading;
 pub mod render;
 pub mod rest;
+mod window;
 pub mod wire;

@@ -1,34 +1,50 @@
 //! Serves a router on a Unix socket, where the kernel says who is asking and nothing wakes up
 //! while nobody does; or on TCP, where the router must find out.
 
+mod acceptor;
+mod short;
+mod turn;
+
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::Request;
+use axum::{Router, middleware};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use ostler_engine::open_files;
 use ostler_model::owner::{Owner, Principal};
 use ostler_model::{Caller, Scope};
-use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
+pub use self::acceptor::{Accepted, Acceptor, Terms, Turn};
+use self::short::InTurn;
+
 /// Connections served at once; further ones wait in the kernel's queue.
 pub const CONNECTIONS: usize = 1_024;
 /// How long a TCP peer may take to send the head of its next request, in milliseconds.
 pub const HEAD_MS: u64 = 30_000;
+
+/// How long a connection may take to send its first request while others wait for descriptors,
+/// in milliseconds.
+const FIRST_MS: u64 = 1_000;
+/// How long a connection may last that is served in turn, in milliseconds: its request, and the
+/// time the client takes to read the answer.
+const TURN_MS: u64 = 30_000;
 
 /// The address of ours that a TCP peer reached; among the extensions of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +72,8 @@ pub async fn listen(
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    listen_up_to(CONNECTIONS, listener, router, shutdown).await
+    let acceptor = Acceptor::local(listener)?;
+    listen_up_to(CONNECTIONS, (acceptor, Local), router, shutdown).await
 }
 
 /// The same on TCP. Who is asking is the router's business; slow heads end the connection
@@ -70,37 +87,37 @@ pub async fn listen_tcp(
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let listener = Tcp { listener, head };
-    listen_up_to(CONNECTIONS, listener, router, shutdown).await
+    let acceptor = Acceptor::network(listener)?;
+    listen_up_to(CONNECTIONS, (acceptor, Network { head }), router, shutdown).await
 }
 
-/// Where connections come from.
-trait Listener: AsFd + Send {
+/// What connections of a listener are.
+trait Protocol: Send {
+    /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
-
-    /// What every request of this connection carries among its extensions.
+    /// The connection with this socket, and what every request of it carries among its
+    /// extensions.
     ///
     /// # Errors
     /// A reason for the log, when nobody may ask here.
-    fn introduce(&self, stream: &Self::Stream) -> Result<http::Extensions, &'static str>;
+    fn open(&self, socket: OwnedFd) -> Result<(Self::Stream, http::Extensions), &'static str>;
 
     /// How long the head of a request may take; no timer costs no wake-up.
     fn head(&self) -> Option<Duration>;
 }
 
-impl Listener for UnixListener {
+/// The Unix socket.
+struct Local;
+
+impl Protocol for Local {
     type Stream = UnixStream;
 
-    async fn accept(&self) -> io::Result<UnixStream> {
-        Self::accept(self).await.map(|(stream, _)| stream)
-    }
-
-    fn introduce(&self, stream: &UnixStream) -> Result<http::Extensions, &'static str> {
+    fn open(&self, socket: OwnedFd) -> Result<(UnixStream, http::Extensions), &'static str> {
+        let stream = UnixStream::from_std(socket.into()).map_err(|_| "it cannot be registered")?;
         let mut extensions = http::Extensions::new();
-        extensions.insert(identify(stream)?);
-        Ok(extensions)
+        extensions.insert(identify(&stream)?);
+        Ok((stream, extensions))
     }
 
     fn head(&self) -> Option<Duration> {
@@ -108,32 +125,22 @@ impl Listener for UnixListener {
     }
 }
 
-/// A TCP listener and its patience.
-struct Tcp {
-    listener: TcpListener,
+/// TCP, and how patient it is.
+struct Network {
     head: Duration,
 }
 
-impl AsFd for Tcp {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
-impl Listener for Tcp {
+impl Protocol for Network {
     type Stream = TcpStream;
 
-    async fn accept(&self) -> io::Result<TcpStream> {
-        self.listener.accept().await.map(|(stream, _)| stream)
-    }
-
-    fn introduce(&self, stream: &TcpStream) -> Result<http::Extensions, &'static str> {
+    fn open(&self, socket: OwnedFd) -> Result<(TcpStream, http::Extensions), &'static str> {
         let gone = "the peer is gone";
+        let stream = TcpStream::from_std(socket.into()).map_err(|_| gone)?;
         stream.set_nodelay(true).map_err(|_| gone)?;
         let local = stream.local_addr().map_err(|_| gone)?;
         let mut extensions = http::Extensions::new();
         extensions.insert(Reached(local.ip().to_canonical()));
-        Ok(extensions)
+        Ok((stream, extensions))
     }
 
     fn head(&self) -> Option<Duration> {
@@ -143,77 +150,42 @@ impl Listener for Tcp {
 
 async fn listen_up_to(
     limit: usize,
-    listener: impl Listener,
+    (acceptor, protocol): (Acceptor, impl Protocol),
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
+    let router = router.layer(middleware::from_fn(short::guard));
     let connections = TaskTracker::new();
     let places = Arc::new(Semaphore::new(limit));
-    let mut spare = Spare::new(&listener);
+    let next = async || {
+        let seat = places.clone().acquire_owned().await;
+        let seat = seat.map_err(io::Error::other)?;
+        Ok((seat, acceptor.accept().await?))
+    };
     let served = loop {
-        let place = tokio::select! {
-            () = shutdown.cancelled() => break Ok(()),
-            place = places.clone().acquire_owned() => place.map_err(io::Error::other)?,
+        let (seat, Accepted { socket, terms }) = match shutdown.run_until_cancelled(next()).await {
+            None => break Ok(()),
+            Some(Ok(accepted)) => accepted,
+            Some(Err(error)) => break Err(error),
         };
-        let stream = tokio::select! {
-            () = shutdown.cancelled() => break Ok(()),
-            accepted = listener.accept() => match accepted {
-                Ok(stream) => stream,
-                Err(error) if is_exhausted(&error) => {
-                    warn!(%error, "a connection is turned away");
-                    spare.turn_away(&listener).await;
-                    continue;
-                }
-                Err(error) if is_passing(&error) => continue,
-                Err(error) => break Err(error),
-            },
-        };
-        match listener.introduce(&stream) {
-            Ok(mut extensions) => {
-                let head = listener.head();
+        match protocol.open(socket) {
+            Ok((stream, mut extensions)) => {
                 extensions.insert(Seat(Arc::new(Held {
-                    _place: place,
+                    _place: seat,
                     _connection: connections.token(),
                 })));
-                let serving = serve(stream, router.clone(), extensions, head, shutdown.clone());
+                let about = (extensions, protocol.head());
+                let serving = serve((stream, terms), router.clone(), about, shutdown.clone());
                 connections.spawn(serving);
             }
             Err(reason) => warn!(reason, "connection refused"),
         }
     };
     // Whoever is still in the kernel's queue is told at once.
-    drop(listener);
+    drop(acceptor);
     connections.close();
     connections.wait().await;
     served
-}
-
-/// Whether the peer left before it was accepted.
-fn is_passing(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    errno.is_some_and(|errno| [Errno::CONNABORTED, Errno::INTR].contains(&errno))
-}
-
-/// Whether descriptors ran out.
-fn is_exhausted(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    errno.is_some_and(|errno| [Errno::MFILE, Errno::NFILE].contains(&errno))
-}
-
-/// A descriptor held back for the day there are no more: given up, it lets a waiting peer be
-/// accepted and closed, instead of being tried again and again.
-struct Spare(Option<OwnedFd>);
-
-impl Spare {
-    fn new(listener: &impl Listener) -> Self {
-        Self(listener.as_fd().try_clone_to_owned().ok())
-    }
-
-    async fn turn_away(&mut self, listener: &impl Listener) {
-        drop(self.0.take());
-        drop(listener.accept().await);
-        *self = Self::new(listener);
-    }
 }
 
 /// The caller at the other end: this process's own user, or root.
@@ -239,14 +211,40 @@ pub fn identify(stream: &UnixStream) -> Result<Caller, &'static str> {
     })
 }
 
+/// What every request of a connection carries, and how long the head of one may take.
+type About = (http::Extensions, Option<Duration>);
+
 async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    (stream, terms): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Terms),
     router: Router,
-    extensions: http::Extensions,
-    head: Option<Duration>,
+    (mut extensions, head): About,
     shutdown: CancellationToken,
 ) {
+    let in_turn = matches!(&terms, Terms::InTurn(_));
+    let _given_back_last = terms;
+    if !in_turn {
+        return converse(stream, router, (extensions, head), shutdown).await;
+    }
+    extensions.insert(InTurn);
+    let first = Duration::from_millis(FIRST_MS);
+    let head = head.map_or(first, |head| head.min(first));
+    let conversation = converse(stream, router, (extensions, Some(head)), shutdown);
+    let limit = Duration::from_millis(TURN_MS);
+    if timeout(limit, conversation).await.is_err() {
+        debug!("a connection took longer than its turn");
+    }
+}
+
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    (extensions, head): About,
+    shutdown: CancellationToken,
+) {
+    let asked = Arc::new(AtomicBool::new(false));
+    let given_up = give_up_when_wanted(Arc::clone(&asked));
     let service = router.map_request(move |mut request: Request<Incoming>| {
+        asked.store(true, Ordering::Relaxed);
         request.extensions_mut().extend(extensions.clone());
         request.map(axum::body::Body::new)
     });
@@ -260,13 +258,26 @@ async fn serve(
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = shutdown.cancelled() => {
+        () = async { tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = given_up => {}
+        } } => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
     if let Err(error) = ended {
         debug!(%error, "connection broke off");
+    }
+}
+
+/// Until somebody else needs the descriptor of a connection on which nobody asks anything, or
+/// nobody will once this answer is given; one that has just begun is waited for.
+async fn give_up_when_wanted(asked: Arc<AtomicBool>) {
+    let first_until = Instant::now() + Duration::from_millis(FIRST_MS);
+    open_files::wanted().await;
+    if !asked.load(Ordering::Relaxed) {
+        sleep_until(first_until).await;
     }
 }
 
@@ -302,7 +313,8 @@ mod tests {
         let router = Router::new().route("/", get(|| async { "hi" }));
         let shutdown = CancellationToken::new();
         let mut server = JoinSet::new();
-        server.spawn(listen_up_to(2, listener, router, shutdown.clone()));
+        let acceptor = Acceptor::local(listener).unwrap();
+        server.spawn(listen_up_to(2, (acceptor, Local), router, shutdown.clone()));
         let (mut first, mut second) = (ask(&socket).await, ask(&socket).await);
         assert!(is_answered(&mut first, PATIENCE).await);
         assert!(is_answered(&mut second, PATIENCE).await);
@@ -322,18 +334,5 @@ mod tests {
         let own = rustix::process::geteuid().as_raw();
         assert_eq!(caller.owner.principal, Principal::unix(own));
         assert_eq!(caller.scope, Scope::Principal);
-    }
-
-    #[tokio::test]
-    async fn without_descriptors_a_peer_is_turned_away() {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("s");
-        let listener = UnixListener::bind(&socket).unwrap();
-        let mut spare = Spare::new(&listener);
-        let mut peer = UnixStream::connect(&socket).await.unwrap();
-        spare.turn_away(&listener).await;
-        let end = timeout(PATIENCE, peer.read(&mut [0; 8])).await.unwrap();
-        assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
-        assert!(spare.0.is_some());
     }
 }

@@ -2,6 +2,7 @@
 //! between them, and what lies hidden, without reading all of it.
 
 mod count;
+pub(crate) mod forward;
 mod middle;
 pub(crate) mod network;
 mod pages;
@@ -11,7 +12,8 @@ use std::io;
 
 use ostler_engine::Info;
 use ostler_journal::{
-    ByteQuery, Encoding, Gap, Journal, LineQuery, ReadError, StreamSet, Unfinished, encoding_named,
+    ByteQuery, Encoding, Gap, GrepMode, Journal, LineQuery, ReadError, StreamSet, Unfinished,
+    encoding_named,
 };
 use ostler_model::{Cursor, StreamName};
 
@@ -20,6 +22,8 @@ use pages::{Front, back};
 
 /// Journals up to this size are read in place; larger ones on a thread of their own.
 const INLINE_BYTES: u64 = 1024 * 1024;
+/// Bytes of a long line that are shown around its first match.
+const MATCH_LINE_BYTES: u64 = 1_000;
 /// Bytes by which `auto` is settled for a pattern.
 const SAMPLE_BYTES: u64 = 4 * 1024;
 
@@ -45,35 +49,31 @@ pub(crate) struct Slice {
     pub(crate) damaged: Option<u64>,
 }
 
-/// Standard output (or the terminal's) and standard error, each by itself.
-#[derive(Debug, Default)]
-pub(crate) struct Streams {
-    pub(crate) output: Slice,
-    pub(crate) errors: Slice,
-    /// Where to go on after the last row of both.
-    pub(crate) next: Cursor,
-}
-
 impl Slice {
-    /// Every row, for what changes them one by one.
-    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
-        let middle = self.middle.iter_mut().filter_map(|piece| match piece {
-            Piece::Row(row) => Some(row),
-            Piece::Hidden(_) => None,
-        });
-        self.front.iter_mut().chain(middle).chain(&mut self.back)
-    }
-
     /// Whether lines were not fetched.
     pub(crate) const fn is_partial(&self) -> bool {
         !self.middle.is_empty()
+    }
+
+    /// Whether some of it is no text.
+    pub(crate) fn has_binary(&self) -> bool {
+        let middle = self.middle.iter().filter_map(Piece::row);
+        let mut rows = self.front.iter().chain(middle).chain(&self.back);
+        rows.any(|row| row.binary)
     }
 
     /// Lines of the command that redraws overwrote.
     pub(crate) fn overwritten(&self) -> u64 {
         let middle = self.middle.iter().filter_map(Piece::row);
         let rows = self.front.iter().chain(middle).chain(&self.back);
-        rows.map(|row| row.lines.saturating_sub(1)).sum()
+        rows.map(|row| row.lines.saturating_sub(row.repeats)).sum()
+    }
+
+    /// From the first row to the last one, where there are rows.
+    pub(crate) fn stretch(&self) -> Option<(u64, u64)> {
+        let first = self.front.first()?;
+        let last = self.back.last().or(self.front.last())?;
+        Some((first.offset, last.offset))
     }
 
     /// What an excerpt is made of.
@@ -144,22 +144,6 @@ pub(crate) async fn slice(
     .await
 }
 
-/// Reads what `query` matches, each stream by itself.
-pub(crate) async fn streams(
-    journal: &Journal,
-    info: &Info,
-    query: LineQuery,
-) -> Result<Streams, ReadError> {
-    let encoding = encoding(info);
-    apart(journal, info, move |journal| {
-        Ok(match lanes(journal, &query, encoding)? {
-            Lanes::Whole(slice) => by_stream(slice),
-            Lanes::Each(lanes) => sorted_out(lanes),
-        })
-    })
-    .await
-}
-
 /// Runs `work` here where the journal is small, else on a thread that may block.
 pub(crate) async fn apart<T: Send + 'static>(
     journal: &Journal,
@@ -192,7 +176,7 @@ fn read(
 ) -> Result<Slice, ReadError> {
     Ok(match lanes(journal, query, encoding)? {
         Lanes::Whole(slice) => slice,
-        Lanes::Each(lanes) => merged(lanes.into_iter().map(|(_, slice)| slice)),
+        Lanes::Each(lanes) => merged(lanes),
     })
 }
 
@@ -201,7 +185,7 @@ enum Lanes {
     /// All of it, or all that can be told.
     Whole(Slice),
     /// More than is fetched: each stream by itself, so that what is hidden can be counted.
-    Each(Vec<(StreamName, Slice)>),
+    Each(Vec<Slice>),
 }
 
 fn lanes(
@@ -209,11 +193,11 @@ fn lanes(
     query: &LineQuery,
     encoding: Option<Encoding>,
 ) -> Result<Lanes, ReadError> {
-    let query = on_text(journal, query, encoding)?;
+    let query = focused(on_text(journal, query, encoding)?);
     let asked: Vec<StreamName> = query.streams.iter().collect();
-    if let &[stream] = asked.as_slice() {
+    if asked.len() == 1 {
         let slice = one(journal, query, encoding)?;
-        return Ok(Lanes::Each(vec![(stream, slice)]));
+        return Ok(Lanes::Each(vec![slice]));
     }
     if query.head.is_some() {
         return Ok(Lanes::Whole(one(journal, query, encoding)?));
@@ -235,7 +219,7 @@ fn lanes(
             tail: None,
             ..query.clone()
         };
-        lanes.push((stream, one(journal, query, encoding)?));
+        lanes.push(one(journal, query, encoding)?);
     }
     Ok(Lanes::Each(lanes))
 }
@@ -271,7 +255,7 @@ fn one(
 }
 
 /// Several streams as they came.
-fn merged(slices: impl Iterator<Item = Slice>) -> Slice {
+fn merged(slices: Vec<Slice>) -> Slice {
     let mut all = Slice::default();
     let mut pieces = Vec::new();
     for mut slice in slices {
@@ -302,34 +286,15 @@ fn merged(slices: impl Iterator<Item = Slice>) -> Slice {
     }
 }
 
-fn by_stream(mut slice: Slice) -> Streams {
-    let rows = std::mem::take(&mut slice.front);
-    let (errors, output) = rows
-        .into_iter()
-        .partition(|row| row.stream == StreamName::Stderr);
-    Streams {
-        next: slice.next,
-        output: Slice {
-            front: output,
-            ..slice
-        },
-        errors: Slice {
-            front: errors,
-            ..Slice::default()
-        },
+/// The query with the matches of long lines shown, and not their beginnings.
+pub(crate) fn focused(query: LineQuery) -> LineQuery {
+    if query.grep.is_none() || query.grep_mode != GrepMode::Line {
+        return query;
     }
-}
-
-fn sorted_out(lanes: Vec<(StreamName, Slice)>) -> Streams {
-    let (errors, output): (Vec<_>, Vec<_>) = lanes
-        .into_iter()
-        .partition(|(stream, _)| *stream == StreamName::Stderr);
-    let output = merged(output.into_iter().map(|(_, slice)| slice));
-    let errors = merged(errors.into_iter().map(|(_, slice)| slice));
-    Streams {
-        next: output.next.max(errors.next),
-        output,
-        errors,
+    LineQuery {
+        around_match: true,
+        max_line_bytes: query.max_line_bytes.min(MATCH_LINE_BYTES),
+        ..query
     }
 }
 

@@ -253,3 +253,16 @@ fn encoded(label: &str, text: &str) -> Vec<u8> {
     assert!(!lossy, "{label} cannot spell {text}");
     bytes.into_owned()
 }
+
+/// A marker for a line or two costs more than they do.
+#[test]
+fn lines_between_failures_that_are_close_are_fetched() {
+    let errors: Vec<usize> = (50_000..50_140).step_by(2).collect();
+    let (_dir, journal) = journal(&[failing(StreamName::Stdout, 100_000, &errors)]);
+    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let short: Vec<&Hidden> = hidden(&slice).filter(|hidden| hidden.lines <= 3).collect();
+    assert!(short.is_empty(), "{short:?}");
+    let (seen, left) = count(&slice);
+    assert_eq!(seen + left, 100_000);
+    assert_eq!(bytes(&slice), journal.end().unwrap());
+}

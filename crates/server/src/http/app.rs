@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::auth::Identity;
 use super::guard::Guard;
 use super::limits::{self, BODY_BYTES};
 use super::options::{Access, HttpOptions};
@@ -53,6 +54,8 @@ struct Hall {
 struct Door {
     guard: Guard,
     access: Access,
+    /// The project of everybody who comes in.
+    project: Option<String>,
 }
 
 /// MCP and REST, for [`listen_tcp`](crate::listen::listen_tcp). To be called in a runtime: it
@@ -105,6 +108,7 @@ pub fn app_over(parts: Parts, mcp: impl FnOnce(Streaming) -> Streamable) -> Rout
             origins: options.origins,
         },
         access: options.access,
+        project: options.project,
     });
     prefixed(&options.url_prefix, routes)
         .layer(middleware::from_fn(limits::bounded))
@@ -140,7 +144,10 @@ async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> R
         return turned_away(problem.into_response());
     }
     match door.access.identify(&parts.headers) {
-        Ok(identity) => parts.extensions.insert(identity),
+        Ok(identity) => parts.extensions.insert(Identity {
+            project: door.project.clone(),
+            ..identity
+        }),
         Err(stranger) => return turned_away(stranger.response()),
     };
     // Nobody further in needs the secret, and what is not there is not logged.

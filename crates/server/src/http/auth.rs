@@ -18,6 +18,8 @@ pub(super) const SHARED_SESSION: &str = "http";
 pub(super) struct Identity {
     pub(super) principal: Principal,
     pub(super) scopes: Vec<TokenScope>,
+    /// The project of what HTTP clients start; none is that of each command.
+    pub(super) project: Option<String>,
 }
 
 /// Why somebody is turned away.
@@ -32,16 +34,22 @@ pub(super) enum Stranger {
 }
 
 impl Identity {
-    /// This identity as the caller of a session. With `sessions:all` it sees the others too.
+    /// This identity as the caller of a session of its own, which sees no other.
     pub(super) fn caller(&self, session: SessionName) -> Caller {
         Caller {
             owner: self.owner(Some(session)),
-            scope: if self.sees_all() {
-                Scope::Principal
-            } else {
-                Scope::Session
-            },
+            scope: Scope::Session,
         }
+    }
+
+    /// This identity as the caller of the session of those who name none. With `sessions:all`
+    /// it sees the others too.
+    pub(super) fn shared_caller(&self) -> Caller {
+        let mut caller = self.caller(SessionName(SHARED_SESSION.to_owned()));
+        if self.sees_all() {
+            caller.scope = Scope::Principal;
+        }
+        caller
     }
 
     /// The caller of REST requests that name no session.
@@ -67,7 +75,7 @@ impl Identity {
     fn owner(&self, session: Option<SessionName>) -> Owner {
         Owner {
             principal: self.principal.clone(),
-            project: None,
+            project: self.project.clone(),
             session,
             task: None,
         }
@@ -82,6 +90,7 @@ impl Access {
                 return Ok(Identity {
                     principal: principal.clone(),
                     scopes: Vec::new(),
+                    project: None,
                 });
             }
             Self::Tokens(store) => store,
@@ -95,6 +104,7 @@ impl Access {
         Ok(Identity {
             principal: token.principal,
             scopes: token.scopes,
+            project: None,
         })
     }
 }
@@ -163,6 +173,7 @@ mod tests {
         let mut identity = Identity {
             principal: Principal::unix(1),
             scopes: Vec::new(),
+            project: None,
         };
         let narrow = identity.rest_caller();
         assert_eq!(narrow.scope, Scope::Session);
@@ -171,7 +182,8 @@ mod tests {
         identity.scopes = super::super::tokens::SCOPES.to_vec();
         assert_eq!(identity.rest_caller().owner.session, None);
         let named = identity.caller(SessionName("a".to_owned()));
-        assert_eq!(named.scope, Scope::Principal);
+        assert_eq!(named.scope, Scope::Session);
+        assert_eq!(identity.shared_caller().scope, Scope::Principal);
         assert!(identity.may_stop());
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ostler_engine::project_of;
 use ostler_model::owner::Principal;
 
 use super::tokens::TokenStore;
@@ -29,6 +30,8 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// Where commands start and with what; HTTP clients bring none of their own.
     pub front: FrontContext,
+    /// The project of HTTP clients: what they keep is seen by its later sessions.
+    pub project: Option<String>,
     /// How long a session is kept without a request.
     pub session_idle: Duration,
     /// Where sessions stand for the next daemon; none: they end with this one.
@@ -56,6 +59,7 @@ impl HttpOptions {
             access,
             hosts: Vec::new(),
             origins: Vec::new(),
+            project: Some(project_of(front.cwd.as_path(), None)),
             front,
             session_idle: Duration::from_millis(SESSION_IDLE_MS),
             sessions_file: None,

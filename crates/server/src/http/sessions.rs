@@ -165,7 +165,9 @@ impl Doorkeeper for Sessions {
         }
         if unnamed {
             let session = SessionName(format!("mcp-{id}"));
-            Arc::make_mut(client).caller.owner.session = Some(session);
+            let caller = &mut Arc::make_mut(client).caller;
+            caller.owner.session = Some(session);
+            caller.scope = Scope::Session;
         }
         let Some(key) = Key::of(&client.caller) else {
             return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
-use ostler_model::{ErrorCode, SessionName};
+use ostler_model::{Caller, ErrorCode, SessionName};
 
 use super::auth::{Identity, SHARED_SESSION};
 use super::sessions::{Sessions, Stay, Unnamed};
@@ -87,7 +87,7 @@ fn resume(
     if !own {
         places.push(Place::Session(key.clone()));
     }
-    introduce(parts, identity, key.session, said.front);
+    introduce(parts, identity.caller(key.session), said.front);
     Ok(Visit::Served(sessions.enter(places)))
 }
 
@@ -117,12 +117,16 @@ fn begin(
         let hint = "end some with DELETE; idle ones end by themselves";
         return Err(Problem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint));
     }
-    introduce(parts, identity, session, said.front);
+    let caller = if is_named {
+        identity.caller(session)
+    } else {
+        identity.shared_caller()
+    };
+    introduce(parts, caller, said.front);
     Ok(Visit::Served(sessions.enter(vec![Place::Session(key)])))
 }
 
-fn introduce(parts: &mut Parts, identity: &Identity, session: SessionName, front: FrontContext) {
-    let caller = identity.caller(session);
+fn introduce(parts: &mut Parts, caller: Caller, front: FrontContext) {
     parts.extensions.insert(Arc::new(Client { caller, front }));
 }
 

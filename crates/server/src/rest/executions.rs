@@ -15,19 +15,17 @@ use ostler_model::{ErrorCode, Lifetime};
 
 use super::answer::{Answer, still_running};
 use super::caller::Asking;
-use super::extract::{Body, Id, Octets};
-use super::query::Asked;
+use super::extract::{Body, Execution, Octets};
+use super::query::{Asked, LIST_CURSOR, LIST_LIMIT, window};
 use super::services;
 use super::state::RestState;
 use crate::error::bad_pattern;
 use crate::params::{Kind, Parameter};
+use crate::window::newest_first;
 use crate::wire::{
     InfoBody, ListBody, MatchedBody, Problem, PromptBody, RetentionBody, SignalBody, StartBody,
     StdinBody, StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
 };
-
-/// The most executions one list holds.
-const LIST_LIMIT: i64 = 100_000;
 
 const LIST: &[Parameter] = &[
     Parameter::optional(
@@ -36,7 +34,8 @@ const LIST: &[Parameter] = &[
         "Only those with this status",
     ),
     Parameter::optional("label", Kind::List, "Only those with all of these labels"),
-    Parameter::optional("limit", Kind::Integer(1, LIST_LIMIT), "At most so many"),
+    LIST_LIMIT,
+    LIST_CURSOR,
 ];
 
 const INPUT: &[Parameter] =
@@ -62,6 +61,7 @@ pub(super) async fn start(
 /// A start, as the engine is asked.
 pub(super) fn request(body: StartBody) -> StartRequest {
     let mut request = StartRequest::new(body.command, body.cwd);
+    request.id = body.id;
     request.stdin = match body.stdin {
         StdinBody::Default => StdinRequest::Default,
         StdinBody::Empty => StdinRequest::Empty,
@@ -86,6 +86,7 @@ pub(super) fn request(body: StartBody) -> StartRequest {
     request.lifetime = body.restart.map(Lifetime::service);
     request.pty = body.pty;
     request.allowed = body.allowed;
+    request.lossless_reader = body.lossless_reader;
     request.face = if body.cli { Face::Cli } else { Face::Rest };
     request
 }
@@ -111,20 +112,22 @@ pub(super) async fn list(
             .text("status")
             .and_then(|word| ProcessStatus::parse(&word)),
         labels: arguments.list("label"),
-        limit: arguments
-            .count("limit")
-            .and_then(|limit| limit.try_into().ok()),
+        limit: None,
     };
     let found = state.engine.list(&caller, &filter);
-    let executions = found.iter().map(InfoBody::from).collect();
-    Ok(Json(ListBody { executions }))
+    let page = window(&found, newest_first, &mut arguments)?;
+    Ok(Json(ListBody {
+        executions: page.entries.into_iter().map(InfoBody::from).collect(),
+        total: Some(found.len()),
+        next: page.next,
+    }))
 }
 
 /// `GET /api/v1/executions/{id}`.
 pub(super) async fn show(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<InfoBody>> {
     asked.check(&[])?;
@@ -136,7 +139,7 @@ pub(super) async fn show(
 pub(super) async fn wait(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     Body(body): Body<WaitBody>,
 ) -> Answer<Json<WaitedBody>> {
     let at_most = body.at_most_ms.map(Duration::from_millis);
@@ -197,7 +200,7 @@ fn waited_body(waited: Waited) -> WaitedBody {
 pub(super) async fn stop(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     Body(body): Body<StopBody>,
 ) -> Answer<Json<InfoBody>> {
     let request = StopRequest {
@@ -213,7 +216,7 @@ pub(super) async fn stop(
 pub(super) async fn pause(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<InfoBody>> {
     asked.check(&[])?;
@@ -225,7 +228,7 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<InfoBody>> {
     asked.check(&[])?;
@@ -237,7 +240,7 @@ pub(super) async fn resume(
 pub(super) async fn signal(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     Body(body): Body<SignalBody>,
 ) -> Answer<StatusCode> {
     state.engine.signal(&caller, &id, body.signal).await?;
@@ -248,7 +251,7 @@ pub(super) async fn signal(
 pub(super) async fn input(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
     Octets(bytes): Octets,
 ) -> Answer<Json<TakenBody>> {
@@ -267,7 +270,7 @@ pub(super) async fn input(
 pub(super) async fn remove(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<StatusCode> {
     asked.check(&[])?;

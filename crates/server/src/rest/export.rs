@@ -4,18 +4,18 @@ use std::io::{self, BufWriter, Write};
 
 use axum::body::Body as HttpBody;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
-use ostler_engine::Info;
+use ostler_engine::{Info, lost_bytes};
 use ostler_journal::{Format, Journal, Subject, export as export_journal};
 use ostler_model::EventRecord;
 use tokio::sync::mpsc;
 
 use super::answer::Answer;
 use super::caller::Asking;
-use super::extract::Id;
+use super::extract::Execution;
 use super::query::Asked;
 use super::state::RestState;
 use crate::params::{Kind, Parameter};
@@ -25,6 +25,10 @@ use crate::wire::Problem;
 const PIECE_BYTES: usize = 64 * 1024;
 /// Pieces that wait for a slow client.
 const PIECES: usize = 4;
+
+/// How many bytes of output are missing in the answer because they were lost, for example to a
+/// full disk. What was dropped on purpose does not count.
+pub const LOST_BYTES: HeaderName = HeaderName::from_static("ostler-lost-bytes");
 
 const EXPORT: &[Parameter] = &[Parameter::required(
     "format",
@@ -36,7 +40,7 @@ const EXPORT: &[Parameter] = &[Parameter::required(
 pub(super) async fn export(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Response> {
     let word = asked.check(EXPORT)?.required_text("format");
@@ -48,6 +52,7 @@ pub(super) async fn export(
     let info = state.engine.info(&caller, &id)?;
     let journal = state.engine.journal(&caller, &id)?;
     let events = state.engine.events(&caller, &id)?;
+    let lost = lost_bytes(&info, &journal, 0..u64::MAX)?;
     let (sender, receiver) = mpsc::channel(PIECES);
     let work = tokio::task::spawn_blocking(move || write(&journal, &info, &events, format, sender));
     let pieces = stream::unfold((receiver, Some(work)), |(mut receiver, work)| async move {
@@ -60,8 +65,14 @@ pub(super) async fn export(
             Err(error) => Some((Err(io::Error::other(error)), (receiver, None))),
         }
     });
-    let kind = [(header::CONTENT_TYPE, media_type(format))];
-    Ok((kind, HttpBody::from_stream(pieces)).into_response())
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(media_type(format)),
+        ),
+        (LOST_BYTES, HeaderValue::from(lost)),
+    ];
+    Ok((headers, HttpBody::from_stream(pieces)).into_response())
 }
 
 fn write(

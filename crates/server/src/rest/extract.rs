@@ -4,9 +4,12 @@ use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use ostler_engine::Error;
 use serde::de::DeserializeOwned;
 
+use super::caller::Asking;
 use super::routes::REQUEST_BODY_BYTES;
+use super::state::RestState;
 use crate::wire::Problem;
 
 /// The id in a route's path.
@@ -20,6 +23,60 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
         let path = Path::<String>::from_request_parts(parts, state).await;
         let told = |rejection: PathRejection| Problem::value(rejection.body_text());
         path.map(|Path(id)| Self(id)).map_err(told)
+    }
+}
+
+/// The id of an execution in a route's path. One that the caller does not see is unknown,
+/// whatever else is wrong with the request: this comes before body and query are looked at.
+#[derive(Debug)]
+pub(super) struct Execution(pub(super) String);
+
+impl FromRequestParts<RestState> for Execution {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
+        Ok(Self(seen(parts, state, |error| error).await?))
+    }
+}
+
+/// The same for a terminal session.
+#[derive(Debug)]
+pub(super) struct Session(pub(super) String);
+
+impl FromRequestParts<RestState> for Session {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
+        Ok(Self(seen(parts, state, Error::of_session).await?))
+    }
+}
+
+async fn seen(
+    parts: &mut Parts,
+    state: &RestState,
+    told: impl Fn(Error) -> Error,
+) -> Result<String, Problem> {
+    let Asking(caller) = Asking::from_request_parts(parts, state).await?;
+    let Id(id) = Id::from_request_parts(parts, state).await?;
+    match state.engine.info(&caller, &id) {
+        Err(error @ Error::NotFound) => Err(told(error).into()),
+        // What else there is to say is said by whoever works with it.
+        Ok(_) | Err(_) => Ok(id),
+    }
+}
+
+/// The id of a question in a route's path, that the caller sees.
+#[derive(Debug)]
+pub(super) struct QuestionId(pub(super) String);
+
+impl FromRequestParts<RestState> for QuestionId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
+        let Asking(caller) = Asking::from_request_parts(parts, state).await?;
+        let Id(id) = Id::from_request_parts(parts, state).await?;
+        state.engine.interaction(&caller, &id)?;
+        Ok(Self(id))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::wire::HealthBody;
 /// `GET /api/v1/health`.
 pub(super) async fn health(
     State(state): State<RestState>,
-    _asking: Asking,
+    Asking(caller): Asking,
     asked: Asked,
 ) -> Answer<Json<HealthBody>> {
     asked.check(&[])?;
@@ -22,7 +22,7 @@ pub(super) async fn health(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         started_at: state.started_at,
-        running: *state.engine.activity().borrow(),
+        running: state.engine.running(&caller),
         state_dir: Text::from(state.engine.settings().state_dir.as_path()),
     }))
 }

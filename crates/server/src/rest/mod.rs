@@ -24,6 +24,7 @@ mod workspace;
 pub use caller::SESSION_HEADER;
 pub(crate) use caller::session_name;
 pub use counted::counted;
+pub use export::LOST_BYTES;
 pub(crate) use extract::BodyLimit;
 pub use routes::{REQUEST_BODY_BYTES, router};
 pub use state::RestState;

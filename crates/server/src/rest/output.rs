@@ -2,12 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
-use ostler_journal::{Decoder, Encoding, Line, LineQuery};
+use ostler_engine::lost_tail;
+use ostler_journal::{Decoder, Encoding, Gap, Line, LineQuery};
 use ostler_model::Text;
 
 use super::answer::Answer;
 use super::caller::Asking;
-use super::extract::Id;
+use super::extract::Execution;
 use super::query::{
     Asked, CURSOR, GREP, GREP_MODE, HEAD, SINCE, STREAM, TAIL, UNTIL, conditions, cursor,
     grep_mode, streams,
@@ -45,7 +46,7 @@ const LINES: &[Parameter] = &[
 pub(super) async fn lines(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<PageBody>> {
     let mut arguments = asked.check(LINES)?;
@@ -64,10 +65,17 @@ pub(super) async fn lines(
     };
     let journal = state.engine.journal(&caller, &id)?;
     let encoding = encoding(&info);
+    let to_the_end = query.head.is_none() && query.until.is_none() && query.until_cursor.is_none();
     let read = move |journal: &ostler_journal::Journal| {
         journal.lines(&on_text(journal, &query, encoding)?)
     };
     let page = apart(&journal, &info, read).await?;
+    let gap = |gap: Gap| GapBody::of(&info.state, gap.from, gap.to);
+    let gap_after = if page.more || !to_the_end {
+        None
+    } else {
+        lost_tail(&info, &journal)?.map(gap)
+    };
     Ok(Json(PageBody {
         lines: page
             .lines
@@ -75,10 +83,8 @@ pub(super) async fn lines(
             .map(|line| body(line, encoding))
             .collect(),
         next: page.next,
-        gap: page.gap.map(|gap| GapBody {
-            from: gap.from,
-            to: gap.to,
-        }),
+        gap: page.gap.map(gap),
+        gap_after,
         more: page.more,
         omitted_lines: page.omitted_lines,
     }))
@@ -112,7 +118,7 @@ fn decoded(bytes: &[u8], encoding: Encoding) -> String {
 pub(super) async fn clear(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<DroppedBody>> {
     asked.check(&[])?;

@@ -2,20 +2,23 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::IntoResponse;
 use ostler_engine::{CleanOutcome, ListFilter, StopRequest};
-use ostler_journal::{LineQuery, StreamSet};
+use ostler_journal::{Journal, Line, LineQuery, ReadError, StreamSet};
 use ostler_model::StreamName;
 use ostler_model::status::ProcessStatus;
 
 use super::answer::Answer;
 use super::caller::Asking;
 use super::executions::clean_one;
-use super::extract::{Body, Id};
-use super::query::{Asked, GREP, SINCE, TAIL, UNTIL, conditions};
+use super::extract::{Body, Execution};
+use super::query::{Asked, GREP, LIST_CURSOR, LIST_LIMIT, SINCE, TAIL, UNTIL, conditions, window};
 use super::state::RestState;
 use crate::params::{Kind, Parameter};
 use crate::reading::{apart, encoding, last_line, on_text};
 use crate::render::{Row, rows};
+use crate::window::newest_first;
 use crate::wire::{
     CleanAllBody, CleanBody, CleanSelected, CleanedBody, FailedEntry, InfoBody, OutputBody,
     OutputEntry, PidEntry, ProcessBody, StopBody,
@@ -33,7 +36,12 @@ const LIST: &[Parameter] = &[
         "Only those with this status",
     ),
     Parameter::optional("labels", Kind::List, "Only those with all of these labels"),
+    LIST_LIMIT,
+    LIST_CURSOR,
 ];
+
+/// How many processes there are in all.
+const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
 
 const OUTPUT: &[Parameter] = &[
     TAIL,
@@ -44,12 +52,13 @@ const OUTPUT: &[Parameter] = &[
     Parameter::optional("with_stderr", Kind::Flag, "Standard error").or_flag(false),
 ];
 
-/// `GET /api/processes`.
+/// `GET /api/processes`: an array, newest first, as document 000 has it. How many there are and
+/// where the next window begins stand in the headers `X-Total-Count` and `Link`.
 pub(super) async fn list(
     State(state): State<RestState>,
     Asking(caller): Asking,
     asked: Asked,
-) -> Answer<Json<Vec<ProcessBody>>> {
+) -> Answer<impl IntoResponse> {
     let mut arguments = asked.check(LIST)?;
     let filter = ListFilter {
         status: arguments
@@ -59,14 +68,22 @@ pub(super) async fn list(
         limit: None,
     };
     let found = state.engine.list(&caller, &filter);
-    Ok(Json(found.iter().map(ProcessBody::from).collect()))
+    let page = window(&found, newest_first, &mut arguments)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(TOTAL, found.len().into());
+    let next = page.next.map(|next| asked.link_to(&next));
+    if let Some(link) = next.and_then(|link| HeaderValue::try_from(link).ok()) {
+        headers.insert(header::LINK, link);
+    }
+    let processes: Vec<_> = page.entries.into_iter().map(ProcessBody::from).collect();
+    Ok((headers, Json(processes)))
 }
 
 /// `GET /api/process/{id}`.
 pub(super) async fn show(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<ProcessBody>> {
     asked.check(&[])?;
@@ -78,7 +95,7 @@ pub(super) async fn show(
 pub(super) async fn output(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<OutputBody>> {
     let mut arguments = asked.check(OUTPUT)?;
@@ -94,14 +111,16 @@ pub(super) async fn output(
     let journal = state.engine.journal(&caller, &id)?;
     let encoding = encoding(&info);
     let read = move |journal: &ostler_journal::Journal| {
-        let stream = |wanted: bool, streams| -> Result<_, ostler_journal::ReadError> {
+        let stream = |wanted: bool, streams| -> Result<_, ReadError> {
             let query = LineQuery {
                 streams,
                 ..on_text(journal, &base, encoding)?
             };
-            let page = wanted.then(|| journal.lines(&query)).transpose()?;
-            let rows = page.map(|page| rows(&page.lines, encoding, query.unfinished));
-            Ok(entries(rows.unwrap_or_default()))
+            if !wanted {
+                return Ok(Vec::new());
+            }
+            let lines = across_gaps(journal, &query)?;
+            Ok(entries(rows(&lines, encoding, query.unfinished)))
         };
         let printed = StreamSet::only(StreamName::Stdout).with(StreamName::Pty);
         Ok(OutputBody {
@@ -110,6 +129,28 @@ pub(super) async fn output(
         })
     };
     Ok(Json(apart(&journal, &info, read).await?))
+}
+
+/// The lines of an answer. A page ends where output is gone: those behind are fetched too.
+fn across_gaps(journal: &Journal, query: &LineQuery) -> Result<Vec<Line>, ReadError> {
+    let (mut query, mut lines) = (query.clone(), Vec::new());
+    loop {
+        let page = journal.lines(&query)?;
+        let (count, size) = (page.lines.len() as u64, page.lines.iter().map(size).sum());
+        lines.extend(page.lines);
+        query.max_lines = query.max_lines.saturating_sub(count);
+        query.max_bytes = query.max_bytes.saturating_sub(size);
+        query.tail = query.tail.map(|tail| tail.saturating_sub(count));
+        let on = query.from != Some(page.next);
+        query.from = Some(page.next);
+        if !page.more || !on || query.max_lines == 0 || query.max_bytes == 0 {
+            return Ok(lines);
+        }
+    }
+}
+
+fn size(line: &Line) -> u64 {
+    line.bytes.len() as u64
 }
 
 fn entries(rows: Vec<Row>) -> Vec<OutputEntry> {
@@ -124,7 +165,7 @@ fn entries(rows: Vec<Row>) -> Vec<OutputEntry> {
 pub(super) async fn stop(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     Body(body): Body<StopBody>,
 ) -> Answer<Json<ProcessBody>> {
     let request = StopRequest {
@@ -140,7 +181,7 @@ pub(super) async fn stop(
 pub(super) async fn clean(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
 ) -> Answer<Json<CleanBody>> {
     clean_one(&state, &caller, id.clone()).await?;
     Ok(Json(CleanBody {

@@ -10,6 +10,7 @@ use ostler_model::{Cursor, StreamName};
 use crate::error::{Failure, bad_pattern};
 use crate::params::{Arguments, Kind, Parameter};
 use crate::render::{Moment, moment};
+use crate::window::{Key, Page, Position, Window, behind};
 use crate::wire::Problem;
 
 /// The most lines from either end that can be asked for.
@@ -41,6 +42,29 @@ pub(super) const STREAM: Parameter = Parameter::optional(
     "Only these streams: stdout, stderr, pty, stdin",
 );
 
+/// The most entries one list can be asked for.
+const LIST_ENTRIES: i64 = 100_000;
+/// The entries of a list that is not asked for more.
+const LIST_DEFAULT: i64 = 1_000;
+
+pub(super) const LIST_LIMIT: Parameter =
+    Parameter::optional("limit", Kind::Integer(1, LIST_ENTRIES), "At most so many")
+        .or(LIST_DEFAULT);
+pub(super) const LIST_CURSOR: Parameter =
+    Parameter::optional("cursor", Kind::Text, "The next of the list before");
+
+/// The window of a list that [`LIST_LIMIT`] and [`LIST_CURSOR`] ask for.
+pub(super) fn window<T, K: Key>(
+    found: impl IntoIterator<Item = T>,
+    position: impl Fn(&T) -> Position<K>,
+    arguments: &mut Arguments,
+) -> Result<Page<T>, Problem> {
+    let limit = arguments.count("limit").unwrap_or_default();
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let rest = behind(found, position, arguments.text("cursor").as_deref())?;
+    Ok(Window::of(limit).count(rest))
+}
+
 /// The query string of a request, not yet held against a table.
 #[derive(Debug)]
 pub(super) struct Asked(String);
@@ -57,6 +81,17 @@ impl Asked {
     /// Holds the query string against what the route takes.
     pub(super) fn check(&self, table: &'static [Parameter]) -> Result<Arguments, Problem> {
         Arguments::check_query(table, &self.0).map_err(|bad| Failure::from(bad).into())
+    }
+
+    /// A `Link` to the same question from `cursor` on (RFC 8288), relative to the request's own
+    /// address.
+    pub(super) fn link_to(&self, cursor: &str) -> String {
+        let asked = form_urlencoded::parse(self.0.as_bytes()).filter(|(name, _)| name != "cursor");
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(asked)
+            .append_pair("cursor", cursor)
+            .finish();
+        format!("<?{query}>; rel=\"next\"")
     }
 }
 

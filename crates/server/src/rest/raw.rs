@@ -9,13 +9,13 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use ostler_engine::Follower;
-use ostler_journal::{BytePage, ByteQuery, Journal, ReadError, StreamSet};
+use ostler_engine::{Follower, read_in_turn};
+use ostler_journal::{BytePage, ByteQuery, Chunk, Journal, ReadError, StreamSet};
 use ostler_model::{Caller, Cursor, Text};
 
 use super::answer::Answer;
 use super::caller::Asking;
-use super::extract::Id;
+use super::extract::Execution;
 use super::query::{Asked, CURSOR, STREAM, cursor, streams};
 use super::state::RestState;
 use crate::params::{Kind, Parameter};
@@ -28,21 +28,34 @@ const RAW: &[Parameter] = &[
     CURSOR,
     STREAM,
     Parameter::optional("follow", Kind::Flag, "Go on until it has ended").or_flag(false),
+    Parameter::optional(
+        "lossless",
+        Kind::Flag,
+        "With follow: where the disk is full, the command waits for this reader rather than lose \
+         output",
+    )
+    .or_flag(false),
 ];
 
 /// `GET /api/v1/executions/{id}/raw`.
 pub(super) async fn raw(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Response> {
     let mut arguments = asked.check(RAW)?;
     let from = cursor(&mut arguments)?.unwrap_or(Cursor::START);
     let streams = streams(&mut arguments)?;
+    let lossless = arguments.flag("lossless");
     let source = if arguments.flag("follow") {
         let follower = state.engine.follow(&caller, &id, from)?;
-        Source::Following(Box::new(follower.streams(streams)))
+        let follower = follower.streams(streams);
+        Source::Following(Box::new(if lossless {
+            follower.lossless()
+        } else {
+            follower
+        }))
     } else {
         let journal = state.engine.journal(&caller, &id)?;
         Source::Reading(journal, from, streams)
@@ -90,18 +103,22 @@ impl Pages {
                 page.and_then(|page| page.map_err(Problem::from))
             }
             Source::Reading(journal, from, streams) => {
-                read(journal, from, *streams).map_err(Problem::from)
+                let read = read_in_turn(|| read(journal, from, *streams));
+                read.await.map_err(Problem::from)
             }
         };
         let mut piece = Vec::new();
         match page {
             Ok(Some(page)) => {
                 self.next = page.next;
-                spell_page(&mut piece, page);
+                if let Some(gap) = page.gap {
+                    self.spell_gap(&mut piece, (gap.from, gap.to));
+                }
+                spell_chunks(&mut piece, page.chunks);
             }
             Ok(None) => {
                 self.source = Source::Over;
-                spell(&mut piece, &self.end());
+                self.spell_end(&mut piece);
             }
             Err(problem) => {
                 self.source = Source::Over;
@@ -112,16 +129,40 @@ impl Pages {
         Some(Bytes::from(piece))
     }
 
-    fn end(&self) -> Frame {
+    fn spell_gap(&self, piece: &mut Vec<u8>, (from, to): (u64, u64)) {
         match self.state.engine.info(&self.caller, &self.id) {
-            Ok(info) => Frame::End {
-                end: Box::new(InfoBody::from(&info)),
-                next: self.next,
-            },
-            Err(error) => Frame::Problem {
-                problem: Box::new(Problem::from(error)),
-            },
+            Ok(info) => {
+                let gap = GapBody::of(&info.state, from, to);
+                spell(piece, &Frame::Gap { gap });
+            }
+            Err(error) => {
+                let problem = Box::new(Problem::from(error));
+                spell(piece, &Frame::Problem { problem });
+            }
         }
+    }
+
+    fn spell_end(&mut self, piece: &mut Vec<u8>) {
+        let info = match self.state.engine.info(&self.caller, &self.id) {
+            Ok(info) => info,
+            Err(error) => {
+                let problem = Box::new(Problem::from(error));
+                return spell(piece, &Frame::Problem { problem });
+            }
+        };
+        let from = self.next.offset;
+        if info.state.is_finished() && from < info.output_end {
+            // What was printed at the end and no file holds.
+            let to = info.output_end;
+            let gap = GapBody::of(&info.state, from, to);
+            spell(piece, &Frame::Gap { gap });
+            self.next.offset = to;
+        }
+        let end = Frame::End {
+            end: Box::new(InfoBody::from(&info)),
+            next: self.next,
+        };
+        spell(piece, &end);
     }
 }
 
@@ -148,15 +189,8 @@ fn read(
     }
 }
 
-fn spell_page(piece: &mut Vec<u8>, page: BytePage) {
-    if let Some(gap) = page.gap {
-        let gap = GapBody {
-            from: gap.from,
-            to: gap.to,
-        };
-        spell(piece, &Frame::Gap { gap });
-    }
-    for chunk in page.chunks {
+fn spell_chunks(piece: &mut Vec<u8>, chunks: Vec<Chunk>) {
+    for chunk in chunks {
         let frame = Frame::Data {
             stream: chunk.stream,
             at: chunk.at,

@@ -15,9 +15,10 @@ use super::answer::Answer;
 use super::caller::Asking;
 use super::executions;
 use super::extract::{Body, Id};
-use super::query::Asked;
+use super::query::{Asked, LIST_CURSOR, LIST_LIMIT, window};
 use super::state::RestState;
 use crate::params::{Arguments, Kind, Parameter};
+use crate::window::service_position;
 use crate::wire::{
     DetectBody, DetectedBody, EnsuredBody, InfoBody, Problem, ReadyBody, ServiceBody,
     ServiceStartBody, ServiceStoppedBody, ServicesBody, StartBody, StopBody, UpBody, UppedBody,
@@ -30,16 +31,24 @@ const WHERE: &[Parameter] = &[Parameter::optional(
     "The absolute directory from which an ostler.toml is looked for, upwards",
 )];
 
-/// `GET /api/v1/services`: what is defined, what lives, what ended and is kept.
+const LIST: &[Parameter] = &[WHERE[0], LIST_LIMIT, LIST_CURSOR];
+
+/// `GET /api/v1/services`: what lives or waits to; then what ended and is kept, and what is
+/// defined.
 pub(super) async fn list(
     State(state): State<RestState>,
     Asking(caller): Asking,
     asked: Asked,
 ) -> Answer<Json<ServicesBody>> {
-    let cwd = cwd(&mut asked.check(WHERE)?)?;
+    let mut arguments = asked.check(LIST)?;
+    let cwd = cwd(&mut arguments)?;
     let found = state.engine.services(&caller, cwd.as_deref())?;
-    let services = found.iter().map(ServiceBody::from).collect();
-    Ok(Json(ServicesBody { services }))
+    let page = window(&found, service_position, &mut arguments)?;
+    Ok(Json(ServicesBody {
+        services: page.entries.into_iter().map(ServiceBody::from).collect(),
+        total: Some(found.len()),
+        next: page.next,
+    }))
 }
 
 /// `GET /api/v1/services/{name}`.

@@ -11,7 +11,7 @@ use ostler_model::TermSize;
 use super::answer::Answer;
 use super::caller::Asking;
 use super::executions::retention;
-use super::extract::{Body, Id};
+use super::extract::{Body, Session};
 use super::state::RestState;
 use crate::wire::{InfoBody, ShellEndBody, ShellRanBody, ShellRunBody, ShellStartBody};
 
@@ -32,6 +32,7 @@ pub(super) async fn start(
         .engine
         .shell_request(body.kind, body.cwd, size, body.base_env);
     let mut request = request.await?;
+    request.id = body.id;
     request.set_env.extend(body.env);
     request.inherit_env = body.inherit_env;
     request.timeout = body.timeout_ms.map(Duration::from_millis);
@@ -54,7 +55,7 @@ pub(super) async fn start(
 pub(super) async fn run(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Session(id): Session,
     Body(body): Body<ShellRunBody>,
 ) -> Answer<Json<ShellRanBody>> {
     let command = ShellCommand {

@@ -11,7 +11,7 @@ use ostler_terminal::{Key, KeyError, Piece};
 
 use super::answer::Answer;
 use super::caller::Asking;
-use super::extract::{Body, Id};
+use super::extract::{Body, Session};
 use super::query::Asked;
 use super::state::RestState;
 use crate::params::{Kind, Parameter};
@@ -37,7 +37,7 @@ const OUTPUT: &[Parameter] = &[
 pub(super) async fn screen(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Session(id): Session,
     asked: Asked,
 ) -> Answer<Json<ScreenBody>> {
     asked.check(&[])?;
@@ -48,7 +48,7 @@ pub(super) async fn screen(
 pub(super) async fn output(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Session(id): Session,
     asked: Asked,
 ) -> Answer<Json<TerminalOutputBody>> {
     let arguments = asked.check(OUTPUT)?;
@@ -71,7 +71,7 @@ pub(super) async fn output(
 pub(super) async fn keys(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Session(id): Session,
     Body(body): Body<KeysBody>,
 ) -> Answer<Json<TypedBody>> {
     if body.pieces.len() > PIECES {
@@ -113,7 +113,7 @@ fn piece((place, body): (usize, PieceBody)) -> Answer<Piece> {
 pub(super) async fn resize(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Session(id): Session,
     Body(body): Body<ResizeBody>,
 ) -> Answer<StatusCode> {
     let resized = state

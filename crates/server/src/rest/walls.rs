@@ -6,7 +6,7 @@ use ostler_model::{ErrorCode, Observation};
 
 use super::answer::Answer;
 use super::caller::Asking;
-use super::extract::Id;
+use super::extract::Execution;
 use super::query::Asked;
 use super::state::RestState;
 use crate::params::{Kind, Parameter};
@@ -38,7 +38,7 @@ const PAGE: &[Parameter] = &[
 pub(super) async fn network(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<NetworkPageBody>> {
     let arguments = asked.check(PAGE)?;
@@ -61,7 +61,7 @@ pub(super) async fn network(
 pub(super) async fn resources(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<ResourcesBody>> {
     asked.check(&[])?;

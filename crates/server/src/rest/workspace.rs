@@ -6,7 +6,7 @@ use ostler_model::{Caller, WorkspaceOrder};
 
 use super::answer::Answer;
 use super::caller::Asking;
-use super::extract::Id;
+use super::extract::Execution;
 use super::query::Asked;
 use super::state::RestState;
 use crate::params::{Kind, Parameter};
@@ -42,7 +42,7 @@ const SHOWN: &[Parameter] = &[
 pub(super) async fn changes(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<WorkspaceBody>> {
     let arguments = asked.check(LISTED)?;
@@ -55,7 +55,7 @@ pub(super) async fn changes(
 pub(super) async fn diff(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<WorkspaceBody>> {
     let mut arguments = asked.check(SHOWN)?;
@@ -72,7 +72,7 @@ pub(super) async fn diff(
 pub(super) async fn commit(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<WorkspaceBody>> {
     let arguments = asked.check(LISTED)?;
@@ -84,7 +84,7 @@ pub(super) async fn commit(
 pub(super) async fn discard(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<WorkspaceBody>> {
     asked.check(&[])?;

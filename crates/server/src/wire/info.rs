@@ -95,6 +95,12 @@ pub struct InfoBody {
 pub struct ListBody {
     /// The executions.
     pub executions: Vec<InfoBody>,
+    /// How many there are that the request asks for, on this page or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<usize>,
+    /// The cursor of the next page, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// How the daemon is.
@@ -147,7 +153,7 @@ impl From<&Info> for InfoBody {
             stop_reason: ending.and_then(|ending| stop_reason(&ending.cause)),
             os_pid: state.pid,
             attempt: state.attempt,
-            ready: is_service(&spec.lifetime).then_some(state.ready),
+            ready: is_service(&spec.lifetime).then_some(state.is_ready()),
             healthy: state.healthy,
             service: ServiceStateBody::of(info).map(Box::new),
             paused: state.paused,

@@ -50,6 +50,12 @@ pub struct ApprovalBody {
 pub struct InteractionsBody {
     /// The questions.
     pub interactions: Vec<InteractionBody>,
+    /// How many there are in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<usize>,
+    /// The `cursor` of the next window; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// An answer (`POST /api/v1/interactions/{id}/answer`).

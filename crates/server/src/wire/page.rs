@@ -1,6 +1,6 @@
 //! Output: pages of lines, and raw frames.
 
-use ostler_model::{Cursor, StreamName, Text, Timestamp};
+use ostler_model::{Cursor, State, StreamName, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::info::InfoBody;
@@ -15,6 +15,9 @@ pub struct PageBody {
     /// Output that is gone below the first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<GapBody>,
+    /// Output that is gone behind the last line, where it has ended and nothing follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_after: Option<GapBody>,
     /// Whether there is more from `next` on.
     pub more: bool,
     /// Lines that matched but are not in `lines`.
@@ -48,6 +51,27 @@ pub struct GapBody {
     pub from: u64,
     /// First byte kept after it.
     pub to: u64,
+    /// How many of them were lost, for example to a full disk; the others were dropped on
+    /// purpose: cleared, or trimmed to make room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_bytes: u64,
+}
+
+impl GapBody {
+    /// What is gone of an execution from `from` to before `to`.
+    pub(crate) fn of(state: &State, from: u64, to: u64) -> Self {
+        Self {
+            from,
+            to,
+            lost_bytes: state.lost_bytes(from, to),
+        }
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
 }
 
 /// One line of `GET …/raw` (`application/x-ndjson`).
@@ -88,6 +112,6 @@ pub enum Frame {
     clippy::trivially_copy_pass_by_ref,
     reason = "the shape serde asks for"
 )]
-const fn is_zero(value: &u64) -> bool {
+pub(super) const fn is_zero(value: &u64) -> bool {
     *value == 0
 }

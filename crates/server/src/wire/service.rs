@@ -104,11 +104,17 @@ pub struct ServiceBody {
     pub execution: Option<InfoBody>,
 }
 
-/// Services by name.
+/// Services by name: a window of the list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServicesBody {
-    /// The services.
+    /// What lives or waits to comes first.
     pub services: Vec<ServiceBody>,
+    /// How many there are in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<usize>,
+    /// The `cursor` of the next window; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A service that was asked for.

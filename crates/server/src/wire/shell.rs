@@ -1,7 +1,7 @@
 //! Shell sessions (C14): a shell that tells where commands begin and end.
 
 use ostler_engine::ShellEnd;
-use ostler_model::{IsolationLevel, Limits, ShellKind, TermSize, Text};
+use ostler_model::{ExecutionId, IsolationLevel, Limits, ShellKind, TermSize, Text};
 use serde::{Deserialize, Serialize};
 
 use super::confine::ConfineBody;
@@ -14,6 +14,11 @@ use super::wait::PromptBody;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellStartBody {
+    /// The id it gets, a `UUIDv7` of about now; absent has the daemon choose one. The same start
+    /// sent again with it answers what the first one began: after a lost answer, also to the
+    /// next daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ExecutionId>,
     /// `bash`, `zsh` or `fish`.
     pub kind: ShellKind,
     /// The absolute working directory.
@@ -87,6 +92,7 @@ impl ShellStartBody {
     #[must_use]
     pub fn new(kind: ShellKind, cwd: impl Into<Text>) -> Self {
         Self {
+            id: None,
             kind,
             cwd: cwd.into(),
             cols: Self::SIZE.cols,

@@ -5,6 +5,7 @@ use ostler_model::TermSize;
 use serde::{Deserialize, Serialize};
 
 use super::info::InfoBody;
+use super::page::is_zero;
 use super::problem::CodeName;
 
 /// What the server says.
@@ -32,6 +33,9 @@ pub enum ServerMessage {
         from: u64,
         /// The first byte after it.
         to: u64,
+        /// How many of them were lost, for example to a full disk.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        lost_bytes: u64,
     },
     /// The next binary frame is no output: it paints the screen as it is at this offset, and
     /// output goes on from there. The first painting, after the hello, is not announced.

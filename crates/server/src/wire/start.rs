@@ -1,6 +1,6 @@
 //! A request to run a command.
 
-use ostler_model::{Command, IsolationLevel, Limits, Restart, TermSize, Text};
+use ostler_model::{Command, ExecutionId, IsolationLevel, Limits, Restart, TermSize, Text};
 use serde::{Deserialize, Serialize};
 
 use super::confine::ConfineBody;
@@ -11,6 +11,11 @@ use super::wish::ServiceModeBody;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartBody {
+    /// The id it gets, a `UUIDv7` of about now; absent has the daemon choose one. The same start
+    /// sent again with it answers what the first one began: after a lost answer, also to the
+    /// next daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ExecutionId>,
     /// `{"argv": {"program", "args"}}` or `{"shell": {"shell", "script"}}`.
     #[serde(deserialize_with = "strict::command")]
     pub command: Command,
@@ -87,6 +92,11 @@ pub struct StartBody {
     /// Whether the command line asks (it keeps its executions longer than other clients).
     #[serde(default, skip_serializing_if = "is_default")]
     pub cli: bool,
+    /// Whether who starts it reads its output with `raw?follow=true&lossless=true` from the
+    /// beginning: on a full disk the command waits for that reader, for at most 2 s until it
+    /// comes. Without it, a full disk stops no command.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub lossless_reader: bool,
 }
 
 /// Where standard input comes from.
@@ -122,6 +132,7 @@ impl StartBody {
     #[must_use]
     pub fn new(command: Command, cwd: impl Into<Text>) -> Self {
         Self {
+            id: None,
             command,
             cwd: cwd.into(),
             stdin: StdinBody::Default,
@@ -145,6 +156,7 @@ impl StartBody {
             pty: None,
             allowed: None,
             cli: false,
+            lossless_reader: false,
         }
     }
 }

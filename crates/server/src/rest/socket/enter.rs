@@ -20,7 +20,7 @@ use crate::listen::{Reached, Seat};
 use crate::params::{Kind, Parameter};
 use crate::rest::answer::Answer;
 use crate::rest::caller::Asking;
-use crate::rest::extract::Id;
+use crate::rest::extract::Session;
 use crate::rest::query::Asked;
 use crate::rest::state::RestState;
 use crate::wire::{Hello, Problem, ServerMessage};
@@ -76,7 +76,7 @@ type Line = (
 pub(in crate::rest) async fn attach(
     State(state): State<RestState>,
     Asking(caller): Asking,
-    Id(id): Id,
+    Session(id): Session,
     asked: Asked,
     (seat, reached, upgrade): Line,
 ) -> Answer<Response> {

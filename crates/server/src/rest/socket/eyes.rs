@@ -192,8 +192,7 @@ impl<'a> Eyes<'a> {
             return self.catch_up(from).await;
         }
         if let Some(gap) = page.gap {
-            let (from, to) = (gap.from, gap.to);
-            self.say(&ServerMessage::Gap { from, to }).await?;
+            self.gap(gap.from, gap.to).await?;
         }
         for chunk in page.chunks {
             self.send(Message::Binary(chunk.bytes.into())).await?;
@@ -204,8 +203,24 @@ impl<'a> Eyes<'a> {
     /// Leaves output out: the screen as it is now stands for it.
     async fn catch_up(&mut self, from: u64) -> Result<(), Over> {
         let (paint, to) = self.painted().await?;
-        self.say(&ServerMessage::Gap { from, to }).await?;
+        let message = ServerMessage::Gap {
+            from,
+            to,
+            lost_bytes: 0,
+        };
+        self.say(&message).await?;
         self.show(paint, to).await
+    }
+
+    /// Tells of output that is gone.
+    async fn gap(&mut self, from: u64, to: u64) -> Result<(), Over> {
+        let lost_bytes = self.watch.look().state.lost_bytes(from, to);
+        let message = ServerMessage::Gap {
+            from,
+            to,
+            lost_bytes,
+        };
+        self.say(&message).await
     }
 
     async fn repaint(&mut self) -> Result<(), Over> {
