@@ -14,7 +14,7 @@ use common::{Bench, text};
 use serde_json::{Value, json};
 
 /// The most characters of an answer (F3).
-const REPLY_CHARS: usize = 20_000;
+const REPLY_CHARS: usize = 12_000;
 /// The fewest lines of a log.
 const LOG_LINES: usize = 11_000;
 

@@ -327,6 +327,41 @@ async fn a_question_is_listed_and_answered() {
     assert_eq!(listed["structuredContent"]["total"], 0);
 }
 
+/// A session has 32 questions open at most; with long messages they are too much for one answer.
+#[tokio::test]
+async fn more_questions_than_fit_are_gone_through_by_the_cursor() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench, "s").await;
+    let caller = bench.caller(Some("s"));
+    let mut asked = Vec::new();
+    for _ in 0..32 {
+        let question = Question::new(Kind::InputRequest, "why? ".repeat(200));
+        let interaction = bench.engine.ask(&caller, question).unwrap();
+        asked.insert(0, interaction.id.to_string());
+    }
+    let mut told: Vec<String> = Vec::new();
+    let mut arguments = json!({});
+    loop {
+        let listed = client.call("interaction_list", arguments).await;
+        let list = &listed["structuredContent"];
+        assert_eq!(list["total"], 32);
+        let page = list["interactions"].as_array().unwrap();
+        told.extend(page.iter().map(|it| it["id"].as_str().unwrap().to_owned()));
+        let left = list["omitted"].as_u64().unwrap_or_default();
+        assert_eq!(told.len() as u64 + left, 32, "{list}");
+        if left == 0 {
+            break;
+        }
+        assert!(text(&listed).chars().count() <= 12_000);
+        arguments = json!({"cursor": list["next"]});
+    }
+    assert_eq!(told, asked, "newest first, none twice");
+    let bad = client
+        .call("interaction_list", json!({"cursor": "i1"}))
+        .await;
+    assert!(text(&bad).contains("parameter 'cursor' is 'i1'"), "{bad}");
+}
+
 #[tokio::test]
 async fn a_question_can_be_given_up() {
     let bench = Bench::new().await;

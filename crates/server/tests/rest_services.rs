@@ -299,7 +299,7 @@ async fn a_command_is_recognised_without_being_started() {
         .await;
     assert_eq!(none, json!({"service": null}));
     let (_, list) = web.get("/api/v1/executions").await;
-    assert_eq!(list, json!({"executions": []}));
+    assert_eq!(list, json!({"executions": [], "total": 0}));
 }
 
 #[tokio::test]

@@ -97,10 +97,10 @@ impl Desk {
 async fn a_screen_is_read_typed_into_and_resized() {
     let desk = Desk::new().await;
     let id = desk
-        .start("printf '\\033]2;a title\\007'; stty -echo; cat")
+        .start("stty -echo; printf '\\033]2;a title\\007'; echo ready; cat")
         .await;
     let path = format!("{API}/{id}");
-    desk.printed(&id, "title").await;
+    desk.printed(&id, "^ready").await;
     let keys = json!({"pieces": [
         {"text": "one"}, {"key": "enter"}, {"base64": "dHdvCg=="}, {"key": "ctrl-d"}]});
     let (status, typed) = desk.post(&format!("{path}/keys"), keys).await;
@@ -110,17 +110,17 @@ async fn a_screen_is_read_typed_into_and_resized() {
     insta::assert_json_snapshot!("screen", screen);
 
     let output = desk.get(&format!("{path}/terminal/output")).await;
-    let data = "\u{1b}]2;a title\u{7}one\r\ntwo\r\n";
+    let data = "\u{1b}]2;a title\u{7}ready\r\none\r\ntwo\r\n";
     let end = data.len();
     let whole = json!({"data": data, "offset": 0, "next_offset": end, "start_offset": 0,
         "end_offset": end, "truncated": false});
     assert_eq!(output, whole);
     let part = desk
-        .get(&format!("{path}/terminal/output?offset=12&limit=3"))
+        .get(&format!("{path}/terminal/output?offset=19&limit=3"))
         .await;
     assert_eq!(
         (&part["data"], &part["next_offset"]),
-        (&json!("one"), &json!(15))
+        (&json!("one"), &json!(22))
     );
     let beyond = desk
         .get(&format!("{path}/terminal/output?offset=999"))

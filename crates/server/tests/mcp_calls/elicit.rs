@@ -39,6 +39,14 @@ fn machine(result: &Value) -> &Value {
     &result["_meta"]["ostler/result"]
 }
 
+/// The agent is not invited to answer what a person refused to; it may end the command.
+fn assert_only_stop_is_offered(told: &str) {
+    let calls: Vec<&str> = told.matches("\"action\":").collect();
+    assert_eq!(calls.len(), 1, "{told}");
+    assert!(told.contains(r#"{"action":"stop","#), "{told}");
+    assert!(!told.contains("write"), "{told}");
+}
+
 #[tokio::test]
 async fn a_person_is_asked_while_the_call_waits() {
     let bench = Bench::new().await;
@@ -77,9 +85,10 @@ async fn what_does_not_fit_is_asked_again_and_declining_tells_the_agent() {
     let answer = wire.answer(call).await;
     let told = text(&answer["result"]);
     assert!(
-        told.contains("Proceed?") && told.contains("process_control"),
+        told.contains("Proceed?") && told.contains("the person declined to answer"),
         "{told}"
     );
+    assert_only_stop_is_offered(&told);
     let id = machine(&answer["result"])["id"].clone();
     let open = bench.engine.interactions(&bench.caller(None), true);
     assert!(open.is_empty(), "{open:?}");
@@ -267,7 +276,12 @@ async fn a_declined_question_is_not_asked_again() {
     let declined = again(params, (&key, &state), json!({"action": "cancel"}));
     let result = wire.result("tools/call", declined).await;
     assert_eq!(result["resultType"], "complete", "{result}");
-    assert!(text(&result).contains("Proceed?"), "{result}");
+    let told = text(&result);
+    assert!(
+        told.contains("Proceed?") && told.contains("the person dismissed the question"),
+        "{told}"
+    );
+    assert_only_stop_is_offered(&told);
 }
 
 #[tokio::test]

@@ -255,8 +255,14 @@ impl Agent {
 
     /// The handshake of 2025-11-25; the same client, in its session.
     pub(crate) async fn initialized(&self) -> Self {
+        let agent = self.initialized_in("2025-11-25").await;
+        agent.with("mcp-protocol-version", "2025-11-25")
+    }
+
+    /// The handshake of a revision; the same client, in its session.
+    pub(crate) async fn initialized_in(&self, revision: &str) -> Self {
         let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {},
+            "protocolVersion": revision, "capabilities": {},
             "clientInfo": {"name": "test", "version": "0"}
         });
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
@@ -268,9 +274,7 @@ impl Agent {
             .to_owned();
         let result = answer.result().await;
         assert_eq!(result["serverInfo"]["name"], "ostler", "{result}");
-        let agent = self
-            .with("mcp-session-id", &id)
-            .with("mcp-protocol-version", "2025-11-25");
+        let agent = self.with("mcp-session-id", &id);
         let done = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(agent.post(&done).await.status, 202);
         agent

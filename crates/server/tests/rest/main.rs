@@ -1,7 +1,11 @@
 //! Every route, through the router.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../common/mod.rs"]
 mod common;
+
+mod output;
+mod refused;
 
 use axum::Router;
 use axum::body::Body;
@@ -253,94 +257,6 @@ async fn signals_by_name_and_number() {
 }
 
 #[tokio::test]
-async fn raw_output_follows_to_the_end() {
-    let web = Web::new().await;
-    let script = r"echo one; printf '\377\n' >&2; read -r line; echo $line";
-    let id = web
-        .start(script, json!({"stdin": {"given": "two\n"}}))
-        .await;
-    let path = format!("/api/v1/executions/{id}/raw?follow=true");
-    let (status, bytes) = web.raw(Method::GET, &path, Body::empty()).await;
-    assert_eq!(status, 200);
-    let (mut stdout, mut stderr, mut ended) = (Vec::new(), Vec::new(), false);
-    for line in bytes
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty())
-    {
-        match serde_json::from_slice(line).unwrap() {
-            Frame::Data {
-                stream: ostler_model::StreamName::Stderr,
-                data,
-                ..
-            } => {
-                stderr.extend_from_slice(data.as_bytes());
-            }
-            Frame::Data { data, .. } => stdout.extend_from_slice(data.as_bytes()),
-            Frame::End { end, .. } => ended = end.is_finished(),
-            other @ (Frame::Gap { .. } | Frame::Problem { .. }) => panic!("{other:?}"),
-        }
-    }
-    assert_eq!(
-        (stdout.as_slice(), stderr.as_slice()),
-        (&b"one\ntwo\n"[..], &b"\xff\n"[..])
-    );
-    assert!(ended);
-    let (_, again) = web
-        .raw(Method::GET, &path.replace("true", "false"), Body::empty())
-        .await;
-    assert!(again.iter().filter(|&&byte| byte == b'\n').count() > 1);
-}
-
-#[tokio::test]
-async fn pages_go_on_where_the_last_one_ended() {
-    let web = Web::new().await;
-    let id = web.run("seq 1 2500", json!({})).await;
-    let (mut next, mut lines) = (String::from("0"), Vec::new());
-    loop {
-        let path = format!("/api/v1/executions/{id}/output?cursor={next}&limit=999");
-        let (_, page) = web.get(&path).await;
-        for line in page["lines"].as_array().unwrap() {
-            lines.push(line["text"].as_str().unwrap().parse::<u32>().unwrap());
-        }
-        next = page["next"].as_str().unwrap().to_owned();
-        if page["more"] == false {
-            break;
-        }
-    }
-    assert_eq!(lines, (1..=2500).collect::<Vec<_>>());
-    let (_, page) = web
-        .get(&format!("/api/v1/executions/{id}/output?tail=1"))
-        .await;
-    assert_eq!(page["lines"][0]["number"], 2500);
-    let (_, page) = web
-        .get(&format!("/api/v1/executions/{id}/output?head=1"))
-        .await;
-    assert_eq!(page["lines"].as_array().unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn exports_and_clearing() {
-    let web = Web::new().await;
-    let id = web.run("echo kept", json!({})).await;
-    let path = format!("/api/v1/executions/{id}");
-    let (status, text) = web.get(&format!("{path}/export?format=text")).await;
-    assert_eq!((status, text), (200, json!("kept\n")));
-    let (status, problem) = web.get(&format!("{path}/export?format=xml")).await;
-    assert_eq!(status, 422, "{problem}");
-    let output = format!("{path}/output");
-    let (status, dropped) = web.raw(Method::DELETE, &output, Body::empty()).await;
-    assert_eq!(
-        (status, parsed(&dropped)),
-        (200, json!({"dropped_bytes": 5}))
-    );
-    let (_, page) = web.get(&output).await;
-    assert_eq!(
-        (&page["lines"], &page["gap"]),
-        (&json!([]), &json!({"from": 0, "to": 5}))
-    );
-}
-
-#[tokio::test]
 async fn document_000_has_its_routes() {
     let web = Web::new().await;
     let ended = web
@@ -404,129 +320,6 @@ async fn document_000_has_its_routes() {
         .post(&format!("/api/process/{living}/clean"), json!({}))
         .await;
     assert_eq!((status, &body["result"]), (200, &json!("success")));
-}
-
-/// Requests with something wrong in them.
-const BAD_REQUESTS: &str = r#"
-GET /api/v1/executions?state=running
-GET /api/v1/executions?limit=0
-GET /api/v1/executions?limit=99999999999999999999
-GET /api/v1/executions/nonsense
-GET /api/v1/executions/zzzzzzzz
-GET /api/v1/executions/{id}/output?cursor=here
-GET /api/v1/executions/{id}/output?stream=stdboth
-GET /api/v1/executions/{id}/output?grep=%28
-GET /api/v1/executions/{id}/export
-GET /api/process/{id}/output?tail=-1&since=then
-GET /api/process/{id}?verbose=1
-GET /api/v1/executions/%ff
-GET /api/v2/nothing
-GET /api/v1/shutdown
-POST /api/v1/executions {}
-POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "shell": true}
-POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "timeout_ms": -1}
-POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "labels": [1]}
-POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "relative"}
-POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": [], "cwd": "/"}}, "cwd": "{dir}"}
-POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "limits": {"memory": 1}}
-POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "timeout_ms": 18446744073709551615}
-POST /api/v1/executions {"command": {"argv": {"program": "ls", "args": []}}, "cwd": "{dir}", "retention": {"for_ms": 18446744073709551615}}
-POST /api/v1/executions/zzzzzzzz/stop {"graceful": true}
-POST /api/v1/executions/zzzzzzzz/signal {"signal": "NOPE"}
-POST /api/v1/executions/zzzzzzzz/signal {}
-POST /api/process/clean_selected []
-"#;
-
-#[tokio::test]
-async fn bad_requests_are_problems_that_say_what_is_allowed() {
-    let web = Web::new().await;
-    let id = web.run("true", json!({})).await;
-    let dir = web.bench.directory();
-    let mut told = String::new();
-    for line in BAD_REQUESTS.trim().lines() {
-        let line = line.replace("{id}", &id).replace("{dir}", &dir);
-        let (method, rest) = line.split_once(' ').unwrap();
-        let (path, body) = rest.split_once(' ').unwrap_or((rest, ""));
-        let method: Method = method.parse().unwrap();
-        let (status, problem) = web.raw(method, path, body.to_owned()).await;
-        let problem = parsed(&problem);
-        let said = format!("{line}\n{status} {problem}\n").replace(&dir, "[directory]");
-        told.push_str(&settled(&said).replace(&id, "[id]"));
-    }
-    insta::assert_snapshot!(told);
-    let more = json!({"at_most_ms": u64::MAX});
-    assert_eq!(
-        web.post(&format!("/api/v1/executions/{id}/wait"), more)
-            .await
-            .0,
-        200
-    );
-    let (status, _) = web.raw(Method::POST, "/api/v1/executions", "{").await;
-    assert_eq!(status, 422);
-    let huge = vec![b' '; REQUEST_BODY_BYTES + 1];
-    assert_eq!(
-        web.raw(Method::POST, "/api/v1/executions", huge).await.0,
-        413
-    );
-    assert!(!web.shutdown.is_cancelled());
-}
-
-#[tokio::test]
-async fn the_session_header_narrows_what_is_seen() {
-    let web = Web::new().await;
-    let body = json!(StartBody::new(
-        ostler_model::Command::Argv {
-            program: "true".into(),
-            args: Vec::new()
-        },
-        web.bench.directory(),
-    ));
-    let start = web.within(
-        Some("mine"),
-        Method::POST,
-        "/api/v1/executions",
-        body.to_string(),
-    );
-    let (status, info) = start.await;
-    assert_eq!(status, 201);
-    let path = format!(
-        "/api/v1/executions/{}",
-        parsed(&info)["id"].as_str().unwrap()
-    );
-    let get = async |session| {
-        web.within(session, Method::GET, &path, Body::empty())
-            .await
-            .0
-    };
-    assert_eq!(
-        (
-            get(Some("mine")).await,
-            get(Some("other")).await,
-            get(None).await
-        ),
-        (200, 404, 200)
-    );
-    assert_eq!(get(Some("not a name")).await, 422);
-}
-
-#[tokio::test]
-async fn a_connection_without_identity_is_refused() {
-    let web = Web::new().await;
-    let request = Request::get("/api/v1/health").body(Body::empty()).unwrap();
-    let response = web.router.clone().oneshot(request).await.unwrap();
-    assert_eq!(response.status(), 403);
-}
-
-#[tokio::test]
-async fn huge_waits_and_graces_are_taken_as_long_ones() {
-    let web = Web::new().await;
-    let id = web.start("exec sleep 300", json!({})).await;
-    let path = format!("/api/v1/executions/{id}");
-    let (wait, stop) = (format!("{path}/wait"), format!("{path}/stop"));
-    let waiting = web.post(&wait, json!({"at_most_ms": u64::MAX}));
-    let stopping = web.post(&stop, json!({"grace_ms": u64::MAX}));
-    let ((_, waited), (status, _)) = tokio::join!(waiting, stopping);
-    assert_eq!((&waited["why"], status), (&json!("exit"), 200), "{waited}");
 }
 
 #[tokio::test]
@@ -604,33 +397,30 @@ async fn a_tree_is_paused_looked_at_and_goes_on() {
     }
 }
 
-#[tokio::test]
-async fn wishes_for_walls_are_strict() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_under_a_chosen_id_is_answered_again() {
     let web = Web::new().await;
-    let directory = web.bench.directory();
-    let mut told = Vec::new();
-    for more in [
-        json!({"confine": {"netwrk": "none"}}),
-        json!({"confine": {"network": ["full", "a.org"]}}),
-        json!({"confine": {"network": "none"}, "isolation": "tall"}),
-        json!({"confine": {"allow_degraded": ["moat"]}}),
-        json!({"confine": {"overlay": 1}}),
-        json!({"confine": {"read": "here"}}),
-        json!({"confine": {"overlay": true}}),
-        json!({"secrets": ["NOBODY_HAS_IT"]}),
-        json!({"secrets": "A"}),
-        json!({"limits": {"disk": 1}}),
-    ] {
-        let mut body = json!({
-            "command": {"argv": {"program": "true", "args": []}},
-            "cwd": directory
-        });
-        for (name, value) in more.as_object().unwrap() {
-            body[name] = value.clone();
-        }
-        let (status, problem) = web.post("/api/v1/executions", body).await;
-        let message = problem["message"].as_str().unwrap_or_default().to_owned();
-        told.push(format!("{more}\n  {status} {message}"));
+    let minted = ostler_model::ExecutionId::mint();
+    let id = minted.to_string();
+    for _ in 0..2 {
+        let more = json!({"id": id, "stdin": "open"});
+        assert_eq!(web.start("read x", more).await, minted.short());
     }
-    insta::assert_snapshot!(told.join("\n"));
+    let (_, list) = web.get("/api/v1/executions").await;
+    assert_eq!(list["executions"].as_array().unwrap().len(), 1);
+    let shell = json!({"id": id, "kind": "bash", "cwd": web.bench.directory()});
+    let (status, answer) = web.post("/api/v1/shells", shell).await;
+    assert_eq!((status, &answer["uuid"]), (201, &json!(id)));
+    let body = |id: &str| {
+        json!({
+            "command": {"argv": {"program": "true", "args": []}}, "cwd": "/", "id": id
+        })
+    };
+    for bad in ["00000000-0000-0000-0000-000000000000", "mine", ""] {
+        let (status, problem) = web.post("/api/v1/executions", body(bad)).await;
+        assert_eq!(problem["code"], "value_error", "{status} {problem}");
+    }
+    let path = format!("/api/v1/executions/{id}/stop");
+    let (status, stopped) = web.post(&path, json!({"force": true})).await;
+    assert_eq!(status, 200, "{stopped}");
 }
