@@ -85,9 +85,9 @@ pub(crate) enum Verb {
     /// Stop executions: a polite request, then the kill of the whole tree
     Stop(commands::stop::StopArgs),
     /// Freeze executions with everything they started
-    Pause(commands::pause::PauseArgs),
+    Pause(commands::ids::IdListArgs),
     /// Let frozen executions go on
-    Resume(commands::resume::ResumeArgs),
+    Resume(commands::ids::IdListArgs),
     /// Send a signal to executions
     Kill(commands::kill::KillArgs),
     /// Wait for an execution to end and exit with its exit code, or for a service to be ready
@@ -148,7 +148,7 @@ Exit codes:
     69   the daemon cannot be reached or started (initialization_error)
     70   our mistake (internal_error)
     71   the system refused: start, signal or clean failed (process_control_error)
-    74   storage cannot be read or written (storage_error)
+    74   storage cannot be read or written, or output that was to be shown is lost (storage_error)
     75   try again later (process_timeout, quota_exceeded)
     77   not allowed (security_error, permission_error)
     78   bad configuration (environment_error)

@@ -110,6 +110,32 @@ impl CommandError {
         }
     }
 
+    /// What the person is told, each with a beginning of its own; a broken pipe is nobody's
+    /// business.
+    pub(crate) fn paragraphs(&self) -> Vec<String> {
+        match self {
+            Self::Told {
+                code,
+                message,
+                hint,
+                ..
+            } => {
+                let hint = hint.as_ref().map(|hint| format!("hint: {hint}"));
+                let message = format!("error[{code}]: {message}");
+                std::iter::once(message).chain(hint).collect()
+            }
+            Self::Disconnected(what) => vec![
+                format!(
+                    "error[{}]: the connection to the daemon broke: {what}",
+                    ErrorCode::Initialization
+                ),
+                "hint: ask again: a daemon is started on demand, and commands outlive it"
+                    .to_owned(),
+            ],
+            Self::BrokenPipe => Vec::new(),
+        }
+    }
+
     /// Its row of the taxonomy, where it has one.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         match self {
@@ -123,21 +149,7 @@ impl CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Told {
-                code,
-                message,
-                hint,
-                ..
-            } => {
-                write!(f, "error[{code}]: {message}")?;
-                hint.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
-            }
-            Self::Disconnected(what) => write!(
-                f,
-                "error[{}]: the connection to the daemon broke: {what}\n\
-                 hint: ask again: a daemon is started on demand, and commands outlive it",
-                ErrorCode::Initialization
-            ),
+            Self::Told { .. } | Self::Disconnected(_) => f.write_str(&self.paragraphs().join("\n")),
             Self::BrokenPipe => f.write_str("error: the reader of the output went away"),
         }
     }

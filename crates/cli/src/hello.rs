@@ -1,23 +1,26 @@
 //! What a front and the daemon say to each other on `front.sock`.
 //!
-//! The front sends one [`Hello`] with its standard streams attached; the daemon answers one
-//! [`Reply`] and, later, [`Note`]s. Each is one line of JSON. When either side closes the
-//! connection, the session is over; a close without [`Note::Bye`] means the daemon died.
+//! The front sends one [`Hello`] with three descriptors attached: its standard input, its
+//! standard output, and a memfd for the connection's log, which daemons write and the front
+//! only keeps. The daemon answers one [`Reply`] and, at the end, one [`Note`]. Each is one line
+//! of JSON. When either side closes the connection, the session is over; a close without
+//! [`Note::Bye`] means the daemon died, and the next one goes on from the log.
 
 use ostler_model::Text;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use crate::config::FrontPolicy;
 
 /// The protocol's version.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
+/// Descriptors that come with a hello.
+pub(crate) const DESCRIPTORS: usize = 3;
 /// The longest hello; an environment is bounded by what execve(2) takes.
 pub(crate) const HELLO_BYTES: usize = 8 * 1024 * 1024;
 /// How long a hello may take to arrive, in milliseconds.
 pub(crate) const HELLO_TIMEOUT_MS: u64 = 5_000;
 /// The longest note.
-pub(crate) const NOTE_BYTES: u64 = 2 * 1024 * 1024;
+pub(crate) const NOTE_BYTES: u64 = 64 * 1024;
 /// How sessions that end with their front are named: this, pid, dash, start time.
 pub(crate) const FRONT_SESSION: &str = "front-";
 
@@ -45,9 +48,6 @@ pub(crate) struct Hello {
     pub(crate) policy: FrontPolicy,
     /// The front's OS pid, for people.
     pub(crate) pid: u32,
-    /// Present when an earlier daemon died under this front.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) resume: Option<Resume>,
 }
 
 /// What is spoken on the streams.
@@ -56,19 +56,6 @@ pub(crate) struct Hello {
 pub(crate) enum Kind {
     /// The Model Context Protocol.
     Mcp,
-}
-
-/// What the front remembers of a conversation that goes on with a new daemon.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Resume {
-    /// The client's `initialize` request, where it made one: the new daemon answers it
-    /// again, to itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) initialize: Option<Box<RawValue>>,
-    /// Whether the earlier daemon stopped in the middle of a line.
-    #[serde(default)]
-    pub(crate) torn: bool,
 }
 
 /// The daemon's answer to a hello.
@@ -85,10 +72,6 @@ pub(crate) enum Reply {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Note {
-    /// The client's `initialize` request, to be kept for a [`Resume`].
-    Initialize(Box<RawValue>),
-    /// Whether a line is now half written.
-    Torn(bool),
     /// The conversation is over.
     Bye(Bye),
 }

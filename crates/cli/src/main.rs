@@ -20,17 +20,17 @@ mod doctor;
 mod error;
 mod front;
 mod hello;
+mod loss;
 mod output;
 mod paths;
 mod setup;
 mod socket;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::error::CommandError;
+pub(crate) use crate::output::{report, tell};
 
 /// The exit code of bad usage, as in sysexits(3).
 const EXIT_USAGE: u8 = 64;
@@ -59,37 +59,16 @@ fn main() -> ExitCode {
 
 /// Bad usage, or help that was asked for.
 fn refuse(error: &clap::Error) -> ExitCode {
-    // A reader that went away needs no help.
-    drop(error.print());
+    let printed = output::print_usage(error, &config::Environment::of_process());
     if error.use_stderr() {
-        ExitCode::from(EXIT_USAGE)
-    } else {
-        ExitCode::SUCCESS
+        return ExitCode::from(EXIT_USAGE);
     }
-}
-
-/// Tells the person what went wrong; a broken pipe is nobody's business.
-fn report(error: &CommandError) {
-    match error {
-        CommandError::BrokenPipe => {}
-        CommandError::Told { .. } | CommandError::Disconnected(_) => {
-            write_stderr(&error.to_string());
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let error = error::output_failed(&error);
+            report(&error);
+            ExitCode::from(error.exit_code())
         }
     }
-}
-
-/// Tells the person something that is no error.
-fn tell(message: &str) {
-    write_stderr(&format!("ostler: {message}"));
-}
-
-/// Bytes of a command's standard error, on ours.
-fn write_error_bytes(bytes: &[u8]) {
-    // As above.
-    drop(std::io::stderr().write_all(bytes));
-}
-
-fn write_stderr(message: &str) {
-    // Nobody is left to tell that standard error is closed.
-    drop(writeln!(std::io::stderr(), "{message}"));
 }

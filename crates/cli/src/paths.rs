@@ -4,14 +4,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use ostler_process::private_dir;
 
 use crate::config::Environment;
 use crate::error::CommandError;
-
-const DIRECTORY_MODE: u32 = 0o700;
-const GROUP_AND_OTHERS: u32 = 0o077;
 
 /// The two directories a daemon is known by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +24,11 @@ impl Places {
     /// The lock one daemon holds for its life; the engine locks the state directory besides.
     pub(crate) fn lock(&self) -> PathBuf {
         self.runtime.join("serve.lock")
+    }
+
+    /// The lock of the engine that works in the state directory.
+    pub(crate) fn state_lock(&self) -> PathBuf {
+        self.state.join(ostler_engine::LOCK_FILE)
     }
 
     /// What the daemon has to say while nobody watches.
@@ -48,8 +51,16 @@ impl Places {
     /// # Errors
     /// When one cannot be made, or belongs to somebody else.
     pub(crate) fn prepare(&self) -> Result<(), CommandError> {
-        make_private(&self.state).map_err(|error| unusable("state", &self.state, &error))?;
-        make_private(&self.runtime).map_err(|error| unusable("runtime", &self.runtime, &error))
+        private_dir::make(&self.state).map_err(|error| unusable("state", &self.state, &error))?;
+        self.prepare_runtime()
+    }
+
+    /// Makes the runtime directory, as [`Places::prepare`].
+    ///
+    /// # Errors
+    /// As [`Places::prepare`].
+    pub(crate) fn prepare_runtime(&self) -> Result<(), CommandError> {
+        private_dir::make(&self.runtime).map_err(|error| unusable("runtime", &self.runtime, &error))
     }
 }
 
@@ -70,25 +81,6 @@ fn unusable(what: &str, path: &Path, error: &io::Error) -> CommandError {
         "name another with --{what}-dir or OSTLER_{}_DIR",
         what.to_ascii_uppercase()
     ))
-}
-
-fn make_private(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(DIRECTORY_MODE)
-        .create(path)?;
-    let meta = fs::metadata(path)?;
-    let us = rustix::process::geteuid().as_raw();
-    if meta.uid() != us {
-        let owner = meta.uid();
-        return Err(io::Error::other(format!(
-            "it belongs to user {owner}, not to user {us}"
-        )));
-    }
-    if meta.mode() & GROUP_AND_OTHERS != 0 {
-        fs::set_permissions(path, fs::Permissions::from_mode(DIRECTORY_MODE))?;
-    }
-    Ok(())
 }
 
 /// The state directory where nothing names another.
@@ -122,8 +114,26 @@ fn runtime_base(env: &Environment) -> PathBuf {
     temporary(env).join(format!("ostler-{uid}"))
 }
 
+/// A directory of our own for short-lived files; whoever makes it removes it.
+///
+/// # Errors
+/// When none can be made where nobody else can replace it.
+pub(crate) fn make_scratch(env: &Environment, prefix: &str) -> Result<PathBuf, CommandError> {
+    let parent = temporary(env);
+    private_dir::make_unique(&parent, prefix).map_err(|error| {
+        CommandError::new(
+            ostler_model::ErrorCode::Storage,
+            format!(
+                "no directory for short-lived files in {}: {error}",
+                parent.display()
+            ),
+        )
+        .with_hint("name another place with TMPDIR")
+    })
+}
+
 /// The directory for short-lived files.
-pub(crate) fn temporary(env: &Environment) -> PathBuf {
+fn temporary(env: &Environment) -> PathBuf {
     env.absolute("TMPDIR")
         .unwrap_or_else(|| PathBuf::from("/tmp"))
 }
@@ -140,9 +150,24 @@ pub(crate) fn machine_config() -> Option<PathBuf> {
     is_root().then(|| PathBuf::from("/etc/ostler/config.toml"))
 }
 
-/// The home directory.
+/// The home directory; where the environment names none, that of our line of passwd(5).
 pub(crate) fn home(env: &Environment) -> PathBuf {
-    env.absolute("HOME").unwrap_or_else(|| PathBuf::from("/"))
+    env.absolute("HOME")
+        .or_else(|| {
+            let users = fs::read_to_string("/etc/passwd").ok()?;
+            home_of(&users, rustix::process::geteuid().as_raw())
+        })
+        .unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// The home directory of a user in the text of passwd(5).
+fn home_of(users: &str, uid: u32) -> Option<PathBuf> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        let theirs = fields.next()? == uid.to_string();
+        let home = PathBuf::from(fields.nth(2)?);
+        (theirs && home.is_absolute()).then_some(home)
+    })
 }
 
 fn is_root() -> bool {
@@ -174,6 +199,14 @@ mod tests {
     }
 
     #[test]
+    fn without_home_the_user_database_says_where_it_is() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nada:x:7:7:Ada,,:/home/ada:/bin/sh\nbad\n";
+        assert_eq!(home_of(users, 7), Some(PathBuf::from("/home/ada")));
+        assert_eq!(home_of(users, 0), Some(PathBuf::from("/root")));
+        assert_eq!(home_of(users, 8), None);
+    }
+
+    #[test]
     fn other_state_directories_have_sockets_of_their_own() {
         let env = env(&[("XDG_RUNTIME_DIR", "/r"), ("XDG_STATE_HOME", "/s")]);
         let usual = default_runtime(&env, &default_state(&env));
@@ -182,19 +215,5 @@ mod tests {
         assert_eq!(usual, Path::new("/r/ostler"));
         assert_eq!(one.parent(), Some(Path::new("/r/ostler")));
         assert_ne!(one, two);
-    }
-
-    #[test]
-    fn a_directory_of_somebody_else_is_refused_and_an_open_one_closed() {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().join("a/b");
-        make_private(&path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        make_private(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        if is_root() {
-            std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
-            assert!(make_private(&path).is_err());
-        }
     }
 }

@@ -1,10 +1,12 @@
 //! What every verb works with.
 
+use std::ffi::OsStr;
 use std::future::Future;
+use std::os::unix::ffi::OsStrExt as _;
 
 use crate::client::Client;
 use crate::config::{Config, Environment, Flags};
-use crate::daemon::Launch;
+use crate::daemon::{Launch, SecretVariables, is_secret};
 use crate::error::CommandError;
 use crate::paths::Places;
 
@@ -19,6 +21,8 @@ pub(crate) struct Setup {
     pub(crate) places: Places,
     /// How a daemon is started.
     pub(crate) launch: Launch,
+    /// What of the configuration cannot be, where that was left out.
+    pub(crate) problems: Vec<CommandError>,
 }
 
 impl Setup {
@@ -29,14 +33,45 @@ impl Setup {
     pub(crate) fn read(flags: &Flags) -> Result<Self, CommandError> {
         let env = Environment::of_process();
         let config = Config::load(flags, &env)?;
+        Ok(Self::of(flags, env, config, Vec::new()))
+    }
+
+    /// As [`Setup::read`], for a daemon that was started on demand: with the secrets that were
+    /// handed over to it.
+    ///
+    /// # Errors
+    /// As [`Setup::read`].
+    pub(crate) fn read_handed_over(flags: &Flags) -> Result<Self, CommandError> {
+        let env = Environment::of_process().with(SecretVariables::take_over());
+        let config = Config::load(flags, &env)?;
+        Ok(Self::of(flags, env, config, Vec::new()))
+    }
+
+    /// Reads what can be of the configuration, for verbs that say what is wrong with it.
+    pub(crate) fn read_what_can_be(flags: &Flags) -> Self {
+        let env = Environment::of_process();
+        let (config, problems) = Config::load_what_can_be(flags, &env);
+        Self::of(flags, env, config, problems)
+    }
+
+    fn of(flags: &Flags, env: Environment, config: Config, problems: Vec<CommandError>) -> Self {
         let places = config.places();
-        let launch = Launch::new(places.clone(), flags.named_file(&env));
-        Ok(Self {
+        let secrets = env.secrets(&config.secret_prefixes());
+        forget(&config);
+        let launch = Launch::new(places.clone(), flags.named_file(&env), secrets);
+        Self {
             config,
             env,
             places,
             launch,
-        })
+            problems,
+        }
+    }
+
+    /// Tells what is wrong with the configuration; the exit code that goes with it, if any.
+    pub(crate) fn tell_problems(&self) -> u8 {
+        self.problems.iter().for_each(crate::report);
+        self.problems.first().map_or(0, CommandError::exit_code)
     }
 
     /// A client of the daemon, started on demand.
@@ -47,6 +82,15 @@ impl Setup {
     /// A client of a daemon that must be running already.
     pub(crate) fn client_of_running(&self) -> Client {
         Client::new(self.places.daemon_socket(), None)
+    }
+}
+
+/// Secrets are known by now; nobody is to read them in our environment.
+fn forget(config: &Config) {
+    let prefixes = config.secret_prefixes();
+    let is_meant = |name: &[u8]| is_secret(OsStr::from_bytes(name), &prefixes);
+    if let Err(error) = ostler_process::forget_variables(is_meant) {
+        tracing::debug!(%error, "secrets stay in the environment");
     }
 }
 

@@ -1,19 +1,21 @@
 //! From the first connection to the end, over as many daemons as it takes.
 
-use std::io::IsTerminal as _;
-
-use ostler_model::{ErrorCode, Signal, TermSize};
+use hyper::Method;
+use ostler_model::{Signal, TermSize};
 use ostler_server::wire::InfoBody;
 use tokio::io::Stdin;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::keys::{DetachKey, Keys};
 use super::signals::{Call, Signals};
 use super::turn::Turn;
 use super::window::{Window, is_typed};
-use crate::client::{Client, Socket};
-use crate::commands::{Attempts, feed, ids, passed};
+use crate::client::{Attempts, Body, Client, Socket, is_leaving};
+use crate::commands::{ended, feed, ids};
 use crate::error::{CommandError, Outcome};
+use crate::loss::{Missing, Wanted};
+use crate::output::Style;
 
 /// What a shell adds to the number of the signal that ended a command.
 const SIGNAL_EXIT: u8 = 128;
@@ -42,6 +44,16 @@ pub(crate) enum Begin {
     Start,
 }
 
+impl Begin {
+    /// Where in the output that is; none is painted instead.
+    const fn offset(self) -> Option<u64> {
+        match self {
+            Self::Screen => None,
+            Self::Start => Some(0),
+        }
+    }
+}
+
 /// Why we went.
 #[derive(Debug)]
 pub(super) enum Parted {
@@ -62,6 +74,8 @@ pub(super) struct Session {
     pub(super) keys: Keys,
     /// Our standard input, where somebody types on it.
     pub(super) stdin: Option<Stdin>,
+    /// Feeds our standard input to the session, where nobody types on it.
+    pub(super) feeding: JoinSet<Result<(), CommandError>>,
     pub(super) known: Known,
     client: Client,
 }
@@ -88,8 +102,13 @@ pub(super) struct Known {
     pub(super) covered: bool,
     /// Whether the next bytes are a painting.
     pub(super) painting: bool,
+    /// When to leave, once our input is over: then, unless something is shown before, but at
+    /// the later time in any case.
+    pub(super) leave_at: Option<(Instant, Instant)>,
     /// Connections that broke in a row.
     pub(super) attempts: Attempts,
+    /// Output that was not there any more when it was to be shown.
+    pub(super) missing: Missing,
 }
 
 /// Attaches until the session ends or somebody goes.
@@ -100,7 +119,8 @@ pub(super) struct Known {
 pub(crate) async fn attach(client: Client, wish: Wish) -> Outcome {
     let mut signals = Signals::catch()?;
     let id = wish.id.clone();
-    let first = connect(&client, &wish, None);
+    let mut attempts = Attempts::new();
+    let first = connect_to_any(&client, &wish, None, &mut attempts);
     let socket = tokio::select! {
         socket = first => socket,
         signal = told_to_go(&mut signals) => return Ok(of_signal(signal)),
@@ -109,20 +129,19 @@ pub(crate) async fn attach(client: Client, wish: Wish) -> Outcome {
         Ok(socket) => socket,
         Err(error) => return Err(ids::suggest(&client, &id, error).await),
     };
-    let mut helpers = JoinSet::new();
+    let mut feeding = JoinSet::new();
     if !is_typed() && !wish.watch {
-        let feeding = feed(client.clone(), id.clone());
-        helpers.spawn(async move {
-            if let Err(error) = feeding.await {
-                crate::report(&error);
-            }
-        });
+        // The end of our input is that of a command we started; somebody else's goes on.
+        let close = wish.begin == Begin::Start;
+        feeding.spawn(feed(client.clone(), id.clone(), close));
     }
     let mut session = Session {
         keys: Keys::new(wish.key.clone()),
         window: Window::open(),
         stdin: is_typed().then(tokio::io::stdin),
+        feeding,
         known: Known {
+            offset: wish.begin.offset(),
             turn: Turn::new(is_typed() && !wish.watch),
             ..Known::default()
         },
@@ -140,10 +159,10 @@ pub(crate) async fn attach(client: Client, wish: Wish) -> Outcome {
         crate::tell(&format!("{lost} bytes typed here last were not sent"));
     }
     match parted? {
-        Parted::Exit(info) => Ok(passed(&info)),
+        Parted::Exit(info) => ended(&info, session.known.missing, Wanted::Kept),
         Parted::Detached => {
             crate::tell(&format!("detached; `ostler attach {id}` comes back"));
-            Ok(0)
+            session.whole().await
         }
         Parted::Told(signal) => {
             crate::tell(&format!("{id} goes on; `ostler attach {id}` comes back"));
@@ -172,12 +191,9 @@ async fn connect(
     wish: &Wish,
     offset: Option<u64>,
 ) -> Result<Socket, CommandError> {
-    let offset = offset.or(match wish.begin {
-        Begin::Screen => None,
-        Begin::Start => Some(0),
-    });
+    let offset = offset.or(wish.begin.offset());
     // Nobody looks at a pipe: whoever reads it wants every byte.
-    let whole = !std::io::stdout().is_terminal();
+    let whole = !Style::is_stdout_terminal();
     let mut rest = format!("/terminal?whole={whole}");
     if let Some(offset) = offset {
         rest.push_str(&format!("&offset={offset}"));
@@ -187,6 +203,22 @@ async fn connect(
         Err(error) => Err(client
             .why_refused(&ids::path(&wish.id, "/screen"), error)
             .await),
+    }
+}
+
+/// The same, with the next daemon where one dies meanwhile or is about to end.
+async fn connect_to_any(
+    client: &Client,
+    wish: &Wish,
+    offset: Option<u64>,
+    attempts: &mut Attempts,
+) -> Result<Socket, CommandError> {
+    loop {
+        match connect(client, wish, offset).await {
+            Err(error @ CommandError::Disconnected(_)) => attempts.next(error)?,
+            Err(error) if is_leaving(&error) => attempts.next(error)?,
+            answer => return answer,
+        }
     }
 }
 
@@ -201,28 +233,29 @@ impl Session {
                     socket.close().await;
                     return Ok(parted);
                 }
-                Err(CommandError::Disconnected(what)) => what,
+                Err(error @ CommandError::Disconnected(_)) => error,
                 Err(error) => return Err(error),
             };
             socket = self.again(broken).await?;
         }
     }
 
+    /// Whether everything was shown that was printed meanwhile: the exit code of who leaves.
+    async fn whole(&self) -> Outcome {
+        if self.known.missing.missed(Wanted::Kept) > 0 {
+            let path = ids::path(&self.wish.id, "");
+            let info: InfoBody = self.client.call(Method::GET, &path, Body::None).await?;
+            self.known.missing.check(Wanted::Kept, &info)?;
+        }
+        Ok(0)
+    }
+
     /// Another connection; a daemon is started where none is left.
-    async fn again(&mut self, mut broken: String) -> Result<Socket, CommandError> {
+    async fn again(&mut self, broken: CommandError) -> Result<Socket, CommandError> {
         self.known.turn.broken();
         (self.known.greeted, self.known.repainting) = (false, false);
-        loop {
-            self.known.attempts.next(broken)?;
-            match connect(&self.client, &self.wish, self.known.offset).await {
-                Ok(socket) => return Ok(socket),
-                Err(CommandError::Disconnected(what)) => broken = what,
-                // This daemon is about to end; the next one goes on.
-                Err(error) if error.code() == Some(ErrorCode::Initialization) => {
-                    broken = error.to_string();
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        self.known.attempts.next(broken)?;
+        let (offset, attempts) = (self.known.offset, &mut self.known.attempts);
+        connect_to_any(&self.client, &self.wish, offset, attempts).await
     }
 }

@@ -3,9 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use ostler_server::wire::{ClientMessage, Hello, ServerMessage};
+use ostler_server::wire::{ClientMessage, GapBody, Hello, ServerMessage};
 use tokio::io::{AsyncReadExt as _, Stdin};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::keys::Want;
 use super::session::{Parted, Session};
@@ -19,6 +19,11 @@ use ostler_model::Signal;
 /// Bytes of keys taken at once; less than a message may hold.
 const KEYS_BYTES: usize = 16 * 1024;
 
+/// Time without output after which somebody leaves whose input is over, in milliseconds.
+const QUIET_MS: u64 = 500;
+/// How long they stay at most while there is output, in milliseconds.
+const LATEST_MS: u64 = 5_000;
+
 /// How long somebody who leaves waits for what was typed last, in milliseconds.
 const SETTLE_MS: u64 = 1_000;
 
@@ -26,6 +31,10 @@ const SETTLE_MS: u64 = 1_000;
 enum Next {
     Called(Call),
     Typed(io::Result<usize>),
+    /// Our standard input is over, and the session has all of it.
+    Fed(Result<(), CommandError>),
+    /// Nothing was shown for long enough after that.
+    Quiet,
     Heard(Result<Heard, CommandError>),
 }
 
@@ -46,12 +55,19 @@ impl Session {
                 biased;
                 call = self.signals.next() => Next::Called(call),
                 read = read(&mut self.stdin, &mut buffer), if self.known.greeted => Next::Typed(read),
+                Some(fed) = self.feeding.join_next() => Next::Fed(fed.unwrap_or(Ok(()))),
+                () = until(self.known.leave_at) => Next::Quiet,
                 heard = socket.next() => Next::Heard(heard),
             };
             let step = match next {
                 Next::Called(call) => self.called(call, socket).await,
                 Next::Typed(Ok(0) | Err(_)) => Ok(Some(Parted::Told(Signal::HUP))),
                 Next::Typed(Ok(read)) => self.typed(&buffer[..read], socket).await,
+                Next::Fed(fed) => {
+                    self.fed(fed);
+                    Ok(None)
+                }
+                Next::Quiet => Ok(Some(Parted::Detached)),
                 Next::Heard(Ok(heard)) => self.heard(heard, socket).await,
                 Next::Heard(Err(error)) => Err(error),
             };
@@ -80,7 +96,23 @@ impl Session {
         }
     }
 
+    /// Where the session is somebody else's, the end of our input is no end of theirs: we leave
+    /// when what we typed has had its time to show something.
+    fn fed(&mut self, fed: Result<(), CommandError>) {
+        if let Err(error) = fed {
+            crate::report(&error);
+        }
+        if self.wish.begin == super::Begin::Screen {
+            let now = Instant::now();
+            let latest = now + Duration::from_millis(LATEST_MS);
+            self.known.leave_at = Some((now + Duration::from_millis(QUIET_MS), latest));
+        }
+    }
+
     async fn shown(&mut self, bytes: &[u8]) -> Step {
+        if let Some((at, latest)) = &mut self.known.leave_at {
+            *at = (*latest).min(Instant::now() + Duration::from_millis(QUIET_MS));
+        }
         let is_output = !std::mem::take(&mut self.known.painting);
         self.window.show(bytes).await?;
         if let Some(offset) = self.known.offset.as_mut().filter(|_| is_output) {
@@ -100,12 +132,17 @@ impl Session {
             ServerMessage::Hello(hello) => self.begun(hello, socket).await,
             ServerMessage::Lease { holder, yours } => self.leased(holder, yours, socket).await,
             ServerMessage::Resized { size } => self.known.size = Some(size),
-            ServerMessage::Gap { from, to } => {
-                self.known.offset = Some(to);
-                if self.wish.begin == super::Begin::Start || !self.window.is_shown() {
-                    self.window
-                        .notice(&format!("{} bytes of output are left out", to - from));
-                }
+            ServerMessage::Gap {
+                from,
+                to,
+                lost_bytes,
+            } => {
+                let gap = GapBody {
+                    from,
+                    to,
+                    lost_bytes,
+                };
+                self.gap(gap);
             }
             ServerMessage::Paint { offset } => {
                 self.known.offset = Some(offset);
@@ -118,6 +155,17 @@ impl Session {
             ServerMessage::Exit(info) => return Ok(Some(Parted::Exit(info))),
         }
         Ok(None)
+    }
+
+    fn gap(&mut self, gap: GapBody) {
+        self.known.offset = Some(gap.to);
+        self.known.missing.add(gap);
+        if self.wish.begin == super::Begin::Start || !self.window.is_shown() {
+            let notice = format!("{} bytes of output are left out", gap.bytes());
+            self.window.notice(&notice);
+        } else if gap.lost_bytes > 0 {
+            self.tell(&format!("{} bytes of output were lost", gap.lost_bytes));
+        }
     }
 
     async fn begun(&mut self, hello: Hello, socket: &mut Socket) {
@@ -314,6 +362,13 @@ fn not_sent(message: String, keys: usize) -> String {
         return message;
     }
     format!("{message}; {keys} bytes typed meanwhile were not sent")
+}
+
+async fn until(leave_at: Option<(Instant, Instant)>) {
+    match leave_at {
+        Some((at, _)) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn read(stdin: &mut Option<Stdin>, buffer: &mut [u8]) -> io::Result<usize> {

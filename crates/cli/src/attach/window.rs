@@ -8,6 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::modes::Modes;
 use crate::error::{CommandError, output_failed};
+use crate::output::{Line, Style};
 
 /// The size of our terminal, whichever of our streams is one; none where none is.
 pub(crate) fn window_size() -> Option<TermSize> {
@@ -88,7 +89,7 @@ impl Window {
     pub(crate) fn open() -> Self {
         let mut window = Self {
             modes: Modes::new(),
-            shows: io::stdout().is_terminal(),
+            shows: Style::is_stdout_terminal(),
             raw: None,
             open: false,
         };
@@ -130,6 +131,10 @@ impl Window {
         if self.shows {
             self.modes.feed(bytes);
         }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a window shows its session as it is"
+        )]
         let mut stdout = tokio::io::stdout();
         let written = async {
             stdout.write_all(bytes).await?;
@@ -144,6 +149,7 @@ impl Window {
         if !self.shows {
             return crate::tell(message);
         }
+        let message = Line::from(message).rendered();
         write_now(
             format!("\x1b7\x1b[999;1H\x1b[0;7m ostler: {message} \x1b[0m\x1b[K\x1b8").as_bytes(),
         );
@@ -183,6 +189,10 @@ impl Drop for Window {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a window shows its session as it is"
+)]
 fn write_now(bytes: &[u8]) {
     let mut stdout = io::stdout();
     // A terminal that is gone needs nothing any more.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
+use hyper::header::HeaderName;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ostler_model::ErrorCode;
@@ -15,13 +16,12 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
+use super::attempts::{Attempts, is_leaving};
 use crate::daemon::Launch;
 use crate::error::CommandError;
 
 /// The largest answer that is read at once; streams are read piece by piece.
 const ANSWER_BYTES: usize = 256 * 1024 * 1024;
-/// Daemons that are asked before one's word is taken.
-const DAEMONS: u32 = 3;
 const JSON: &str = "application/json";
 const OCTETS: &str = "application/octet-stream";
 
@@ -74,13 +74,7 @@ impl Client {
         body: Body,
     ) -> Result<T, CommandError> {
         let bytes = self.bytes(method, path, body).await?;
-        serde_json::from_slice(&bytes).map_err(|error| {
-            CommandError::new(
-                ErrorCode::Internal,
-                format!("the daemon's answer to {path} is not understood: {error}"),
-            )
-            .with_hint("client and daemon may be of different versions: `ostler version`")
-        })
+        understood(path, &bytes)
     }
 
     /// Asks, and reads the answer as bytes.
@@ -93,22 +87,55 @@ impl Client {
         self.ask(method, path, body).await?.bytes().await
     }
 
+    /// As [`Client::call`], for a request that may arrive twice: repeated also when its answer
+    /// was lost with the daemon.
+    pub(crate) async fn call_repeatable<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<T, CommandError> {
+        let answer = self.repeat(method, path, body, true).await?;
+        understood(path, &answer.bytes().await?)
+    }
+
     /// Asks; a problem is an error, and any other answer is still to be read. A daemon that is
-    /// about to end did nothing: then the next one is asked.
+    /// about to end did nothing, and what only looks can be asked again: then the next one is.
     pub(crate) async fn ask(
         &self,
         method: Method,
         path: &str,
         body: Body,
     ) -> Result<Answer, CommandError> {
-        for _ in 1..DAEMONS {
-            let stream = self.connect().await?;
-            match exchange(stream, method.clone(), path, body.clone()).await {
-                Err(error) if self.launch.is_some() && did_nothing(&method, &error) => {}
+        let repeatable = method == Method::GET;
+        self.repeat(method, path, body, repeatable).await
+    }
+
+    /// Asks one daemon after the other; `repeatable` where the answer may have been lost.
+    async fn repeat(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+        repeatable: bool,
+    ) -> Result<Answer, CommandError> {
+        let mut attempts = Attempts::new();
+        loop {
+            let stream = self.connect().await;
+            let asked = match stream {
+                Ok(stream) => exchange(stream, method.clone(), path, body.clone()).await,
+                Err(error) => return Err(error),
+            };
+            match asked {
+                Err(error) if self.may_repeat(&error, repeatable) => attempts.next(error)?,
                 answer => return answer,
             }
         }
-        exchange(self.connect().await?, method, path, body).await
+    }
+
+    fn may_repeat(&self, error: &CommandError, repeatable: bool) -> bool {
+        let lost = matches!(error, CommandError::Disconnected(_));
+        self.launch.is_some() && (is_leaving(error) || (repeatable && lost))
     }
 
     /// A connection to the daemon.
@@ -127,6 +154,13 @@ impl Client {
 }
 
 impl Answer {
+    /// The number in a header; 0 without one.
+    pub(crate) fn number(&self, name: &HeaderName) -> u64 {
+        let value = self.response.headers().get(name);
+        let text = value.and_then(|value| value.to_str().ok());
+        text.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
     /// The whole body.
     pub(crate) async fn bytes(self) -> Result<Bytes, CommandError> {
         let body = Limited::new(self.response.into_body(), ANSWER_BYTES);
@@ -154,13 +188,14 @@ async fn exchange(
     Err(refusal(status, &answer.bytes().await?))
 }
 
-/// Whether asking again cannot do a thing twice.
-fn did_nothing(method: &Method, error: &CommandError) -> bool {
-    match error {
-        CommandError::Told { code, .. } => *code == ErrorCode::Initialization,
-        CommandError::Disconnected(_) => method == Method::GET,
-        CommandError::BrokenPipe => false,
-    }
+fn understood<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, CommandError> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        CommandError::new(
+            ErrorCode::Internal,
+            format!("the daemon's answer to {path} is not understood: {error}"),
+        )
+        .with_hint("client and daemon may be of different versions: `ostler version`")
+    })
 }
 
 fn request(method: Method, path: &str, body: Body) -> Result<Request<Full<Bytes>>, CommandError> {

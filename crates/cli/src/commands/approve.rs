@@ -1,17 +1,17 @@
 //! `ostler approve` and `ostler approvals`: a person's word on commands the policy asks about.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 
 use clap::Args;
 use hyper::Method;
 use ostler_model::Timestamp;
-use ostler_server::render::clean;
 use ostler_server::wire::{AnswerBody, InteractionBody, InteractionsBody};
 
 use crate::client::{Body, Client};
+use crate::commands::ps::tell_of_more;
 use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Table, ago, print_json};
+use crate::output::{self, Line, Out, Table, ago, cells, print_json};
 use crate::setup::{Setup, block_on};
 
 /// What `approve` takes.
@@ -28,6 +28,9 @@ pub(crate) struct ApproveArgs {
 /// What `approvals` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalsArgs {
+    /// At most so many open questions are looked through
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -45,7 +48,7 @@ pub(crate) fn run(setup: &Setup, args: &ApproveArgs) -> Outcome {
             let answered = answer(&client, id, !args.deny).await?;
             let verb = if args.deny { "denied" } else { "approved" };
             let command = answered.approval.map_or(answered.message, |it| it.command);
-            out.line(format!("{id} {verb}: {}", clean(&command)))?;
+            out.line(format!("{id} {verb}: {command}"))?;
         }
         out.flush()?;
         Ok(0)
@@ -67,13 +70,13 @@ async fn answer(client: &Client, id: &str, yes: bool) -> Result<InteractionBody,
 /// When the daemon cannot be asked.
 pub(crate) fn list(setup: &Setup, args: &ApprovalsArgs) -> Outcome {
     let client = setup.client();
-    let open: InteractionsBody = block_on(async {
-        client
-            .call(Method::GET, "/api/v1/interactions", Body::None)
-            .await
-    })?;
+    let limit = args.limit.map(|limit| format!("?limit={limit}"));
+    let path = format!("/api/v1/interactions{}", limit.unwrap_or_default());
+    let list: InteractionsBody = block_on(client.call(Method::GET, &path, Body::None))?;
+    let looked = list.interactions.len();
     let asked = |it: &InteractionBody| it.approval.is_some();
-    let open: Vec<InteractionBody> = open.interactions.into_iter().filter(asked).collect();
+    let open: Vec<InteractionBody> = list.interactions.into_iter().filter(asked).collect();
+    tell_of_more(looked, list.total, list.next.as_deref());
     if args.json {
         print_json(&open)?;
         return Ok(0);
@@ -83,11 +86,11 @@ pub(crate) fn list(setup: &Setup, args: &ApprovalsArgs) -> Outcome {
         let Some(approval) = asked.approval else {
             continue;
         };
-        table.row(vec![
+        table.row(cells![
             asked.id,
             ago(asked.created_at, Timestamp::now()),
             approval.rule,
-            clean(&approval.command).into_owned(),
+            approval.command,
         ]);
     }
     let mut out = Out::new();
@@ -108,8 +111,9 @@ pub(crate) async fn at_terminal(
     let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
         return Ok(None);
     };
-    let question = format!("ostler: {why}\r\nrun {}? [y/N] ", clean(command));
-    let asking = tokio::task::spawn_blocking(move || ask(&terminal, &question));
+    let why = Line::from(format!("ostler: {why}"));
+    let question = format!("run {command}? [y/N] ");
+    let asking = tokio::task::spawn_blocking(move || ask(&terminal, why, &question));
     let yes = tokio::select! {
         answered = asking => answered.ok().and_then(Result::ok).unwrap_or(false),
         _interrupted = tokio::signal::ctrl_c() => false,
@@ -118,8 +122,8 @@ pub(crate) async fn at_terminal(
     Ok(Some(yes))
 }
 
-fn ask(mut terminal: &File, question: &str) -> std::io::Result<bool> {
-    terminal.write_all(question.as_bytes())?;
+fn ask(terminal: &File, why: Line, question: &str) -> std::io::Result<bool> {
+    output::ask(terminal, &[why], question)?;
     let mut line = String::new();
     BufReader::new(terminal).read_line(&mut line)?;
     Ok(matches!(

@@ -41,8 +41,10 @@ While attached, ctrl-\\ (or the key of --detach-key) and then
   z  stops ostler, as ctrl-z does a command
   ?  shows these; the key itself, typed twice, goes to the session
 
-Without a terminal, standard input is typed into the session, and its output is printed as
-it comes.";
+Without a terminal, standard input is typed into the session as it is and nothing else, and its
+output is printed as it comes. At the end of the input ostler leaves, once the session was silent
+for half a second, or after five seconds; a command that was started with the same input, as by
+`ostler run -t`, gets its end of file instead.";
 
 /// Attaches to a session until it ends, and exits with its exit code; with 0 when left.
 ///

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Outcome {
         &mut script,
     );
     let mut out = Out::new();
-    out.bytes(&script)?;
+    out.raw(&script)?;
     out.flush()?;
     Ok(0)
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::config::{KEYS, Key, Setting};
 use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Table, print_json};
+use crate::output::{Out, Table, cells, print_json};
 use crate::setup::Setup;
 
 /// The verbs of `config`.
@@ -57,7 +57,7 @@ pub(crate) fn run(setup: &Setup, verb: &ConfigVerb) -> Outcome {
     } else {
         print(setup, &settings)?;
     }
-    Ok(0)
+    Ok(setup.tell_problems())
 }
 
 fn as_json(setting: &Setting) -> serde_json::Value {
@@ -75,11 +75,11 @@ fn print(setup: &Setup, settings: &[&Setting]) -> Result<(), CommandError> {
     let mut out = Out::new();
     let mut table = Table::new(&["KEY", "VALUE", "FROM", "MEANING"]);
     for setting in settings {
-        table.row(vec![
-            setting.key.name.to_owned(),
+        table.row(cells![
+            setting.key.name,
             setting.value.to_string(),
             setting.source.to_string(),
-            setting.key.help.to_owned(),
+            setting.key.help,
         ]);
     }
     table.print(&mut out)?;

@@ -1,7 +1,6 @@
 //! `ostler doctor`.
 
 use std::fs;
-use std::io::stdout;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -46,7 +45,7 @@ pub(crate) fn run(setup: &Setup, args: &DoctorArgs) -> Outcome {
         print_json(&report.json())?;
     } else {
         let mut out = Out::new();
-        report.print(&mut out, Style::of(&stdout(), &setup.env))?;
+        report.print(&mut out, Style::of_stdout(&setup.env))?;
         out.flush()?;
     }
     Ok(if report.is_whole() { 0 } else { EXIT_NOT_WHOLE })

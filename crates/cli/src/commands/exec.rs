@@ -1,20 +1,22 @@
 //! `ostler exec`.
 
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::Args;
 use hyper::Method;
 use ostler_model::{Cursor, ErrorCode};
 use ostler_server::render::clean;
-use ostler_server::wire::{InfoBody, PromptBody, ShellEndBody, ShellRanBody, ShellRunBody};
+use ostler_server::wire::{
+    GapBody, InfoBody, PromptBody, ShellEndBody, ShellRanBody, ShellRunBody,
+};
 
 use super::follow::{Event, Piece, Tail};
 use super::{follow, ids, parse};
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
-use crate::output::Out;
+use crate::loss::{Missing, Wanted};
+use crate::output::{Out, Style};
 use crate::setup::{Setup, block_on};
 
 /// What a shell shows when nobody can say how a command ended.
@@ -64,14 +66,28 @@ pub(crate) fn run(setup: &Setup, args: ExecArgs) -> Outcome {
         let asked = client.call(Method::POST, &path, Body::json(&body)?);
         let ran: ShellRanBody = match asked.await {
             Ok(ran) => ran,
+            // It must not be typed twice.
+            Err(CommandError::Disconnected(what)) => return Err(lost(&args.id, &what)),
             Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
         };
         // What came of an incomplete command is the shell's wish for more.
-        if !matches!(ran.end, ShellEndBody::Incomplete) {
-            print(&client, &ran).await?;
+        if matches!(ran.end, ShellEndBody::Incomplete) {
+            return outcome(ran);
         }
-        outcome(ran)
+        let missing = print(&client, &ran).await?;
+        let lost = missing.check(Wanted::Kept, &ran.info);
+        let code = outcome(ran)?;
+        lost.map(|()| code)
     })
+}
+
+/// The daemon died while the command ran; the shell has it or not, and goes on.
+fn lost(id: &str, what: &str) -> CommandError {
+    CommandError::daemon(format!(
+        "the daemon died while the command was in {id}: {what}; whether it runs there, or ended \
+         and how, is not known"
+    ))
+    .with_hint(format!("look at it with `ostler screen {id}`"))
 }
 
 fn script(words: Vec<OsString>) -> Result<String, CommandError> {
@@ -84,7 +100,7 @@ fn script(words: Vec<OsString>) -> Result<String, CommandError> {
 }
 
 /// Its output: as it was printed for a terminal, as plain text for everybody else.
-async fn print(client: &Client, ran: &ShellRanBody) -> Result<(), CommandError> {
+async fn print(client: &Client, ran: &ShellRanBody) -> Result<Missing, CommandError> {
     let from = Cursor {
         offset: ran.from,
         event: 0,
@@ -92,6 +108,7 @@ async fn print(client: &Client, ran: &ShellRanBody) -> Result<(), CommandError> 
     let mut tail = Tail::new(client.clone(), &ran.info.id, String::new(), from);
     let mut printer = Printer::new();
     let mut left = ran.to.saturating_sub(ran.from);
+    let mut missing = Missing::default();
     while left > 0 {
         match tail.next().await? {
             Event::Output(Piece::Bytes(_, mut bytes)) => {
@@ -100,15 +117,20 @@ async fn print(client: &Client, ran: &ShellRanBody) -> Result<(), CommandError> 
                 printer.print(&bytes)?;
             }
             Event::Output(Piece::Gap(gap)) => {
-                let gone = gap.to.saturating_sub(gap.from).min(left);
-                left -= gone;
-                crate::tell(&format!("{gone} bytes of output are gone"));
+                let gap = GapBody {
+                    to: gap.to.min(ran.to),
+                    lost_bytes: gap.lost_bytes.min(left),
+                    ..gap
+                };
+                left -= gap.bytes().min(left);
+                missing.tell(gap);
             }
             Event::End(_) => break,
         }
     }
     let is_told = !matches!(ran.end, ShellEndBody::Finished { .. });
-    printer.finish(is_told)
+    printer.finish(is_told)?;
+    Ok(missing)
 }
 
 /// Prints line by line where control sequences are taken out.
@@ -124,7 +146,7 @@ impl Printer {
     fn new() -> Self {
         Self {
             out: Out::new(),
-            plain: !std::io::stdout().is_terminal(),
+            plain: !Style::is_stdout_terminal(),
             line: Vec::new(),
             is_open: false,
         }
@@ -133,7 +155,7 @@ impl Printer {
     fn print(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         self.is_open = bytes.last().map_or(self.is_open, |&last| last != b'\n');
         if !self.plain {
-            return self.out.bytes(bytes);
+            return self.out.raw(bytes);
         }
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(piece);
@@ -149,8 +171,8 @@ impl Printer {
         let ended = line.pop_if(|byte| *byte == b'\n').is_some();
         let _carriage = line.pop_if(|byte| ended && *byte == b'\r');
         let text = String::from_utf8_lossy(&line);
-        self.out.bytes(clean(&text).as_bytes())?;
-        if ended { self.out.bytes(b"\n") } else { Ok(()) }
+        self.out.raw(clean(&text).as_bytes())?;
+        if ended { self.out.raw(b"\n") } else { Ok(()) }
     }
 
     /// Prints what is left; on a terminal, what we say next has a line of its own.
@@ -159,7 +181,7 @@ impl Printer {
             self.line()?;
         }
         if is_told && self.is_open && !self.plain {
-            self.out.bytes(b"\n")?;
+            self.out.raw(b"\n")?;
         }
         self.out.flush()
     }

@@ -8,10 +8,14 @@ use clap::{Args, ValueEnum};
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use ostler_model::ErrorCode;
+use ostler_process::private_dir::unique_name;
+use ostler_server::rest::LOST_BYTES;
+use ostler_server::wire::InfoBody;
 
 use super::ids;
-use crate::client::{Answer, Body};
+use crate::client::{Answer, Body, Client};
 use crate::error::{CommandError, Outcome, output_failed};
+use crate::loss::{Missing, Wanted};
 use crate::setup::{Setup, block_on};
 
 /// What `export` takes.
@@ -68,17 +72,29 @@ pub(crate) fn run(setup: &Setup, args: &ExportArgs) -> Outcome {
             Ok(answer) => answer,
             Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
         };
+        let missing = Missing::lost(answer.number(&LOST_BYTES));
         match &args.output {
             Some(file) => {
                 to_file(answer, file).await?;
             }
             None => {
+                #[expect(clippy::disallowed_methods, reason = "an export is exact")]
                 let mut stdout = io::stdout().lock();
                 copy(answer, &mut stdout, |error| output_failed(&error)).await?;
             }
         }
-        Ok(0)
+        whole(&client, &args.id, missing).await
     })
+}
+
+/// What there was to export is written by now, gaps and all; that it is not whole is told.
+async fn whole(client: &Client, id: &str, missing: Missing) -> Outcome {
+    if missing.missed(Wanted::Kept) > 0 {
+        let path = ids::path(id, "");
+        let info: InfoBody = client.call(Method::GET, &path, Body::None).await?;
+        missing.check(Wanted::Kept, &info)?;
+    }
+    Ok(0)
 }
 
 /// Writes beside the file and puts it in place when it is whole.
@@ -90,9 +106,10 @@ async fn to_file(answer: Answer, file: &Path) -> Result<(), CommandError> {
         )
     };
     let mut name = file.as_os_str().to_owned();
-    name.push(".part");
+    name.push(unique_name(".part-").map_err(failed)?);
     let part = PathBuf::from(name);
-    let mut target = File::create(&part).map_err(failed)?;
+    // Never somebody else's file, and never through somebody else's link.
+    let mut target = File::create_new(&part).map_err(failed)?;
     let copied = copy(answer, &mut target, failed).await;
     match copied {
         Ok(()) => fs::rename(&part, file).map_err(failed),

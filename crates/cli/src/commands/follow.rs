@@ -1,47 +1,17 @@
 //! Following an execution to its end, over as many daemons as it takes.
 
 use hyper::Method;
-use ostler_model::{Cause, Cursor, ErrorCode};
+use ostler_model::{Cause, Cursor};
 use ostler_server::wire::{Frame, GapBody, InfoBody};
 
 use super::ids;
-use crate::client::{Body, Client, Frames};
+use crate::client::{Attempts, Body, Client, Frames, is_leaving};
 use crate::error::CommandError;
 
-/// Connections that may break in a row without an answer in between.
-const ATTEMPTS: u32 = 5;
 /// What a shell shows when a time limit ended a command: as timeout(1).
 const EXIT_TIMED_OUT: u8 = 124;
 /// What a shell shows when nobody can say how a command ended.
 const EXIT_LOST: u8 = 125;
-
-/// Counts connections that broke in a row.
-#[derive(Debug, Default)]
-pub(crate) struct Attempts(u32);
-
-impl Attempts {
-    /// None broke yet.
-    pub(crate) const fn new() -> Self {
-        Self(0)
-    }
-
-    /// The connection answered.
-    pub(crate) const fn reset(&mut self) {
-        self.0 = 0;
-    }
-
-    /// One more broke.
-    ///
-    /// # Errors
-    /// When that was one too many.
-    pub(crate) fn next(&mut self, what: String) -> Result<(), CommandError> {
-        self.0 += 1;
-        if self.0 > ATTEMPTS {
-            return Err(CommandError::Disconnected(what));
-        }
-        Ok(())
-    }
-}
 
 /// What comes out of an execution.
 #[derive(Debug)]
@@ -94,21 +64,21 @@ impl Tail {
         loop {
             match self.frame().await {
                 Ok(frame) => match self.event(frame) {
-                    Err(error) if is_farewell(&error) => self.again(error.to_string())?,
+                    Err(error) if is_break(&error) || is_leaving(&error) => self.again(error)?,
                     event => {
                         self.attempts.reset();
                         return event;
                     }
                 },
-                Err(CommandError::Disconnected(what)) => self.again(what)?,
+                Err(error) if is_break(&error) => self.again(error)?,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn again(&mut self, what: String) -> Result<(), CommandError> {
+    fn again(&mut self, error: CommandError) -> Result<(), CommandError> {
         self.frames = None;
-        self.attempts.next(what)
+        self.attempts.next(error)
     }
 
     async fn frame(&mut self) -> Result<Frame, CommandError> {
@@ -157,9 +127,9 @@ impl Tail {
     }
 }
 
-/// Whether an error says that this daemon ends; the next one goes on.
-fn is_farewell(error: &CommandError) -> bool {
-    error.code() == Some(ErrorCode::Initialization)
+/// Whether an error says that the connection broke.
+const fn is_break(error: &CommandError) -> bool {
+    matches!(error, CommandError::Disconnected(_))
 }
 
 /// What `run` and `wait` exit with for an execution that ended.

@@ -2,13 +2,15 @@
 
 use std::future::Future;
 
+use clap::Args;
 use hyper::Method;
 use ostler_model::ErrorCode;
 use ostler_server::wire::{InfoBody, ListBody};
 
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
-use crate::output::nearest;
+use crate::output::{Out, nearest, print_json};
+use crate::setup::{Setup, block_on};
 
 /// The path of what belongs to one execution.
 pub(crate) fn path(id: &str, rest: &str) -> String {
@@ -46,6 +48,38 @@ where
         }
     }
     Ok(code)
+}
+
+/// Arguments of verbs that act on a list of executions.
+#[derive(Debug, Args)]
+pub(crate) struct IdListArgs {
+    /// Which executions
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// Everything known of each, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Sends a POST to this path of each execution, and prints the id of each that accepted it.
+///
+/// # Errors
+/// When the daemon cannot be asked.
+pub(crate) fn post_each(setup: &Setup, args: &IdListArgs, rest: &str) -> Outcome {
+    let client = setup.client();
+    block_on(each(&client, &args.ids, |id| {
+        let client = &client;
+        async move {
+            let path = path(&id, rest);
+            let info: InfoBody = client.call(Method::POST, &path, Body::None).await?;
+            if args.json {
+                return print_json(&info);
+            }
+            let mut out = Out::new();
+            out.line(&info.id)?;
+            out.flush()
+        }
+    }))
 }
 
 /// The same error; where no execution has the id, with the one that looks most like it.

@@ -1,7 +1,5 @@
 //! `ostler info`.
 
-use std::io::stdout;
-
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -11,7 +9,7 @@ use ostler_server::wire::{ConfinementBody, InfoBody, ServiceStateBody};
 
 use super::ids;
 use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Style, clock, print_json, span};
+use crate::output::{Line, Out, Style, clock, line, print_json, span};
 use crate::setup::{Setup, block_on};
 
 /// What `info` takes.
@@ -31,7 +29,7 @@ pub(crate) struct InfoArgs {
 /// When the daemon cannot be asked.
 pub(crate) fn run(setup: &Setup, args: &InfoArgs) -> Outcome {
     let client = setup.client();
-    let style = Style::of(&stdout(), &setup.env);
+    let style = Style::of_stdout(&setup.env);
     block_on(ids::each(&client, &args.ids, |id| {
         let client = &client;
         async move {
@@ -49,35 +47,35 @@ fn print(info: &InfoBody, style: Style) -> Result<(), CommandError> {
     let mut out = Out::new();
     for (name, value) in rows(info, style) {
         let name = style.dim(&format!("{name:NAME_CHARS$}"));
-        out.line(format!("{name} {value}"))?;
+        out.line(line![name, " ", value])?;
     }
     out.flush()
 }
 
-fn rows(info: &InfoBody, style: Style) -> Vec<(&'static str, String)> {
+fn rows(info: &InfoBody, style: Style) -> Vec<(&'static str, Line)> {
     let zone = TimeZone::system();
     let time = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), |at| clock(at, &zone));
     let mut rows = vec![
-        ("id", format!("{} ({})", info.id, info.uuid)),
-        ("command", info.command.clone()),
-        ("directory", info.directory.to_string()),
+        ("id", line![format!("{} ({})", info.id, info.uuid)]),
+        ("command", line![&info.command]),
+        ("directory", line![&info.directory]),
         ("status", status(info, style)),
-        ("created", time(info.created_at)),
-        ("started", time(info.start_time)),
-        ("ended", time(info.end_time)),
-        ("duration", span(info.duration)),
+        ("created", line![time(info.created_at)]),
+        ("started", line![time(info.start_time)]),
+        ("ended", line![time(info.end_time)]),
+        ("duration", line![span(info.duration)]),
     ];
-    rows.extend(optional(info));
-    rows.extend(info.service.iter().flat_map(|state| service(state)));
-    rows.extend(isolation(info));
-    rows.push(("output", output(info)));
+    let service = info.service.iter().flat_map(|state| service(state));
+    let more = optional(info).chain(service).chain(isolation(info));
+    rows.extend(more.map(|(name, value)| (name, value.into())));
+    rows.push(("output", output(info).into()));
     rows
 }
 
-fn status(info: &InfoBody, style: Style) -> String {
+fn status(info: &InfoBody, style: Style) -> Line {
     let status = super::ps::status(info, style);
     if info.paused && !info.is_finished() {
-        format!("{status}, paused")
+        status.and(", paused")
     } else {
         status
     }

@@ -1,18 +1,17 @@
 //! `ostler logs`.
 
-use std::io::stdout;
-
 use clap::{Args, ValueEnum};
 use hyper::Method;
 use jiff::tz::TimeZone;
 use ostler_model::{Cursor, StreamName};
-use ostler_server::wire::{GapBody, LineBody, PageBody};
+use ostler_server::wire::{GapBody, InfoBody, LineBody, PageBody};
 
 use super::follow::{Event, Piece, Tail};
 use super::{ids, parse};
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Style, clock};
+use crate::loss::{Missing, Wanted};
+use crate::output::{Out, Style, clock, raw_error};
 use crate::setup::{Setup, block_on};
 
 /// Lines asked for at once.
@@ -102,7 +101,7 @@ impl StreamArg {
 /// When it cannot be read or written.
 pub(crate) fn run(setup: &Setup, args: LogsArgs) -> Outcome {
     let client = setup.client();
-    let style = Style::of(&stdout(), &setup.env);
+    let style = Style::of_stdout(&setup.env);
     block_on(async {
         let id = args.id.clone();
         let shown = if args.raw {
@@ -122,16 +121,23 @@ async fn raw(client: Client, args: &LogsArgs) -> Result<(), CommandError> {
     let query = format!("{}{follow}", streams(&args.stream));
     let mut tail = Tail::new(client, &args.id, query, Cursor::START);
     let mut out = Out::new();
+    let mut missing = Missing::default();
     loop {
         match tail.next().await? {
-            Event::End(_) => return out.flush(),
-            Event::Output(Piece::Gap(gap)) => tell_gap(gap),
+            Event::End(info) => {
+                out.flush()?;
+                return missing.check(Wanted::Kept, &info);
+            }
+            Event::Output(Piece::Gap(gap)) => {
+                out.flush()?;
+                missing.tell(gap);
+            }
             Event::Output(Piece::Bytes(StreamName::Stderr, bytes)) => {
                 out.flush()?;
-                crate::write_error_bytes(&bytes);
+                raw_error(&bytes);
             }
             Event::Output(Piece::Bytes(_, bytes)) => {
-                out.bytes(&bytes)?;
+                out.raw(&bytes)?;
                 if args.follow {
                     out.flush()?;
                 }
@@ -149,7 +155,7 @@ async fn lines(client: Client, args: LogsArgs, style: Style) -> Result<(), Comma
     let mut reader = Reader::new(client.clone(), &args, style);
     reader.pages().await?;
     if !args.follow {
-        return Ok(());
+        return reader.whole().await;
     }
     // The raw stream only says that there is more; the lines come from the same pages as
     // without --follow, so that both show the same.
@@ -157,8 +163,8 @@ async fn lines(client: Client, args: LogsArgs, style: Style) -> Result<(), Comma
     loop {
         let event = tail.next().await?;
         reader.pages().await?;
-        if let Event::End(_) = event {
-            return reader.finish();
+        if let Event::End(info) = event {
+            return reader.finish()?.check(Wanted::Kept, &info);
         }
     }
 }
@@ -176,6 +182,9 @@ struct Reader {
     follow: bool,
     /// Lines without an end, at most one of each stream.
     held: Vec<LineBody>,
+    missing: Missing,
+    /// What is gone behind the last line.
+    gap_after: Option<GapBody>,
     next: Cursor,
     printer: Printer,
 }
@@ -190,6 +199,8 @@ impl Reader {
             head: args.head,
             follow: args.follow,
             held: Vec::new(),
+            missing: Missing::default(),
+            gap_after: None,
             next: Cursor::START,
             printer: Printer::new(args, style),
         }
@@ -199,9 +210,7 @@ impl Reader {
     async fn pages(&mut self) -> Result<(), CommandError> {
         loop {
             let page = self.page().await?;
-            if let Some(gap) = page.gap {
-                tell_gap(gap);
-            }
+            self.tell(page.gap)?;
             let count = page.lines.len() as u64;
             self.head = self.head.map(|head| head.saturating_sub(count));
             for line in page.lines {
@@ -209,9 +218,31 @@ impl Reader {
             }
             self.next = page.next;
             if !page.more || self.head == Some(0) {
+                self.gap_after = page.gap_after.filter(|_| self.head != Some(0));
                 return self.printer.out.flush();
             }
         }
+    }
+
+    /// Says that lines are missing here; those before them are out by then.
+    fn tell(&mut self, gap: Option<GapBody>) -> Result<(), CommandError> {
+        if let Some(gap) = gap {
+            self.printer.out.flush()?;
+            self.missing.tell(gap);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing that was kept is missing in what was printed.
+    async fn whole(mut self) -> Result<(), CommandError> {
+        let after = self.gap_after.take();
+        self.tell(after)?;
+        if self.missing.missed(Wanted::Kept) == 0 {
+            return Ok(());
+        }
+        let path = ids::path(&self.id, "");
+        let info: InfoBody = self.client.call(Method::GET, &path, Body::None).await?;
+        self.missing.check(Wanted::Kept, &info)
     }
 
     /// Prints a line; one whose rest may still come is held back while it is followed.
@@ -226,11 +257,14 @@ impl Reader {
     }
 
     /// Nothing comes any more: what was held back is whole.
-    fn finish(mut self) -> Result<(), CommandError> {
+    fn finish(mut self) -> Result<Missing, CommandError> {
         let mut held = std::mem::take(&mut self.held);
         held.sort_by_key(|line| line.offset);
         held.iter().try_for_each(|line| self.printer.print(line))?;
-        self.printer.out.flush()
+        let after = self.gap_after.take();
+        self.tell(after)?;
+        self.printer.out.flush()?;
+        Ok(self.missing)
     }
 
     async fn page(&mut self) -> Result<PageBody, CommandError> {
@@ -274,11 +308,6 @@ fn first(args: &LogsArgs) -> String {
     parse::joined(&query.finish())
 }
 
-fn tell_gap(gap: GapBody) {
-    let gone = gap.to.saturating_sub(gap.from);
-    crate::tell(&format!("{gone} bytes of output are gone"));
-}
-
 /// Prints lines.
 struct Printer {
     out: Out,
@@ -304,23 +333,20 @@ impl Printer {
             let text = serde_json::to_string(line).map_err(|error| {
                 CommandError::new(ostler_model::ErrorCode::Internal, error.to_string())
             })?;
-            return self.out.line(text);
+            return self.out.document(&text);
         }
         if self.time {
             let time = self.style.dim(&clock(line.at, &self.zone));
-            self.out.bytes(time.as_bytes())?;
-            self.out.bytes(b" ")?;
+            self.out.part(time.and(" "))?;
         }
-        if line.stream == StreamName::Stderr && self.style != Style::PLAIN {
-            let text = self.style.error(&line.text.to_string_lossy());
-            self.out.bytes(text.as_bytes())?;
-        } else {
-            self.out.bytes(line.text.as_bytes())?;
-        }
+        let warns = line.stream == StreamName::Stderr;
+        let colour = self.style.warning().filter(|_| warns);
+        let text = line.text.as_bytes();
+        self.out.printed(text, self.style.colours(), colour)?;
         if line.clipped_bytes > 0 {
             let more = format!(" [{} more bytes: --raw shows them]", line.clipped_bytes);
-            self.out.bytes(self.style.dim(&more).as_bytes())?;
+            self.out.part(self.style.dim(&more))?;
         }
-        self.out.bytes(b"\n")
+        self.out.end()
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod export;
 mod follow;
 pub(crate) mod ids;
 pub(crate) mod info;
+mod interrupts;
 pub(crate) mod kill;
 pub(crate) mod logs;
 pub(crate) mod mcp;
@@ -39,5 +40,4 @@ pub(crate) mod walls;
 pub(crate) mod workspace;
 
 pub(crate) use dispatch::run;
-pub(crate) use follow::Attempts;
-pub(crate) use passthrough::{end as passed, feed};
+pub(crate) use passthrough::{ended, feed};

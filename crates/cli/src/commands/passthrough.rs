@@ -15,9 +15,10 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use super::follow::{Event, Piece, Tail, exit_code};
-use super::{ids, kill, stop, walls};
-use crate::client::{Body, Client};
+use super::{ids, interrupts, kill, stop, walls};
+use crate::client::{Attempts, Body, Client};
 use crate::error::{CommandError, Outcome, output_failed};
+use crate::loss::{Missing, Wanted};
 
 /// Input up to this size goes with the request; more is fed while the command runs.
 const GIVEN_BYTES: u64 = 256 * 1024;
@@ -26,8 +27,8 @@ const INPUT_BYTES: usize = 64 * 1024;
 /// How long to wait before input that was not taken is offered again, in milliseconds; it
 /// doubles up to the second one.
 const OFFER_MS: (u64, u64) = (5, 500);
-/// Times an interrupt is passed on before the person is told how to stop it.
-const PATIENCE: u32 = 3;
+/// What a shell adds to the number of the signal that ended a command.
+const SIGNAL_EXIT: u8 = 128;
 
 /// Our standard input.
 #[derive(Debug)]
@@ -82,7 +83,10 @@ fn small_file(size: u64) -> Stdin {
 
 /// Signals that are meant for the command. Caught before it starts, so that none is lost.
 #[derive(Debug)]
-pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
+pub(crate) struct Signals {
+    interrupt: unix::Signal,
+    others: Vec<(Signal, unix::Signal)>,
+}
 
 impl Signals {
     /// Catches them.
@@ -91,7 +95,6 @@ impl Signals {
     /// When the system does not let us.
     pub(crate) fn catch() -> Result<Self, CommandError> {
         let kinds = [
-            SignalKind::interrupt(),
             SignalKind::terminate(),
             SignalKind::quit(),
             SignalKind::hangup(),
@@ -102,10 +105,37 @@ impl Signals {
             let told = Signal::try_from(kind.as_raw_value()).map_err(io::Error::other)?;
             Ok((told, signal(kind)?))
         });
-        let caught: io::Result<Vec<_>> = caught.collect();
-        caught.map(Self).map_err(|error| {
+        let others: io::Result<Vec<_>> = caught.collect();
+        let both = others.and_then(|others| Ok((signal(SignalKind::interrupt())?, others)));
+        let (interrupt, others) = both.map_err(|error| {
             CommandError::new(ErrorCode::Internal, format!("no signal handler: {error}"))
-        })
+        })?;
+        Ok(Self { interrupt, others })
+    }
+
+    /// Waits for a signal that means to leave: the exit code then. While a command is being
+    /// started there is nothing yet that it could be passed on to.
+    pub(crate) async fn leave(&mut self) -> u8 {
+        let leaves = [
+            SignalKind::terminate(),
+            SignalKind::quit(),
+            SignalKind::hangup(),
+        ];
+        let leaves = leaves.map(|kind| kind.as_raw_value());
+        let others = self.others.iter_mut();
+        let others = others.filter(|(told, _)| leaves.contains(&told.number()));
+        let others = others.map(|(told, caught)| {
+            let told = *told;
+            Box::pin(async move {
+                let _told = caught.recv().await;
+                told
+            })
+        });
+        let told = tokio::select! {
+            _ = self.interrupt.recv() => Signal::INT,
+            (told, ..) = futures_util::future::select_all(others) => told,
+        };
+        SIGNAL_EXIT + u8::try_from(told.number()).unwrap_or_default()
     }
 }
 
@@ -120,25 +150,48 @@ pub(crate) async fn follow(
     signals: Signals,
 ) -> Outcome {
     let mut helpers = JoinSet::new();
-    for (told, caught) in signals.0 {
+    for (told, caught) in signals.others {
         helpers.spawn(pass_signal(client.clone(), info.id.clone(), told, caught));
     }
+    let interrupts = interrupts::carry_out(client.clone(), info.id.clone(), signals.interrupt);
     if matches!(stdin, Stdin::Stream) {
         let (client, id) = (client.clone(), info.id.clone());
         // Input that is not taken is the command's business.
-        helpers.spawn(async move { drop(feed(client, id).await) });
+        helpers.spawn(async move { drop(feed(client, id, true).await) });
     }
-    let query = "&follow=true".to_owned();
+    // A reader of our output that stands still must not keep anybody from leaving.
+    tokio::select! {
+        outcome = show_all(client, info) => outcome,
+        outcome = interrupts => outcome,
+    }
+}
+
+async fn show_all(client: Client, info: &InfoBody) -> Outcome {
+    let query = "&follow=true&lossless=true".to_owned();
     let mut tail = Tail::new(client.clone(), &info.id, query, Cursor::START);
+    let mut missing = Missing::default();
     loop {
         match tail.next().await? {
-            Event::End(info) => return Ok(end(&info)),
-            Event::Output(piece) => {
-                if let Err(error) = show(piece).await {
+            Event::End(info) => return ended(&info, missing, Wanted::Everything),
+            Event::Output(Piece::Gap(gap)) => missing.tell(gap),
+            Event::Output(Piece::Bytes(stream, bytes)) => {
+                if let Err(error) = show(stream, &bytes).await {
                     return Err(unread(&client, info, error).await);
                 }
             }
         }
+    }
+}
+
+/// The exit code of what ended, where all of its output that was wanted was passed on.
+///
+/// # Errors
+/// When some of it is missing.
+pub(crate) fn ended(info: &InfoBody, missing: Missing, wanted: Wanted) -> Outcome {
+    let code = end(info);
+    match missing.check(wanted, info) {
+        Ok(()) => Ok(code),
+        Err(error) => Err(error.with_hint(format!("the command itself ended with {code}"))),
     }
 }
 
@@ -162,17 +215,15 @@ pub(crate) fn end(info: &InfoBody) -> u8 {
     exit_code(info)
 }
 
-async fn show(piece: Piece) -> Result<(), CommandError> {
-    let written = match piece {
-        Piece::Bytes(StreamName::Stderr, bytes) => write(tokio::io::stderr(), &bytes).await,
-        Piece::Bytes(StreamName::Stdout | StreamName::Pty, bytes) => {
-            write(tokio::io::stdout(), &bytes).await
-        }
-        Piece::Bytes(StreamName::Stdin, _) => Ok(()),
-        Piece::Gap(gap) => {
-            crate::tell(&format!("{} bytes of output are gone", gap.to - gap.from));
-            Ok(())
-        }
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command's own output, as it is"
+)]
+async fn show(stream: StreamName, bytes: &[u8]) -> Result<(), CommandError> {
+    let written = match stream {
+        StreamName::Stderr => write(tokio::io::stderr(), bytes).await,
+        StreamName::Stdout | StreamName::Pty => write(tokio::io::stdout(), bytes).await,
+        StreamName::Stdin => Ok(()),
     };
     written.map_err(|error| output_failed(&error))
 }
@@ -194,31 +245,27 @@ pub(crate) async fn unread(client: &Client, info: &InfoBody, error: CommandError
 }
 
 async fn pass_signal(client: Client, id: String, told: Signal, mut caught: unix::Signal) {
-    let mut times = 0;
     while caught.recv().await.is_some() {
         // It may have ended by itself meanwhile.
         drop(kill::send(&client, &id, told).await);
-        times += 1;
-        if times == PATIENCE && told == Signal::INT {
-            crate::tell(&format!(
-                "it does not end; `ostler stop --force {id}` ends it"
-            ));
-        }
     }
 }
 
-/// Feeds our standard input to the command until either ends.
+/// Feeds our standard input to the command until either ends. With `close`, the end of ours is
+/// the end of its own; a terminal gets its end-of-file character.
 ///
 /// # Errors
 /// When the daemon does not take it.
-pub(crate) async fn feed(client: Client, id: String) -> Result<(), CommandError> {
+pub(crate) async fn feed(client: Client, id: String, close: bool) -> Result<(), CommandError> {
     let mut stdin = tokio::io::stdin();
     let mut buffer = vec![0; INPUT_BYTES];
     loop {
         let read = stdin.read(&mut buffer).await.unwrap_or(0);
         let bytes = Bytes::copy_from_slice(&buffer[..read]);
         let last = read == 0;
-        offer(&client, &id, bytes, last).await?;
+        if !last || close {
+            offer(&client, &id, bytes, last).await?;
+        }
         if last {
             return Ok(());
         }
@@ -234,9 +281,28 @@ async fn offer(
 ) -> Result<(), CommandError> {
     let path = ids::path(id, if last { "/input?close=true" } else { "/input" });
     let mut pause = OFFER_MS.0;
+    let mut attempts = Attempts::new();
     loop {
         let body = Body::Octets(bytes.clone());
-        let answer: TakenBody = client.call(Method::POST, &path, body).await?;
+        let answer: TakenBody = match client.call(Method::POST, &path, body).await {
+            Err(error @ CommandError::Disconnected(_)) => {
+                attempts.next(error)?;
+                if !bytes.is_empty() {
+                    // Offered again, it might arrive twice.
+                    crate::tell(&format!(
+                        "the daemon died with {} bytes of input on their way; {id} may have got \
+                         them or not",
+                        bytes.len()
+                    ));
+                }
+                if !last {
+                    return Ok(());
+                }
+                bytes = Bytes::new();
+                continue;
+            }
+            answer => answer?,
+        };
         let taken = usize::try_from(answer.taken).unwrap_or(usize::MAX);
         if taken >= bytes.len() {
             return Ok(());

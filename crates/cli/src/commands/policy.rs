@@ -12,7 +12,7 @@ use serde_json::json;
 use super::start::{directory, variables};
 use crate::config::policy;
 use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Table, print_json};
+use crate::output::{Out, Table, cells, print_json};
 use crate::setup::Setup;
 
 /// The verbs of `policy`.
@@ -213,7 +213,7 @@ fn show(setup: &Setup, args: &ShowArgs) -> Outcome {
     }
     let mut table = Table::new(&["DECISION", "RULE", "TIER", "ABOUT", "REASON"]);
     for rule in rules {
-        table.row(vec![
+        table.row(cells![
             rule.decision.to_string(),
             rule.id,
             rule.tier.to_string(),
@@ -222,13 +222,7 @@ fn show(setup: &Setup, args: &ShowArgs) -> Outcome {
         ]);
     }
     let (decision, rest) = (set.default_decision().to_string(), "everything else");
-    table.row(vec![
-        decision,
-        "default".to_owned(),
-        String::new(),
-        rest.to_owned(),
-        String::new(),
-    ]);
+    table.row(cells![decision, "default", "", rest, "",]);
     let mut out = Out::new();
     table.print(&mut out)?;
     out.flush()?;

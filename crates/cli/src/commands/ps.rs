@@ -1,7 +1,5 @@
 //! `ostler ps`.
 
-use std::io::stdout;
-
 use clap::Args;
 use hyper::Method;
 use jiff::Timestamp;
@@ -11,7 +9,7 @@ use ostler_server::wire::{InfoBody, ListBody};
 
 use crate::client::Body;
 use crate::error::Outcome;
-use crate::output::{Out, Style, Table, ago, print_json, span};
+use crate::output::{Line, Out, Style, Table, ago, cells, print_json, span};
 use crate::setup::{Setup, block_on};
 
 /// Characters of a command that a table shows.
@@ -69,13 +67,23 @@ pub(crate) fn run(setup: &Setup, args: PsArgs) -> Outcome {
     } else {
         table(
             &list.executions,
-            Style::of(&stdout(), &setup.env),
+            Style::of_stdout(&setup.env),
             args.no_trunc,
         )
         .print(&mut out)?;
     }
     out.flush()?;
+    tell_of_more(list.executions.len(), list.total, list.next.as_deref());
     Ok(0)
+}
+
+/// Says how many entries of a list there are where its window does not hold them all.
+pub(crate) fn tell_of_more(shown: usize, total: Option<usize>, next: Option<&str>) {
+    if let (Some(total), Some(_)) = (total, next) {
+        crate::tell(&format!(
+            "{shown} of {total} are shown; -n {total} shows all"
+        ));
+    }
 }
 
 fn query(args: &PsArgs) -> String {
@@ -106,15 +114,15 @@ fn table(executions: &[InfoBody], style: Style, whole: bool) -> Table {
     let mut table = Table::new(&headings);
     let now = Timestamp::now();
     for info in executions {
-        let mut row = vec![
-            info.id.clone(),
+        let mut row = cells![
+            &info.id,
             status(info, style),
             exit(info),
             info.created_at.map_or_else(String::new, |at| ago(at, now)),
             span(info.duration),
             info.labels.join(","),
         ];
-        row.extend(with_urls.then(|| url(info).unwrap_or_else(|| "-".to_owned())));
+        row.extend(with_urls.then(|| url(info).map_or_else(|| "-".into(), Line::from)));
         row.push(shown(&info.command, whole));
         table.row(row);
     }
@@ -122,7 +130,7 @@ fn table(executions: &[InfoBody], style: Style, whole: bool) -> Table {
 }
 
 /// Its status; a service's in the words of services.
-pub(crate) fn status(info: &InfoBody, style: Style) -> String {
+pub(crate) fn status(info: &InfoBody, style: Style) -> Line {
     match &info.service {
         Some(state) => style.service(&state.status),
         None => style.status(info.status),
@@ -144,13 +152,10 @@ fn exit(info: &InfoBody) -> String {
 }
 
 /// One line of a command.
-pub(crate) fn shown(command: &str, whole: bool) -> String {
-    let line: String = command
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if whole || line.chars().count() <= COMMAND_CHARS {
+pub(crate) fn shown(command: &str, whole: bool) -> Line {
+    let line = Line::from(command);
+    if whole {
         return line;
     }
-    line.chars().take(COMMAND_CHARS - 1).chain(['…']).collect()
+    line.shortened(COMMAND_CHARS)
 }

@@ -1,50 +1,34 @@
 //! `ostler run`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ostler_model::{Command, Text};
+use ostler_model::{Command, ExecutionId, Text};
 use ostler_server::wire::{ShellStartBody, StartBody, StdinBody};
 
 use super::attach::KeyArgs;
-use super::start::{directory, start, told, variables};
+use super::start::{CommonArgs, directory, start, told, variables};
 use super::walls::WallArgs;
 use super::{parse, passthrough, walls};
 use crate::attach::{self, Begin, DetachKey, Wish, window_size};
 use crate::client::Client;
 use crate::daemon::embedded::Embedded;
 use crate::error::{CommandError, Outcome};
-use crate::paths::temporary;
+use crate::paths::{DAEMON_SOCKET, make_scratch};
 use crate::setup::{Setup, block_on};
 
 /// What `run` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Working directory; here unless given
-    #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
-    /// Set a variable, or pass ours on where only its name is given
-    #[arg(short, long, value_name = "NAME[=VALUE]")]
-    env: Vec<OsString>,
+    #[command(flatten)]
+    common: CommonArgs,
     /// End it after this long, for example 90 or 1h30m
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
     timeout: Option<Duration>,
     /// End it after this long without output
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
     idle_timeout: Option<Duration>,
-    /// A label to find it by; repeatable
-    #[arg(short, long, value_name = "LABEL")]
-    label: Vec<String>,
-    /// What to call it
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    description: String,
     /// In a terminal of its own, of the size of yours; what can be typed there tells
     /// `ostler attach --help`
     #[arg(short, long)]
@@ -109,6 +93,7 @@ impl Way {
     fn streams(body: &mut StartBody) -> Self {
         let stdin = passthrough::Stdin::open();
         body.stdin = stdin.request();
+        body.lossless_reader = true;
         Self::Streams(stdin)
     }
 }
@@ -122,8 +107,12 @@ async fn detached(client: &Client, body: &StartBody, json: bool) -> Outcome {
 async fn attached(client: Client, body: &StartBody, way: Way) -> Outcome {
     match way {
         Way::Streams(stdin) => {
-            let signals = passthrough::Signals::catch()?;
-            let info = start(&client, body).await?;
+            let mut signals = passthrough::Signals::catch()?;
+            // A start that nobody waits for any more is cancelled by the daemon.
+            let info = tokio::select! {
+                started = start(&client, body) => started?,
+                code = signals.leave() => return Ok(code),
+            };
             walls::tell_missing(&info);
             passthrough::follow(client, &info, stdin, signals).await
         }
@@ -150,13 +139,15 @@ async fn attached(client: Client, body: &StartBody, way: Way) -> Outcome {
 /// The same, with a daemon inside this process.
 async fn embedded(setup: &Setup, body: &StartBody, way: Way) -> Outcome {
     let engine = Embedded::open(&setup.config, &setup.env).await?;
-    let name = format!("ostler-{}.sock", std::process::id());
-    let socket = temporary(&setup.env).join(name);
-    engine.listen(&socket)?;
-    let outcome = attached(Client::new(socket.clone(), None), body, way).await;
+    let scratch = make_scratch(&setup.env, "ostler-run-")?;
+    let socket = scratch.join(DAEMON_SOCKET);
+    let outcome = match engine.listen(&socket) {
+        Ok(()) => attached(Client::new(socket, None), body, way).await,
+        Err(error) => Err(error),
+    };
     engine.close().await;
-    // The socket lies where temporary files do; nobody else knows its name.
-    drop(std::fs::remove_file(&socket));
+    // Nobody else can have put anything there.
+    drop(std::fs::remove_dir_all(&scratch));
     outcome
 }
 
@@ -170,10 +161,10 @@ fn body(setup: &Setup, args: RunArgs) -> Result<StartBody, CommandError> {
     // Told here, and not by a daemon that cannot start.
     drop(crate::config::policy::load(&setup.config, &setup.env)?);
     let policy = setup.config.front_policy();
-    let mut body = StartBody::new(command, directory(args.cwd)?);
+    let mut body = StartBody::new(command, directory(args.common.cwd)?);
     body.stdin = StdinBody::Default;
     body.base_env = setup.env.to_texts();
-    body.env = variables(setup, args.env)?;
+    body.env = variables(setup, args.common.env)?;
     body.timeout_ms = args.timeout.map(parse::millis);
     body.idle_ms = args.idle_timeout.map(parse::millis);
     let asked = args.walls.walls(&setup.config)?;
@@ -182,13 +173,14 @@ fn body(setup: &Setup, args: RunArgs) -> Result<StartBody, CommandError> {
     body.limits = asked.limits;
     body.secrets = asked.secrets;
     body.approval = asked.approval;
-    body.labels = args.label;
-    body.description = args.description;
+    body.labels = args.common.label;
+    body.description = args.common.description;
     body.encoding = args.encoding.or(policy.default_encoding);
     body.allowed = policy.allowed_commands;
     body.keep = args.keep;
     let size = || window_size().unwrap_or(ShellStartBody::SIZE);
     body.pty = args.tty.then(size);
+    body.id = Some(ExecutionId::mint());
     body.cli = true;
     Ok(body)
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(setup: &Setup, args: &ScreenArgs) -> Outcome {
         return Ok(0);
     }
     let mut out = Out::new();
-    out.bytes(screen.text().as_bytes())?;
+    out.printed_lines(screen.text().as_bytes())?;
     out.flush()?;
     Ok(0)
 }

@@ -72,13 +72,16 @@ pub(crate) fn greet(config: &Config, web: Option<&Web>) -> Result<(), CommandErr
     out.line(format!("  fronts   {}", places.front_socket().display()))?;
     out.line(format!("  state    {}", places.state.display()))?;
     out.line(format!("  pid      {}", std::process::id()))?;
-    out.line("\nPaste this into the configuration of an MCP client:\n")?;
-    out.line(format!("{:#}", servers(stdio_client(config))))?;
+    paste(
+        &mut out,
+        "Paste this into the configuration of an MCP client:",
+        stdio_client(config),
+    )?;
     if let Some(web) = web {
-        out.line("\nor, over HTTP:\n")?;
-        out.line(format!("{:#}", servers(http_client(web))))?;
+        paste(&mut out, "or, over HTTP:", http_client(web))?;
     }
-    out.line("\nCtrl-C ends the daemon; running commands go on.")?;
+    out.line("")?;
+    out.line("Ctrl-C ends the daemon; running commands go on.")?;
     out.flush()
 }
 
@@ -112,8 +115,12 @@ fn greet_http(out: &mut Out, web: &Web, is_any_port: bool) -> Result<(), Command
     }
 }
 
-fn servers(client: Value) -> Value {
-    json!({"mcpServers": {"ostler": client}})
+fn paste(out: &mut Out, heading: &str, client: Value) -> Result<(), CommandError> {
+    let servers = json!({"mcpServers": {"ostler": client}});
+    out.line("")?;
+    out.line(heading)?;
+    out.line("")?;
+    out.document(&format!("{servers:#}"))
 }
 
 fn stdio_client(config: &Config) -> Value {

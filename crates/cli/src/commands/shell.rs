@@ -1,14 +1,12 @@
 //! `ostler shell`.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use clap::Args;
 use hyper::Method;
-use ostler_model::ShellKind;
+use ostler_model::{ExecutionId, ShellKind};
 use ostler_server::wire::{InfoBody, ShellStartBody};
 
 use super::attach::{KeyArgs, MENU};
+use super::start::CommonArgs;
 use super::walls::WallArgs;
 use super::{start, walls};
 use crate::attach::{self, Begin, Wish, window_size};
@@ -23,23 +21,8 @@ pub(crate) struct ShellArgs {
     /// Which shell: bash, zsh or fish; yours unless given, or bash where yours is none of them
     #[arg(value_name = "SHELL")]
     kind: Option<ShellKind>,
-    /// Working directory; here unless given
-    #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
-    /// Set a variable, or pass ours on where only its name is given
-    #[arg(short, long, value_name = "NAME[=VALUE]")]
-    env: Vec<OsString>,
-    /// A label to find it by; repeatable
-    #[arg(short, long, value_name = "LABEL")]
-    label: Vec<String>,
-    /// What to call it
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    description: String,
+    #[command(flatten)]
+    common: CommonArgs,
     /// Print its id and return at once
     #[arg(short, long)]
     detach: bool,
@@ -58,13 +41,13 @@ pub(crate) struct ShellArgs {
 /// When it cannot be started, or not attached to.
 pub(crate) fn run(setup: &Setup, args: ShellArgs) -> Outcome {
     let kind = args.kind.unwrap_or_else(|| own_shell(setup));
-    let mut body = ShellStartBody::new(kind, start::directory(args.cwd)?);
+    let mut body = ShellStartBody::new(kind, start::directory(args.common.cwd)?);
     let size = window_size().unwrap_or(ShellStartBody::SIZE);
     (body.cols, body.rows) = (size.cols, size.rows);
     body.base_env = setup.env.to_texts();
-    body.env = start::variables(setup, args.env)?;
-    body.labels = args.label;
-    body.description = args.description;
+    body.env = start::variables(setup, args.common.env)?;
+    body.labels = args.common.label;
+    body.description = args.common.description;
     let asked = args.walls.walls(&setup.config)?;
     body.isolation = asked.level;
     body.confine = asked.confine;
@@ -72,10 +55,11 @@ pub(crate) fn run(setup: &Setup, args: ShellArgs) -> Outcome {
     body.secrets = asked.secrets;
     body.approval = asked.approval;
     body.allowed = setup.config.front_policy().allowed_commands;
+    body.id = Some(ExecutionId::mint());
     body.cli = true;
     let client = setup.client();
     block_on(async {
-        let asked = client.call(Method::POST, "/api/v1/shells", Body::json(&body)?);
+        let asked = client.call_repeatable(Method::POST, "/api/v1/shells", Body::json(&body)?);
         let info: InfoBody = asked.await.map_err(start::as_a_shell)?;
         walls::tell_missing(&info);
         if args.detach {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::Args;
 use hyper::Method;
 use ostler_model::{ErrorCode, Text};
 use ostler_server::wire::{InfoBody, StartBody};
@@ -17,6 +18,28 @@ use crate::setup::Setup;
 const EXIT_NOT_FOUND: u8 = 127;
 /// What a shell shows when a program could not be executed.
 const EXIT_NOT_EXECUTABLE: u8 = 126;
+
+/// What every verb takes that starts something.
+#[derive(Debug, Args)]
+pub(crate) struct CommonArgs {
+    /// Working directory; here unless given
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Set a variable, or pass ours on where only its name is given
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<OsString>,
+    /// A label to find it by; repeatable
+    #[arg(short, long, value_name = "LABEL")]
+    pub(crate) label: Vec<String>,
+    /// What to call it, for people
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) description: String,
+}
 
 /// Starts it.
 ///
@@ -38,9 +61,12 @@ pub(crate) async fn start(client: &Client, body: &StartBody) -> Result<InfoBody,
     post(client, &body).await.map_err(as_a_shell)
 }
 
+/// The body has an id, so the start can be repeated.
 async fn post(client: &Client, body: &StartBody) -> Result<InfoBody, CommandError> {
     let body = Body::json(body)?;
-    client.call(Method::POST, "/api/v1/executions", body).await
+    client
+        .call_repeatable(Method::POST, "/api/v1/executions", body)
+        .await
 }
 
 /// A program that cannot run exits as it would in a shell.

@@ -67,5 +67,7 @@ pub(crate) async fn stop(
     body: &StopBody,
 ) -> Result<InfoBody, CommandError> {
     let path = ids::path(id, "/stop");
-    client.call(Method::POST, &path, Body::json(body)?).await
+    // What has ended is not stopped twice.
+    let body = Body::json(body)?;
+    client.call_repeatable(Method::POST, &path, body).await
 }

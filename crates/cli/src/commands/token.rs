@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::daemon::own_principal;
 use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Table, ago, print_json};
+use crate::output::{Out, Table, ago, cells, print_json};
 use crate::setup::Setup;
 
 /// The longest name of a principal.
@@ -117,8 +117,8 @@ fn list(setup: &Setup, args: &ListArgs) -> Result<(), CommandError> {
     let now = Timestamp::now();
     let mut table = Table::new(&["NAME", "PRINCIPAL", "SCOPES", "CREATED"]);
     for token in &tokens {
-        table.row(vec![
-            token.name.clone(),
+        table.row(cells![
+            &token.name,
             token.principal.to_string(),
             scopes(token).join(","),
             ago(token.created, now),

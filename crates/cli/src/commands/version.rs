@@ -6,6 +6,7 @@ use ostler_server::wire::HealthBody;
 use serde_json::json;
 
 use crate::client::Body;
+use crate::daemon::{other_state, unreachable};
 use crate::error::Outcome;
 use crate::output::{Out, print_json};
 use crate::setup::{Setup, block_on};
@@ -25,20 +26,35 @@ pub(crate) struct VersionArgs {
 pub(crate) fn run(setup: &Setup, args: &VersionArgs) -> Outcome {
     let client = setup.client_of_running();
     let asked = client.call::<HealthBody>(Method::GET, "/api/v1/health", Body::None);
-    let daemon = block_on(asked).ok();
+    let asked = block_on(asked);
+    let unreachable = asked
+        .as_ref()
+        .err()
+        .and_then(|_| unreachable(&setup.places));
+    let daemon = asked.ok();
+    setup.tell_problems();
     let version = env!("CARGO_PKG_VERSION");
     if args.json {
-        print_json(&json!({"version": version, "daemon": daemon}))?;
+        print_json(&json!({
+            "version": version,
+            "daemon": daemon,
+            "problem": unreachable,
+        }))?;
         return Ok(0);
     }
     let mut out = Out::new();
     out.line(format!("ostler {version}"))?;
     match daemon {
-        Some(health) => out.line(format!(
-            "daemon {} (process {}, since {}, {} running)",
-            health.version, health.pid, health.started_at, health.running
-        ))?,
-        None => out.line("daemon not running")?,
+        Some(health) => {
+            out.line(format!(
+                "daemon {} (process {}, since {}, {} running)",
+                health.version, health.pid, health.started_at, health.running
+            ))?;
+            if let Some(other) = other_state(&setup.places, &health.state_dir) {
+                out.line(format!("warning: {other}"))?;
+            }
+        }
+        None => out.line(unreachable.as_deref().unwrap_or("daemon not running"))?,
     }
     out.flush()?;
     Ok(0)

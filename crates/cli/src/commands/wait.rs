@@ -9,7 +9,7 @@ use ostler_server::render::{clean, service as words};
 use ostler_server::wire::{Until, WaitBody, WaitedBody, Why};
 
 use super::{follow, ids, parse};
-use crate::client::{Body, Client};
+use crate::client::{Attempts, Body, Client};
 use crate::error::{CommandError, Outcome};
 use crate::setup::{Setup, block_on};
 
@@ -77,7 +77,7 @@ fn not_ready(waited: &WaitedBody) -> u8 {
 /// Waits, also over the death of a daemon.
 async fn wait(client: &Client, args: &WaitArgs) -> Result<WaitedBody, CommandError> {
     let begin = Instant::now();
-    let mut attempts = follow::Attempts::new();
+    let mut attempts = Attempts::new();
     loop {
         let left = args
             .timeout
@@ -94,7 +94,7 @@ async fn wait(client: &Client, args: &WaitArgs) -> Result<WaitedBody, CommandErr
         };
         let path = ids::path(&args.id, "/wait");
         match client.call(Method::POST, &path, Body::json(&body)?).await {
-            Err(CommandError::Disconnected(what)) => attempts.next(what)?,
+            Err(error @ CommandError::Disconnected(_)) => attempts.next(error)?,
             answer => return answer,
         }
     }

@@ -88,7 +88,7 @@ pub(crate) fn diff(setup: &Setup, args: &DiffArgs) -> Outcome {
         )
         .await?;
         let mut out = Out::new();
-        out.bytes(body.diff.unwrap_or_default().as_bytes())?;
+        out.printed_lines(body.diff.unwrap_or_default().as_bytes())?;
         out.flush()?;
         if body.truncated {
             let told = CommandError::value("the diff is longer than what is shown; name paths");
@@ -145,7 +145,9 @@ fn print(body: WorkspaceBody) -> Result<(), CommandError> {
     let fate = walls::fate(changes.fate);
     match changes.fate {
         Fate::Open | Fate::Committed => {
-            out.line(format!("{fate}: {}", walls::changes(&changes, LISTED)))?;
+            for line in format!("{fate}: {}", walls::changes(&changes, LISTED)).lines() {
+                out.line(line)?;
+            }
         }
         Fate::Discarded => out.line(fate)?,
     }

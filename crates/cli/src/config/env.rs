@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use ostler_model::Text;
 
+use crate::daemon::{SecretVariables, is_secret};
+
 /// Variables by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment(BTreeMap<OsString, OsString>);
@@ -14,6 +16,22 @@ impl Environment {
     /// That of this process.
     pub(crate) fn of_process() -> Self {
         Self(std::env::vars_os().collect())
+    }
+
+    /// The same with these variables besides.
+    pub(crate) fn with(mut self, variables: SecretVariables) -> Self {
+        self.0.extend(variables.into_inner());
+        self
+    }
+
+    /// Those whose names begin with one of these.
+    pub(crate) fn secrets(&self, prefixes: &[String]) -> SecretVariables {
+        let secret = self.0.iter().filter(|(name, _)| is_secret(name, prefixes));
+        SecretVariables::new(
+            secret
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
     }
 
     /// The value of `name`; an empty one counts as none.

@@ -34,7 +34,7 @@ const fn key(
 }
 
 /// The table.
-pub(crate) const KEYS: [Key; 51] = [
+pub(crate) const KEYS: [Key; 53] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -170,6 +170,20 @@ pub(crate) const KEYS: [Key; 51] = [
         Kind::Network,
         Some("none"),
         "what of the network level high reaches",
+    ),
+    key(
+        "isolation.workspaces",
+        &["OSTLER_ISOLATION_WORKSPACES"],
+        Kind::Paths,
+        Some(""),
+        "directories below which level high may write; unset: the caller's own",
+    ),
+    key(
+        "isolation.forwards",
+        &["OSTLER_ISOLATION_FORWARDS"],
+        Kind::Forwards,
+        Some(""),
+        "ports a request may forward where isolation.minimum is high",
     ),
     key(
         "isolation.read",

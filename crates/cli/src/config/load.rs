@@ -103,12 +103,21 @@ impl Config {
     /// # Errors
     /// The first value that cannot be: its key, what it is, where it stands, what is allowed.
     pub(crate) fn load(flags: &Flags, env: &Environment) -> Result<Self, CommandError> {
+        let (config, problems) = Self::load_what_can_be(flags, env);
+        match problems.into_iter().next() {
+            Some(problem) => Err(problem),
+            None => Ok(config),
+        }
+    }
+
+    /// Reads every layer; what cannot be is left out, and told beside.
+    pub(crate) fn load_what_can_be(flags: &Flags, env: &Environment) -> (Self, Vec<CommandError>) {
         let mut config = Self::defaults();
-        config.read_files(flags, env)?;
-        config.read_environment(env)?;
-        config.read_flags(flags)?;
+        let mut problems = config.read_files(flags, env);
+        problems.extend(config.read_environment(env));
+        problems.extend(config.read_flags(flags));
         config.fill_directories(env);
-        Ok(config)
+        (config, problems)
     }
 
     /// The same with the command policy, for whoever runs commands: half a policy is none.
@@ -146,7 +155,8 @@ impl Config {
         }
     }
 
-    fn read_files(&mut self, flags: &Flags, env: &Environment) -> Result<(), CommandError> {
+    fn read_files(&mut self, flags: &Flags, env: &Environment) -> Vec<CommandError> {
+        let mut problems = Vec::new();
         let named = flags.named_file(env);
         let required = named.is_some();
         let files = match named {
@@ -157,12 +167,17 @@ impl Config {
                 .collect(),
         };
         for path in files {
-            for entry in file::read(&path, required)? {
-                self.take_entry(&path, entry)?;
+            match file::read(&path, required) {
+                Ok(entries) => problems.extend(
+                    entries
+                        .into_iter()
+                        .filter_map(|entry| self.take_entry(&path, entry).err()),
+                ),
+                Err(problem) => problems.push(problem),
             }
             self.files.push(path);
         }
-        Ok(())
+        problems
     }
 
     fn take_entry(&mut self, path: &Path, entry: Entry) -> Result<(), CommandError> {
@@ -171,7 +186,8 @@ impl Config {
         self.take(key, &entry.value, source)
     }
 
-    fn read_environment(&mut self, env: &Environment) -> Result<(), CommandError> {
+    fn read_environment(&mut self, env: &Environment) -> Vec<CommandError> {
+        let mut problems = Vec::new();
         for key in &KEYS {
             // The weakest first, so that the strongest stands.
             for &name in key.variables.iter().rev() {
@@ -186,32 +202,41 @@ impl Config {
                     || Raw::Unfit(format!("\"{}\"", value.display())),
                     |text| Raw::Text(text.to_owned()),
                 );
-                self.take(key, &raw, Source::Variable(name))?;
+                problems.extend(self.take(key, &raw, Source::Variable(name)).err());
             }
         }
-        Ok(())
+        problems
     }
 
-    fn read_flags(&mut self, flags: &Flags) -> Result<(), CommandError> {
+    fn read_flags(&mut self, flags: &Flags) -> Vec<CommandError> {
+        let mut problems = Vec::new();
         for given in &flags.set {
-            let (name, value) = given.split_once('=').ok_or_else(|| {
-                CommandError::value(format!("--set {given}: there is no '='"))
-                    .with_hint("write --set KEY=VALUE; `ostler config explain` lists the keys")
-            })?;
-            let source = Source::Flag("--set");
-            let key = Key::named(name).ok_or_else(|| unknown_key(name, &source))?;
-            self.take(key, &Raw::Text(value.to_owned()), source)?;
+            problems.extend(self.take_assignment(given).err());
         }
         for given in &flags.of_verb {
             let key = Key::named(given.key).expect("flags name keys of the table");
-            self.take(
-                key,
-                &Raw::Text(given.value.clone()),
-                Source::Flag(given.flag),
-            )?;
+            let raw = Raw::Text(given.value.clone());
+            problems.extend(self.take(key, &raw, Source::Flag(given.flag)).err());
         }
-        self.take_path("state_dir", "--state-dir", flags.state_dir.as_deref())?;
-        self.take_path("runtime_dir", "--runtime-dir", flags.runtime_dir.as_deref())
+        let directories = [
+            ("state_dir", "--state-dir", &flags.state_dir),
+            ("runtime_dir", "--runtime-dir", &flags.runtime_dir),
+        ];
+        for (name, flag, path) in directories {
+            problems.extend(self.take_path(name, flag, path.as_deref()).err());
+        }
+        problems
+    }
+
+    /// `--set KEY=VALUE`.
+    fn take_assignment(&mut self, given: &str) -> Result<(), CommandError> {
+        let (name, value) = given.split_once('=').ok_or_else(|| {
+            CommandError::value(format!("--set {given}: there is no '='"))
+                .with_hint("write --set KEY=VALUE; `ostler config explain` lists the keys")
+        })?;
+        let source = Source::Flag("--set");
+        let key = Key::named(name).ok_or_else(|| unknown_key(name, &source))?;
+        self.take(key, &Raw::Text(value.to_owned()), source)
     }
 
     /// A directory given as a flag may be relative to where we are.

@@ -58,7 +58,7 @@ impl Config {
         settings.ledger_retention = Duration::from_secs(days * DAY_S);
         settings.isolation = self.isolation();
         settings.secrets = Secrets {
-            prefixes: self.list("secrets.prefix").unwrap_or_default(),
+            prefixes: self.secret_prefixes(),
             source: self
                 .secrets_file()
                 .map(|path| Arc::new(SecretsFile::new(path)) as Arc<dyn SecretSource>),
@@ -77,11 +77,14 @@ impl Config {
             Some(list.into_iter().map(Text::from).collect::<Vec<_>>())
         };
         let walls = self.list("isolation.allow_degraded").unwrap_or_default();
+        let ports = self.list("isolation.forwards").unwrap_or_default();
         let network = self.list("isolation.network").unwrap_or_default();
         IsolationSettings {
             default: self.level("isolation.default").unwrap_or(usual.default),
             minimum: self.level("isolation.minimum").unwrap_or(usual.minimum),
             network: Network::of_words(network.iter().map(String::as_str)).unwrap_or_default(),
+            workspaces: texts("isolation.workspaces").unwrap_or_default(),
+            forwards: ports.iter().filter_map(|it| it.parse().ok()).collect(),
             read: texts("isolation.read").unwrap_or_default(),
             write: texts("isolation.write").unwrap_or_default(),
             hide: self.hidden(texts("isolation.hide").unwrap_or_default()),
@@ -112,6 +115,11 @@ impl Config {
 
     fn level(&self, name: &str) -> Option<IsolationLevel> {
         self.text(name)?.parse().ok()
+    }
+
+    /// How the names of variables begin that hold secrets.
+    pub(crate) fn secret_prefixes(&self) -> Vec<String> {
+        self.list("secrets.prefix").unwrap_or_default()
     }
 
     /// Where secrets lie, whether or not the file is there.

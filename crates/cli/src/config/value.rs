@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
-use ostler_model::{Ability, Limits, Network};
+use ostler_model::{Ability, Forward, Limits, Network};
 use serde::Serialize;
 
 /// The most commands or names one list may hold.
@@ -85,6 +85,8 @@ pub(crate) enum Kind {
     Network,
     /// Absolute paths.
     Paths,
+    /// Ports of the host that lead inside.
+    Forwards,
     /// Relative paths that stay below what they are relative to.
     Relative,
     /// Walls of level high.
@@ -183,6 +185,7 @@ impl Kind {
                               *.example.org:8443 or 10.0.0.0/8"
                 .to_owned(),
             Self::Paths => "a comma list of absolute paths".to_owned(),
+            Self::Forwards => "a comma list of ports such as 8080 or 8080:80".to_owned(),
             Self::Relative => "a comma list of relative paths without '..'".to_owned(),
             Self::Walls => {
                 let told = ""
@@ -246,6 +249,7 @@ impl Kind {
                 .filter(|items| Network::of_words(items.iter().map(String::as_str)).is_ok())
                 .map(Value::List),
             Self::Paths => list(raw, is_plain_absolute).map(Value::List),
+            Self::Forwards => list(raw, |it| it.parse::<Forward>().is_ok()).map(Value::List),
             Self::Relative => list(raw, is_below).map(Value::List),
             Self::Walls => list(raw, |word| word.parse::<Ability>().is_ok()).map(Value::List),
             Self::Amount(name) => amount(raw)

@@ -97,8 +97,7 @@ impl Embedded {
 /// An engine on a state directory of its own. Nobody will ever look there again, so commands
 /// do not outlive it.
 async fn aside(config: &Config, env: &Environment) -> Result<(Engine, PathBuf), CommandError> {
-    let name = format!("ostler-alone-{}", std::process::id());
-    let directory = paths::temporary(env).join(name);
+    let directory = paths::make_scratch(env, "ostler-alone-")?;
     let config = config.clone().with_state_dir(&directory);
     let engine = open_engine(&config, env, Keeper::None).await?;
     crate::tell(&format!(

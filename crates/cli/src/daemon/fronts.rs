@@ -5,27 +5,25 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
-use ostler_engine::Engine;
+use ostler_engine::error::OPEN_FILES_HINT;
+use ostler_engine::{Engine, project_of};
 use ostler_model::ErrorCode;
-use ostler_server::mcp::{self, Client, Desk, FrontContext, ToolSet};
+use ostler_process::open_files;
+use ostler_server::listen::{Accepted, Acceptor, Terms};
+use ostler_server::mcp::{self, Client, Connection, Desk, FrontContext, ToolSet};
 use ostler_server::wire::Problem;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::presence::Presence;
 use super::sessions;
-use super::splice::{ClientInput, ClientOutput};
-use super::streams;
-use crate::hello::{self, Bye, HELLO_BYTES, HELLO_TIMEOUT_MS, Hello, Note, PROTOCOL, Reply};
+use crate::hello::{
+    self, Bye, DESCRIPTORS, HELLO_BYTES, HELLO_TIMEOUT_MS, Hello, Note, PROTOCOL, Reply,
+};
 
-/// Standard input and standard output.
-const STREAMS: usize = 2;
-/// Notes that wait for a front to read them.
-const NOTES: usize = 16;
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// What every front is served with.
@@ -38,36 +36,63 @@ pub(crate) struct Fronts {
     pub(crate) stop: CancellationToken,
 }
 
-/// A hello and the streams that came with it.
+/// A hello and the descriptors that came with it.
 #[derive(Debug)]
 struct Greeting {
     hello: Hello,
     input: OwnedFd,
     output: OwnedFd,
+    /// What earlier daemons noted of the connection.
+    log: OwnedFd,
 }
 
 impl Fronts {
     /// Accepts fronts until the daemon stops.
     pub(crate) async fn accept(self, listener: UnixListener) {
-        while let Some(accepted) = self.stop.run_until_cancelled(listener.accept()).await {
-            match accepted {
-                Ok((stream, _)) => {
-                    let fronts = self.clone();
-                    self.tracker
-                        .spawn(async move { fronts.attend(stream).await });
-                }
-                Err(error) => {
-                    tracing::error!(%error, "fronts cannot be accepted any more");
-                    return;
-                }
-            }
-        }
+        let failed = match Acceptor::fronts(listener) {
+            Ok(acceptor) => match self.accept_all(&acceptor).await {
+                Ok(()) => return,
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        tracing::error!(error = %failed, "fronts cannot be accepted any more");
     }
 
-    async fn attend(&self, mut control: UnixStream) {
+    async fn accept_all(&self, acceptor: &Acceptor) -> io::Result<()> {
+        while let Some(accepted) = self.stop.run_until_cancelled(acceptor.accept()).await {
+            let Accepted { socket, terms } = accepted?;
+            let control = UnixStream::from_std(socket.into())?;
+            // Counted from now on, so that nobody else takes what its streams need.
+            let streams = open_files::Claim::new(DESCRIPTORS as u64);
+            let fronts = self.clone();
+            self.tracker.spawn(async move {
+                match terms {
+                    Terms::Refused => fronts.turn_away(control, streams).await,
+                    Terms::Room(_) | Terms::InTurn(_) => fronts.attend(control, streams).await,
+                }
+                open_files::closed();
+            });
+        }
+        Ok(())
+    }
+
+    /// Tells a front that waited for descriptors that there are none.
+    async fn turn_away(&self, mut control: UnixStream, streams: open_files::Claim) {
+        drop(streams);
+        let message = "the daemon may open no more files (RLIMIT_NOFILE), and a connection of \
+                       an MCP client takes four";
+        let hint = Some(OPEN_FILES_HINT.to_owned());
+        let problem = Problem::new(ErrorCode::QuotaExceeded, message, hint);
+        tracing::warn!(reason = problem.message, "a front was turned away");
+        say(&mut control, &Reply::Error(problem)).await;
+    }
+
+    async fn attend(&self, mut control: UnixStream, streams: open_files::Claim) {
         let _guest = self.presence.enter();
         let limit = Duration::from_millis(HELLO_TIMEOUT_MS);
         let greeted = tokio::time::timeout(limit, greet(&mut control)).await;
+        drop(streams);
         let greeting = match greeted.unwrap_or_else(|_| Err(refusal("no hello came in time"))) {
             Ok(greeting) => greeting,
             Err(problem) => {
@@ -85,37 +110,31 @@ impl Fronts {
             hello,
             input,
             output,
+            log,
         } = greeting;
         let context = context(&hello)?;
-        let (notes, mut noted) = mpsc::channel(NOTES);
         let unusable = |error: io::Error| refusal(&format!("a stream cannot be used: {error}"));
-        let resume = hello.resume.as_ref();
-        let reader = streams::input(input).map_err(unusable)?;
-        let reader = ClientInput::new(reader, resume, notes.clone());
-        let writer = streams::output(output).map_err(unusable)?;
-        let writer = ClientOutput::new(writer, resume, notes);
+        let connection = Connection::open(input, output, log).map_err(unusable)?;
         say(control, &Reply::Ok(true)).await;
-        tracing::debug!(
-            session = hello.session,
-            pid = hello.pid,
-            resumed = resume.is_some(),
-            "a front came"
-        );
+        tracing::debug!(session = hello.session, pid = hello.pid, "a front came");
 
         let client = Client {
-            caller: sessions::caller(&hello.session),
+            caller: sessions::caller_in(&hello.session, project(&hello)),
             front: context,
         };
-        let serving = mcp::serve(self.desk.clone(), client, reader, writer);
+        let serving = connection.serve(self.desk.clone(), client, self.stop.clone());
         let bye = tokio::select! {
             ended = serving => {
                 if let Err(error) = ended {
                     tracing::info!(session = hello.session, %error, "a client left");
                 }
-                Bye::Closed
+                if self.stop.is_cancelled() {
+                    Bye::Shutdown
+                } else {
+                    Bye::Closed
+                }
             }
-            () = converse(control, &mut noted) => Bye::Closed,
-            () = self.stop.cancelled() => Bye::Shutdown,
+            () = until_gone(control) => Bye::Closed,
         };
         if bye == Bye::Closed && !hello.kept {
             sessions::end(&self.engine, &hello.session).await;
@@ -125,25 +144,11 @@ impl Fronts {
     }
 }
 
-/// Passes notes on until the front is gone.
-async fn converse(control: &mut UnixStream, notes: &mut mpsc::Receiver<Note>) {
-    let (mut reader, mut writer) = control.split();
+/// Until the front has closed its connection.
+async fn until_gone(control: &mut UnixStream) {
     let mut scrap = [0; 64];
-    loop {
-        tokio::select! {
-            // A front has nothing to say after its hello; whatever comes, it is alive.
-            read = reader.read(&mut scrap) => if !matches!(read, Ok(1..)) { return },
-            Some(note) = notes.recv() => {
-                let sent = match hello::line(&note) {
-                    Ok(line) => writer.write_all(&line).await,
-                    Err(error) => Err(error.into()),
-                };
-                if sent.is_err() {
-                    return;
-                }
-            }
-        }
-    }
+    // A front has nothing to say after its hello; whatever comes, it is alive.
+    while matches!(control.read(&mut scrap).await, Ok(1..)) {}
 }
 
 async fn say<T: serde::Serialize>(control: &mut UnixStream, message: &T) {
@@ -151,6 +156,15 @@ async fn say<T: serde::Serialize>(control: &mut UnixStream, message: &T) {
         // A front that is gone needs no answer.
         drop(control.write_all(&line).await);
     }
+}
+
+/// The project of a front: what it keeps is seen by later sessions of it.
+fn project(hello: &Hello) -> String {
+    let home = hello
+        .env
+        .iter()
+        .find(|(name, _)| name.as_bytes() == b"HOME");
+    project_of(hello.cwd.as_path(), home.map(|(_, home)| home.as_path()))
 }
 
 fn context(hello: &Hello) -> Result<FrontContext, Problem> {
@@ -214,12 +228,17 @@ async fn greet(control: &mut UnixStream) -> Result<Greeting, Problem> {
     }
     let hello = serde_json::from_slice(&bytes)
         .map_err(|error| refusal(&format!("the hello is not understood: {error}")))?;
-    let [input, output] = <[OwnedFd; STREAMS]>::try_from(fds)
-        .map_err(|fds| refusal(&format!("{} streams came, not {STREAMS}", fds.len())))?;
+    let [input, output, log] = <[OwnedFd; DESCRIPTORS]>::try_from(fds).map_err(|fds| {
+        refusal(&format!(
+            "{} descriptors came, not {DESCRIPTORS}",
+            fds.len()
+        ))
+    })?;
     Ok(Greeting {
         hello,
         input,
         output,
+        log,
     })
 }
 
@@ -247,7 +266,7 @@ async fn first_piece(control: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)
 }
 
 fn receive(control: &UnixStream, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut pieces = [IoSliceMut::new(bytes)];
     let received = recvmsg(

@@ -2,7 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -12,7 +13,24 @@ const LOCK_MODE: u32 = 0o600;
 /// A lock, until it is dropped or its process ends.
 #[derive(Debug)]
 pub(crate) struct Held {
-    _file: File,
+    file: File,
+}
+
+impl Held {
+    /// Whether the lock is the file at `path`, and not one that was there before.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        let ours = self.file.metadata();
+        ours.and_then(|ours| Ok((ours, std::fs::symlink_metadata(path)?)))
+            .is_ok_and(|(ours, there)| (ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+    }
+
+    /// Notes the state directory that is served under this lock, for those who find it held.
+    pub(crate) fn note(&mut self, state: &Path) {
+        let line = [b"\n", state.as_os_str().as_bytes()].concat();
+        if let Err(error) = self.file.write_all(&line) {
+            tracing::warn!(%error, "the lock does not say what is served");
+        }
+    }
 }
 
 /// The outcome of trying.
@@ -32,8 +50,8 @@ pub(crate) fn try_hold(path: &Path) -> io::Result<Tried> {
     let mut file = open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            sign(&mut file)?;
-            Ok(Tried::Held(Held { _file: file }))
+            sign(&mut file);
+            Ok(Tried::Held(Held { file }))
         }
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(Tried::Busy(holder(&mut file))),
         Err(error) => Err(error.into()),
@@ -47,13 +65,19 @@ pub(crate) fn try_hold(path: &Path) -> io::Result<Tried> {
 pub(crate) fn hold(path: &Path) -> io::Result<Held> {
     let mut file = open(path)?;
     rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
-    sign(&mut file)?;
-    Ok(Held { _file: file })
+    sign(&mut file);
+    Ok(Held { file })
 }
 
-fn sign(file: &mut File) -> io::Result<()> {
-    file.set_len(0)?;
-    write!(file, "{}", std::process::id())
+/// Leaves our pid for whoever finds the lock held. It helps people only: a disk without room
+/// for it is no reason to refuse.
+fn sign(file: &mut File) {
+    let signed = file
+        .set_len(0)
+        .and_then(|()| write!(file, "{}", std::process::id()));
+    if let Err(error) = signed {
+        tracing::warn!(%error, "the lock does not say who holds it");
+    }
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -70,7 +94,7 @@ fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;
     file.read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    text.lines().next()?.trim().parse().ok()
 }
 
 #[cfg(test)]

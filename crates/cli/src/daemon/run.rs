@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_engine::Engine;
@@ -10,22 +10,21 @@ use ostler_model::ErrorCode;
 use ostler_process::{Keeper, LocalPlace};
 use ostler_server::mcp::Desk;
 use ostler_server::wire::Problem;
-use tokio::net::UnixListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::fronts::Fronts;
-use super::launch::{Readiness, start_turn};
+use super::launch::Readiness;
 use super::lock::{self, Held, Tried};
 use super::presence::{self, Presence};
 use super::sessions;
+use super::sockets::{self, Sockets};
 use super::web::Web;
 use crate::config::{Config, Environment, check_secrets};
 use crate::error::{CommandError, Outcome};
 use crate::paths::Places;
-use crate::socket;
 
 /// How the daemon calls itself in `ps` and `top`.
 const DAEMON_NAME: &str = "ostler-daemon";
@@ -49,7 +48,8 @@ pub(crate) enum How {
 /// When it cannot start: another one runs, or its directories cannot be used.
 pub(crate) fn run(config: &Config, env: &Environment, how: How) -> Outcome {
     name_process();
-    start_log(config);
+    super::log::start(&config.log_filter());
+    raise_open_files();
     match how {
         How::Foreground => serve(config, env, how).map(|()| 0),
         How::OnDemand => {
@@ -58,6 +58,15 @@ pub(crate) fn run(config: &Config, env: &Environment, how: How) -> Outcome {
                 .map(|()| 0)
                 .inspect_err(|error| announce(&failed(error)))
         }
+    }
+}
+
+/// A descriptor for each execution: the usual soft limit of 1,024 is for programs of old that
+/// use select(2). Commands get it back.
+fn raise_open_files() {
+    match ostler_process::open_files::raise() {
+        Ok(limit) => tracing::debug!(limit, "open files"),
+        Err(error) => tracing::warn!(%error, "the limit on open files stays"),
     }
 }
 
@@ -83,33 +92,29 @@ fn name_process() {
     }
 }
 
-fn start_log(config: &Config) {
-    let filter = tracing_subscriber::EnvFilter::new(config.log_filter());
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false);
-    // A second subscriber in one process (tests) is no reason not to serve.
-    drop(log.with_writer(io::stderr).try_init());
-}
-
 fn serve(config: &Config, env: &Environment, how: How) -> Result<(), CommandError> {
     let places = config.places();
     places.prepare()?;
-    let turn = match how {
-        How::Foreground => Some(start_turn(&places)?),
-        How::OnDemand => None,
+    let mut held = match (hold(&places)?, how) {
+        (Tried::Held(held), _) => held,
+        (Tried::Busy(holder), How::Foreground) => return Err(busy(&places, holder)),
+        (Tried::Busy(holder), How::OnDemand) => {
+            announce(&Readiness::Busy(holder));
+            return Ok(());
+        }
     };
-    let _held = hold(&places, how)?;
+    held.note(&places.state);
+    // Let go with the process: none that comes next may bind what this one still removes.
+    let held = Arc::new(Mutex::new(held));
     let runtime = runtime()?;
     runtime.block_on(async {
         let web = Web::open(config, env, how)?;
-        let daemon = Daemon::open(config, env, &places).await?;
+        let daemon = Daemon::open(config, env, &places, Arc::clone(&held)).await?;
         let web = web.map(|web| web.admit(config, how)).transpose()?;
         match how {
             How::Foreground => crate::commands::serve::greet(config, web.as_ref())?,
             How::OnDemand => announce(&Readiness::Ready(std::process::id())),
         }
-        drop(turn);
         // Nobody can start a daemon over HTTP, so one that serves it stays.
         let idle = config.idle_exit();
         let idle = idle.filter(|_| how == How::OnDemand && web.is_none());
@@ -129,21 +134,14 @@ fn runtime() -> Result<Runtime, CommandError> {
         .map_err(|error| CommandError::daemon(format!("no threads can be started: {error}")))
 }
 
-/// One daemon per sockets. A person is told who else serves; a daemon started on demand found
-/// nobody listening, so whoever holds the lock is about to end.
-fn hold(places: &Places, how: How) -> Result<Held, CommandError> {
+/// One daemon per sockets. A person is told who else serves; whoever started one on demand
+/// waits until that one serves or has ended.
+fn hold(places: &Places) -> Result<Tried, CommandError> {
     let path = places.lock();
-    let failed = |error: io::Error| {
+    lock::try_hold(&path).map_err(|error| {
         let message = format!("{} cannot be locked: {error}", path.display());
         CommandError::new(ErrorCode::Storage, message)
-    };
-    match lock::try_hold(&path).map_err(failed)? {
-        Tried::Held(held) => Ok(held),
-        Tried::Busy(holder) => match how {
-            How::Foreground => Err(busy(places, holder)),
-            How::OnDemand => lock::hold(&path).map_err(failed),
-        },
-    }
+    })
 }
 
 fn busy(places: &Places, holder: Option<u32>) -> CommandError {
@@ -168,6 +166,7 @@ fn failed(error: &CommandError) -> Readiness {
 /// Tells the starter, and lets go of the pipe it listens on.
 fn announce(readiness: &Readiness) {
     if let Ok(line) = crate::hello::line(readiness) {
+        #[expect(clippy::disallowed_methods, reason = "a program reads it")]
         let mut stdout = io::stdout();
         // A starter that is gone is no reason to end.
         drop(stdout.write_all(&line).and_then(|()| stdout.flush()));
@@ -182,8 +181,8 @@ fn announce(readiness: &Readiness) {
 struct Daemon {
     engine: Engine,
     fronts: Fronts,
-    front_listener: UnixListener,
-    http_listener: UnixListener,
+    sockets: Sockets,
+    held: Arc<Mutex<Held>>,
     places: Places,
 }
 
@@ -192,6 +191,7 @@ impl Daemon {
         config: &Config,
         env: &Environment,
         places: &Places,
+        held: Arc<Mutex<Held>>,
     ) -> Result<Self, CommandError> {
         let engine = open_engine(config, env, Keeper::Executable(executable())).await?;
         let fronts = Fronts {
@@ -205,8 +205,8 @@ impl Daemon {
         Ok(Self {
             engine,
             fronts,
-            front_listener: listen(&places.front_socket())?,
-            http_listener: listen(&places.daemon_socket())?,
+            sockets: Sockets::bind(places)?,
+            held,
             places: places.clone(),
         })
     }
@@ -224,8 +224,12 @@ impl Daemon {
             desk,
             ..
         } = self.fronts.clone();
-        tracker.spawn(self.fronts.clone().accept(self.front_listener));
-        tracker.spawn(super::http::serve(self.http_listener, self.fronts.clone()));
+        tracker.spawn(sockets::keep(
+            self.sockets,
+            self.held,
+            self.places.clone(),
+            self.fronts.clone(),
+        ));
         if let Some(web) = web {
             tracker.spawn(web.serve(self.fronts.clone()));
         }
@@ -292,16 +296,6 @@ pub(crate) async fn try_open_engine(
         .await
         .map_err(|error| CommandError::new(ErrorCode::Storage, error.to_string()))?;
     Ok(Engine::open(settings, Arc::new(place)).await)
-}
-
-fn listen(path: &std::path::Path) -> Result<UnixListener, CommandError> {
-    let bound = socket::bind(path).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        UnixListener::from_std(listener)
-    });
-    bound.map_err(|error| {
-        CommandError::daemon(format!("cannot listen at {}: {error}", path.display()))
-    })
 }
 
 /// Catches one kind of signal.

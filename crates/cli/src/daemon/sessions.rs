@@ -4,11 +4,13 @@
 //! gone, and watches the others: their fronts come back when their client speaks.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::os::fd::OwnedFd;
+use std::{fs, io};
 
 use ostler_engine::{Engine, ListFilter};
 use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
+use ostler_process::open_files;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,7 +19,7 @@ use crate::hello::FRONT_SESSION;
 
 /// The session name of the front with this pid, as long as that process lives.
 pub(crate) fn front_session(pid: u32) -> Option<String> {
-    Some(format!("{FRONT_SESSION}{pid}-{}", start_time(pid)?))
+    session_of(pid).ok().flatten()
 }
 
 /// Whether a name is kept for sessions of fronts.
@@ -34,6 +36,13 @@ pub(crate) fn caller(session: &str) -> Caller {
         },
         scope: Scope::Session,
     }
+}
+
+/// A caller that sees one session, and what was passed to its project.
+pub(crate) fn caller_in(session: &str, project: String) -> Caller {
+    let mut caller = caller(session);
+    caller.owner.project = Some(project);
+    caller
 }
 
 fn owner() -> Owner {
@@ -82,7 +91,8 @@ fn earlier(engine: &Engine) -> BTreeSet<String> {
 }
 
 async fn front_gone(session: &str) {
-    let Some(pidfd) = pidfd_of(session) else {
+    // A descriptor that cannot be had says nothing of the front.
+    let Some(pidfd) = open_files::wait_patiently(|| pidfd_of(session).ok()).await else {
         return;
     };
     if let Err(error) = ostler_process::ended(pidfd).await {
@@ -90,20 +100,50 @@ async fn front_gone(session: &str) {
     }
 }
 
-/// The front's process, where it still is the one the session is named after.
-fn pidfd_of(session: &str) -> Option<OwnedFd> {
-    let (pid, _) = session.strip_prefix(FRONT_SESSION)?.split_once('-')?;
-    let pid: u32 = pid.parse().ok()?;
-    let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    let pidfd = pidfd_open(raw, PidfdFlags::empty()).ok()?;
+/// The front's process; none where that is gone, or is not the one the session is named after.
+///
+/// # Errors
+/// When there is no descriptor to look by, or none that requests could do without.
+fn pidfd_of(session: &str) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = pid_of(session) else {
+        return Ok(None);
+    };
+    if open_files::is_short() {
+        return Err(Errno::MFILE.into());
+    }
+    let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        Err(errno) if open_files::is_exhausted(errno) => return Err(errno.into()),
+        Err(_) => return Ok(None),
+    };
     // The name was read after the descriptor was opened, so it belongs to that process.
-    (front_session(pid)? == session).then_some(pidfd)
+    let pid = pid.as_raw_nonzero().get().unsigned_abs();
+    let is_it = session_of(pid)?.as_deref() == Some(session);
+    Ok(is_it.then_some(pidfd))
+}
+
+/// The pid in the name of a front's session.
+fn pid_of(session: &str) -> Option<Pid> {
+    let (pid, _) = session.strip_prefix(FRONT_SESSION)?.split_once('-')?;
+    Pid::from_raw(pid.parse().ok()?)
+}
+
+/// As [`front_session`].
+///
+/// # Errors
+/// When there is no descriptor to look by.
+fn session_of(pid: u32) -> io::Result<Option<String>> {
+    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat,
+        Err(error) if open_files::is_none_left(&error) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    Ok(start_time(&stat).map(|start| format!("{FRONT_SESSION}{pid}-{start}")))
 }
 
 /// When a process started, in clock ticks after boot: field 22 of proc(5) stat.
-fn start_time(pid: u32) -> Option<u64> {
+fn start_time(stat: &str) -> Option<u64> {
     const AFTER_NAME: usize = 19;
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(AFTER_NAME)?.parse().ok()
 }
@@ -116,10 +156,10 @@ mod tests {
     fn a_session_is_that_of_a_living_process_and_no_other() {
         let ours = front_session(std::process::id()).unwrap();
         assert!(is_front_session(&ours));
-        assert!(pidfd_of(&ours).is_some());
-        assert!(pidfd_of(&format!("{ours}1")).is_none());
-        assert!(pidfd_of("front-0-0").is_none());
-        assert!(pidfd_of("front-nonsense").is_none());
+        assert!(pidfd_of(&ours).unwrap().is_some());
+        for other in [&format!("{ours}1"), "front-0-0", "front-nonsense"] {
+            assert!(pidfd_of(other).unwrap().is_none(), "{other}");
+        }
         assert_eq!(front_session(0), None);
     }
 }

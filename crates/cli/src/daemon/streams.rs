@@ -64,5 +64,7 @@ pub(crate) fn own() -> io::Result<(Input, Output)> {
         let pair = (stdin.try_clone_to_owned()?, stdout.try_clone_to_owned()?);
         return Ok((input(pair.0)?, output(pair.1)?));
     }
-    Ok((Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout())))
+    #[expect(clippy::disallowed_methods, reason = "an MCP client reads it")]
+    let stdout = tokio::io::stdout();
+    Ok((Box::new(tokio::io::stdin()), Box::new(stdout)))
 }

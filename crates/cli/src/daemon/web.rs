@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
+use ostler_engine::project_of;
 use ostler_model::{Principal, Text};
-use ostler_server::http::tokens::{NewToken, Secret};
+use ostler_server::http::tokens::{NewToken, Secret, TokenScope};
 use ostler_server::http::{HttpOptions, Parts, app};
 use ostler_server::listen::{HEAD_MS, listen_tcp};
 use ostler_server::rest::{RestState, counted, router};
@@ -68,9 +69,12 @@ impl Web {
         let told = |error: io::Error| cannot_bind(config, wanted, &error);
         let tools = tool_set(&config.tools());
         let tools = tools.map_err(|error| CommandError::value(error.to_string()))?;
+        let mut options = config.http_options(own_principal(), directory(env), tools);
+        let home = paths::home(env);
+        options.project = Some(project_of(options.front.cwd.as_path(), Some(&home)));
         Ok(Some(Self {
             address: listener.local_addr().map_err(told)?,
-            options: config.http_options(own_principal(), directory(env), tools),
+            options,
             pass: pass(config)?,
             listener,
         }))
@@ -86,7 +90,7 @@ impl Web {
                 let secret = config.tokens().create(NewToken {
                     name: FIRST_TOKEN.to_owned(),
                     principal: own_principal(),
-                    scopes: Vec::new(),
+                    scopes: vec![TokenScope::SessionsAll],
                 })?;
                 self.pass = Pass::Fresh(secret);
             }

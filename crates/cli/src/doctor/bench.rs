@@ -20,7 +20,7 @@ use super::witness::{Goals, WITNESS_ARGUMENT, Witnessed};
 use super::{checks, levels};
 use crate::daemon;
 use crate::error::CommandError;
-use crate::paths::{home, temporary};
+use crate::paths::{home, make_scratch};
 use crate::setup::Setup;
 
 /// How long the attempts may take.
@@ -31,8 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// When no scratch directory can be made, or no engine opened on it.
 pub(crate) async fn examine(setup: &Setup) -> Result<Report, CommandError> {
-    let name = format!("ostler-doctor-{}", std::process::id());
-    let scratch = temporary(&setup.env).join(name);
+    let scratch = make_scratch(&setup.env, "ostler-doctor-")?;
     let report = examined(setup, &scratch).await;
     if let Err(error) = fs::remove_dir_all(&scratch) {
         crate::tell(&format!("{} stays: {error}", scratch.display()));

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::client::Body;
 use crate::config::check_secrets;
+use crate::daemon::{other_state, unreachable};
 use crate::setup::Setup;
 
 /// One check.
@@ -25,6 +26,7 @@ pub(crate) struct Check {
 /// All of them.
 pub(super) async fn all(setup: &Setup, abilities: &Abilities) -> Vec<Check> {
     vec![
+        configuration(setup),
         directory("state directory", &setup.places.state),
         directory("runtime directory", &setup.places.runtime),
         keeper(abilities),
@@ -32,6 +34,22 @@ pub(super) async fn all(setup: &Setup, abilities: &Abilities) -> Vec<Check> {
         secrets(setup),
         daemon(setup).await,
     ]
+}
+
+fn configuration(setup: &Setup) -> Check {
+    let problems = setup.problems.iter();
+    let said: Vec<String> = problems
+        .map(|problem| problem.to_string().replace('\n', "; "))
+        .collect();
+    Check {
+        what: "configuration",
+        ok: said.is_empty(),
+        said: if said.is_empty() {
+            "every value can be".to_owned()
+        } else {
+            said.join("; ")
+        },
+    }
 }
 
 fn directory(what: &'static str, path: &Path) -> Check {
@@ -125,8 +143,14 @@ async fn daemon(setup: &Setup) -> Check {
                 env!("CARGO_PKG_VERSION")
             ),
         ),
-        Ok(health) => (true, format!("runs as process {}", health.pid)),
-        Err(_) => (true, "not running; started on demand".to_owned()),
+        Ok(health) => match other_state(&setup.places, &health.state_dir) {
+            Some(other) => (false, other),
+            None => (true, format!("runs as process {}", health.pid)),
+        },
+        Err(_) => match unreachable(&setup.places) {
+            Some(said) => (false, said),
+            None => (true, "not running; started on demand".to_owned()),
+        },
     };
     Check {
         what: "daemon",

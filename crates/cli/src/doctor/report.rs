@@ -6,7 +6,7 @@ use super::checks::Check;
 use super::levels::Level;
 use super::witness::Witnessed;
 use crate::error::CommandError;
-use crate::output::{Out, Style, Table};
+use crate::output::{Out, Style, Table, cells};
 
 /// What D8 says of sessions.
 const SESSIONS: &str = "Session isolation is between clients; only levels high and container \
@@ -63,11 +63,7 @@ impl Report {
         let mut table = Table::new(&["CHECK", "", ""]);
         for check in &self.checks {
             let mark = if check.ok { "ok" } else { "PROBLEM" };
-            table.row(vec![
-                check.what.to_owned(),
-                mark.to_owned(),
-                check.said.clone(),
-            ]);
+            table.row(cells![check.what, mark, &check.said]);
         }
         table.print(out)?;
         out.line("")?;
@@ -83,11 +79,7 @@ impl Report {
                 (true, false) => "NOT WHOLE",
             };
             let names: Vec<&str> = level.in_force.iter().map(|it| it.as_str()).collect();
-            table.row(vec![
-                level.level.to_string(),
-                stands.to_owned(),
-                names.join(" "),
-            ]);
+            table.row(cells![level.level.to_string(), stands, names.join(" ")]);
         }
         table.print(out)
     }
@@ -135,11 +127,11 @@ impl Report {
         for told in &self.witnessed {
             let stands = match (told.to_deny, told.held) {
                 (true, true) => style.dim("denied"),
-                (true, false) => "NOT DENIED".to_owned(),
+                (true, false) => "NOT DENIED".into(),
                 (false, true) => style.dim("works"),
-                (false, false) => "DOES NOT WORK".to_owned(),
+                (false, false) => "DOES NOT WORK".into(),
             };
-            table.row(vec![told.what.clone(), stands, told.said.clone()]);
+            table.row(cells![&told.what, stands, &told.said]);
         }
         table.print(out)
     }

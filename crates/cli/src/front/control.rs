@@ -9,14 +9,14 @@ use ostler_model::ErrorCode;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use crate::error::CommandError;
-use crate::hello::{self, Hello, NOTE_BYTES, Note, Reply};
+use crate::hello::{self, DESCRIPTORS, Hello, NOTE_BYTES, Note, Reply};
 
 /// A connection on which the streams were handed over.
 #[derive(Debug)]
 pub(crate) struct Control(BufReader<UnixStream>);
 
 impl Control {
-    /// Says hello, hands the streams over, and reads the answer; none when the daemon died
+    /// Says hello, hands the streams and the log over, and reads the answer; none when the daemon died
     /// before it gave one.
     ///
     /// # Errors
@@ -24,11 +24,11 @@ impl Control {
     pub(crate) fn open(
         stream: UnixStream,
         hello: &Hello,
-        streams: [BorrowedFd<'_>; 2],
+        descriptors: [BorrowedFd<'_>; DESCRIPTORS],
     ) -> Result<Option<Self>, CommandError> {
         let line = hello::line(hello)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error.to_string()))?;
-        if send(&stream, &line, streams).is_err() {
+        if send(&stream, &line, descriptors).is_err() {
             return Ok(None);
         }
         let mut control = Self(BufReader::new(stream));
@@ -57,8 +57,12 @@ impl Control {
 }
 
 /// Writes the line, the descriptors on its first byte.
-fn send(mut stream: &UnixStream, line: &[u8], fds: [BorrowedFd<'_>; 2]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+fn send(
+    mut stream: &UnixStream,
+    line: &[u8],
+    fds: [BorrowedFd<'_>; DESCRIPTORS],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
     let sent = rustix::io::retry_on_intr(|| {

@@ -36,6 +36,7 @@ fn bring_in(mut near: UnixStream) {
 }
 
 fn bring_out(mut near: UnixStream) {
+    #[expect(clippy::disallowed_methods, reason = "an MCP client reads it")]
     let mut stdout = io::stdout().lock();
     drop(io::copy(&mut near, &mut Flushed(&mut stdout)));
 }

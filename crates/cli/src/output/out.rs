@@ -1,10 +1,11 @@
-//! Standard output and standard error.
+//! Standard output.
 
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
+use ostler_model::{Colours, ErrorCode, visible_json};
 use serde::Serialize;
 
+use super::line::{Colour, Line};
 use crate::error::{CommandError, output_failed};
 
 /// Bytes gathered before they are written.
@@ -12,29 +13,95 @@ const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Standard output, buffered; a reader that went away is [`CommandError::BrokenPipe`].
 #[derive(Debug)]
-pub(crate) struct Out(io::BufWriter<io::Stdout>);
+pub(crate) struct Out {
+    writer: io::BufWriter<io::Stdout>,
+    is_terminal: bool,
+}
 
 impl Out {
     /// Ours.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where text is made harmless"
+    )]
     pub(crate) fn new() -> Self {
-        Self(io::BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
+        let stdout = io::stdout();
+        Self {
+            is_terminal: stdout.is_terminal(),
+            writer: io::BufWriter::with_capacity(BUFFER_BYTES, stdout),
+        }
     }
 
     /// One line.
-    pub(crate) fn line(&mut self, line: impl Display) -> Result<(), CommandError> {
-        writeln!(self.0, "{line}").map_err(|error| output_failed(&error))
+    pub(crate) fn line(&mut self, line: impl Into<Line>) -> Result<(), CommandError> {
+        self.part(line)?;
+        self.end()
     }
 
-    /// Bytes as they are.
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
-        self.0
+    /// A piece of a line.
+    pub(crate) fn part(&mut self, line: impl Into<Line>) -> Result<(), CommandError> {
+        self.raw(line.into().rendered().as_bytes())
+    }
+
+    /// The end of a line.
+    pub(crate) fn end(&mut self) -> Result<(), CommandError> {
+        self.raw(b"\n")
+    }
+
+    /// A line, without its end, that a program printed or a file holds: in `colour` and without
+    /// control sequences on a terminal, byte for byte elsewhere.
+    pub(crate) fn printed(
+        &mut self,
+        line: &[u8],
+        colours: Colours,
+        colour: Option<Colour>,
+    ) -> Result<(), CommandError> {
+        if self.is_terminal {
+            return self.part(Line::printed(line, colours, colour));
+        }
+        self.raw(line)
+    }
+
+    /// The same with line ends.
+    pub(crate) fn printed_lines(&mut self, text: &[u8]) -> Result<(), CommandError> {
+        if !self.is_terminal {
+            return self.raw(text);
+        }
+        for line in text.split_inclusive(|&byte| byte == b'\n') {
+            let (line, is_ended) = line
+                .strip_suffix(b"\n")
+                .map_or((line, false), |it| (it, true));
+            self.printed(line, Colours::Escaped, None)?;
+            if is_ended {
+                self.end()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A JSON document and a newline.
+    pub(crate) fn document(&mut self, document: &str) -> Result<(), CommandError> {
+        if self.is_terminal {
+            self.raw(visible_json(document).as_bytes())?;
+        } else {
+            self.raw(document.as_bytes())?;
+        }
+        self.end()
+    }
+
+    /// Bytes as they are, where somebody asked for just that.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        self.writer
             .write_all(bytes)
             .map_err(|error| output_failed(&error))
     }
 
     /// Everything so far goes out.
     pub(crate) fn flush(&mut self) -> Result<(), CommandError> {
-        let flushed = self.0.flush().and_then(|()| self.0.get_mut().flush());
+        let flushed = self
+            .writer
+            .flush()
+            .and_then(|()| self.writer.get_mut().flush());
         flushed.map_err(|error| output_failed(&error))
     }
 }
@@ -42,8 +109,8 @@ impl Out {
 /// One JSON document and a newline.
 pub(crate) fn print_json<T: Serialize>(value: &T) -> Result<(), CommandError> {
     let text = serde_json::to_string_pretty(value)
-        .map_err(|error| CommandError::new(ostler_model::ErrorCode::Internal, error.to_string()))?;
+        .map_err(|error| CommandError::new(ErrorCode::Internal, error.to_string()))?;
     let mut out = Out::new();
-    out.line(text)?;
+    out.document(&text)?;
     out.flush()
 }

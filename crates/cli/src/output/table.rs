@@ -2,6 +2,7 @@
 
 use crate::error::CommandError;
 
+use super::line::Line;
 use super::out::Out;
 
 const GAP: &str = "   ";
@@ -9,85 +10,71 @@ const GAP: &str = "   ";
 /// Rows under headings; every column as wide as its widest cell, the last one open.
 #[derive(Debug)]
 pub(crate) struct Table {
-    headings: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
+    headings: Vec<Line>,
+    rows: Vec<Vec<Line>>,
 }
 
 impl Table {
     /// A table with these headings.
     pub(crate) fn new(headings: &[&'static str]) -> Self {
         Self {
-            headings: headings.to_vec(),
+            headings: headings.iter().map(|&heading| heading.into()).collect(),
             rows: Vec::new(),
         }
     }
 
     /// One more row, a cell for each heading.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub(crate) fn row(&mut self, cells: Vec<Line>) {
         debug_assert_eq!(cells.len(), self.headings.len());
         self.rows.push(cells);
     }
 
     /// Writes it out.
     pub(crate) fn print(&self, out: &mut Out) -> Result<(), CommandError> {
-        self.lines().iter().try_for_each(|line| out.line(line))
+        self.lines().into_iter().try_for_each(|line| out.line(line))
     }
 
-    fn lines(&self) -> Vec<String> {
-        let headings: Vec<String> = self.headings.iter().map(|&h| h.to_owned()).collect();
+    fn lines(&self) -> Vec<Line> {
         let widths = self.widths();
-        std::iter::once(&headings)
+        std::iter::once(&self.headings)
             .chain(&self.rows)
             .map(|cells| line(cells, &widths))
             .collect()
     }
 
     fn widths(&self) -> Vec<usize> {
-        let cells = |column: usize| self.rows.iter().map(move |row| width(&row[column]));
+        let cells = |column: usize| self.rows.iter().map(move |row| row[column].width());
         self.headings
             .iter()
             .enumerate()
-            .map(|(column, heading)| cells(column).fold(width(heading), usize::max))
+            .map(|(column, heading)| cells(column).fold(heading.width(), usize::max))
             .collect()
     }
 }
 
-fn line(cells: &[String], widths: &[usize]) -> String {
-    let padded = cells.iter().zip(widths).map(|(cell, &wanted)| {
-        let padding = " ".repeat(wanted.saturating_sub(width(cell)));
-        format!("{cell}{padding}")
-    });
-    let line = padded.collect::<Vec<_>>().join(GAP);
-    line.trim_end().to_owned()
-}
-
-/// Characters a terminal shows: colours take no room.
-fn width(cell: &str) -> usize {
-    let mut shown = 0;
-    let mut in_escape = false;
-    for character in cell.chars() {
-        match (in_escape, character) {
-            (false, '\x1b') => in_escape = true,
-            (true, 'm') => in_escape = false,
-            (false, _) => shown += 1,
-            (true, _) => {}
-        }
+fn line(cells: &[Line], widths: &[usize]) -> Line {
+    let mut line = Line::default();
+    for (at, (cell, &width)) in cells.iter().zip(widths).enumerate() {
+        let gap = if at == 0 { "" } else { GAP };
+        line = line.and(gap).and(cell.clone().padded(width));
     }
-    shown
+    line.trimmed()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::{cells, line::Colour};
 
     #[test]
     fn columns_align_and_colours_take_no_room() {
         let mut table = Table::new(&["ID", "STATUS", "COMMAND"]);
-        let cells = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
-        table.row(cells(["k3v9x0qa", "\x1b[31mfailed\x1b[0m", "false"]));
-        table.row(cells(["1", "completed", ""]));
+        let failed = Line::coloured(Some(Colour::Red), "failed");
+        table.row(cells!["k3v9x0qa", failed, "false"]);
+        table.row(cells!["1", "completed", ""]);
+        let lines: Vec<String> = table.lines().iter().map(Line::rendered).collect();
         assert_eq!(
-            table.lines(),
+            lines,
             [
                 "ID         STATUS      COMMAND",
                 "k3v9x0qa   \x1b[31mfailed\x1b[0m      false",

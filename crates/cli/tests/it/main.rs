@@ -8,6 +8,7 @@ mod config;
 mod daemon;
 mod front;
 mod input;
+mod interrupts;
 mod logs;
 mod manage;
 mod ordinary;

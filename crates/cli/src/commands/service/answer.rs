@@ -58,7 +58,7 @@ pub(super) async fn awaited(
 /// Tells that what was started goes on although nobody waits for it.
 pub(super) fn left(ensured: &[EnsuredBody]) -> u8 {
     for it in ensured {
-        let name = clean(&it.service.name);
+        let name = &it.service.name;
         crate::tell(&format!(
             "not waiting any longer; {name} goes on: `ostler service why {name}` tells how far \
              it is, `ostler service stop {name}` stops it"
@@ -124,7 +124,7 @@ async fn text(
     named: bool,
 ) -> Result<(), CommandError> {
     if named {
-        out.line(format!("{}:", clean(&ensured.service.name)))?;
+        out.line(format!("{}:", ensured.service.name))?;
     }
     let margin = if named { "  " } else { "" };
     for line in ensured.message.lines() {

@@ -1,11 +1,10 @@
 //! What starting a service takes, whichever verb starts or defines it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use ostler_model::{Command, Condition, Restart, Text};
+use ostler_model::{Command, Condition, ExecutionId, Restart, Text};
 use ostler_server::wire::{
     DependencyBody, HealthRuleBody, NeedBody, PortBody, ProbeBody, ServiceStartBody,
     ShellStartBody, StartBody, WishBody,
@@ -13,7 +12,7 @@ use ostler_server::wire::{
 
 use crate::attach::window_size;
 use crate::commands::parse;
-use crate::commands::start::{directory, variables};
+use crate::commands::start::{CommonArgs, directory, variables};
 use crate::commands::walls::WallArgs;
 use crate::error::CommandError;
 use crate::setup::Setup;
@@ -56,23 +55,8 @@ pub(super) struct ServiceArgs {
     /// A service that comes first, as in db or db:started; repeatable
     #[arg(long, value_name = "NAME[:CONDITION]", value_parser = dependency)]
     depends_on: Vec<DependencyBody>,
-    /// Working directory; here unless given
-    #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
-    /// Set a variable, or pass ours on where only its name is given
-    #[arg(short, long, value_name = "NAME[=VALUE]")]
-    env: Vec<OsString>,
-    /// A label to find it by; repeatable
-    #[arg(short, long, value_name = "LABEL")]
-    label: Vec<String>,
-    /// What to call it, for people
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    description: String,
+    #[command(flatten)]
+    common: CommonArgs,
     /// Give it a terminal
     #[arg(short, long)]
     tty: bool,
@@ -96,21 +80,22 @@ impl ServiceArgs {
     ) -> Result<ServiceStartBody, CommandError> {
         let policy = setup.config.front_policy();
         let asked = self.walls.walls(&setup.config)?;
-        let mut start = StartBody::new(command(words), directory(self.cwd)?);
+        let mut start = StartBody::new(command(words), directory(self.common.cwd)?);
         start.base_env = setup.env.to_texts();
-        start.env = variables(setup, self.env)?;
+        start.env = variables(setup, self.common.env)?;
         start.isolation = asked.level;
         start.confine = asked.confine;
         start.limits = asked.limits;
         start.secrets = asked.secrets;
         start.approval = asked.approval;
-        start.labels = self.label;
-        start.description = self.description;
+        start.labels = self.common.label;
+        start.description = self.common.description;
         start.encoding = self.encoding.or(policy.default_encoding);
         start.allowed = policy.allowed_commands;
         start.restart = self.restart;
         let size = || window_size().unwrap_or(ShellStartBody::SIZE);
         start.pty = self.tty.then(size);
+        start.id = Some(ExecutionId::mint());
         start.cli = true;
         let (interval, ends) = (self.health_interval, self.health_restart);
         let health = self.health.map(|probe| HealthRuleBody {

@@ -57,14 +57,40 @@ impl Desk {
         format!("cwd={cwd}")
     }
 
-    /// Every service there is.
+    /// The first services of the list, at most as many as `limit` says or the daemon thinks
+    /// enough.
     ///
     /// # Errors
     /// As the daemon answers.
-    pub(super) async fn list(&self) -> Result<Vec<ServiceBody>, CommandError> {
-        let path = format!("/api/v1/services?{}", self.query());
-        let list: ServicesBody = self.client.call(Method::GET, &path, Body::None).await?;
-        Ok(list.services)
+    pub(super) async fn list(&self, limit: Option<u32>) -> Result<ServicesBody, CommandError> {
+        let limit = limit.map(|limit| limit.to_string());
+        self.window(limit.map(|limit| ("limit", limit))).await
+    }
+
+    /// Every service there is, window by window.
+    ///
+    /// # Errors
+    /// As the daemon answers.
+    pub(super) async fn every(&self) -> Result<Vec<ServiceBody>, CommandError> {
+        let mut services = Vec::new();
+        let mut cursor = None;
+        loop {
+            let list = self.window(cursor.map(|cursor| ("cursor", cursor))).await?;
+            services.extend(list.services);
+            cursor = list.next;
+            if cursor.is_none() {
+                return Ok(services);
+            }
+        }
+    }
+
+    async fn window(&self, asked: Option<(&str, String)>) -> Result<ServicesBody, CommandError> {
+        let mut path = format!("/api/v1/services?{}", self.query());
+        if let Some((name, value)) = asked {
+            let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
+            path += &format!("&{name}={value}");
+        }
+        self.client.call(Method::GET, &path, Body::None).await
     }
 
     /// One service.
@@ -121,10 +147,14 @@ impl Desk {
     }
 
     async fn suggest(&self, name: &str, error: CommandError) -> CommandError {
-        let Ok(list) = self.list().await else {
+        let Ok(list) = self.list(None).await else {
             return error;
         };
-        let names: Vec<&str> = list.iter().map(|service| service.name.as_str()).collect();
+        let services = &list.services;
+        let names: Vec<&str> = services
+            .iter()
+            .map(|service| service.name.as_str())
+            .collect();
         match nearest(name, names.iter().copied()) {
             Some(like) => error.with_hint(format!("did you mean {like}?")),
             None if names.is_empty() => error

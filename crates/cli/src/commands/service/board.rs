@@ -1,13 +1,12 @@
 //! What a person sees while services come up: a line each, drawn over in place.
 
-use std::io::{IsTerminal as _, stderr};
 use std::time::Instant;
 
 use ostler_server::render::clean;
 use ostler_server::wire::{InfoBody, ServiceBody};
 
 use crate::attach::window_size;
-use crate::output::Style;
+use crate::output::{Line, Style, line, redraw};
 use crate::setup::Setup;
 
 /// Columns of a terminal that does not say.
@@ -39,8 +38,8 @@ impl Board {
     pub(super) fn new(setup: &Setup, json: bool) -> Self {
         let dumb = setup.env.get("TERM").is_some_and(|term| term == "dumb");
         Self {
-            style: Style::of(&stderr(), &setup.env),
-            on: stderr().is_terminal() && !json && !dumb,
+            style: Style::of_stderr(&setup.env),
+            on: Style::is_stderr_terminal() && !json && !dumb,
             drawn: 0,
             since: Instant::now(),
         }
@@ -57,44 +56,35 @@ impl Board {
             return;
         }
         let columns = window_size().map_or(COLUMNS, |size| usize::from(size.cols));
-        let width = rows.iter().map(|row| row.name.chars().count()).max();
+        let width = rows.iter().map(|row| Line::from(&row.name).width()).max();
         let width = width.unwrap_or_default().min(NAME_CHARS);
-        let mut text = self.back();
-        for row in rows {
-            text.push_str(&self.line(row, width, columns));
-            text.push('\n');
-        }
-        self.drawn = rows.len();
-        crate::write_error_bytes(text.as_bytes());
+        let lines: Vec<Line> = rows
+            .iter()
+            .map(|row| self.line(row, width, columns))
+            .collect();
+        redraw(self.drawn, &lines);
+        self.drawn = lines.len();
     }
 
     /// Takes the lines away.
     pub(super) fn clear(&mut self) {
-        let text = self.back();
+        redraw(self.drawn, &[]);
         self.drawn = 0;
-        crate::write_error_bytes(text.as_bytes());
     }
 
-    /// To the first line, everything below gone.
-    fn back(&self) -> String {
-        match self.drawn {
-            0 => String::new(),
-            lines => format!("\x1b[{lines}A\r\x1b[J"),
-        }
-    }
-
-    fn line(&self, row: &Row, width: usize, columns: usize) -> String {
-        let name: String = row.name.chars().take(NAME_CHARS).collect();
+    fn line(&self, row: &Row, width: usize, columns: usize) -> Line {
         let time = format!("{}s", self.since.elapsed().as_secs());
         let used = width + STATUS_CHARS + time.len() + 6;
         let room = columns.saturating_sub(used + 1);
-        let note: String = row.note.chars().take(room).collect();
-        let status = self.style.service(&row.status);
-        let pad = " ".repeat(STATUS_CHARS.saturating_sub(row.status.len()));
-        format!(
-            "{name:width$}  {status}{pad}  {}  {note}",
-            self.style.dim(&time)
-        )
+        line![
+            Line::from(&row.name).shortened(NAME_CHARS).padded(width),
+            "  ",
+            self.style.service(&row.status).padded(STATUS_CHARS),
+            "  ",
+            self.style.dim(&time),
+            "  ",
+            Line::from(&row.note).shortened(room),
+        ]
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::Args;
 use ostler_model::{ErrorCode, Holder};
-use ostler_server::render::clean;
 use ostler_server::wire::{EnsuredBody, ServiceBody, ServiceStoppedBody, StopBody};
 
 use super::answer::{How, awaited};
@@ -111,9 +110,9 @@ fn tell(stopped: &ServiceStoppedBody, json: bool) -> Result<(), CommandError> {
     } else {
         let mut out = Out::new();
         for dependent in &stopped.dependents {
-            out.line(format!("{} stopped, which depends on it", clean(dependent)))?;
+            out.line(format!("{dependent} stopped, which depends on it"))?;
         }
-        let name = clean(&stopped.service.name);
+        let name = &stopped.service.name;
         match stopped.released.as_slice() {
             [] => out.line(format!("{name} stopped"))?,
             ports => {
@@ -139,8 +138,8 @@ fn holder(holder: &Holder) -> String {
     let who = match (holder.process.as_str(), holder.pid) {
         ("", None) => "another user's process".to_owned(),
         ("", Some(pid)) => format!("pid {pid}"),
-        (process, None) => clean(process).into_owned(),
-        (process, Some(pid)) => format!("{} (pid {pid})", clean(process)),
+        (process, None) => process.to_owned(),
+        (process, Some(pid)) => format!("{process} (pid {pid})"),
     };
     format!("{} is held by {who}", holder.address)
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 use hyper::Method;
 use ostler_model::ServiceKind;
-use ostler_server::render::clean;
 use ostler_server::wire::{DetectBody, DetectedBody, StartBody};
 
 use super::args::command;
@@ -92,7 +91,7 @@ fn print(found: &DetectedBody) -> Result<(), CommandError> {
     let mut out = Out::new();
     for (name, value) in rows {
         if let Some(value) = value {
-            out.line(format!("{name:NAME_CHARS$} {}", clean(&value)))?;
+            out.line(format!("{name:NAME_CHARS$} {value}"))?;
         }
     }
     out.flush()

@@ -49,7 +49,7 @@ pub(super) fn run(setup: &Setup, args: &DownArgs) -> Outcome {
         if !args.names.is_empty() {
             return stop_each(&desk, &args.names, &stopping).await;
         }
-        let list = desk.list().await?;
+        let list = desk.every().await?;
         let defined: Vec<ServiceBody> = list.into_iter().filter(in_a_file).collect();
         if defined.is_empty() {
             return Err(nothing_defined(desk.cwd.as_path(), &home(&setup.env)));

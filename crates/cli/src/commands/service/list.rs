@@ -1,6 +1,5 @@
 //! `ostler service ps`.
 
-use std::io::stdout;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,9 +7,9 @@ use ostler_server::render::{clean, service as words};
 use ostler_server::wire::ServiceBody;
 
 use super::ask::desk;
-use crate::commands::ps::shown;
+use crate::commands::ps::{shown, tell_of_more};
 use crate::error::Outcome;
-use crate::output::{Out, Style, Table, print_json, span};
+use crate::output::{Out, Style, Table, cells, print_json, span};
 use crate::setup::{Setup, block_on};
 
 /// What `ps` takes.
@@ -19,6 +18,9 @@ pub(crate) struct ListArgs {
     /// Also those that are stopped, or only defined
     #[arg(short, long)]
     all: bool,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
     /// Only names
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
@@ -39,7 +41,9 @@ pub(crate) struct ListArgs {
 /// When the daemon cannot be asked.
 pub(super) fn run(setup: &Setup, args: &ListArgs) -> Outcome {
     let desk = desk(setup, args.cwd.clone())?;
-    let mut services = block_on(desk.list())?;
+    let list = block_on(desk.list(args.limit))?;
+    let listed = list.services.len();
+    let mut services = list.services;
     services.retain(|service| args.all || service.status != "stopped");
     if args.json {
         print_json(&services)?;
@@ -49,15 +53,16 @@ pub(super) fn run(setup: &Setup, args: &ListArgs) -> Outcome {
     if args.quiet {
         services
             .iter()
-            .try_for_each(|service| out.line(clean(&service.name)))?;
+            .try_for_each(|service| out.line(&service.name))?;
     } else {
-        let style = Style::of(&stdout(), &setup.env);
+        let style = Style::of_stdout(&setup.env);
         table(&services, style, args.no_trunc).print(&mut out)?;
     }
     out.flush()?;
+    tell_of_more(listed, list.total, list.next.as_deref());
     for service in &services {
         for note in &service.notes {
-            crate::tell(&clean(&format!("{}: {note}", service.name)));
+            crate::tell(&format!("{}: {}", service.name, clean(note)));
         }
     }
     Ok(0)
@@ -80,8 +85,8 @@ fn table(services: &[ServiceBody], style: Style, whole: bool) -> Table {
             clean(&words::ports(&ports)).into_owned()
         });
         let url = state.and_then(|state| state.url.as_deref()).map(clean);
-        table.row(vec![
-            clean(&service.name).into_owned(),
+        table.row(cells![
+            &service.name,
             style.service(&service.status),
             url.map_or_else(none, std::borrow::Cow::into_owned),
             ports.filter(|ports| !ports.is_empty()).unwrap_or_else(none),

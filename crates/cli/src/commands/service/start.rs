@@ -115,7 +115,7 @@ async fn ask(
         let mut body = body.clone();
         body.start.approval = approval.or(body.start.approval);
         desk.client
-            .call(Method::POST, path, Body::json(&body)?)
+            .call_repeatable(Method::POST, path, Body::json(&body)?)
             .await
     });
     asked.await.map_err(refused)

@@ -113,7 +113,7 @@ fn bring(setup: &Setup, (desk, mut body): (Desk, UpBody), wait: WaitArgs, how: H
 /// The names the workspace's `ostler.toml` defines: what is defined by other means is brought
 /// up by name only.
 async fn of_the_workspace(setup: &Setup, desk: &Desk) -> Result<Vec<String>, CommandError> {
-    let list = desk.list().await?;
+    let list = desk.every().await?;
     let defined = list.into_iter().filter(in_a_file);
     let names: Vec<String> = defined.map(|service| service.name).collect();
     if names.is_empty() {
@@ -153,7 +153,7 @@ pub(super) fn in_a_file(service: &ServiceBody) -> bool {
 
 /// What is seen of the services that are brought up.
 async fn rows(desk: &Desk, names: &HashSet<&str>) -> Vec<Row> {
-    let list = desk.list().await.unwrap_or_default();
+    let list = desk.every().await.unwrap_or_default();
     let wanted = |service: &&ServiceBody| names.contains(service.name.as_str());
     list.iter().filter(wanted).map(Row::of).collect()
 }

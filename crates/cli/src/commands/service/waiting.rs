@@ -16,8 +16,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::ask::Desk;
 use super::board::{Board, Row};
-use crate::client::{Body, Client};
-use crate::commands::{Attempts, ids, parse};
+use crate::client::{Attempts, Body, Client, is_leaving};
+use crate::commands::{ids, parse};
 use crate::error::CommandError;
 
 /// What a start may still take when somebody has enough, in milliseconds.
@@ -176,10 +176,8 @@ pub(super) async fn wait(
         };
         let path = ids::path(id, "/wait");
         match client.call(Method::POST, &path, Body::json(&body)?).await {
-            Err(CommandError::Disconnected(what)) => attempts.next(what)?,
-            Err(error) if error.code() == Some(ErrorCode::Initialization) => {
-                attempts.next(error.to_string())?;
-            }
+            Err(error) if is_leaving(&error) => attempts.next(error)?,
+            Err(error @ CommandError::Disconnected(_)) => attempts.next(error)?,
             answer => return answer,
         }
     }

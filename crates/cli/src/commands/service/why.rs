@@ -1,14 +1,12 @@
 //! `ostler service why`.
 
-use std::io::stdout;
-
 use clap::Args;
 use ostler_server::render::clean;
 use ostler_server::wire::WhyBody;
 
 use super::ask::desk;
 use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Style, print_json};
+use crate::output::{Out, Style, line, print_json};
 use crate::setup::{Setup, block_on};
 
 /// What `why` takes.
@@ -32,7 +30,7 @@ pub(super) fn run(setup: &Setup, args: &WhyArgs) -> Outcome {
     if args.json {
         print_json(&why)?;
     } else {
-        print(&why, Style::of(&stdout(), &setup.env))?;
+        print(&why, Style::of_stdout(&setup.env))?;
     }
     Ok(0)
 }
@@ -40,11 +38,8 @@ pub(super) fn run(setup: &Setup, args: &WhyArgs) -> Outcome {
 fn print(why: &WhyBody, style: Style) -> Result<(), CommandError> {
     let mut out = Out::new();
     let status = style.service(&why.status);
-    out.line(format!(
-        "{} is {status}: {}",
-        clean(&why.name),
-        clean(&why.because)
-    ))?;
+    let because = clean(&why.because);
+    out.line(line![&why.name, " is ", status, ": ", because])?;
     for line in &why.evidence {
         out.line(format!("  {}", clean(line)))?;
     }

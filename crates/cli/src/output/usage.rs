@@ -1,0 +1,43 @@
+//! Help, and what is wrong with arguments.
+
+use std::io::{self, Write as _};
+
+use ostler_model::{Colours, visible_output};
+
+use super::style::Style;
+use crate::config::Environment;
+
+/// Prints it where it belongs: help on standard output, errors on standard error. What stands
+/// in the arguments is anybody's text.
+///
+/// # Errors
+/// When it cannot be written.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is where text is made harmless"
+)]
+pub(crate) fn print_usage(error: &clap::Error, env: &Environment) -> io::Result<()> {
+    if error.use_stderr() {
+        let text = shown(error, Style::of_stderr(env));
+        return io::stderr().write_all(text.as_bytes());
+    }
+    let text = shown(error, Style::of_stdout(env));
+    let mut stdout = io::stdout();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+fn shown(error: &clap::Error, style: Style) -> String {
+    let text = error.render();
+    let text = match style.colours() {
+        Colours::Kept => text.ansi().to_string(),
+        Colours::Dropped | Colours::Escaped => text.to_string(),
+    };
+    let lines = text.split_inclusive('\n').map(|line| {
+        let (line, end) = line
+            .strip_suffix('\n')
+            .map_or((line, ""), |line| (line, "\n"));
+        visible_output(line.as_bytes(), style.colours()) + end
+    });
+    lines.collect()
+}
