@@ -8,6 +8,25 @@ use cargo_metadata::{Metadata, MetadataCommand};
 /// Names the binary to be used instead of one built here.
 const BINARY: &str = "OSTLER_BIN";
 
+/// How the binary is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// With the tests, and checked at run time for overflows.
+    Dev,
+    /// As it ships.
+    Release,
+}
+
+impl Profile {
+    /// Where cargo puts what it builds, below the target directory.
+    const fn directory(self) -> &'static str {
+        match self {
+            Self::Dev => "debug",
+            Self::Release => "release",
+        }
+    }
+}
+
 /// The workspace this binary was built from.
 #[derive(Debug)]
 pub(crate) struct Workspace {
@@ -57,9 +76,9 @@ impl Workspace {
         std::env::var_os(BINARY).is_some()
     }
 
-    /// The release binary, or the one that `OSTLER_BIN` names.
-    pub(crate) fn ostler(&self) -> PathBuf {
+    /// The binary of a profile, or the one that `OSTLER_BIN` names.
+    pub(crate) fn ostler(&self, profile: Profile) -> PathBuf {
         let named = std::env::var_os(BINARY).map(PathBuf::from);
-        named.unwrap_or_else(|| self.target().join("release/ostler"))
+        named.unwrap_or_else(|| self.target().join(profile.directory()).join("ostler"))
     }
 }

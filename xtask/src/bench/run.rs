@@ -10,7 +10,7 @@ use super::{echo, engine, faces, isolation, journal, logs, many, output, pty, se
 use crate::lab::Lab;
 use crate::sh;
 use crate::ui::{Verdict, say};
-use crate::workspace::Workspace;
+use crate::workspace::{Profile, Workspace};
 
 /// What bench can be told.
 #[derive(Debug, clap::Args)]
@@ -130,7 +130,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
         workspace,
         rounds: args.rounds,
         brief: args.brief,
-        binary: workspace.ostler(),
+        binary: workspace.ostler(Profile::Release),
         dir: args.dir.clone().unwrap_or_else(std::env::temp_dir),
     };
     if !workspace.is_binary_named() {

@@ -48,6 +48,28 @@ pub(super) enum Program {
     Bash,
 }
 
+/// What else goes wrong around the kill, and is over before the round is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The file system of the state directory is full.
+    DiskFull,
+    /// The runtime directory with the sockets is removed, as a logout does it.
+    RuntimeDirectoryRemoved,
+    /// Cgroup directories in which nothing runs are removed by somebody else.
+    CgroupsRemoved,
+    /// The daemon may open hardly any more descriptors (`RLIMIT_NOFILE`).
+    FewDescriptors,
+}
+
+impl Fault {
+    const ALL: [Self; 4] = [
+        Self::DiskFull,
+        Self::RuntimeDirectoryRemoved,
+        Self::CgroupsRemoved,
+        Self::FewDescriptors,
+    ];
+}
+
 /// One round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Round {
@@ -55,6 +77,10 @@ pub(super) struct Round {
     pub(super) commands: Vec<Plan>,
     /// Who is talked to across the kill.
     pub(super) dialogue: Option<Dialogue>,
+    /// Commands an MCP client waits for across the kill, all at once.
+    pub(super) calls: Vec<Plan>,
+    /// What goes wrong besides.
+    pub(super) fault: Option<Fault>,
     /// Who dies.
     pub(super) victim: Victim,
     /// How long after the last start (or, in a burst, after the first).
@@ -67,6 +93,8 @@ pub(super) struct Round {
 const LATEST_KILL_MS: u64 = 150;
 /// Most lines of a finite command.
 const MOST_LINES: u32 = 600;
+/// Most calls of an MCP client in flight.
+const MOST_CALLS: u32 = 8;
 
 impl Round {
     /// The next round of a sequence.
@@ -83,10 +111,23 @@ impl Round {
             commands[0].lines = None;
         }
         let burst = victim != Victim::Shim && rng.u32(0..4) == 0;
+        // What is said in a burst may be said to nobody.
+        let dialogue = (!burst && rng.u32(0..2) == 0).then(|| Dialogue::draw(rng));
+        let calls = if !burst && rng.bool() {
+            (0..rng.u32(1..=MOST_CALLS))
+                .map(|_| Plan::call(rng))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        // Editors do not like full disks, and a shim's loss is judged by what it left on disk.
+        let quiet = burst || dialogue.is_some() || victim == Victim::Shim;
+        let fault = (!quiet && rng.bool()).then(|| Fault::ALL[rng.usize(0..Fault::ALL.len())]);
         Self {
             commands,
-            // What is said in a burst may be said to nobody.
-            dialogue: (!burst && rng.u32(0..2) == 0).then(|| Dialogue::draw(rng)),
+            dialogue,
+            calls,
+            fault,
             victim,
             delay: Duration::from_millis(rng.u64(0..LATEST_KILL_MS)),
             burst,
@@ -115,6 +156,16 @@ impl Plan {
             code: if rng.bool() { 0 } else { rng.u8(1..=99) },
             strays: rng.u32(0..3) == 0,
             terminal: rng.u32(0..3) == 0,
+        }
+    }
+
+    /// A command whose end somebody waits for: it has one, and pipes.
+    fn call(rng: &mut Rng) -> Self {
+        Self {
+            lines: Some(rng.u32(0..=MOST_LINES)),
+            strays: false,
+            terminal: false,
+            ..Self::draw(rng)
         }
     }
 

@@ -1,18 +1,21 @@
 //! Rounds of killing and looking.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use fastrand::Rng;
 
-use super::checks;
+use super::calls::CallsInFlight;
+use super::checks::{self, Keeping};
 use super::dialogue::Talk;
-use super::plan::{Plan, Round, Victim};
+use super::fault::{self, ActiveFault};
+use super::plan::{Fault, Plan, Round, Victim};
 use crate::lab::{Info, Lab, Proc};
 use crate::test::Tally;
 use crate::ui::{Verdict, say};
-use crate::workspace::Workspace;
+use crate::workspace::{Profile, Workspace};
 
 /// What chaos can be told.
 #[derive(Debug, clap::Args)]
@@ -30,20 +33,24 @@ const KILLED_MS: u64 = 5_000;
 
 /// Chaos by hand.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
-    let tally = torture(workspace, args.rounds, args.seed)?;
+    let tally = torture(&workspace.ostler(Profile::Release), args.rounds, args.seed)?;
     Ok(Verdict::of(tally.failed == 0))
 }
 
 /// That many rounds in one lab; how many held.
-pub(crate) fn torture(workspace: &Workspace, rounds: u32, seed: Option<u64>) -> Result<Tally> {
+pub(crate) fn torture(binary: &Path, rounds: u32, seed: Option<u64>) -> Result<Tally> {
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     say(format_args!("chaos: {rounds} rounds, seed {seed}"));
     let begin = Instant::now();
     let mut rng = Rng::with_seed(seed);
-    let mut lab = Lab::new(&std::env::temp_dir(), &workspace.ostler())?;
+    let mut lab = Lab::new(&std::env::temp_dir(), binary)?;
+    let mounted = fault::mount_state(&lab);
     let mut tally = Tally::default();
     for number in 1..=rounds {
-        let round = Round::draw(&mut rng);
+        let mut round = Round::draw(&mut rng);
+        round.fault = round
+            .fault
+            .filter(|fault| mounted || *fault != Fault::DiskFull);
         let outcome = play(&lab, &round);
         if let Err(error) = &outcome {
             say(format_args!(
@@ -55,6 +62,9 @@ pub(crate) fn torture(workspace: &Workspace, rounds: u32, seed: Option<u64>) -> 
     if let Err(error) = lab.shut_down() {
         say(format_args!("shutdown failed: {error:#}"));
         tally += Tally::of(false);
+    }
+    if tally.failed == 0 && mounted {
+        fault::unmount_state(&lab)?;
     }
     if tally.failed > 0 {
         lab.keep();
@@ -90,17 +100,36 @@ fn play(lab: &Lab, round: &Round) -> Result<()> {
             id: Ok(start(lab, plan)?),
         });
     }
+    let calls = (!round.calls.is_empty()).then(|| CallsInFlight::send(lab, &round.calls));
+    let calls = calls.transpose()?;
     thread::park_timeout(round.delay);
+    // Found while it can still be asked.
+    let victims = victims(lab, round.victim)?;
+    let fault = round.fault.map(|fault| ActiveFault::make(lab, fault));
+    let fault = fault.transpose()?;
     if round.victim == Victim::Shim {
         let first = commands.remove(0);
         lose_shim(lab, &first.id?)?;
     } else {
-        kill(lab, round.victim)?;
+        kill(&victims)?;
+    }
+    if let Some(fault) = fault {
+        let listed = lab.list().context("ps while the fault is there");
+        fault.mend()?;
+        listed?;
+    }
+    if let Some(calls) = calls {
+        calls.check(round.fault)?;
     }
     if let Some(talk) = talk {
         talk.conclude(lab)?;
     }
-    settle(lab, commands)
+    let keeping = match round.fault {
+        Some(Fault::DiskFull) => Keeping::OrTold,
+        Some(Fault::RuntimeDirectoryRemoved | Fault::CgroupsRemoved | Fault::FewDescriptors)
+        | None => Keeping::Everything,
+    };
+    settle(lab, commands, keeping)
 }
 
 fn start(lab: &Lab, plan: &Plan) -> Result<String> {
@@ -127,7 +156,7 @@ fn burst(lab: &Lab, round: &Round) -> Result<()> {
             })
             .collect();
         thread::park_timeout(round.delay / 10);
-        let killed = kill(lab, round.victim);
+        let killed = victims(lab, round.victim).and_then(|victims| kill(&victims));
         let started = starts
             .into_iter()
             .map(|start| start.join())
@@ -138,20 +167,23 @@ fn burst(lab: &Lab, round: &Round) -> Result<()> {
     let Ok(commands) = joined else {
         bail!("a start panicked");
     };
-    settle(lab, commands)
+    settle(lab, commands, Keeping::Everything)
 }
 
-fn kill(lab: &Lab, victim: Victim) -> Result<()> {
+fn victims(lab: &Lab, victim: Victim) -> Result<Vec<Proc>> {
     // A keeper that was killed before is only replaced once more shims are wanted.
     let daemon = lab.daemon().context("before the kill")?;
     let keepers = lab.roles("ostler-keeper");
-    let victims: Vec<&Proc> = match victim {
-        Victim::Daemon => vec![&daemon],
-        Victim::Keeper => keepers.iter().collect(),
-        Victim::DaemonAndKeeper => std::iter::once(&daemon).chain(&keepers).collect(),
+    Ok(match victim {
+        Victim::Daemon => vec![daemon],
+        Victim::Keeper => keepers,
+        Victim::DaemonAndKeeper => std::iter::once(daemon).chain(keepers).collect(),
         Victim::Shim => Vec::new(),
-    };
-    for proc in &victims {
+    })
+}
+
+fn kill(victims: &[Proc]) -> Result<()> {
+    for proc in victims {
         proc.kill();
     }
     let deadline = Instant::now() + Duration::from_millis(KILLED_MS);
@@ -166,13 +198,13 @@ fn lose_shim(lab: &Lab, id: &str) -> Result<()> {
 }
 
 /// Asks the (possibly new) daemon for everything that was started.
-fn settle(lab: &Lab, commands: Vec<Started>) -> Result<()> {
+fn settle(lab: &Lab, commands: Vec<Started>, keeping: Keeping) -> Result<()> {
     lab.list().context("ps after the kill")?;
     for Started { plan, id } in commands {
         let Ok(id) = id else {
             continue;
         };
-        let info = conclude(lab, &plan, &id)?;
+        let info = conclude(lab, &plan, &id, keeping)?;
         checks::nobody_left(&id, &info)?;
     }
     sweep(lab)
@@ -197,9 +229,9 @@ fn sweep(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn conclude(lab: &Lab, plan: &Plan, id: &str) -> Result<Info> {
+fn conclude(lab: &Lab, plan: &Plan, id: &str, keeping: Keeping) -> Result<Info> {
     match plan.lines {
-        Some(lines) => checks::finished(lab, id, plan, lines),
+        Some(lines) => checks::finished(lab, id, plan, lines, keeping),
         None => checks::stopped(lab, id),
     }
 }

@@ -20,6 +20,18 @@ pub(crate) struct Info {
     pub(crate) error_message: Option<String>,
     /// The leader's OS pid.
     pub(crate) os_pid: Option<u32>,
+    /// What could not be kept or enforced.
+    #[serde(default)]
+    pub(crate) degraded: serde_json::Value,
+}
+
+impl Info {
+    /// Whether it says that something of it could not be kept.
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.degraded
+            .as_array()
+            .is_some_and(|told| !told.is_empty())
+    }
 }
 
 impl Lab {

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use super::home::Lab;
@@ -81,7 +82,8 @@ impl Mcp {
         Ok(took)
     }
 
-    fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
+    /// Sends one request; its id.
+    pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.next += 1;
         let id = self.next;
         self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))?;
@@ -109,18 +111,41 @@ impl Mcp {
     /// The next message that answers something.
     fn read(&mut self) -> Result<(u64, Value)> {
         loop {
-            self.line.clear();
-            if self.output.read_line(&mut self.line)? == 0 {
-                bail!("the server closed its output");
-            }
-            let message: Value = serde_json::from_str(&self.line).context(self.line.clone())?;
-            if let Some(id) = message["id"]
-                .as_u64()
-                .filter(|_| message.get("method").is_none())
-            {
-                return Ok((id, message));
+            let message = self.read_message()?;
+            if let Some(answer) = answer_of(message) {
+                return Ok(answer);
             }
         }
+    }
+
+    fn read_message(&mut self) -> Result<Value> {
+        self.line.clear();
+        if self.output.read_line(&mut self.line)? == 0 {
+            bail!("the server closed its output");
+        }
+        serde_json::from_str(&self.line).context(self.line.clone())
+    }
+
+    /// The same, until this moment.
+    pub(crate) fn read_until(&mut self, deadline: Instant) -> Result<(u64, Value)> {
+        loop {
+            if self.output.buffer().is_empty() {
+                self.wait_readable(deadline)?;
+            }
+            let message = self.read_message()?;
+            if let Some(answer) = answer_of(message) {
+                return Ok(answer);
+            }
+        }
+    }
+
+    fn wait_readable(&self, deadline: Instant) -> Result<()> {
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now()))?;
+        let mut fds = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        if poll(&mut fds, Some(&left))? == 0 {
+            bail!("no answer in time");
+        }
+        Ok(())
     }
 
     /// Closes the session and waits for the front's end.
@@ -131,6 +156,12 @@ impl Mcp {
             .map(drop)
             .context("the front does not end")
     }
+}
+
+/// The request a message answers, where it answers one.
+fn answer_of(message: Value) -> Option<(u64, Value)> {
+    let id = message["id"].as_u64()?;
+    message.get("method").is_none().then_some((id, message))
 }
 
 /// An error for an answer that is one.

@@ -42,6 +42,8 @@ const PACKAGES: &[Package] = &[
     package("procps", "top", Tier::Quick),
     package("htop", "htop", Tier::Quick),
     package("git", "git", Tier::Quick),
+    package("gdb", "gdb", Tier::Quick),
+    package("irb", "irb", Tier::Quick),
     // what must go on working behind walls
     package("gcc", "cc", Tier::Quick),
     package("libc6-dev", "cc", Tier::Quick),

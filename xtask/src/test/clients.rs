@@ -13,7 +13,7 @@ pub(super) fn run(context: Context<'_>) -> Result<Tally> {
     let mut test = sh::command(&node, &workspace.clients());
     test.args(["--test", "--test-reporter=tap", "--test-concurrency=2"])
         .arg("test/*.test.mjs")
-        .env("OSTLER_BIN", workspace.ostler())
+        .env("OSTLER_BIN", context.ostler())
         .env("NODE", &node);
     let mut tally = Tally::default();
     let status = sh::watch(&mut test, |line| tally += counted(line).unwrap_or_default())?;

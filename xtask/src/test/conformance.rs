@@ -8,7 +8,6 @@ use anyhow::Result;
 
 use super::plan::Context;
 use super::server::Server;
-use super::steps::cargo;
 use super::tally::Tally;
 use crate::lab::Lab;
 use crate::ui::say;
@@ -53,9 +52,6 @@ pub(super) fn run(context: Context<'_>) -> Result<Tally> {
 
 /// Every check of every suite holds.
 fn with_fixtures(context: Context<'_>) -> Result<Tally> {
-    let mut build = cargo(context, &["build", "--package", "ostler-server"]);
-    build.args(["--features", "conformance-fixtures"]);
-    sh::run(build.args(["--example", "conformance_server"]))?;
     let workspace = context.workspace;
     let binary = workspace.target().join("debug/examples/conformance_server");
     let server = Server::start(&mut sh::command(binary, workspace.root()))?;
@@ -70,7 +66,7 @@ fn with_fixtures(context: Context<'_>) -> Result<Tally> {
 /// What fails is exactly what the baseline names; what it names and holds, fails.
 fn as_shipped(context: Context<'_>) -> Result<Tally> {
     let workspace = context.workspace;
-    let lab = Lab::new(&std::env::temp_dir(), &workspace.ostler())?;
+    let lab = Lab::new(&std::env::temp_dir(), &context.ostler())?;
     let mut serve = lab.ostler(&["serve", "--no-token", "--port", "0"]);
     let server = Server::start(&mut serve)?;
     let mut tally = Tally::default();

@@ -1,11 +1,13 @@
 //! Which steps there are, and in which order.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use super::tally::Tally;
 use super::{clients, conformance, guest, steps};
 use crate::setup::Tier;
-use crate::workspace::Workspace;
+use crate::workspace::{Profile, Workspace};
 
 /// What a step needs to know.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +16,17 @@ pub(super) struct Context<'a> {
     pub(super) workspace: &'a Workspace,
     /// How much is asked.
     pub(super) tier: Tier,
+}
+
+impl Context<'_> {
+    /// The binary that is tested: in the quick tier the one that the unit tests are built with,
+    /// so that nothing is compiled twice; in the full tier the one that ships.
+    pub(super) fn ostler(self) -> PathBuf {
+        self.workspace.ostler(match self.tier {
+            Tier::Quick => Profile::Dev,
+            Tier::Full => Profile::Release,
+        })
+    }
 }
 
 /// One step.
@@ -37,10 +50,10 @@ pub(super) const STEPS: &[Step] = &[
     step("fmt", Tier::Quick, steps::fmt),
     step("tidy", Tier::Quick, steps::tidy),
     step("clippy", Tier::Quick, steps::clippy),
-    step("unit", Tier::Quick, steps::unit),
-    step("doctest", Tier::Quick, steps::doctest),
     step("doc", Tier::Quick, steps::doc),
     step("build", Tier::Quick, steps::build),
+    step("unit", Tier::Quick, steps::unit),
+    step("doctest", Tier::Quick, steps::doctest),
     step("python", Tier::Quick, steps::python),
     step("conformance", Tier::Quick, conformance::run),
     step("clients", Tier::Quick, clients::run),

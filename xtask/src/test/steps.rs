@@ -10,6 +10,15 @@ use crate::setup::Tier;
 use crate::ui::{Verdict, say};
 use crate::{chaos, setup, sh, tidy};
 
+/// What every step compiles: with the same packages and features, cargo compiles nothing twice.
+/// No code is there only without the feature.
+const WHOLE: &[&str] = &[
+    "--workspace",
+    "--features",
+    "ostler-server/conformance-fixtures",
+];
+/// Python tests that run at a time.
+const PYTHON_WORKERS: &str = "2";
 /// Rounds of chaos in each tier.
 const CHAOS_ROUNDS: (u32, u32) = (20, 200);
 
@@ -36,16 +45,11 @@ pub(super) fn clippy(context: Context<'_>) -> Result<Tally> {
     whole(cargo(
         context,
         &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            // No code is there only without it.
-            "--features",
-            "ostler-server/conformance-fixtures",
-            "--",
-            "-D",
-            "warnings",
-        ],
+            &["clippy"],
+            WHOLE,
+            &["--all-targets", "--", "-D", "warnings"],
+        ]
+        .concat(),
     ))
 }
 
@@ -55,60 +59,64 @@ pub(super) fn unit(context: Context<'_>) -> Result<Tally> {
     let full = context.tier == Tier::Full;
     if sh::capture(&mut cargo(context, &["nextest", "--version"])).is_ok() {
         let profile = if full { "full" } else { "default" };
-        let nextest = [
-            "nextest",
-            "run",
-            "--workspace",
-            "--no-fail-fast",
-            "--profile",
-            profile,
-        ];
+        let how = ["--no-fail-fast", "--profile", profile];
+        let nextest = [&["nextest", "run"], WHOLE, &how].concat();
         return each(&mut cargo(context, &nextest));
     }
     say(format_args!(
         "cargo-nextest is not here; `cargo xtask setup --full` would build it"
     ));
-    let mut test = cargo(
-        context,
-        &["test", "--workspace", "--all-targets", "--no-fail-fast"],
-    );
+    let how = ["--all-targets", "--no-fail-fast"];
+    let mut test = cargo(context, &[&["test"], WHOLE, &how].concat());
     let but_full = ["--", "--skip", "::full_"];
     each(test.args(but_full.iter().filter(|_| !full)))
 }
 
 pub(super) fn doctest(context: Context<'_>) -> Result<Tally> {
-    each(&mut cargo(
-        context,
-        &["test", "--workspace", "--doc", "--no-fail-fast"],
-    ))
+    let how = ["--doc", "--no-fail-fast"];
+    each(&mut cargo(context, &[&["test"], WHOLE, &how].concat()))
 }
 
 pub(super) fn doc(context: Context<'_>) -> Result<Tally> {
-    let mut doc = cargo(context, &["doc", "--workspace", "--no-deps"]);
+    let mut doc = cargo(context, &[&["doc"], WHOLE, &["--no-deps"]].concat());
     doc.env("RUSTDOCFLAGS", "-D warnings");
     whole(doc)
 }
 
+/// What the steps after it run, and what ships where that is tested.
 pub(super) fn build(context: Context<'_>) -> Result<Tally> {
-    whole(cargo(
-        context,
-        &["build", "--release", "--package", "ostler-cli"],
-    ))
+    let run = ["--bin", "ostler", "--example", "conformance_server"];
+    let mut tally = whole(cargo(context, &[&["build"], WHOLE, &run].concat()))?;
+    if context.tier == Tier::Full {
+        let ships = ["build", "--release", "--package", "ostler-cli"];
+        tally += whole(cargo(context, &ships))?;
+    }
+    Ok(tally)
 }
 
-/// The binary as clients see it, through the official MCP client.
+/// The binary as clients see it, through the official MCP client. Tests wait more than they work:
+/// several run at a time, a file of them in one process; then those that measure, each alone.
 pub(super) fn python(context: Context<'_>) -> Result<Tally> {
+    let several = ["-n", PYTHON_WORKERS, "--dist", "loadfile"];
+    let mut tally = each(pytest(context, "not full and not serial")?.args(several))?;
+    let alone = match context.tier {
+        Tier::Quick => "serial and not full",
+        Tier::Full => "serial or full",
+    };
+    tally += each(&mut pytest(context, alone)?)?;
+    Ok(tally)
+}
+
+/// The Python tests with these marks.
+fn pytest(context: Context<'_>, marks: &str) -> Result<Command> {
     let mut pytest = sh::command(context.workspace.python(), context.workspace.root());
-    pytest.args(["-m", "pytest", "tests/python"]);
-    if context.tier == Tier::Quick {
-        pytest.args(["-m", "not full"]);
-    }
+    pytest.args(["-m", "pytest", "tests/python", "-m", marks]);
     pytest
-        .env("OSTLER_BIN", context.workspace.ostler())
+        .env("OSTLER_BIN", context.ostler())
         .env("OSTLER_SERVERS", setup::servers(context.workspace))
         .env("OSTLER_NODE", setup::node(context.workspace)?)
         .env("PYTHONDONTWRITEBYTECODE", "1");
-    each(&mut pytest)
+    Ok(pytest)
 }
 
 pub(super) fn chaos(context: Context<'_>) -> Result<Tally> {
@@ -118,7 +126,7 @@ pub(super) fn chaos(context: Context<'_>) -> Result<Tally> {
     } else {
         quick
     };
-    chaos::torture(context.workspace, rounds, None)
+    chaos::torture(&context.ostler(), rounds, None)
 }
 
 /// Not the advisories: their database would have to be fetched.

@@ -1,0 +1,93 @@
+//! Calls of an MCP client that are in flight while the daemon dies: each is answered, once, and
+//! with what its command really did.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use super::plan::{Fault, Plan};
+use crate::lab::{Lab, Mcp};
+
+/// How long a call asks to be waited for, in milliseconds: longer than any command of a round.
+const WAIT_MS: u64 = 40_000;
+/// How long the answers may take after the kill, in milliseconds.
+const ANSWERED_MS: u64 = 40_000;
+
+/// A client and what it waits for.
+#[derive(Debug)]
+pub(super) struct CallsInFlight {
+    client: Mcp,
+    /// By request id.
+    waiting: HashMap<u64, Plan>,
+}
+
+impl CallsInFlight {
+    /// Sends every call, and reads no answer yet.
+    pub(super) fn send(lab: &Lab, plans: &[Plan]) -> Result<Self> {
+        let mut client = Mcp::open(lab)?;
+        let mut waiting = HashMap::new();
+        for plan in plans {
+            let command = ["sh", "-c", &plan.script()];
+            let arguments = json!({"command": command, "wait_ms": WAIT_MS});
+            let call = json!({"name": "exec", "arguments": arguments});
+            waiting.insert(client.send("tools/call", &call)?, *plan);
+        }
+        Ok(Self { client, waiting })
+    }
+
+    /// Reads every answer, holds each against its command, and closes the session. Under a fault
+    /// that refuses starts a call may have been refused, in words of that fault.
+    pub(super) fn check(mut self, fault: Option<Fault>) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_millis(ANSWERED_MS);
+        while !self.waiting.is_empty() {
+            let left = self.waiting.len();
+            let answer = self.client.read_until(deadline);
+            let (id, message) =
+                answer.with_context(|| format!("{left} calls without an answer"))?;
+            let Some(plan) = self.waiting.remove(&id) else {
+                bail!("an answer nobody waits for: {message}");
+            };
+            if !refused(fault, &message) {
+                let held = answered(&plan, fault, &message);
+                held.with_context(|| format!("call {id}: {message}"))?;
+            }
+        }
+        self.client.close()
+    }
+}
+
+fn text(message: &Value) -> String {
+    let content = message["result"]["content"].as_array();
+    let blocks = content.into_iter().flatten();
+    let texts = blocks.filter_map(|block| block["text"].as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the answer says that the fault keeps anything from being started.
+fn refused(fault: Option<Fault>, message: &Value) -> bool {
+    let reason = match fault {
+        Some(Fault::DiskFull) => "state directory",
+        Some(Fault::FewDescriptors) => "RLIMIT_NOFILE",
+        Some(Fault::RuntimeDirectoryRemoved | Fault::CgroupsRemoved) | None => return false,
+    };
+    message["result"]["isError"] == true && text(message).contains(reason)
+}
+
+/// The status and the last line are the command's; a full disk may have cost the line.
+fn answered(plan: &Plan, fault: Option<Fault>, message: &Value) -> Result<()> {
+    let text = text(message);
+    let status = format!("exit {}", plan.code);
+    ensure!(text.contains(&status), "it does not say '{status}'");
+    if fault == Some(Fault::DiskFull) {
+        return Ok(());
+    }
+    let last = plan.lines.filter(|lines| *lines > 0);
+    let last = last.map(|lines| format!("line {lines}"));
+    ensure!(
+        last.is_none_or(|last| text.lines().any(|line| line == last)),
+        "its last line is missing"
+    );
+    Ok(())
+}
