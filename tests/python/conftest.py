@@ -3,11 +3,12 @@
 import contextlib
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from harness import Place, Serving, Way
+from harness import Place, Serving, Way, disk
 from harness.guarded import Guarded
 from harness.place import NOBODY, is_root
 from harness.user import ordinary
@@ -48,11 +49,17 @@ def limit(request):
 
 
 def pytest_collection_modifyitems(config, items):
-    """What needs the rights of root is no test for an ordinary user."""
+    """What needs the rights of root is no test for an ordinary user, nor what needs small file
+    systems where that user may have none."""
     if is_root():
         return
-    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("root")])
-    items[:] = [item for item in items if not item.get_closest_marker("root")]
+    beyond = ["root"]
+    with tempfile.TemporaryDirectory() as path:
+        if not disk.is_possible(Path(path)):
+            beyond.append("small_disk")
+    out = [item for item in items if any(item.get_closest_marker(mark) for mark in beyond)]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +103,17 @@ def make_place(binary):
 def place(make_place):
     """A place of our own."""
     return make_place()
+
+
+@pytest.fixture
+def small(make_place):
+    """A place whose state lies on a file system of 24 MiB; `disk` is how that is reached."""
+    place = make_place()
+    with disk.mounted(place.state, 24, place) as mounted:
+        place.disk = mounted.outside
+        yield place
+        place.end_commands()
+        place.shut_down()
 
 
 @pytest.fixture(params=["self", "ordinary"] if is_root() else ["self"])

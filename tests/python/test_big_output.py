@@ -7,7 +7,7 @@ import pytest
 
 from harness import procs
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.serial]
 
 MEGABYTE = 1_000_000
 GROWTH_BYTES = 25 * MEGABYTE

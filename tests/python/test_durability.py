@@ -1,5 +1,6 @@
 """Commands outlive the daemon; nothing of theirs is lost, nothing is invented."""
 
+import shutil
 import signal
 
 import pytest
@@ -118,3 +119,90 @@ async def test_without_a_daemon_a_front_serves_itself(any_place):
         reply = await agent.execute("echo", "on my own")
         assert "on my own" in reply.text
         assert not [p for p in any_place.ours() if procs.comm(p) == "ostler-daemon"]
+
+
+# ---- directories that are made before they are needed
+
+
+def prepared(place):
+    return sorted((place.state / "executions").glob(".ready-*"))
+
+
+def warm(place):
+    """Runs something, and waits until idle shims have their directories ready."""
+    place.cli("run", "--", "true")
+    until(lambda: [path for path in prepared(place) if (path / "events.jsonl").exists()], 10, "a prepared directory")
+
+
+async def test_prepared_directories_are_nobodys_execution(any_place):
+    place = any_place
+    warm(place)
+    assert len(place.rest("GET", "/api/v1/executions")["executions"]) == 1
+    place.kill_daemon()
+    assert len(place.rest("GET", "/api/v1/executions")["executions"] if place.cli("ps") else []) == 1
+    assert place.cli("run", "--", "echo", "on").stdout == b"on\n"
+    place.shut_down()
+    until(lambda: not prepared(place), 10, "idle shims to take theirs along")
+
+
+async def test_prepared_directories_of_the_dead_are_removed(any_place):
+    place = any_place
+    warm(place)
+    held = [procs.Held(pid) for pid in place.ours()]
+    for one in held:
+        one.kill(signal.SIGSTOP)
+    before = set(prepared(place))
+    for one in held:
+        one.kill()
+    assert before <= set(prepared(place)), "nobody was left to remove them"
+    place.cli("ps")
+    until(lambda: not before & set(prepared(place)), 10, "their removal")
+    assert place.cli("run", "--", "echo", "on").stdout == b"on\n"
+    assert not list((place.state / "executions").glob(".gone-*"))
+
+
+async def test_starts_do_without_prepared_directories_that_are_gone(any_place):
+    place = any_place
+    for _ in range(3):
+        warm(place)
+        for path in prepared(place):
+            shutil.rmtree(path, ignore_errors=True)
+        for n in range(6):
+            assert place.cli("run", "--", "echo", n).stdout.split() == [str(n).encode()]
+
+
+async def test_a_start_of_which_nothing_is_left_but_its_directory_never_was(any_place):
+    place = any_place
+    kept = place.cli("run", "-d", "--", "true").stdout.decode().strip()
+    place.cli("wait", kept)
+    place.kill_daemon()
+    executions = place.state / "executions"
+    uuid = place.executions()[0].name
+    # As a shim leaves it that is killed, or whose disk is full, before the spec is written.
+    empty, bare = (executions / f"{uuid[:-2]}{end}" for end in ("a0", "a1"))
+    for path in (empty, bare):
+        path.mkdir(mode=0o700)
+    (empty / "spec.json").touch(mode=0o600)
+    place.give(executions)
+    assert len(place.json("ps", "--all")) == 1
+    assert not empty.exists() and not bare.exists()
+    assert place.cli("run", "--", "echo", "on").stdout == b"on\n"
+
+
+async def test_a_start_that_the_file_system_refuses_leaves_nothing(ordinary_place):
+    place = ordinary_place
+    place.cli("run", "--", "true")
+    count = len(place.executions())
+    executions = place.state / "executions"
+    for path in prepared(place):
+        shutil.rmtree(path, ignore_errors=True)
+    executions.chmod(0o500)
+    try:
+        done = place.cli("run", "--", "echo", "on", check=False)
+        assert done.returncode != 0 and b"storage" in done.stderr, done
+    finally:
+        executions.chmod(0o700)
+    assert len(place.executions()) == count
+    assert place.cli("run", "--", "echo", "on").stdout == b"on\n"
+    place.kill_daemon()
+    assert place.cli("run", "--", "echo", "on").stdout == b"on\n"

@@ -12,6 +12,8 @@ from harness.neighbour import Neighbour
 from harness.place import is_root
 from harness.walled import FACES, Wish
 
+pytestmark = pytest.mark.serial
+
 COUNTER = itertools.count()
 LEVELS = ("medium", "high")
 ROOT = pytest.mark.skipif(not is_root(), reason="an ordinary user has no cgroup to limit by here")

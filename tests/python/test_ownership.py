@@ -158,6 +158,28 @@ async def test_no_route_tells_a_foreign_id_from_an_unknown_one(guarded, anns, me
     still_hers(guarded, anns)
 
 
+@pytest.mark.parametrize("wrong", ["body", "query", "json"])
+@pytest.mark.parametrize(("method", "path"), [it for it in ROUTES if "{id}" in it[1]])
+async def test_a_foreign_id_is_unknown_whatever_else_is_wrong(guarded, anns, method, path, wrong):
+    """404 comes before everything that is said about body and query (409 for questions)."""
+    headers = websocket() if path.endswith("/terminal") else {}
+    question = (hers(guarded) or UNKNOWN) if "interactions" in path else anns
+    query = "?nobody_knows=this" if wrong == "query" else ""
+    body = {"body": {"nobody_knows": 1, "signal": 7, "pieces": 3}, "json": "no object", "query": None}[wrong]
+    for given in (question, UNKNOWN):
+        status, text = ask(guarded, "bob", method, path.replace("{id}", given) + query, body, headers)
+        assert status == (409 if "interactions" in path else 404), (status, text)
+    if wrong == "body" and method == "POST" and not path.endswith(("/pause", "/resume", "/commit", "/discard", "/input")) and "/api/v1/executions" in path:
+        status, text = ask(guarded, "ann", method, path.replace("{id}", question), body, headers)
+        assert status == 422, "her own is told what is wrong"
+    still_hers(guarded, anns)
+
+
+async def test_health_counts_what_the_caller_sees(guarded, anns):
+    running = {name: json.loads(ask(guarded, name, "GET", "/api/v1/health")[1])["running"] for name in ("ann", "bob")}
+    assert running["ann"] >= 1 and running["bob"] == 0, running
+
+
 @pytest.mark.parametrize(("method", "path"), [it for it in ROUTES if "/services/{name}" in it[1] and it != DEFINES])
 async def test_a_service_of_hers_is_unknown_to_him_by_name_and_by_id(guarded, method, path):
     body = {"command": {"shell": {"shell": "sh", "script": f"echo {SECRET}; exec cat"}}, "cwd": str(guarded.place.work),

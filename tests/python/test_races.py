@@ -1,5 +1,7 @@
 """Stop, clean, exit and list on the same execution at the same time."""
 
+import concurrent.futures
+
 import anyio
 import pytest
 
@@ -8,6 +10,8 @@ from harness import procs, until
 pytestmark = pytest.mark.anyio
 
 STATUSES = {"running", "completed", "failed", "terminated", "error"}
+#: Stops that one client asks for at the same time.
+STOPS = 80
 
 
 async def storm(agent, place, rounds):
@@ -68,3 +72,22 @@ async def test_the_exit_wins_or_the_stop_wins_but_the_status_is_true(place):
             assert detail["status"] in ("completed", "terminated"), detail
             if detail["status"] == "completed":
                 assert detail["exit_code"] == 0
+
+
+@pytest.mark.limit(120)
+async def test_parallel_stops_of_one_client_find_every_execution(any_place):
+    any_place.cli("ps")
+    for _ in range(4):
+        ids = [start(any_place) for _ in range(STOPS)]
+        with concurrent.futures.ThreadPoolExecutor(STOPS) as pool:
+            ended = list(pool.map(lambda id: stop(any_place, id), ids))
+        assert ended == ["terminated"] * STOPS, ended
+
+
+def start(place):
+    body = {"command": {"argv": {"program": "sleep", "args": ["1000"]}}, "cwd": "/"}
+    return place.rest("POST", "/api/v1/executions", body)["id"]
+
+
+def stop(place, id):
+    return place.rest("POST", f"/api/v1/executions/{id}/stop", {"force": True})["status"]

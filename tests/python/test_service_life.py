@@ -64,6 +64,49 @@ async def test_it_is_started_again_until_it_works(mine, port):
     assert second - first >= 0.5 and third - second >= 1.0, "the backoff doubles"
 
 
+def shim_of(manager, name):
+    """The supervisor process of a service, by its leader's id."""
+    leader = manager.service(name)["execution"]["os_pid"]
+    shim = int(procs.status(leader, "PPid"))
+    assert procs.comm(shim) == "ostler-shim", procs.comm(shim)
+    return shim
+
+
+async def test_a_killed_supervisor_process_is_a_failure_like_others(mine, port):
+    one = await mine.start(served("plain", port), restart="on-failure:3")
+    before = mine.service(one.name)["execution"]
+    kill(shim_of(mine, one.name))
+    now = until(
+        lambda: next((it for it in [mine.service(one.name)] if it["execution"]["service"]["restarts"] == 1), None),
+        20, "a second attempt")
+    assert now["execution"]["id"] == before["id"], "another attempt, not another execution"
+    now = mine.settled(one.name, "ready")
+    assert "supervisor process was killed" in now["execution"]["service"]["last_end"], now
+    why = mine.why(one.name)
+    assert "attempt 2" in why and "attempt 1 ended: its supervisor process was killed" in why, why
+    told = mine.place.cli("info", before["id"]).stdout.decode()
+    assert "supervisor process was killed" in told, told
+
+
+async def test_a_supervisor_process_killed_with_the_daemon_is_too(mine, port):
+    one = await mine.start(served("plain", port), restart="always:3")
+    shim = shim_of(mine, one.name)
+    mine.place.kill_daemon()
+    kill(shim)
+    mine.place.cli("ps")
+    until(lambda: restarts(mine, one.name) == 1, 20, "a second attempt")
+    mine.settled(one.name, "ready")
+
+
+async def test_a_killed_supervisor_process_ends_what_must_not_come_back(mine, port):
+    one = await mine.start(served("plain", port), restart="never")
+    uuid = mine.service(one.name)["execution"]["uuid"]
+    kill(shim_of(mine, one.name))
+    mine.settled(one.name, "failed")
+    until(lambda: not members(uuid), 5, "the end of the tree")
+    assert "supervisor process was killed" in mine.why(one.name)
+
+
 async def test_a_wait_ends_with_the_first_failure_although_another_attempt_follows(mine, port):
     one = await mine.start(served("fails-at-first", port, 2), restart="on-failure:5")
     assert not one.ready

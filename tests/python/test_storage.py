@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
 
 import pytest
 
 from harness import until
+from harness.disk import fill
 from harness.place import Refused
 
 pytestmark = pytest.mark.anyio
@@ -49,18 +49,7 @@ async def test_a_state_directory_that_is_a_file(place):
     place.state.unlink()
 
 
-@pytest.fixture
-def small(make_place):
-    """A place whose state lies on a file system of 24 MiB."""
-    place = make_place()
-    place.state.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place.state)], check=True)
-    yield place
-    place.shut_down()
-    subprocess.run(["umount", "-l", str(place.state)], check=True)
-
-
-@pytest.mark.root
+@pytest.mark.small_disk
 async def test_a_full_disk_harms_no_command(small):
     pid = run_d(small, "seq 6000000; while [ ! -e go ]; do sleep 0.05; done; exit 5")
     info = until(lambda: degraded(small, pid), 20, "the full disk")
@@ -77,13 +66,10 @@ def degraded(place, pid):
     return info if info["degraded"] else None
 
 
-@pytest.mark.root
+@pytest.mark.small_disk
 async def test_a_start_on_a_full_disk_is_refused(small):
     small.cli("run", "--", "true")
-    filler = small.state / "filler"
-    with open(filler, "wb", buffering=0) as file, pytest.raises(OSError):
-        while True:
-            file.write(b"\0" * 65536)
+    filler = fill(small.disk)
     with pytest.raises(Refused) as refused:
         small.rest("POST", "/api/v1/executions", {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"})
     assert refused.value.code == "storage_error"

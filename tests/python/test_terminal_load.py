@@ -8,7 +8,7 @@ import pytest
 
 from harness import Ring, Terminals, procs, until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.serial]
 
 PYTHON = "/usr/bin/python3"
 

@@ -108,7 +108,7 @@ export function isAlive(pid) {
 export async function until(fact, what, seconds = 20) {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
-    const answer = fact();
+    const answer = await fact();
     if (answer) return answer;
     if (Date.now() > deadline) throw new Error(`${what} did not come within ${seconds} s`);
     await new Promise((resolve) => setTimeout(resolve, 10));

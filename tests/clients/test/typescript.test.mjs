@@ -106,6 +106,9 @@ describe('the TypeScript clients', { concurrency: 5 }, () => {
           return within({ updated: (uri) => heard.push(uri) }, async ({ client, call, subscribe }) => {
             const { id } = await call('exec', { script: 'echo to be read; exec sleep 300', wait_ms: 0 });
             const uri = `proc://${id}`;
+            const log = async () => (await client.readResource({ uri: `${uri}/log` })).contents[0].text;
+            // Its end must not come before its first word.
+            await until(async () => /to be read/.test(await log()), 'its output');
             const listed = (await client.listResources()).resources.map((resource) => resource.uri);
             assert.ok(listed.includes(uri));
             const detail = (await client.readResource({ uri })).contents[0];
@@ -113,8 +116,7 @@ describe('the TypeScript clients', { concurrency: 5 }, () => {
             await subscribe(uri);
             await call('process_control', { action: 'stop', ids: [id], force: true });
             await until(() => heard.includes(uri), 'the news of its end');
-            const log = (await client.readResource({ uri: `${uri}/log` })).contents[0];
-            assert.match(log.text, /to be read/);
+            assert.match(await log(), /to be read/);
           });
         });
 

@@ -1,6 +1,7 @@
 """One installation of the binary with directories, sockets and a state of its own."""
 
 import contextlib
+import ctypes
 import http.client
 import json
 import os
@@ -8,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from . import procs
@@ -40,6 +42,8 @@ class Place:
     def __init__(self, binary, user=None, parent=None, without=()):
         self.user = user
         self.without = without
+        #: What its command lines begin with (`disk.mounted`).
+        self.within = ()
         # Short: a socket's path has 107 bytes. Below /tmp: others must be able to enter.
         self.dir = Path(tempfile.mkdtemp(prefix="ostler-", dir=parent))
         self.work = self.dir / "work"
@@ -71,7 +75,10 @@ class Place:
     def executions(self):
         """The directories of executions."""
         directory = self.state / "executions"
-        return sorted(directory.iterdir()) if directory.is_dir() else []
+        if not directory.is_dir():
+            return []
+        # What idle shims have ready, and what is being removed, is nobody's execution.
+        return sorted(path for path in directory.iterdir() if not path.name.startswith("."))
 
     def env(self, **more):
         env = {
@@ -93,6 +100,8 @@ class Place:
         if self.without:
             user = [] if self.user is None else ["--as", str(self.user)]
             return ["/usr/bin/python3", str(WITHOUT), *user, *self.without, "--", *words]
+        if self.within:
+            return [*self.within, f"--wdns={self.work}", "--", *words]
         if self.user is None:
             return words
         ids = [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
@@ -184,7 +193,9 @@ class Place:
                 held.append(procs.Held(pid))
         with contextlib.suppress(OSError, Refused, http.client.HTTPException):
             self.rest("POST", "/api/v1/shutdown")
-        staying = [one.pid for one in held if not one.gone(seconds)]
+        # All of them within that time: a hundred that stay must not take a hundred times as long.
+        until = time.monotonic() + seconds
+        staying = [one.pid for one in held if not one.gone(max(0, until - time.monotonic()))]
         for one in held:
             one.close()
         return staying
@@ -198,19 +209,33 @@ class Place:
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
+#: The kernel's numbers of setresuid(2) and setresgid(2).
+SETRESUID, SETRESGID = {"x86_64": (117, 119), "aarch64": (147, 149)}.get(os.uname().machine, (None, None))
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def set_effective(call, number):
+    """Sets the effective id of this thread alone: the C library's calls set those of all threads,
+    and a request that another thread makes at that moment would come from somebody else."""
+    assert call is not None, f"no system calls are known for {os.uname().machine}"
+    keep = ctypes.c_long(-1)
+    if LIBC.syscall(ctypes.c_long(call), keep, ctypes.c_long(number), keep) != 0:
+        raise OSError(ctypes.get_errno(), "the effective id cannot be set")
+
+
 @contextlib.contextmanager
 def become(user):
     """Acts as the ordinary user for a moment; the socket's other side asks the kernel who."""
     if user is None:
         yield
         return
-    os.setegid(user)
-    os.seteuid(user)
+    set_effective(SETRESGID, user)
+    set_effective(SETRESUID, user)
     try:
         yield
     finally:
-        os.seteuid(0)
-        os.setegid(0)
+        set_effective(SETRESUID, 0)
+        set_effective(SETRESGID, 0)
 
 
 class UnixConnection(http.client.HTTPConnection):

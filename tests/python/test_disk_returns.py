@@ -1,0 +1,130 @@
+"""A full disk that gets room again: output returns to it, offsets stay, readers see no seam."""
+
+import json
+import subprocess
+
+import pytest
+
+from test_service_life import kill, shim_of
+
+from harness import until
+from harness.disk import fill
+from harness.manager import Manager
+
+pytestmark = [pytest.mark.anyio, pytest.mark.small_disk]
+
+#: What stays free: less than the commands here print, and with the ring in memory more.
+LEFT = 512 << 10
+
+
+def waits_for(name):
+    """Shell: until this file is there."""
+    return f"until [ -e {name} ]; do sleep .02; done"
+
+
+def numbers(first, last):
+    return subprocess.run(["seq", str(first), str(last)], stdout=subprocess.PIPE, check=True).stdout
+
+
+def run_d(place, script):
+    return place.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+
+
+def degraded(place, pid):
+    return place.json("info", pid)["degraded"]
+
+
+def test_what_was_in_memory_is_on_disk_once_there_is_room(small):
+    filler = fill(small.disk, leave=LEFT)
+    script = f"seq 150000; {waits_for('go')}; seq 150001 160000; exit 3"
+    pid = run_d(small, script)
+    with subprocess.Popen(
+        small.argv("logs", "--raw", "--follow", pid), cwd=small.work, env=small.env(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as follower:
+        until(lambda: degraded(small, pid), 20, "the full disk")
+        filler.unlink()
+        (small.work / "go").touch()
+        assert small.cli("wait", pid, check=False).returncode == 3
+        whole = numbers(1, 160_000)
+        told = follower.communicate(timeout=30)
+        assert (told[0] == whole, follower.returncode) == (True, 0), told[1]
+    info = small.json("info", pid)
+    assert "nothing was lost" in info["degraded"][-1], info["degraded"]
+    assert info["trimmed_bytes"] == 0, info
+    # Nothing of it was in the daemon's memory only.
+    small.kill_daemon()
+    shown = small.cli("logs", "--raw", pid)
+    assert shown.stdout == whole and not shown.stderr, shown.stderr
+    lines = small.cli("logs", "--no-time", pid).stdout
+    assert lines == whole
+    assert small.json("info", pid)["trimmed_bytes"] == 0
+
+
+def test_it_returns_as_often_as_it_has_to(small):
+    pid = run_d(small, f"for n in 1 2 3; do seq 100000; touch full$n; {waits_for('go$n')}; done; echo end")
+    for turn in (1, 2, 3):
+        filler = fill(small.disk, leave=LEFT if turn == 1 else 64 << 10)
+        until(lambda: (small.work / f"full{turn}").exists(), 20, "the output")
+        filler.unlink()
+        (small.work / f"go{turn}").touch()
+    assert small.cli("wait", pid).returncode == 0
+    small.kill_daemon()
+    whole = numbers(1, 100_000) * 3 + b"end\n"
+    shown = small.cli("logs", "--raw", pid, check=False)
+    missing = len(whole) - len(shown.stdout)
+    if missing:
+        # More than the ring holds was printed while the disk was full: that is said.
+        assert shown.returncode == 74 and str(missing).encode() in shown.stderr, shown.stderr
+    assert shown.stdout.endswith(b"end\n")
+    assert small.json("info", pid)["trimmed_bytes"] == missing
+
+
+def test_what_the_ring_lost_is_told_and_the_rest_is_there(small):
+    filler = fill(small.disk, leave=LEFT)
+    pid = run_d(small, f"seq 1000000; {waits_for('go')}; seq 2000000 2000009; exit 3")
+    until(lambda: degraded(small, pid), 20, "the full disk")
+    whole = numbers(1, 1_000_000) + numbers(2_000_000, 2_000_009)
+    until(lambda: small.json("info", pid)["output_bytes"] >= len(numbers(1, 1_000_000)), 20, "the output")
+    filler.unlink()
+    (small.work / "go").touch()
+    assert small.cli("wait", pid, check=False).returncode == 3
+    small.kill_daemon()
+    shown = small.cli("logs", "--raw", pid, check=False)
+    missing = len(whole) - len(shown.stdout)
+    assert missing > 0 and shown.returncode == 74, shown.stderr
+    assert str(missing).encode() in shown.stderr, (missing, shown.stderr)
+    head = next(n for n in range(len(shown.stdout)) if shown.stdout[n] != whole[n])
+    assert whole.startswith(shown.stdout[:head]) and whole.endswith(shown.stdout[head + 1:])
+    info = small.json("info", pid)
+    assert (info["trimmed_bytes"], info["output_bytes"]) == (missing, len(whole)), info
+
+
+async def test_a_later_attempt_begins_behind_what_readers_were_told(small):
+    manager = Manager(small)
+    script = f"echo attempt; if [ -e first ]; then exec sleep 300; fi; touch first; {waits_for('print')}; seq 150000; exec sleep 300"
+    await manager.start(["sh", "-c", script], name="again", restart="on-failure:5", wait_ms=0)
+    pid = manager.service("again")["execution"]["id"]
+    until(lambda: (small.work / "first").exists(), 20, "the first attempt")
+    filler = fill(small.disk, leave=LEFT)
+    (small.work / "print").touch()
+    told = until(lambda: raw_end(small, pid) > len(numbers(1, 150_000)) and raw_end(small, pid), 20, "the output")
+    assert degraded(small, pid), "a part of it is in memory"
+    filler.unlink()
+    kill(shim_of(manager, "again"))
+    until(lambda: manager.service("again")["execution"]["service"]["restarts"] == 1, 20, "the second attempt")
+    frames = until(lambda: [it for it in raw(small, pid, f"&cursor={told}.0") if "data" in it], 20, "its output")
+    assert frames[0]["offset"] >= told, (frames[0], told)
+    assert frames[0]["data"] == "attempt\n", frames
+    small.cli("stop", pid)
+
+
+def raw(place, pid, query=""):
+    """What there is now, as frames."""
+    answer = place.rest("GET", f"/api/v1/executions/{pid}/raw?follow=false{query}", raw=True)
+    return [json.loads(line) for line in answer.splitlines()]
+
+
+def raw_end(place, pid):
+    """Where the output ends, as a reader is told."""
+    return int(str(raw(place, pid)[-1]["next"]).split(".")[0])

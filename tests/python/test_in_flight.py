@@ -1,0 +1,165 @@
+"""Calls in flight while the daemon dies or is shut down: each is answered once, and truthfully."""
+
+import random
+import time
+
+import pytest
+
+from harness import until
+from harness.wire import Wire
+
+#: Kills of one client's daemons: it gives up after more than five in ten seconds.
+KILLS = 4
+#: Commands of one session at a time, below the quota.
+COMMANDS = 8
+
+
+def runs(place, name):
+    path = place.work / name
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("way", ["pipe", "socket", "file"])
+@pytest.mark.parametrize("count", [1, 8, 32])
+def test_calls_in_flight_are_answered_under_the_next_daemon(any_place, count, way):
+    place = any_place
+    chance = random.Random(count)
+    with Wire(place, way=way) as wire:
+        wire.shake()
+        for round_ in range(KILLS if way != "file" else 2):
+            name = f"runs-{way}-{count}-{round_}"
+            calls, looks = {}, []
+            for n in range(count):
+                if len(calls) < COMMANDS:
+                    script = f"echo {n} >> {name}; sleep 0.{n % 7}; echo did-{n}"
+                    calls[wire.call("exec", script=script)] = n
+                else:
+                    looks.append(wire.ask("resources/list") if n % 2 else wire.call("command_ps_list"))
+            time.sleep(chance.uniform(0, 0.15))
+            until(lambda: alive_daemon(place), 10, "a daemon").kill()
+            for number, n in calls.items():
+                assert f"did-{n}" in wire.text(number, 60), (n, wire.answers)
+            assert sorted(map(int, runs(place, name))) == sorted(calls.values())
+            assert all("result" in wire.answer(number) for number in looks)
+        assert wire.answer(wire.ask("ping"))["result"] == {}
+        assert all(len(answers) == 1 for answers in wire.answers.values())
+        assert wire.end() == 0
+
+
+def alive_daemon(place):
+    try:
+        return place.daemon()
+    except (OSError, AssertionError):
+        return None
+
+
+@pytest.mark.limit(120)
+def test_several_daemons_in_a_row_may_die(any_place):
+    place = any_place
+    with Wire(place) as wire:
+        wire.shake()
+        calls = {wire.call("exec", script=f"echo {n} >> row; sleep 3; echo did-{n}"): n for n in range(8)}
+        for _ in range(4):
+            until(lambda: alive_daemon(place), 10, "a daemon").kill()
+        for number, n in calls.items():
+            assert f"did-{n}" in wire.text(number, 60)
+        assert sorted(map(int, runs(place, "row"))) == list(range(8))
+
+
+@pytest.mark.limit(120)
+def test_waits_go_on_and_what_types_is_not_repeated(any_place):
+    place = any_place
+    with Wire(place, ["--tools", "core,pty,service"]) as wire:
+        wire.shake()
+        started = wire.text(wire.call("exec", script="sleep 4; echo late; sleep 300", wait_ms=0))
+        pid = started.split()[0].strip("[")
+        waiting = wire.call("process", action="wait", ids=[pid], pattern="late", wait_ms=30000)
+        session = wire.text(wire.call("pty_start", command=["cat"], wait_ms=0))
+        terminal = session.split()[0].strip("[")
+        typing = wire.call("pty_write", session=terminal, text="typed", pattern="never", wait_ms=20000)
+        until(lambda: b"typed" in place.cli("logs", terminal, "--raw").stdout)
+        place.kill_daemon()
+        error = wire.text(typing)
+        assert "whether it took effect is not known" in error, error
+        assert wire.answer(typing)["result"]["isError"]
+        assert "late" in wire.text(waiting, 40)
+        # Echoed once by the terminal, once by cat: nothing was typed twice.
+        assert place.cli("logs", terminal, "--raw").stdout.count(b"typed") == 2
+
+
+def test_subscriptions_go_on_and_tell_what_was_missed(any_place):
+    place = any_place
+    with Wire(place, ["--tools", "core"]) as wire:
+        wire.shake()
+        started = wire.text(wire.call("exec", script="sleep 300", wait_ms=0))
+        pid = started.split()[0].strip("[")
+        uri = f"proc://{pid}"
+        assert "error" not in wire.answer(wire.ask("resources/subscribe", {"uri": uri}))
+        level = wire.answer(wire.ask("logging/setLevel", {"level": "error"}))
+        assert "error" not in level
+        place.kill_daemon()
+
+        def updates():
+            return [it for it in wire.others if it.get("method") == "notifications/resources/updated"]
+
+        until(lambda: updates(), 20, "an update under the next daemon")
+        before = len(updates())
+        place.cli("stop", pid)
+        wire.until(lambda: len(updates()) > before)
+        assert updates()[-1]["params"]["uri"] == uri
+        # Nothing was answered twice on the way.
+        assert all(len(answers) == 1 for answers in wire.answers.values())
+
+
+def test_listening_goes_on(any_place):
+    place = any_place
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    with Wire(place, ["--tools", "core"]) as wire:
+        started = wire.ask("tools/call", {"name": "exec", "_meta": meta, "arguments": {
+            "script": "sleep 300", "wait_ms": 0}})
+        pid = wire.text(started).split()[0].strip("[")
+        uri = f"proc://{pid}"
+        number = wire.ask("subscriptions/listen", {
+            "_meta": meta, "notifications": {"resourceSubscriptions": [uri]}})
+
+        def came(method):
+            return [it for it in wire.others if it.get("method") == method]
+
+        acknowledged = "notifications/subscriptions/acknowledged"
+        wire.until(lambda: came(acknowledged))
+        place.kill_daemon()
+        updated = "notifications/resources/updated"
+        wire.until(lambda: came(updated))
+        before = len(came(updated))
+        place.cli("stop", pid)
+        wire.until(lambda: len(came(updated)) > before)
+        told = came(updated)[-1]["params"]
+        assert told["uri"] == uri
+        assert told["_meta"]["io.modelcontextprotocol/subscriptionId"] == number
+        assert len(came(acknowledged)) == 1
+
+
+def test_a_shutdown_says_what_became_of_each_call(any_place):
+    place = any_place
+    with Wire(place, ["--tools", "core"]) as wire:
+        wire.shake()
+        running = wire.call("exec", script="echo up > up; sleep 300", wait_ms=40000)
+        until(lambda: (place.work / "up").exists())
+        listed = place.json("ps")
+        pid = listed[0]["id"]
+        waiting = wire.call("process", action="wait", ids=[pid], wait_ms=40000)
+        assert wire.answer(wire.ask("ping"))["result"] == {}
+        place.cli("shutdown")
+        told = wire.text(running)
+        assert "shut down" in told and f"process {pid} goes on" in told, told
+        told = wire.text(waiting)
+        assert "shut down" in told and "nothing was started or changed" in told, told
+        # It does go on, and the next call finds it.
+        assert pid in wire.text(wire.call("process", action="detail", ids=[pid]))
+        assert all(len(answers) == 1 for answers in wire.answers.values())
+        assert wire.end() == 0

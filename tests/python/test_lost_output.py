@@ -1,0 +1,116 @@
+"""Output that is lost is told by whoever passes it on; what was dropped on purpose is no loss."""
+
+import json
+
+import pytest
+
+from harness import until
+from harness.disk import fill
+
+pytestmark = [pytest.mark.anyio, pytest.mark.small_disk]
+
+#: More than the disk and the ring in memory hold.
+LINES = 1_000_000
+WHOLE = "".join(f"{n}\n" for n in range(1, LINES + 1)).encode()
+STORAGE = 74
+
+
+@pytest.fixture
+def lossy(small):
+    """An ended command of which the middle was lost: its id."""
+    filler = fill(small.disk, leave=512 << 10)
+    script = f"seq {LINES}; until [ -e go ]; do sleep .02; done; echo last"
+    pid = small.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+    until(lambda: small.json("info", pid)["output_bytes"] >= len(WHOLE), 20, "the output")
+    filler.unlink()
+    (small.work / "go").touch()
+    small.cli("wait", pid)
+    return pid
+
+
+def lost(place, pid):
+    info = place.json("info", pid)
+    return info["trimmed_bytes"]
+
+
+def test_every_verb_that_passes_it_on_says_so(small, lossy):
+    missing = lost(small, lossy)
+    assert 0 < missing < len(WHOLE)
+    for words in (["logs"], ["logs", "--raw"], ["logs", "--json"], ["export", "--format", "text"], ["export"],
+                  ["export", "--format", "avro"], ["logs", "--follow"]):
+        done = small.cli(words[0], lossy, *words[1:], check=False)
+        assert done.returncode == STORAGE, (words, done.returncode, done.stderr)
+        assert f"{missing} bytes of its output are missing".encode() in done.stderr, (words, done.stderr)
+        assert b"error[storage_error]" in done.stderr, done.stderr
+    text = small.cli("export", lossy, "--format", "text", check=False).stdout
+    assert len(text) + missing == len(WHOLE) + len(b"last\n"), "what is there is exported all the same"
+
+
+def test_who_asks_for_what_is_there_gets_it_without_an_error(small, lossy):
+    assert small.cli("logs", lossy, "--tail", "5", "--no-time").stdout.endswith(b"last\n")
+    assert small.cli("logs", lossy, "--head", "3", "--no-time").stdout == b"1\n2\n3\n"
+
+
+def test_an_export_to_a_file_is_written_and_told(small, lossy):
+    done = small.cli("export", lossy, "--format", "text", "--output", "out", check=False)
+    assert done.returncode == STORAGE, done.stderr
+    assert (small.work / "out").stat().st_size + lost(small, lossy) == len(WHOLE) + len(b"last\n")
+
+
+def test_what_a_person_dropped_is_no_loss(small):
+    pid = small.cli("run", "-d", "--", "seq", "1000").stdout.decode().strip()
+    small.cli("wait", pid)
+    small.cli("clear", pid)
+    for words in (["logs"], ["logs", "--raw"], ["export"]):
+        done = small.cli(words[0], pid, *words[1:])
+        assert done.returncode == 0, (words, done.stderr)
+    assert b"are gone" in small.cli("logs", pid).stderr
+
+
+def test_rest_tells_each_gap_and_what_of_it_was_lost(small, lossy):
+    missing = lost(small, lossy)
+    base = f"/api/v1/executions/{lossy}"
+    frames = [json.loads(line) for line in small.rest("GET", f"{base}/raw", raw=True).splitlines()]
+    gaps = [frame["gap"] for frame in frames if "gap" in frame]
+    assert sum(gap["lost_bytes"] for gap in gaps) == missing, gaps
+    assert all(gap["to"] - gap["from"] == gap["lost_bytes"] for gap in gaps), gaps
+    gaps, query = [], "?limit=100000"
+    while True:
+        page = small.rest("GET", f"{base}/output{query}")
+        gaps += [page[name] for name in ("gap", "gap_after") if name in page]
+        if not page["more"]:
+            break
+        query = f"?limit=100000&cursor={page['next']}"
+    assert sum(gap["lost_bytes"] for gap in gaps) == missing, gaps
+    assert page["lines"][-1]["text"] == "last"
+
+
+def test_the_web_interface_of_000_shows_what_lies_behind_a_gap(small, lossy):
+    printed = [entry["text"] for entry in small.rest("GET", f"/api/process/{lossy}/output")["stdout"]]
+    assert printed[0] == "1" and int(printed[-1]) > len(printed), "lines were lost before this one"
+
+
+def test_what_is_gone_at_the_end_is_a_gap_at_the_end(small):
+    fill(small.disk, leave=512 << 10)
+    pid = small.cli("run", "-d", "--", "seq", str(LINES)).stdout.decode().strip()
+    small.cli("wait", pid)
+    missing = lost(small, pid)
+    small.kill_daemon()
+    done = small.cli("logs", pid, check=False)
+    assert done.returncode == STORAGE and f"{missing} bytes of its output".encode() in done.stderr, done.stderr
+
+
+async def test_an_agent_is_told(small):
+    async with small.agent(args=["--tools", "core,command"]) as agent:
+        filler = fill(small.disk, leave=512 << 10)
+        script = f"seq {LINES}; until [ -e go ]; do sleep .02; done; echo last"
+        pid = await agent.start_sh(script)
+        until(lambda: small.json("info", pid)["output_bytes"] >= len(WHOLE), 20, "the output")
+        filler.unlink()
+        (small.work / "go").touch()
+        small.cli("wait", pid)
+        missing = lost(small, pid)
+        assert missing
+        for tool, arguments in (("process", {"action": "output", "ids": [pid]}), ("command_ps_logs", {"pid": pid})):
+            reply = await agent.call(tool, **arguments)
+            assert f"{missing} bytes" in reply.text and "lost" in reply.text, (tool, reply.text[-600:])
