@@ -353,7 +353,7 @@ impl Control for Handle {
                     len: self.0.appetite.min(bytes.len() as u64),
                 }),
                 Order::Freeze(frozen) => self.0.lock().report(Report::Frozen { frozen }),
-                Order::CloseInput | Order::Resize(_) | Order::Watch(_) => {}
+                Order::CloseInput | Order::Resize(_) | Order::Watch(_) | Order::Retain(_) => {}
             }
         }
         Box::pin(std::future::ready(sent))
