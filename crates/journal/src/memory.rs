@@ -11,8 +11,8 @@ use rustix::fs::MemfdFlags;
 
 use crate::error::WriteError;
 use crate::files;
-use crate::index::{RECORD_BYTES, Record, Tallies, Tally};
-use crate::query::{STREAMS, stream_code};
+use crate::index::{self, Header, RECORD_BYTES, Record, Tallies, Tally};
+use crate::query::stream_code;
 use crate::tail::RawRecord;
 use crate::writer::{OutputWriter, Progress};
 
@@ -29,6 +29,11 @@ const VERSION: u8 = 1;
 const TAIL_AT: u64 = 16;
 const HEAD_AT: u64 = 24;
 const HEADER_LEN: usize = 32;
+/// Behind the ring: what each stream had come to at a head, spelled like the header of a segment
+/// that begins at that position. Files of older writers end with the ring.
+const STATE_AT: u64 = MEMORY_BYTES;
+/// How often a reader looks again at a state that is being written.
+const STATE_READS: usize = 8;
 
 /// A memory file that goes on where the disk would not: the newest [`MEMORY_BYTES`] of
 /// output in the record format; what was overwritten reads as a gap.
@@ -46,10 +51,6 @@ pub struct MemorySegment {
     head: u64,
     /// The offset of the oldest byte kept.
     oldest: u64,
-    /// Bytes of each stream that were overwritten.
-    overwritten: [u64; STREAMS.len()],
-    /// What each stream had come to where it begins.
-    before: Tallies,
     progress: Progress,
 }
 
@@ -80,14 +81,13 @@ impl MemorySegment {
         header[7] = VERSION;
         header[8..16].copy_from_slice(&progress.end.to_le_bytes());
         file.write_all_at(&header, 0)?;
+        file.write_all_at(&state(0, progress.tallies).encode(), STATE_AT)?;
         Ok(Self {
             file,
             base: progress.end,
             tail: 0,
             head: 0,
             oldest: progress.end,
-            overwritten: Default::default(),
-            before: progress.tallies,
             progress,
         })
     }
@@ -120,29 +120,10 @@ impl MemorySegment {
         self.progress.end
     }
 
-    /// What it holds, and what each stream had come to before that; none where it holds
-    /// nothing.
-    pub(crate) fn contents(&self) -> Result<Option<(Snapshot, Tallies)>, WriteError> {
+    /// What it holds; none where it holds nothing.
+    pub(crate) fn contents(&self) -> Result<Option<Snapshot>, WriteError> {
         let memory = self.file.try_clone().map(OwnedFd::from).map_err(refused)?;
-        let snapshot = Snapshot::take(&memory).map_err(refused)?;
-        Ok(snapshot.map(|held| {
-            let before = self.before_kept(&held);
-            (held, before)
-        }))
-    }
-
-    /// What each stream had come to before the oldest byte kept. The ring's records say how
-    /// many lines; of a stream that has none there, all of it was before.
-    fn before_kept(&self, held: &Snapshot) -> Tallies {
-        let mut tallies = self.progress.tallies;
-        for (place, tally) in tallies.iter_mut().enumerate() {
-            if let Some(first) = held.first_of(place) {
-                tally.newlines = first.line;
-                tally.open = !first.fresh;
-            }
-            tally.bytes = self.before[place].bytes + self.overwritten[place];
-        }
-        tallies
+        Snapshot::take(&memory).map_err(refused)
     }
 
     pub(crate) const fn progress(&self) -> Progress {
@@ -168,6 +149,8 @@ impl MemorySegment {
         self.make_room(end)?;
         self.write_ring(self.head, &raw)?;
         self.write_ring(self.head + raw.len() as u64, piece)?;
+        self.file
+            .write_all_at(&state(end, after.tallies).encode(), STATE_AT)?;
         self.file.write_all_at(&end.to_le_bytes(), HEAD_AT)?;
         self.head = end;
         self.progress = after;
@@ -185,7 +168,6 @@ impl MemorySegment {
             };
             self.tail += RECORD_BYTES as u64 + u64::from(record.len);
             self.oldest = record.end();
-            self.overwritten[usize::from(stream_code(record.stream))] += u64::from(record.len);
         }
         if self.tail != before {
             self.file.write_all_at(&self.tail.to_le_bytes(), TAIL_AT)?;
@@ -248,26 +230,32 @@ pub(crate) struct Snapshot {
     bytes: Vec<u8>,
     base: u64,
     end: u64,
-    tallies: Tallies,
+    /// What each stream had come to at the end, where that is known.
+    at_end: Option<Tallies>,
 }
 
 impl Snapshot {
     /// Copies the ring; none where there is nothing valid in it.
     pub(crate) fn take(memory: &OwnedFd) -> io::Result<Option<Self>> {
         let file = File::from(memory.try_clone()?);
-        let Some((_, head)) = marks(&file)? else {
+        let Some((_, marked)) = marks(&file)? else {
             return Ok(None);
         };
+        // The head that the state names: everything before it is written, and counted there.
+        let state = read_state(&file)?;
+        let head = state.as_ref().map_or(marked, |state| state.base);
         let mut ring = vec![0; usize::try_from(RING_BYTES).unwrap_or(0)];
         let filled = files::read_at(&file, &mut ring, HEADER_BYTES)?;
         let Some((tail, _)) = marks(&file)?.filter(|_| filled == ring.len()) else {
             return Ok(None);
         };
         // What was overwritten while it was copied lies before the tail as it is now.
-        Ok(Self::parse(&ring, tail, head))
+        let tallies = state.map(|state| state.tallies);
+        Ok(Self::parse(&ring, (tail, head), tallies))
     }
 
-    fn parse(ring: &[u8], tail: u64, head: u64) -> Option<Self> {
+    /// The valid records between tail and head, where each stream had come to `at_head`.
+    fn parse(ring: &[u8], (tail, head): (u64, u64), at_head: Option<Tallies>) -> Option<Self> {
         let mut records = Vec::new();
         let mut bytes = Vec::new();
         let mut decoded: Vec<Record> = Vec::new();
@@ -296,7 +284,7 @@ impl Snapshot {
         Some(Self {
             base: first.offset,
             end: last.end(),
-            tallies: tallies_before(&decoded),
+            at_end: at_head.filter(|_| position == head),
             records,
             bytes,
         })
@@ -310,8 +298,19 @@ impl Snapshot {
         self.end
     }
 
-    pub(crate) const fn tallies(&self) -> Tallies {
-        self.tallies
+    /// What each stream had come to before the first record. Where nothing is known of the end,
+    /// the records say how many lines, and nobody says how many bytes.
+    pub(crate) fn tallies(&self) -> Tallies {
+        let mut tallies = self.at_end.unwrap_or_default();
+        for record in self.records.iter().rev().filter_map(Record::decode) {
+            let tally = &mut tallies[usize::from(stream_code(record.stream))];
+            *tally = Tally {
+                bytes: tally.bytes.saturating_sub(u64::from(record.len)),
+                newlines: record.line,
+                open: !record.fresh,
+            };
+        }
+        tallies
     }
 
     /// Without the records that end at or before `offset`; none where no other is left.
@@ -331,15 +330,6 @@ impl Snapshot {
         Some(self)
     }
 
-    /// The first record of the stream with this code.
-    fn first_of(&self, place: usize) -> Option<Record> {
-        let of_stream = |record: &Record| usize::from(stream_code(record.stream)) == place;
-        self.records
-            .iter()
-            .filter_map(Record::decode)
-            .find(of_stream)
-    }
-
     pub(crate) fn records(&self) -> &[RawRecord] {
         &self.records
     }
@@ -349,18 +339,26 @@ impl Snapshot {
     }
 }
 
-/// What is known of each stream before the first record: the ring does not say how many bytes
-/// of which stream were overwritten, only how many lines.
-fn tallies_before(records: &[Record]) -> Tallies {
-    let mut tallies = Tallies::default();
-    for record in records.iter().rev() {
-        tallies[usize::from(stream_code(record.stream))] = Tally {
-            bytes: 0,
-            newlines: record.line,
-            open: !record.fresh,
-        };
+const fn state(head: u64, tallies: Tallies) -> Header {
+    Header {
+        number: 0,
+        base: head,
+        tallies,
     }
-    tallies
+}
+
+/// A head and what each stream had come to there; none of an older writer's file.
+fn read_state(file: &File) -> io::Result<Option<Header>> {
+    let mut raw = [0; index::HEADER_BYTES];
+    for _ in 0..STATE_READS {
+        if files::read_at(file, &mut raw, STATE_AT)? < raw.len() {
+            return Ok(None);
+        }
+        if let Ok(state) = Header::decode(&raw) {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
 }
 
 /// The tail and the head, if this is a memory segment.

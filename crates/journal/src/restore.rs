@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::error::WriteError;
 use crate::files::{self, Floor};
-use crate::index::{HEADER_BYTES, Header, RECORD_BYTES, Tallies};
+use crate::index::{HEADER_BYTES, Header, RECORD_BYTES};
 use crate::memory::{MemorySegment, Snapshot};
 use crate::query::Gap;
 use crate::writer::{self, OpenSegment, OutputWriter, Progress};
@@ -40,15 +40,15 @@ impl OutputWriter {
             None => None,
         };
         let from = self.progress();
-        if let Some((held, _)) = &held {
+        if let Some(held) = &held {
             self.ask_for_room(held)?;
         }
         // What was cleared meanwhile is not written any more.
-        let held = held.and_then(|(held, before)| Some((held.from(floor.offset)?, before)));
+        let held = held.and_then(|held| held.from(floor.offset));
         let (mut progress, open) = match &held {
-            Some((held, before)) => {
+            Some(held) => {
                 let number = from.next_number + u32::from(held.base() > from.end);
-                let open = write_out(self.dir(), number, (held, *before))?;
+                let open = write_out(self.dir(), number, held)?;
                 let after = Progress {
                     next_number: number + 1,
                     end: held.end(),
@@ -63,7 +63,7 @@ impl OutputWriter {
             progress.tallies = memory.progress().tallies;
         }
         let is_apart = end > progress.end;
-        let missing = missing(from.end, held.as_ref().map(|(held, _)| held), (end, floor));
+        let missing = missing(from.end, held.as_ref(), (end, floor));
         // A segment's number is left out, so that what is missing reads as a gap.
         progress.next_number += u32::from(is_apart);
         progress.end = end;
@@ -102,12 +102,8 @@ fn missing(from: u64, held: Option<&Snapshot>, (end, floor): (u64, Floor)) -> Mi
 }
 
 /// Writes one segment whole, or nothing.
-fn write_out(
-    dir: BorrowedFd<'_>,
-    number: u32,
-    (held, before): (&Snapshot, Tallies),
-) -> Result<OpenSegment, WriteError> {
-    let written = write_files(dir, number, (held, before));
+fn write_out(dir: BorrowedFd<'_>, number: u32, held: &Snapshot) -> Result<OpenSegment, WriteError> {
+    let written = write_files(dir, number, held);
     if written.as_ref().is_err_and(|error| !error.is_taken()) {
         // Without an index, what cannot be removed is no segment.
         drop(files::remove(dir, number, files::NEW_INDEX));
@@ -119,12 +115,12 @@ fn write_out(
 fn write_files(
     dir: BorrowedFd<'_>,
     number: u32,
-    (held, tallies): (&Snapshot, Tallies),
+    held: &Snapshot,
 ) -> Result<OpenSegment, WriteError> {
     let header = Header {
         number,
         base: held.base(),
-        tallies,
+        tallies: held.tallies(),
     };
     let mut index = Vec::with_capacity(HEADER_BYTES + held.records().len() * RECORD_BYTES);
     index.extend_from_slice(&header.encode());
