@@ -30,11 +30,11 @@ fn counted(line: &str) -> Option<Tally> {
     match word {
         "pass" => Some(Tally {
             passed: count,
-            failed: 0,
+            ..Tally::default()
         }),
         "fail" | "cancelled" | "skipped" | "todo" => Some(Tally {
-            passed: 0,
             failed: count,
+            ..Tally::default()
         }),
         _ => None,
     }

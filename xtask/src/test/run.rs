@@ -88,6 +88,13 @@ fn conclude(rows: &[Row]) -> Verdict {
         ));
         sum += row.tally;
     }
-    say(format_args!("{} passed, {} failed", sum.passed, sum.failed));
+    let flaky = match sum.flaky {
+        0 => String::new(),
+        flaky => format!(", {flaky} of them at the second attempt only"),
+    };
+    say(format_args!(
+        "{} passed{flaky}, {} failed",
+        sum.passed, sum.failed
+    ));
     Verdict::of(sum.failed == 0)
 }

@@ -19,6 +19,8 @@ const WHOLE: &[&str] = &[
 ];
 /// Python tests that run at a time.
 const PYTHON_WORKERS: &str = "2";
+/// More failures than this are no accident, and are not tried again.
+const MOST_RETRIED: u64 = 10;
 /// Rounds of chaos in each tier.
 const CHAOS_ROUNDS: (u32, u32) = (20, 200);
 
@@ -98,13 +100,25 @@ pub(super) fn build(context: Context<'_>) -> Result<Tally> {
 /// several run at a time, a file of them in one process; then those that measure, each alone.
 pub(super) fn python(context: Context<'_>) -> Result<Tally> {
     let several = ["-n", PYTHON_WORKERS, "--dist", "loadfile"];
-    let mut tally = each(pytest(context, "not full and not serial")?.args(several))?;
+    let mut tally = twice(context, "not full and not serial", &several)?;
     let alone = match context.tier {
         Tier::Quick => "serial and not full",
         Tier::Full => "serial or full",
     };
-    tally += each(&mut pytest(context, alone)?)?;
+    tally += twice(context, alone, &[])?;
     Ok(tally)
+}
+
+/// Python tests, and a second attempt, one at a time, at the few that failed: what passes then
+/// is counted as flaky.
+fn twice(context: Context<'_>, marks: &str, how: &[&str]) -> Result<Tally> {
+    let first = each(pytest(context, marks)?.args(how))?;
+    if !(1..=MOST_RETRIED).contains(&first.failed) {
+        return Ok(first);
+    }
+    let failed = ["--last-failed", "--last-failed-no-failures", "none"];
+    let second = each(pytest(context, marks)?.args(failed))?;
+    Ok(first.after_retry(second))
 }
 
 /// The Python tests with these marks.

@@ -9,12 +9,15 @@ pub(crate) struct Tally {
     pub(crate) passed: u64,
     /// Did not.
     pub(crate) failed: u64,
+    /// Of those that held: only at the second attempt.
+    pub(crate) flaky: u64,
 }
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.flaky += other.flaky;
     }
 }
 
@@ -24,6 +27,17 @@ impl Tally {
         Self {
             passed: u64::from(holds),
             failed: u64::from(!holds),
+            flaky: 0,
+        }
+    }
+
+    /// With what a second attempt at everything that failed found.
+    pub(super) fn after_retry(self, second: Self) -> Self {
+        let recovered = second.passed.min(self.failed);
+        Self {
+            passed: self.passed + recovered,
+            failed: self.failed - recovered,
+            flaky: self.flaky + recovered,
         }
     }
 
@@ -47,7 +61,7 @@ impl Tally {
 
     fn sum(counts: &str) -> Self {
         let mut tally = Self::default();
-        for part in counts.split([',', ';']) {
+        for part in counts.split([',', ';', '(']) {
             let mut words = part.split_whitespace();
             let (Some(number), Some(word)) = (words.next(), words.next()) else {
                 continue;
@@ -57,6 +71,7 @@ impl Tally {
             };
             match word {
                 "passed" => tally.passed += number,
+                "flaky" | "flaky)" => tally.flaky += number,
                 "failed" | "error" | "errors" | "timed" | "exec" => tally.failed += number,
                 _ => {}
             }
@@ -77,6 +92,9 @@ mod tests {
     fn closing_lines_are_counted() {
         let nextest = "     Summary [  12.305s] 70 tests run: 66 passed (1 slow), 2 failed, 1 timed out, 1 exec failed, 3 skipped";
         assert_eq!(counted(nextest), Some((66, 4)));
+        let flaky = "Summary [ 12.305s] 70 tests run: 70 passed (1 slow, 2 flaky), 3 skipped";
+        assert_eq!(Tally::read(flaky).map(|tally| tally.flaky), Some(2));
+        assert_eq!(counted(flaky), Some((70, 0)));
         assert_eq!(
             counted("     Summary [   0.005s] 1 test run: 1 passed, 0 skipped"),
             Some((1, 0))
@@ -87,6 +105,19 @@ mod tests {
         let pytest = "==== 2 failed, 71 passed, 1 skipped, 3 errors in 12.31s (0:00:12) ====";
         assert_eq!(counted(pytest), Some((71, 5)));
         assert_eq!(counted("24 passed in 3.20s"), Some((24, 0)));
+    }
+
+    #[test]
+    fn a_second_attempt_recovers_what_passed_in_it() {
+        let tally = |passed, failed, flaky| Tally {
+            passed,
+            failed,
+            flaky,
+        };
+        let both = tally(10, 3, 0).after_retry(tally(2, 1, 0));
+        assert_eq!(both, tally(12, 1, 2));
+        let crashed = tally(10, 3, 0).after_retry(tally(0, 1, 0));
+        assert_eq!(crashed, tally(10, 3, 0));
     }
 
     #[test]
