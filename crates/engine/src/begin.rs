@@ -273,7 +273,8 @@ fn set_out(
         lossless_reader: how.lossless_reader,
     };
     let driver = Driver::new(Arc::clone(core), errand);
-    core.tracker.spawn(driver.run(now));
+    // On the heap at once: tokio moves what it spawns several times.
+    core.tracker.spawn(Box::pin(driver.run(now)));
     Ok(Begun {
         core: Arc::clone(core),
         entry,

@@ -1,6 +1,6 @@
 //! `events.jsonl`: a header line, then one event in each line.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,13 @@ pub(crate) struct Header<'a> {
 
 /// Appends events. One writer: the driver.
 ///
-/// The file is open while it is written to and not between: what waits for hours for its next
-/// event holds no descriptor.
+/// The file is open until its first write and while it is written to, and not between: what waits
+/// for hours for its next event holds no descriptor.
 #[derive(Debug)]
 pub struct EventWriter {
     path: PathBuf,
+    /// Until the first write.
+    opened: Option<File>,
     bytes: u64,
     line: Vec<u8>,
 }
@@ -52,14 +54,14 @@ impl EventWriter {
             .mode(EVENTS_MODE)
             .open(&path)
             .map_err(failed("open"))?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(failed("read"))?;
+        let text = read(&mut file).map_err(failed("read"))?;
         let (records, valid) = parse(&text)?;
         if valid < text.len() {
             file.set_len(valid as u64).map_err(failed("cut"))?;
         }
         let mut writer = Self {
             path,
+            opened: Some(file),
             bytes: valid as u64,
             line: Vec::new(),
         };
@@ -98,11 +100,14 @@ impl EventWriter {
 }
 
 impl EventWriter {
-    fn write(&self) -> Result<(), (&'static str, io::Error)> {
-        let mut file = OpenOptions::new()
-            .append(true)
-            .open(&self.path)
-            .map_err(|error| ("open", error))?;
+    fn write(&mut self) -> Result<(), (&'static str, io::Error)> {
+        let mut file = match self.opened.take() {
+            Some(file) => file,
+            None => OpenOptions::new()
+                .append(true)
+                .open(&self.path)
+                .map_err(|error| ("open", error))?,
+        };
         file.write_all(&self.line).map_err(|error| {
             // Should the cut fail too, the torn line is cut by the next writer.
             drop(file.set_len(self.bytes));
@@ -122,6 +127,17 @@ pub fn read_events(dir: &Path) -> Result<Vec<EventRecord>, ReadError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(ReadError::io("read", EVENTS_FILE, error)),
     }
+}
+
+/// The whole file; of an empty one, as the shim leaves it, in one call.
+fn read(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut first = [0; 1024];
+    let filled = file.read(&mut first)?;
+    let mut text = first[..filled].to_vec();
+    if filled > 0 {
+        file.read_to_end(&mut text)?;
+    }
+    Ok(text)
 }
 
 fn header() -> Header<'static> {

@@ -62,6 +62,35 @@ struct OpenSegment {
 }
 
 impl Shared {
+    fn open(dir: BorrowedFd<'_>, listed: Listed) -> Result<Self, Trouble> {
+        let number = listed.number;
+        let failed = |error| ReadError::io("read", files::name(number, files::INDEX), error);
+        let index = files::open(dir, number, files::INDEX, OFlags::RDONLY).map_err(failed)?;
+        let index = index.ok_or(Trouble::Stale)?;
+        let mut raw = [0; HEADER_BYTES];
+        let filled = files::read_at(&index, &mut raw, 0).map_err(failed)?;
+        let header = match Header::decode(&raw[..filled]) {
+            Ok(header) if header.number == number => header,
+            Ok(_) | Err(HeaderError::Damaged) => return Err(Trouble::Damaged),
+            Err(HeaderError::Version(found)) => {
+                return Err(Trouble::Read(ReadError::Version {
+                    file: files::name(number, files::INDEX),
+                    found,
+                    known: VERSION,
+                }));
+            }
+        };
+        let open = OpenSegment {
+            number,
+            base: header.base,
+            tallies: header.tallies,
+            index,
+            raw: OnceLock::new(),
+            tail: Mutex::default(),
+        };
+        Ok(Self(Arc::new(open)))
+    }
+
     pub(crate) fn number(&self) -> u32 {
         self.0.number
     }
@@ -261,43 +290,16 @@ impl From<ReadError> for Trouble {
 
 impl Segment {
     pub(crate) fn open(dir: BorrowedFd<'_>, listed: Listed) -> Result<Self, Trouble> {
-        let number = listed.number;
-        let failed = |error| ReadError::io("read", files::name(number, files::INDEX), error);
-        let index = files::open(dir, number, files::INDEX, OFlags::RDONLY).map_err(failed)?;
-        let index = index.ok_or(Trouble::Stale)?;
-        let mut raw = [0; HEADER_BYTES];
-        let filled = files::read_at(&index, &mut raw, 0).map_err(failed)?;
-        let header = match Header::decode(&raw[..filled]) {
-            Ok(header) if header.number == number => header,
-            Ok(_) | Err(HeaderError::Damaged) => return Err(Trouble::Damaged),
-            Err(HeaderError::Version(found)) => {
-                return Err(Trouble::Read(ReadError::Version {
-                    file: files::name(number, files::INDEX),
-                    found,
-                    known: VERSION,
-                }));
-            }
-        };
-        let open = OpenSegment {
-            number,
-            base: header.base,
-            tallies: header.tallies,
-            index,
-            raw: OnceLock::new(),
-            tail: Mutex::default(),
-        };
-        Shared(Arc::new(open)).segment()
+        Shared::open(dir, listed)?.segment()
     }
 
-    /// Opened, and cut to what is sound.
+    /// Opened, and cut to what is sound. Its end is in memory then: most questions are about it.
     pub(crate) fn open_settled(
         dir: BorrowedFd<'_>,
         listed: Listed,
         floor: u64,
     ) -> Result<Self, Trouble> {
-        let mut segment = Self::open(dir, listed)?;
-        segment.settle(dir, floor)?;
-        Ok(segment)
+        Shared::open(dir, listed)?.look(dir, floor)
     }
 
     /// Its files, to keep them open; none of a segment in memory.

@@ -91,8 +91,7 @@ pub fn make_unique(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
 pub fn unique_name(prefix: &str) -> io::Result<String> {
     let mut bytes = [0; NAME_BYTES];
     rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
-    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-    Ok(prefix.to_owned() + &digits.collect::<String>())
+    Ok(prefix.to_owned() + &ostler_model::lower_hex(&bytes))
 }
 
 /// A walk down a path.

@@ -123,6 +123,7 @@ fn serve(config: &Config, env: &Environment, how: How) -> Result<(), CommandErro
 }
 
 fn runtime() -> Result<Runtime, CommandError> {
+    ostler_process::keep_freed_memory();
     let workers = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(WORKERS);

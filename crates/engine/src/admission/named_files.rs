@@ -89,10 +89,7 @@ impl NamedFile {
         /// Bytes of a digest that are shown.
         const SHOWN: usize = 8;
         match self.content {
-            Content::Read(digest) => {
-                let digits = digest[..SHOWN].iter().map(|byte| format!("{byte:02x}"));
-                Some(digits.collect())
-            }
+            Content::Read(digest) => Some(ostler_model::lower_hex(&digest[..SHOWN])),
             Content::Unread | Content::Changing => None,
         }
     }

@@ -185,12 +185,7 @@ impl Definition {
             ..self.clone()
         };
         let json = serde_json::to_vec(&told).expect("definitions have string keys only");
-        let mut digits: String = Sha256::digest(json)
-            .iter()
-            .fold(String::new(), |mut all, it| {
-                all.push_str(&format!("{it:02x}"));
-                all
-            });
+        let mut digits = ostler_model::lower_hex(&Sha256::digest(json));
         digits.truncate(DIGITS);
         digits
     }

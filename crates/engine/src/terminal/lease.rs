@@ -4,7 +4,6 @@
 //! they may. Leases live in memory: they end with the engine.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler_model::{ExecutionId, Principal, Timestamp};
@@ -45,12 +44,7 @@ impl LeaseId {
             path: "/dev/urandom".into(),
             source: error.into(),
         })?;
-        let mut id = String::with_capacity(2 * ID_BYTES);
-        for byte in bytes {
-            // Writing to a string does not fail.
-            let _written = write!(id, "{byte:02x}").is_ok();
-        }
-        Ok(Self(id))
+        Ok(Self(ostler_model::lower_hex(&bytes)))
     }
 }
 

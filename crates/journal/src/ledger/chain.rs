@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ostler_model::lower_hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -88,16 +89,10 @@ pub(super) fn spell(
 }
 
 fn hash(prev: &str, body: &[u8]) -> String {
-    use std::fmt::Write;
     let mut hasher = Sha256::new();
     hasher.update(prev.as_bytes());
     hasher.update(body);
-    let mut text = String::with_capacity(HASH_CHARS);
-    for byte in hasher.finalize() {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    lower_hex(&hasher.finalize())
 }
 
 /// The hash a line must have after `prev`; none where it is not spelled as we do.

@@ -198,7 +198,8 @@ impl ServerHandler for Handler {
             context: &context,
             errands: &self.calls,
         };
-        calls::answer(asked, request).await
+        // The library moves the futures of its methods about: what is large goes on the heap.
+        Box::pin(calls::answer(asked, request)).await
     }
 
     /// There are no prompts, and none are declared; the library would answer an empty list.
@@ -233,7 +234,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let client = self.client(&context)?;
-        resources::read(&self.desk, &client, request).await
+        Box::pin(resources::read(&self.desk, &client, request)).await
     }
 
     async fn complete(
@@ -254,7 +255,10 @@ impl ServerHandler for Handler {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let client = self.client(context.request_context())?;
-        subscriptions::listen(&self.desk, &client, context, &self.left).await
+        Box::pin(subscriptions::listen(
+            &self.desk, &client, context, &self.left,
+        ))
+        .await
     }
 
     async fn subscribe(
@@ -295,7 +299,13 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         let client = self.client(&context)?;
-        tasks::get(&self.desk, &client, request, (&context, &self.calls)).await
+        Box::pin(tasks::get(
+            &self.desk,
+            &client,
+            request,
+            (&context, &self.calls),
+        ))
+        .await
     }
 
     async fn update_task(
@@ -304,7 +314,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let client = self.client(&context)?;
-        tasks::update(&self.desk, &client, request).await
+        Box::pin(tasks::update(&self.desk, &client, request)).await
     }
 
     async fn cancel_task(
@@ -313,7 +323,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let client = self.client(&context)?;
-        tasks::cancel(&self.desk, &client, request).await
+        Box::pin(tasks::cancel(&self.desk, &client, request)).await
     }
 
     /// A cancelled request's answer will not be read any more, even where it was just given.
