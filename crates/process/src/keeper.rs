@@ -64,8 +64,6 @@ impl Keeper {
         let child_signal = signals::child_descriptor()?;
         let (subtree, abilities) = ostler_sandbox::probe(true);
         let subtree = subtree.owned_by(SlotOwner::of(executions.as_fd())?);
-        subtree.adopt_self();
-        subtree.remove_stale();
         let keeper = Self {
             daemon,
             executions,
@@ -75,6 +73,10 @@ impl Keeper {
             shims: HashMap::new(),
         };
         keeper.tell(&FromKeeper::Hello { abilities }, None);
+        // Before the first shim, but nobody waits for it: the kernel takes 10 ms and more to move
+        // a process from one cgroup to another.
+        keeper.subtree.adopt_self();
+        keeper.subtree.remove_stale();
         Ok(keeper)
     }
 
