@@ -8,8 +8,9 @@ import pytest
 from harness import until
 from harness.wire import Wire
 
-#: Kills of one client's daemons: it gives up after more than five in ten seconds.
+#: Kills of one client's daemons: from five in ten seconds on it pauses before the next one.
 KILLS = 4
+MANY_KILLS = 8
 #: Commands of one session at a time, below the quota.
 COMMANDS = 8
 
@@ -65,6 +66,38 @@ def test_several_daemons_in_a_row_may_die(any_place):
         for number, n in calls.items():
             assert f"did-{n}" in wire.text(number, 60)
         assert sorted(map(int, runs(place, "row"))) == list(range(8))
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("way", ["pipe", "socket", "file"])
+@pytest.mark.parametrize("after", ["start", "answer"])
+def test_a_front_never_gives_up(any_place, way, after):
+    place = any_place
+    told = place.work / f"told-{way}-{after}"
+    with open(told, "wb") as stderr, Wire(place, way=way, stderr=stderr) as wire:
+        wire.shake()
+        call = wire.call("exec", script="echo once >> never-gives-up; sleep 1; echo did-it")
+        until(lambda: (place.work / "never-gives-up").exists(), 30)
+        last = None
+        for _ in range(MANY_KILLS):
+            if after == "answer":
+                assert wire.answer(wire.ask("ping"), 60)["result"] == {}
+            daemon = until(lambda: another_daemon(place, last), 60, "another daemon")
+            daemon.kill()
+            last = daemon.pid
+        assert "did-it" in wire.text(call, 60)
+        assert runs(place, "never-gives-up") == ["once"]
+        assert "after" in wire.text(wire.call("exec", script="echo after"), 60)
+        assert wire.process.poll() is None
+        assert all(len(answers) == 1 for answers in wire.answers.values())
+        assert wire.end(60) == 0
+    if after == "answer":
+        assert told.read_text().count("daemons keep dying") == 1, told.read_text()
+
+
+def another_daemon(place, last):
+    daemon = alive_daemon(place)
+    return daemon if daemon and daemon.pid != last else None
 
 
 @pytest.mark.limit(120)

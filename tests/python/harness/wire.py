@@ -15,14 +15,14 @@ class Wire:
     """`ostler mcp` with lines in and out; `way` is what its streams are: pipes, a socket pair (as
     Node.js makes them), or a terminal and a pipe (which the proxy relays)."""
 
-    def __init__(self, place, args=(), way="pipe"):
+    def __init__(self, place, args=(), way="pipe", stderr=subprocess.DEVNULL):
         self.last = 0
         self.answers = {}
         self.others = []
         self.ended = False
         self._changed = threading.Condition()
         command = place.argv("mcp", *args)
-        options = {"cwd": place.work, "env": place.env(), "stderr": subprocess.DEVNULL}
+        options = {"cwd": place.work, "env": place.env(), "stderr": stderr}
         if way == "socket":
             ours, theirs = socket.socketpair()
             self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, **options)

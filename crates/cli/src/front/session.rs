@@ -1,5 +1,6 @@
 //! One client's session, over as many daemons as it takes.
 
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -7,17 +8,22 @@ use ostler_model::{ErrorCode, Text};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::control::Control;
-use super::streams::Streams;
+use super::streams::{Presence, Streams};
 use crate::config::{Environment, FrontPolicy};
 use crate::daemon::{Launch, front_session, reach};
 use crate::error::{CommandError, Outcome};
 use crate::hello::{Bye, Hello, Kind, Note, PROTOCOL};
 use crate::paths::Places;
 
-/// More daemons than this dying within [`PATIENCE`] under one front mean that something is
-/// wrong that another one will not cure.
+/// From so many daemons on that died within [`PATIENCE`] under one front, it pauses before it
+/// starts another: something is wrong that another one may not cure.
 const DEATHS: usize = 5;
+/// The time in which deaths are counted, for how long a daemon may hang up before a front
+/// pauses, and after which one that has served is taken for sound.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The first pause; each is twice as long as the one before it, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// What a front was started with.
 #[derive(Debug)]
@@ -37,44 +43,61 @@ pub(crate) struct Front {
 /// How a daemon left us.
 enum Left {
     Bye(Bye),
-    /// It served us, and died.
-    Died,
+    /// It served us for this long, and died.
+    Died(Duration),
     /// It hung up before it took our streams: it was about to end, or died of our hello.
     HungUp,
 }
 
-/// When to give up on daemons.
+/// When to wait before the next daemon.
 #[derive(Debug, Default)]
 struct Failures {
     deaths: Vec<Instant>,
     /// Since when none has taken our streams.
     hung_up: Option<Instant>,
+    /// The last pause, while daemons keep dying.
+    pause: Option<Duration>,
 }
 
 impl Failures {
-    /// Whether it makes sense to go on.
-    fn goes_on(&mut self, left: &Left, now: Instant) -> bool {
-        match left {
-            Left::Bye(_) => *self = Self::default(),
+    /// How long to wait before the next daemon is asked or started; none for not at all.
+    fn pause(&mut self, left: &Left, now: Instant) -> Option<Duration> {
+        let too_many = match left {
+            Left::Bye(_) => {
+                *self = Self::default();
+                false
+            }
             Left::HungUp => {
                 let since = *self.hung_up.get_or_insert(now);
-                return now.duration_since(since) < PATIENCE;
+                now.duration_since(since) >= PATIENCE
             }
-            Left::Died => {
-                self.hung_up = None;
-                self.deaths
-                    .retain(|death| now.duration_since(*death) < PATIENCE);
-                self.deaths.push(now);
-            }
+            Left::Died(served) => self.died(*served, now),
+        };
+        if !too_many {
+            return None;
         }
-        self.deaths.len() <= DEATHS
+        let pause = self.pause.map_or(FIRST_PAUSE, |last| last * 2);
+        self.pause = Some(pause.min(LONGEST_PAUSE));
+        self.pause
+    }
+
+    fn died(&mut self, served: Duration, now: Instant) -> bool {
+        if served >= PATIENCE {
+            *self = Self::default();
+        }
+        self.hung_up = None;
+        self.deaths
+            .retain(|death| now.duration_since(*death) < PATIENCE);
+        self.deaths.push(now);
+        self.pause.is_some() || self.deaths.len() >= DEATHS
     }
 }
 
 /// Serves the client on our standard streams until it goes away.
 ///
 /// # Errors
-/// When no daemon can be reached, refuses us, or daemons keep dying.
+/// When no daemon can be reached, or one refuses us; and when the client has left and daemons
+/// keep dying.
 pub(crate) fn run(front: &Front, env: &Environment) -> Outcome {
     let streams = Streams::open().map_err(|error| {
         CommandError::new(
@@ -90,22 +113,40 @@ pub(crate) fn run(front: &Front, env: &Environment) -> Outcome {
     })?;
     let hello = hello(front, env)?;
     let mut failures = Failures::default();
+    let mut presence = Presence::Here;
     loop {
         let left = attach(front, &hello, (&streams, &log))?;
-        if !failures.goes_on(&left, Instant::now()) {
-            return Err(CommandError::daemon("daemons keep dying")
-                .with_hint(format!("the log is {}", front.places.log().display())));
+        let first = failures.pause.is_none();
+        if let Some(pause) = failures.pause(&left, Instant::now()) {
+            // The end of input was for the daemon to see, and another one had it since.
+            if presence == Presence::Gone {
+                return Err(CommandError::daemon("daemons keep dying").with_hint(see_log(front)));
+            }
+            if first {
+                crate::tell(&format!(
+                    "daemons keep dying; this goes on, with pauses. {}",
+                    see_log(front)
+                ));
+            }
+            presence = streams.pause(pause).map_err(internal)?;
         }
         match left {
             Left::Bye(Bye::Closed) => break,
-            Left::Bye(Bye::Shutdown) => streams
-                .wait_for_client()
-                .map_err(|error| CommandError::new(ErrorCode::Internal, error.to_string()))?,
-            Left::Died | Left::HungUp => {}
+            Left::Bye(Bye::Shutdown) => streams.wait_for_client().map_err(internal)?,
+            Left::Died(_) | Left::HungUp => {}
         }
     }
     streams.finish();
     Ok(0)
+}
+
+fn see_log(front: &Front) -> String {
+    format!("their log is {}", front.places.log().display())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn internal(error: io::Error) -> CommandError {
+    CommandError::new(ErrorCode::Internal, error.to_string())
 }
 
 /// Hands the streams and their log over and sleeps until the daemon leaves, whichever way.
@@ -119,9 +160,10 @@ fn attach(
     let Some(mut control) = Control::open(stream, hello, [input, output, log.as_fd()])? else {
         return Ok(Left::HungUp);
     };
+    let taken = Instant::now();
     Ok(match control.note() {
         Some(Note::Bye(bye)) => Left::Bye(bye),
-        None => Left::Died,
+        None => Left::Died(taken.elapsed()),
     })
 }
 
@@ -155,21 +197,51 @@ fn hello(front: &Front, env: &Environment) -> Result<Hello, CommandError> {
 mod tests {
     use super::*;
 
+    const DIED: Left = Left::Died(Duration::ZERO);
+
     #[test]
-    fn a_few_deaths_are_borne_and_many_at_once_are_not() {
+    fn many_deaths_at_once_make_pauses_that_grow() {
         let start = Instant::now();
         let mut failures = Failures::default();
-        for _ in 0..DEATHS {
-            assert!(failures.goes_on(&Left::Died, start));
+        for _ in 1..DEATHS {
+            assert_eq!(failures.pause(&DIED, start), None);
             // One that is about to end hangs up many times.
             for _ in 0..100 {
-                assert!(failures.goes_on(&Left::HungUp, start));
+                assert_eq!(failures.pause(&Left::HungUp, start), None);
             }
         }
-        assert!(!failures.goes_on(&Left::Died, start));
-        assert!(failures.goes_on(&Left::Died, start + PATIENCE));
+        let mut last = Duration::ZERO;
+        for n in 0..100 {
+            // Though pauses leave few deaths in any ten seconds.
+            let now = start + LONGEST_PAUSE * n;
+            let pause = failures.pause(&DIED, now).expect("a pause");
+            assert!(pause == LONGEST_PAUSE || pause == FIRST_PAUSE.max(last * 2));
+            last = pause;
+        }
+        assert_eq!(last, LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn a_daemon_that_served_for_long_is_the_first_to_die() {
+        let start = Instant::now();
         let mut failures = Failures::default();
-        assert!(failures.goes_on(&Left::HungUp, start));
-        assert!(!failures.goes_on(&Left::HungUp, start + PATIENCE));
+        let pauses = (0..2 * DEATHS).filter_map(|_| failures.pause(&DIED, start));
+        assert_eq!(pauses.count(), DEATHS + 1);
+        assert_eq!(failures.pause(&Left::Died(PATIENCE), start), None);
+        let mut failures = Failures::default();
+        for n in 0..20 {
+            assert_eq!(failures.pause(&DIED, start + PATIENCE * n / 4), None);
+        }
+    }
+
+    #[test]
+    fn daemons_that_only_hang_up_make_pauses_after_a_while() {
+        let start = Instant::now();
+        let mut failures = Failures::default();
+        assert_eq!(failures.pause(&Left::HungUp, start), None);
+        let later = start + PATIENCE;
+        assert_eq!(failures.pause(&Left::HungUp, later), Some(FIRST_PAUSE));
+        assert_eq!(failures.pause(&Left::Bye(Bye::Shutdown), later), None);
+        assert_eq!(failures.pause(&Left::HungUp, later), None);
     }
 }

@@ -3,11 +3,22 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 
 use super::relay::Relay;
 use crate::daemon::streams::can_be_passed;
+
+/// Whether the client may still say something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Here,
+    /// It has closed its side; what it said before may be unread.
+    Gone,
+}
 
 /// What is handed over.
 #[derive(Debug)]
@@ -51,11 +62,31 @@ impl Streams {
     /// # Errors
     /// As poll(2).
     pub(crate) fn wait_for_client(&self) -> io::Result<()> {
-        use rustix::event::{PollFd, PollFlags, poll};
         let [input, _] = self.fds();
         let mut fds = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
         rustix::io::retry_on_intr(|| poll(&mut fds, None))?;
         Ok(())
+    }
+
+    /// Waits this long, or until the client goes away.
+    ///
+    /// # Errors
+    /// As poll(2).
+    pub(crate) fn pause(&self, pause: Duration) -> io::Result<Presence> {
+        let until = Instant::now() + pause;
+        let [input, _] = self.fds();
+        // That a pipe has no writer is told without being asked for.
+        let mut fds = [PollFd::from_borrowed_fd(input, PollFlags::RDHUP)];
+        let happened = rustix::io::retry_on_intr(|| {
+            let left = until.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
+            poll(&mut fds, Some(&left))
+        })?;
+        Ok(if happened == 0 {
+            Presence::Here
+        } else {
+            Presence::Gone
+        })
     }
 
     /// The conversation is over: what is still on its way goes out, and flags of streams we
