@@ -435,13 +435,23 @@ pub(crate) async fn put_in(
     bytes: Vec<u8>,
     close: bool,
 ) -> Result<Taken, Error> {
+    put(entry, caller, (bytes, close), Purpose::Input).await
+}
+
+/// Hands bytes over to the driver, and answers what became of them.
+pub(crate) async fn put(
+    entry: &Entry,
+    caller: &Caller,
+    (bytes, close): (Vec<u8>, bool),
+    purpose: Purpose,
+) -> Result<Taken, Error> {
     let (answer, taken) = oneshot::channel();
     let by = caller.owner.principal.clone();
     let write = Write {
         by,
         bytes,
         close,
-        purpose: Purpose::Input,
+        purpose,
         answer,
     };
     entry.ask(Ask::Write(write)).await?;

@@ -140,6 +140,14 @@ pub enum Error {
         /// What it does instead.
         reason: String,
     },
+    /// Nobody knows whether a command that may have been typed before was.
+    #[error("whether the command was typed in {} is not known: {reason}", id.short())]
+    TypedUnknown {
+        /// Which.
+        id: ExecutionId,
+        /// Why not.
+        reason: String,
+    },
     /// Somebody else holds the writer's lease.
     #[error("{holder} types in {} now", id.short())]
     Leased {
@@ -274,6 +282,7 @@ impl Error {
             | Self::StillRunning { .. }
             | Self::ShellBusy { .. }
             | Self::Leased { .. } => ErrorCode::ProcessControl,
+            Self::TypedUnknown { .. } => ErrorCode::ProcessTimeout,
             Self::Storage { .. } | Self::Ledger(_) => ErrorCode::Storage,
             Self::Output(_) => ErrorCode::OutputRetrieval,
             Self::Clear(_) => ErrorCode::OutputClear,
@@ -317,6 +326,9 @@ impl Error {
             Self::NoShell { .. } => Some("start a shell session, or type into it".to_owned()),
             Self::ShellBusy { .. } => {
                 Some("look at its screen; interrupt it with ctrl-c, or answer it".to_owned())
+            }
+            Self::TypedUnknown { .. } => {
+                Some("look at its screen before the command is typed again".to_owned())
             }
             Self::Leased { .. } => Some("wait until it is handed back".to_owned()),
             Self::Unmet(_) => Some(

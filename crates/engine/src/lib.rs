@@ -67,7 +67,7 @@ pub use settings::{
     Automatic, IsolationSettings, Quotas, RetentionDefaults, SecretSource, Secrets,
     ServiceSettings, Settings,
 };
-pub use shell::{ShellCommand, ShellEnd, ShellRun};
+pub use shell::{Once, ShellCommand, ShellEnd, ShellRun};
 pub use short::{is_none_left, read_in_turn, room_to_read};
 pub use terminal::{
     Lease, LeaseHolder, LeaseId, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed,

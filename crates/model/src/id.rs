@@ -21,6 +21,19 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 #[serde(transparent)]
 pub struct ExecutionId(Uuid);
 
+/// The name a client gives to what it types, so that it goes in once, however often it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InputId(Uuid);
+
+impl InputId {
+    /// A new one.
+    #[must_use]
+    pub fn mint() -> Self {
+        Self(Uuid::now_v7())
+    }
+}
+
 /// Why a string is no execution id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IdError {

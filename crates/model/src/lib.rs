@@ -45,7 +45,7 @@ pub use ending::{Cause, Ending, LostReason, TimeoutKind};
 pub use event::{Event, EventRecord, StopOrder};
 pub use evidence::{Abilities, Ability, Evidence, LimitBackend, Observation, Usage};
 pub use hex::lower_hex;
-pub use id::{ExecutionId, IdError};
+pub use id::{ExecutionId, IdError, InputId};
 pub use owner::{Caller, Owner, Principal, Scope, SessionName};
 pub use policy::{Degraded, IsolationLevel, Limit, Limits, Policy};
 pub use ranges::Ranges;

@@ -53,6 +53,7 @@ async fn a_shell(engine: &Engine, me: &Caller) -> Outcome<()> {
         script: "cd /usr && echo hello from $PWD; (exit 3)".to_owned(),
         at_most: PATIENCE,
         lease: None,
+        once: None,
     };
     let run = engine.run_in_shell(me, &id, command).await?;
     if let ShellEnd::Finished { status, cwd } = run.end {

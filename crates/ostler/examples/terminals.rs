@@ -191,6 +191,7 @@ impl Bench {
                 script: ":".to_owned(),
                 at_most: PATIENCE,
                 lease: None,
+                once: None,
             };
             let run = self.engine.run_in_shell(&self.me, &id, command).await?;
             if !matches!(run.end, ShellEnd::Finished { status: 0, .. }) {

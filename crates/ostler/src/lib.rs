@@ -115,7 +115,7 @@ pub use engine::{DestroyError, Engine, OpenError};
 pub use ostler_engine::terminal::{LeaseId, TERMINAL_VIEW_BYTES};
 pub use ostler_engine::{
     Answer, Begun, CleanOutcome, Error, Face, Follower, Info, Interaction, InteractionId, Lease,
-    LeaseHolder, ListFilter, Match, Notice, Prompt, Question, Quotas, RetentionDefaults,
+    LeaseHolder, ListFilter, Match, Notice, Once, Prompt, Question, Quotas, RetentionDefaults,
     RetentionRequest, Settings, ShellCommand, ShellEnd, ShellRun, StartRequest, StdinRequest,
     StopRequest, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed, Typing,
     WaitEnd, WaitFor, Waited, Watch, interaction, prompt,

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
-    Abilities, Confinement, Degraded, Evidence, ExecutionId, Leftovers, Limit, Limits, Observation,
-    PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, Usage, WorkspaceAnswer,
+    Abilities, Confinement, Degraded, Evidence, ExecutionId, InputId, Leftovers, Limit, Limits,
+    Observation, PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, Usage, WorkspaceAnswer,
     WorkspaceOrder,
 };
 use serde::{Deserialize, Serialize};
@@ -244,6 +244,37 @@ pub enum Order {
     /// From which offset on output must be kept for a reader that may miss nothing; none where
     /// nobody reads. Heeded while output goes to memory: the command waits for that reader.
     Retain(Option<u64>),
+    /// As [`Order::Input`], for bytes that go in once however often they are sent: some of
+    /// `input` from `from` on. Without bytes it asks what is known of that input; answered by
+    /// [`Report::Remembered`]. A shim of an earlier version passes it over.
+    InputOnce {
+        /// What the bytes belong to.
+        input: OneInput,
+        /// Where in it they begin.
+        from: u64,
+        /// At most [`INPUT_CHUNK_BYTES`].
+        bytes: Vec<u8>,
+    },
+}
+
+/// An input that goes in once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneInput {
+    /// As its client calls it.
+    pub id: InputId,
+    /// The end of output that was known when it was sent first.
+    pub at: u64,
+    /// All of its bytes.
+    pub len: u64,
+}
+
+/// How much of an input went in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// Which.
+    pub input: OneInput,
+    /// How many of its bytes were taken.
+    pub taken: u64,
 }
 
 /// The most bytes one [`Order::Input`] carries.
@@ -270,6 +301,9 @@ pub enum Report {
         /// not read.
         len: u64,
     },
+    /// What is known of an input that an [`Order::InputOnce`] without bytes asked for; none where
+    /// nothing of it was taken.
+    Remembered(Option<Remembered>),
     /// The program asked its terminal something that a terminal answers by itself.
     Asked {
         /// What.

@@ -8,7 +8,9 @@ use ostler_model::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::place::{Clocks, ExitRecord, LaunchIo, LaunchPlan, Order, PinnedFile, Question};
+use crate::place::{
+    Clocks, ExitRecord, LaunchIo, LaunchPlan, Order, PinnedFile, Question, Remembered,
+};
 
 /// The first byte of every packet. Both sides are the same executable except across an
 /// upgrade, where a shim of the old one meets a daemon of the new one.
@@ -69,6 +71,8 @@ pub(crate) enum FromShim {
     /// Output goes to disk again, and what was in memory is there too; but for these bytes, from
     /// and to, in the order of their offsets.
     JournalReturned { missing: Vec<(u64, u64)> },
+    /// How much of an input was taken that a daemon asked for.
+    Remembered { input: Option<Remembered> },
 }
 
 /// From the daemon to the keeper.

@@ -352,6 +352,12 @@ impl Control for Handle {
                 Order::Input(bytes) => self.0.lock().report(Report::InputTaken {
                     len: self.0.appetite.min(bytes.len() as u64),
                 }),
+                Order::InputOnce { bytes, .. } if bytes.is_empty() => {
+                    self.0.lock().report(Report::Remembered(None));
+                }
+                Order::InputOnce { bytes, .. } => self.0.lock().report(Report::InputTaken {
+                    len: self.0.appetite.min(bytes.len() as u64),
+                }),
                 Order::Freeze(frozen) => self.0.lock().report(Report::Frozen { frozen }),
                 Order::CloseInput | Order::Resize(_) | Order::Watch(_) | Order::Retain(_) => {}
             }

@@ -99,6 +99,30 @@ impl Client {
         understood(path, &answer.bytes().await?)
     }
 
+    /// As [`Client::call_repeatable`], for a request that says whether it is sent again: `body`
+    /// makes it.
+    pub(crate) async fn call_again<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        mut body: impl FnMut(bool) -> Result<Body, CommandError>,
+    ) -> Result<T, CommandError> {
+        let mut attempts = Attempts::new();
+        let mut again = false;
+        loop {
+            let stream = self.connect().await?;
+            let asked = match exchange(stream, method.clone(), path, body(again)?).await {
+                Ok(answer) => answer.bytes().await,
+                Err(error) => Err(error),
+            };
+            match asked {
+                Err(error) if self.may_repeat(&error, true) => attempts.next(error)?,
+                answer => return understood(path, &answer?),
+            }
+            again = true;
+        }
+    }
+
     /// Asks; a problem is an error, and any other answer is still to be read. A daemon that is
     /// about to end did nothing, and what only looks can be asked again: then the next one is.
     pub(crate) async fn ask(

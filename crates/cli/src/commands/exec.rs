@@ -1,11 +1,11 @@
 //! `ostler exec`.
 
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use hyper::Method;
-use ostler_model::{Cursor, ErrorCode};
+use ostler_model::{Cursor, ErrorCode, InputId};
 use ostler_server::render::clean;
 use ostler_server::wire::{
     GapBody, InfoBody, PromptBody, ShellEndBody, ShellRanBody, ShellRunBody,
@@ -22,6 +22,9 @@ use crate::setup::{Setup, block_on};
 /// What a shell shows when nobody can say how a command ended.
 const EXIT_UNTOLD: u8 = 125;
 
+/// Nobody knows what became of the command.
+const EXIT_UNKNOWN: u8 = 75;
+
 /// The exit codes besides the command's own.
 const EXIT_CODES: &str = "\
 What the command prints is printed once it is over; `ostler attach` or `ostler logs --follow` show
@@ -31,7 +34,8 @@ Exits with the command's own code. Otherwise:
   64   the shell wants more of the command: an open quote, a missing 'done'
   66   no such session, or not yours
   71   it asks something, the shell runs something else or has ended, or somebody else types
-  75   the time is over; the command goes on
+  75   the time is over and the command goes on; or nobody knows whether it was typed, because
+       the daemon was killed and the shell ended too, or no other daemon can be started
   125  it is over, but the shell did not tell how: its prompt was changed
 Where the shell itself ended, its exit code.";
 
@@ -56,20 +60,9 @@ pub(crate) struct ExecArgs {
 /// When it cannot be run there, or has not ended.
 pub(crate) fn run(setup: &Setup, args: ExecArgs) -> Outcome {
     let script = script(args.command)?;
-    let body = ShellRunBody {
-        script,
-        at_most_ms: args.timeout.map(parse::millis),
-    };
     let client = setup.client();
     block_on(async {
-        let path = ids::path(&args.id, "/shell/run");
-        let asked = client.call(Method::POST, &path, Body::json(&body)?);
-        let ran: ShellRanBody = match asked.await {
-            Ok(ran) => ran,
-            // It must not be typed twice.
-            Err(CommandError::Disconnected(what)) => return Err(lost(&args.id, &what)),
-            Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
-        };
+        let ran = ask(&client, &args.id, (script, args.timeout)).await?;
         // What came of an incomplete command is the shell's wish for more.
         if matches!(ran.end, ShellEndBody::Incomplete) {
             return outcome(ran);
@@ -81,13 +74,44 @@ pub(crate) fn run(setup: &Setup, args: ExecArgs) -> Outcome {
     })
 }
 
-/// The daemon died while the command ran; the shell has it or not, and goes on.
-fn lost(id: &str, what: &str) -> CommandError {
+/// Has it typed, once, and waits for its end, under as many daemons as it takes.
+async fn ask(
+    client: &Client,
+    id: &str,
+    (script, timeout): (String, Option<Duration>),
+) -> Result<ShellRanBody, CommandError> {
+    let path = ids::path(id, "/shell/run");
+    let begun = Instant::now();
+    let mut body = ShellRunBody {
+        script,
+        at_most_ms: None,
+        id: Some(InputId::mint()),
+        again: false,
+    };
+    let asked = client.call_again(Method::POST, &path, |again| {
+        let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+        body.at_most_ms = left.map(parse::millis);
+        body.again = again;
+        Body::json(&body)
+    });
+    match asked.await {
+        Ok(ran) => Ok(ran),
+        Err(error) if body.again && error.code() == Some(ErrorCode::Initialization) => {
+            Err(lost(id, &error))
+        }
+        Err(error) => Err(ids::suggest(client, id, error).await),
+    }
+}
+
+/// The daemon died while the command ran, and no other one answers.
+fn lost(id: &str, error: &CommandError) -> CommandError {
+    let what = error.told().unwrap_or("the connection broke");
     CommandError::daemon(format!(
         "the daemon died while the command was in {id}: {what}; whether it runs there, or ended \
          and how, is not known"
     ))
     .with_hint(format!("look at it with `ostler screen {id}`"))
+    .with_exit(EXIT_UNKNOWN)
 }
 
 fn script(words: Vec<OsString>) -> Result<String, CommandError> {

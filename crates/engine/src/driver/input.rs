@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ostler_model::{Principal, Timestamp};
-use ostler_process::place::INPUT_CHUNK_BYTES;
+use ostler_model::{InputId, Principal, Timestamp};
+use ostler_process::place::{INPUT_CHUNK_BYTES, OneInput, Remembered};
 use ostler_process::{ControlError, Order};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -46,6 +46,20 @@ pub(crate) struct Taken {
     /// The journal's end when the first of them was handed over: output before it cannot be
     /// the reply.
     pub(crate) sent_at: u64,
+    /// What [`Purpose::Recall`] asked for.
+    pub(crate) recalled: Recalled,
+}
+
+/// What the shim says of an input that goes in once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Recalled {
+    /// Nothing: it was not asked, or is of an earlier version that cannot tell.
+    #[default]
+    Untold,
+    /// None of it was taken.
+    Nothing,
+    /// Some of it was taken, or all.
+    Some(Remembered),
 }
 
 /// What bytes for a command are.
@@ -53,6 +67,10 @@ pub(crate) struct Taken {
 pub(crate) enum Purpose {
     /// Somebody's input.
     Input,
+    /// Somebody's input that goes in once, however often it is written.
+    Once(OneInput),
+    /// None: it is asked how much of such an input was taken.
+    Recall(InputId),
     /// The answer to a prompt: one line and its end.
     Answer,
     /// What a terminal says by itself; nobody typed it, so it is no event.
@@ -69,6 +87,9 @@ pub(crate) struct Writes {
     /// The journal's end when the first one began to be handed over.
     sent_at: u64,
     full: Option<Full>,
+    /// Whether the question of the first one is out.
+    asked: bool,
+    recalled: Recalled,
 }
 
 /// An input that takes no more just now. Nothing tells when it does again.
@@ -142,25 +163,60 @@ impl Driver {
                 .chunks(INPUT_CHUNK_BYTES)
                 .next()
                 .map(<[u8]>::to_vec);
-            let is_report = write.purpose == Purpose::Report;
+            let purpose = write.purpose;
+            let is_report = purpose == Purpose::Report;
+            if let Purpose::Recall(id) = purpose
+                && !self.writes.asked
+            {
+                match self.recall(id).await {
+                    Ok(()) => return,
+                    Err(error) => self.finish_write(Err(error)).await,
+                }
+                continue;
+            }
             let Some(chunk) = chunk else {
                 self.finish_write(Ok(())).await;
                 continue;
             };
-            let len = chunk.len();
+            let (from, sent) = (self.writes.sent as u64, chunk.len());
             if self.writes.sent == 0 && self.writes.taken == 0 && !is_report {
                 // What is there by now is no reply to it.
                 self.look_at_journal().await;
                 self.writes.sent_at = self.entry.marks.borrow().end;
             }
-            match self.pass(Order::Input(chunk)).await {
+            let order = match purpose {
+                Purpose::Once(input) => Order::InputOnce {
+                    input,
+                    from,
+                    bytes: chunk,
+                },
+                Purpose::Input | Purpose::Recall(_) | Purpose::Answer | Purpose::Report => {
+                    Order::Input(chunk)
+                }
+            };
+            match self.pass(order).await {
                 Ok(()) => {
-                    self.writes.sent += len;
+                    self.writes.sent += sent;
                     return;
                 }
                 Err(error) => self.finish_write(Err(error)).await,
             }
         }
+    }
+
+    /// Asks for what was taken of an input. Shims of an earlier version do not answer that;
+    /// they do answer the input of nothing that follows it.
+    async fn recall(&mut self, id: InputId) -> Result<(), ControlError> {
+        self.writes.asked = true;
+        let input = OneInput { id, at: 0, len: 0 };
+        let (from, bytes) = (0, Vec::new());
+        self.pass(Order::InputOnce { input, from, bytes }).await?;
+        self.pass(Order::Input(Vec::new())).await
+    }
+
+    /// The shim's answer to it.
+    pub(super) fn recalled(&mut self, answer: Option<Remembered>) {
+        self.writes.recalled = answer.map_or(Recalled::Nothing, Recalled::Some);
     }
 
     /// So much of the last chunk was taken.
@@ -193,7 +249,9 @@ impl Driver {
         };
         let len = std::mem::take(&mut self.writes.taken);
         let complete = len == write.bytes.len() as u64;
+        let recalled = std::mem::take(&mut self.writes.recalled);
         self.writes.sent = 0;
+        self.writes.asked = false;
         self.writes.full = None;
         let mut outcome = if len > 0 { Ok(()) } else { outcome };
         if write.close && complete && outcome.is_ok() {
@@ -218,6 +276,7 @@ impl Driver {
             outcome.map(|()| Taken {
                 bytes: len,
                 sent_at,
+                recalled,
             }),
         );
         self.leave_record().await;
@@ -228,7 +287,13 @@ impl Driver {
         self.writes.full = None;
         let bytes = std::mem::take(&mut self.writes.taken);
         let sent_at = self.writes.sent_at;
-        let mut first = Some(Taken { bytes, sent_at }).filter(|taken| taken.bytes > 0);
+        let recalled = Recalled::Untold;
+        let taken = Taken {
+            bytes,
+            sent_at,
+            recalled,
+        };
+        let mut first = Some(taken).filter(|taken| taken.bytes > 0);
         for write in std::mem::take(&mut self.writes.queue) {
             answer(write, first.take().ok_or(ControlError::Ended));
         }
@@ -240,7 +305,8 @@ fn ends_a_line(write: &Write, taken: u64) -> bool {
     let taken = usize::try_from(taken).unwrap_or(usize::MAX);
     let bytes = write.bytes.get(..taken).unwrap_or(&write.bytes);
     let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    write.close || (write.purpose == Purpose::Input && bytes.iter().any(ends))
+    let is_input = matches!(write.purpose, Purpose::Input | Purpose::Once(_));
+    write.close || (is_input && bytes.iter().any(ends))
 }
 
 fn answer(write: Write, outcome: Result<Taken, ControlError>) {

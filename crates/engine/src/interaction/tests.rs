@@ -62,6 +62,7 @@ impl Lab {
             | Order::Resize(_)
             | Order::Watch(_)
             | Order::Retain(_)
+            | Order::InputOnce { .. }
             | Order::Freeze(_) => None,
         });
         lines.collect()

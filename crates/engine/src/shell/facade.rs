@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_model::{Caller, Command, ShellKind, ShellSession, TermSize, Text};
-use ostler_process::ControlError;
 use ostler_terminal::shell::launch;
 use tokio::time::Instant;
 
 use super::busy::Running;
 use super::decide::Progress;
+use super::once::{self, Before};
 use super::session::Session;
 use super::{ShellCommand, ShellRun, install, script};
 use crate::driver::wait;
@@ -70,13 +70,16 @@ impl Engine {
     /// [`ShellEnd::Prompt`](super::ShellEnd::Prompt), is
     /// waited for again by [`Engine::wait_in_shell`] from [`ShellRun::from`] on; what it has
     /// printed meanwhile is read with [`Engine::read_terminal`] or seen on
-    /// [`Engine::screen`]. Dropping the future types nothing more and stops nothing.
+    /// [`Engine::screen`]. Dropping the future types nothing more and stops nothing. A command
+    /// with [`ShellCommand::once`] that was typed before, under whatever engine, is not typed
+    /// again: its end is waited for.
     ///
     /// # Errors
     /// [`Error::SessionNotFound`], [`Error::NoTerminal`], [`Error::NoShell`] for a session
     /// without integration, [`Error::ShellBusy`] when it runs something else,
     /// [`Error::Leased`], [`Error::Argument`] for a script that cannot be
-    /// typed, [`Error::Control`] when it has ended.
+    /// typed, [`Error::Control`] when it has ended, [`Error::TypedUnknown`] where it may have
+    /// been typed before and nobody knows.
     pub async fn run_in_shell(
         &self,
         caller: &Caller,
@@ -90,13 +93,24 @@ impl Engine {
         entry.leases.check(entry.id, lease)?;
         wait::started(&entry).await;
         if entry.is_finished() {
-            return Err(ControlError::Ended.into());
+            return Err(once::ended(&entry, command.once));
         }
         let running = Running::take(&entry, &script)?;
-        let mut session = Session::open(&self.core, &entry, &shell)?;
-        session.ready(deadline).await?;
-        let from = session.offset();
-        let progress = session.type_script(caller, &script, lease).await?;
+        let (session, progress, from) = match once::before(&entry, caller, command.once).await? {
+            Before::Typed(at) => {
+                let session = Session::open(&self.core, &entry, &shell, Some(at))?;
+                let progress = session.was_typed(&script);
+                (session, progress, at)
+            }
+            Before::Untyped(once) => {
+                let mut session = Session::open(&self.core, &entry, &shell, None)?;
+                session.ready(deadline).await?;
+                let from = session.offset();
+                let typing = session.type_script(caller, &script, (lease, once));
+                let progress = typing.await?;
+                (session, progress, from)
+            }
+        };
         let (run, mut session, progress) = session.wait(progress, from, deadline).await?;
         if progress.is_refused() {
             session.clear(caller).await?;

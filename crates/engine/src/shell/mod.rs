@@ -10,6 +10,7 @@ mod decide;
 mod decide_tests;
 mod facade;
 mod install;
+mod once;
 mod output;
 mod run;
 mod scan;
@@ -19,4 +20,4 @@ mod who;
 
 pub(crate) use busy::RunSlot;
 pub(crate) use install::directory as scripts;
-pub use run::{ShellCommand, ShellEnd, ShellRun};
+pub use run::{Once, ShellCommand, ShellEnd, ShellRun};

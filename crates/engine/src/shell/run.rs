@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ostler_model::InputId;
+
 use crate::info::{Info, Prompt};
 use crate::terminal::LeaseId;
 
@@ -15,6 +17,18 @@ pub struct ShellCommand {
     pub at_most: Duration,
     /// Whose lease it is typed with.
     pub lease: Option<LeaseId>,
+    /// What its client calls it, where it may ask again; it is then typed once.
+    pub once: Option<Once>,
+}
+
+/// A command that may be asked for again, because the answer was lost: with the connection, or
+/// with the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Once {
+    /// As its client calls it.
+    pub id: InputId,
+    /// Whether it was asked for before.
+    pub again: bool,
 }
 
 /// What became of it.

@@ -38,9 +38,9 @@ impl Scan {
         }
     }
 
-    /// Where it stands at the journal's end.
-    pub(super) fn of_tail(journal: &Journal, nonce: &str) -> Result<Self, Error> {
-        let (start, end) = (journal.start()?, journal.end()?);
+    /// Where it stood when this was the journal's end.
+    pub(super) fn of_tail(journal: &Journal, nonce: &str, end: u64) -> Result<Self, Error> {
+        let start = journal.start()?.min(end);
         let mut scan = Self::at(end, nonce);
         for tail in TAILS_BYTES {
             let from = end.saturating_sub(tail).max(start);

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use ostler_journal::follow::Follower;
 use ostler_model::evidence::{Evidence, Foreground};
-use ostler_model::{Caller, Cursor, ShellKind, ShellSession};
+use ostler_model::{Caller, Cursor, InputId, ShellKind, ShellSession};
 use ostler_process::ControlError;
+use ostler_process::place::OneInput;
 use ostler_terminal::{Mark, Marked, Modes, ShellState};
 use tokio::time::Instant;
 
@@ -18,8 +19,8 @@ use super::scan::Scan;
 use super::script::{self, INTERRUPT};
 use super::{busy, who};
 use crate::core::Core;
-use crate::driver::prompt;
-use crate::engine::put_in;
+use crate::driver::{Purpose, prompt};
+use crate::engine::{put, put_in};
 use crate::entry::{Entry, Watching};
 use crate::error::Error;
 use crate::info::Prompt;
@@ -99,13 +100,16 @@ impl Looks {
 }
 
 impl<'a> Session<'a> {
-    /// Listens to a shell from where it stands now.
+    /// Listens to a shell from where it stands now, or as it stood at `at`.
     pub(super) fn open(
         core: &'a Core,
         entry: &Arc<Entry>,
         shell: &'a ShellSession,
+        at: Option<u64>,
     ) -> Result<Self, Error> {
-        let scan = Scan::of_tail(&entry.journal()?, &shell.nonce)?;
+        let journal = entry.journal()?;
+        let end = at.map_or_else(|| journal.end(), Ok)?;
+        let scan = Scan::of_tail(&journal, &shell.nonce, end)?;
         Self::following(core, entry, shell, scan)
     }
 
@@ -221,7 +225,7 @@ impl<'a> Session<'a> {
         &mut self,
         caller: &Caller,
         script: &str,
-        lease: Option<&LeaseId>,
+        (lease, once): (Option<&LeaseId>, Option<InputId>),
     ) -> Result<Progress, Error> {
         self.leader = self.observe().await.as_ref().and_then(who::leader);
         if script.contains(['\n', '\t']) {
@@ -235,12 +239,19 @@ impl<'a> Session<'a> {
             keys.bytes.splice(..0, clearing);
         }
         self.entry.leases.check(self.entry.id, lease)?;
-        let length = keys.bytes.len() as u64;
-        let taken = put_in(&self.entry, caller, keys.bytes, false).await?.bytes;
-        if taken < length {
-            return Err(self.busy_with(format!("it took {taken} of {length} bytes typed")));
+        let (len, at) = (keys.bytes.len() as u64, self.offset());
+        let purpose = once.map_or(Purpose::Input, |id| Purpose::Once(OneInput { id, at, len }));
+        let put = put(&self.entry, caller, (keys.bytes, false), purpose);
+        let taken = put.await?.bytes;
+        if taken < len {
+            return Err(self.busy_with(format!("it took {taken} of {len} bytes typed")));
         }
         Ok(Progress::typed(keys.whole))
+    }
+
+    /// What to wait for of a script that was typed where this begins.
+    pub(super) fn was_typed(&self, script: &str) -> Progress {
+        Progress::typed(script::keys(self.shell.kind, script, self.modes).whole)
     }
 
     /// Zsh and fish ask for pastes just after they showed their prompt: what is typed in

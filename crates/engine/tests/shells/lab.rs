@@ -75,6 +75,7 @@ impl Lab {
             script: script.to_owned(),
             at_most,
             lease: None,
+            once: None,
         };
         self.engine.run_in_shell(&me(), &self.id, command).await
     }

@@ -175,6 +175,7 @@ async fn wrong_sessions_are_refused(kind: ShellKind) {
             script: "true".to_owned(),
             at_most: PATIENCE,
             lease: None,
+            once: None,
         };
         let engine = lab.engine.clone();
         async move { engine.run_in_shell(&me(), &id, command).await.map(drop) }
@@ -201,6 +202,7 @@ async fn wrong_sessions_are_refused(kind: ShellKind) {
         script: "echo mine".to_owned(),
         at_most: PATIENCE,
         lease: Some(lease.id().clone()),
+        once: None,
     };
     let run = lab.engine.run_in_shell(&me(), &lab.id, command).await;
     assert_eq!(lab.output(&run.expect("typed")).await, "mine\r\n");

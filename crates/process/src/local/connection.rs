@@ -157,6 +157,7 @@ impl Connection {
                 memory: base.zip(descriptor),
             },
             FromShim::JournalReturned { missing } => Report::JournalReturned { missing },
+            FromShim::Remembered { input } => Report::Remembered(input),
         };
         let reports = self
             .current()
@@ -204,18 +205,25 @@ pub(super) struct AttemptControl {
 impl AttemptControl {
     fn check(&self, order: &Order) -> Result<(), ControlError> {
         match order {
-            Order::Input(bytes) if bytes.len() > crate::place::INPUT_CHUNK_BYTES => Err(
-                ControlError::Unsupported("more input than one order carries"),
-            ),
-            Order::Input(_) | Order::CloseInput if !self.takes_input => Err(
-                ControlError::Unsupported("the command was started without an input"),
-            ),
+            Order::Input(bytes) | Order::InputOnce { bytes, .. }
+                if bytes.len() > crate::place::INPUT_CHUNK_BYTES =>
+            {
+                Err(ControlError::Unsupported(
+                    "more input than one order carries",
+                ))
+            }
+            Order::Input(_) | Order::InputOnce { .. } | Order::CloseInput if !self.takes_input => {
+                Err(ControlError::Unsupported(
+                    "the command was started without an input",
+                ))
+            }
             Order::Resize(_) if !self.has_terminal => {
                 Err(ControlError::Unsupported("the command has no terminal"))
             }
             Order::Stop { .. }
             | Order::Signal(_)
             | Order::Input(_)
+            | Order::InputOnce { .. }
             | Order::CloseInput
             | Order::Resize(_)
             | Order::Watch(_)

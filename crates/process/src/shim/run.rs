@@ -3,6 +3,7 @@
 mod finish;
 mod input;
 mod limits;
+mod once;
 mod pause;
 mod stopped;
 
@@ -13,6 +14,7 @@ use ostler_model::{Limit, TimeoutKind};
 use ostler_sandbox::cgroup::Slot;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use self::once::Inputs;
 use self::pause::Pause;
 use super::birth::Born;
 use super::channels::set_size;
@@ -59,6 +61,8 @@ pub(crate) struct Run<'a> {
     tree: Tree,
     streams: Streams,
     input: Option<OwnedFd>,
+    /// Inputs that go in once.
+    inputs: Inputs,
     /// What a terminal holds of an unfinished line.
     line: Line,
     /// What its program asks a terminal.
@@ -133,6 +137,7 @@ impl<'a> Run<'a> {
             tree: born.tree,
             streams: born.streams,
             input: born.input,
+            inputs: Inputs::default(),
             sink,
             descent: Descent::new(&clocks, terminal),
             line: Line::default(),
@@ -309,6 +314,7 @@ impl<'a> Run<'a> {
                 self.tree.signal_group(signal.number());
             }
             Order::Input(bytes) => self.write_input(&bytes),
+            Order::InputOnce { input, from, bytes } => self.write_once(input, from, &bytes),
             Order::CloseInput => self.close_input(),
             Order::Freeze(frozen) => self.freeze(frozen),
             Order::Resize(size) => {

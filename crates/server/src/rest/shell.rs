@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use ostler_engine::{Face, ShellCommand};
+use ostler_engine::{Face, Once, ShellCommand};
 use ostler_model::TermSize;
 
 use super::answer::Answer;
@@ -58,10 +58,12 @@ pub(super) async fn run(
     Session(id): Session,
     Body(body): Body<ShellRunBody>,
 ) -> Answer<Json<ShellRanBody>> {
+    let again = body.again;
     let command = ShellCommand {
         script: body.script,
         at_most: Duration::from_millis(body.at_most_ms.unwrap_or(AT_MOST_MS)),
         lease: None,
+        once: body.id.map(|id| Once { id, again }),
     };
     let run = state.engine.run_in_shell(&caller, &id, command);
     let run = state.unless_leaving(run).await??;

@@ -1,7 +1,7 @@
 //! Shell sessions (C14): a shell that tells where commands begin and end.
 
 use ostler_engine::ShellEnd;
-use ostler_model::{ExecutionId, IsolationLevel, Limits, ShellKind, TermSize, Text};
+use ostler_model::{ExecutionId, InputId, IsolationLevel, Limits, ShellKind, TermSize, Text};
 use serde::{Deserialize, Serialize};
 
 use super::confine::ConfineBody;
@@ -125,6 +125,14 @@ pub struct ShellRunBody {
     /// How long to wait for its end, in milliseconds; the command goes on after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most_ms: Option<u64>,
+    /// What the client calls it, a UUID of its choice. The same command sent again with it, after a
+    /// lost answer, is not typed again: its end is waited for, also by the next daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<InputId>,
+    /// Whether it is sent again. Where it cannot be known whether it was typed before (its
+    /// shell has ended), it is refused then with `process_timeout`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
 }
 
 /// What became of it. Its output is `[from, to)` of the session's raw output.

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use rustix::termios::{SpecialCodeIndex, tcgetattr, tcgetpgrp};
 
 use super::Run;
+use crate::place::OneInput;
 use crate::proto::FromShim;
 
 /// Ctrl-D, where a terminal names no other character for the end of its input.
@@ -15,16 +16,40 @@ const END_OF_TRANSMISSION: u8 = 4;
 impl Run<'_> {
     /// Writes what the command takes now, and says how much that was.
     pub(super) fn write_input(&mut self, bytes: &[u8]) {
+        let taken = self.put_in(bytes);
+        self.tell_taken(taken);
+    }
+
+    /// As [`Run::write_input`], but for what of it went in before. Without bytes it is only
+    /// told how much that is.
+    pub(super) fn write_once(&mut self, input: OneInput, from: u64, bytes: &[u8]) {
+        if bytes.is_empty() {
+            let input = self.inputs.get(input.id);
+            self.link.send(&FromShim::Remembered { input }, None);
+            return;
+        }
+        let Some(before) = self.inputs.taken_before(input, from, bytes.len()) else {
+            return self.tell_taken(0);
+        };
+        let taken = self.put_in(&bytes[before..]);
+        self.inputs.took(input.id, taken as u64);
+        self.tell_taken(before + taken);
+    }
+
+    fn tell_taken(&mut self, taken: usize) {
+        let len = taken as u64;
+        self.link.send(&FromShim::InputTaken { len }, None);
+    }
+
+    fn put_in(&mut self, bytes: &[u8]) -> usize {
         if let Some(end) = self.marks.input(self.sink.end(), Instant::now()) {
             self.link.send(&FromShim::Output { end }, None);
         }
-        let taken = if self.streams.terminal().is_some() {
+        if self.streams.terminal().is_some() {
             self.write_terminal(bytes)
         } else {
             self.write_pipe(bytes)
-        };
-        self.link
-            .send(&FromShim::InputTaken { len: taken as u64 }, None);
+        }
     }
 
     fn write_pipe(&mut self, bytes: &[u8]) -> usize {

@@ -70,6 +70,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
                 script,
                 at_most,
                 lease: None,
+                once: None,
             };
             let running = call.engine.run_in_shell(call.caller, &id, command);
             call.link.attend(call, Of::Name(&id), running).await

@@ -88,6 +88,7 @@ pub(super) fn failure(call: Call<'_>, id: &str, error: Error) -> Failure {
         | Error::Spawn(_)
         | Error::Control(_)
         | Error::StillRunning { .. }
+        | Error::TypedUnknown { .. }
         | Error::Storage { .. }
         | Error::Ledger(_)
         | Error::Output(_)
