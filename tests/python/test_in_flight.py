@@ -101,6 +101,35 @@ def another_daemon(place, last):
 
 
 @pytest.mark.limit(120)
+@pytest.mark.parametrize("way", ["pipe", "file"])
+def test_requests_are_answered_while_no_daemon_can_be_started(any_place, way):
+    place = any_place
+    with Wire(place, way=way) as wire:
+        wire.shake()
+        begun = wire.call("exec", script="touch begun; until [ -e go ]; do sleep 0.05; done; echo late")
+        until(lambda: (place.work / "begun").exists(), 30)
+        away = place.state.with_name("away")
+        daemon = place.daemon()
+        place.state.rename(away)
+        place.state.write_text("no directory")
+        place.give(place.state)
+        daemon.kill()
+        # What is in flight is answered with what is known of it, what comes later with the reason.
+        told = wire.answer(begun, 60)["error"]
+        assert told["code"] == -32000 and "is not known" in told["message"], told
+        told = wire.answer(wire.ask("ping"), 60)["error"]
+        assert told["code"] == -32000 and "no daemon can be started" in told["message"], told
+        place.state.unlink()
+        away.rename(place.state)
+        until(lambda: "result" in wire.answer(wire.ask("ping"), 60), 60)
+        (place.work / "go").touch()
+        assert "after" in wire.text(wire.call("exec", script="echo after"), 60)
+        assert wire.process.poll() is None
+        assert all(len(answers) == 1 for answers in wire.answers.values())
+        assert wire.end(60) == 0
+
+
+@pytest.mark.limit(120)
 def test_waits_go_on_and_what_types_is_not_repeated(any_place):
     place = any_place
     with Wire(place, ["--tools", "core,pty,service"]) as wire:

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ostler_model::{ErrorCode, Text};
+use ostler_server::mcp::Connection;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::control::Control;
@@ -14,6 +15,7 @@ use crate::daemon::{Launch, front_session, reach};
 use crate::error::{CommandError, Outcome};
 use crate::hello::{Bye, Hello, Kind, Note, PROTOCOL};
 use crate::paths::Places;
+use crate::setup::block_on;
 
 /// From so many daemons on that died within [`PATIENCE`] under one front, it pauses before it
 /// starts another: something is wrong that another one may not cure.
@@ -24,6 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause; each is twice as long as the one before it, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// So many times in a row no daemon can be started until requests are answered so.
+const TRIES: u32 = 3;
 
 /// What a front was started with.
 #[derive(Debug)]
@@ -47,6 +52,8 @@ enum Left {
     Died(Duration),
     /// It hung up before it took our streams: it was about to end, or died of our hello.
     HungUp,
+    /// None can be reached or started.
+    Unreachable(CommandError),
 }
 
 /// When to wait before the next daemon.
@@ -72,6 +79,7 @@ impl Failures {
                 now.duration_since(since) >= PATIENCE
             }
             Left::Died(served) => self.died(*served, now),
+            Left::Unreachable(_) => true,
         };
         if !too_many {
             return None;
@@ -96,8 +104,8 @@ impl Failures {
 /// Serves the client on our standard streams until it goes away.
 ///
 /// # Errors
-/// When no daemon can be reached, or one refuses us; and when the client has left and daemons
-/// keep dying.
+/// When no daemon can be reached to begin with, or one refuses us; and when the client has left
+/// and no daemon lives long enough to see it.
 pub(crate) fn run(front: &Front, env: &Environment) -> Outcome {
     let streams = Streams::open().map_err(|error| {
         CommandError::new(
@@ -111,60 +119,134 @@ pub(crate) fn run(front: &Front, env: &Environment) -> Outcome {
             format!("no memory file can be made for the connection's log: {error}"),
         )
     })?;
-    let hello = hello(front, env)?;
-    let mut failures = Failures::default();
-    let mut presence = Presence::Here;
-    loop {
-        let left = attach(front, &hello, (&streams, &log))?;
-        let first = failures.pause.is_none();
-        if let Some(pause) = failures.pause(&left, Instant::now()) {
-            // The end of input was for the daemon to see, and another one had it since.
-            if presence == Presence::Gone {
-                return Err(CommandError::daemon("daemons keep dying").with_hint(see_log(front)));
-            }
-            if first {
-                crate::tell(&format!(
-                    "daemons keep dying; this goes on, with pauses. {}",
-                    see_log(front)
-                ));
-            }
-            presence = streams.pause(pause).map_err(internal)?;
-        }
-        match left {
-            Left::Bye(Bye::Closed) => break,
-            Left::Bye(Bye::Shutdown) => streams.wait_for_client().map_err(internal)?,
-            Left::Died(_) | Left::HungUp => {}
-        }
-    }
+    let mut life = Life {
+        front,
+        hello: hello(front, env)?,
+        log,
+        failures: Failures::default(),
+        presence: Presence::Here,
+        served: false,
+        unreachable: 0,
+    };
+    while life.goes_on(&streams)? {}
     streams.finish();
     Ok(0)
 }
 
-fn see_log(front: &Front) -> String {
-    format!("their log is {}", front.places.log().display())
+/// A front from its first daemon to its last.
+struct Life<'a> {
+    front: &'a Front,
+    hello: Hello,
+    /// What is in flight; daemons write it.
+    log: OwnedFd,
+    failures: Failures,
+    presence: Presence,
+    /// Whether a daemon has served us.
+    served: bool,
+    /// Times in a row that none could be reached or started.
+    unreachable: u32,
+}
+
+impl Life<'_> {
+    /// Has one daemon serve the client; whether another one is to go on.
+    fn goes_on(&mut self, streams: &Streams) -> Result<bool, CommandError> {
+        let left = self.attach(streams)?;
+        match &left {
+            Left::Bye(Bye::Closed) => return Ok(false),
+            Left::Unreachable(_) => self.unreachable += 1,
+            Left::Bye(Bye::Shutdown) | Left::Died(_) => {
+                self.served = true;
+                self.unreachable = 0;
+            }
+            Left::HungUp => self.unreachable = 0,
+        }
+        let begins = self.failures.pause.is_none();
+        match (self.failures.pause(&left, Instant::now()), left) {
+            (Some(pause), left) => self.pause(streams, (pause, begins), left)?,
+            (None, Left::Bye(_)) => streams.wait_for_client().map_err(internal)?,
+            (None, Left::Died(_) | Left::HungUp | Left::Unreachable(_)) => {}
+        }
+        Ok(true)
+    }
+
+    /// Hands the streams and their log over and sleeps until the daemon leaves, whichever way.
+    fn attach(&self, streams: &Streams) -> Result<Left, CommandError> {
+        let front = self.front;
+        let stream = match reach(&front.places.front_socket(), Some(&front.launch)) {
+            Ok(stream) => stream,
+            // The client has not been told anything yet: it sees its server fail.
+            Err(error) if !self.served => return Err(error),
+            Err(error) => return Ok(Left::Unreachable(error)),
+        };
+        let [input, output] = streams.fds();
+        let descriptors = [input, output, self.log.as_fd()];
+        let Some(mut control) = Control::open(stream, &self.hello, descriptors)? else {
+            return Ok(Left::HungUp);
+        };
+        let taken = Instant::now();
+        Ok(match control.note() {
+            Some(Note::Bye(bye)) => Left::Bye(bye),
+            None => Left::Died(taken.elapsed()),
+        })
+    }
+
+    /// Waits before the next daemon. Where none can be started, requests are answered so.
+    fn pause(
+        &mut self,
+        streams: &Streams,
+        (pause, begins): (Duration, bool),
+        left: Left,
+    ) -> Result<(), CommandError> {
+        // The end of input was for a daemon to see, and there was one more try since.
+        let is_last = self.presence == Presence::Gone;
+        let error = match left {
+            Left::Unreachable(error) => {
+                if self.unreachable >= TRIES || is_last {
+                    self.refuse(streams, &error);
+                }
+                error
+            }
+            Left::Bye(_) | Left::Died(_) | Left::HungUp => {
+                let log = self.front.places.log();
+                CommandError::daemon("daemons keep dying")
+                    .with_hint(format!("the log is {}", log.display()))
+            }
+        };
+        if is_last {
+            return Err(error);
+        }
+        if begins || self.unreachable == 1 {
+            crate::tell(&format!("this goes on, with pauses:\n{error}"));
+        }
+        let until_asked = self.unreachable > 0;
+        self.presence = streams.pause(pause, until_asked).map_err(internal)?;
+        Ok(())
+    }
+
+    /// Answers what the client asked with why nobody can carry it out.
+    fn refuse(&self, streams: &Streams, error: &CommandError) {
+        let reason = error.told().unwrap_or("the connection to the daemon broke");
+        let reason = format!("no daemon can be started: {reason}");
+        let refused = block_on(async {
+            let [input, output] = streams.fds();
+            let all = [input, output, self.log.as_fd()].map(|fd| fd.try_clone_to_owned());
+            let [input, output, log] = all;
+            let open = || Connection::open(input?, output?, log?);
+            open()
+                .map_err(internal)?
+                .refuse(&reason)
+                .await
+                .map_err(internal)
+        });
+        if let Err(error) = refused {
+            crate::tell(&format!("requests cannot be answered: {error}"));
+        }
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
 fn internal(error: io::Error) -> CommandError {
     CommandError::new(ErrorCode::Internal, error.to_string())
-}
-
-/// Hands the streams and their log over and sleeps until the daemon leaves, whichever way.
-fn attach(
-    front: &Front,
-    hello: &Hello,
-    (streams, log): (&Streams, &OwnedFd),
-) -> Result<Left, CommandError> {
-    let stream = reach(&front.places.front_socket(), Some(&front.launch))?;
-    let [input, output] = streams.fds();
-    let Some(mut control) = Control::open(stream, hello, [input, output, log.as_fd()])? else {
-        return Ok(Left::HungUp);
-    };
-    let taken = Instant::now();
-    Ok(match control.note() {
-        Some(Note::Bye(bye)) => Left::Bye(bye),
-        None => Left::Died(taken.elapsed()),
-    })
 }
 
 fn hello(front: &Front, env: &Environment) -> Result<Hello, CommandError> {

@@ -68,21 +68,25 @@ impl Streams {
         Ok(())
     }
 
-    /// Waits this long, or until the client goes away.
+    /// Waits this long, or until the client goes away; where `until_asked`, also no longer than
+    /// until it says something.
     ///
     /// # Errors
     /// As poll(2).
-    pub(crate) fn pause(&self, pause: Duration) -> io::Result<Presence> {
+    pub(crate) fn pause(&self, pause: Duration, until_asked: bool) -> io::Result<Presence> {
         let until = Instant::now() + pause;
         let [input, _] = self.fds();
         // That a pipe has no writer is told without being asked for.
-        let mut fds = [PollFd::from_borrowed_fd(input, PollFlags::RDHUP)];
-        let happened = rustix::io::retry_on_intr(|| {
+        let mut events = PollFlags::RDHUP;
+        events.set(PollFlags::IN, until_asked);
+        let mut fds = [PollFd::from_borrowed_fd(input, events)];
+        rustix::io::retry_on_intr(|| {
             let left = until.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
             poll(&mut fds, Some(&left))
         })?;
-        Ok(if happened == 0 {
+        let happened = fds[0].revents().difference(PollFlags::IN);
+        Ok(if happened.is_empty() {
             Presence::Here
         } else {
             Presence::Gone

@@ -5,6 +5,7 @@
 //! * `log`, `record`, `backlog`: what the next service needs to go on when this process dies.
 //! * `endpoint`: reads into the log and writes from it.
 //! * `transport`: all of it as the library's transport; `shared` is what answers under way need.
+//! * `refuse`: answers while there is no service.
 //! * `replay`: what an earlier service left; `attempt` travels with each request.
 
 mod attempt;
@@ -14,6 +15,7 @@ mod lines;
 mod log;
 pub(super) mod message;
 mod record;
+mod refuse;
 mod replay;
 mod serve;
 mod shared;

@@ -56,8 +56,8 @@ where
 /// A client's connection that outlives the process that serves it.
 #[derive(Debug)]
 pub struct Connection {
-    source: Source,
-    shared: Arc<Shared>,
+    pub(super) source: Source,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Connection {
