@@ -1,10 +1,13 @@
 """Output that is lost is told by whoever passes it on; what was dropped on purpose is no loss."""
 
 import json
+import re
+import signal
+import subprocess
 
 import pytest
 
-from harness import until
+from harness import Person, until
 from harness.disk import fill
 
 pytestmark = [pytest.mark.anyio, pytest.mark.small_disk]
@@ -114,3 +117,70 @@ async def test_an_agent_is_told(small):
         for tool, arguments in (("process", {"action": "output", "ids": [pid]}), ("command_ps_logs", {"pid": pid})):
             reply = await agent.call(tool, **arguments)
             assert f"{missing} bytes" in reply.text and "lost" in reply.text, (tool, reply.text[-600:])
+
+
+def in_terminal(place):
+    """A terminal session that prints when it is told to: its id."""
+    waits = "until [ -e {} ]; do sleep .02; done"
+    script = f"echo ready; {waits.format('go')}; seq {LINES}; {waits.format('end')}; echo last"
+    return place.cli("run", "-d", "-t", "--", "sh", "-c", script).stdout.decode().strip()
+
+
+def printed(place, pid):
+    """Whether everything was printed but its last line."""
+    return place.json("info", pid)["output_bytes"] >= len(WHOLE) + LINES
+
+
+def test_a_pipe_from_a_terminal_that_was_stopped_meanwhile_says_what_it_missed(small):
+    fill(small.disk, leave=512 << 10)
+    pid = in_terminal(small)
+    with subprocess.Popen(
+        small.argv("attach", "--watch", pid), cwd=small.work, env=small.env(), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as attached:
+        got = attached.stdout.read(1)
+        attached.send_signal(signal.SIGSTOP)
+        (small.work / "go").touch()
+        until(lambda: printed(small, pid), 30, "the output")
+        attached.send_signal(signal.SIGCONT)
+        (small.work / "end").touch()
+        rest, told = attached.communicate(timeout=60)
+    whole = WHOLE.replace(b"\n", b"\r\n") + b"last\r\n"
+    got += rest
+    # The screen as it was comes first.
+    got = got[got.index(b"1\r\n2\r\n"):]
+    missing = len(whole) - len(got)
+    assert missing > 0 and got.endswith(b"last\r\n"), told
+    assert f"{missing} bytes of its output are missing".encode() in told, (missing, told)
+    assert attached.returncode == STORAGE, told
+
+
+def test_a_person_whose_attach_was_stopped_meanwhile_is_told_what_was_lost(small):
+    fill(small.disk, leave=512 << 10)
+    pid = in_terminal(small)
+    with Person(small, "attach", pid) as person:
+        person.sees(rb"ready")
+        person.held.kill(signal.SIGSTOP)
+        (small.work / "go").touch()
+        until(lambda: printed(small, pid), 30, "the output")
+        person.held.kill(signal.SIGCONT)
+        person.sees(str(LINES).encode(), seconds=60)
+        (small.work / "end").touch()
+        person.sees(rb"last")
+        assert person.leaves(60) == STORAGE, person.seen[-2000:]
+        told = re.search(rb"(\d+) bytes of its output are missing", person.seen)
+        assert told and 0 < int(told[1]) < len(WHOLE) + LINES, person.seen[-2000:]
+
+
+def test_a_person_who_fell_behind_and_missed_nothing_is_told_of_no_loss(small):
+    pid = in_terminal(small)
+    with Person(small, "attach", pid) as person:
+        person.sees(rb"ready")
+        person.held.kill(signal.SIGSTOP)
+        (small.work / "go").touch()
+        until(lambda: printed(small, pid), 30, "the output")
+        person.held.kill(signal.SIGCONT)
+        person.sees(str(LINES).encode(), seconds=60)
+        (small.work / "end").touch()
+        person.sees(rb"last")
+        assert person.leaves(60) == 0, person.seen[-2000:]

@@ -342,6 +342,10 @@ impl Session {
     }
 
     async fn repaint(&mut self, socket: &mut Socket) {
+        if !self.window.is_shown() {
+            // A painting stands for output that is left out; a pipe is given all of it.
+            return;
+        }
         self.known.repainting = socket.ask(&ClientMessage::Repaint).await;
     }
 

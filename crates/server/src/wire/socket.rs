@@ -26,8 +26,8 @@ pub enum ServerMessage {
         /// The new one.
         size: TermSize,
     },
-    /// Output that is not sent: it is gone, or the client was too far behind it. In the second
-    /// case the screen is painted next.
+    /// Output that is not sent: it is gone, or the screen is painted next instead of it, because
+    /// the client was too far behind, or had asked for a painting and some of it was lost.
     Gap {
         /// The first byte left out.
         from: u64,

@@ -4,12 +4,13 @@
 //! from the journal for it meanwhile. When it comes back and is further behind than
 //! [`LAG_BYTES`], it is told what it missed and shown the screen as it is now.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::SinkExt as _;
 use futures_util::stream::SplitSink;
-use ostler_engine::{Follower, LeaseHolder, Watch};
+use ostler_engine::{Follower, LeaseHolder, Watch, lost_bytes};
 use ostler_journal::BytePage;
 use ostler_model::{Cursor, TermSize};
 use tokio::sync::mpsc;
@@ -203,13 +204,25 @@ impl<'a> Eyes<'a> {
     /// Leaves output out: the screen as it is now stands for it.
     async fn catch_up(&mut self, from: u64) -> Result<(), Over> {
         let (paint, to) = self.painted().await?;
+        let lost_bytes = self.lost(from..to)?;
         let message = ServerMessage::Gap {
             from,
             to,
-            lost_bytes: 0,
+            lost_bytes,
         };
         self.say(&message).await?;
         self.show(paint, to).await
+    }
+
+    /// How much of what is left out nobody can read any more, though nobody dropped it.
+    fn lost(&mut self, within: Range<u64>) -> Result<u64, Over> {
+        let info = self.watch.look();
+        if within.is_empty() || info.state.degraded.is_empty() {
+            return Ok(0);
+        }
+        let Spot { state, caller, id } = self.spot;
+        let journal = state.engine.journal(caller, id).map_err(|_| Over::Broken)?;
+        lost_bytes(&info, &journal, within).map_err(|_| Over::Broken)
     }
 
     /// Tells of output that is gone.
@@ -223,8 +236,20 @@ impl<'a> Eyes<'a> {
         self.say(&message).await
     }
 
+    /// Paints on request. Output that was not sent yet is painted over; what was lost of it is
+    /// told, because the screen does not show that.
     async fn repaint(&mut self) -> Result<(), Over> {
+        let from = self.follower.cursor().offset;
         let (paint, to) = self.painted().await?;
+        let lost_bytes = self.lost(from..to)?;
+        if lost_bytes > 0 {
+            let message = ServerMessage::Gap {
+                from,
+                to,
+                lost_bytes,
+            };
+            self.say(&message).await?;
+        }
         self.show(paint, to).await
     }
 
