@@ -8,7 +8,7 @@ import pytest
 from test_service_life import kill, shim_of
 
 from harness import until
-from harness.disk import fill
+from harness.disk import fill, mounted
 from harness.manager import Manager
 
 pytestmark = [pytest.mark.anyio, pytest.mark.small_disk]
@@ -128,3 +128,37 @@ def raw(place, pid, query=""):
 def raw_end(place, pid):
     """Where the output ends, as a reader is told."""
     return int(str(raw(place, pid)[-1]["next"]).split(".")[0])
+
+
+@pytest.mark.parametrize("before", [150_000, 1_000_000], ids=["the ring holds it", "the ring overflowed"])
+def test_a_burst_finds_the_room_that_came_back(make_place, before):
+    place = make_place()
+    with mounted(place.state, 96, place) as disk:
+        filler = fill(disk.outside, leave=LEFT)
+        # While it prints little by little, the disk is tried ever less often. Then all at once.
+        script = f"""seq {before}
+            until [ -e still ]; do echo tick; sleep .05; done
+            echo quiet; touch quiet; {waits_for('go')}; seq 7000000"""
+        pid = run_d(place, script)
+        until(lambda: raw_end(place, pid) > len(numbers(1, before)) + 60 * len("tick\n"), 60, "the ticks")
+        (place.work / "still").touch()
+        until(lambda: (place.work / "quiet").exists(), 20, "the last tick")
+        frames = until(lambda: ends_with(raw(place, pid), "quiet\n"), 20, "the output so far")
+        lost = sum(frame["gap"]["lost_bytes"] for frame in frames if "gap" in frame)
+        assert (lost > 0) == (before > 150_000), "what fits the ring is there"
+        filler.unlink()
+        (place.work / "go").touch()
+        assert place.cli("wait", pid).returncode == 0
+        place.kill_daemon()
+        shown = place.cli("logs", "--raw", pid, check=False)
+        assert shown.stdout.endswith(b"quiet\n" + numbers(1, 7_000_000)), shown.stderr
+        info = place.json("info", pid)
+        assert info["output_bytes"] - len(shown.stdout) == lost == info["trimmed_bytes"], shown.stderr
+        assert shown.returncode == (74 if lost else 0), shown.stderr
+        place.end_commands()
+        place.shut_down()
+
+
+def ends_with(frames, text):
+    data = "".join(frame["data"] for frame in frames if "data" in frame)
+    return data.endswith(text) and frames

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use ostler_model::StreamName;
 
 use crate::error::WriteError;
+use crate::looks::{Fill, Looks};
 use crate::memory::MemorySegment;
 use crate::query::Gap;
 use crate::writer::{OutputWriter, SegmentLimits};
@@ -35,6 +36,7 @@ struct Away {
     /// Bytes behind the memory segment that nothing took. Nothing may follow them there: its
     /// offsets would be wrong.
     beyond: u64,
+    looks: Looks,
 }
 
 impl Away {
@@ -43,7 +45,26 @@ impl Away {
             memory: memory.ok(),
             base,
             beyond: 0,
+            looks: Looks::default(),
         }
+    }
+
+    /// How full memory is before `bytes` more are appended. Where nothing takes them, it is.
+    fn fill(&self, bytes: u64) -> Fill {
+        let fill = self.memory.as_ref().map(|memory| memory.fill(bytes));
+        match fill {
+            Some(fill) if self.beyond == 0 => fill,
+            Some(_) | None => Fill {
+                written: fill.map_or(0, |fill| fill.written) + self.beyond,
+                has_lost: self.beyond > 0,
+                overwrites: true,
+            },
+        }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let memory = self.memory.as_ref();
+        memory.map_or(0, MemorySegment::held_bytes)
     }
 
     fn end(&self) -> u64 {
@@ -141,6 +162,32 @@ impl FallbackWriter {
         self.missing_bytes += missing.iter().map(|gap| gap.to - gap.from).sum::<u64>();
         self.away = None;
         Ok(missing)
+    }
+
+    /// As [`return_to_disk`](Self::return_to_disk), where the disk says that it has room: to be
+    /// called before `bytes` are appended at `at_ns`. It is asked before they would overwrite what
+    /// is nowhere else, and now and then before that. None: nothing has changed.
+    pub fn return_where_room(&mut self, at_ns: i64, bytes: usize) -> Option<Vec<Gap>> {
+        if !self.finds_room(at_ns, bytes as u64) {
+            return None;
+        }
+        let returned = self.return_to_disk();
+        if let (Err(_), Some(away)) = (&returned, &mut self.away) {
+            away.looks.refused();
+        }
+        returned.ok()
+    }
+
+    fn finds_room(&mut self, at_ns: i64, bytes: u64) -> bool {
+        let (Some(disk), Some(away)) = (&self.disk, &mut self.away) else {
+            return false;
+        };
+        let fill = away.fill(bytes);
+        if !away.looks.is_due(fill, at_ns) {
+            return false;
+        }
+        let has_room = disk.says_room(away.held_bytes());
+        away.looks.looked(fill, at_ns, has_room)
     }
 
     /// Whether output goes to disk.

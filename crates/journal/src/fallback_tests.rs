@@ -9,8 +9,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::memory::MEMORY_BYTES;
 use crate::query::{ByteQuery, Chunk, LineQuery, StreamSet, Unfinished};
-use crate::refusal::leave_room;
+use crate::refusal::{claim_room, leave_room};
 use crate::{Journal, MemorySlot};
+
+/// What the shim reads at once while output goes to memory.
+const READ_BYTES: usize = 64 * 1024;
+/// What may be overwritten although there is room: 256 KiB between two looks, and a record at
+/// each end.
+const LOSS_BYTES: u64 = 400 * 1024;
 
 /// What happens to a writer, its disk and its reader.
 #[derive(Debug, Clone)]
@@ -19,6 +25,10 @@ enum Op {
     Append { len: usize, every: usize, err: bool },
     /// So many bytes are left on the disk.
     Fill(usize),
+    /// The same, and it says that there is more, as with some quotas.
+    Lie(usize),
+    /// There is room again, and nobody says so.
+    MakeRoom,
     /// There is room again, and the writer looks.
     Free,
     /// The writer looks, whatever is so.
@@ -44,6 +54,8 @@ fn operation() -> impl Strategy<Value = Op> {
         2 => append(1..20_000),
         1 => append(100_000..700_000),
         3 => (0usize..300).prop_map(Op::Fill),
+        1 => (0usize..300).prop_map(Op::Lie),
+        3 => Just(Op::MakeRoom),
         3 => Just(Op::Free),
         2 => Just(Op::Look),
         5 => (1usize..4).prop_map(Op::Read),
@@ -68,6 +80,10 @@ struct Lab {
     /// What was only in memory when an attempt ended.
     lost: Vec<Gap>,
     cleared_to: u64,
+    /// What was overwritten when room came back while output went to memory.
+    room_since: Option<u64>,
+    /// Whether the disk lied since.
+    lied: bool,
     /// Where the reader is.
     next: Cursor,
     /// Which bytes it was given.
@@ -79,6 +95,7 @@ struct Lab {
 impl Lab {
     fn new(segment_bytes: u64) -> Self {
         leave_room(None);
+        claim_room(false);
         let dir = tempfile::tempdir().expect("a directory");
         let handle = std::fs::File::open(dir.path()).expect("it opens");
         let limits = SegmentLimits { segment_bytes };
@@ -97,6 +114,8 @@ impl Lab {
             missing: Vec::new(),
             lost: Vec::new(),
             cleared_to: 0,
+            room_since: None,
+            lied: false,
             next: Cursor::START,
             read: Vec::new(),
             gaps: Vec::new(),
@@ -107,9 +126,11 @@ impl Lab {
     fn carry_out(&mut self, op: &Op) {
         match *op {
             Op::Append { len, every, err } => self.append(len, every, err),
-            Op::Fill(bytes) => leave_room(Some(bytes)),
+            Op::Fill(bytes) => self.fill(bytes, false),
+            Op::Lie(bytes) => self.fill(bytes, true),
+            Op::MakeRoom => self.make_room(),
             Op::Free => {
-                leave_room(None);
+                self.make_room();
                 self.look();
             }
             Op::Look => self.look(),
@@ -119,13 +140,28 @@ impl Lab {
                 }
             }
             Op::Clear => {
-                leave_room(None);
+                self.make_room();
                 self.cleared_to = self.journal.clear().expect("cleared").to;
             }
             Op::NextAttempt => self.next_attempt(),
         }
         assert_eq!(self.writer.end(), self.appended.len() as u64);
         assert_eq!(self.journal.end().expect("an end"), self.readable_end());
+    }
+
+    fn fill(&mut self, bytes: usize, lies: bool) {
+        leave_room(Some(bytes));
+        claim_room(lies);
+        self.lied |= lies;
+        self.room_since = None;
+    }
+
+    fn make_room(&mut self) {
+        leave_room(None);
+        claim_room(false);
+        self.lied &= !self.writer.is_on_disk();
+        self.room_since
+            .get_or_insert_with(|| overwritten(&self.writer));
     }
 
     /// What is appended shows its place, so that a byte in a wrong one is noticed.
@@ -145,12 +181,34 @@ impl Lab {
         };
         let bytes: Vec<u8> = (0..len).map(byte).collect();
         self.at_ns += 1;
-        if self.writer.append(self.at_ns, stream, &bytes).is_err() {
-            self.put_memory();
+        for piece in bytes.chunks(READ_BYTES) {
+            self.append_piece(stream, piece);
         }
         self.appended.extend(bytes);
         self.streams.resize(self.appended.len(), stream);
         self.read.resize(self.appended.len(), false);
+    }
+
+    /// As the shim does it.
+    fn append_piece(&mut self, stream: StreamName, piece: &[u8]) {
+        if let Some(missing) = self.writer.return_where_room(self.at_ns, piece.len()) {
+            self.check_loss(missing.iter().map(|gap| gap.to - gap.from).sum());
+            self.missing.extend(missing);
+        }
+        if self.writer.append(self.at_ns, stream, piece).is_err() {
+            self.put_memory();
+        }
+        self.check_loss(overwritten(&self.writer));
+    }
+
+    /// Once there is room, nothing is overwritten; where the ring was full by then, little.
+    fn check_loss(&self, lost: u64) {
+        match self.room_since {
+            Some(_) | None if self.lied => {}
+            Some(0) => assert_eq!(lost, 0),
+            Some(before) => assert!(lost <= before + LOSS_BYTES, "{before}: {lost}"),
+            None => {}
+        }
     }
 
     fn put_memory(&self) {
@@ -167,7 +225,7 @@ impl Lab {
 
     /// An attempt that ends in memory leaves it to its readers until the next one writes.
     fn next_attempt(&mut self) {
-        leave_room(None);
+        self.make_room();
         let (from, end) = (self.writer.end() - self.in_memory(), self.writer.end());
         if from < end {
             self.lost.push(Gap { from, to: end });
@@ -250,7 +308,7 @@ impl Lab {
     /// With room on the disk, everything that is not gone is there, and the lines have their
     /// numbers.
     fn check_files(&mut self) {
-        leave_room(None);
+        self.make_room();
         self.look();
         assert!(self.writer.is_on_disk());
         self.slot.clear();
@@ -307,6 +365,10 @@ impl Lab {
             note(&mut counts, self.appended[at], line.stream);
         }
     }
+}
+
+fn overwritten(writer: &FallbackWriter) -> u64 {
+    writer.memory().map_or(0, MemorySegment::lost_bytes)
 }
 
 fn note(counts: &mut [(StreamName, u64)], byte: u8, of: StreamName) {
@@ -404,4 +466,38 @@ fn what_nothing_takes_is_a_gap_too() {
     lab.append(10, 10, false);
     lab.check();
     assert_eq!(lab.gaps, lab.missing);
+}
+
+/// The disk is asked before anything is overwritten, and returned to before anything is lost.
+#[test]
+fn room_that_nobody_tells_of_is_found_in_time() {
+    let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
+    lab.append(100, 10, false);
+    lab.fill(0, false);
+    lab.append(1_000_000, 100, false);
+    assert!(!lab.writer.is_on_disk());
+    assert_eq!(overwritten(&lab.writer), 0);
+    lab.make_room();
+    lab.append(5_000_000, 100, true);
+    assert!(lab.writer.is_on_disk());
+    assert_eq!(lab.missing, []);
+    lab.check();
+    assert_eq!(lab.gaps, []);
+    lab.check_files();
+}
+
+#[test]
+fn a_disk_that_says_room_and_refuses_is_not_written_to_over_and_over() {
+    let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
+    lab.fill(0, true);
+    lab.append(400_000, 100, false);
+    assert!(!lab.writer.is_on_disk());
+    // A try now would succeed.
+    lab.make_room();
+    lab.append(400_000, 100, false);
+    assert!(!lab.writer.is_on_disk(), "it is tried on schedule only");
+    lab.look();
+    assert!(lab.writer.is_on_disk());
+    lab.check();
+    lab.check_files();
 }

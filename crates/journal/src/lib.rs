@@ -27,6 +27,7 @@ pub mod journal;
 pub mod ledger;
 mod lines;
 mod lookback;
+mod looks;
 pub mod memory;
 pub mod mirror;
 mod open_files;

@@ -12,6 +12,7 @@ use rustix::fs::MemfdFlags;
 use crate::error::WriteError;
 use crate::files;
 use crate::index::{self, Header, RECORD_BYTES, Record, Tallies, Tally};
+use crate::looks::Fill;
 use crate::query::stream_code;
 use crate::tail::RawRecord;
 use crate::writer::{OutputWriter, Progress};
@@ -134,6 +135,22 @@ impl MemorySegment {
     #[must_use]
     pub const fn lost_bytes(&self) -> u64 {
         self.oldest - self.base
+    }
+
+    /// How full it is before `bytes` more are appended.
+    pub(crate) const fn fill(&self, bytes: u64) -> Fill {
+        let records = bytes.div_ceil(PIECE_BYTES as u64);
+        let end = self.head + bytes + records * RECORD_BYTES as u64;
+        Fill {
+            written: self.head,
+            has_lost: self.tail > 0,
+            overwrites: end - self.tail > RING_BYTES,
+        }
+    }
+
+    /// Bytes of the records it holds, and of what they speak for.
+    pub(crate) const fn held_bytes(&self) -> u64 {
+        self.head - self.tail
     }
 
     /// The memory file, to be handed to [`Journal::with_memory`](crate::Journal::with_memory).

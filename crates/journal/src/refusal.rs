@@ -8,6 +8,18 @@ use rustix::io::Errno;
 
 thread_local! {
     static ROOM: Cell<Option<usize>> = const { Cell::new(None) };
+    static CLAIMS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the disk says when it is asked how many bytes fit; none where it is not played.
+pub(crate) fn claimed_room() -> Option<u64> {
+    let room = if CLAIMS.get() { None } else { ROOM.get() };
+    room.map(|room| room as u64)
+}
+
+/// From now on the disk says that everything fits, whatever fits.
+pub(crate) fn claim_room(claims: bool) {
+    CLAIMS.set(claims);
 }
 
 /// From now on so many bytes fit; none is as many as there are.

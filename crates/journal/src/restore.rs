@@ -77,14 +77,30 @@ impl OutputWriter {
     /// the exit record, and for whoever makes room.
     fn ask_for_room(&self, held: &Snapshot) -> Result<(), WriteError> {
         let needed = held.bytes().len() + held.records().len() * RECORD_BYTES;
-        let needed = needed as u64 + RESERVE_BYTES;
-        match rustix::fs::fstatvfs(self.dir()) {
-            Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < needed => Err(
-                WriteError::io("write memory back to", "the disk", Errno::NOSPC),
-            ),
+        match self.free_bytes() {
+            Ok(free) if free < needed as u64 + RESERVE_BYTES => Err(WriteError::io(
+                "write memory back to",
+                "the disk",
+                Errno::NOSPC,
+            )),
             // Some cannot say; they refuse what does not fit.
             Ok(_) | Err(_) => Ok(()),
         }
+    }
+
+    /// Whether the disk says that so many bytes fit.
+    pub(crate) fn says_room(&self, bytes: u64) -> bool {
+        #[cfg(test)]
+        if let Some(room) = crate::refusal::claimed_room() {
+            return room >= bytes;
+        }
+        self.free_bytes()
+            .is_ok_and(|free| free >= bytes.saturating_add(RESERVE_BYTES))
+    }
+
+    fn free_bytes(&self) -> Result<u64, Errno> {
+        let disk = rustix::fs::fstatvfs(self.dir())?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 }
 

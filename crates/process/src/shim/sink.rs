@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ostler_journal::memory::MEMORY_BYTES;
-use ostler_journal::{FallbackWriter, SegmentLimits, WriteError};
+use ostler_journal::{FallbackWriter, Gap, SegmentLimits, WriteError};
 use ostler_model::StreamName;
 
 /// Bytes of the memory file that stay free for what a command leaves in its pipes when it ends:
@@ -123,6 +123,9 @@ impl Sink {
             return;
         }
         self.look_at_disk();
+        if let Some(missing) = self.writer.return_where_room(at_ns, bytes.len()) {
+            self.returned(missing);
+        }
         if let Err(error) = self.writer.append(at_ns, stream, bytes) {
             self.refused(&error);
         }
@@ -148,18 +151,20 @@ impl Sink {
             return;
         }
         match self.writer.return_to_disk() {
-            Ok(missing) => {
-                self.returns.returned(Instant::now());
-                // As at the beginning: the daemon says anew how far readers are.
-                self.retained_from = self.lossless_reader.then_some(0);
-                let missing = missing.into_iter().map(|gap| (gap.from, gap.to)).collect();
-                self.news.push(News::Returned { missing });
-            }
+            Ok(missing) => self.returned(missing),
             Err(error) => {
                 self.returns.refused(Instant::now());
                 self.error = Some(error.to_string());
             }
         }
+    }
+
+    fn returned(&mut self, missing: Vec<Gap>) {
+        self.returns.returned(Instant::now());
+        // As at the beginning: the daemon says anew how far readers are.
+        self.retained_from = self.lossless_reader.then_some(0);
+        let missing = missing.into_iter().map(|gap| (gap.from, gap.to)).collect();
+        self.news.push(News::Returned { missing });
     }
 
     /// What has become of the way to the disk since this was asked last.
