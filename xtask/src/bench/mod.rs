@@ -7,6 +7,7 @@ mod faces;
 mod floor;
 mod isolation;
 mod journal;
+mod kept;
 mod logs;
 mod machine;
 mod many;

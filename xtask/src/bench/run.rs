@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 
 use super::machine::Machine;
 use super::report::{self, Row};
-use super::{echo, engine, faces, isolation, journal, logs, many, output, pty, services, start};
+use super::{
+    echo, engine, faces, isolation, journal, kept, logs, many, output, pty, services, start,
+};
 use crate::lab::Lab;
 use crate::sh;
 use crate::ui::{Verdict, say};
@@ -114,7 +116,8 @@ const CORE: &[(&str, Measure)] = &[
     ("output", output::hundred_megabytes),
     ("ingest", output::ingest),
     ("journal", journal::reading),
-    ("memory", many::memory),
+    ("memory", kept::after_commands),
+    ("shims", many::memory),
     ("printing", many::printing),
 ];
 

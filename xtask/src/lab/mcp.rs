@@ -2,7 +2,7 @@
 //! server.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -32,9 +32,14 @@ impl Mcp {
 
     /// The same, by this command line.
     pub(crate) fn open_with(lab: &Lab, arguments: &[&str]) -> Result<Self> {
-        let mut command = lab.ostler(arguments);
+        Self::speak(&mut lab.ostler(arguments))
+    }
+
+    /// Starts any server that speaks over its standard streams, and shakes hands.
+    pub(crate) fn speak(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("ostler mcp")?;
+        let mut child = command.spawn().context(name)?;
         let input = child.stdin.take().context("no standard input")?;
         let output = BufReader::new(child.stdout.take().context("no standard output")?);
         let mut mcp = Self {

@@ -9,5 +9,6 @@ mod steps;
 mod tools;
 
 pub(crate) use npm::{PEERS, node};
+pub(crate) use python::peers as python_peers;
 pub(crate) use servers::servers;
 pub(crate) use steps::{Args, Tier, run};

@@ -1,20 +1,40 @@
-//! A virtual environment below the target directory, with the packages the tests name.
+//! Virtual environments below the target directory: one with the packages the tests name, one
+//! with the peers of our measurements.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::npm::PEERS;
+use super::steps::Tier;
 use crate::sh;
+use crate::ui::say;
 use crate::workspace::Workspace;
 
 /// The packages and their versions.
 const REQUIREMENTS: &str = "tests/python/requirements.txt";
 
-/// The environment the tests run in.
-pub(super) fn ensure(workspace: &Workspace) -> Result<()> {
+/// The environment the tests run in, and for the full tier that of the peers.
+pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
     let asked = workspace.root().join(REQUIREMENTS);
-    renew(workspace, &asked, &workspace.target().join("venv"))
+    renew(workspace, &asked, &workspace.target().join("venv"))?;
+    if tier == Tier::Full {
+        let asked = workspace.root().join(PEERS).join("requirements.txt");
+        // Measurements go without a peer that cannot be installed: no test needs one.
+        if let Err(error) = renew(workspace, &asked, &peers(workspace)) {
+            say(format_args!(
+                "setup: {} is left out: {error:#}",
+                asked.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Where the peers are that come from PyPI.
+pub(crate) fn peers(workspace: &Workspace) -> PathBuf {
+    workspace.target().join("peers")
 }
 
 /// Makes or renews an environment when what is asked differs from what its stamp says.

@@ -34,7 +34,7 @@ impl Tier {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
     let tier = Tier::of(args.full);
     apt::ensure(workspace.root(), tier)?;
-    python::ensure(workspace)?;
+    python::ensure(workspace, tier)?;
     npm::ensure(workspace, tier)?;
     servers::ensure(workspace, tier)?;
     tools::ensure(workspace, tier)?;

@@ -1,5 +1,6 @@
-//! Terminal sessions: each figure beside a bare terminal, and node-pty where it is here.
+//! Terminal sessions: each figure beside a bare terminal, and the peers that are here.
 
+mod dialogue;
 mod echo;
 mod late;
 mod many;

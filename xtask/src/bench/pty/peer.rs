@@ -1,14 +1,17 @@
-//! The peer: node-pty, the terminal of editors and of most tools written for Node.
+//! The peers: node-pty, the terminal of editors and of most tools written for Node; and pty-mcp,
+//! an MCP server for terminals.
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
 use super::super::orders::Orders;
 use super::super::run::Bench;
+use crate::lab::Lab;
 use crate::{setup, sh, ui};
 
-/// Its host, if setup could build it; the reason is said where not.
+/// The host of node-pty, if setup could build it; the reason is said where not.
 pub(super) fn open(bench: &Bench) -> Result<Option<Orders>> {
     let dir = bench.workspace.root().join(setup::PEERS);
     if !dir
@@ -23,4 +26,22 @@ pub(super) fn open(bench: &Bench) -> Result<Option<Orders>> {
     // Any Node will do here, unlike for the clients.
     let node = setup::node(bench.workspace).unwrap_or_else(|_| PathBuf::from("node"));
     Orders::start(sh::command(node, &dir).arg("node-pty.mjs")).map(Some)
+}
+
+/// The command that starts pty-mcp, if setup has installed it; the reason is said where not.
+pub(super) fn pty_mcp(bench: &Bench, lab: &Lab) -> Option<Command> {
+    let program = setup::python_peers(bench.workspace).join("bin/pty-mcp");
+    if !program.exists() {
+        ui::say(format_args!(
+            "pty-mcp is left out: it is not installed here; `cargo xtask setup --full` does"
+        ));
+        return None;
+    }
+    let mut command = sh::command(program, &lab.work());
+    let state = lab.path().join("pty-mcp");
+    // What it logs while it starts is no part of a table.
+    command
+        .env("PTY_MCP_TMUX_CAPTURE_DIR", state)
+        .stderr(Stdio::null());
+    Some(command)
 }

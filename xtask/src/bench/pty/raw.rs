@@ -66,6 +66,12 @@ impl Raw {
         Ok(took)
     }
 
+    /// Types this.
+    pub(super) fn write(&mut self, keys: &[u8]) -> Result<()> {
+        self.master.write_all(keys)?;
+        Ok(())
+    }
+
     /// The next output; empty once nobody holds the terminal's other side.
     pub(super) fn read(&mut self) -> Result<Vec<u8>> {
         let mut seen = vec![0; READ_BYTES];

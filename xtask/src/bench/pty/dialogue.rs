@@ -1,0 +1,270 @@
+//! What an agent does with a shell: it types a line and waits for what that prints, in one call
+//! or in two, over MCP; beside a peer that does the same.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::super::report::{Limit, Row};
+use super::super::run::Bench;
+use super::super::stats::Summary;
+use super::peer;
+use super::raw::Raw;
+use crate::lab::{Lab, Mcp};
+use crate::sh;
+
+/// Lines of one round.
+const LINES: u32 = 50;
+/// The shell: the same in every terminal, its settings too (the peer's terminal is raw). It has
+/// no prompt: with one, what is printed would not stand on a line of its own whenever a line
+/// was typed before its prompt.
+const SHELL: [&str; 3] = [
+    "/bin/sh",
+    "-c",
+    "stty sane; echo ready; PS1= exec /bin/sh -i",
+];
+/// What it prints once it can be typed to.
+const READY: &str = "ready";
+/// How long an answer may take, in milliseconds.
+const ANSWER_MS: u64 = 30_000;
+/// A figure without a promise.
+const NO_PROMISE: (Limit, &str) = (Limit::AtMost(f64::INFINITY), "none");
+
+/// Somebody to type lines to.
+trait Partner {
+    /// Types a line and waits until a line matches the pattern.
+    fn ask(&mut self, line: &str, pattern: &str) -> Result<()>;
+}
+
+/// `pty_write` with a pattern to wait for.
+struct Ours {
+    mcp: Mcp,
+    session: String,
+}
+
+/// pty-mcp, which has one tool for both steps, and a tool for each.
+struct Theirs {
+    mcp: Mcp,
+    session: String,
+    in_one: bool,
+}
+
+/// A bare terminal, read until the line is there.
+struct Bare {
+    raw: Raw,
+}
+
+/// A line typed and its answer waited for, p50 and p99.
+pub(super) fn to_the_answer(bench: &Bench) -> Result<Vec<Row>> {
+    let lab = bench.lab()?;
+    let mut bare = Bare::start(&lab)?;
+    let mut ours = Ours::start(&lab)?;
+    let mut theirs = Theirs::start(bench, &lab)?;
+    let mut samples = [const { Vec::new() }; 4];
+    let lines = u32::try_from(bench.count(LINES as usize))?;
+    for round in 0..=bench.rounds {
+        let mut took = |partner: &mut dyn Partner, list: usize| -> Result<()> {
+            let some = talk(partner, round * LINES, lines)?;
+            if round > 0 {
+                samples[list].extend(some);
+            }
+            Ok(())
+        };
+        took(&mut bare, 0)?;
+        took(&mut ours, 1)?;
+        if let Some(theirs) = &mut theirs {
+            for (in_one, list) in [(true, 2), (false, 3)] {
+                theirs.in_one = in_one;
+                took(theirs, list)?;
+            }
+        }
+    }
+    bare.raw.end()?;
+    ours.mcp.close()?;
+    let has_peer = theirs.is_some();
+    if let Some(theirs) = theirs {
+        theirs.mcp.close()?;
+    }
+    let [floor, ours, in_one, in_two] = samples.map(|list| Summary::of(&list));
+    let peer = has_peer.then_some((in_one, in_two));
+    Ok(rows(floor, ours, peer))
+}
+
+fn rows(floor: Summary, ours: Summary, peer: Option<(Summary, Summary)>) -> Vec<Row> {
+    let what = "a line typed and its answer waited for over MCP";
+    let at_most = (Limit::AtMost(1.0), "≤ 1.0× the best peer");
+    let mut rows = match peer {
+        Some((in_one, in_two)) => {
+            let best = if in_two.p50 < in_one.p50 {
+                in_two
+            } else {
+                in_one
+            };
+            let row = |what: &str, pair, promise| Row::ratio(what, pair, "ms", promise);
+            vec![
+                row(
+                    &format!("{what}, p50, against pty-mcp"),
+                    (ours.p50, best.p50),
+                    at_most,
+                ),
+                row("the same, p99", (ours.p99, best.p99), at_most),
+                row(
+                    "pty-mcp by `pty_write` and `pty_read_until`, p50, against `pty_prompt`",
+                    (in_two.p50, in_one.p50),
+                    NO_PROMISE,
+                ),
+                row("the same, p99", (in_two.p99, in_one.p99), NO_PROMISE),
+            ]
+        }
+        None => {
+            let left_out = (
+                Limit::AtMost(f64::INFINITY),
+                "none: pty-mcp is not installed",
+            );
+            vec![
+                Row::absolute(&format!("{what}, p50"), ours.p50, "ms", left_out),
+                Row::absolute("the same, p99", ours.p99, "ms", left_out),
+            ]
+        }
+    };
+    let bare = |what: &str, pair| Row::ratio(what, pair, "ms", NO_PROMISE);
+    rows.extend([
+        bare(
+            &format!("{what}, p50, against a bare terminal"),
+            (ours.p50, floor.p50),
+        ),
+        bare("the same, p99", (ours.p99, floor.p99)),
+    ]);
+    rows
+}
+
+/// Types so many lines, numbered from `first` on; how long each answer took.
+fn talk(partner: &mut dyn Partner, first: u32, lines: u32) -> Result<Vec<Duration>> {
+    let mut took = Vec::new();
+    for number in first..first + lines {
+        let line = format!("echo token-{number}\n");
+        // Not the echo of what was typed.
+        let pattern = format!(r"(?m)^token-{number}\r?$");
+        let begin = Instant::now();
+        partner.ask(&line, &pattern)?;
+        took.push(begin.elapsed());
+    }
+    Ok(took)
+}
+
+impl Ours {
+    fn start(lab: &Lab) -> Result<Self> {
+        let mut mcp = Mcp::open_with(lab, &["mcp", "--tools", "pty"])?;
+        let arguments = json!({"command": SHELL, "cwd": lab.work()});
+        let started = call(&mut mcp, "pty_start", &arguments)?;
+        let session = started["_meta"]["ostler/result"]["session"].as_str();
+        let session = session.with_context(|| format!("a start without a session: {started}"))?;
+        let session = session.to_owned();
+        let ready = json!({"until": "pattern", "pattern": READY, "at_most_ms": ANSWER_MS});
+        let wait = format!("/api/v1/executions/{session}/wait");
+        lab.ask("POST", &wait, Some(&ready))?;
+        Ok(Self { mcp, session })
+    }
+}
+
+impl Partner for Ours {
+    fn ask(&mut self, line: &str, pattern: &str) -> Result<()> {
+        let arguments = json!({
+            "session": self.session, "text": line, "pattern": pattern, "wait_ms": ANSWER_MS,
+        });
+        let answer = call(&mut self.mcp, "pty_write", &arguments)?;
+        let why = &answer["_meta"]["ostler/result"]["why"];
+        ensure!(why == "pattern", "a wait ended otherwise: {answer}");
+        Ok(())
+    }
+}
+
+impl Theirs {
+    /// None where setup did not install it.
+    fn start(bench: &Bench, lab: &Lab) -> Result<Option<Self>> {
+        let Some(mut command) = peer::pty_mcp(bench, lab) else {
+            return Ok(None);
+        };
+        let mut mcp = Mcp::speak(&mut command)?;
+        let [program, option, script] = SHELL;
+        let words = format!("{program} {option} '{script}'");
+        let arguments = json!({"command": words, "cwd": lab.work(), "owner": "bench"});
+        let started = call(&mut mcp, "pty_spawn", &arguments)?;
+        let session = text(&started)?.to_owned();
+        let mut theirs = Self {
+            mcp,
+            session,
+            in_one: true,
+        };
+        theirs.call("pty_read_until", json!({"pattern": READY}))?;
+        Ok(Some(theirs))
+    }
+
+    fn call(&mut self, name: &str, mut arguments: Value) -> Result<Value> {
+        arguments["session_id"] = self.session.as_str().into();
+        arguments["owner"] = "bench".into();
+        call(&mut self.mcp, name, &arguments)
+    }
+}
+
+impl Partner for Theirs {
+    fn ask(&mut self, line: &str, pattern: &str) -> Result<()> {
+        let answer = if self.in_one {
+            let arguments = json!({
+                "data": line, "patterns": [pattern], "regex": true, "timeout_ms": ANSWER_MS,
+            });
+            self.call("pty_prompt", arguments)?
+        } else {
+            self.call("pty_write", json!({"data": line}))?;
+            let arguments = json!({
+                "pattern": pattern, "regex": true, "timeout_ms": ANSWER_MS,
+            });
+            self.call("pty_read_until", arguments)?
+        };
+        let told: Value = serde_json::from_str(text(&answer)?)?;
+        ensure!(told["matched"] == true, "no match: {answer}");
+        Ok(())
+    }
+}
+
+impl Bare {
+    fn start(lab: &Lab) -> Result<Self> {
+        let mut command = sh::command("setsid", &lab.work());
+        command.arg("--ctty").args(SHELL);
+        let raw = Raw::start(&mut command, false)?;
+        let mut bare = Self { raw };
+        bare.read_to(READY)?;
+        Ok(bare)
+    }
+
+    fn read_to(&mut self, text: &str) -> Result<()> {
+        let mut seen = Vec::new();
+        while !String::from_utf8_lossy(&seen).contains(text) {
+            let read = self.raw.read()?;
+            ensure!(!read.is_empty(), "the shell ended");
+            seen.extend(read);
+        }
+        Ok(())
+    }
+}
+
+impl Partner for Bare {
+    fn ask(&mut self, line: &str, _: &str) -> Result<()> {
+        let word = line.trim().trim_start_matches("echo ");
+        // As the line itself: behind an end of line, before another one.
+        let answer = format!("\n{word}\r\n");
+        self.raw.write(line.as_bytes())?;
+        self.read_to(&answer)
+    }
+}
+
+fn call(mcp: &mut Mcp, name: &str, arguments: &Value) -> Result<Value> {
+    let call = json!({"name": name, "arguments": arguments});
+    mcp.request("tools/call", &call)
+}
+
+fn text(answer: &Value) -> Result<&str> {
+    let text = answer["content"][0]["text"].as_str();
+    text.with_context(|| format!("no text: {answer}"))
+}
