@@ -75,8 +75,8 @@ pub(crate) struct Entry {
     pub(crate) shell_run: RunSlot,
     /// What happened to its terminal besides output.
     pub(crate) turns: Turns,
-    /// Its screen, while somebody looks at it.
-    pub(crate) screen: Arc<tokio::sync::Mutex<Option<Seat>>>,
+    /// Its screen, while somebody looks at it; by itself, for most executions have none.
+    pub(crate) screen: Arc<tokio::sync::Mutex<Option<Box<Seat>>>>,
     /// Its journal with its files open, while somebody looks at it again and again.
     reader: Mutex<Option<Journal>>,
     /// Held while files of an ended execution are rewritten or removed.

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use grep_matcher::{LineMatchKind, Matcher};
+use regex_automata::{Input, meta};
 use regex_syntax::hir::{Hir, Look};
 use thiserror::Error;
 
@@ -43,7 +44,7 @@ struct Inner {
 
 #[derive(Debug)]
 enum Engine {
-    Linear(regex::bytes::Regex),
+    Linear(Box<meta::Regex>),
     Backtracking(Box<fancy_regex::Regex>),
 }
 
@@ -84,8 +85,8 @@ impl Pattern {
                 position,
             });
         }
-        let engine = match parse(perl) {
-            Ok(_) => linear(perl)?,
+        let engine = match parse(perl, Anchors::Text) {
+            Ok(parsed) => linear(&parsed)?,
             Err(refusal) => backtracking(perl, refusal)?,
         };
         Ok(Self {
@@ -159,7 +160,8 @@ impl Pattern {
 
 impl Inner {
     fn prefilter(&self) -> Option<&Prefilter> {
-        let compiled = || Prefilter::new(&self.source, &parse(&self.source).ok()?);
+        let parsed = || parse(&self.source, Anchors::Lines).ok();
+        let compiled = || Prefilter::new(&self.source, &parsed()?);
         self.prefilter.get_or_init(compiled).as_ref()
     }
 }
@@ -239,7 +241,10 @@ impl Watch {
         from: usize,
     ) -> Result<Option<Range<usize>>, BudgetExceeded> {
         match &pattern.inner.engine {
-            Engine::Linear(regex) => Ok(regex.find_at(text, from).map(|found| found.range())),
+            Engine::Linear(regex) => {
+                let found = regex.find(Input::new(text).span(from..text.len()));
+                Ok(found.map(|found| found.range()))
+            }
             Engine::Backtracking(regex) => self.timed(|| {
                 let text = characters(text);
                 let from = (from..text.len()).find(|&place| text.is_char_boundary(place));
@@ -288,12 +293,18 @@ struct Refusal {
     backtracks: bool,
 }
 
-/// The pattern as it reads over many lines: `^` and `$` mean lines, `\A` and `\z` the text.
-fn parse(perl: &str) -> Result<Hir, Refusal> {
+/// What `^` and `$` mean; `\A` and `\z` always mean the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Anchors {
+    Text,
+    Lines,
+}
+
+fn parse(perl: &str, anchors: Anchors) -> Result<Hir, Refusal> {
     use regex_syntax::ast::ErrorKind;
     let mut parser = regex_syntax::ParserBuilder::new()
         .utf8(false)
-        .multi_line(true)
+        .multi_line(anchors == Anchors::Lines)
         .build();
     parser.parse(perl).map_err(|error| match error {
         regex_syntax::Error::Parse(error) => Refusal {
@@ -324,18 +335,27 @@ fn refused(what: impl std::fmt::Display, position: usize) -> PatternError {
     }
 }
 
-fn linear(perl: &str) -> Result<Engine, PatternError> {
-    regex::bytes::RegexBuilder::new(perl)
-        .size_limit(PATTERN_BYTES)
-        .build()
-        .map(Engine::Linear)
-        .map_err(|error| {
-            if let regex::Error::CompiledTooBig(limit) = error {
-                let message = format!("the pattern takes more than {limit} bytes once compiled");
-                return refused(message, 0);
-            }
-            refused(error, 0)
-        })
+/// Without the automata that are compiled whole: most patterns are searched for in a few lines,
+/// once, and the one that is compiled while it searches is as fast in many.
+fn linear(parsed: &Hir) -> Result<Engine, PatternError> {
+    let config = meta::Config::new()
+        .utf8_empty(false)
+        .nfa_size_limit(Some(PATTERN_BYTES))
+        .dfa(false)
+        .onepass(false);
+    let built = meta::Builder::new()
+        .configure(config)
+        .build_from_hir(parsed);
+    match built {
+        Ok(regex) => Ok(Engine::Linear(Box::new(regex))),
+        Err(error) => Err(match error.size_limit() {
+            Some(limit) => refused(
+                format!("the pattern takes more than {limit} bytes once compiled"),
+                0,
+            ),
+            None => refused(error, 0),
+        }),
+    }
 }
 
 fn backtracking(perl: &str, refusal: Refusal) -> Result<Engine, PatternError> {

@@ -22,8 +22,9 @@ use crate::search::{Echo, Hit, OVERLAP_BYTES, Searcher, SentInput, Start, plain_
 const INLINE_BYTES: u64 = 256 * 1024;
 /// Bytes read at once.
 const PAGE_BYTES: u64 = 256 * 1024;
-/// Bytes before an input in which the line is looked for that it was typed in.
-const STANDING_BYTES: u64 = 4 * 1024;
+/// Bytes before an input in which the line is looked for that it was typed in; further back
+/// only where none ends in the first of them.
+const STANDING_BYTES: [u64; 2] = [256, 4 * 1024];
 /// Silence after which it is looked whether the terminal echoes, in milliseconds.
 const ECHO_QUIET_MS: u64 = 150;
 
@@ -192,17 +193,23 @@ fn standing(entry: &Entry, journal: &Journal, offset: u64) -> Result<Vec<u8>, Er
     if !matches!(entry.spec.io, Io::Pty { .. }) || offset == 0 {
         return Ok(Vec::new());
     }
-    let before = journal.read(&ByteQuery {
-        until: Some(offset),
-        ..ByteQuery::from(at(offset.saturating_sub(STANDING_BYTES)))
-    })?;
-    let bytes = before
-        .chunks
-        .into_iter()
-        .flat_map(|Chunk { bytes, .. }| bytes);
-    let bytes: Vec<u8> = bytes.collect();
-    let line = bytes.iter().rposition(|&byte| byte == b'\n');
-    Ok(plain_text(&bytes[line.map_or(0, |at| at + 1)..]))
+    let mut line = Vec::new();
+    for reach in STANDING_BYTES {
+        let before = journal.read(&ByteQuery {
+            until: Some(offset),
+            ..ByteQuery::from(at(offset.saturating_sub(reach)))
+        })?;
+        let bytes = before
+            .chunks
+            .into_iter()
+            .flat_map(|Chunk { bytes, .. }| bytes);
+        line = bytes.collect();
+        if let Some(end) = line.iter().rposition(|&byte| byte == b'\n') {
+            line.drain(..=end);
+            break;
+        }
+    }
+    Ok(plain_text(&line))
 }
 
 /// The line of a hit, with its number.

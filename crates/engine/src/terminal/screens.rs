@@ -83,7 +83,7 @@ impl Goal {
 }
 
 /// A screen that nobody else looks at.
-type Held = OwnedMutexGuard<Option<Seat>>;
+type Held = OwnedMutexGuard<Option<Box<Seat>>>;
 
 impl Core {
     /// Lets `look` see the screen as it is now. Those who look at one screen at the same time
@@ -230,7 +230,7 @@ async fn open(entry: &Arc<Entry>, mut held: Held) -> Result<Held, Error> {
             size,
             nonce: shell.map(|shell| shell.nonce.clone()),
         };
-        *held = Some(Seat::open(beginning, &entry.turns)?);
+        *held = Some(Box::new(Seat::open(beginning, &entry.turns)?));
         Ok(held)
     });
     opened.await.map_err(|_| Error::Closing)?
