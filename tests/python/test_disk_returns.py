@@ -162,3 +162,24 @@ def test_a_burst_finds_the_room_that_came_back(make_place, before):
 def ends_with(frames, text):
     data = "".join(frame["data"] for frame in frames if "data" in frame)
     return data.endswith(text) and frames
+
+
+async def test_a_later_attempt_does_so_although_everybody_who_knew_was_killed(small):
+    script = f"echo attempt; if [ -e first ]; then exec sleep 300; fi; touch first; {waits_for('print')}; seq 300000; exec sleep 300"
+    manager = Manager(small)
+    await manager.start(["sh", "-c", script], name="again", restart="on-failure:5", wait_ms=0)
+    pid = manager.service("again")["execution"]["id"]
+    until(lambda: (small.work / "first").exists(), 20, "the first attempt")
+    filler = fill(small.disk, leave=LEFT)
+    (small.work / "print").touch()
+    told = until(lambda: raw_end(small, pid) > len(numbers(1, 300_000)) and raw_end(small, pid), 30, "the output")
+    shim = shim_of(manager, "again")
+    # Nobody is left who has the memory that the end of it was in.
+    small.kill_daemon()
+    kill(shim)
+    filler.unlink()
+    until(lambda: manager.service("again")["execution"]["service"]["restarts"] == 1, 30, "the second attempt")
+    frames = until(lambda: [it for it in raw(small, pid, f"&cursor={told}.0") if "data" in it], 30, "its output")
+    assert frames[0]["data"] == "attempt\n", frames
+    assert told <= frames[0]["offset"] < told + (256 << 10) + 1, (frames[0], told)
+    small.cli("stop", pid)

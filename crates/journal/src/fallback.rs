@@ -8,6 +8,7 @@ use crate::error::WriteError;
 use crate::looks::{Fill, Looks};
 use crate::memory::MemorySegment;
 use crate::query::Gap;
+use crate::reach::{self, Reach};
 use crate::writer::{OutputWriter, SegmentLimits};
 
 /// Appends the output of one execution, and never fails: what no file takes keeps its offsets
@@ -37,6 +38,7 @@ struct Away {
     /// offsets would be wrong.
     beyond: u64,
     looks: Looks,
+    reach: Reach,
 }
 
 impl Away {
@@ -46,6 +48,7 @@ impl Away {
             base,
             beyond: 0,
             looks: Looks::default(),
+            reach: Reach::default(),
         }
     }
 
@@ -97,8 +100,10 @@ impl FallbackWriter {
         limits: SegmentLimits,
         at_least: u64,
     ) -> (Self, Option<WriteError>) {
-        let opened = OutputWriter::resume_after(dir, limits, at_least);
-        Self::opened(opened, at_least)
+        match OutputWriter::resume_after(dir, limits, at_least) {
+            Ok(disk) => Self::opened(Ok(disk), at_least),
+            Err(error) => Self::opened(Err(error), at_least.max(reach::read(dir))),
+        }
     }
 
     fn opened(opened: Result<OutputWriter, WriteError>, base: u64) -> (Self, Option<WriteError>) {
@@ -128,8 +133,8 @@ impl FallbackWriter {
         stream: StreamName,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
-        if let Some(away) = &mut self.away {
-            away.append(at_ns, stream, bytes);
+        if self.away.is_some() {
+            self.append_away(at_ns, stream, bytes);
             return Ok(());
         }
         let Some(disk) = &mut self.disk else {
@@ -142,11 +147,26 @@ impl FallbackWriter {
             let taken = usize::try_from(disk.end() - before).unwrap_or(bytes.len());
             // Files that are removed to make room give it back once nobody has them open.
             disk.seal();
-            let mut away = Away::begin(MemorySegment::after(disk), disk.end());
-            away.append(at_ns, stream, &bytes[taken..]);
-            self.away = Some(away);
+            self.away = Some(Away::begin(MemorySegment::after(disk), disk.end()));
+            self.append_away(at_ns, stream, &bytes[taken..]);
         }
         refused
+    }
+
+    fn append_away(&mut self, at_ns: i64, stream: StreamName, bytes: &[u8]) {
+        let Some(away) = &mut self.away else { return };
+        if let Some(disk) = &self.disk {
+            let end = away.end() + bytes.len() as u64;
+            away.reach.raise(disk.dir(), end);
+        }
+        away.append(at_ns, stream, bytes);
+    }
+
+    /// Where output ends is on record elsewhere: the next attempt is told.
+    pub fn end_is_recorded(&self) {
+        if let (Some(disk), Some(_)) = (&self.disk, &self.away) {
+            reach::remove(disk.dir());
+        }
     }
 
     /// Writes what memory holds to disk, and goes on there; what is missing then, in the order
@@ -160,6 +180,7 @@ impl FallbackWriter {
         };
         let missing = disk.restore(away.memory.as_ref(), away.end())?;
         self.missing_bytes += missing.iter().map(|gap| gap.to - gap.from).sum::<u64>();
+        reach::remove(disk.dir());
         self.away = None;
         Ok(missing)
     }

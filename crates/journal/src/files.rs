@@ -9,6 +9,7 @@ use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::index::{HEADER_BYTES, Header, Tallies};
+use crate::reach;
 
 /// The suffix of segments.
 pub(crate) const SEGMENT: &str = "seg";
@@ -77,6 +78,8 @@ pub(crate) struct Listing {
     pub(crate) segments: Vec<Listed>,
     /// Whether there is a floor.
     pub(crate) has_floor: bool,
+    /// Whether something says how far output in memory reached.
+    pub(crate) has_reach: bool,
 }
 
 /// Lists the segments in a directory.
@@ -89,6 +92,8 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Listing> {
         };
         if name == FLOOR {
             listing.has_floor = true;
+        } else if name == reach::REACH {
+            listing.has_reach = true;
         } else if let Some((number, suffix)) = parse(name) {
             listing.note(number, suffix);
         }

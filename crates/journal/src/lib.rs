@@ -33,6 +33,7 @@ pub mod mirror;
 mod open_files;
 pub mod pattern;
 pub mod query;
+mod reach;
 mod read;
 mod recover;
 #[cfg(test)]

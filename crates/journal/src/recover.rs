@@ -8,6 +8,7 @@ use rustix::fs::OFlags;
 use crate::error::WriteError;
 use crate::files::{self, Floor, Listed};
 use crate::index::{HEADER_BYTES, RECORD_BYTES};
+use crate::reach;
 use crate::segment::{Segment, Trouble};
 use crate::view::tallies_of;
 use crate::writer::{OpenSegment, Progress};
@@ -21,6 +22,11 @@ pub(crate) fn repair(
     let failed = |error| WriteError::io("list", "the execution's directory", error);
     let mut listing = files::list(dir).map_err(failed)?;
     let floor = files::read_floor(dir).map_err(failed)?;
+    let at_least = if listing.has_reach {
+        at_least.max(reach::read(dir))
+    } else {
+        at_least
+    };
     while let Some(listed) = listing.segments.pop() {
         match opened(dir, listed, floor)? {
             Some(segment) if segment.count > 0 || listing.segments.is_empty() => {

@@ -167,6 +167,11 @@ impl Sink {
         self.news.push(News::Returned { missing });
     }
 
+    /// The exit record is written, and with it where output ends.
+    pub(crate) fn end_is_recorded(&self) {
+        self.writer.end_is_recorded();
+    }
+
     /// What has become of the way to the disk since this was asked last.
     pub(crate) fn take_news(&mut self) -> Vec<News> {
         std::mem::take(&mut self.news)

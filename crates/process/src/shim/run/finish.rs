@@ -53,9 +53,12 @@ impl Run<'_> {
         if let Err(error) = written {
             written = self.hold_out(&mut record, error);
         }
-        if let Err(error) = written {
-            record.journal_error = Some(format!("cannot write the exit record: {error}"));
-            self.unrecorded = true;
+        match written {
+            Ok(()) => self.sink.end_is_recorded(),
+            Err(error) => {
+                record.journal_error = Some(format!("cannot write the exit record: {error}"));
+                self.unrecorded = true;
+            }
         }
         let idle = idle && !self.unrecorded;
         self.link.send(&FromShim::Exited { record, idle }, None);
