@@ -178,6 +178,7 @@ async def test_a_later_attempt_does_so_although_everybody_who_knew_was_killed(sm
     small.kill_daemon()
     kill(shim)
     filler.unlink()
+    small.cli("ps")
     until(lambda: manager.service("again")["execution"]["service"]["restarts"] == 1, 30, "the second attempt")
     frames = until(lambda: [it for it in raw(small, pid, f"&cursor={told}.0") if "data" in it], 30, "its output")
     assert frames[0]["data"] == "attempt\n", frames
