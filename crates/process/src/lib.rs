@@ -6,6 +6,7 @@ mod environ;
 pub mod gate;
 pub mod keeper;
 pub mod local;
+mod once;
 pub mod open_files;
 pub mod place;
 pub mod private_dir;

@@ -13,12 +13,14 @@ use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
-    Abilities, Confinement, Degraded, Evidence, ExecutionId, InputId, Leftovers, Limit, Limits,
-    Observation, PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, Usage, WorkspaceAnswer,
+    Abilities, Confinement, Degraded, Evidence, ExecutionId, Leftovers, Limit, Limits, Observation,
+    PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, Usage, WorkspaceAnswer,
     WorkspaceOrder,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
+
+pub use crate::once::{OneInput, Remembered};
 
 /// A boxed future, so that the traits here stay usable as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -255,26 +257,6 @@ pub enum Order {
         /// At most [`INPUT_CHUNK_BYTES`].
         bytes: Vec<u8>,
     },
-}
-
-/// An input that goes in once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OneInput {
-    /// As its client calls it.
-    pub id: InputId,
-    /// The end of output that was known when it was sent first.
-    pub at: u64,
-    /// All of its bytes.
-    pub len: u64,
-}
-
-/// How much of an input went in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remembered {
-    /// Which.
-    pub input: OneInput,
-    /// How many of its bytes were taken.
-    pub taken: u64,
 }
 
 /// The most bytes one [`Order::Input`] carries.
