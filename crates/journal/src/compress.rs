@@ -113,13 +113,14 @@ fn frames(table: &[u8]) -> Vec<Frame> {
 pub(crate) fn pack(segment: &File, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Vec::new();
     let mut buffer = vec![0; FRAME_BYTES];
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
     let mut at = 0;
     loop {
         let filled = files::read_at(segment, &mut buffer, at)?;
         if filled == 0 {
             break;
         }
-        let packed = zstd::bulk::compress(&buffer[..filled], LEVEL)?;
+        let packed = compressor.compress(&buffer[..filled])?;
         out.write_all(&packed)?;
         table.extend_from_slice(&length(packed.len())?);
         table.extend_from_slice(&length(filled)?);
