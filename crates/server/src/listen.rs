@@ -23,7 +23,7 @@ use ostler_model::owner::{Owner, Principal};
 use ostler_model::{Caller, Scope};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -39,8 +39,8 @@ pub const CONNECTIONS: usize = 1_024;
 /// How long a TCP peer may take to send the head of its next request, in milliseconds.
 pub const HEAD_MS: u64 = 30_000;
 
-/// How long a connection may take to send its first request while others wait for descriptors,
-/// in milliseconds.
+/// How long a connection may take to send its first request while others wait for descriptors
+/// or places, in milliseconds.
 const FIRST_MS: u64 = 1_000;
 /// How long a connection may last that is served in turn, in milliseconds: its request, and the
 /// time the client takes to read the answer.
@@ -157,9 +157,17 @@ async fn listen_up_to(
     let router = router.layer(middleware::from_fn(short::guard));
     let connections = TaskTracker::new();
     let places = Arc::new(Semaphore::new(limit));
+    let crowded = watch::Sender::new(false);
     let next = async || {
-        let seat = places.clone().acquire_owned().await;
-        let seat = seat.map_err(io::Error::other)?;
+        let seat = match places.clone().try_acquire_owned() {
+            Ok(seat) => seat,
+            Err(_) => {
+                crowded.send_replace(true);
+                let seat = places.clone().acquire_owned().await;
+                crowded.send_replace(false);
+                seat.map_err(io::Error::other)?
+            }
+        };
         Ok((seat, acceptor.accept().await?))
     };
     let served = loop {
@@ -174,7 +182,11 @@ async fn listen_up_to(
                     _place: seat,
                     _connection: connections.token(),
                 })));
-                let about = (extensions, protocol.head());
+                let about = About {
+                    extensions,
+                    head: protocol.head(),
+                    crowded: crowded.subscribe(),
+                };
                 let serving = serve((stream, terms), router.clone(), about, shutdown.clone());
                 connections.spawn(serving);
             }
@@ -211,24 +223,31 @@ pub fn identify(stream: &UnixStream) -> Result<Caller, &'static str> {
     })
 }
 
-/// What every request of a connection carries, and how long the head of one may take.
-type About = (http::Extensions, Option<Duration>);
+/// What holds for a connection.
+struct About {
+    /// What every request of it carries.
+    extensions: http::Extensions,
+    /// How long the head of one may take.
+    head: Option<Duration>,
+    /// Whether others wait for a place.
+    crowded: watch::Receiver<bool>,
+}
 
 async fn serve(
     (stream, terms): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Terms),
     router: Router,
-    (mut extensions, head): About,
+    mut about: About,
     shutdown: CancellationToken,
 ) {
     let in_turn = matches!(&terms, Terms::InTurn(_));
     let _given_back_last = terms;
     if !in_turn {
-        return converse(stream, router, (extensions, head), shutdown).await;
+        return converse(stream, router, about, shutdown).await;
     }
-    extensions.insert(InTurn);
+    about.extensions.insert(InTurn);
     let first = Duration::from_millis(FIRST_MS);
-    let head = head.map_or(first, |head| head.min(first));
-    let conversation = converse(stream, router, (extensions, Some(head)), shutdown);
+    about.head = Some(about.head.map_or(first, |head| head.min(first)));
+    let conversation = converse(stream, router, about, shutdown);
     let limit = Duration::from_millis(TURN_MS);
     if timeout(limit, conversation).await.is_err() {
         debug!("a connection took longer than its turn");
@@ -238,13 +257,19 @@ async fn serve(
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    (extensions, head): About,
+    about: About,
     shutdown: CancellationToken,
 ) {
+    let About {
+        extensions,
+        head,
+        crowded,
+    } = about;
     let asked = Arc::new(AtomicBool::new(false));
-    let given_up = give_up_when_wanted(Arc::clone(&asked));
+    let given_up = give_up_when_wanted(&asked, crowded);
+    let asks = Arc::clone(&asked);
     let service = router.map_request(move |mut request: Request<Incoming>| {
-        asked.store(true, Ordering::Relaxed);
+        asks.store(true, Ordering::Relaxed);
         request.extensions_mut().extend(extensions.clone());
         request.map(axum::body::Body::new)
     });
@@ -258,12 +283,18 @@ async fn converse(
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = async { tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = given_up => {}
-        } } => {
+        () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
+        }
+        () = given_up => {
+            connection.as_mut().graceful_shutdown();
+            let first = Duration::from_millis(FIRST_MS);
+            match timeout(first, connection.as_mut()).await {
+                Ok(ended) => ended,
+                Err(_) if asked.load(Ordering::Relaxed) => connection.await,
+                Err(_) => return debug!("a connection asked nothing while others waited"),
+            }
         }
     };
     if let Err(error) = ended {
@@ -271,11 +302,15 @@ async fn converse(
     }
 }
 
-/// Until somebody else needs the descriptor of a connection on which nobody asks anything, or
-/// nobody will once this answer is given; one that has just begun is waited for.
-async fn give_up_when_wanted(asked: Arc<AtomicBool>) {
+/// Until somebody else needs the descriptor, or the place, of a connection on which nobody asks
+/// anything, or nobody will once this answer is given; one that has just begun is waited for.
+async fn give_up_when_wanted(asked: &AtomicBool, mut crowded: watch::Receiver<bool>) {
     let first_until = Instant::now() + Duration::from_millis(FIRST_MS);
-    open_files::wanted().await;
+    tokio::select! {
+        () = open_files::wanted() => {}
+        // Once nobody listens any more, nobody waits for a place.
+        Ok(_) = crowded.wait_for(|crowded| *crowded) => {}
+    }
     if !asked.load(Ordering::Relaxed) {
         sleep_until(first_until).await;
     }
@@ -310,18 +345,57 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
         let listener = UnixListener::bind(&socket).unwrap();
-        let router = Router::new().route("/", get(|| async { "hi" }));
+        let answers = Arc::new(Semaphore::new(0));
+        let handler = {
+            let answers = Arc::clone(&answers);
+            move || async move {
+                answers
+                    .acquire()
+                    .await
+                    .map(|permit| permit.forget())
+                    .is_ok()
+            }
+        };
+        let router = Router::new().route("/", get(|| async move { handler().await.to_string() }));
         let shutdown = CancellationToken::new();
         let mut server = JoinSet::new();
         let acceptor = Acceptor::local(listener).unwrap();
         server.spawn(listen_up_to(2, (acceptor, Local), router, shutdown.clone()));
         let (mut first, mut second) = (ask(&socket).await, ask(&socket).await);
+        let mut third = ask(&socket).await;
+        answers.add_permits(2);
         assert!(is_answered(&mut first, PATIENCE).await);
         assert!(is_answered(&mut second, PATIENCE).await);
-        let mut third = ask(&socket).await;
-        assert!(!is_answered(&mut third, Duration::from_millis(50)).await);
-        drop(first);
+        // Nobody asks anything on these any more: one makes room.
+        answers.add_permits(1);
         assert!(is_answered(&mut third, PATIENCE).await);
+        drop((first, second, third));
+        shutdown.cancel();
+        let ended = timeout(PATIENCE, server.join_next()).await.unwrap();
+        ended.unwrap().unwrap().unwrap();
+    }
+
+    /// Nothing, half a head, and a request of which the head is whole, each on its connection.
+    #[tokio::test]
+    async fn whoever_asks_nothing_keeps_nobody_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("s");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let router = Router::new().route("/", get(|| async { "hi" }));
+        let shutdown = CancellationToken::new();
+        let mut server = JoinSet::new();
+        let acceptor = Acceptor::local(listener).unwrap();
+        server.spawn(listen_up_to(2, (acceptor, Local), router, shutdown.clone()));
+        let mut silent = UnixStream::connect(&socket).await.unwrap();
+        let mut half = UnixStream::connect(&socket).await.unwrap();
+        half.write_all(&REQUEST[..10]).await.unwrap();
+        let mut third = ask(&socket).await;
+        assert!(is_answered(&mut third, PATIENCE).await);
+        for cut in [&mut silent, &mut half] {
+            let end = timeout(PATIENCE, cut.read_u8()).await.unwrap();
+            assert!(end.is_err(), "closed without an answer");
+        }
+        drop(third);
         shutdown.cancel();
         let ended = timeout(PATIENCE, server.join_next()).await.unwrap();
         ended.unwrap().unwrap().unwrap();

@@ -13,14 +13,15 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use ostler_model::owner::Owner;
-use ostler_model::{Caller, Scope, SessionName};
+use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::table::{Kept, Key, Place, Table, Talk};
+use super::table::{Full, Kept, Key, Place, SESSIONS, SESSIONS_OF_ONE, Table, Talk};
 use crate::mcp::{Client, Desk, Doorkeeper, Streamable};
+use crate::wire::Problem;
 
 /// The sessions of HTTP clients. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -108,9 +109,21 @@ impl Sessions {
         Stay { sessions, places }
     }
 
-    /// Whether there is room for one more.
-    pub(super) fn has_room(&self) -> bool {
-        self.table().has_room()
+    /// As [`Table::admit`].
+    ///
+    /// # Errors
+    /// As there, for the client.
+    pub(super) fn admit(&self, key: &Key, begins: bool) -> Result<(), Problem> {
+        self.table().admit(key, begins).map_err(|full| {
+            let message = match full {
+                Full::All => format!("there are {SESSIONS} sessions over HTTP"),
+                Full::Principal => {
+                    format!("this token has {SESSIONS_OF_ONE} sessions over HTTP, all it may have")
+                }
+            };
+            let hint = "end some with DELETE; idle ones end by themselves";
+            Problem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint)
+        })
     }
 
     /// The MCP session with this id.

@@ -164,7 +164,7 @@ impl Lounge {
         let identity = visit::identity(parts)?;
         let name = named(words, &parts.headers)?;
         let front = fronted(words, &self.0.front)?;
-        if self.clients().len() >= CLIENTS || !self.0.sessions.has_room() {
+        if self.clients().len() >= CLIENTS {
             let message = format!("{CLIENTS} clients are connected already");
             return Err(Problem::new(ErrorCode::QuotaExceeded, message, None));
         }
@@ -176,6 +176,7 @@ impl Lounge {
             principal: principal.clone(),
             session: session.clone(),
         };
+        self.0.sessions.admit(&key, false)?;
         let seated = Seated {
             lounge: self.clone(),
             id: id.clone(),

@@ -11,6 +11,8 @@ use tokio::time::Instant;
 
 /// The most sessions of each kind that are kept at once.
 pub(super) const SESSIONS: usize = 1_024;
+/// The most of each kind that one principal has, so that others find room.
+pub(super) const SESSIONS_OF_ONE: usize = SESSIONS / 4;
 
 /// One session of one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -37,6 +39,15 @@ pub(super) enum Place {
     Session(Key),
     /// An MCP session, by its id.
     Talk(String),
+}
+
+/// Why no further session is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// There are as many as there may be.
+    All,
+    /// The principal has as many as one may have.
+    Principal,
 }
 
 /// How many use a place, and since when nobody does.
@@ -81,9 +92,31 @@ impl Table {
         used.under_way == 0 && self.armed.is_none()
     }
 
-    /// Whether there is room for one more.
-    pub(super) fn has_room(&self) -> bool {
-        self.uses.len() < 2 * SESSIONS && self.talks.len() < SESSIONS
+    /// Whether a request may use this session, and begin an MCP session in it if it `begins`
+    /// one. What is there already is not refused.
+    ///
+    /// # Errors
+    /// Who has too many.
+    pub(super) fn admit(&self, key: &Key, begins: bool) -> Result<(), Full> {
+        let fresh = !self.uses.contains_key(&Place::Session(key.clone()));
+        if !fresh && !begins {
+            return Ok(());
+        }
+        if self.uses.len() >= 2 * SESSIONS || self.talks.len() >= SESSIONS {
+            return Err(Full::All);
+        }
+        let own = |key_of: &Key| key_of.principal == key.principal;
+        let sessions = self.uses.keys().filter(|place| match place {
+            Place::Session(key) => own(key),
+            Place::Talk(_) => false,
+        });
+        let talks = self.talks.values().filter(|talk| own(&talk.key));
+        if (fresh && sessions.count() >= SESSIONS_OF_ONE)
+            || (begins && talks.count() >= SESSIONS_OF_ONE)
+        {
+            return Err(Full::Principal);
+        }
+        Ok(())
     }
 
     /// An MCP session begins, unused so far.
@@ -209,21 +242,57 @@ mod tests {
         assert_eq!(table.due(start + 4 * IDLE, IDLE), (vec![place("a")], None));
     }
 
-    #[test]
-    fn there_is_room_up_to_the_limit_and_again_below_it() {
-        let (mut table, now) = (Table::default(), Instant::now());
-        let talk = |id: &str| Talk {
-            key: key(id),
-            own: true,
-            initialize: Value::Null,
-        };
-        for n in 0..SESSIONS {
-            assert!(table.has_room(), "{n}");
-            table.begin(&n.to_string(), talk("x"), now);
+    fn key_of(user: u32, name: &str) -> Key {
+        Key {
+            principal: Principal::unix(user),
+            ..key(name)
         }
-        assert!(!table.has_room());
+    }
+
+    #[test]
+    fn mcp_sessions_have_room_up_to_the_limits_and_again_below_them() {
+        let (mut table, now) = (Table::default(), Instant::now());
+        for n in 0..SESSIONS {
+            let key = key_of(u32::try_from(n / SESSIONS_OF_ONE).unwrap(), "x");
+            assert_eq!(table.admit(&key, true), Ok(()), "{n}");
+            let talk = Talk {
+                key: key.clone(),
+                own: true,
+                initialize: Value::Null,
+            };
+            table.begin(&n.to_string(), talk, now);
+            let has_all = (n + 1) % SESSIONS_OF_ONE == 0;
+            let expected = if has_all && n + 1 < SESSIONS {
+                Err(Full::Principal)
+            } else if has_all {
+                Err(Full::All)
+            } else {
+                Ok(())
+            };
+            assert_eq!(table.admit(&key, true), expected, "{n}");
+        }
+        assert_eq!(table.admit(&key_of(9, "y"), true), Err(Full::All));
         assert!(table.end_talk("0").is_some());
-        assert!(table.has_room());
+        assert_eq!(table.admit(&key_of(0, "y"), true), Ok(()));
+        assert_eq!(table.admit(&key_of(1, "y"), true), Err(Full::Principal));
+    }
+
+    #[test]
+    fn a_principal_with_all_its_sessions_keeps_them_and_locks_out_nobody() {
+        let (mut table, now) = (Table::default(), Instant::now());
+        let name = |n: usize| key_of(1, &n.to_string());
+        for n in 0..SESSIONS_OF_ONE {
+            assert_eq!(table.admit(&name(n), false), Ok(()));
+            table.enter(Place::Session(name(n)), now);
+        }
+        assert_eq!(
+            table.admit(&name(SESSIONS_OF_ONE), false),
+            Err(Full::Principal)
+        );
+        assert_eq!(table.admit(&name(0), false), Ok(()), "it is there");
+        assert_eq!(table.admit(&key_of(2, "x"), true), Ok(()));
+        table.end(&name(0));
+        assert_eq!(table.admit(&name(SESSIONS_OF_ONE), false), Ok(()));
     }
 
     #[test]

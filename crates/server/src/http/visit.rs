@@ -112,11 +112,8 @@ fn begin(
     if is_named && parts.method == Method::DELETE {
         return Ok(Visit::Ends(key));
     }
-    if !sessions.has_room() {
-        let message = "there are too many sessions over HTTP";
-        let hint = "end some with DELETE; idle ones end by themselves";
-        return Err(Problem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint));
-    }
+    let begins = parts.method == Method::POST && !is_modern(&parts.headers);
+    sessions.admit(&key, begins)?;
     let caller = if is_named {
         identity.caller(session)
     } else {
