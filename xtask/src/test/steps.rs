@@ -125,7 +125,9 @@ fn twice(context: Context<'_>, marks: &str, how: &[&str]) -> Result<Tally> {
 fn pytest(context: Context<'_>, marks: &str) -> Result<Command> {
     let mut pytest = sh::command(context.workspace.python(), context.workspace.root());
     pytest.args(["-m", "pytest", "tests/python", "-m", marks]);
+    let cache = context.workspace.target().join("pytest-cache");
     pytest
+        .args(["-o", &format!("cache_dir={}", cache.display())])
         .env("OSTLER_BIN", context.ostler())
         .env("OSTLER_SERVERS", setup::servers(context.workspace))
         .env("OSTLER_NODE", setup::node(context.workspace)?)
