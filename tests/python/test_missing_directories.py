@@ -89,7 +89,7 @@ def test_another_state_directory_than_the_daemon_serves_is_refused(place):
 
 def test_a_state_directory_that_goes_away_is_said(place):
     place.cli("run", "--", "true")
-    shutil.rmtree(place.state)
+    place.remove_state()
     done = place.cli("run", "--", "true", check=False)
     assert done.returncode == 74, done
     assert str(place.state) in done.stderr.decode() and "not there any more" in done.stderr.decode()

@@ -148,11 +148,9 @@ async def test_000_10_1_1_error_clear_failed(place):
 
 
 async def test_000_10_1_1_error_shutdown_failed(place):
-    import shutil
-
     ended(place, "echo hello")
     daemon = place.daemon()
-    shutil.rmtree(place.state)
+    place.remove_state()
     place.rest("POST", "/api/v1/shutdown")
     assert daemon.gone(10), "it ends even where nothing can be written any more"
     until(lambda: place.ours() == [], 5, "the end of keeper and shims")

@@ -1,7 +1,11 @@
 """No process is left behind, whatever it did to get away."""
 
+import json
+import os
 import random
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -158,3 +162,29 @@ async def test_a_fork_bomb_stays_under_its_limit(place):
         )
         assert "stopped at" in reply.text
         nobody_left("sleep 77.5", 10)
+
+
+#: Takes minutes on one line of some megabytes, and cannot be interrupted there.
+COSTLY = "(a{1,200}){1,200}b"
+
+
+def test_a_shutdown_waits_for_no_search(place):
+    line = "head -c 8000000 /dev/zero | tr '\\0' a"
+    ended = json.loads(place.cli("run", "-d", "--json", "--", "sh", "-c", line).stdout)["id"]
+    place.cli("wait", ended)
+    with subprocess.Popen(
+        place.argv("logs", "--grep", COSTLY, ended), cwd=place.work, env=place.env(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as search:
+        # It computes: nothing else runs in the daemon.
+        daemon = place.daemon()
+        until(lambda: busy_seconds(daemon.pid) > 1, 60, "the search")
+        search.kill()
+    place.cli("shutdown", timeout=60)
+    daemon.close()
+    assert place.cli("run", "--", "echo", "anew").stdout == b"anew\n"
+
+
+def busy_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

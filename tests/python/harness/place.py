@@ -175,6 +175,16 @@ class Place:
         daemon.close()
         return daemon.pid
 
+    def remove_state(self):
+        """Removes the state directory under whoever uses it: idle shims prepare directories in it
+        meanwhile."""
+
+        def is_gone():
+            shutil.rmtree(self.state, ignore_errors=True)
+            return not self.state.exists()
+
+        procs.until(is_gone, 20, "the removal of the state directory")
+
     def ours(self):
         return procs.of_directory(self.dir)
 

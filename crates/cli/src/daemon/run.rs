@@ -32,6 +32,9 @@ const DAEMON_NAME: &str = "ostler-daemon";
 const WORKERS: usize = 4;
 /// How long an orderly shutdown waits for connections to end, in milliseconds.
 const DRAIN_MS: u64 = 5_000;
+/// How long what runs on threads of its own, such as searches, may take to end after everything
+/// else has, in milliseconds.
+const BLOCKING_MS: u64 = 2_000;
 
 /// How a daemon was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +110,7 @@ fn serve(config: &Config, env: &Environment, how: How) -> Result<(), CommandErro
     // Let go with the process: none that comes next may bind what this one still removes.
     let held = Arc::new(Mutex::new(held));
     let runtime = runtime()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let web = Web::open(config, env, how)?;
         let daemon = Daemon::open(config, env, &places, Arc::clone(&held)).await?;
         let web = web.map(|web| web.admit(config, how)).transpose()?;
@@ -119,7 +122,10 @@ fn serve(config: &Config, env: &Environment, how: How) -> Result<(), CommandErro
         let idle = config.idle_exit();
         let idle = idle.filter(|_| how == How::OnDemand && web.is_none());
         daemon.serve(web, idle).await
-    })
+    });
+    // A search in the middle of a long line hears of nothing.
+    runtime.shutdown_timeout(Duration::from_millis(BLOCKING_MS));
+    served
 }
 
 fn runtime() -> Result<Runtime, CommandError> {
