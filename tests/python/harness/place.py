@@ -57,12 +57,14 @@ class Place:
             self.give(self.dir)
 
     def give(self, path):
-        """Hands a tree to the ordinary user."""
+        """Hands a tree to the ordinary user. What somebody who uses it removes meanwhile, as idle
+        shims do what they prepared, needs no owner."""
         if self.user is None:
             return
         for root, dirs, files in os.walk(path):
             for name in [root, *(os.path.join(root, entry) for entry in dirs + files)]:
-                os.lchown(name, self.user, self.user)
+                with contextlib.suppress(FileNotFoundError):
+                    os.lchown(name, self.user, self.user)
 
     @property
     def state(self):
