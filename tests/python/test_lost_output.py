@@ -155,18 +155,23 @@ def test_a_pipe_from_a_terminal_that_was_stopped_meanwhile_says_what_it_missed(s
     assert attached.returncode == STORAGE, told
 
 
+def falls_behind(place, pid, person):
+    """The person's attach is stopped while the session prints, and goes on afterwards."""
+    person.sees(rb"ready")
+    person.held.kill(signal.SIGSTOP)
+    (place.work / "go").touch()
+    until(lambda: printed(place, pid), 30, "the output")
+    person.held.kill(signal.SIGCONT)
+    person.sees(str(LINES).encode(), seconds=60)
+    (place.work / "end").touch()
+    person.sees(rb"last")
+
+
 def test_a_person_whose_attach_was_stopped_meanwhile_is_told_what_was_lost(small):
     fill(small.disk, leave=512 << 10)
     pid = in_terminal(small)
     with Person(small, "attach", pid) as person:
-        person.sees(rb"ready")
-        person.held.kill(signal.SIGSTOP)
-        (small.work / "go").touch()
-        until(lambda: printed(small, pid), 30, "the output")
-        person.held.kill(signal.SIGCONT)
-        person.sees(str(LINES).encode(), seconds=60)
-        (small.work / "end").touch()
-        person.sees(rb"last")
+        falls_behind(small, pid, person)
         assert person.leaves(60) == STORAGE, person.seen[-2000:]
         told = re.search(rb"(\d+) bytes of its output are missing", person.seen)
         assert told and 0 < int(told[1]) < len(WHOLE) + LINES, person.seen[-2000:]
@@ -175,12 +180,5 @@ def test_a_person_whose_attach_was_stopped_meanwhile_is_told_what_was_lost(small
 def test_a_person_who_fell_behind_and_missed_nothing_is_told_of_no_loss(small):
     pid = in_terminal(small)
     with Person(small, "attach", pid) as person:
-        person.sees(rb"ready")
-        person.held.kill(signal.SIGSTOP)
-        (small.work / "go").touch()
-        until(lambda: printed(small, pid), 30, "the output")
-        person.held.kill(signal.SIGCONT)
-        person.sees(str(LINES).encode(), seconds=60)
-        (small.work / "end").touch()
-        person.sees(rb"last")
+        falls_behind(small, pid, person)
         assert person.leaves(60) == 0, person.seen[-2000:]

@@ -107,29 +107,8 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
-    use ostler_model::{StreamName, Timestamp};
-
+    use super::super::sample::rows;
     use super::*;
-
-    fn rows(texts: &[&str]) -> Vec<Row> {
-        let mut offset = 0;
-        let mut rows = Vec::new();
-        for text in texts {
-            let bytes = text.len() as u64 + 1;
-            rows.push(Row {
-                at: Timestamp::UNIX_EPOCH,
-                stream: StreamName::Stdout,
-                offset,
-                lines: 1,
-                repeats: 1,
-                bytes,
-                binary: false,
-                text: (*text).to_owned(),
-            });
-            offset += bytes;
-        }
-        rows
-    }
 
     fn shown(rows: Vec<Row>) -> Vec<String> {
         let pieces = condensed(rows.into_iter().map(Piece::Row).collect());

@@ -1,28 +1,8 @@
-use ostler_model::{StreamName, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
 use crate::render::price::clamp;
-
-fn rows(texts: &[String]) -> Vec<Row> {
-    let mut offset = 0;
-    let mut rows = Vec::new();
-    for text in texts {
-        let bytes = text.len() as u64 + 1;
-        rows.push(Row {
-            at: Timestamp::UNIX_EPOCH,
-            stream: StreamName::Stdout,
-            offset,
-            lines: 1,
-            repeats: 1,
-            binary: false,
-            bytes,
-            text: text.clone(),
-        });
-        offset += bytes;
-    }
-    rows
-}
+use crate::render::sample::rows;
 
 fn numbered(count: usize) -> Vec<Row> {
     let texts: Vec<String> = (1..=count).map(|n| format!("line {n}")).collect();

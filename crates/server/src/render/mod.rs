@@ -33,3 +33,5 @@ pub use time::{Moment, Prefix, TimeError, moment};
 
 #[cfg(test)]
 mod log_tests;
+#[cfg(test)]
+mod sample;
