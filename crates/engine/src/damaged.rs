@@ -34,7 +34,7 @@ pub(crate) struct Damaged {
 
 /// What the ledger remembers of a request.
 #[derive(Debug)]
-struct Remembered {
+struct InputProgress {
     owner: Owner,
     command: Option<String>,
     cwd: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) async fn list(core: &Arc<Core>, damaged: Vec<Damaged>) {
 fn remembered(
     ledger: Option<&LedgerReader>,
     ids: &[ExecutionId],
-) -> HashMap<ExecutionId, Remembered> {
+) -> HashMap<ExecutionId, InputProgress> {
     let mut known = HashMap::new();
     let mut from = LedgerCursor(0);
     while let Some(Ok((records, next))) = ledger.map(|it| it.read(from, LEDGER_ENTRIES)) {
@@ -82,7 +82,7 @@ fn remembered(
             let owner = entry.by;
             known.insert(
                 id,
-                Remembered {
+                InputProgress {
                     owner,
                     command,
                     cwd,
@@ -93,7 +93,7 @@ fn remembered(
     known
 }
 
-fn entry(core: &Core, damaged: &Damaged, remembered: Option<Remembered>) -> Arc<Entry> {
+fn entry(core: &Core, damaged: &Damaged, remembered: Option<InputProgress>) -> Arc<Entry> {
     let now = Timestamp::now();
     let created_at = damaged.id.minted_at().unwrap_or(now);
     let ended_at = modified_at(&damaged.dir).unwrap_or(now);
@@ -130,7 +130,7 @@ fn entry(core: &Core, damaged: &Damaged, remembered: Option<Remembered>) -> Arc<
 }
 
 /// The least that can be said of a request.
-fn spec(core: &Core, damaged: &Damaged, remembered: Option<Remembered>) -> Spec {
+fn spec(core: &Core, damaged: &Damaged, remembered: Option<InputProgress>) -> Spec {
     let owner = remembered.as_ref().map(|it| it.owner.clone());
     let (command, cwd) = remembered.map_or((None, None), |it| (it.command, it.cwd));
     Spec {

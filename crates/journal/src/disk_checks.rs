@@ -1,13 +1,13 @@
 //! When a writer whose output goes to memory looks whether its disk has room again. Pure.
 //!
-//! A look costs one system call, a try to go back writes all of the ring. So the writer looks
+//! A check costs one system call, a try to go back writes all of the ring. So the writer checks
 //! where bytes are at stake, and tries where the disk says that it has room.
 
-/// Bytes of the ring that are written between two looks.
-const LOOK_BYTES: u64 = 256 * 1024;
-/// Time after which the next bytes that would overwrite others are preceded by a look, however
+/// Bytes of the ring that are written between two checks.
+const CHECK_BYTES: u64 = 256 * 1024;
+/// Time after which the next bytes that would overwrite others are preceded by a check, however
 /// few they are, in nanoseconds.
-const LOOK_NS: u64 = 5_000_000;
+const CHECK_NS: u64 = 5_000_000;
 
 /// How full the ring is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,26 +20,26 @@ pub(crate) struct Fill {
     pub(crate) overwrites: bool,
 }
 
-/// What was seen so far.
+/// The checks so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Looks {
+pub(crate) struct DiskChecks {
     written: u64,
     at_ns: i64,
     /// The disk said that it had room, and refused. Some quotas are of that kind.
     doubted: bool,
 }
 
-impl Looks {
-    /// Whether to look now.
+impl DiskChecks {
+    /// Whether to check now.
     pub(crate) const fn is_due(self, fill: Fill, at_ns: i64) -> bool {
-        let much = fill.written.saturating_sub(self.written) >= LOOK_BYTES;
+        let much = fill.written.saturating_sub(self.written) >= CHECK_BYTES;
         let first = fill.overwrites && !fill.has_lost;
-        let later = fill.overwrites && at_ns.abs_diff(self.at_ns) >= LOOK_NS;
+        let later = fill.overwrites && at_ns.abs_diff(self.at_ns) >= CHECK_NS;
         much || first || later
     }
 
-    /// Notes a look, and what the disk said; whether to try.
-    pub(crate) const fn looked(&mut self, fill: Fill, at_ns: i64, has_room: bool) -> bool {
+    /// Records a check and what the disk said; whether to try.
+    pub(crate) const fn record(&mut self, fill: Fill, at_ns: i64, has_room: bool) -> bool {
         self.written = fill.written;
         self.at_ns = at_ns;
         let tries = has_room && !self.doubted;
@@ -68,36 +68,42 @@ mod tests {
 
     #[test]
     fn it_looks_after_so_much_and_before_the_first_loss() {
-        let mut looks = Looks::default();
-        assert!(!looks.is_due(fill(LOOK_BYTES - 1, false, false), 0));
-        assert!(looks.is_due(fill(LOOK_BYTES, false, false), 0));
-        assert!(!looks.looked(fill(LOOK_BYTES, false, false), 0, false));
-        assert!(!looks.is_due(fill(LOOK_BYTES + 1, false, false), i64::MAX));
-        assert!(looks.is_due(fill(LOOK_BYTES + 1, false, true), 0), "first");
-        assert!(!looks.is_due(fill(LOOK_BYTES + 1, true, true), 0));
-        assert!(looks.is_due(fill(2 * LOOK_BYTES, true, true), 0));
+        let mut checks = DiskChecks::default();
+        assert!(!checks.is_due(fill(CHECK_BYTES - 1, false, false), 0));
+        assert!(checks.is_due(fill(CHECK_BYTES, false, false), 0));
+        assert!(!checks.record(fill(CHECK_BYTES, false, false), 0, false));
+        assert!(!checks.is_due(fill(CHECK_BYTES + 1, false, false), i64::MAX));
+        assert!(
+            checks.is_due(fill(CHECK_BYTES + 1, false, true), 0),
+            "first"
+        );
+        assert!(!checks.is_due(fill(CHECK_BYTES + 1, true, true), 0));
+        assert!(checks.is_due(fill(2 * CHECK_BYTES, true, true), 0));
     }
 
     #[test]
     fn after_a_while_it_looks_before_the_next_loss_however_small() {
-        let mut looks = Looks::default();
-        let full = fill(4 * LOOK_BYTES, true, true);
-        assert!(!looks.looked(full, 1_000, false));
-        let later = 1_000 + LOOK_NS.cast_signed();
-        assert!(!looks.is_due(full, later - 1));
-        assert!(looks.is_due(full, later));
-        assert!(looks.is_due(full, 1_000 - LOOK_NS.cast_signed()), "a clock");
+        let mut checks = DiskChecks::default();
+        let full = fill(4 * CHECK_BYTES, true, true);
+        assert!(!checks.record(full, 1_000, false));
+        let later = 1_000 + CHECK_NS.cast_signed();
+        assert!(!checks.is_due(full, later - 1));
+        assert!(checks.is_due(full, later));
+        assert!(
+            checks.is_due(full, 1_000 - CHECK_NS.cast_signed()),
+            "a clock"
+        );
     }
 
     #[test]
     fn a_disk_that_says_room_and_refuses_is_believed_once() {
-        let mut looks = Looks::default();
-        let at = fill(LOOK_BYTES, false, false);
-        assert!(looks.looked(at, 0, true), "it tries");
-        looks.refused();
-        assert!(!looks.looked(at, 0, true));
-        assert!(!looks.looked(at, 0, true));
-        assert!(!looks.looked(at, 0, false), "a disk that was only full");
-        assert!(looks.looked(at, 0, true));
+        let mut checks = DiskChecks::default();
+        let at = fill(CHECK_BYTES, false, false);
+        assert!(checks.record(at, 0, true), "it tries");
+        checks.refused();
+        assert!(!checks.record(at, 0, true));
+        assert!(!checks.record(at, 0, true));
+        assert!(!checks.record(at, 0, false), "a disk that was only full");
+        assert!(checks.record(at, 0, true));
     }
 }

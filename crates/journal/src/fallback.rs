@@ -4,8 +4,8 @@ use std::os::fd::BorrowedFd;
 
 use ostler_model::StreamName;
 
+use crate::disk_checks::{DiskChecks, Fill};
 use crate::error::WriteError;
-use crate::looks::{Fill, Looks};
 use crate::memory::MemorySegment;
 use crate::query::Gap;
 use crate::reach::{self, Reach};
@@ -37,7 +37,7 @@ struct Away {
     /// Bytes behind the memory segment that nothing took. Nothing may follow them there: its
     /// offsets would be wrong.
     beyond: u64,
-    looks: Looks,
+    checks: DiskChecks,
     reach: Reach,
 }
 
@@ -47,7 +47,7 @@ impl Away {
             memory: memory.ok(),
             base,
             beyond: 0,
-            looks: Looks::default(),
+            checks: DiskChecks::default(),
             reach: Reach::default(),
         }
     }
@@ -194,7 +194,7 @@ impl FallbackWriter {
         }
         let returned = self.return_to_disk();
         if let (Err(_), Some(away)) = (&returned, &mut self.away) {
-            away.looks.refused();
+            away.checks.refused();
         }
         returned.ok()
     }
@@ -204,11 +204,11 @@ impl FallbackWriter {
             return false;
         };
         let fill = away.fill(bytes);
-        if !away.looks.is_due(fill, at_ns) {
+        if !away.checks.is_due(fill, at_ns) {
             return false;
         }
         let has_room = disk.says_room(away.held_bytes());
-        away.looks.looked(fill, at_ns, has_room)
+        away.checks.record(fill, at_ns, has_room)
     }
 
     /// Whether output goes to disk.

@@ -9,10 +9,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ostler_model::StreamName;
 use rustix::fs::MemfdFlags;
 
+use crate::disk_checks::Fill;
 use crate::error::WriteError;
 use crate::files;
 use crate::index::{self, Header, RECORD_BYTES, Record, Tallies, Tally};
-use crate::looks::Fill;
 use crate::query::stream_code;
 use crate::tail::RawRecord;
 use crate::writer::{OutputWriter, Progress};

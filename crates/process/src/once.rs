@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// An input that goes in once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OneInput {
+pub struct IdempotentInput {
     /// As its client calls it.
     pub id: InputId,
     /// The end of output that was known when it was sent first.
@@ -16,9 +16,9 @@ pub struct OneInput {
 
 /// How much of an input went in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct InputProgress {
     /// Which.
-    pub input: OneInput,
+    pub input: IdempotentInput,
     /// How many of its bytes were taken.
     pub taken: u64,
 }

@@ -20,7 +20,7 @@ use ostler_model::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-pub use crate::once::{OneInput, Remembered};
+pub use crate::once::{IdempotentInput, InputProgress};
 
 /// A boxed future, so that the traits here stay usable as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -248,10 +248,10 @@ pub enum Order {
     Retain(Option<u64>),
     /// As [`Order::Input`], for bytes that go in once however often they are sent: some of
     /// `input` from `from` on. Without bytes it asks what is known of that input; answered by
-    /// [`Report::Remembered`]. A shim of an earlier version passes it over.
+    /// [`Report::InputProgress`]. A shim of an earlier version passes it over.
     InputOnce {
         /// What the bytes belong to.
-        input: OneInput,
+        input: IdempotentInput,
         /// Where in it they begin.
         from: u64,
         /// At most [`INPUT_CHUNK_BYTES`].
@@ -285,7 +285,7 @@ pub enum Report {
     },
     /// What is known of an input that an [`Order::InputOnce`] without bytes asked for; none where
     /// nothing of it was taken.
-    Remembered(Option<Remembered>),
+    InputProgress(Option<InputProgress>),
     /// The program asked its terminal something that a terminal answers by itself.
     Asked {
         /// What.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::place::{
-    Clocks, ExitRecord, LaunchIo, LaunchPlan, Order, PinnedFile, Question, Remembered,
+    Clocks, ExitRecord, InputProgress, LaunchIo, LaunchPlan, Order, PinnedFile, Question,
 };
 
 /// The first byte of every packet. Both sides are the same executable except across an
@@ -72,7 +72,7 @@ pub(crate) enum FromShim {
     /// and to, in the order of their offsets.
     JournalReturned { missing: Vec<(u64, u64)> },
     /// How much of an input was taken that a daemon asked for.
-    Remembered { input: Option<Remembered> },
+    InputProgress { input: Option<InputProgress> },
 }
 
 /// From the daemon to the keeper.

@@ -353,7 +353,7 @@ impl Control for Handle {
                     len: self.0.appetite.min(bytes.len() as u64),
                 }),
                 Order::InputOnce { bytes, .. } if bytes.is_empty() => {
-                    self.0.lock().report(Report::Remembered(None));
+                    self.0.lock().report(Report::InputProgress(None));
                 }
                 Order::InputOnce { bytes, .. } => self.0.lock().report(Report::InputTaken {
                     len: self.0.appetite.min(bytes.len() as u64),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ostler_model::{InputId, Principal, Timestamp};
-use ostler_process::place::{INPUT_CHUNK_BYTES, OneInput, Remembered};
+use ostler_process::place::{INPUT_CHUNK_BYTES, IdempotentInput, InputProgress};
 use ostler_process::{ControlError, Order};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -46,20 +46,20 @@ pub(crate) struct Taken {
     /// The journal's end when the first of them was handed over: output before it cannot be
     /// the reply.
     pub(crate) sent_at: u64,
-    /// What [`Purpose::Recall`] asked for.
-    pub(crate) recalled: Recalled,
+    /// What [`Purpose::AskProgress`] asked for.
+    pub(crate) progress: ProgressAnswer,
 }
 
 /// What the shim says of an input that goes in once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Recalled {
+pub(crate) enum ProgressAnswer {
     /// Nothing: it was not asked, or is of an earlier version that cannot tell.
     #[default]
-    Untold,
+    Unsupported,
     /// None of it was taken.
     Nothing,
     /// Some of it was taken, or all.
-    Some(Remembered),
+    Some(InputProgress),
 }
 
 /// What bytes for a command are.
@@ -68,9 +68,9 @@ pub(crate) enum Purpose {
     /// Somebody's input.
     Input,
     /// Somebody's input that goes in once, however often it is written.
-    Once(OneInput),
+    Once(IdempotentInput),
     /// None: it is asked how much of such an input was taken.
-    Recall(InputId),
+    AskProgress(InputId),
     /// The answer to a prompt: one line and its end.
     Answer,
     /// What a terminal says by itself; nobody typed it, so it is no event.
@@ -89,7 +89,7 @@ pub(crate) struct Writes {
     full: Option<Full>,
     /// Whether the question of the first one is out.
     asked: bool,
-    recalled: Recalled,
+    progress: ProgressAnswer,
 }
 
 /// An input that takes no more just now. Nothing tells when it does again.
@@ -165,10 +165,10 @@ impl Driver {
                 .map(<[u8]>::to_vec);
             let purpose = write.purpose;
             let is_report = purpose == Purpose::Report;
-            if let Purpose::Recall(id) = purpose
+            if let Purpose::AskProgress(id) = purpose
                 && !self.writes.asked
             {
-                match self.recall(id).await {
+                match self.ask_progress(id).await {
                     Ok(()) => return,
                     Err(error) => self.finish_write(Err(error)).await,
                 }
@@ -190,7 +190,7 @@ impl Driver {
                     from,
                     bytes: chunk,
                 },
-                Purpose::Input | Purpose::Recall(_) | Purpose::Answer | Purpose::Report => {
+                Purpose::Input | Purpose::AskProgress(_) | Purpose::Answer | Purpose::Report => {
                     Order::Input(chunk)
                 }
             };
@@ -206,17 +206,17 @@ impl Driver {
 
     /// Asks for what was taken of an input. Shims of an earlier version do not answer that;
     /// they do answer the input of nothing that follows it.
-    async fn recall(&mut self, id: InputId) -> Result<(), ControlError> {
+    async fn ask_progress(&mut self, id: InputId) -> Result<(), ControlError> {
         self.writes.asked = true;
-        let input = OneInput { id, at: 0, len: 0 };
+        let input = IdempotentInput { id, at: 0, len: 0 };
         let (from, bytes) = (0, Vec::new());
         self.pass(Order::InputOnce { input, from, bytes }).await?;
         self.pass(Order::Input(Vec::new())).await
     }
 
     /// The shim's answer to it.
-    pub(super) fn recalled(&mut self, answer: Option<Remembered>) {
-        self.writes.recalled = answer.map_or(Recalled::Nothing, Recalled::Some);
+    pub(super) fn input_progress(&mut self, answer: Option<InputProgress>) {
+        self.writes.progress = answer.map_or(ProgressAnswer::Nothing, ProgressAnswer::Some);
     }
 
     /// So much of the last chunk was taken.
@@ -249,7 +249,7 @@ impl Driver {
         };
         let len = std::mem::take(&mut self.writes.taken);
         let complete = len == write.bytes.len() as u64;
-        let recalled = std::mem::take(&mut self.writes.recalled);
+        let progress = std::mem::take(&mut self.writes.progress);
         self.writes.sent = 0;
         self.writes.asked = false;
         self.writes.full = None;
@@ -276,7 +276,7 @@ impl Driver {
             outcome.map(|()| Taken {
                 bytes: len,
                 sent_at,
-                recalled,
+                progress,
             }),
         );
         self.leave_record().await;
@@ -287,11 +287,11 @@ impl Driver {
         self.writes.full = None;
         let bytes = std::mem::take(&mut self.writes.taken);
         let sent_at = self.writes.sent_at;
-        let recalled = Recalled::Untold;
+        let progress = ProgressAnswer::Unsupported;
         let taken = Taken {
             bytes,
             sent_at,
-            recalled,
+            progress,
         };
         let mut first = Some(taken).filter(|taken| taken.bytes > 0);
         for write in std::mem::take(&mut self.writes.queue) {

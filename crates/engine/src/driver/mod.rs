@@ -16,5 +16,5 @@ mod trim;
 pub(crate) mod wait;
 
 pub(crate) use freeze::Freeze;
-pub(crate) use input::{Purpose, Recalled, Taken, Write};
+pub(crate) use input::{ProgressAnswer, Purpose, Taken, Write};
 pub(crate) use run::{Ask, Driver, Errand};

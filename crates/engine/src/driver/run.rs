@@ -389,7 +389,7 @@ impl Driver {
             }
             Report::Output { end } => self.output(end).await,
             Report::InputTaken { len } => self.taken(len).await,
-            Report::Remembered(input) => self.recalled(input),
+            Report::InputProgress(input) => self.input_progress(input),
             Report::Asked { question, end } => {
                 let (core, entry) = (Arc::clone(&self.core), Arc::clone(&self.entry));
                 self.core

@@ -4,10 +4,10 @@
 
 use ostler_model::{Caller, InputId};
 use ostler_process::ControlError;
-use ostler_process::place::Remembered;
+use ostler_process::place::InputProgress;
 
 use super::run::Once;
-use crate::driver::{Purpose, Recalled};
+use crate::driver::{ProgressAnswer, Purpose};
 use crate::engine::put;
 use crate::entry::Entry;
 use crate::error::Error;
@@ -33,22 +33,22 @@ pub(super) async fn before(
     let Some(Once { id, again }) = once else {
         return Ok(Before::Untyped(None));
     };
-    let asked = put(entry, caller, (Vec::new(), false), Purpose::Recall(id)).await;
-    match asked.map(|it| it.recalled) {
-        Ok(Recalled::Some(known)) => typed(entry, known),
-        Ok(Recalled::Nothing) => Ok(Before::Untyped(Some(id))),
-        Ok(Recalled::Untold) if again => Err(unknown(
+    let asked = put(entry, caller, (Vec::new(), false), Purpose::AskProgress(id)).await;
+    match asked.map(|it| it.progress) {
+        Ok(ProgressAnswer::Some(known)) => typed(entry, known),
+        Ok(ProgressAnswer::Nothing) => Ok(Before::Untyped(Some(id))),
+        Ok(ProgressAnswer::Unsupported) if again => Err(unknown(
             entry,
             "its supervisor process is of an earlier version".to_owned(),
         )),
-        Ok(Recalled::Untold) => Ok(Before::Untyped(None)),
+        Ok(ProgressAnswer::Unsupported) => Ok(Before::Untyped(None)),
         Err(Error::Control(ControlError::Ended)) => Err(ended(entry, once)),
         Err(error) => Err(error),
     }
 }
 
-fn typed(entry: &Entry, known: Remembered) -> Result<Before, Error> {
-    let Remembered { input, taken } = known;
+fn typed(entry: &Entry, known: InputProgress) -> Result<Before, Error> {
+    let InputProgress { input, taken } = known;
     if taken == input.len {
         return Ok(Before::Typed(input.at));
     }

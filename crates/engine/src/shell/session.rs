@@ -8,7 +8,7 @@ use ostler_journal::follow::Follower;
 use ostler_model::evidence::{Evidence, Foreground};
 use ostler_model::{Caller, Cursor, InputId, ShellKind, ShellSession};
 use ostler_process::ControlError;
-use ostler_process::place::OneInput;
+use ostler_process::place::IdempotentInput;
 use ostler_terminal::{Mark, Marked, Modes, ShellState};
 use tokio::time::Instant;
 
@@ -240,7 +240,9 @@ impl<'a> Session<'a> {
         }
         self.entry.leases.check(self.entry.id, lease)?;
         let (len, at) = (keys.bytes.len() as u64, self.offset());
-        let purpose = once.map_or(Purpose::Input, |id| Purpose::Once(OneInput { id, at, len }));
+        let purpose = once.map_or(Purpose::Input, |id| {
+            Purpose::Once(IdempotentInput { id, at, len })
+        });
         let put = put(&self.entry, caller, (keys.bytes, false), purpose);
         let taken = put.await?.bytes;
         if taken < len {

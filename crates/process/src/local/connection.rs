@@ -157,7 +157,7 @@ impl Connection {
                 memory: base.zip(descriptor),
             },
             FromShim::JournalReturned { missing } => Report::JournalReturned { missing },
-            FromShim::Remembered { input } => Report::Remembered(input),
+            FromShim::InputProgress { input } => Report::InputProgress(input),
         };
         let reports = self
             .current()

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::termios::{SpecialCodeIndex, tcgetattr, tcgetpgrp};
 
 use super::Run;
-use crate::place::OneInput;
+use crate::place::IdempotentInput;
 use crate::proto::FromShim;
 
 /// Ctrl-D, where a terminal names no other character for the end of its input.
@@ -22,10 +22,10 @@ impl Run<'_> {
 
     /// As [`Run::write_input`], but for what of it went in before. Without bytes it is only
     /// told how much that is.
-    pub(super) fn write_once(&mut self, input: OneInput, from: u64, bytes: &[u8]) {
+    pub(super) fn write_once(&mut self, input: IdempotentInput, from: u64, bytes: &[u8]) {
         if bytes.is_empty() {
             let input = self.inputs.get(input.id);
-            self.link.send(&FromShim::Remembered { input }, None);
+            self.link.send(&FromShim::InputProgress { input }, None);
             return;
         }
         let Some(before) = self.inputs.taken_before(input, from, bytes.len()) else {

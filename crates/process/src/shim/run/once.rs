@@ -5,24 +5,29 @@ use std::collections::VecDeque;
 
 use ostler_model::InputId;
 
-use crate::place::{OneInput, Remembered};
+use crate::place::{IdempotentInput, InputProgress};
 
 /// The most inputs that are remembered; the oldest is forgotten first.
 const INPUTS: usize = 64;
 
 /// The inputs of one attempt.
 #[derive(Debug, Default)]
-pub(super) struct Inputs(VecDeque<Remembered>);
+pub(super) struct Inputs(VecDeque<InputProgress>);
 
 impl Inputs {
     /// What is known of an input.
-    pub(super) fn get(&self, id: InputId) -> Option<Remembered> {
+    pub(super) fn get(&self, id: InputId) -> Option<InputProgress> {
         self.0.iter().find(|it| it.input.id == id).copied()
     }
 
     /// Of `len` bytes of an input from `from` on, how many were taken before; none where they
     /// do not belong to what was taken of it.
-    pub(super) fn taken_before(&mut self, input: OneInput, from: u64, len: usize) -> Option<usize> {
+    pub(super) fn taken_before(
+        &mut self,
+        input: IdempotentInput,
+        from: u64,
+        len: usize,
+    ) -> Option<usize> {
         let Some(known) = self.get(input.id) else {
             if from > 0 {
                 return None;
@@ -30,7 +35,7 @@ impl Inputs {
             if self.0.len() == INPUTS {
                 self.0.pop_front();
             }
-            self.0.push_back(Remembered { input, taken: 0 });
+            self.0.push_back(InputProgress { input, taken: 0 });
             return Some(0);
         };
         if known.input != input {
@@ -53,9 +58,9 @@ impl Inputs {
 mod tests {
     use super::*;
 
-    fn input(len: u64) -> OneInput {
+    fn input(len: u64) -> IdempotentInput {
         let id = InputId::mint();
-        OneInput { id, at: 7, len }
+        IdempotentInput { id, at: 7, len }
     }
 
     #[test]
@@ -70,7 +75,10 @@ mod tests {
         inputs.took(input.id, 4);
         assert_eq!(inputs.taken_before(input, 0, 10), Some(10));
         assert_eq!(inputs.taken_before(input, 0, 6), Some(6));
-        assert_eq!(inputs.get(input.id), Some(Remembered { input, taken: 10 }));
+        assert_eq!(
+            inputs.get(input.id),
+            Some(InputProgress { input, taken: 10 })
+        );
     }
 
     #[test]
@@ -80,7 +88,7 @@ mod tests {
         assert_eq!(inputs.get(first.id), None);
         assert_eq!(inputs.taken_before(first, 0, 6), Some(0));
         assert_eq!(inputs.taken_before(first, 3, 6), None);
-        let longer = OneInput { len: 11, ..first };
+        let longer = IdempotentInput { len: 11, ..first };
         assert_eq!(inputs.taken_before(longer, 0, 11), None);
     }
 
@@ -95,7 +103,7 @@ mod tests {
     #[test]
     fn the_oldest_is_forgotten() {
         let mut inputs = Inputs::default();
-        let all: Vec<OneInput> = (0..=INPUTS).map(|_| input(1)).collect();
+        let all: Vec<IdempotentInput> = (0..=INPUTS).map(|_| input(1)).collect();
         for &input in &all {
             assert_eq!(inputs.taken_before(input, 0, 1), Some(0));
             inputs.took(input.id, 1);
