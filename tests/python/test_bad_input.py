@@ -1,6 +1,7 @@
 """Bad input gets a typed error that says what was wrong and what is allowed; nothing starts."""
 
 import os
+import subprocess
 import time
 
 import pytest
@@ -202,3 +203,24 @@ def test_garbage_on_the_wire_ends_nothing_else(place, line):
         child.stdout.close()
         child.wait()
     assert place.cli("run", "--", "echo", "alive").stdout == b"alive\n"
+
+
+@pytest.mark.parametrize("pattern", ["(a{1,200}){1,200}b", "(?=a)(a|a)*b"])
+async def test_a_pattern_that_would_take_minutes_is_refused_and_delays_nobody(place, pattern):
+    """8 MB without a newline: one engine would take ten minutes for it, and nothing interrupts it."""
+    async with place.agent() as agent:
+        pid = await agent.start("python3", "-c", "import sys; sys.stdout.write('a' * 8_000_000)")
+        await agent.ended(pid, place, 60)
+        argv = place.argv("logs", pid, "--grep", pattern)
+        with subprocess.Popen(argv, env=place.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as search:
+            answers = 0
+            while search.poll() is None:
+                assert "alive" in (await agent.execute("echo", "alive")).text
+                answers += 1
+            assert search.returncode == 64, search.stderr.read()
+            assert b"the pattern takes too long" in search.stderr.read()
+            assert answers > 0, "others were answered meanwhile"
+        reply = await agent.call(LOGS, pid=pid, grep=pattern)
+        assert reply.is_error and reply.code == "value_error", reply
+        found = await agent.call(LOGS, pid=pid, grep="a{3}$")
+        assert not found.is_error, found

@@ -1,10 +1,13 @@
-//! Perl-style patterns over bytes: linear time where possible, a budget elsewhere.
+//! Perl-style patterns over bytes: linear time where possible, and a budget of time for all of them.
 //!
 //! A pattern is tried on one line at a time. For linear patterns a second matcher, compiled so
 //! that it cannot match across lines, finds candidates in whole blocks; each candidate line is
 //! then decided by the first.
 
-use std::borrow::Cow;
+mod backtracking;
+mod linear;
+mod simulation;
+
 use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -12,19 +15,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use grep_matcher::{LineMatchKind, Matcher};
-use regex_automata::{Input, meta};
 use regex_syntax::hir::{Hir, Look};
 use thiserror::Error;
 
+use self::backtracking::Backtracking;
+use self::linear::Linear;
 use crate::decode::Encoding;
-use crate::query::PATTERN_BUDGET_MS;
+use crate::query::{BACKTRACKING_BUDGET_MS, PATTERN_BUDGET_MS};
 
 /// Bytes a compiled pattern may take.
 const PATTERN_BYTES: usize = 10 * 1024 * 1024;
 /// Characters a pattern may have.
 pub const PATTERN_CHARS: usize = 10_000;
-/// Steps a backtracking pattern may take for one line.
-const BACKTRACK_STEPS: usize = 1_000_000;
 
 /// A compiled pattern; cheap to clone. Unicode is on; the bytes searched need not be UTF-8.
 #[derive(Debug, Clone)]
@@ -44,8 +46,8 @@ struct Inner {
 
 #[derive(Debug)]
 enum Engine {
-    Linear(Box<meta::Regex>),
-    Backtracking(Box<fancy_regex::Regex>),
+    Linear(Box<Linear>),
+    Backtracking(Box<Backtracking>),
 }
 
 /// Finds lines that may match in a block of whole lines.
@@ -62,11 +64,11 @@ pub struct PatternError {
     pub position: usize,
 }
 
-/// A look-around or back-reference pattern took more steps or time than it may.
+/// A pattern took more steps or time than it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "the pattern backtracks too much: it used up its budget of {} ms; look-around and \
-     back-references make it slow", budget.as_millis()
+    "the pattern takes too long: it used up its budget of {} ms; look-around, back-references and \
+     repetitions of repetitions make it slow, and very long lines", budget.as_millis()
 )]
 pub struct BudgetExceeded {
     /// The time it had.
@@ -86,8 +88,8 @@ impl Pattern {
             });
         }
         let engine = match parse(perl, Anchors::Text) {
-            Ok(parsed) => linear(&parsed)?,
-            Err(refusal) => backtracking(perl, refusal)?,
+            Ok(parsed) => Engine::Linear(Box::new(Linear::new(parsed)?)),
+            Err(refusal) => Engine::Backtracking(Box::new(Backtracking::new(perl, refusal)?)),
         };
         Ok(Self {
             inner: Arc::new(Inner {
@@ -112,32 +114,45 @@ impl Pattern {
         &self.inner.source
     }
 
-    /// Whether matching takes time linear in the bytes searched, so that no budget is needed.
+    /// The time that searches for it may take in all, unless a query says otherwise.
     #[must_use]
-    pub fn is_linear(&self) -> bool {
-        matches!(self.inner.engine, Engine::Linear(_))
+    pub fn budget(&self) -> Duration {
+        Duration::from_millis(match self.inner.engine {
+            Engine::Linear(_) => PATTERN_BUDGET_MS,
+            Engine::Backtracking(_) => BACKTRACKING_BUDGET_MS,
+        })
+    }
+
+    /// Whether a search of that many bytes takes milliseconds at most, whatever they are.
+    #[must_use]
+    pub fn is_quick(&self, bytes: usize) -> bool {
+        match &self.inner.engine {
+            Engine::Linear(linear) => linear.is_quick(bytes),
+            Engine::Backtracking(_) => false,
+        }
     }
 
     /// The first match in `bytes`, within the default budget. Anchors mean the beginning and
     /// the end of `bytes`.
     ///
     /// # Errors
-    /// When a backtracking pattern exceeds its budget.
+    /// When the search takes longer than its budget.
     pub fn find(&self, bytes: &[u8]) -> Result<Option<Range<usize>>, BudgetExceeded> {
-        Watch::new(Duration::from_millis(PATTERN_BUDGET_MS)).find_at(self, bytes, 0)
+        self.find_from(bytes, 0, self.budget())
     }
 
     /// As [`Pattern::find`], at or after `from`; what stands before it is context, so that `^`
     /// does not match there.
     ///
     /// # Errors
-    /// When a backtracking pattern exceeds its budget.
+    /// When the search takes longer than `budget`.
     pub fn find_from(
         &self,
         bytes: &[u8],
         from: usize,
+        budget: Duration,
     ) -> Result<Option<Range<usize>>, BudgetExceeded> {
-        Watch::new(Duration::from_millis(PATTERN_BUDGET_MS)).find_at(self, bytes, from)
+        Watch::new(budget).find_at(self, bytes, from)
     }
 
     /// Whether one of these whole lines may match; far cheaper than trying each.
@@ -148,8 +163,12 @@ impl Pattern {
     }
 
     pub(crate) fn prefilter(&self) -> Option<&Prefilter> {
-        let linear = self.encoding.is_none() && self.is_linear();
-        linear.then(|| self.inner.prefilter()).flatten()
+        match &self.inner.engine {
+            Engine::Linear(linear) if self.encoding.is_none() && linear.is_small() => {
+                self.inner.prefilter()
+            }
+            Engine::Linear(_) | Engine::Backtracking(_) => None,
+        }
     }
 
     /// How a line must be decoded first, if at all.
@@ -191,7 +210,7 @@ impl Prefilter {
     }
 }
 
-/// Matches within a budget of time, which only backtracking patterns use up.
+/// Matches within a budget of time.
 ///
 /// Clones draw on the same budget.
 #[derive(Debug, Clone)]
@@ -212,8 +231,26 @@ impl Watch {
         let decoded = pattern.decoding(line).map(|encoding| encoding.decode(line));
         let text = decoded.as_ref().map_or(line, String::as_bytes);
         match &pattern.inner.engine {
-            Engine::Linear(regex) => Ok(regex.is_match(text)),
-            Engine::Backtracking(regex) => self.timed(|| regex.is_match(&*characters(text))),
+            Engine::Linear(linear) => self.timed(|deadline| {
+                let found = linear.find(text, 0, true, deadline);
+                found.map(|found| found.is_some()).ok()
+            }),
+            Engine::Backtracking(backtracking) => self.timed(|deadline| {
+                let found = backtracking.find(text, 0, deadline);
+                found.map(|found| found.is_some()).ok()
+            }),
+        }
+    }
+
+    /// A place in the first of these whole lines that may match.
+    pub(crate) fn candidate(
+        &self,
+        pattern: &Pattern,
+        lines: &[u8],
+    ) -> Result<Option<usize>, BudgetExceeded> {
+        match pattern.prefilter() {
+            Some(filter) => self.timed(|_deadline| Some(filter.candidate(lines))),
+            None => Ok(Some(0)),
         }
     }
 
@@ -241,52 +278,33 @@ impl Watch {
         from: usize,
     ) -> Result<Option<Range<usize>>, BudgetExceeded> {
         match &pattern.inner.engine {
-            Engine::Linear(regex) => {
-                let found = regex.find(Input::new(text).span(from..text.len()));
-                Ok(found.map(|found| found.range()))
+            Engine::Linear(linear) => {
+                self.timed(|deadline| linear.find(text, from, false, deadline).ok())
             }
-            Engine::Backtracking(regex) => self.timed(|| {
-                let text = characters(text);
-                let from = (from..text.len()).find(|&place| text.is_char_boundary(place));
-                let found = regex.find_from_pos(&*text, from.unwrap_or(text.len()))?;
-                Ok(found.map(|found| found.start()..found.end()))
-            }),
+            Engine::Backtracking(backtracking) => {
+                self.timed(|deadline| backtracking.find(text, from, deadline).ok())
+            }
         }
     }
 
-    fn timed<T>(
-        &self,
-        search: impl FnOnce() -> Result<T, fancy_regex::Error>,
-    ) -> Result<T, BudgetExceeded> {
+    /// Counts the time of a search, which is to end at the deadline it is given; none where it did not end.
+    fn timed<T>(&self, search: impl FnOnce(Instant) -> Option<T>) -> Result<T, BudgetExceeded> {
         let exceeded = BudgetExceeded {
             budget: self.budget,
         };
-        if self.used.get() >= self.budget {
+        let left = self.budget.saturating_sub(self.used.get());
+        if left.is_zero() {
             return Err(exceeded);
         }
         let begun = Instant::now();
-        let answer = search();
+        let answer = search(begun + left);
         self.used.set(self.used.get() + begun.elapsed());
-        answer.map_err(|_| exceeded)
+        answer.ok_or(exceeded)
     }
-}
-
-/// The bytes as the backtracking engine needs them: each one that is no part of a character
-/// becomes the control character SUBSTITUTE, so that places stay the same.
-fn characters(bytes: &[u8]) -> Cow<'_, str> {
-    const SUBSTITUTE: char = '\u{1a}';
-    let mut text = match std::str::from_utf8(bytes) {
-        Ok(text) => return Cow::Borrowed(text),
-        Err(_) => String::with_capacity(bytes.len()),
-    };
-    for part in bytes.utf8_chunks() {
-        text.push_str(part.valid());
-        text.extend(part.invalid().iter().map(|_| SUBSTITUTE));
-    }
-    Cow::Owned(text)
 }
 
 /// What is wrong with a pattern in the eyes of the linear engine.
+#[derive(Debug)]
 struct Refusal {
     error: PatternError,
     /// Whether it asks for what only backtracking can do.
@@ -335,44 +353,6 @@ fn refused(what: impl std::fmt::Display, position: usize) -> PatternError {
     }
 }
 
-/// Without the automata that are compiled whole: most patterns are searched for in a few lines,
-/// once, and the one that is compiled while it searches is as fast in many.
-fn linear(parsed: &Hir) -> Result<Engine, PatternError> {
-    let config = meta::Config::new()
-        .utf8_empty(false)
-        .nfa_size_limit(Some(PATTERN_BYTES))
-        .dfa(false)
-        .onepass(false);
-    let built = meta::Builder::new()
-        .configure(config)
-        .build_from_hir(parsed);
-    match built {
-        Ok(regex) => Ok(Engine::Linear(Box::new(regex))),
-        Err(error) => Err(match error.size_limit() {
-            Some(limit) => refused(
-                format!("the pattern takes more than {limit} bytes once compiled"),
-                0,
-            ),
-            None => refused(error, 0),
-        }),
-    }
-}
-
-fn backtracking(perl: &str, refusal: Refusal) -> Result<Engine, PatternError> {
-    if !refusal.backtracks {
-        return Err(refusal.error);
-    }
-    let built = fancy_regex::RegexBuilder::new(perl)
-        .backtrack_limit(BACKTRACK_STEPS)
-        .delegate_size_limit(PATTERN_BYTES)
-        .build();
-    match built {
-        Ok(regex) => Ok(Engine::Backtracking(Box::new(regex))),
-        Err(fancy_regex::Error::ParseError(position, error)) => Err(refused(error, position)),
-        Err(error) => Err(refused(error, refusal.error.position)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -410,9 +390,13 @@ mod tests {
 
     #[test]
     fn only_what_must_backtrack_does() {
-        assert!(Pattern::new(r"^\s*error: (.*)$").unwrap().is_linear());
-        assert!(!Pattern::new(r"(?=a)b").unwrap().is_linear());
-        assert!(!Pattern::new(r"(a)\1").unwrap().is_linear());
+        let is_linear = |pattern| {
+            let pattern = Pattern::new(pattern).unwrap();
+            matches!(pattern.inner.engine, Engine::Linear(_))
+        };
+        assert!(is_linear(r"^\s*error: (.*)$"));
+        assert!(!is_linear(r"(?=a)b"));
+        assert!(!is_linear(r"(a)\1"));
     }
 
     #[test]
@@ -448,7 +432,7 @@ mod tests {
     fn a_catastrophe_is_an_error() {
         let pattern = Pattern::new(r"^(a|a)*(?=b)\1$").unwrap();
         let error = pattern.find(&[b'a'; 64]).unwrap_err();
-        assert_eq!(error.budget, Duration::from_millis(PATTERN_BUDGET_MS));
+        assert_eq!(error.budget, Duration::from_millis(BACKTRACKING_BUDGET_MS));
     }
 
     #[test]

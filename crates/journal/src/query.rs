@@ -13,8 +13,10 @@ pub const PAGE_BYTES: u64 = 1024 * 1024;
 pub const PAGE_LINES: u64 = 10_000;
 /// Bytes of one line a [`LineQuery`] returns unless it says otherwise.
 pub const LINE_BYTES: u64 = 64 * 1024;
-/// Time a backtracking pattern may take in all unless the query says otherwise, in milliseconds.
-pub const PATTERN_BUDGET_MS: u64 = 2_000;
+/// Time that searching for a pattern may take in all unless the query says otherwise, in milliseconds.
+pub const PATTERN_BUDGET_MS: u64 = 10_000;
+/// The same for a pattern with look-around or back-references, in milliseconds.
+pub const BACKTRACKING_BUDGET_MS: u64 = 2_000;
 
 /// Which streams are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -213,8 +215,8 @@ pub struct LineQuery {
     /// Which bytes of a line that has more: those around its first match of `grep`, or its
     /// first ones.
     pub around_match: bool,
-    /// Time a backtracking pattern may take in all.
-    pub budget: Duration,
+    /// Time that searching for the pattern may take in all; none: [`Pattern::budget`].
+    pub budget: Option<Duration>,
 }
 
 impl Default for LineQuery {
@@ -235,7 +237,7 @@ impl Default for LineQuery {
             max_bytes: PAGE_BYTES,
             max_line_bytes: LINE_BYTES,
             around_match: false,
-            budget: Duration::from_millis(PATTERN_BUDGET_MS),
+            budget: None,
         }
     }
 }

@@ -251,7 +251,7 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
             lines.at = lines.at.max(before.map_or(0, |newline| newline + 1));
         }
         while lines.at < last {
-            let Some((from, newline)) = self.candidate(lines, last) else {
+            let Some((from, newline)) = self.candidate(lines, last)? else {
                 break;
             };
             let text = &lines.run.bytes[from..newline];
@@ -278,18 +278,21 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
     }
 
     /// The next line that may match: (its first byte, its newline).
-    fn candidate(&self, lines: &Lines<'_>, last: usize) -> Option<(usize, usize)> {
+    fn candidate(&self, lines: &Lines<'_>, last: usize) -> Result<Option<(usize, usize)>, Trouble> {
         let bytes = lines.run.bytes;
-        let hit = match self.range.pattern.and_then(Pattern::prefilter) {
-            Some(filter) => filter.candidate(&bytes[lines.at..last])? + lines.at,
-            None => lines.at,
+        let hit = match self.range.pattern {
+            Some(pattern) => self.watch.candidate(pattern, &bytes[lines.at..last]),
+            None => Ok(Some(0)),
+        };
+        let Some(hit) = hit.map_err(|error| Trouble::Read(error.into()))? else {
+            return Ok(None);
         };
         // A match at the very end belongs to the last line.
-        let hit = hit.min(last - 1);
+        let hit = (lines.at + hit).min(last - 1);
         let from = memchr::memrchr(b'\n', &bytes[lines.at..hit]);
         let from = from.map_or(lines.at, |newline| lines.at + newline + 1);
-        let newline = memchr::memchr(b'\n', &bytes[hit..last])?;
-        Some((from, hit + newline))
+        let newline = memchr::memchr(b'\n', &bytes[hit..last]);
+        Ok(newline.map(|newline| (from, hit + newline)))
     }
 
     fn wanted(&mut self, text: &[u8]) -> Result<bool, Trouble> {

@@ -48,7 +48,7 @@ pub(super) async fn wait(
 ) -> Result<WaitEnd, Error> {
     let _watching = Watching::new(entry);
     let mut marks = entry.marks.subscribe();
-    let mut search: Option<Search> = None;
+    let mut search: Option<Box<Search>> = None;
     loop {
         let mark = *marks.borrow_and_update();
         let found;
@@ -85,14 +85,17 @@ struct Search {
     next: u64,
 }
 
-/// Searches all there is, on a thread of its own where that is much. No search while there is
+/// A search, where one could begin, and its match.
+type Advanced = (Option<Box<Search>>, Option<Match>);
+
+/// Searches all there is, on a thread of its own where that may take long. No search while there is
 /// no journal.
 async fn advance(
     entry: &Arc<Entry>,
     (pattern, from): (&Pattern, From<'_>),
-    search: Option<Search>,
+    search: Option<Box<Search>>,
     end: u64,
-) -> Result<(Option<Search>, Option<Match>), Error> {
+) -> Result<Advanced, Error> {
     let journal = match entry.journal() {
         // Not born yet: there is nothing to read, and what comes is told of.
         Err(Error::Output(ReadError::Missing { .. })) if !entry.is_finished() => {
@@ -102,9 +105,14 @@ async fn advance(
     };
     let search = match search {
         Some(search) => search,
-        None => begin(entry, &journal, pattern, from)?,
+        None => Box::new(begin(entry, &journal, pattern, from)?),
     };
-    if end.saturating_sub(search.next) <= INLINE_BYTES {
+    let more = end.saturating_sub(search.next);
+    if more <= INLINE_BYTES
+        && search
+            .searcher
+            .is_quick(usize::try_from(more).unwrap_or(usize::MAX))
+    {
         return read_on(&journal, search);
     }
     let reading = tokio::task::spawn_blocking(move || read_on(&journal, search)).await;
@@ -112,10 +120,7 @@ async fn advance(
     reading.unwrap_or(Err(Error::Closing))
 }
 
-fn read_on(
-    journal: &Journal,
-    mut search: Search,
-) -> Result<(Option<Search>, Option<Match>), Error> {
+fn read_on(journal: &Journal, mut search: Box<Search>) -> Result<Advanced, Error> {
     loop {
         let page = journal.read(&ByteQuery {
             max_bytes: PAGE_BYTES,

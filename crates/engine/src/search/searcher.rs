@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ostler_journal::query::{Chunk, PATTERN_BUDGET_MS};
+use ostler_journal::query::Chunk;
 use ostler_journal::{BudgetExceeded, Pattern};
 use ostler_model::{StreamName, Timestamp};
 
@@ -57,7 +57,7 @@ pub(crate) struct Searcher {
     lines: [Line; STREAMS.len()],
     /// A match in what looks like an echo.
     echoed: Option<Hit>,
-    /// Time that a backtracking pattern took since the last look.
+    /// Time that searching took since the last look.
     used: Duration,
 }
 
@@ -140,6 +140,12 @@ impl Searcher {
                 ..Line::default()
             };
         }
+    }
+
+    /// Whether searching that many bytes more takes milliseconds at most.
+    pub(crate) fn is_quick(&self, more: usize) -> bool {
+        let open = self.lines.iter().map(|line| line.row.text().len());
+        self.pattern.is_quick(open.max().unwrap_or(0) + more)
     }
 
     /// A match in what looks like the echo of the input. It is one all the same where the
@@ -278,22 +284,16 @@ impl Searcher {
     }
 }
 
-/// Whether a text matches from a place on, within what is left of the budget that backtracking
-/// patterns have between two looks.
+/// Whether a text matches from a place on, within what is left of the budget that a pattern has
+/// between two looks.
 fn find(
     pattern: &Pattern,
     (text, from): (&[u8], usize),
     used: &mut Duration,
 ) -> Result<bool, BudgetExceeded> {
-    if pattern.is_linear() {
-        return Ok(pattern.find_from(text, from)?.is_some());
-    }
-    let budget = Duration::from_millis(PATTERN_BUDGET_MS);
-    if *used >= budget {
-        return Err(BudgetExceeded { budget });
-    }
+    let left = pattern.budget().saturating_sub(*used);
     let begun = Instant::now();
-    let found = pattern.find_from(text, from)?;
+    let found = pattern.find_from(text, from, left)?;
     *used += begun.elapsed();
     Ok(found.is_some())
 }

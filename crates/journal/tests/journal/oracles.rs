@@ -240,7 +240,7 @@ fn look_around_agrees() {
     for pattern in ["error(?! ready)", "(?<=GET )/index", "(error) \\1"] {
         let query = LineQuery {
             grep: Some(Pattern::new(pattern).unwrap()),
-            budget: std::time::Duration::from_secs(60),
+            budget: Some(std::time::Duration::from_secs(60)),
             ..LineQuery::default()
         };
         same(

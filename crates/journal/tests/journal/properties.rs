@@ -239,7 +239,7 @@ proptest! {
     fn long_lines_are_clipped(ops in ops(40), segment in segments(), most in 0u64..6) {
         let dir = tempfile::tempdir().unwrap();
         let journal = write(dir.path(), &ops, segment);
-        let query = LineQuery { max_line_bytes: most, streams: StreamSet::ALL, unfinished: Unfinished::Final, budget: Duration::ZERO, ..LineQuery::default() };
+        let query = LineQuery { max_line_bytes: most, streams: StreamSet::ALL, unfinished: Unfinished::Final, budget: Some(Duration::ZERO), ..LineQuery::default() };
         let page = journal.lines(&query).unwrap();
         let want: Vec<_> = shown(&lines(&ops)).into_iter().map(|mut line| {
             let len = line.bytes.len() as u64;

@@ -1,0 +1,132 @@
+//! Patterns with look-around or back-references. Their library cannot be interrupted, so long texts are
+//! searched in windows, with a look at the clock between them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::time::Instant;
+
+use fancy_regex::{Error, Regex, RegexBuilder};
+
+use super::{PATTERN_BYTES, PatternError, Refusal, refused};
+
+/// Steps for one window; each may look at all of it.
+const STEPS: usize = 256 * 1024;
+/// Bytes of a text that are searched together.
+const WINDOW_BYTES: usize = 32 * 1024;
+/// Bytes that two windows have in common: what a match, with what it looks at, may have in a longer text.
+const OVERLAP_BYTES: usize = 8 * 1024;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Backtracking(Regex);
+
+/// The search took more steps or time than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooSlow;
+
+impl Backtracking {
+    /// A pattern that the linear engine refused.
+    pub(super) fn new(perl: &str, refusal: Refusal) -> Result<Self, PatternError> {
+        if !refusal.backtracks {
+            return Err(refusal.error);
+        }
+        let built = RegexBuilder::new(perl)
+            .backtrack_limit(STEPS)
+            .delegate_size_limit(PATTERN_BYTES)
+            .build();
+        match built {
+            Ok(regex) => Ok(Self(regex)),
+            Err(Error::ParseError(position, error)) => Err(refused(error, position)),
+            Err(error) => Err(refused(error, refusal.error.position)),
+        }
+    }
+
+    /// The first match at or after `from`; what stands before it is context.
+    pub(super) fn find(
+        &self,
+        bytes: &[u8],
+        from: usize,
+        deadline: Instant,
+    ) -> Result<Option<Range<usize>>, TooSlow> {
+        let text = characters(bytes);
+        let mut from = text.ceil_char_boundary(from);
+        loop {
+            let begin = text.floor_char_boundary(from.saturating_sub(OVERLAP_BYTES));
+            let end = text.ceil_char_boundary(begin + WINDOW_BYTES);
+            let window = &text[begin..end];
+            let found = self.0.find_from_pos(window, from - begin);
+            let found = found.map_err(|_| TooSlow)?;
+            let found = found.map(|found| begin + found.start()..begin + found.end());
+            let is_last = end == text.len();
+            match found {
+                // At its end a window looks like the end of the text.
+                Some(found) if is_last || found.end < end => return Ok(Some(found)),
+                _ if is_last => return Ok(None),
+                _ if Instant::now() >= deadline => return Err(TooSlow),
+                _ => from = text.floor_char_boundary(end - OVERLAP_BYTES),
+            }
+        }
+    }
+}
+
+/// The bytes as characters: each one that is no part of one becomes the control character SUBSTITUTE, so
+/// that places stay the same.
+fn characters(bytes: &[u8]) -> Cow<'_, str> {
+    const SUBSTITUTE: char = '\u{1a}';
+    let mut text = match std::str::from_utf8(bytes) {
+        Ok(text) => return Cow::Borrowed(text),
+        Err(_) => String::with_capacity(bytes.len()),
+    };
+    for part in bytes.utf8_chunks() {
+        text.push_str(part.valid());
+        text.extend(part.invalid().iter().map(|_| SUBSTITUTE));
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::pattern::{Anchors, parse};
+
+    fn find(pattern: &str, text: &str, from: usize) -> Result<Option<Range<usize>>, TooSlow> {
+        let refusal = parse(pattern, Anchors::Text).expect_err("not linear");
+        let compiled = Backtracking::new(pattern, refusal).expect("a pattern");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        compiled.find(text.as_bytes(), from, deadline)
+    }
+
+    #[test]
+    fn a_long_text_is_searched_in_windows_that_do_not_show() {
+        for fill in ["a", "ä"] {
+            let before = fill.repeat(70_000);
+            let text = format!("{before}<word word>{before}");
+            let at = before.len();
+            assert_eq!(
+                find(r"(?<=<)(\w+) \1(?=>)", &text, 0),
+                Ok(Some(at + 1..at + 10))
+            );
+            assert_eq!(find(r"(?<=<)(\w+) \1(?=>)", &text, at + 2), Ok(None));
+            assert_eq!(
+                find(r"^(?=<)<", &text, 0),
+                Ok(None),
+                "no beginning of the text"
+            );
+            let last = text.len() - fill.len();
+            let end = format!("(?<={fill}){fill}$");
+            assert_eq!(find(&end, &text, 0), Ok(Some(last..text.len())));
+        }
+    }
+
+    #[test]
+    fn a_slow_search_of_a_long_text_ends() {
+        let text = "a".repeat(8 * 1024 * 1024);
+        let pattern = "(?=a)(a|a)*b";
+        let refusal = parse(pattern, Anchors::Text).expect_err("not linear");
+        let compiled = Backtracking::new(pattern, refusal).expect("a pattern");
+        let found = compiled.find(text.as_bytes(), 0, Instant::now());
+        assert_eq!(found, Err(TooSlow));
+    }
+}

@@ -1,0 +1,291 @@
+//! Patterns without look-around and back-references: time linear in the bytes searched, but the factor is the
+//! pattern's size, and that may be large: `(a{1,200}){1,200}` has 40,000 states.
+//!
+//! Where pattern and text are small the library's engine searches; it cannot be interrupted. Elsewhere
+//! a lazy automaton does, which gives up when it would have to build too many states, and after it the
+//! [`simulation`](super::simulation), which looks at the clock.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use regex_automata::hybrid::{dfa, regex as lazy};
+use regex_automata::nfa::thompson::{self, NFA, WhichCaptures};
+use regex_automata::util::pool::Pool;
+use regex_automata::{Input, MatchKind, meta};
+use regex_syntax::hir::Hir;
+
+use super::simulation::{self, DeadlinePassed};
+use super::{PATTERN_BYTES, PatternError, refused};
+
+/// The product of a compiled pattern's bytes and those of a text up to which a search is not interrupted:
+/// some 20 ms at worst.
+const UNINTERRUPTED: usize = 256 * 1024 * 1024;
+/// Bytes of a compiled pattern that searches a block of lines in a second at worst.
+const SMALL_BYTES: usize = 128 * 1024;
+/// How often a lazy automaton throws its states away in one search before it gives up.
+const CACHE_CLEARS: usize = 16;
+/// Bytes that the states of a lazy automaton take.
+const CACHE_BYTES: usize = 2 * 1024 * 1024;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Linear {
+    small: meta::Regex,
+    parsed: Hir,
+    /// Compiled when a search may take long; none where the library refuses what it compiled before.
+    long: OnceLock<Option<Box<Long>>>,
+}
+
+/// What searches where that may take long.
+#[derive(Debug)]
+struct Long {
+    nfa: NFA,
+    lazy: Option<Lazy>,
+}
+
+/// An automaton that is compiled while it searches.
+#[derive(Debug)]
+struct Lazy {
+    automaton: Arc<lazy::Regex>,
+    caches: Pool<lazy::Cache, Box<dyn Fn() -> lazy::Cache + Send + Sync>>,
+}
+
+impl Linear {
+    /// Without the automata that are compiled whole: most patterns are searched for in a few lines, once,
+    /// and the one that is compiled while it searches is as fast in many.
+    pub(super) fn new(parsed: Hir) -> Result<Self, PatternError> {
+        let config = meta::Config::new()
+            .utf8_empty(false)
+            .nfa_size_limit(Some(PATTERN_BYTES))
+            .dfa(false)
+            .onepass(false);
+        let built = meta::Builder::new()
+            .configure(config)
+            .build_from_hir(&parsed);
+        match built {
+            Ok(small) => Ok(Self {
+                small,
+                parsed,
+                long: OnceLock::new(),
+            }),
+            Err(error) => Err(match error.size_limit() {
+                Some(limit) => refused(
+                    format!("the pattern takes more than {limit} bytes once compiled"),
+                    0,
+                ),
+                None => refused(error, 0),
+            }),
+        }
+    }
+
+    /// Whether a search of that many bytes is over soon, whatever they are.
+    pub(super) fn is_quick(&self, bytes: usize) -> bool {
+        self.small.memory_usage().saturating_mul(bytes) <= UNINTERRUPTED
+    }
+
+    /// Whether many lines may be looked through at once, without an interruption.
+    pub(super) fn is_small(&self) -> bool {
+        self.small.memory_usage() <= SMALL_BYTES
+    }
+
+    /// The first match at or after `from`; what stands before it is context. With `earliest` a match need not
+    /// be whole: its end is any.
+    pub(super) fn find(
+        &self,
+        text: &[u8],
+        from: usize,
+        earliest: bool,
+        deadline: Instant,
+    ) -> Result<Option<Range<usize>>, DeadlinePassed> {
+        let input = Input::new(text).span(from..text.len()).earliest(earliest);
+        let long = match self.is_quick(text.len() - from) {
+            true => None,
+            false => self.long(),
+        };
+        let Some(long) = long else {
+            return Ok(self.small.find(input).map(|found| found.range()));
+        };
+        let found = long.lazy.as_ref().ok_or(GaveUp).and_then(|lazy| {
+            // Where nobody asks for the beginning, no second search goes backward.
+            match earliest {
+                true => lazy.end(&input).map(|end| end.map(|end| from..end)),
+                false => lazy.whole(&input),
+            }
+        });
+        found.or_else(|GaveUp| simulation::find(&long.nfa, text, from, earliest, deadline))
+    }
+
+    fn long(&self) -> Option<&Long> {
+        let compiled = || Long::new(&self.parsed).map(Box::new);
+        self.long.get_or_init(compiled).as_deref()
+    }
+}
+
+/// A lazy automaton met what it cannot decide, or had to build too many states.
+struct GaveUp;
+
+impl Long {
+    fn new(parsed: &Hir) -> Option<Self> {
+        let nfa = compiled(parsed, false)?;
+        let lazy = Lazy::new(parsed, &nfa);
+        Some(Self { nfa, lazy })
+    }
+}
+
+impl Lazy {
+    fn new(parsed: &Hir, nfa: &NFA) -> Option<Self> {
+        let forward = automaton(nfa.clone(), MatchKind::LeftmostFirst)?;
+        let backward = automaton(compiled(parsed, true)?, MatchKind::All)?;
+        let automaton = Arc::new(lazy::Builder::new().build_from_dfas(forward, backward));
+        let creator = Arc::clone(&automaton);
+        let caches = Pool::new(Box::new(move || creator.create_cache()) as Box<_>);
+        Some(Self { automaton, caches })
+    }
+
+    fn whole(&self, input: &Input<'_>) -> Result<Option<Range<usize>>, GaveUp> {
+        let mut cache = self.caches.get();
+        let found = self.automaton.try_search(&mut cache, input);
+        found
+            .map(|found| found.map(|found| found.range()))
+            .map_err(|_| GaveUp)
+    }
+
+    fn end(&self, input: &Input<'_>) -> Result<Option<usize>, GaveUp> {
+        let mut cache = self.caches.get();
+        let (forward, _) = cache.as_parts_mut();
+        let found = self.automaton.forward().try_search_fwd(forward, input);
+        found
+            .map(|found| found.map(|found| found.offset()))
+            .map_err(|_| GaveUp)
+    }
+}
+
+fn compiled(parsed: &Hir, reverse: bool) -> Option<NFA> {
+    let config = thompson::Config::new()
+        .utf8(false)
+        .reverse(reverse)
+        .which_captures(WhichCaptures::None)
+        .nfa_size_limit(Some(PATTERN_BYTES));
+    let built = thompson::Compiler::new()
+        .configure(config)
+        .build_from_hir(parsed);
+    built.ok()
+}
+
+fn automaton(nfa: NFA, kind: MatchKind) -> Option<dfa::DFA> {
+    let config = dfa::Config::new()
+        .match_kind(kind)
+        .unicode_word_boundary(true)
+        .cache_capacity(CACHE_BYTES)
+        .skip_cache_capacity_check(true)
+        .minimum_cache_clear_count(Some(CACHE_CLEARS));
+    let built = dfa::Builder::new().configure(config).build_from_nfa(nfa);
+    built.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::pattern::{Anchors, parse};
+
+    fn linear(pattern: &str) -> Linear {
+        let parsed = parse(pattern, Anchors::Text).expect("a pattern");
+        Linear::new(parsed).expect("small enough")
+    }
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    fn patterns() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("a".to_owned()),
+            Just("b".to_owned()),
+            Just("[^a]".to_owned()),
+            Just(".".to_owned()),
+            Just(r"\b".to_owned()),
+            Just("^".to_owned()),
+            Just("$".to_owned()),
+            Just("ä".to_owned()),
+            Just(r"\w".to_owned()),
+            Just(String::new()),
+        ];
+        leaf.prop_recursive(4, 24, 3, |inner| {
+            prop_oneof![
+                (inner.clone(), inner.clone()).prop_map(|(one, two)| format!("{one}{two}")),
+                (inner.clone(), inner.clone()).prop_map(|(one, two)| format!("(?:{one}|{two})")),
+                inner.clone().prop_map(|one| format!("(?:{one})*")),
+                inner.clone().prop_map(|one| format!("(?:{one})+?")),
+                inner.clone().prop_map(|one| format!("(?:{one})?")),
+                inner.prop_map(|one| format!("(?:{one}){{1,3}}")),
+            ]
+        })
+    }
+
+    fn texts() -> impl Strategy<Value = Vec<u8>> {
+        let part = prop_oneof![
+            Just(b"a".to_vec()),
+            Just(b"b".to_vec()),
+            Just(b" ".to_vec()),
+            Just("ä".as_bytes().to_vec()),
+            Just(vec![0xff]),
+        ];
+        proptest::collection::vec(part, 0..24).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn every_way_to_search_finds_the_same(pattern in patterns(), text in texts(), from in 0usize..8) {
+            let from = from.min(text.len());
+            let linear = linear(&pattern);
+            let input = Input::new(&text).span(from..text.len());
+            let want = linear.small.find(input.clone()).map(|found| found.range());
+            let long = linear.long().expect("compiled");
+            prop_assert_eq!(simulation::find(&long.nfa, &text, from, false, later()).unwrap(), want.clone());
+            let any = simulation::find(&long.nfa, &text, from, true, later()).unwrap();
+            prop_assert_eq!(any.is_some(), want.is_some());
+            let lazy = long.lazy.as_ref().expect("compiled");
+            if let Ok(found) = lazy.whole(&input) {
+                prop_assert_eq!(found, want.clone());
+            }
+            if let Ok(found) = lazy.end(&input.earliest(true)) {
+                prop_assert_eq!(found.is_some(), want.is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_pattern_over_a_long_text_ends_at_its_deadline() {
+        let linear = linear("(a{1,200}){1,200}b");
+        let text = vec![b'a'; 8 * 1024 * 1024];
+        for earliest in [false, true] {
+            let deadline = Instant::now() + Duration::from_millis(50);
+            let found = linear.find(&text, 0, earliest, deadline);
+            assert_eq!(found, Err(DeadlinePassed));
+        }
+    }
+
+    #[test]
+    fn patterns_of_daily_use_are_quick_in_lines_and_found_in_long_texts() {
+        let mut text = "ä word ".repeat(300_000).into_bytes();
+        let place = text.len();
+        text.extend_from_slice(b"error[E0308]: mismatched types at 10:24");
+        for pattern in [
+            r"error(\[E\d+\])?: \w+",
+            r"(?i)\berror\b",
+            r"[Ee]rror|fatal|panicked at|Traceback",
+            r"error\S* (\w+ ){1,3}at \d{1,2}:\d{2}$",
+        ] {
+            let linear = linear(pattern);
+            assert!(linear.is_quick(256), "{pattern}");
+            assert!(!linear.is_quick(text.len()), "{pattern}");
+            let found = linear.find(&text, 0, false, later()).unwrap();
+            assert_eq!(found.expect(pattern).start, place, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A search that follows all states of a pattern at once, byte by byte (Thompson 1968; Pike's order of
+//! priorities), and ends when its time is over. The library has the same without a clock.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use regex_automata::nfa::thompson::{NFA, State};
+use regex_automata::util::primitives::StateID;
+
+/// Steps between two looks at the clock.
+const STEPS: u32 = 16 * 1024;
+
+/// The search took longer than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DeadlinePassed;
+
+/// The states that a search is in at one place.
+struct Threads {
+    /// Those of the match to be preferred first.
+    states: Vec<StateID>,
+    /// For each state of the pattern where its match begins, and the place after the one where it was entered last.
+    entered: Vec<(usize, usize)>,
+}
+
+struct Simulation<'a> {
+    nfa: &'a NFA,
+    text: &'a [u8],
+    /// States still to be entered at one place.
+    stack: Vec<StateID>,
+    steps: u32,
+    deadline: Instant,
+}
+
+/// The leftmost match at or after `from`, of several there the one a backtracking search would find; with
+/// `earliest` its end is the first known.
+pub(super) fn find(
+    nfa: &NFA,
+    text: &[u8],
+    from: usize,
+    earliest: bool,
+    deadline: Instant,
+) -> Result<Option<Range<usize>>, DeadlinePassed> {
+    let mut search = Simulation {
+        nfa,
+        text,
+        stack: Vec::new(),
+        steps: 0,
+        deadline,
+    };
+    let mut now = Threads::new(nfa);
+    let mut next = Threads::new(nfa);
+    let mut found = None;
+    for at in from..=text.len() {
+        if found.is_none() {
+            search.enter(&mut now, nfa.start_anchored(), at, at)?;
+        } else if now.states.is_empty() {
+            break;
+        }
+        if let Some(range) = search.step(&now, &mut next, at)? {
+            found = Some(range);
+            if earliest {
+                break;
+            }
+        }
+        std::mem::swap(&mut now, &mut next);
+        next.states.clear();
+    }
+    Ok(found)
+}
+
+impl Threads {
+    fn new(nfa: &NFA) -> Self {
+        Self {
+            states: Vec::new(),
+            entered: vec![(0, 0); nfa.states().len()],
+        }
+    }
+}
+
+impl Simulation<'_> {
+    /// Reads the byte at a place. A match that ends there shuts out what comes after it.
+    fn step(
+        &mut self,
+        now: &Threads,
+        next: &mut Threads,
+        at: usize,
+    ) -> Result<Option<Range<usize>>, DeadlinePassed> {
+        for &state in &now.states {
+            let (start, _) = now.entered[state];
+            let follows = match self.nfa.state(state) {
+                State::Match { .. } => return Ok(Some(start..at)),
+                State::ByteRange { trans } => trans.matches(self.text, at).then_some(trans.next),
+                State::Sparse(sparse) => sparse.matches(self.text, at),
+                State::Dense(dense) => dense.matches(self.text, at),
+                State::Look { .. }
+                | State::Union { .. }
+                | State::BinaryUnion { .. }
+                | State::Capture { .. }
+                | State::Fail => None,
+            };
+            self.count()?;
+            if let Some(follows) = follows {
+                self.enter(next, follows, at + 1, start)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Enters a state and all that is reached from it without a byte.
+    fn enter(
+        &mut self,
+        threads: &mut Threads,
+        state: StateID,
+        at: usize,
+        start: usize,
+    ) -> Result<(), DeadlinePassed> {
+        self.stack.push(state);
+        while let Some(state) = self.stack.pop() {
+            if threads.entered[state].1 == at + 1 {
+                continue;
+            }
+            self.count()?;
+            threads.entered[state] = (start, at + 1);
+            threads.states.push(state);
+            match self.nfa.state(state) {
+                State::Look { look, next } => {
+                    let matcher = self.nfa.look_matcher();
+                    if matcher.matches(*look, self.text, at) {
+                        self.stack.push(*next);
+                    }
+                }
+                State::Union { alternates } => self.stack.extend(alternates.iter().rev()),
+                State::BinaryUnion { alt1, alt2 } => self.stack.extend([*alt2, *alt1]),
+                State::Capture { next, .. } => self.stack.push(*next),
+                State::ByteRange { .. }
+                | State::Sparse(_)
+                | State::Dense(_)
+                | State::Fail
+                | State::Match { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self) -> Result<(), DeadlinePassed> {
+        self.steps += 1;
+        if self.steps < STEPS {
+            return Ok(());
+        }
+        self.steps = 0;
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(DeadlinePassed),
+        }
+    }
+}
