@@ -2,9 +2,11 @@
 //! while nobody does; or on TCP, where the router must find out.
 
 mod acceptor;
+mod addresses;
 mod short;
 mod turn;
 
+use std::any::Any;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -32,6 +34,8 @@ use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
 pub use self::acceptor::{Accepted, Acceptor, Terms, Turn};
+pub use self::addresses::CONNECTIONS_OF_ONE;
+use self::addresses::{Addresses, Counted};
 use self::short::InTurn;
 
 /// Connections served at once; further ones wait in the kernel's queue.
@@ -53,12 +57,27 @@ pub struct Reached(pub IpAddr);
 /// The place of a connection among [`CONNECTIONS`]; among the extensions of its requests. What
 /// goes on after the answer, on an upgraded connection, holds it.
 #[derive(Debug, Clone)]
-pub struct Seat(#[expect(dead_code, reason = "held, not read")] Arc<Held>);
+pub struct Seat {
+    _held: Arc<Held>,
+    _request: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Seat {
+    /// The same place; whoever holds it holds `request` too.
+    #[must_use]
+    pub fn holding(self, request: Arc<dyn Any + Send + Sync>) -> Self {
+        Self {
+            _request: Some(request),
+            ..self
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Held {
     _place: OwnedSemaphorePermit,
     _connection: TaskTrackerToken,
+    _counted: Option<Counted>,
 }
 
 /// Serves `router` until `shutdown`; then no request is begun any more, those under way end,
@@ -88,7 +107,11 @@ pub async fn listen_tcp(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let acceptor = Acceptor::network(listener)?;
-    listen_up_to(CONNECTIONS, (acceptor, Network { head }), router, shutdown).await
+    let network = Network {
+        head,
+        addresses: Arc::default(),
+    };
+    listen_up_to(CONNECTIONS, (acceptor, network), router, shutdown).await
 }
 
 /// What connections of a listener are.
@@ -96,15 +119,22 @@ trait Protocol: Send {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The connection with this socket, and what every request of it carries among its
-    /// extensions.
+    /// The connection with this socket.
     ///
     /// # Errors
     /// A reason for the log, when nobody may ask here.
-    fn open(&self, socket: OwnedFd) -> Result<(Self::Stream, http::Extensions), &'static str>;
+    fn open(&self, socket: OwnedFd) -> Result<Opened<Self::Stream>, &'static str>;
 
     /// How long the head of a request may take; no timer costs no wake-up.
     fn head(&self) -> Option<Duration>;
+}
+
+/// A connection.
+struct Opened<S> {
+    stream: S,
+    /// What every request of it carries among its extensions.
+    extensions: http::Extensions,
+    counted: Option<Counted>,
 }
 
 /// The Unix socket.
@@ -113,11 +143,15 @@ struct Local;
 impl Protocol for Local {
     type Stream = UnixStream;
 
-    fn open(&self, socket: OwnedFd) -> Result<(UnixStream, http::Extensions), &'static str> {
+    fn open(&self, socket: OwnedFd) -> Result<Opened<UnixStream>, &'static str> {
         let stream = UnixStream::from_std(socket.into()).map_err(|_| "it cannot be registered")?;
         let mut extensions = http::Extensions::new();
         extensions.insert(identify(&stream)?);
-        Ok((stream, extensions))
+        Ok(Opened {
+            stream,
+            extensions,
+            counted: None,
+        })
     }
 
     fn head(&self) -> Option<Duration> {
@@ -128,19 +162,27 @@ impl Protocol for Local {
 /// TCP, and how patient it is.
 struct Network {
     head: Duration,
+    addresses: Arc<Addresses>,
 }
 
 impl Protocol for Network {
     type Stream = TcpStream;
 
-    fn open(&self, socket: OwnedFd) -> Result<(TcpStream, http::Extensions), &'static str> {
+    fn open(&self, socket: OwnedFd) -> Result<Opened<TcpStream>, &'static str> {
         let gone = "the peer is gone";
         let stream = TcpStream::from_std(socket.into()).map_err(|_| gone)?;
         stream.set_nodelay(true).map_err(|_| gone)?;
         let local = stream.local_addr().map_err(|_| gone)?;
+        let peer = stream.peer_addr().map_err(|_| gone)?;
+        let counted = self.addresses.open(peer.ip());
+        let counted = counted.ok_or("its address has all connections that one may have")?;
         let mut extensions = http::Extensions::new();
         extensions.insert(Reached(local.ip().to_canonical()));
-        Ok((stream, extensions))
+        Ok(Opened {
+            stream,
+            extensions,
+            counted: Some(counted),
+        })
     }
 
     fn head(&self) -> Option<Duration> {
@@ -177,11 +219,20 @@ async fn listen_up_to(
             Some(Err(error)) => break Err(error),
         };
         match protocol.open(socket) {
-            Ok((stream, mut extensions)) => {
-                extensions.insert(Seat(Arc::new(Held {
-                    _place: seat,
-                    _connection: connections.token(),
-                })));
+            Ok(opened) => {
+                let Opened {
+                    stream,
+                    mut extensions,
+                    counted,
+                } = opened;
+                extensions.insert(Seat {
+                    _held: Arc::new(Held {
+                        _place: seat,
+                        _connection: connections.token(),
+                        _counted: counted,
+                    }),
+                    _request: None,
+                });
                 let about = About {
                     extensions,
                     head: protocol.head(),

@@ -1,16 +1,18 @@
 //! Everything that is mounted, and what every request passes on its way there.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Path, Request, State};
 use axum::http::header::{AUTHORIZATION, CONNECTION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Frame, SizeHint};
 use ostler_model::ErrorCode;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,11 +20,13 @@ use tower::ServiceExt as _;
 
 use super::auth::Identity;
 use super::guard::Guard;
+use super::in_flight::InFlight;
 use super::limits::{self, BODY_BYTES};
 use super::options::{Access, HttpOptions};
-use super::sessions::{Sessions, Stay};
+use super::sessions::Sessions;
 use super::sse;
 use super::visit::{self, Visit, Words};
+use crate::listen::Seat;
 use crate::mcp::{Desk, FrontContext, Streamable, Streaming, streamable};
 use crate::wire::Problem;
 
@@ -54,6 +58,7 @@ struct Hall {
 struct Door {
     guard: Guard,
     access: Access,
+    in_flight: Arc<InFlight>,
     /// The project of everybody who comes in.
     project: Option<String>,
 }
@@ -108,6 +113,7 @@ pub fn app_over(parts: Parts, mcp: impl FnOnce(Streaming) -> Streamable) -> Rout
             origins: options.origins,
         },
         access: options.access,
+        in_flight: Arc::default(),
         project: options.project,
     });
     prefixed(&options.url_prefix, routes)
@@ -143,16 +149,26 @@ async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> R
     if let Err(problem) = door.guard.check(&parts) {
         return turned_away(problem.into_response());
     }
-    match door.access.identify(&parts.headers) {
-        Ok(identity) => parts.extensions.insert(Identity {
-            project: door.project.clone(),
-            ..identity
-        }),
+    let identity = match door.access.identify(&parts.headers) {
+        Ok(identity) => identity,
         Err(stranger) => return turned_away(stranger.response()),
     };
+    let request = match door.in_flight.begin(&identity.principal) {
+        Ok(request) => Arc::new(request),
+        Err(problem) => return turned_away(problem.into_response()),
+    };
+    parts.extensions.insert(Identity {
+        project: door.project.clone(),
+        ..identity
+    });
+    // An upgraded connection goes on behind its answer.
+    if let Some(seat) = parts.extensions.remove::<Seat>() {
+        parts.extensions.insert(seat.holding(request.clone()));
+    }
     // Nobody further in needs the secret, and what is not there is not logged.
     parts.headers.remove(AUTHORIZATION);
-    next.run(Request::from_parts(parts, body)).await
+    let response = next.run(Request::from_parts(parts, body)).await;
+    held(response, request)
 }
 
 /// A stranger's body is not read, so the connection cannot carry another request; the client
@@ -201,12 +217,33 @@ async fn answer(
     }
 }
 
-/// The session is in use until the answer is through.
-fn held(response: Response, stay: Stay) -> Response {
-    response.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _held = &stay;
-            frame
-        }))
-    })
+/// The same answer; what it holds is in use until it is through.
+fn held(response: Response, held: impl Send + Unpin + 'static) -> Response {
+    response.map(|body| Body::new(Holding { body, _held: held }))
+}
+
+/// A body, and what lives as long as it does.
+struct Holding<T> {
+    body: Body,
+    _held: T,
+}
+
+impl<T: Unpin> HttpBody for Holding<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

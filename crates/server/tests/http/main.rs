@@ -14,6 +14,7 @@ use std::time::Duration;
 use common::{Bench, PATIENCE, text};
 use http::Method;
 use ostler_engine::ListFilter;
+use ostler_server::http::REQUESTS_OF_ONE;
 use ostler_server::http::tokens::{SCOPES, TokenScope};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

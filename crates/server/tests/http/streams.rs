@@ -1,5 +1,7 @@
 //! Streams of answers: closed, lost, taken up again.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use super::*;
 
 #[tokio::test]
@@ -104,5 +106,41 @@ async fn who_does_not_finish_a_head_is_cut_off() {
             .status,
         200
     );
+    web.close().await;
+}
+
+#[tokio::test]
+async fn a_token_with_all_its_requests_under_way_locks_nobody_out() {
+    // Both ends of each connection are here.
+    let hard = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: hard,
+        maximum: hard,
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let web = Web::new().await;
+    let agent = web.agent(&web.token);
+    let id = started(&agent, "sleep 600").await;
+    let follow = agent.at(&format!("/api/v1/executions/{id}/raw?follow=true"));
+    let mut streams = Vec::new();
+    for _ in 0..REQUESTS_OF_ONE {
+        let stream = follow.get().await;
+        assert_eq!(stream.status, 200);
+        streams.push(stream);
+    }
+    let refused = follow.get().await;
+    assert_eq!(refused.status, 429);
+    let text = refused.text().await;
+    assert!(text.contains("requests of this token"), "{text}");
+    let other = web.agent(&web.secret("two", "token:two", &[]));
+    assert_eq!(other.at("/api/v1/health").get().await.status, 200);
+    // The end of an answer is the end of its request, sooner or later.
+    streams.clear();
+    let again = async {
+        while agent.at("/api/v1/health").get().await.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, again).await.expect("room again");
     web.close().await;
 }

@@ -1,0 +1,85 @@
+//! How many requests of one principal are under way.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ostler_model::ErrorCode;
+use ostler_model::owner::Principal;
+
+use crate::listen::CONNECTIONS;
+use crate::wire::Problem;
+
+/// The most requests of one principal that are under way at once, streams and terminals among them, so that
+/// others find a connection.
+pub const REQUESTS_OF_ONE: usize = CONNECTIONS / 4;
+
+/// The requests under way of everybody.
+#[derive(Debug, Default)]
+pub(super) struct InFlight(Mutex<HashMap<Principal, usize>>);
+
+/// A request under way, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Request {
+    all: Arc<InFlight>,
+    principal: Principal,
+}
+
+impl InFlight {
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// When the principal has as many as one may have.
+    pub(super) fn begin(self: &Arc<Self>, principal: &Principal) -> Result<Request, Problem> {
+        let mut counts = self.counts();
+        let count = counts.entry(principal.clone()).or_default();
+        if *count >= REQUESTS_OF_ONE {
+            let message = format!(
+                "{REQUESTS_OF_ONE} requests of this token are under way, all it may have at once"
+            );
+            return Err(Problem::new(ErrorCode::QuotaExceeded, message, None)
+                .with_hint("wait for answers, or end streams"));
+        }
+        *count += 1;
+        Ok(Request {
+            all: Arc::clone(self),
+            principal: principal.clone(),
+        })
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<Principal, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut count) = self.all.counts().entry(self.principal.clone()) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_principal_has_a_share_and_what_ended_does_not_count() {
+        let all = Arc::new(InFlight::default());
+        let (one, other) = (Principal::unix(1), Principal::unix(2));
+        let mut requests = (0..REQUESTS_OF_ONE)
+            .map(|_| all.begin(&one))
+            .collect::<Result<Vec<_>, _>>()
+            .expect("room");
+        assert!(all.begin(&one).is_err());
+        assert!(all.begin(&other).is_ok());
+        drop(requests.pop());
+        requests.push(all.begin(&one).expect("room again"));
+        drop(requests);
+        assert!(all.counts().is_empty());
+    }
+}

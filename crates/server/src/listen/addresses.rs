@@ -1,0 +1,96 @@
+//! How many connections there are of one address.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::CONNECTIONS;
+
+/// The most connections of one address, so that others find a place. Not on loopback: whoever is there has the
+/// same address as everybody.
+pub const CONNECTIONS_OF_ONE: usize = CONNECTIONS / 4;
+
+/// The connections of each address.
+#[derive(Debug, Default)]
+pub(super) struct Addresses(Mutex<HashMap<IpAddr, usize>>);
+
+/// A connection of an address, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Counted {
+    all: Arc<Addresses>,
+    address: IpAddr,
+}
+
+impl Addresses {
+    /// Counts a connection; none where there are as many as one address may have.
+    pub(super) fn open(self: &Arc<Self>, peer: IpAddr) -> Option<Counted> {
+        let address = network(peer.to_canonical());
+        let mut counts = self.counts();
+        let count = counts.entry(address).or_default();
+        if *count >= CONNECTIONS_OF_ONE && !address.is_loopback() {
+            return None;
+        }
+        *count += 1;
+        Some(Counted {
+            all: Arc::clone(self),
+            address,
+        })
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one host has: an address of version 4, or a network of 64 bits of version 6 (RFC 6177).
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(address) if !address.is_loopback() => {
+            let prefix = u128::from(address) & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from(prefix))
+        }
+        IpAddr::V4(_) | IpAddr::V6(_) => address,
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut count) = self.all.counts().entry(self.address) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn one_address_has_a_share_and_loopback_has_all() {
+        let all = Arc::new(Addresses::default());
+        let mut open = Vec::new();
+        for peer in ["192.0.2.1", "2001:db8::1", "127.0.0.1", "::1"] {
+            for _ in 0..CONNECTIONS_OF_ONE {
+                open.push(all.open(address(peer)).expect("room"));
+            }
+        }
+        for full in ["192.0.2.1", "::ffff:192.0.2.1", "2001:db8::ffff:1"] {
+            assert!(all.open(address(full)).is_none(), "{full}");
+        }
+        for free in ["192.0.2.2", "2001:db8:0:1::1", "127.0.0.1", "::1"] {
+            assert!(all.open(address(free)).is_some(), "{free}");
+        }
+        open.remove(0);
+        assert!(all.open(address("192.0.2.1")).is_some(), "room again");
+        drop(open);
+        assert!(all.counts().is_empty());
+    }
+}
