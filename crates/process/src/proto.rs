@@ -231,3 +231,7 @@ pub(crate) fn decode<T: DeserializeOwned>(packet: &[u8]) -> Result<T, ProtocolEr
         )),
     }
 }
+
+#[cfg(test)]
+#[path = "proto_tests.rs"]
+mod tests;

@@ -46,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ostler-engine",
         ],
     ),
+    ("ostler-fuzz", &[]),
     ("ostler-testkit", &["ostler-model", "ostler-process"]),
     (
         "ostler-place-container",

@@ -13,7 +13,7 @@ use ostler_model::{Cursor, StreamName};
 use proptest::prelude::*;
 
 /// Everything that can be read, chunk by chunk.
-fn read_all(journal: &Journal) -> Vec<Chunk> {
+pub(crate) fn read_all(journal: &Journal) -> Vec<Chunk> {
     let mut query = ByteQuery {
         streams: StreamSet::ALL,
         ..ByteQuery::from(Cursor::START)
@@ -31,7 +31,7 @@ fn read_all(journal: &Journal) -> Vec<Chunk> {
 }
 
 /// Every question is answered somehow.
-fn ask_everything(journal: &Journal) {
+pub(crate) fn ask_everything(journal: &Journal) {
     let all = LineQuery {
         streams: StreamSet::ALL,
         unfinished: Unfinished::Final,

@@ -7,6 +7,7 @@ mod damage;
 mod export;
 mod fixtures;
 mod follow;
+mod fuzz;
 mod oracles;
 mod properties;
 mod retention;

@@ -138,3 +138,19 @@ proptest! {
         prop_assert_eq!(question.expect("a question").name, labels.join(".").to_lowercase());
     }
 }
+
+#[test]
+fn fuzz_question() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/dns");
+    let seeds = vec![
+        query(&[b"example", b"org"], TYPE_A, false),
+        query(&[b"a"], TYPE_A, true),
+        query(&[], 0xffff, false),
+    ];
+    ostler_fuzz::fuzz(&corpus, seeds, |input| {
+        if let Ok(question) = Question::read(input) {
+            let answer = question.answer(Reply::Address(Ipv4Addr::new(198, 18, 1, 7)));
+            assert_eq!(answer[..2], input[..2], "the id of its question");
+        }
+    });
+}

@@ -80,7 +80,7 @@ impl Backlog {
                 }
             }
             Record::Output { output, .. } => self.output(*output),
-            Record::Attached => self.generation += 1,
+            Record::Attached => self.generation = self.generation.saturating_add(1),
         }
         Vec::new()
     }
@@ -99,7 +99,7 @@ impl Backlog {
             };
             self.live.insert(self.next_line, pending);
             lines.push((self.next_line, line));
-            self.next_line += 1;
+            self.next_line = self.next_line.saturating_add(1);
         }
         lines
     }

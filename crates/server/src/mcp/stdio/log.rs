@@ -100,6 +100,9 @@ impl Log {
             write_at(file.as_fd(), &preamble(PREAMBLE_BYTES), 0)?;
         } else {
             let start = first_record(file.as_fd())?;
+            if start > size {
+                return Err(unknown());
+            }
             let bytes = read_range(file.as_fd(), start..size)?;
             let sent = seek(&file, SeekFrom::Current(0))?;
             (backlog, end, unsent) = fold(&bytes, start, sent);
@@ -244,9 +247,12 @@ fn preamble(start: u64) -> Vec<u8> {
     [&MAGIC[..], &start.to_le_bytes()].concat()
 }
 
+fn unknown() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is no log of a connection")
+}
+
 fn first_record(file: BorrowedFd<'_>) -> io::Result<u64> {
     let bytes = read_range(file, 0..PREAMBLE_BYTES)?;
-    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "it is no log of a connection");
     let (magic, start) = bytes.split_first_chunk::<8>().ok_or_else(unknown)?;
     let start = start.first_chunk::<8>().ok_or_else(unknown)?;
     if *magic != MAGIC {

@@ -125,3 +125,28 @@ fn nothing_is_read_once_it_is_sealed() {
     let filled = log.fill(|_| panic!("read"));
     assert!(matches!(filled, Ok(Filled::Sealed)));
 }
+
+#[test]
+fn fuzz_log() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/log");
+    let file = memfd();
+    let (log, _) = reopened(&file);
+    input(&log, b"one\n{\"id\":1}\ntwo\nthr");
+    log.output(answer(0), b"{}\n").unwrap();
+    let mut whole = vec![0; usize::try_from(rustix::fs::fstat(&file).unwrap().st_size).unwrap()];
+    rustix::io::pread(&file, &mut whole, 0).unwrap();
+    ostler_fuzz::fuzz(&corpus, vec![whole], |bytes| {
+        let file = memfd();
+        rustix::io::pwrite(&file, bytes, 0).unwrap();
+        if let Ok((log, unsent)) = Log::open(file) {
+            let end = bytes.len() as u64;
+            assert!(
+                unsent
+                    .iter()
+                    .all(|range| range.start <= range.end && range.end <= end)
+            );
+            input(&log, b"more\n");
+            log.compact().unwrap();
+        }
+    });
+}

@@ -117,3 +117,30 @@ fn what_must_not_be_answered_is_not() {
     let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
     assert!(matches!(parse(batch), Parsed::Batch(members) if members.len() == 1));
 }
+
+#[test]
+fn fuzz_parse() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/message");
+    let seeds = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","arguments":{"command":["a"]}}}"#,
+        r#"[{"jsonrpc":"2.0","id":"a","method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"}]"#,
+        r#"{"jsonrpc":"2.0","id":1.5,"result":{"a":[null,true,-1e400,"\ud800"]}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":7}}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#,
+    ];
+    let seeds = seeds.map(|seed| seed.as_bytes().to_vec()).to_vec();
+    ostler_fuzz::fuzz(&corpus, seeds, |input| match parse(input) {
+        Parsed::Blank => assert!(input.iter().all(|byte| !byte.is_ascii_graphic())),
+        Parsed::Batch(members) => {
+            assert!(!members.is_empty());
+            for value in members {
+                drop(member(value));
+            }
+        }
+        Parsed::Malformed(malformed) => {
+            let response = malformed.response();
+            assert!(response["error"]["code"].is_i64() && response.get("id").is_some());
+        }
+        Parsed::Message(_) | Parsed::Ignored => {}
+    });
+}

@@ -1,0 +1,97 @@
+//! Random edits of seeds.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Edits of one input at most.
+const EDITS: usize = 8;
+/// Bytes that one edit inserts, removes or copies at most.
+const EDIT_BYTES: usize = 64;
+/// Bytes that mean something in most formats: ends of ranges, lengths, separators.
+const TELLING: [u8; 14] = [
+    0x00, 0x01, 0x7f, 0x80, 0xff, b'\n', b'\r', 0x1b, b'"', b'\\', b'{', b'[', b'(', b'$',
+];
+
+#[derive(Debug, Clone)]
+enum Edit {
+    /// One bit is the other one.
+    Flip(Index, u8),
+    Set(Index, u8),
+    Insert(Index, Vec<u8>),
+    Remove(Index, usize),
+    /// Bytes from one place are inserted at another.
+    Copy(Index, usize, Index),
+    /// What follows is the end of another seed.
+    Splice(Index, Index, Index),
+    /// What follows is gone.
+    Cut(Index),
+}
+
+/// Seeds with edits.
+pub(crate) fn inputs(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    let seeds = Arc::new(seeds);
+    let edits = proptest::collection::vec(edit(), 0..EDITS);
+    (any::<Index>(), edits).prop_map(move |(seed, edits)| {
+        let mut bytes = seed.get(&seeds).clone();
+        for edit in &edits {
+            apply(&mut bytes, edit, &seeds);
+        }
+        bytes
+    })
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let byte = || prop_oneof![any::<u8>(), proptest::sample::select(&TELLING[..])];
+    let length = || 1..=EDIT_BYTES;
+    let bytes = proptest::collection::vec(byte(), length());
+    let place = any::<Index>;
+    prop_oneof![
+        (place(), 0..8u8).prop_map(|(at, bit)| Edit::Flip(at, bit)),
+        (place(), byte()).prop_map(|(at, byte)| Edit::Set(at, byte)),
+        (place(), bytes).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
+        (place(), length()).prop_map(|(at, length)| Edit::Remove(at, length)),
+        (place(), length(), place()).prop_map(|(at, length, to)| Edit::Copy(at, length, to)),
+        (place(), place(), place()).prop_map(|(at, seed, from)| Edit::Splice(at, seed, from)),
+        place().prop_map(Edit::Cut),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, edit: &Edit, seeds: &[Vec<u8>]) {
+    let length = bytes.len();
+    let place = |at: &Index| at.index(length + 1);
+    let span = |at: usize, count: usize| at..(at + count).min(length);
+    match edit {
+        Edit::Flip(at, bit) => {
+            if let Some(byte) = bytes.get_mut(place(at)) {
+                *byte ^= 1 << bit;
+            }
+        }
+        Edit::Set(at, value) => {
+            if let Some(byte) = bytes.get_mut(place(at)) {
+                *byte = *value;
+            }
+        }
+        Edit::Insert(at, inserted) => {
+            let at = place(at);
+            bytes.splice(at..at, inserted.iter().copied());
+        }
+        Edit::Remove(at, count) => {
+            let span = span(place(at), *count);
+            bytes.drain(span);
+        }
+        Edit::Copy(at, count, to) => {
+            let to = place(to);
+            let copied = bytes[span(place(at), *count)].to_vec();
+            bytes.splice(to..to, copied);
+        }
+        Edit::Splice(at, seed, from) => {
+            let at = place(at);
+            let seed = seed.get(seeds);
+            bytes.truncate(at);
+            bytes.extend_from_slice(&seed[from.index(seed.len() + 1)..]);
+        }
+        Edit::Cut(at) => bytes.truncate(place(at)),
+    }
+}

@@ -1,0 +1,44 @@
+//! Whatever a script is, judging it ends with a decision, and what denies stays denied before it.
+
+use std::path::Path;
+
+use ostler_fuzz::fuzz;
+use ostler_model::{Command, Text};
+use ostler_policy::{Decision, PolicySet, Source, Subject};
+
+const SEEDS: [&str; 12] = [
+    "git status && grep -rn 'a b' src | head -5",
+    "for f in *.txt; do echo \"$f\" >> out; done",
+    "cat <<'E' | sh\nrm -rf /\nE\n",
+    "x=$(printf '%s' \"${HOME%/}\") && cd \"$x\" || exit 1",
+    "[[ $# -eq 0 && -n ${A[0]} ]] && (( i++ ))",
+    "env -i A=b nice -n 5 timeout 3 sh -c 'echo hi'",
+    "find . -name '*.rs' -exec sed -i s/a/b/ {} +",
+    "echo {a,b}{1..3} ~root/`id` $'\\x41' <(ls) 2>&1",
+    "case $1 in -h|--help) usage;; *) :;; esac",
+    "f() { local a=1; echo $((a + 2)); }; f",
+    "sudo -u bob -- bash -lc \"eval '$CMD'\"",
+    "python3 -c 'import os; os.system(\"id\")' # no",
+];
+
+fn decision(set: &PolicySet, script: &str) -> Decision {
+    let command = Command::Shell {
+        shell: "/bin/bash".into(),
+        script: script.into(),
+    };
+    let cwd = Text::from("/srv/project");
+    set.judge(&Subject::new(&command, &cwd)).decision
+}
+
+#[test]
+fn fuzz_judge() {
+    let set = PolicySet::load(&Source::shipped()).expect("the shipped rules");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/judge");
+    let seeds = SEEDS.map(|seed| seed.as_bytes().to_vec()).to_vec();
+    fuzz(&corpus, seeds, |input| {
+        let script = String::from_utf8_lossy(input);
+        assert_eq!(decision(&set, &script), decision(&set, &script));
+        let before = format!("rm -rf /\n{script}");
+        assert_ne!(decision(&set, &before), Decision::Allow, "{before}");
+    });
+}

@@ -1,0 +1,64 @@
+use std::path::Path;
+use std::time::Duration;
+
+use ostler_fuzz::fuzz;
+
+use super::*;
+
+fn plan() -> WirePlan {
+    WirePlan {
+        id: ExecutionId::mint(),
+        attempt: 1,
+        spec: "{}".into(),
+        program: "/bin/sh".into(),
+        argv: vec!["sh".into(), "-c".into(), "true".into()],
+        env: vec![("PATH".into(), "/bin".into())],
+        cwd: "/".into(),
+        io: WireIo::Given("input".into()),
+        clocks: Clocks {
+            wall: Some(Duration::from_secs(1)),
+            idle: None,
+            grace: Duration::from_millis(5),
+        },
+        leftovers: Leftovers::Kill,
+        limits: Limits::default().into(),
+        confinement: None,
+        redact: vec!["secret".into()],
+        pinned: Vec::new(),
+        report_start: true,
+        lossless_reader: false,
+        output_from: 0,
+    }
+}
+
+fn same<T: Serialize + DeserializeOwned>(packet: &[u8]) {
+    if let Ok(message) = decode::<T>(packet) {
+        let packet = encode(&message).expect("it was a message");
+        let again = encode(&decode::<T>(&packet).expect("a message")).expect("a message");
+        assert_eq!(packet, again, "what is read is what is written");
+    }
+}
+
+#[test]
+fn fuzz_packets() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/packets");
+    let missing = vec![(0, 7), (u64::MAX, 1)];
+    let seeds = [
+        encode(&ToShim::Start(Box::new(plan()))),
+        encode(&ToShim::StartInMemory),
+        encode(&FromShim::Started {
+            pid: 7,
+            at: Timestamp::UNIX_EPOCH,
+        }),
+        encode(&FromShim::JournalReturned { missing }),
+        encode(&ToKeeper::Fork { count: 3 }),
+        encode(&FromKeeper::ForkFailed { errno: 11 }),
+    ];
+    let seeds = seeds.map(|packet| packet.expect("a message")).to_vec();
+    fuzz(&corpus, seeds, |packet| {
+        same::<ToShim>(packet);
+        same::<FromShim>(packet);
+        same::<ToKeeper>(packet);
+        same::<FromKeeper>(packet);
+    });
+}
