@@ -42,6 +42,12 @@ pub(crate) struct RuleText {
     /// One of the words leads out of the working directory.
     #[serde(default)]
     pub(crate) outside: bool,
+    /// Only about files that are written: by a redirection, or under a new name by `git mv`.
+    #[serde(default)]
+    pub(crate) writes: bool,
+    /// Nothing stands behind the prefix.
+    #[serde(default)]
+    pub(crate) exact: bool,
     /// At most this many words behind the prefix that are no options.
     pub(crate) operands: Option<usize>,
     /// Allows any file names of the working directory in place of a word.

@@ -234,6 +234,10 @@ fn check(rule: &RuleText, source: &Source) -> Result<(), LoadError> {
             "a program is pinned to an absolute path",
         ),
         (
+            rule.writes && (allows || !rule.prefix.is_empty() || rule.words.is_empty()),
+            "'writes' is for rules that only name files, and do not allow",
+        ),
+        (
             !allows && (rule.names || rule.opaque || !rule.program.is_empty()),
             "'names', 'opaque' and 'program' are for allow rules",
         ),
@@ -263,7 +267,7 @@ fn self_tests(set: &PolicySet, rule: &Rule) -> Result<(), LoadError> {
             let by_file = seen
                 .redirects
                 .iter()
-                .any(|it| rule.is_about_file(&it.target));
+                .any(|it| rule.is_about_file(it));
             if (by_call || by_file) != wanted {
                 return Err(LoadError::SelfTest {
                     file: rule.file.clone(),

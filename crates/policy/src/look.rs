@@ -22,7 +22,7 @@ pub(crate) fn look(command: &Command) -> Seen {
 /// What a script for a POSIX shell would run.
 pub(crate) fn look_at_script(script: &str) -> Seen {
     let mut seen = Seen::default();
-    read_script(script, &mut seen);
+    read_script(script, false, &mut seen);
     check(expand(seen))
 }
 

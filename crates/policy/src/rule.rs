@@ -3,7 +3,7 @@
 use crate::file::{RuleText, Token};
 use crate::flags::has_flag;
 use crate::paths::{is_like, leads_outside, spellings};
-use crate::seen::Call;
+use crate::seen::{Call, Redirect};
 use crate::source::Tier;
 use crate::subject::Find;
 use crate::verdict::Decision;
@@ -91,14 +91,20 @@ impl Rule {
         if allows && !self.knows(call, program) {
             return false;
         }
+        if self.text.writes && !renames(call) {
+            return false;
+        }
         self.has_prefix(call, program, allows)
             && self.program_is(program, allows)
             && self.has_words(call, scene)
     }
 
     /// Whether it is about a file opened by a redirection.
-    pub(crate) fn is_about_file(&self, target: &Word) -> bool {
-        let text = &self.text;
+    pub(crate) fn is_about_file(&self, redirect: &Redirect) -> bool {
+        let (text, target) = (&self.text, &redirect.target);
+        if text.writes && !redirect.writes {
+            return false;
+        }
         let only_words = text.prefix.is_empty() && text.flags.is_empty() && !text.outside;
         only_words && text.decision != Decision::Allow && like_any(&text.words, target)
     }
@@ -165,7 +171,8 @@ impl Rule {
             let operands = behind.iter().filter(|word| !word.text.starts_with('-'));
             operands.count() <= most
         });
-        flagged && worded && outside && few
+        let exact = !text.exact || call.words.len() == text.prefix.len();
+        flagged && worded && outside && few && exact
     }
 
     /// What it is about, for people.
@@ -188,11 +195,23 @@ impl Rule {
         if !self.text.words.is_empty() {
             about.push(format!("with a word like {}", self.text.words.join(" or ")));
         }
+        if self.text.writes {
+            about.push("written by a redirection".to_owned());
+        }
+        if self.text.exact {
+            about.push("alone".to_owned());
+        }
         if self.text.outside {
             about.push("with a path outside of the working directory".to_owned());
         }
         about.join(" ")
     }
+}
+
+/// Whether it gives a file another name, which it may be run by.
+fn renames(call: &Call) -> bool {
+    let text = |at: usize| call.words.get(at).map_or("", |word| word.text.as_str());
+    base_name(text(0)) == "git" && text(1) == "mv"
 }
 
 fn like_any(patterns: &[String], word: &Word) -> bool {

@@ -4,7 +4,7 @@ use crate::load::LoadError;
 use crate::look::look;
 use crate::paths::{is_harmless_device, is_harmless_target, leads_outside};
 use crate::rule::{Program, Rule, Scene};
-use crate::seen::{Call, Redirect, Seen};
+use crate::seen::{Call, Redirect, Seen, Value};
 use crate::source::{Source, Tier};
 use crate::subject::Subject;
 use crate::verdict::{Decision, Fired, Verdict};
@@ -74,9 +74,11 @@ impl PolicySet {
             find: subject.find,
         };
         let mut seen = look(subject.command);
-        let set = subject.set_env.iter();
-        let given = set.map(|(name, _)| name.to_string_lossy().into_owned());
-        seen.variables.extend(given);
+        for (name, value) in subject.set_env {
+            let value = Value::of(&value.to_string_lossy());
+            seen.set(name.to_string_lossy(), value);
+        }
+        seen.settle();
         self.decide(&seen, &scene)
     }
 
@@ -110,7 +112,8 @@ impl PolicySet {
         for redirect in &seen.redirects {
             self.about_redirect(redirect, scene, moved, &mut fired);
         }
-        for name in seen.variables.iter().filter(|name| !self.may_set(name)) {
+        let names = seen.variables.iter().map(|it| &it.name);
+        for name in names.filter(|name| !self.may_set(name)) {
             let reason = format!("variable '{name}' may change what runs");
             fired.push(self.stricter(VARIABLE, reason, vec![name.clone()]));
         }
@@ -148,7 +151,7 @@ impl PolicySet {
         fired: &mut Vec<Fired>,
     ) {
         let target = &redirect.target;
-        let about = self.rules.iter().filter(|rule| rule.is_about_file(target));
+        let about = self.rules.iter().filter(|rule| rule.is_about_file(redirect));
         fired.extend(about.map(|rule| of_rule(rule, vec![target.text.clone()])));
         let device = target.text.starts_with("/dev/") || target.text.contains("/proc/");
         let harmless = target.is_sure()

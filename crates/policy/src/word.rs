@@ -13,6 +13,30 @@ pub(crate) enum Known {
     Opaque,
 }
 
+/// What of a word is not known, and what that makes possible.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Unknown {
+    /// The variables in it; [`ANYTHING`] stands for whatever else.
+    pub(crate) from: Vec<String>,
+    /// Whether it begins with something unknown, and so may be an option.
+    pub(crate) begins: bool,
+    /// Whether a shell may make several words of it.
+    pub(crate) splits: bool,
+}
+
+/// In place of a variable's name: a value that comes from anywhere.
+pub(crate) const ANYTHING: &str = "*";
+
+impl Unknown {
+    pub(crate) fn anything() -> Self {
+        Self {
+            from: vec![ANYTHING.to_owned()],
+            begins: true,
+            splits: true,
+        }
+    }
+}
+
 /// One word, as far as it can be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
@@ -20,6 +44,8 @@ pub(crate) struct Word {
     pub(crate) text: String,
     /// How much is known.
     pub(crate) known: Known,
+    /// The rest.
+    pub(crate) unknown: Unknown,
 }
 
 impl Word {
@@ -27,6 +53,7 @@ impl Word {
         Self {
             text: text.into(),
             known: Known::Sure,
+            unknown: Unknown::default(),
         }
     }
 
@@ -34,6 +61,7 @@ impl Word {
         Self {
             text: text.into(),
             known: Known::Opaque,
+            unknown: Unknown::anything(),
         }
     }
 

@@ -1,57 +1,15 @@
 //! The corpora: attempts that must not be allowed, ordinary commands with their decision.
 
-use ostler_model::{Command, Text};
-use ostler_policy::{Decision, PolicySet, Source, Subject, Verdict};
+#[path = "corpus/judge.rs"]
+mod judge;
+
+use judge::{judge, lines, shipped};
+use ostler_policy::{Decision, PolicySet, Source};
 
 const BYPASSES: &str = include_str!("corpus/bypass.txt");
 const ORDINARY: &str = include_str!("corpus/ordinary.txt");
 /// How many lines each corpus has at least.
 const LEAST: usize = 300;
-
-fn shipped() -> PolicySet {
-    PolicySet::load(&Source::shipped()).expect("the shipped rules")
-}
-
-fn lines(corpus: &str) -> impl Iterator<Item = String> {
-    let told = corpus
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with("# "));
-    told.map(|line| line.replace('␤', "\n"))
-}
-
-/// Judges `argv [...]`, `set NAME=VALUE SCRIPT` or a script.
-fn judge(set: &PolicySet, line: &str) -> Verdict {
-    let cwd = Text::from("/srv/project");
-    let (variable, line) = match line.strip_prefix("set ") {
-        Some(rest) if rest.contains('=') && rest.contains(' ') => {
-            rest.split_once(' ').expect("a blank")
-        }
-        Some(_) | None => ("", line),
-    };
-    let command = match line.strip_prefix("argv ") {
-        Some(words) => {
-            let words: Vec<String> = serde_json::from_str(words).expect("a list of words");
-            let mut words = words.into_iter().map(Text::from);
-            Command::Argv {
-                program: words.next().expect("a program"),
-                args: words.collect(),
-            }
-        }
-        None => Command::Shell {
-            shell: "/bin/sh".into(),
-            script: line.into(),
-        },
-    };
-    let set_env: Vec<(Text, Text)> = variable
-        .split_once('=')
-        .map(|(name, value)| (name.into(), value.into()))
-        .into_iter()
-        .collect();
-    set.judge(&Subject {
-        set_env: &set_env,
-        ..Subject::new(&command, &cwd)
-    })
-}
 
 #[test]
 fn no_attempt_is_allowed() {

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use crate::word::{Known, Word, is_invisible};
+use crate::word::{ANYTHING, Known, Unknown, Word, is_invisible};
 
 /// Reads the text of one word.
 ///
@@ -17,6 +17,7 @@ pub(super) fn lex(source: &str) -> Result<Word, &'static str> {
         glob: false,
         brace: false,
         split_brace: false,
+        unknown: Unknown::default(),
     };
     if source.starts_with('#') {
         return Err("a comment in place of a word");
@@ -38,6 +39,7 @@ struct Lexer<'a> {
     glob: bool,
     brace: bool,
     split_brace: bool,
+    unknown: Unknown,
 }
 
 impl Lexer<'_> {
@@ -52,7 +54,7 @@ impl Lexer<'_> {
             '"' => self.double()?,
             '$' => self.dollar(true)?,
             '`' => {
-                self.opaque = true;
+                self.expands(ANYTHING, true);
                 self.rest = "".chars().peekable();
             }
             ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => {
@@ -104,7 +106,7 @@ impl Lexer<'_> {
                 None => return Err("a quote without its end"),
                 Some('"') => return Ok(()),
                 Some('`') => {
-                    self.opaque = true;
+                    self.expands(ANYTHING, false);
                     self.rest = "".chars().peekable();
                 }
                 Some('$') => self.dollar(false)?,
@@ -123,6 +125,14 @@ impl Lexer<'_> {
         }
     }
 
+    /// Something that is not known becomes part of the word.
+    fn expands(&mut self, name: &str, bare: bool) {
+        self.opaque = true;
+        self.unknown.begins |= self.text.is_empty();
+        self.unknown.splits |= bare;
+        self.unknown.from.push(name.to_owned());
+    }
+
     /// After a dollar sign, outside (`bare`) or inside of double quotes.
     fn dollar(&mut self, bare: bool) -> Result<(), &'static str> {
         match self.rest.peek() {
@@ -136,39 +146,63 @@ impl Lexer<'_> {
                 Ok(())
             }
             Some('(' | '[') => {
-                self.opaque = true;
+                self.expands(ANYTHING, bare);
                 self.rest = "".chars().peekable();
                 Ok(())
             }
             Some('{') => {
-                self.opaque = true;
-                self.braced();
+                self.braced(bare);
                 Ok(())
             }
             Some(c) if c.is_ascii_alphanumeric() || "_@*#?$!-".contains(*c) => {
-                self.opaque = true;
-                self.name();
+                self.name(bare);
                 Ok(())
             }
             Some(_) | None => self.push('$'),
         }
     }
 
-    fn name(&mut self) {
-        let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-        let first = self.rest.next();
-        if first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_') {
-            while self.rest.next_if(is_part).is_some() {}
+    fn name(&mut self, bare: bool) {
+        match self.rest.peek() {
+            Some(c) if c.is_ascii_alphabetic() || *c == '_' => {
+                let name = self.letters();
+                let name = if name == "_" { ANYTHING } else { &name };
+                self.expands(name, bare);
+            }
+            // Numbers.
+            Some('#' | '?' | '$' | '!') => {
+                self.rest.next();
+                self.opaque = true;
+            }
+            other => {
+                // "$@" becomes several words in quotes, too.
+                let several = other == Some(&'@');
+                self.rest.next();
+                self.expands(ANYTHING, bare || several);
+            }
         }
     }
 
-    /// `${name}` ends at its brace; of anything else the rest of the word is not read.
-    fn braced(&mut self) {
-        self.rest.next();
+    fn letters(&mut self) -> String {
         let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-        while self.rest.next_if(is_part).is_some() {}
+        std::iter::from_fn(|| self.rest.next_if(is_part)).collect()
+    }
+
+    /// `${name}` and `${#name}` end at the brace; of anything else the rest of the word is not
+    /// read.
+    fn braced(&mut self, bare: bool) {
+        self.rest.next();
+        let counts = self.rest.next_if_eq(&'#').is_some();
+        let name = self.letters();
         if self.rest.next() != Some('}') {
             self.rest = "".chars().peekable();
+            self.expands(ANYTHING, bare);
+        } else if counts && is_name(&name) {
+            self.opaque = true;
+        } else if is_name(&name) && name != "_" {
+            self.expands(&name, bare);
+        } else {
+            self.expands(ANYTHING, bare);
         }
     }
 
@@ -236,6 +270,7 @@ impl Lexer<'_> {
     }
 
     fn finish(self) -> Word {
+        let mut unknown = self.unknown;
         let known = if self.opaque || self.split_brace {
             Known::Opaque
         } else if self.glob {
@@ -243,11 +278,25 @@ impl Lexer<'_> {
         } else {
             Known::Sure
         };
+        let expands = self.split_brace && self.text.starts_with('{');
+        if expands || matches!(known, Known::AnyNames) || (self.glob && known == Known::Opaque) {
+            unknown = Unknown::anything();
+        }
         Word {
             text: self.text,
             known,
+            unknown,
         }
     }
+}
+
+/// Whether a shell takes it for the name of a variable.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// What a pattern for file names can become.

@@ -4,6 +4,7 @@
 //! node is not on the list of what is understood, that is a doubt. The walk goes on into what
 //! it doubts, so that a deny rule sees what can be seen.
 
+mod arithmetic;
 mod heredoc;
 mod lex;
 mod parse;

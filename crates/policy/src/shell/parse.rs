@@ -13,8 +13,8 @@ use crate::word::is_invisible;
 /// is not linear. An ordinary script of the longest length stays far below.
 const PARSE_STEPS: usize = 200_000;
 
-/// Adds what `script` would run.
-pub(crate) fn read_script(script: &str, seen: &mut Seen) {
+/// Adds what `script` would run, by bash or by whatever shell there is.
+pub(crate) fn read_script(script: &str, bash: bool, seen: &mut Seen) {
     if script.len() > SCRIPT_BYTES {
         seen.doubt_text("a script of that length", script);
         return;
@@ -34,6 +34,7 @@ pub(crate) fn read_script(script: &str, seen: &mut Seen) {
         source: script,
         seen,
         depth: 0,
+        bash,
     };
     walk.edges(root);
     walk.statement(root);

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::lex::lex;
-use crate::seen::{Call, Seen};
+use super::arithmetic::{evaluated, number};
+use super::lex::{is_name, lex};
+use crate::seen::{Call, Seen, Value};
 use crate::word::Word;
 
 /// How deep a tree is followed.
@@ -53,6 +54,8 @@ pub(super) struct Walk<'s, 'o> {
     pub(super) source: &'s str,
     pub(super) seen: &'o mut Seen,
     pub(super) depth: usize,
+    /// Whether the shell is known to be bash: to others `[[` and `((` are no keywords.
+    pub(super) bash: bool,
 }
 
 impl<'s> Walk<'s, '_> {
@@ -103,12 +106,10 @@ impl<'s> Walk<'s, '_> {
             _ if STRUCTURE.contains(&kind) => self.children(node, true),
             _ if VALUES.contains(&kind) => self.value(node),
             "command" => self.command(node),
-            "compound_statement" => {
-                if !self.text(node).starts_with('{') || self.text(node).starts_with("((") {
-                    self.doubt("arithmetic", node);
-                }
-                self.children(node, true);
-            }
+            "compound_statement" if self.text(node).starts_with('{') => self.children(node, true),
+            "compound_statement" => self.compound(node),
+            "arithmetic_expansion" => self.expression(node, "$((", "))"),
+            "c_style_for_statement" => self.counted_loop(node),
             "for_statement" => self.for_loop(node),
             "case_statement" => self.children(node, true),
             "variable_assignment" => self.assignment(node),
@@ -195,6 +196,8 @@ impl<'s> Walk<'s, '_> {
         let kind = node.kind();
         if self.depth > DEPTH {
             self.doubt("nesting that deep", node);
+        } else if kind == "arithmetic_expansion" {
+            self.expression(node, "$((", "))");
         } else if kind == "expansion" && !is_plain_expansion(self.text(node)) {
             self.doubt("an expansion", node);
             self.children(node, false);
@@ -243,17 +246,96 @@ impl<'s> Walk<'s, '_> {
         }
     }
 
+    /// `(( … ))`: to a shell without it, two subshells and a command.
+    fn compound(&mut self, node: Node<'_>) {
+        if self.bash {
+            self.expression(node, "((", "))");
+        } else {
+            self.doubt("arithmetic", node);
+            self.children(node, false);
+        }
+    }
+
+    /// Arithmetic that only counts with variables that are numbers.
+    fn expression(&mut self, node: Node<'_>, before: &str, behind: &str) {
+        let text = self.text(node).strip_prefix(before);
+        let text = text.and_then(|rest| rest.strip_suffix(behind));
+        if let Some(names) = text.and_then(evaluated) {
+            self.seen.uses("arithmetic", Value::Number, names);
+        } else {
+            self.doubt("arithmetic", node);
+            self.children(node, false);
+        }
+    }
+
+    /// `for ((…; …; …))`: a syntax error to a shell without it.
+    fn counted_loop(&mut self, node: Node<'_>) {
+        let text = self.text(node);
+        let body = node.child_by_field_name("body");
+        let end = body.map_or(node.end_byte(), |it| it.start_byte());
+        let head = self.slice(node.start_byte()..end).trim_end();
+        let head = head.strip_suffix("do").unwrap_or(head);
+        let head = head.trim_end_matches([' ', '\t', '\n', ';']);
+        let inner = head
+            .strip_prefix("for")
+            .map(str::trim_start)
+            .and_then(|it| it.strip_prefix("(("))
+            .and_then(|it| it.strip_suffix("))"));
+        let parts: Vec<&str> = inner.map_or_else(Vec::new, |it| it.split(';').collect());
+        let names: Option<Vec<Vec<String>>> = parts.iter().map(|it| evaluated(it)).collect();
+        match (names, body) {
+            (Some(names), Some(body)) if parts.len() == 3 && text.starts_with("for") => {
+                self.seen
+                    .uses("arithmetic", Value::Number, names.into_iter().flatten().collect());
+                self.begins_with_a_number(parts[0]);
+                self.statement(body);
+            }
+            _ => {
+                self.doubt("a counted loop", node);
+                self.children(node, false);
+            }
+        }
+    }
+
+    /// `i=0` in a counted loop sets a number.
+    fn begins_with_a_number(&mut self, part: &str) {
+        for one in part.split(',') {
+            if let Some((name, value)) = one.split_once('=')
+                && is_name(name.trim())
+                && Value::of(value.trim()) == Value::Number
+            {
+                self.seen.set(name.trim(), Value::Number);
+            }
+        }
+    }
+
     fn for_loop(&mut self, node: Node<'_>) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
         self.gaps(&children, true);
+        let is_value = |it: &&Node<'_>| VALUES.contains(&it.kind()) && it.kind() != "variable_name";
+        let values = children.iter().filter(is_value);
+        let value = values.map(|it| self.value_of(self.text(*it))).max();
+        let select = children.first().is_some_and(|it| it.kind() == "select");
+        let value = value.filter(|_| !select).unwrap_or(Value::Unknown);
         for child in children {
             if child.kind() == "variable_name" {
                 let name = self.text(child).to_owned();
-                self.seen.variables.push(name);
+                self.seen.set(name, value);
             } else {
                 self.statement(child);
             }
+        }
+    }
+
+    /// What is known of a value as it is written.
+    fn value_of(&self, source: &str) -> Value {
+        if number(source).is_some() {
+            return Value::Number;
+        }
+        match lex(source) {
+            Ok(word) if word.is_sure() => Value::of(&word.text),
+            Ok(_) | Err(_) => Value::Unknown,
         }
     }
 
@@ -264,8 +346,8 @@ impl<'s> Walk<'s, '_> {
         if !is_name(name) {
             self.doubt("an assignment", node);
         }
-        self.seen.variables.push(name.to_owned());
         let value = text.split_once('=').map_or("", |(_, value)| value);
+        self.seen.set(name, self.value_of(value));
         if !value.is_empty()
             && let Err(what) = lex(value)
         {
@@ -290,7 +372,7 @@ impl<'s> Walk<'s, '_> {
                     }
                 }
                 "variable_assignment" => self.assignment(child),
-                _ if is_name(text) => self.seen.variables.push(text.to_owned()),
+                _ if is_name(text) => self.seen.set(text, Value::Kept),
                 _ => {
                     self.doubt("a declaration", child);
                     self.inside(child);
@@ -315,17 +397,9 @@ fn is_blank(gap: &str, newlines: bool) -> bool {
         .all(|c| matches!(c, ' ' | '\t') || (newlines && c == '\n'))
 }
 
-pub(super) fn is_name(text: &str) -> bool {
-    let mut chars = text.chars();
-    chars
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// `${name}`, and nothing more.
-fn is_plain_expansion(text: &str) -> bool {
+/// `${name}` or `${#name}`, and nothing more.
+pub(super) fn is_plain_expansion(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
-        .is_some_and(is_name)
+        .is_some_and(|name| is_name(name.strip_prefix('#').unwrap_or(name)))
 }

@@ -260,6 +260,19 @@ fn given_flag<'a>(args: &'a [Word], flags: &[&str]) -> Option<&'a str> {
         .find(|word| flags.iter().any(|flag| is_flag(word, flag)))
 }
 
+/// The options with which an interpreter tells something and reads no input.
+fn tells(name: &str) -> &'static [&'static str] {
+    match name {
+        "python" | "pypy" | "ipython" => &["--version", "--help", "-V", "-VV", "-h"],
+        "perl" | "php" | "ruby" | "lua" | "luajit" | "bun" | "julia" => {
+            &["--version", "--help", "-v", "-h"]
+        }
+        "node" | "nodejs" => &["--version", "--help", "-v", "-h", "--v8-options"],
+        "deno" | "guile" => &["--version", "--help", "-V", "-v", "-h"],
+        _ => &["--version", "--help"],
+    }
+}
+
 /// Options count up to the program's own file; without one it reads standard input.
 fn interpreter(name: &str, args: &[Word], flags: &[&str]) -> Given {
     let module = |word: &Word| name == "python" && word.text == "-m";
@@ -278,9 +291,7 @@ fn interpreter(name: &str, args: &[Word], flags: &[&str]) -> Given {
             ))
         };
     }
-    let told = |word: &Word| {
-        ["--version", "--help", "-V", "-v", "--v8-options"].contains(&word.text.as_str())
-    };
+    let told = |word: &Word| tells(name).contains(&word.text.as_str());
     let from_input = rest
         .first()
         .is_none_or(|word| matches!(word.text.as_str(), "-" | "/dev/stdin"));

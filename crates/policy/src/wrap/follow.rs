@@ -1,7 +1,7 @@
 //! Following every program into what it runs in turn.
 
-use super::{code, editors, find, git, wrappers};
-use crate::seen::{Call, Seen};
+use super::{builtins, code, editors, find, git, wrappers};
+use crate::seen::{Call, Seen, Use, Variable};
 use crate::shell::read_script;
 use crate::word::{Word, base_name, texts};
 
@@ -12,15 +12,19 @@ const CALLS: usize = 4_096;
 
 /// What a program was given to run.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(crate) struct Given {
     /// Programs with their arguments.
     pub(super) commands: Vec<Vec<Word>>,
     /// Scripts for a POSIX shell.
     pub(super) scripts: Vec<String>,
-    /// Names of variables set for it.
-    pub(super) variables: Vec<String>,
+    /// Variables set for it.
+    pub(super) variables: Vec<Variable>,
     /// What was not understood.
-    pub(super) doubts: Vec<String>,
+    pub(crate) doubts: Vec<String>,
+    /// Variables whose values decide what runs.
+    pub(crate) uses: Vec<Use>,
+    /// Whether the shell that reads the scripts is bash.
+    pub(super) bash: bool,
     /// Whether the program does nothing besides.
     pub(super) transparent: bool,
     /// The words the program itself is to be judged by, where its own options hide them.
@@ -76,11 +80,12 @@ fn step(mut call: Call, all: &mut Seen) -> Vec<Call> {
     let mut inner = Vec::new();
     for script in &given.scripts {
         let mut seen = Seen::default();
-        read_script(script, &mut seen);
+        read_script(script, given.bash, &mut seen);
         inner.append(&mut seen.calls);
         all.doubts.append(&mut seen.doubts);
         all.redirects.append(&mut seen.redirects);
         all.variables.append(&mut seen.variables);
+        all.uses.append(&mut seen.uses);
     }
     inner.extend(given.commands.into_iter().map(Call::new));
     let doubtful = !given.doubts.is_empty();
@@ -96,6 +101,7 @@ fn step(mut call: Call, all: &mut Seen) -> Vec<Call> {
         one.certain &= call.certain;
     }
     all.variables.extend(given.variables);
+    all.uses.extend(given.uses);
     call.transparent = given.transparent && !inner.is_empty();
     if let Some(mut plain) = given.plain {
         plain.insert(0, call.words[0].clone());
@@ -110,6 +116,9 @@ const SUFFIXES: usize = 24;
 
 fn look(name: &str, args: &[Word]) -> Given {
     if let Some(given) = wrappers::look(name, args) {
+        return given;
+    }
+    if let Some(given) = builtins::look(name, args) {
         return given;
     }
     match name {

@@ -1,5 +1,6 @@
 //! Programs that run what they are given: what that is, where it can be seen.
 
+mod builtins;
 mod code;
 mod editors;
 mod find;
@@ -10,5 +11,6 @@ mod wrappers;
 
 use follow::Given;
 
+pub(crate) use builtins::tested;
 pub(crate) use code::{loads_files, runs_its_operand};
 pub(crate) use follow::expand;

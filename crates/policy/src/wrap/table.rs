@@ -81,7 +81,6 @@ pub(super) const WRAPPERS: [Wrapper; 30] = [
     plain("builtin"),
     Wrapper {
         flags: &["-c", "-l"],
-        valued: &["-a"],
         ..plain("exec")
     },
     Wrapper {
@@ -266,10 +265,10 @@ pub(super) const WRAPPERS: [Wrapper; 30] = [
 ];
 
 /// Shells whose `-c` takes a script this crate reads.
-pub(super) const POSIX_SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "rbash", "mksh"];
+pub(super) const POSIX_SHELLS: [&str; 5] = ["sh", "bash", "dash", "ash", "rbash"];
 /// Shells whose language is another.
-pub(super) const OTHER_SHELLS: [&str; 14] = [
-    "zsh", "ksh", "ksh93", "fish", "csh", "tcsh", "pwsh", "nu", "elvish", "xonsh", "yash", "rc",
+pub(super) const OTHER_SHELLS: [&str; 15] = [
+    "mksh", "zsh", "ksh", "ksh93", "fish", "csh", "tcsh", "pwsh", "nu", "elvish", "xonsh", "yash", "rc",
     "oksh", "osh",
 ];
 /// Words a shell takes for code, or that change what later words mean.

@@ -2,7 +2,9 @@
 
 use super::Given;
 use super::table::{CODE_BUILTINS, OPAQUE, OTHER_SHELLS, POSIX_SHELLS, WRAPPERS, Wrapper};
+use super::git::is_inside;
 use crate::flags::is_flag;
+use crate::seen::{Value, Variable};
 use crate::word::{Word, texts};
 
 /// What a wrapper runs; none where `name` is no wrapper.
@@ -15,7 +17,10 @@ pub(super) fn look(name: &str, args: &[Word]) -> Option<Given> {
         return Some(unwrap(wrapper, args));
     }
     if POSIX_SHELLS.contains(&name) {
-        return Some(shell(args, true));
+        return Some(Given {
+            bash: matches!(name, "bash" | "rbash"),
+            ..shell(args, true)
+        });
     }
     if OTHER_SHELLS.contains(&name) {
         return Some(shell(args, false));
@@ -63,7 +68,12 @@ fn unwrap(wrapper: &Wrapper, args: &[Word]) -> Given {
         }
     };
     let mut command = rest.to_vec();
+    let own = args.get(..args.len() - rest.len()).unwrap_or_default();
+    if wrapper.name == "env" {
+        moves_or_unsets(own, &mut given);
+    }
     if wrapper.name == "xargs" {
+        replace(own, &mut command);
         if command.is_empty() {
             command.push(Word::sure("echo"));
         }
@@ -80,6 +90,44 @@ fn unwrap(wrapper: &Wrapper, args: &[Word]) -> Given {
         given.doubts.push("'exec' without a command".to_owned());
     }
     given
+}
+
+/// What `env` changes besides setting variables.
+fn moves_or_unsets(own: &[Word], given: &mut Given) {
+    for (at, word) in own.iter().enumerate() {
+        let next = own.get(at + 1).map_or("", |it| it.text.as_str());
+        let value = |short: &str, long: &str| match word.text.as_str() {
+            text if text == short || text == long => Some(next),
+            text => text
+                .strip_prefix(long)
+                .and_then(|rest| rest.strip_prefix('='))
+                .or_else(|| text.strip_prefix(short).filter(|_| !text.starts_with("--"))),
+        };
+        if value("-C", "--chdir").is_some_and(|to| !is_inside(to)) {
+            let what = "'env' leaves the working directory";
+            given.doubts.push(what.to_owned());
+        }
+        if let Some(name) = value("-u", "--unset") {
+            given.variables.push(Variable {
+                name: name.to_owned(),
+                value: Value::Kept,
+            });
+        }
+    }
+}
+
+/// Of the words that `xargs -I` replaces parts of, nothing is known.
+fn replace(own: &[Word], command: &mut [Word]) {
+    for (at, word) in own.iter().enumerate() {
+        let replaced = match word.text.strip_prefix("-I") {
+            Some("") => own.get(at + 1).map_or("", |it| it.text.as_str()),
+            Some(joined) => joined,
+            None => continue,
+        };
+        for word in command.iter_mut().filter(|it| it.text.contains(replaced)) {
+            *word = Word::opaque(word.text.clone());
+        }
+    }
 }
 
 /// What remains behind the wrapper's own words.
@@ -100,8 +148,11 @@ fn own_words<'a>(
             options = false;
         } else if begins {
             at += usize::from(takes_next(wrapper, text)?);
-        } else if let (true, Some((name, _))) = (wrapper.assignments, assignment(text)) {
-            given.variables.push(name.to_owned());
+        } else if let (true, Some((name, value))) = (wrapper.assignments, assignment(text)) {
+            given.variables.push(Variable {
+                name: name.to_owned(),
+                value: Value::of(value),
+            });
             options = false;
         } else if positional > 0 {
             positional -= 1;

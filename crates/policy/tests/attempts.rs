@@ -1,0 +1,120 @@
+//! Attempts by class: none is allowed under a shipped policy, in whatever it is wrapped.
+
+#[path = "corpus/judge.rs"]
+mod judge;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use judge::{judge, lines, shipped};
+use ostler_policy::{Decision, PolicySet, Source};
+
+/// How many attempts there are at least.
+const LEAST: usize = 1_000;
+
+/// Every attempt with its class: the name of its file.
+fn attempts() -> Vec<(String, String)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/attempts");
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("the corpus") {
+        let path = entry.expect("an entry").path();
+        let class = path.file_stem().expect("a name").to_string_lossy();
+        let text = std::fs::read_to_string(&path).expect("a corpus file");
+        all.extend(lines(&text).map(|line| (class.to_string(), line)));
+    }
+    all.sort();
+    all
+}
+
+/// Told by class, so that one glance says what is missed.
+fn report(missed: &[(String, String)]) -> String {
+    let mut told = format!("{} are allowed:\n", missed.len());
+    for (class, line) in missed {
+        writeln!(told, "{class}: {line:?}").expect("a string grows");
+    }
+    told
+}
+
+#[test]
+fn no_attempt_of_any_class_is_allowed() {
+    let attempts = attempts();
+    assert!(attempts.len() >= LEAST, "{}", attempts.len());
+    for sources in [Source::shipped(), Source::claude_only()] {
+        let set = PolicySet::load(&sources).expect("the shipped rules");
+        let allowed = |line: &str| judge(&set, line).decision == Decision::Allow;
+        let missed: Vec<_> = attempts
+            .iter()
+            .filter(|(_, line)| allowed(line))
+            .cloned()
+            .collect();
+        assert!(missed.is_empty(), "{}", report(&missed));
+    }
+}
+
+/// What a command line can be put into without running anything else.
+const WRAPPINGS: [&str; 34] = [
+    "{}",
+    "ls; {}",
+    "ls && {}",
+    "ls || {}",
+    "ls | {}",
+    "ls␤{}",
+    "{}; ls",
+    "{} | cat",
+    "{} || true",
+    "{} &",
+    "({}␤)",
+    "{ {}␤}",
+    "! {}",
+    "if {}␤then ls; fi",
+    "if ls; then {}␤fi",
+    "while {}␤do ls; done",
+    "for i in 1; do {}␤done",
+    "case a in a) {}␤;; esac",
+    "time {}",
+    "sh -c '{'}'",
+    "bash -c '{'}'",
+    "sh -c 'sh -c '{''}''",
+    "env sh -c '{'}'",
+    "nohup bash -c '{'}'",
+    "timeout 5 sh -c '{'}'",
+    "nice bash -ec '{'}'",
+    "eval '{'}'",
+    "command eval '{'}'",
+    "f() { {}␤}; f",
+    "alias x='{'}'␤x",
+    "trap '{'}' EXIT",
+    "PROMPT_COMMAND='{'}'",
+    "echo \"$({}␤)\"",
+    "echo '{'}' | sh",
+];
+
+/// `{}` stands for the line, `{'}` for the line between the single quotes that are there, and
+/// `{''}` for it in two of them.
+fn wrapped(wrapping: &str, line: &str) -> String {
+    let quoted = |text: &str| text.replace('\'', "'\\''");
+    let twice = quoted(&format!("'{}'", quoted(line)));
+    wrapping
+        .replace('␤', "\n")
+        .replace("'{''}'", &twice)
+        .replace("{'}", &quoted(line))
+        .replace("{}", line)
+}
+
+#[test]
+fn no_attempt_is_allowed_in_whatever_it_is_wrapped() {
+    let set = shipped();
+    let mut missed = Vec::new();
+    for (class, line) in attempts() {
+        if line.starts_with("argv ") || line.starts_with("set ") {
+            continue;
+        }
+        for wrapping in WRAPPINGS {
+            let script = wrapped(wrapping, &line);
+            if judge(&set, &script).decision == Decision::Allow {
+                missed.push((class.clone(), script));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{}", report(&missed));
+}
