@@ -264,10 +264,7 @@ fn self_tests(set: &PolicySet, rule: &Rule) -> Result<(), LoadError> {
                 .calls
                 .iter()
                 .any(|call| rule.is_about(call, &Program::of(call, &scene), &scene));
-            let by_file = seen
-                .redirects
-                .iter()
-                .any(|it| rule.is_about_file(it));
+            let by_file = seen.redirects.iter().any(|it| rule.is_about_file(it));
             if (by_call || by_file) != wanted {
                 return Err(LoadError::SelfTest {
                     file: rule.file.clone(),

@@ -131,7 +131,11 @@ impl Seen {
     pub(crate) fn settle(&mut self) {
         for one in std::mem::take(&mut self.uses) {
             if !self.is_harmless(&one) {
-                let name = if one.name == ANYTHING { "…" } else { &one.name };
+                let name = if one.name == ANYTHING {
+                    "…"
+                } else {
+                    &one.name
+                };
                 self.doubt_text(format!("the value of '{name}' in {}", one.what), name);
             }
         }
@@ -149,7 +153,14 @@ impl Seen {
     fn sets_by_name(&self, name: &str) -> bool {
         /// Builtins that take names of variables.
         const SETTERS: [&str; 8] = [
-            "read", "getopts", "mapfile", "readarray", "declare", "typeset", "local", "readonly",
+            "read",
+            "getopts",
+            "mapfile",
+            "readarray",
+            "declare",
+            "typeset",
+            "local",
+            "readonly",
         ];
         let names = |word: &Word| {
             let given = word.text.split(['=', '+', '[']).next();

@@ -151,7 +151,10 @@ impl PolicySet {
         fired: &mut Vec<Fired>,
     ) {
         let target = &redirect.target;
-        let about = self.rules.iter().filter(|rule| rule.is_about_file(redirect));
+        let about = self
+            .rules
+            .iter()
+            .filter(|rule| rule.is_about_file(redirect));
         fired.extend(about.map(|rule| of_rule(rule, vec![target.text.clone()])));
         let device = target.text.starts_with("/dev/") || target.text.contains("/proc/");
         let harmless = target.is_sure()

@@ -49,7 +49,10 @@ fn operand(text: &str, names: &mut Vec<String>) -> Option<()> {
 /// How long a plain expansion is: `$name`, `${name}`, or a number: `$#`, `$?`, `$$`, `$!`,
 /// `${#name}`.
 fn dollar(text: &str, names: &mut Vec<String>) -> Option<usize> {
-    if ["$#", "$?", "$$", "$!"].iter().any(|it| text.starts_with(it)) {
+    if ["$#", "$?", "$$", "$!"]
+        .iter()
+        .any(|it| text.starts_with(it))
+    {
         return Some(2);
     }
     let (name, length) = match text.strip_prefix("${") {
@@ -86,7 +89,9 @@ pub(super) fn operand_of_test(source: &str, word: &Word) -> Option<Vec<String>> 
 pub(super) fn number(source: &str) -> Option<Vec<String>> {
     let bare = source.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     let text = bare.unwrap_or(source);
-    let inner = text.strip_prefix("$((").and_then(|it| it.strip_suffix("))"));
+    let inner = text
+        .strip_prefix("$((")
+        .and_then(|it| it.strip_suffix("))"));
     match inner {
         Some(inner) => evaluated(inner),
         None => {
@@ -133,8 +138,9 @@ mod tests {
             ("16#ff", none),
         ] {
             let found = evaluated(text);
-            let found: Option<Vec<&str>> =
-                found.as_ref().map(|it| it.iter().map(String::as_str).collect());
+            let found: Option<Vec<&str>> = found
+                .as_ref()
+                .map(|it| it.iter().map(String::as_str).collect());
             assert_eq!(found.as_deref(), names, "{text}");
         }
     }

@@ -285,8 +285,11 @@ impl<'s> Walk<'s, '_> {
         let names: Option<Vec<Vec<String>>> = parts.iter().map(|it| evaluated(it)).collect();
         match (names, body) {
             (Some(names), Some(body)) if parts.len() == 3 && text.starts_with("for") => {
-                self.seen
-                    .uses("arithmetic", Value::Number, names.into_iter().flatten().collect());
+                self.seen.uses(
+                    "arithmetic",
+                    Value::Number,
+                    names.into_iter().flatten().collect(),
+                );
                 self.begins_with_a_number(parts[0]);
                 self.statement(body);
             }

@@ -9,22 +9,27 @@ pub(super) fn look(name: &str, args: &[Word]) -> Option<Given> {
     match name {
         "test" | "[" => Some(tested(args)),
         "printf" => Some(before_the_format(args)),
-        "wait" => Some(options(args, &["-p"], &[])),
+        "wait" => Some(options(args, &["-p"], &[], Value::Plain)),
         "date" => Some(options(
             args,
             &["-s", "-f", "--set", "--file"],
             &["-d", "--date", "-r"],
+            Value::Plain,
         )),
-        "ps" => Some(options(args, &[], &["-p", "-u", "-C", "-g"])),
+        "ps" => {
+            // It takes options without a dash.
+            let valued = ["-p", "-u", "-C", "-g"];
+            Some(options(args, &[], &valued, Value::Number))
+        }
         _ => None,
     }
 }
 
-fn uses(given: &mut Given, word: &Word, what: &str) {
+fn uses(given: &mut Given, word: &Word, most: Value, what: &str) {
     let names = word.unknown.from.iter();
     given.uses.extend(names.map(|name| Use {
         name: name.clone(),
-        most: Value::Plain,
+        most,
         what: what.to_owned(),
     }));
 }
@@ -35,7 +40,7 @@ fn uses(given: &mut Given, word: &Word, what: &str) {
 pub(crate) fn tested(words: &[Word]) -> Given {
     let mut given = Given::default();
     for word in words.iter().filter(|word| word.unknown.splits) {
-        uses(&mut given, word, "a test");
+        uses(&mut given, word, Value::Plain, "a test");
     }
     for pair in words.windows(2) {
         let [operator, operand] = pair else { continue };
@@ -46,7 +51,7 @@ pub(crate) fn tested(words: &[Word]) -> Given {
                 given.doubts.push("a test that evaluates".to_owned());
             }
         } else if evaluates && operator.unknown.begins {
-            uses(&mut given, operator, "a test");
+            uses(&mut given, operator, Value::Plain, "a test");
         }
     }
     given
@@ -63,13 +68,14 @@ fn before_the_format(args: &[Word]) -> Given {
         if word.text.starts_with('-') {
             given.doubts.push("'printf' sets a variable".to_owned());
         }
-        uses(&mut given, word, "the options of 'printf'");
+        let what = "the options of 'printf'";
+        uses(&mut given, word, Value::Plain, what);
     }
     given
 }
 
 /// Words that may be options, but for those behind an option that takes a value.
-fn options(args: &[Word], evil: &[&str], valued: &[&str]) -> Given {
+fn options(args: &[Word], evil: &[&str], valued: &[&str], most: Value) -> Given {
     let mut given = Given::default();
     let mut is_value = false;
     for word in args {
@@ -78,7 +84,7 @@ fn options(args: &[Word], evil: &[&str], valued: &[&str]) -> Given {
         }
         let hidden = !word.is_sure() && (word.unknown.splits || !is_value);
         if hidden && (word.unknown.begins || word.unknown.splits) {
-            uses(&mut given, word, "options");
+            uses(&mut given, word, most, "options");
         } else if hidden && word.text.starts_with('-') {
             given.doubts.push(format!("'{}'", word.text));
         }

@@ -78,7 +78,7 @@ const INTERPRETERS: [(&str, &[&str]); 27] = [
 ];
 
 /// Options of ordinary programs that run a program, load code, or write where it is not seen.
-const DANGEROUS: [(&str, &[&str]); 43] = [
+const DANGEROUS: [(&str, &[&str]); 47] = [
     (
         "tar",
         &[
@@ -91,6 +91,13 @@ const DANGEROUS: [(&str, &[&str]); 43] = [
             "--new-volume-script",
             "--rsh-command",
             "--rmt-command",
+            "--index-file",
+            "--volno-file",
+            "-T",
+            "--files-from",
+            "-g",
+            "--listed-incremental",
+            "--delete",
         ],
     ),
     ("bsdtar", &["--use-compress-program"]),
@@ -125,11 +132,34 @@ const DANGEROUS: [(&str, &[&str]); 43] = [
             "--makefile",
             "-I",
             "--include-dir",
+            "-E",
         ],
     ),
     ("gmake", &["--eval", "-f", "--file", "--makefile"]),
-    ("cmake", &["-P", "-E", "-C"]),
-    ("cargo", &["--config", "-C", "-Z"]),
+    (
+        "cmake",
+        &[
+            "-P",
+            "-E",
+            "-C",
+            "--preset",
+            "--toolchain",
+            "--install",
+            "--open",
+        ],
+    ),
+    (
+        "cargo",
+        &[
+            "--config",
+            "-C",
+            "-Z",
+            "--config-file",
+            "--tool-config-file",
+            "--archive-file",
+            "--open",
+        ],
+    ),
     (
         "go",
         &[
@@ -141,6 +171,9 @@ const DANGEROUS: [(&str, &[&str]); 43] = [
             "-gcflags",
             "-modfile",
             "-C",
+            "-gccgoflags",
+            "-asmflags",
+            "-compiler",
         ],
     ),
     (
@@ -156,6 +189,8 @@ const DANGEROUS: [(&str, &[&str]); 43] = [
             "--editor",
             "--viewer",
             "--init-module",
+            "--location",
+            "--registry",
         ],
     ),
     ("pnpm", &["--script-shell", "--node-options", "-C", "--dir"]),
@@ -172,15 +207,58 @@ const DANGEROUS: [(&str, &[&str]); 43] = [
             "--pdbcls",
             "--basetemp",
             "--config-file",
+            "--pdb",
+            "--trace",
+            "--pastebin",
+            "--doctest-glob",
         ],
     ),
     ("gcc", &["-wrapper", "-specs", "-B", "-fplugin"]),
     ("cc", &["-wrapper", "-specs", "-B", "-fplugin"]),
     ("clang", &["-fplugin", "-load", "-B"]),
+    (
+        "ctest",
+        &[
+            "-S",
+            "-SP",
+            "-SN",
+            "--script",
+            "--script-new-process",
+            "--build-and-test",
+            "--test-command",
+            "--build-makeprogram",
+            "--overwrite",
+            "-D",
+            "--dashboard",
+            "-T",
+            "-M",
+            "--submit-index",
+            "--interactive-debug-mode",
+            "--output-log",
+            "-O",
+        ],
+    ),
+    ("ninja", &["-f", "-t"]),
+    (
+        "flake8",
+        &["--append-config", "--config", "--enable-extensions"],
+    ),
+    (
+        "isort",
+        &["--settings-path", "--settings-file", "--sp", "--settings"],
+    ),
     ("journalctl", &["--file", "-D"]),
     ("date", &["-s", "--set", "-f"]),
     ("file", &["-C", "--compile", "-m", "--magic-file"]),
-    ("mypy", &["--config-file", "--python-executable"]),
+    (
+        "mypy",
+        &[
+            "--config-file",
+            "--python-executable",
+            "--install-types",
+            "--custom-typing-module",
+        ],
+    ),
     ("ruff", &["--config"]),
     (
         "eslint",
@@ -194,9 +272,10 @@ const DANGEROUS: [(&str, &[&str]); 43] = [
             "-f",
             "--format",
             "-o",
+            "--init",
         ],
     ),
-    ("tsc", &["--outDir", "--outFile", "-b"]),
+    ("tsc", &["--outDir", "--outFile", "-b", "--build"]),
 ];
 
 /// Options of other programs whose value is a file of commands or code.
@@ -292,10 +371,9 @@ fn interpreter(name: &str, args: &[Word], flags: &[&str]) -> Given {
         };
     }
     let told = |word: &Word| tells(name).contains(&word.text.as_str());
-    let from_input = rest
-        .first()
-        .is_none_or(|word| matches!(word.text.as_str(), "-" | "/dev/stdin"));
-    if from_input && !options.iter().any(told) {
+    let input = |word: &Word| matches!(word.text.as_str(), "-" | "/dev/stdin");
+    let only_tells = rest.is_empty() && options.iter().any(told);
+    if rest.first().is_none_or(input) && !only_tells {
         return Given::doubt(format!("code for '{name}' on standard input"));
     }
     Given::default()

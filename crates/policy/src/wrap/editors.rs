@@ -118,7 +118,7 @@ fn delimited_by(text: &str, delimiter: char, parts: usize) -> Option<&str> {
             return None;
         } else if c == '[' && left == parts {
             class = true;
-        } else if c == ']' {
+        } else if c == ']' && !begins_class(text, at) {
             class = false;
         } else if c == delimiter {
             if class {
@@ -131,6 +131,12 @@ fn delimited_by(text: &str, delimiter: char, parts: usize) -> Option<&str> {
         }
     }
     None
+}
+
+/// Whether a closing bracket stands where a class has just begun, and belongs to it.
+fn begins_class(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default();
+    before.ends_with('[') || before.ends_with("[^")
 }
 
 /// Allows only programs that neither run, write, nor load.
@@ -155,7 +161,8 @@ pub(super) fn awk(args: &[Word]) -> Given {
 
 fn is_plain_awk(program: &str) -> bool {
     let runs = [
-        "system", "getline", "close", "fflush", "|", ">", "@", "\\\n", "printf >",
+        "system", "getline", "close", "fflush", "|", ">", "@", "\\\n", "printf >", "ARGV",
+        "ENVIRON", "PROCINFO", "SYMTAB", "FUNCTAB",
     ];
     !runs
         .iter()

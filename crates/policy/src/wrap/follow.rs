@@ -1,6 +1,6 @@
 //! Following every program into what it runs in turn.
 
-use super::{builtins, code, editors, find, git, wrappers};
+use super::{builtins, code, editors, find, git, runners, wrappers};
 use crate::seen::{Call, Seen, Use, Variable};
 use crate::shell::read_script;
 use crate::word::{Word, base_name, texts};
@@ -118,7 +118,7 @@ fn look(name: &str, args: &[Word]) -> Given {
     if let Some(given) = wrappers::look(name, args) {
         return given;
     }
-    if let Some(given) = builtins::look(name, args) {
+    if let Some(given) = builtins::look(name, args).or_else(|| runners::look(name, args)) {
         return given;
     }
     match name {

@@ -49,14 +49,20 @@ pub(super) fn look(args: &[Word]) -> Given {
         match text {
             _ if HARMLESS.contains(&text) => {}
             "-C" => {
+                let is_known = args.get(at).is_some_and(Word::is_sure);
                 at += 1;
-                if !next.is_some_and(is_inside) {
+                if !is_known || !next.is_some_and(is_inside) {
                     given
                         .doubts
                         .push("'-C' leads out of the working directory".to_owned());
                 }
             }
             "-c" => {
+                if args.get(at).is_some_and(|word| !word.is_sure()) {
+                    given
+                        .doubts
+                        .push("a setting that cannot be seen".to_owned());
+                }
                 at += 1;
                 setting(next.unwrap_or_default(), &mut given);
             }

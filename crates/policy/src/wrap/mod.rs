@@ -6,6 +6,7 @@ mod editors;
 mod find;
 mod follow;
 mod git;
+mod runners;
 mod table;
 mod wrappers;
 

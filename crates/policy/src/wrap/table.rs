@@ -268,8 +268,8 @@ pub(super) const WRAPPERS: [Wrapper; 30] = [
 pub(super) const POSIX_SHELLS: [&str; 5] = ["sh", "bash", "dash", "ash", "rbash"];
 /// Shells whose language is another.
 pub(super) const OTHER_SHELLS: [&str; 15] = [
-    "mksh", "zsh", "ksh", "ksh93", "fish", "csh", "tcsh", "pwsh", "nu", "elvish", "xonsh", "yash", "rc",
-    "oksh", "osh",
+    "mksh", "zsh", "ksh", "ksh93", "fish", "csh", "tcsh", "pwsh", "nu", "elvish", "xonsh", "yash",
+    "rc", "oksh", "osh",
 ];
 /// Words a shell takes for code, or that change what later words mean.
 pub(super) const CODE_BUILTINS: [&str; 18] = [

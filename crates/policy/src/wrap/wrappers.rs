@@ -1,8 +1,8 @@
 //! Wrappers, shells, and what evaluates its words.
 
 use super::Given;
-use super::table::{CODE_BUILTINS, OPAQUE, OTHER_SHELLS, POSIX_SHELLS, WRAPPERS, Wrapper};
 use super::git::is_inside;
+use super::table::{CODE_BUILTINS, OPAQUE, OTHER_SHELLS, POSIX_SHELLS, WRAPPERS, Wrapper};
 use crate::flags::is_flag;
 use crate::seen::{Value, Variable};
 use crate::word::{Word, texts};
@@ -94,6 +94,10 @@ fn unwrap(wrapper: &Wrapper, args: &[Word]) -> Given {
 
 /// What `env` changes besides setting variables.
 fn moves_or_unsets(own: &[Word], given: &mut Given) {
+    if own.iter().any(|word| !word.is_sure()) {
+        let what = "an option of 'env' that cannot be seen";
+        given.doubts.push(what.to_owned());
+    }
     for (at, word) in own.iter().enumerate() {
         let next = own.get(at + 1).map_or("", |it| it.text.as_str());
         let value = |short: &str, long: &str| match word.text.as_str() {

@@ -49,4 +49,3 @@ pub(crate) fn judge(set: &PolicySet, line: &str) -> Verdict {
         ..Subject::new(&command, &cwd)
     })
 }
-

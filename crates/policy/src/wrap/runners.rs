@@ -1,0 +1,137 @@
+//! Test runners for JavaScript: options whose value names a file of code.
+
+use super::Given;
+use crate::word::Word;
+
+/// Options of a test runner that load what they name. They are not abbreviated.
+const LOADERS: [(&str, &[&str]); 3] = [
+    (
+        "jest",
+        &[
+            "-c",
+            "--config",
+            "--dependencyExtractor",
+            "--env",
+            "--filter",
+            "--globalSetup",
+            "--globalTeardown",
+            "--haste",
+            "--moduleDirectories",
+            "--moduleNameMapper",
+            "--modulePaths",
+            "--preset",
+            "--prettierPath",
+            "--projects",
+            "--reporters",
+            "--resolver",
+            "--rootDir",
+            "--roots",
+            "--runner",
+            "--setupFiles",
+            "--setupFilesAfterEnv",
+            "--snapshotSerializers",
+            "--test-runner",
+            "--testEnvironment",
+            "--testResultsProcessor",
+            "--testRunner",
+            "--testSequencer",
+            "--transform",
+            "--watchPlugins",
+        ],
+    ),
+    (
+        "vitest",
+        &[
+            "-c",
+            "--config",
+            "-r",
+            "--root",
+            "--api",
+            "--browser",
+            "--environment",
+            "--execArgv",
+            "--globalSetup",
+            "--open",
+            "--pool",
+            "--reporter",
+            "--runner",
+            "--ui",
+            "--workspace",
+        ],
+    ),
+    (
+        "mocha",
+        &[
+            "-r",
+            "--require",
+            "-R",
+            "--reporter",
+            "-u",
+            "--ui",
+            "-n",
+            "--node-option",
+            "--compilers",
+            "--config",
+            "--file",
+            "--import",
+            "--inspect",
+            "--inspect-brk",
+            "--loader",
+            "--opts",
+            "--package",
+        ],
+    ),
+];
+/// Values that name what is built in, in place of a file.
+const BUILT_IN: [&str; 34] = [
+    "bdd",
+    "basic",
+    "default",
+    "doc",
+    "dot",
+    "exports",
+    "forks",
+    "github-actions",
+    "hanging-process",
+    "happy-dom",
+    "jsdom",
+    "json",
+    "json-stream",
+    "junit",
+    "landing",
+    "list",
+    "markdown",
+    "min",
+    "node",
+    "nyan",
+    "progress",
+    "qunit",
+    "spec",
+    "summary",
+    "tap",
+    "tap-flat",
+    "tdd",
+    "threads",
+    "tree",
+    "verbose",
+    "vmForks",
+    "vmThreads",
+    "xunit",
+    "blob",
+];
+
+/// Doubts about such an option; none where `name` is another program.
+pub(super) fn look(name: &str, args: &[Word]) -> Option<Given> {
+    let (_, flags) = LOADERS.iter().find(|(known, _)| *known == name)?;
+    let loads = args.iter().enumerate().find(|(at, word)| {
+        let (flag, joined) = match word.text.split_once('=') {
+            Some((flag, value)) => (flag, Some(value)),
+            None => (word.text.as_str(), None),
+        };
+        let next = args.get(at + 1).map(|it| it.text.as_str());
+        let value = joined.or(next);
+        flags.contains(&flag) && !value.is_some_and(|it| BUILT_IN.contains(&it))
+    });
+    let doubt = |(_, word): (usize, &Word)| Given::doubt(format!("'{}' of '{name}'", word.text));
+    Some(loads.map(doubt).unwrap_or_default())
+}
