@@ -81,3 +81,24 @@ async def test_a_refusal_is_kept_in_the_ledger(evil):
     ledger = b"".join(path.read_bytes() for path in sorted((evil.state / "ledger").iterdir()))
     assert b"refused" in ledger.lower() and b"/etc/hostname" in ledger
     assert evil.executions() == [], "nothing was started"
+
+
+WIDE = {"ALLOWED_COMMANDS": "ls,awk,vim"}
+
+
+def test_programs_that_run_others_are_told(place):
+    """A list with `awk` on it allows everything; whoever set it hears so, with the reason."""
+    for words in (["config", "explain"], ["config", "explain", "--json"], ["doctor"], ["policy", "check", "--", "ls"]):
+        done = place.cli(*words, env=WIDE, check=False, timeout=180)
+        told = (done.stdout + done.stderr).decode()
+        for program in ("awk", "vim"):
+            assert f"'{program}' can run any program" in told, (words, told)
+        assert "'ls' can run" not in told
+    narrow = place.cli("config", "explain", env={"ALLOWED_COMMANDS": "ls,cat"})
+    assert b"can run any program" not in narrow.stdout + narrow.stderr
+
+
+def test_a_front_warns_when_it_starts(place):
+    done = place.cli("mcp", env=WIDE, check=False)
+    assert b"'awk' can run any program" in done.stderr and b"'vim'" in done.stderr, done
+    assert b"can run any program" not in done.stdout, "standard output is the wire"

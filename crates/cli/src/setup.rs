@@ -74,6 +74,14 @@ impl Setup {
         self.problems.first().map_or(0, CommandError::exit_code)
     }
 
+    /// Tells what the settings allow beyond what they name.
+    pub(crate) fn tell_warnings(&self) {
+        let warnings = self.config.warnings();
+        warnings
+            .iter()
+            .for_each(|it| crate::tell(&format!("warning: {it}")));
+    }
+
     /// A client of the daemon, started on demand.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.places.daemon_socket(), Some(self.launch.clone()))

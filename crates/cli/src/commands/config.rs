@@ -51,7 +51,7 @@ pub(crate) fn run(setup: &Setup, verb: &ConfigVerb) -> Outcome {
         print_json(
             &settings
                 .iter()
-                .map(|setting| as_json(setting))
+                .map(|setting| as_json(setup, setting))
                 .collect::<Vec<_>>(),
         )?;
     } else {
@@ -60,15 +60,23 @@ pub(crate) fn run(setup: &Setup, verb: &ConfigVerb) -> Outcome {
     Ok(setup.tell_problems())
 }
 
-fn as_json(setting: &Setting) -> serde_json::Value {
-    json!({
+fn as_json(setup: &Setup, setting: &Setting) -> serde_json::Value {
+    let warnings = match setting.key.name {
+        "allowed_commands" => setup.config.warnings(),
+        _ => Vec::new(),
+    };
+    let mut value = json!({
         "key": setting.key.name,
         "value": setting.value,
         "source": setting.source.to_string(),
         "variables": setting.key.variables,
         "allowed": setting.key.kind.allowed(),
         "meaning": setting.key.help,
-    })
+    });
+    if !warnings.is_empty() {
+        value["warnings"] = json!(warnings);
+    }
+    value
 }
 
 fn print(setup: &Setup, settings: &[&Setting]) -> Result<(), CommandError> {
@@ -87,6 +95,10 @@ fn print(setup: &Setup, settings: &[&Setting]) -> Result<(), CommandError> {
     for file in setup.config.files() {
         let there = if file.exists() { "read" } else { "not there" };
         out.line(format!("file {} ({there})", file.display()))?;
+    }
+    let lists = settings.iter().any(|it| it.key.name == "allowed_commands");
+    for warning in setup.config.warnings().iter().filter(|_| lists) {
+        out.line(format!("warning: {warning}"))?;
     }
     out.line("Flags win over the environment, that over files, those over defaults.")?;
     out.flush()

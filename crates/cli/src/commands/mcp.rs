@@ -50,6 +50,7 @@ pub(crate) fn run(setup: &Setup, args: McpArgs) -> Outcome {
     } else {
         args.tools
     };
+    setup.tell_warnings();
     if args.no_daemon {
         return alone(setup, args.session, &tools);
     }

@@ -99,6 +99,7 @@ fn loaded(sources: &[Source]) -> Result<PolicySet, CommandError> {
 
 fn check(setup: &Setup, args: CheckArgs) -> Outcome {
     let json = args.json;
+    setup.tell_warnings();
     let verdict = match in_force(setup, args.shipped)? {
         Some(set) => judged(setup, &set, args)?,
         None => Verdict {

@@ -36,6 +36,15 @@ pub(crate) struct FrontPolicy {
 }
 
 impl Config {
+    /// What the settings allow beyond what they name.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let list = self.list("allowed_commands").unwrap_or_default();
+        let told = ostler_engine::admission::escapes::warnings(&list);
+        told.into_iter()
+            .map(|it| format!("allowed_commands: {it}"))
+            .collect()
+    }
+
     /// The engine's settings, with `base_env` for requests that bring no environment.
     pub(crate) fn engine_settings(&self, base_env: Vec<(Text, Text)>) -> Settings {
         let mut settings = Settings::new(self.places().state);

@@ -96,6 +96,9 @@ fn name_process() {
 }
 
 fn serve(config: &Config, env: &Environment, how: How) -> Result<(), CommandError> {
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     let places = config.places();
     places.prepare()?;
     let mut held = match (hold(&places)?, how) {

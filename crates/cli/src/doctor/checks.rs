@@ -27,6 +27,7 @@ pub(crate) struct Check {
 pub(super) async fn all(setup: &Setup, abilities: &Abilities) -> Vec<Check> {
     vec![
         configuration(setup),
+        allow_list(setup),
         directory("state directory", &setup.places.state),
         directory("runtime directory", &setup.places.runtime),
         keeper(abilities),
@@ -48,6 +49,20 @@ fn configuration(setup: &Setup) -> Check {
             "every value can be".to_owned()
         } else {
             said.join("; ")
+        },
+    }
+}
+
+/// A list is as narrow as what is on it; that is told, and no problem of the machine.
+fn allow_list(setup: &Setup) -> Check {
+    let warnings = setup.config.warnings();
+    Check {
+        what: "allow list",
+        ok: true,
+        said: if warnings.is_empty() {
+            "nothing on it is known to run other programs, or there is none".to_owned()
+        } else {
+            format!("warning: {}", warnings.join("; "))
         },
     }
 }

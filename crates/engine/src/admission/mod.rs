@@ -7,6 +7,7 @@ pub mod confinement;
 mod confinement_tests;
 pub mod directory;
 pub mod environment;
+pub mod escapes;
 pub(crate) mod named_files;
 mod path_facts;
 pub mod policy;

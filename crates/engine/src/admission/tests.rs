@@ -475,6 +475,9 @@ fn the_allow_list_cannot_be_passed_by_wrappers() {
         &["sudo", "-i"],
         &["xargs", "id"],
         &["xargs", "-I", "{}", "id", "{}"],
+        &["xargs", "-I", "ls", "ls", "x"],
+        &["xargs", "-Is", "ls"],
+        &["xargs", "-I", "ls", "env", "ls"],
         &["xargs", "env"],
         &["xargs", "sh", "-c"],
         &["xargs"],
@@ -509,6 +512,7 @@ fn listed_programs_behind_listed_wrappers_run() {
         &["timeout", "--signal=KILL", "5", "nice", "ls"],
         &["find", "/", "-maxdepth", "0"],
         &["env", "-C", "/tmp", "ls"],
+        &["xargs", "-I", "{}", "ls", "{}"],
     ] {
         assert!(passes(&list, command), "{command:?}");
     }

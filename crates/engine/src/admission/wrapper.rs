@@ -266,7 +266,25 @@ fn unwrap<'a>(wrapper: &Wrapper, args: &[&'a [u8]]) -> Inner<'a> {
         words.next();
     }
     let command: Vec<&[u8]> = words.collect();
+    let own = args.get(..args.len() - command.len()).unwrap_or_default();
+    if wrapper.name == "xargs" && replaces_program(own, &command) {
+        return refused(b"-I");
+    }
     finish(wrapper, variables, command)
+}
+
+/// Whether `xargs -I` puts its input in place of the program, or of a part of it.
+fn replaces_program(own: &[&[u8]], command: &[&[u8]]) -> bool {
+    let program = command.first().copied().unwrap_or_default();
+    let program = String::from_utf8_lossy(program);
+    own.iter().enumerate().any(|(at, word)| {
+        let replaced = match word.strip_prefix(b"-I") {
+            Some([]) => own.get(at + 1).copied(),
+            joined => joined,
+        };
+        let replaced = replaced.map(String::from_utf8_lossy);
+        replaced.is_some_and(|it| program.contains(&*it))
+    })
 }
 
 fn finish<'a>(
