@@ -65,7 +65,7 @@ fn before_the_format(args: &[Word]) -> Given {
         if !may_be_option || word.text == "--" {
             break;
         }
-        if word.text.starts_with('-') {
+        if word.text.starts_with("-v") || (!word.is_sure() && word.text.starts_with('-')) {
             given.doubts.push("'printf' sets a variable".to_owned());
         }
         let what = "the options of 'printf'";
@@ -83,10 +83,11 @@ fn options(args: &[Word], evil: &[&str], valued: &[&str], most: Value) -> Given 
             given.doubts.push(format!("'{}'", word.text));
         }
         let hidden = !word.is_sure() && (word.unknown.splits || !is_value);
-        if hidden && (word.unknown.begins || word.unknown.splits) {
-            uses(&mut given, word, most, "options");
-        } else if hidden && word.text.starts_with('-') {
+        if hidden && word.text.starts_with('-') {
+            // What stands before it may be empty.
             given.doubts.push(format!("'{}'", word.text));
+        } else if hidden && (word.unknown.begins || word.unknown.splits) {
+            uses(&mut given, word, most, "options");
         }
         is_value = word.is_sure() && valued.contains(&word.text.as_str());
     }
