@@ -104,7 +104,7 @@ pub(crate) async fn begin(
         Err(error) => Err(error),
     };
     let lossless_reader = request.lossless_reader;
-    let secrets = secrets::resolve(&core.settings, &request);
+    let secrets = secrets::resolve(&core.settings, &caller.owner, &request);
     let mut detail = detail(&core.settings, &request, secrets.as_deref().unwrap_or(&[]));
     let judged = policy::judge(&core.settings, &request);
     if let Ok(Some(verdict)) = &judged {

@@ -177,6 +177,7 @@ fn whose_directory(dir: &Path) -> Owner {
         project: None,
         session: None,
         task: None,
+        channel: ostler_model::Channel::Local,
     }
 }
 

@@ -77,6 +77,12 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A secret that the settings bind to others. The same whether or not it is there.
+    #[error("secret '{name}' is not given to this caller here")]
+    SecretWithheld {
+        /// As it was asked for.
+        name: String,
+    },
     /// A request for a service that could not be carried out.
     #[error(transparent)]
     Service(#[from] crate::service::ServiceError),
@@ -259,7 +265,8 @@ impl Error {
             Self::NotFound => ErrorCode::ProcessNotFound,
             Self::SessionNotFound => ErrorCode::SessionNotFound,
             Self::Argument(ArgumentError::DirectoryPermission { .. })
-            | Self::Program(ProgramError::Permission { .. }) => ErrorCode::Permission,
+            | Self::Program(ProgramError::Permission { .. })
+            | Self::SecretWithheld { .. } => ErrorCode::Permission,
             Self::Argument(_) => ErrorCode::Value,
             Self::Program(ProgramError::NotFound { .. } | ProgramError::NotAFile { .. }) => {
                 ErrorCode::CommandExecution
@@ -345,6 +352,10 @@ impl Error {
             | Self::Denied { .. }
             | Self::Workspace(_)
             | Self::Freeze { .. } => None,
+            Self::SecretWithheld { name } => Some(format!(
+                "without a binding a secret is for the local user alone; [secrets.{name}] in the \
+                 daemon's configuration names principals and projects"
+            )),
             Self::Secret { name, .. } => Some(format!(
                 "set OSTLER_SECRET_{name} where the front starts, or put it into the file that \
                  'ostler config explain' calls secrets.file"

@@ -47,6 +47,7 @@ pub mod terminal;
 mod watch;
 
 pub use self::core::LOCK_FILE;
+pub use admission::bindings::{Binding, Holder, Holders};
 pub use begin::Begun;
 pub use engine::Engine;
 pub use error::Error;

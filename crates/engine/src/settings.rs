@@ -1,5 +1,6 @@
 //! How an engine is set up. Only the binary reads files and environment; here is the result.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use ostler_journal::retention::OutputPolicy;
 use ostler_model::{Ability, Forward, IsolationLevel, Limits, Network, Text};
 
+use crate::admission::bindings::Binding;
 use crate::terminal::TERMINAL_VIEW_BYTES;
 
 /// Finite executions one session may run at once (D6).
@@ -129,7 +131,8 @@ pub struct IsolationSettings {
 pub const PROTECTED: [&str; 4] = [".git/hooks", ".git/config", ".ostler", "ostler.toml"];
 
 /// Paths below the home directory that level high shows read-only: toolchains and git's
-/// identity. Nothing among them holds credentials.
+/// identity. Stores of credentials within them stay hidden
+/// (`admission::credentials`).
 pub const HOME_VISIBLE: [&str; 27] = [
     ".asdf",
     ".bun/bin",
@@ -189,6 +192,8 @@ pub struct Secrets {
     pub prefixes: Vec<String>,
     /// Asked for what no variable gives.
     pub source: Option<Arc<dyn SecretSource>>,
+    /// Who is given which, by name; one that is not named is for the local user alone.
+    pub bindings: BTreeMap<String, Binding>,
 }
 
 /// A store of secrets.

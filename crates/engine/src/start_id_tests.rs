@@ -23,6 +23,7 @@ fn caller(uid: u32, scope: Scope, session: Option<&str>) -> Caller {
             project: None,
             session: session.map(|name| SessionName(name.to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope,
     }

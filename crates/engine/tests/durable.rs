@@ -60,6 +60,7 @@ fn me() -> Caller {
             project: None,
             session: None,
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Principal,
     }

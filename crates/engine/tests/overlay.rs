@@ -105,6 +105,7 @@ fn caller() -> Caller {
             project: None,
             session: Some(SessionName("one".to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Session,
     }

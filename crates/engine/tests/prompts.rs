@@ -116,6 +116,7 @@ fn me() -> Caller {
             project: None,
             session: Some(SessionName("one".to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Session,
     }

@@ -46,7 +46,7 @@ pub use event::{Event, EventRecord, StopOrder};
 pub use evidence::{Abilities, Ability, Evidence, LimitBackend, Observation, Usage};
 pub use hex::lower_hex;
 pub use id::{ExecutionId, IdError, InputId};
-pub use owner::{Caller, Owner, Principal, Scope, SessionName};
+pub use owner::{Caller, Channel, Owner, Principal, Scope, SessionName};
 pub use policy::{Degraded, IsolationLevel, Limit, Limits, Policy};
 pub use ranges::Ranges;
 pub use resolve::{Asked, Unmet, resolve};

@@ -48,6 +48,30 @@ pub struct Owner {
     /// The task it was started for, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
+    /// By which way it was asked for.
+    #[serde(default, skip_serializing_if = "Channel::is_local")]
+    pub channel: Channel,
+}
+
+/// By which way a request came. It says more than the principal: a token can speak for the
+/// local user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// The unix socket of this user's daemon, or the same process.
+    #[default]
+    Local,
+    /// HTTP, with a token or without one.
+    Network,
+}
+
+impl Channel {
+    /// Whether nothing needs to be written down of it.
+    #[must_use]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub const fn is_local(&self) -> bool {
+        matches!(self, Self::Local)
+    }
 }
 
 /// How far a caller sees (D3).

@@ -186,6 +186,7 @@ fn callers_see_their_own() {
         project: project.map(str::to_owned),
         session: session.map(|it| SessionName(it.to_owned())),
         task: None,
+        channel: ostler_model::Channel::Local,
     };
     let agent = Caller {
         owner: owner(1, Some("a"), Some("p")),

@@ -135,6 +135,7 @@ impl Engine {
                 project: None,
                 session: None,
                 task: None,
+                channel: ostler_model::Channel::Local,
             },
             scope: Scope::Principal,
         }

@@ -269,6 +269,7 @@ pub fn identify(stream: &UnixStream) -> Result<Caller, &'static str> {
             project: None,
             session: None,
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Principal,
     })

@@ -8,6 +8,7 @@ use ostler_engine::detection::Table;
 use ostler_model::ErrorCode;
 use ostler_policy::PolicySet;
 
+use super::bindings::{self, Bindings};
 use super::env::Environment;
 use super::file::{self, Entry};
 use super::keys::{KEYS, Key};
@@ -95,6 +96,8 @@ pub(crate) struct Config {
     pub(super) policy: Option<Arc<PolicySet>>,
     /// Which commands are services; none takes what is shipped.
     pub(super) table: Option<Table>,
+    /// Who is given which secret.
+    pub(super) bindings: Bindings,
 }
 
 impl Config {
@@ -152,6 +155,7 @@ impl Config {
             files: Vec::new(),
             policy: None,
             table: None,
+            bindings: Bindings::new(),
         }
     }
 
@@ -182,6 +186,9 @@ impl Config {
 
     fn take_entry(&mut self, path: &Path, entry: Entry) -> Result<(), CommandError> {
         let source = Source::File(path.to_owned(), entry.line);
+        if bindings::take(&mut self.bindings, &entry.name, (&entry.value, &source))? {
+            return Ok(());
+        }
         let key = Key::named(&entry.name).ok_or_else(|| unknown_key(&entry.name, &source))?;
         self.take(key, &entry.value, source)
     }
@@ -235,8 +242,12 @@ impl Config {
                 .with_hint("write --set KEY=VALUE; `ostler config explain` lists the keys")
         })?;
         let source = Source::Flag("--set");
+        let raw = Raw::Text(value.to_owned());
+        if bindings::take(&mut self.bindings, name, (&raw, &source))? {
+            return Ok(());
+        }
         let key = Key::named(name).ok_or_else(|| unknown_key(name, &source))?;
-        self.take(key, &Raw::Text(value.to_owned()), source)
+        self.take(key, &raw, source)
     }
 
     /// A directory given as a flag may be relative to where we are.

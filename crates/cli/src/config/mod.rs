@@ -4,9 +4,11 @@
 //! * [`value`]: what a value may be, and what is allowed for each key.
 //! * [`file`]: the file's values with their lines.
 //! * [`load`]: the layers, strongest last: default, file, environment, flag.
-//! * [`secrets`]: the file of secrets, read when one is asked for.
+//! * [`secrets`]: the file of secrets, read when one is asked for; [`bindings`]: who is given
+//!   which.
 //! * [`settings`]: what the engine and the daemon are given; [`http`]: what HTTP is.
 
+mod bindings;
 mod env;
 mod file;
 mod http;

@@ -71,6 +71,7 @@ impl Config {
             source: self
                 .secrets_file()
                 .map(|path| Arc::new(SecretsFile::new(path)) as Arc<dyn SecretSource>),
+            bindings: self.bindings.clone(),
         };
         settings.services = self.services();
         settings.policy.clone_from(&self.policy);

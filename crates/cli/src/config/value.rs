@@ -303,7 +303,7 @@ fn flag(raw: &Raw) -> Option<bool> {
     }
 }
 
-fn list(raw: &Raw, is_item: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+pub(super) fn list(raw: &Raw, is_item: impl Fn(&str) -> bool) -> Option<Vec<String>> {
     let items: Vec<String> = match raw {
         Raw::List(items) => items.clone(),
         Raw::Text(text) if text.trim().is_empty() => Vec::new(),

@@ -51,6 +51,7 @@ fn owner() -> Owner {
         project: None,
         session: None,
         task: None,
+        channel: ostler_model::Channel::Local,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod allow;
 pub mod arguments;
+pub mod bindings;
 pub mod confinement;
 #[cfg(test)]
 mod confinement_tests;

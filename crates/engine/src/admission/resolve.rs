@@ -226,7 +226,7 @@ fn in_values(variables: Vec<(Text, Text)>, change: impl Fn(&Text) -> Text) -> Ve
 /// environment is gone, so the settings' stands in.
 pub(crate) fn again(settings: &Settings, spec: &Spec) -> Result<Draft, Error> {
     directory::check(&spec.cwd)?;
-    let secrets = secrets::again(settings, &spec.env.secrets)?;
+    let secrets = secrets::again(settings, spec)?;
     let reveal = |text: &Text| secrets::reveal(text, &secrets);
     let command = secrets::in_command(&spec.command, reveal);
     let mut request = StartRequest::new(command, spec.cwd.clone());

@@ -1,8 +1,9 @@
 //! Secrets by name: the spec holds names, the plan values, and what is told of either holds
 //! neither a value nor a piece of one.
 
-use ostler_model::{Command, Text};
+use ostler_model::{Command, Owner, Spec, Text};
 
+use super::bindings::{Binding, Decision, decide};
 use crate::error::Error;
 use crate::request::StartRequest;
 use crate::settings::Settings;
@@ -31,8 +32,14 @@ impl std::fmt::Debug for Secret {
 /// The secrets of a request, with their values.
 ///
 /// # Errors
-/// For names no variable can have, and secrets that are not there or too short to be kept.
-pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Vec<Secret>, Error> {
+/// For names no variable can have, secrets that are bound to others, and secrets that are not
+/// there or too short to be kept.
+pub fn resolve(
+    settings: &Settings,
+    owner: &Owner,
+    request: &StartRequest,
+) -> Result<Vec<Secret>, Error> {
+    are_given(settings, &request.secrets, (owner, &request.cwd))?;
     let front = if request.base_env.is_empty() {
         &settings.base_env
     } else {
@@ -41,12 +48,41 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Vec<Secret
     named(settings, &request.secrets, front)
 }
 
-/// The secrets of an execution that an earlier engine admitted.
+/// The secrets of an execution that an earlier engine admitted; whether they are given is decided
+/// anew, for whoever owns it.
 ///
 /// # Errors
 /// As [`resolve`].
-pub fn again(settings: &Settings, names: &[String]) -> Result<Vec<Secret>, Error> {
+pub fn again(settings: &Settings, spec: &Spec) -> Result<Vec<Secret>, Error> {
+    let names = &spec.env.secrets;
+    are_given(settings, names, (&spec.owner, &spec.cwd))?;
     named(settings, names, &settings.base_env)
+}
+
+/// Decided for all of them before one is looked up: a refusal tells of none whether it is there.
+fn are_given(
+    settings: &Settings,
+    names: &[String],
+    (owner, cwd): (&Owner, &Text),
+) -> Result<(), Error> {
+    at_most(names)?;
+    let unbound = Binding::default();
+    for name in names {
+        check(name)?;
+        let binding = settings.secrets.bindings.get(name).unwrap_or(&unbound);
+        match decide(&binding.holders, binding.place_of(cwd.as_path()), owner) {
+            Decision::Given => {}
+            Decision::Withheld => return Err(Error::SecretWithheld { name: name.clone() }),
+        }
+    }
+    Ok(())
+}
+
+fn at_most(names: &[String]) -> Result<(), Error> {
+    match names.get(SECRETS_MAX) {
+        Some(name) => Err(wrong(name, "a request has at most 64 secrets")),
+        None => Ok(()),
+    }
 }
 
 fn named(
@@ -54,16 +90,9 @@ fn named(
     names: &[String],
     front: &[(Text, Text)],
 ) -> Result<Vec<Secret>, Error> {
-    if names.len() > SECRETS_MAX {
-        return Err(wrong(
-            &names[SECRETS_MAX],
-            "a request has at most 64 secrets",
-        ));
-    }
     names
         .iter()
         .map(|name| {
-            check(name)?;
             let found = variable(settings, name, front)
                 .or_else(|| settings.secrets.source.as_ref()?.value(name));
             let value = found.ok_or_else(|| wrong(name, &missing(settings)))?;

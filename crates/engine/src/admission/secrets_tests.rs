@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ostler_model::{Command, Text};
+use ostler_model::{Channel, Command, Owner, Principal, Text};
 use proptest::prelude::*;
 
 use super::environment;
@@ -39,6 +39,16 @@ fn asking(names: &[&str]) -> StartRequest {
     request
 }
 
+fn owner() -> Owner {
+    Owner {
+        principal: Principal::unix(7),
+        project: None,
+        session: None,
+        task: None,
+        channel: Channel::Local,
+    }
+}
+
 fn secret(name: &str, value: &str) -> Secret {
     Secret {
         name: name.to_owned(),
@@ -48,7 +58,12 @@ fn secret(name: &str, value: &str) -> Secret {
 
 #[test]
 fn the_front_the_daemon_and_the_store_provide_them() {
-    let found = resolve(&settings(), &asking(&["TOKEN", "DAEMON", "STORED"])).expect("found");
+    let found = resolve(
+        &settings(),
+        &owner(),
+        &asking(&["TOKEN", "DAEMON", "STORED"]),
+    )
+    .expect("found");
     let wanted = [
         secret("TOKEN", "hunter2hunter2"),
         secret("DAEMON", "of the daemon"),
@@ -67,12 +82,30 @@ fn one_that_cannot_be_kept_is_refused_by_name() {
         ("", "letters, digits"),
         ("1A", "letters, digits"),
     ] {
-        let error = resolve(&settings(), &asking(&[name])).expect_err("refused");
+        let error = resolve(&settings(), &owner(), &asking(&[name])).expect_err("refused");
         assert!(error.to_string().contains(why), "{name}: {error}");
     }
     let names: Vec<String> = (0..65).map(|n| format!("N{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    assert!(resolve(&settings(), &asking(&names)).is_err());
+    assert!(resolve(&settings(), &owner(), &asking(&names)).is_err());
+}
+
+#[test]
+fn one_that_is_withheld_is_told_the_same_whether_or_not_it_is_there() {
+    let network = Owner {
+        channel: Channel::Network,
+        ..owner()
+    };
+    let told = |names: &[&str]| {
+        let refused = resolve(&settings(), &network, &asking(names)).expect_err("refused");
+        assert_eq!(refused.code(), ostler_model::ErrorCode::Permission);
+        (
+            refused.to_string().replace(names[0], "N"),
+            refused.hint().map(|it| it.replace(names[0], "N")),
+        )
+    };
+    assert_eq!(told(&["TOKEN"]), told(&["NOWHERE"]));
+    assert_eq!(told(&["STORED", "NOWHERE"]), told(&["NOWHERE", "STORED"]));
 }
 
 #[test]

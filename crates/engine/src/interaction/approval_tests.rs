@@ -43,6 +43,7 @@ fn caller(session: &str, scope: Scope) -> Caller {
             project: None,
             session: Some(SessionName(session.to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope,
     }

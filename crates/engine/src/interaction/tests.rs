@@ -81,6 +81,7 @@ fn caller(session: &str) -> Caller {
             project: Some("p".to_owned()),
             session: Some(SessionName(session.to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Session,
     }

@@ -291,6 +291,7 @@ fn owner(dice: &mut Dice) -> Owner {
         project: None,
         session: Some(SessionName(format!("s{}", dice.below(SESSIONS)))),
         task: None,
+        channel: ostler_model::Channel::Local,
     }
 }
 

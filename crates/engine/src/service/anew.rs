@@ -82,7 +82,7 @@ fn given(plan: &ServicePlan, start: &StartRequest) -> PortWish {
 /// is gone, so the settings' stands in.
 fn start_of(core: &Core, entry: &Entry) -> Result<StartRequest, Error> {
     let (settings, spec) = (&core.settings, &entry.spec);
-    let known = secrets::again(settings, &spec.env.secrets)?;
+    let known = secrets::again(settings, spec)?;
     let reveal = |text: &ostler_model::Text| secrets::reveal(text, &known);
     let command = secrets::in_command(&spec.command, reveal);
     let mut start = StartRequest::new(command, spec.cwd.clone());

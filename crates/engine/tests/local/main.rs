@@ -92,6 +92,7 @@ fn caller(session: &str) -> Caller {
             project: None,
             session: Some(SessionName(session.to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Session,
     }

@@ -205,6 +205,7 @@ pub(crate) fn caller(uid: u32, project: Option<&str>, session: &str) -> Caller {
             project: project.map(str::to_owned),
             session: Some(SessionName(session.to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Session,
     }

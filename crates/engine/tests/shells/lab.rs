@@ -166,6 +166,7 @@ pub(crate) fn me() -> Caller {
             project: None,
             session: Some(SessionName("one".to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Session,
     }

@@ -153,6 +153,7 @@ pub(crate) fn caller(session: &str) -> Caller {
             project: None,
             session: Some(SessionName(session.to_owned())),
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Session,
     }

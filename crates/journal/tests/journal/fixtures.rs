@@ -72,6 +72,7 @@ fn entries() -> Vec<LedgerEntry> {
             project: Some("demo".to_owned()),
             session: None,
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         event,
         detail: BTreeMap::from([("command".to_owned(), "echo 'hi'".into())]),

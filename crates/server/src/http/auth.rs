@@ -78,6 +78,7 @@ impl Identity {
             project: self.project.clone(),
             session,
             task: None,
+            channel: ostler_model::Channel::Network,
         }
     }
 }
@@ -177,6 +178,7 @@ mod tests {
         };
         let narrow = identity.rest_caller();
         assert_eq!(narrow.scope, Scope::Session);
+        assert_eq!(narrow.owner.channel, ostler_model::Channel::Network);
         assert_eq!(narrow.owner.session, Some(SessionName("http".to_owned())));
         assert!(!identity.may_stop());
         identity.scopes = super::super::tokens::SCOPES.to_vec();

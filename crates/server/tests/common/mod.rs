@@ -69,6 +69,7 @@ impl Bench {
                 project: None,
                 session: session.map(|name| SessionName(name.to_owned())),
                 task: None,
+                channel: ostler_model::Channel::Local,
             },
             scope: if session.is_some() {
                 Scope::Session

@@ -24,6 +24,7 @@ fn spec(restart: Restart) -> Spec {
             project: None,
             session: None,
             task: None,
+            channel: ostler_model::Channel::Local,
         },
         scope: Scope::Principal,
     };

@@ -152,6 +152,7 @@ mod tests {
                 project: None,
                 session: Some(SessionName(session.to_owned())),
                 task: None,
+                channel: ostler_model::Channel::Local,
             },
             scope: Scope::Session,
         }

@@ -300,6 +300,7 @@ impl Board {
                     project: session.project.clone(),
                     session: name.clone(),
                     task: None,
+                    channel: ostler_model::Channel::Local,
                 });
             }
         }

@@ -79,6 +79,7 @@ pub(super) fn failure(call: Call<'_>, id: &str, error: Error) -> Failure {
         | Error::Denied { .. }
         | Error::ApprovalRequired { .. }
         | Error::Secret { .. }
+        | Error::SecretWithheld { .. }
         | Error::Workspace(_)
         | Error::Service(_)
         | Error::Freeze { .. }
