@@ -1,13 +1,14 @@
 //! What level high shows of this machine: the request's wishes and the settings made into one
 //! [`Confinement`] (D8). Looks at the file system to resolve links; changes nothing.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use ostler_model::confinement::{FORWARDS_MAX, HOSTS_MAX, PATHS_MAX};
 use ostler_model::{Confinement, IsolationLevel, Network, Text};
 
 use super::writable::{self, Grounds};
-use super::{environment, path_facts};
+use super::{credentials, environment, path_facts};
 use crate::error::Error;
 use crate::request::{Confine, StartRequest};
 use crate::settings::{IsolationSettings, Settings};
@@ -79,7 +80,16 @@ pub fn draft(settings: &Settings, request: &StartRequest) -> Result<Option<Confi
         ground.may_be_written("write", path.as_path())?;
     }
     write.extend(isolation.write.iter().cloned());
-    let hide = ground.hidden(workspace.as_deref());
+    let mut hide = ground.hidden(workspace.as_deref());
+    let named = [
+        &wishes.read,
+        &isolation.read,
+        &wishes.write,
+        &isolation.write,
+    ];
+    let named: Vec<&Path> = named.into_iter().flatten().map(Text::as_path).collect();
+    let shown = read.iter().chain(&write).map(Text::as_path).collect();
+    hide.extend(ground.credentials(workspace.as_deref(), (shown, &named)));
     let home = ground.home;
     Ok(Some(Confinement {
         overlay: wishes.overlay && workspace.is_some(),
@@ -236,6 +246,7 @@ impl<'a> Ground<'a> {
             .settings
             .home_visible
             .iter()
+            .filter(|it| !credentials::is_within(it.as_path()))
             .map(|it| home.join(it.as_path()));
         there
             .filter(|path| path.symlink_metadata().is_ok())
@@ -291,7 +302,40 @@ impl<'a> Ground<'a> {
             let named = |bin: &&str| real.ends_with(bin) || real.join(bin).is_dir();
             PROGRAM_DIRS.iter().any(named)
         };
-        !hides && !homes().any(holds) && (!homes().any(settings) || programs())
+        let credentials = |home: &PathBuf| {
+            let below = real.strip_prefix(home).ok();
+            below.is_some_and(credentials::is_within)
+        };
+        !hides
+            && !homes().any(holds)
+            && !homes().any(credentials)
+            && (!homes().any(settings) || programs())
+    }
+
+    /// Credentials that lie within what is shown. What a request or the settings name by itself
+    /// is shown, and what a workspace lies in.
+    fn credentials(
+        &self,
+        workspace: Option<&Path>,
+        (mut shown, named): (Vec<&Path>, &[&Path]),
+    ) -> Vec<Text> {
+        shown.extend(workspace);
+        let shown: Vec<(PathBuf, bool)> = shown
+            .into_iter()
+            .flat_map(|path| [path.to_owned(), real_or(path)].map(|it| (it, named.contains(&path))))
+            .collect();
+        let homes: BTreeSet<&PathBuf> = self.own_home.iter().chain(&self.home).collect();
+        let stores = homes.into_iter().flat_map(|home| credentials::found(home));
+        let meant = |store: &PathBuf| {
+            let both = [store.clone(), real_or(store)];
+            let is_shown = |path: &Path| {
+                let mut all = shown.iter();
+                all.any(|(it, named)| path.starts_with(it) && !(*named && path == it))
+            };
+            let holds_workspace = |path: &PathBuf| workspace.is_some_and(|it| it.starts_with(path));
+            both.iter().any(|it| is_shown(it)) && !both.iter().any(holds_workspace)
+        };
+        stores.filter(meant).map(Text::from).collect()
     }
 }
 

@@ -316,3 +316,73 @@ fn listed_workspaces_are_the_only_ones() {
     let told = problem(&settings, &ground.high("venv"));
     assert!(told.contains("isolation.workspaces"), "{told}");
 }
+
+/// Puts a file into the home.
+fn put(ground: &Ground, below: &str) {
+    let path = ground.path("home").as_path().join(below);
+    fs::create_dir_all(path.parent().expect("below")).expect("made");
+    fs::write(path, "x").expect("written");
+}
+
+#[test]
+fn credentials_stay_hidden_under_a_directory_that_is_made_visible() {
+    let ground = Ground::new();
+    let mut settings = ground.settings();
+    settings.isolation.home_visible = [".local", ".ssh", ".aws/sso"].map(Text::from).to_vec();
+    for file in [
+        ".local/share/keyrings/x",
+        ".local/share/icons/x",
+        ".ssh/id",
+        ".aws/sso/x",
+    ] {
+        put(&ground, file);
+    }
+    let made = draft(&settings, &ground.high("home/project"));
+    let made = made.expect("it can be").expect("at level high");
+    assert!(made.read.contains(&ground.path("home/.local")));
+    assert!(!made.read.contains(&ground.path("home/.ssh")));
+    assert!(!made.read.contains(&ground.path("home/.aws/sso")));
+    let store = ground.path("home/.local/share/keyrings");
+    assert_eq!(made.hide, [ground.path("state"), store]);
+}
+
+#[test]
+fn credentials_stay_hidden_in_what_the_search_path_shows_and_what_links_lead_to() {
+    let ground = Ground::new();
+    let mut settings = ground.settings();
+    for file in [
+        ".local/bin/x",
+        ".local/lib/x",
+        ".local/share/keyrings/x",
+        "dot/aws/x",
+    ] {
+        put(&ground, file);
+    }
+    let link = ground.path("home/.aws");
+    std::os::unix::fs::symlink(ground.path("home/dot/aws").as_path(), link.as_path())
+        .expect("linked");
+    let path = format!("{}", ground.path("home/.local/bin"));
+    settings.base_env[0].1 = path.into();
+    settings.isolation.home_visible = vec![Text::from("dot")];
+    let made = draft(&settings, &ground.high("home/project"));
+    let made = made.expect("it can be").expect("at level high");
+    assert!(made.read.contains(&ground.path("home/.local")), "{made:?}");
+    for store in ["home/.local/share/keyrings", "home/.aws"] {
+        assert!(made.hide.contains(&ground.path(store)), "{store} {made:?}");
+    }
+}
+
+#[test]
+fn a_store_that_is_named_by_itself_is_shown() {
+    let ground = Ground::new();
+    put(&ground, ".ssh/known_hosts");
+    let mut request = ground.high("home/project");
+    request.confine.read = vec![ground.path("home/.ssh/known_hosts")];
+    let made = draft(&ground.settings(), &request);
+    let made = made.expect("it can be").expect("at level high");
+    assert_eq!(made.hide, [ground.path("state")]);
+    request.confine.read.push(ground.path("home"));
+    let made = draft(&ground.settings(), &request);
+    let made = made.expect("it can be").expect("at level high");
+    assert!(made.hide.contains(&ground.path("home/.ssh")), "{made:?}");
+}

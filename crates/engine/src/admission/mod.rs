@@ -6,6 +6,7 @@ pub mod bindings;
 pub mod confinement;
 #[cfg(test)]
 mod confinement_tests;
+pub mod credentials;
 pub mod directory;
 pub mod environment;
 pub mod escapes;

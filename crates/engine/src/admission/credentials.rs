@@ -1,0 +1,258 @@
+//! Where credentials lie below a home directory: what level high never shows, whichever directory
+//! above it a setting or the search path makes visible.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Stores of credentials, below a home directory. A `*` in a last component stands for any
+/// characters; a directory stands for everything in it.
+pub const STORES: &[&str] = &[
+    // Keys, keyrings and managers of passwords.
+    ".ssh",
+    ".gnupg",
+    ".pki",
+    ".password-store",
+    ".local/share/gopass",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".local/share/python_keyring",
+    ".gnome2/keyrings",
+    ".config/op",
+    ".config/Bitwarden*",
+    ".config/keepassxc",
+    ".config/1Password",
+    ".config/age",
+    ".config/sops",
+    ".vault-token",
+    ".Xauthority",
+    ".ICEauthority",
+    // Logins of tools that speak over the network.
+    ".netrc",
+    "_netrc",
+    ".authinfo*",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/rclone",
+    ".rclone.conf",
+    ".s3cfg",
+    ".boto",
+    ".msmtprc",
+    ".mbsyncrc",
+    ".wgetrc",
+    ".curlrc",
+    // Clouds and clusters.
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/doctl",
+    ".config/hcloud",
+    ".config/scw",
+    ".config/linode-cli",
+    ".oci",
+    ".bluemix",
+    ".fly/config.yml",
+    ".kube",
+    ".config/helm",
+    ".docker/config.json",
+    ".docker/contexts",
+    ".config/containers/auth.json",
+    ".local/share/containers",
+    ".terraform.d/credentials*",
+    ".terraformrc",
+    ".pulumi/credentials.json",
+    ".config/heroku",
+    ".config/netlify",
+    ".local/share/com.vercel.cli",
+    ".config/.wrangler",
+    ".wrangler",
+    ".config/stripe",
+    // Registries of packages.
+    ".npmrc",
+    ".yarnrc*",
+    ".pypirc",
+    ".pip",
+    ".config/pip",
+    ".config/pypoetry",
+    ".config/uv",
+    ".local/share/uv/credentials",
+    ".cargo/credentials*",
+    ".gem/credentials",
+    ".local/share/gem/credentials",
+    ".bundle/config",
+    ".config/composer/auth.json",
+    ".composer/auth.json",
+    ".m2/settings*.xml",
+    ".gradle/gradle.properties",
+    ".nuget/NuGet",
+    ".config/NuGet",
+    ".hex/hex.config",
+    ".condarc",
+    ".config/conda",
+    ".huggingface",
+    ".cache/huggingface/token",
+    ".cache/huggingface/stored_tokens",
+    ".kaggle",
+    // Databases.
+    ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".mongorc.js",
+    ".config/pgcli",
+    // Browsers and mail.
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome*",
+    ".config/chromium",
+    ".config/microsoft-edge*",
+    ".config/BraveSoftware",
+    ".config/vivaldi*",
+    ".config/opera*",
+    ".local/share/evolution",
+    "snap/firefox",
+    "snap/chromium",
+    // Histories: what was typed holds what was typed by mistake.
+    ".*_history",
+    ".histfile",
+    ".lesshst",
+    ".viminfo",
+    ".local/share/fish/fish_history*",
+    ".local/share/atuin",
+    ".local/share/nvim/shada",
+    ".local/state/*history",
+    // Agents and assistants.
+    ".claude*",
+    ".config/claude*",
+    ".config/Claude*",
+    ".codex",
+    ".gemini",
+    ".cursor",
+    ".config/Cursor",
+    ".config/Code",
+    ".vscode-server/data",
+    ".config/github-copilot",
+    ".copilot",
+    ".aider*",
+    ".continue",
+    ".config/goose",
+    ".local/share/opencode",
+    ".config/opencode",
+    ".config/openai",
+    ".openai",
+    ".config/ostler",
+];
+
+/// Files of git's configuration, which hold an identity, and sometimes a login.
+pub const GIT_FILES: [&str; 2] = [".gitconfig", ".config/git/config"];
+
+/// Bytes of a configuration of git that are looked at; a longer one is not shown.
+const GIT_BYTES: u64 = 256 * 1024;
+/// Entries of a directory that are compared with a pattern.
+const ENTRIES_MAX: usize = 10_000;
+
+/// Whether a path below a home directory is a store, or lies in one.
+#[must_use]
+pub fn is_within(path: &Path) -> bool {
+    STORES.iter().any(|store| covers(Path::new(store), path))
+}
+
+/// Whether a path is what a pattern names, or lies below it.
+fn covers(pattern: &Path, path: &Path) -> bool {
+    let mut parts = path.components();
+    pattern.components().all(|wanted| {
+        parts
+            .next()
+            .is_some_and(|part| fits(wanted.as_os_str(), part.as_os_str()))
+    })
+}
+
+/// Whether a name is what a component says, in which one `*` may stand.
+fn fits(wanted: &OsStr, name: &OsStr) -> bool {
+    let (wanted, name) = (wanted.as_bytes(), name.as_bytes());
+    let Some(star) = wanted.iter().position(|byte| *byte == b'*') else {
+        return wanted == name;
+    };
+    let (before, after) = (&wanted[..star], &wanted[star + 1..]);
+    name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+}
+
+/// The stores that are there below a home directory, and files of git's configuration that hold
+/// a login.
+#[must_use]
+pub fn found(home: &Path) -> Vec<PathBuf> {
+    let stores = STORES.iter().flat_map(|store| matching(home, store));
+    let git = GIT_FILES.iter().map(|file| home.join(file));
+    stores.chain(git.filter(|file| holds_login(file))).collect()
+}
+
+fn matching(home: &Path, store: &str) -> Vec<PathBuf> {
+    let path = home.join(store);
+    if !store.contains('*') {
+        let is_there = path.symlink_metadata().is_ok();
+        return is_there.then_some(path).into_iter().collect();
+    }
+    let (Some(above), Some(wanted)) = (path.parent(), path.file_name()) else {
+        return Vec::new();
+    };
+    let entries = fs::read_dir(above).into_iter().flatten().flatten();
+    let entries = entries.take(ENTRIES_MAX);
+    let named = entries.filter(|entry| fits(wanted, &entry.file_name()));
+    named.map(|entry| entry.path()).collect()
+}
+
+/// Whether a file of git's configuration has a login in it. What cannot be read whole is taken
+/// for one that has.
+fn holds_login(file: &Path) -> bool {
+    let Ok(opened) = fs::File::open(file) else {
+        return false;
+    };
+    let mut text = Vec::new();
+    let read = opened.take(GIT_BYTES + 1).read_to_end(&mut text);
+    read.is_err() || text.len() as u64 > GIT_BYTES || has_login(&text)
+}
+
+/// Words of keys and values that go with a login: `http.extraHeader`, `github.token`, helpers
+/// with a password in their command, cookies, keys.
+const LOGIN_WORDS: [&str; 10] = [
+    "extraheader",
+    "authorization",
+    "token",
+    "password",
+    "passwd",
+    "secret",
+    "cookie",
+    "sslkey",
+    "smtppass",
+    "apikey",
+];
+
+/// Whether a configuration of git holds a login: one of the words, or an address with one.
+#[must_use]
+pub fn has_login(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+    // What git joins is one line here too. The helper of a keyring has no login in it.
+    let text = text.replace("\\\n", "").replace('"', "");
+    let text = text.replace("libsecret", "");
+    let lines = text.lines().map(str::trim);
+    lines
+        .filter(|line| !line.starts_with(['#', ';']))
+        .any(|line| LOGIN_WORDS.iter().any(|word| line.contains(word)) || names_user(line))
+}
+
+/// Whether an address has somebody before its host, `https://me:key@host`; `git` is nobody.
+fn names_user(line: &str) -> bool {
+    line.split("://").skip(1).any(|rest| {
+        let end = rest.find(['/', ' ', '\t', ']']).unwrap_or(rest.len());
+        let user = rest[..end].split_once('@').map(|(user, _)| user);
+        user.is_some_and(|user| user != "git")
+    })
+}
+
+#[cfg(test)]
+#[path = "credentials_tests.rs"]
+mod tests;
