@@ -147,6 +147,40 @@ async def test_a_refusal_does_not_tell_whether_there_is_one(bound, face, who):
     assert len(set(said.values())) == 1, said
 
 
+#: Other ways to start something with a secret: path and what the body has besides.
+WAYS_IN = {
+    "/api/v1/services": {"command": {"argv": {"program": "sleep", "args": ["30"]}}, "name": "bound"},
+    "/api/v1/services/ensure": {"command": {"argv": {"program": "sleep", "args": ["31"]}}, "name": "ensured"},
+    "/api/v1/shells": {"kind": "bash"},
+}
+
+
+@pytest.mark.parametrize("path", WAYS_IN)
+def test_services_and_shells_are_starts_too(bound, path):
+    where = urlsplit(bound.base)
+    headers = {"Authorization": f"Bearer {bound.tokens['bob']}", "Content-Type": "application/json"}
+
+    def ask(path, body):
+        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=60)
+        try:
+            connection.request("POST", path, body=json.dumps(body), headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    body = {"cwd": str(bound.place.work / "app"), **WAYS_IN[path]}
+    before = len(bound.place.executions())
+    status, text = ask(path, {**body, "secrets": ["PLAIN"]})
+    assert status == 403 and "PLAIN" in text, (status, text)
+    assert len(bound.place.executions()) == before
+    status, text = ask(path, {**body, "secrets": ["SHARED"]})
+    assert status in (200, 201), (status, text)
+    name = body.get("name")
+    stop = f"/api/v1/services/{name}/stop" if name else f"/api/v1/executions/{json.loads(text)['id']}/stop"
+    assert ask(stop, {"force": True})[0] < 300
+
+
 def test_a_refused_start_starts_nothing_and_is_on_record(bound):
     before = len(bound.place.executions())
     given, _text = by_rest(bound, "bob", "ANNS", bound.place.work / "app")

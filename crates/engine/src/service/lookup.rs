@@ -88,6 +88,7 @@ impl Clerk<'_> {
         self.check(wanted)?;
         let start = self.sketch(wanted);
         admission::directory::check(&start.cwd)?;
+        let _given = admission::secrets::resolve(&self.core.settings, &self.caller.owner, &start)?;
         match admission::policy::judge(&self.core.settings, &start)? {
             Some(verdict) if verdict.decision != Decision::Allow => Err(Error::Denied {
                 rule: verdict.rule,
