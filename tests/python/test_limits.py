@@ -53,6 +53,22 @@ for n in itertools.count():
     with open(f"filler-{n}", "wb") as file: file.write(bytes(1 << 20))
     time.sleep(0.01)
 """
+#: Ends by itself long after every look there may be.
+NAMELESS_FILLER = """
+import os, time
+def opened():
+    OPEN
+held = [opened() for _ in range(4)]
+for _ in range(15):
+    for one in held: os.write(one, b"x" * (1 << 20))
+    time.sleep(0.01)
+time.sleep(30)
+print("all of it")
+"""
+NAMELESS = {
+    "removed": 'fd = os.open("filler", os.O_CREAT | os.O_RDWR); os.unlink("filler"); return fd',
+    "never named": 'return os.open(".", os.O_TMPFILE | os.O_RDWR)',
+}
 MANY_FILES = """
 import os, sys
 for n in range(100_000):
@@ -166,6 +182,16 @@ def test_a_disk_filler(places, who, face):
     assert info["status"] in ("terminated", "failed"), info
     held = sum(path.stat().st_blocks * 512 for path in directory.iterdir())
     assert held < 600 << 20, "accounted every two seconds"
+
+
+@pytest.mark.parametrize("how", ["removed", "never named"])
+@pytest.mark.parametrize(("who", "face"), CROSSED)
+def test_files_without_a_name_fill_the_disk_too(places, who, face, how):
+    program = NAMELESS_FILLER.replace("OPEN", NAMELESS[how])
+    ran, info, directory = bomb(places.of(who), who, face, "high", program, {"disk": "20M"})
+    assert "disk" in hit(info), info
+    assert "all of it" not in ran.text and info["status"] in ("terminated", "failed"), info
+    assert list(directory.iterdir()) == [], "none of it has a name"
 
 
 @pytest.mark.full

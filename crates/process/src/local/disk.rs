@@ -20,6 +20,10 @@ pub(super) const DISK_ENTRIES_MAX: u64 = 1_000_000;
 const WAITING_MAX: usize = 1_000_000;
 /// Bytes of one block of `st_blocks` (stat(2)).
 const BLOCK_BYTES: u64 = 512;
+/// Descriptors of an execution's processes that are looked at.
+const DESCRIPTORS_MAX: usize = 100_000;
+/// The type of an overlay in statfs(2).
+const OVERLAY_TYPE: rustix::fs::FsWord = 0x794c_7630;
 /// The file in the execution's directory.
 const BASE_FILE: &str = "disk.json";
 /// The format's version.
@@ -84,12 +88,18 @@ impl Workspace {
     }
 }
 
-/// Bytes the workspace has grown by; none where nothing was taken down or nobody can tell.
-pub(super) fn grown(execution: &Path) -> Option<u64> {
+/// Bytes the workspace has grown by, with what the members hold open of it that has no name any
+/// more; none where nothing was taken down or nobody can tell.
+pub(super) fn grown(execution: &Path, members: &[i32]) -> Option<u64> {
     let base: Base = serde_json::from_slice(&fs::read(execution.join(BASE_FILE)).ok()?).ok()?;
     (base.version == BASE_VERSION).then_some(())?;
-    match held(&execution.join(base.path.as_path())) {
-        Ok(now) => Some(now.saturating_sub(base.bytes)),
+    let path = execution.join(base.path.as_path());
+    match held(&path) {
+        Ok(now) => {
+            let grounds = Grounds::of(&path, base.path.as_path() == Path::new(OVERLAY_UPPER));
+            let nameless = grounds.map_or(0, |grounds| nameless(members, grounds));
+            Some(now.saturating_add(nameless).saturating_sub(base.bytes))
+        }
         // More than can be counted was not there before.
         Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => Some(u64::MAX),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
@@ -111,6 +121,60 @@ fn held(root: &Path) -> io::Result<u64> {
         }
     }
     Ok(walk.bytes)
+}
+
+/// On which file systems nameless files count.
+#[derive(Debug, Clone, Copy)]
+enum Grounds {
+    /// The workspace's own.
+    Device(u64),
+    /// The overlay's, which has devices of its own.
+    Overlay,
+}
+
+impl Grounds {
+    fn of(path: &Path, is_overlay: bool) -> Option<Self> {
+        if is_overlay {
+            return Some(Self::Overlay);
+        }
+        rustix::fs::stat(path)
+            .ok()
+            .map(|it| Self::Device(it.st_dev))
+    }
+
+    fn hold(self, file: &Path, stat: &rustix::fs::Stat) -> bool {
+        match self {
+            Self::Device(device) => stat.st_dev == device,
+            Self::Overlay => rustix::fs::statfs(file).is_ok_and(|it| it.f_type == OVERLAY_TYPE),
+        }
+    }
+}
+
+/// Allocated bytes of files that were removed, or never had a name, and that a process has open:
+/// they are in no directory, and take room until they are closed.
+fn nameless(members: &[i32], grounds: Grounds) -> u64 {
+    let mut counted = HashSet::new();
+    let mut bytes = 0_u64;
+    let directories = members
+        .iter()
+        .map(|pid| PathBuf::from(format!("/proc/{pid}/fd")));
+    let entries = directories.flat_map(|it| fs::read_dir(it).into_iter().flatten().flatten());
+    for entry in entries.take(DESCRIPTORS_MAX) {
+        let path = entry.path();
+        // Through the link: the file itself, which has no path.
+        let Ok(stat) = rustix::fs::stat(&path) else {
+            continue;
+        };
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if is_file
+            && stat.st_nlink == 0
+            && grounds.hold(&path, &stat)
+            && counted.insert((stat.st_dev, stat.st_ino))
+        {
+            bytes = bytes.saturating_add(stat.st_blocks.unsigned_abs() * BLOCK_BYTES);
+        }
+    }
+    bytes
 }
 
 fn open(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
@@ -167,30 +231,52 @@ mod tests {
         fs::create_dir_all(work.join("sub")).expect("made");
         fs::write(work.join("before"), vec![1; 100_000]).expect("written");
         begin(&execution, &Workspace::Direct(work.clone())).expect("taken down");
-        assert_eq!(grown(&execution), Some(0));
+        assert_eq!(grown(&execution, &[]), Some(0));
         fs::write(work.join("sub/new"), vec![1; 1 << 20]).expect("written");
         fs::hard_link(work.join("sub/new"), work.join("again")).expect("linked");
         std::os::unix::fs::symlink("/usr", work.join("usr")).expect("linked");
-        let growth = grown(&execution).expect("known");
+        let growth = grown(&execution, &[]).expect("known");
         assert!((1 << 20..(1 << 20) + 65_536).contains(&growth), "{growth}");
         fs::remove_dir_all(&work).expect("removed");
-        assert_eq!(grown(&execution), Some(0));
+        assert_eq!(grown(&execution, &[]), Some(0));
     }
 
     #[test]
     fn an_overlay_is_all_growth() {
         let scratch = tempfile::tempdir().expect("a directory");
         begin(scratch.path(), &Workspace::Overlay).expect("taken down");
-        assert_eq!(grown(scratch.path()), Some(0), "nothing was written yet");
+        assert_eq!(
+            grown(scratch.path(), &[]),
+            Some(0),
+            "nothing was written yet"
+        );
         let upper = scratch.path().join(OVERLAY_UPPER);
         fs::create_dir_all(&upper).expect("made");
         fs::write(upper.join("new"), vec![1; 8_192]).expect("written");
-        assert!(grown(scratch.path()).is_some_and(|growth| growth >= 8_192));
+        assert!(grown(scratch.path(), &[]).is_some_and(|growth| growth >= 8_192));
+    }
+
+    #[test]
+    fn what_has_no_name_and_is_open_counts_once() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let (work, execution) = (scratch.path().join("work"), scratch.path().join("run"));
+        fs::create_dir_all(&work).expect("made");
+        begin(&execution, &Workspace::Direct(work.clone())).expect("taken down");
+        fs::write(work.join("gone"), vec![1; 1 << 20]).expect("written");
+        let held = fs::File::open(work.join("gone")).expect("it is there");
+        let again = held.try_clone().expect("a copy");
+        fs::remove_file(work.join("gone")).expect("removed");
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        let growth = grown(&execution, &[own, own]).expect("known");
+        assert!((1 << 20..(1 << 20) + 65_536).contains(&growth), "{growth}");
+        assert_eq!(grown(&execution, &[]), Some(0), "nobody is looked at");
+        drop((held, again));
+        assert_eq!(grown(&execution, &[own]), Some(0));
     }
 
     #[test]
     fn nothing_taken_down_is_nothing_known() {
         let scratch = tempfile::tempdir().expect("a directory");
-        assert_eq!(grown(scratch.path()), None);
+        assert_eq!(grown(scratch.path(), &[]), None);
     }
 }

@@ -41,7 +41,8 @@ fn look_now(supply: &Supply, id: ExecutionId, what: Observation) -> Option<Evide
     Some(Evidence {
         usage: usage(&living),
         disk_bytes: if what.disk {
-            disk::grown(&supply.execution(id))
+            let members: Vec<i32> = living.iter().map(|it| it.pid).collect();
+            disk::grown(&supply.execution(id), &members)
         } else {
             None
         },
