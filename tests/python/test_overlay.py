@@ -268,3 +268,22 @@ def test_many_files_commit(workspace, who):
     made = [path for path in (directory / "m").rglob("*") if path.is_file()]
     assert len(made) == 3000 and all(path.read_text() == path.name for path in made)
     assert json.loads(place.cli("workspace", pid, "--json", check=False).stdout or b"{}").get("fate", "committed") == "committed"
+
+
+@pytest.mark.parametrize("who", USERS)
+@pytest.mark.parametrize(("on", "name"), [("tree", "opaque"), ("empty", "whiteout")])
+def test_planted_marks_are_refused(workspace, who, on, name):
+    """A command without an overlay sets what a later overlay would obey."""
+    place, directory = workspace(who)
+    (directory / "empty").touch()
+    place.give(directory)
+    plant = f"import os; os.setxattr({on!r}, 'user.overlay.{name}', b'x')"
+    planted = place.cli("run", "--isolation", "high", "--cwd", directory, "--", "python3", "-c", plant, check=False)
+    if b"not supported" in planted.stderr:
+        pytest.skip("no attributes of users on this file system")
+    assert planted.returncode == 0, planted
+    words = overlaid(who).words()
+    refused = place.cli("run", *words, "--cwd", directory, "--", "echo", "r''an", check=False)
+    assert refused.returncode != 0 and b"user.overlay" in refused.stderr and b"ran" not in refused.stdout, refused
+    os.removexattr(directory / on, f"user.overlay.{name}")
+    assert place.cli("run", *words, "--cwd", directory, "--", "echo", "ran").stdout == b"ran\n"

@@ -68,6 +68,7 @@ fn told(id: ExecutionId, error: OverlayError) -> WorkspaceError {
             let reason = "it is protected; nothing was committed".to_owned();
             ("cannot commit", path, reason)
         }
+        OverlayError::Marked { path } => ("cannot lay an overlay over", path, reason),
         OverlayError::Damaged { name } => ("cannot read", Text::from(name), reason),
         OverlayError::Interrupted {
             what,

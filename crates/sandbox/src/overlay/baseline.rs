@@ -5,10 +5,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::beneath::{Root, is_absent, join};
+use super::beneath::{Listed, Root, is_absent, join};
 use super::error::OverlayError;
 use super::seen::{Kind, Seen};
 use super::store::OVERLAY_ENTRIES_MAX;
+use super::upper::is_marked;
 
 /// Every entry of a workspace, as it was. The children of a directory stand together, sorted
 /// by name.
@@ -29,6 +30,19 @@ struct Node {
 /// An entry of a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct At(u32);
+
+/// The first of a directory and its empty files that has marks of an overlay: by them a mount
+/// takes a file for removed, and whoever could write here may have set them.
+fn marked(root: &Root, directory: &[u8], listed: &[Listed]) -> Option<Vec<u8>> {
+    let is_empty = |entry: &&Listed| {
+        let seen = Seen::of(&entry.stat);
+        seen.kind == Kind::File && entry.stat.st_size == 0
+    };
+    let files = listed.iter().filter(is_empty);
+    let files = files.map(|entry| join(directory, &entry.name));
+    let mut all = std::iter::once(directory.to_vec()).chain(files);
+    all.find(|path| is_marked(root, path))
+}
 
 impl Baseline {
     /// The workspace itself.
@@ -67,6 +81,9 @@ impl Baseline {
                     what: "the workspace",
                     limit: OVERLAY_ENTRIES_MAX,
                 });
+            }
+            if let Some(path) = marked(&root, &path, &listed) {
+                return Err(OverlayError::Marked { path: path.into() });
             }
             let first = taken.nodes.len();
             for entry in listed {

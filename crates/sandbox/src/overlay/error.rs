@@ -30,6 +30,12 @@ pub enum OverlayError {
         /// Relative to the workspace.
         path: Text,
     },
+    /// The workspace has attributes that the overlay would obey.
+    #[error("{path} has attributes user.overlay.*, which hide files from an overlay")]
+    Marked {
+        /// Relative to the workspace; empty for itself.
+        path: Text,
+    },
     /// A record of ours makes no sense.
     #[error("the record {name} is damaged")]
     Damaged {

@@ -153,6 +153,13 @@ fn strip(fd: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether what is at a path has the kernel's marks; what cannot be read has none.
+pub(super) fn is_marked(root: &Root, path: &[u8]) -> bool {
+    let opened = root.open_at(path, OFlags::RDONLY);
+    let names = opened.and_then(attributes).unwrap_or_default();
+    names.iter().any(|name| name.starts_with(MARKS))
+}
+
 fn attributes(fd: impl AsFd) -> io::Result<Vec<Vec<u8>>> {
     let mut list = vec![0; FEW_ATTRIBUTES_BYTES];
     let len = loop {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
+use super::super::baseline::Baseline;
+use super::super::error::OverlayError;
 use super::stage::{Stage, tree};
 
 #[test]
@@ -118,4 +120,27 @@ fn damaged_records_are_told() {
     fs::write(&path, &bytes[..2]).expect("written");
     assert!(stage.store().changes(1).is_err());
     assert_eq!(fs::read(stage.host("f")).expect("f"), b"a\n");
+}
+
+#[test]
+fn a_workspace_with_marks_of_an_overlay_gets_none() {
+    use rustix::fs::{XattrFlags, setxattr};
+    for (on, name) in [
+        ("d", "user.overlay.opaque"),
+        ("d/empty", "user.overlay.whiteout"),
+        (".", "user.overlay.opaque"),
+    ] {
+        let scratch = tempfile::tempdir().expect("a directory");
+        fs::create_dir(scratch.path().join("d")).expect("made");
+        fs::write(scratch.path().join("d/empty"), "").expect("written");
+        let mark = |name: &str| setxattr(scratch.path().join(on), name, b"x", XattrFlags::empty());
+        if mark("user.harmless").is_err() {
+            // A file system without attributes of users.
+            return;
+        }
+        assert!(Baseline::take(scratch.path()).is_ok(), "{on}");
+        mark(name).expect("set");
+        let refused = Baseline::take(scratch.path());
+        assert!(matches!(refused, Err(OverlayError::Marked { .. })), "{on}");
+    }
 }
