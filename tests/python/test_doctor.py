@@ -49,6 +49,20 @@ def test_denials_are_witnessed(told, who):
 
 
 @pytest.mark.parametrize("who", USERS)
+def test_what_the_kernel_leaves_open_is_told(told, who):
+    table, body = told(who)
+    [high] = [it for it in body["levels"] if it["level"] == "high"]
+    text = " ".join(high["open"])
+    for open_ in high["open"]:
+        assert open_ in table.stdout.decode()
+    assert "unix sockets by path" in text and "disk limit" in text
+    # Counted for ids: those of a cell of root are its own.
+    assert ("in flight" in text) == (who != "root"), text
+    shares = [it for it in high["denials"] if "share" in it["what"] or "devices" in it["what"]]
+    assert len(shares) == 3 and all(it["denied"] for it in shares), shares
+
+
+@pytest.mark.parametrize("who", USERS)
 def test_what_is_missing_has_a_reason_and_a_remedy(told, who):
     _table, body = told(who)
     [high] = [it for it in body["levels"] if it["level"] == "high"]

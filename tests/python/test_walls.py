@@ -33,7 +33,11 @@ DENIED = {
     "open_file_system": BOTH, "open_tree_clone": BOTH, "pivot": BOTH, "capabilities": BOTH,
     "new_privileges": BOTH, "setuid_program": BOTH, "make_setuid": BOTH, "become_user": ROOT,
     "io_uring": BOTH, "bpf_map": NONE, "keyring": BOTH, "perf_event": NONE, "user_faults": ROOT,
-    "type_into_terminal": BOTH, "type_into_terminal_in_high_bits": BOTH,
+    "type_into_terminal": BOTH, "type_into_terminal_in_high_bits": BOTH, "other_line_discipline": BOTH,
+    "other_line_discipline_in_high_bits": BOTH, "watch_file_system": BOTH,
+    # What the kernel counts per user, of which a cell has a share; and what tells of the host.
+    "many_inotify_instances": BOTH, "many_pending_signals": BOTH, "many_timers": BOTH, "many_message_queues": BOTH,
+    "much_locked_memory": ROOT, "raise_limits": NONE, "see_host_devices": BOTH,
     # The network.
     "raw_socket": ROOT, "packet_socket": ROOT, "vsock_socket": NONE, "crypto_socket": NONE,
     "tcp_loopback": BOTH, "tcp_address": BOTH, "udp_loopback": BOTH, "udp_address": BOTH, "dns_query": BOTH,

@@ -15,14 +15,30 @@ pub fn lowered(limits: &Limits) -> Vec<(i32, u64)> {
     open_files.into_iter().chain(file_bytes).collect()
 }
 
-/// The same for a command of a cell, where processes can be counted so too: the kernel counts
-/// them per user and user namespace (since Linux 5.14), and the namespace is the cell's own.
+/// Signals that wait, and with them POSIX timers, of one cell.
+const PENDING_SIGNALS: u64 = 1_024;
+/// Bytes of POSIX message queues of one cell: two with the usual attributes.
+const MESSAGE_QUEUE_BYTES: u64 = 204_800;
+/// Bytes that each process of a cell may lock into memory, and that all of them may lock of
+/// shared memory.
+const LOCKED_BYTES: u64 = 8 << 20;
+
+/// The same for a command of a cell, with its share of what the kernel counts per user. It counts
+/// per user and user namespace too (since Linux 5.14), and the namespace is the cell's own: what
+/// the host's user has does not count here. So can processes be counted, where no cgroup
+/// does (`counted`).
 #[must_use]
-pub fn lowered_in_cell(limits: &Limits) -> Vec<(i32, u64)> {
+pub fn lowered_in_cell(limits: &Limits, counted: bool) -> Vec<(i32, u64)> {
     const WARDEN: u64 = 1;
     let mut all = lowered(limits);
-    let count = limits.pids.map(|count| u64::from(count) + WARDEN);
+    let count = limits.pids.filter(|_| !counted);
+    let count = count.map(|count| u64::from(count) + WARDEN);
     all.extend(count.map(|count| (number(libc::RLIMIT_NPROC), count)));
+    all.extend([
+        (number(libc::RLIMIT_SIGPENDING), PENDING_SIGNALS),
+        (number(libc::RLIMIT_MSGQUEUE), MESSAGE_QUEUE_BYTES),
+        (number(libc::RLIMIT_MEMLOCK), LOCKED_BYTES),
+    ]);
     all
 }
 
@@ -48,6 +64,21 @@ mod tests {
             ..Limits::default()
         };
         assert_eq!(lowered(&limits), []);
-        assert_eq!(lowered_in_cell(&limits), [(number(libc::RLIMIT_NPROC), 9)]);
+        let processes = (number(libc::RLIMIT_NPROC), 9);
+        assert_eq!(lowered_in_cell(&limits, false).first(), Some(&processes));
+        assert!(!lowered_in_cell(&limits, true).contains(&processes));
+    }
+
+    #[test]
+    fn a_cell_has_a_share_of_what_is_counted_per_user() {
+        let all = lowered_in_cell(&Limits::default(), true);
+        let of = |resource| all.iter().find(|(it, _)| *it == number(resource));
+        for resource in [
+            libc::RLIMIT_SIGPENDING,
+            libc::RLIMIT_MSGQUEUE,
+            libc::RLIMIT_MEMLOCK,
+        ] {
+            assert!(of(resource).is_some_and(|(_, limit)| *limit < 10 << 20));
+        }
     }
 }

@@ -121,7 +121,10 @@ impl Sandbox {
             streams.give_to(cell.host_ids())?;
         }
         let walls = Walls::new(&self.confinement);
-        let rlimits = rlimit::lowered(&self.limits);
+        let rlimits = match &cell {
+            Some(_) => rlimit::lowered_in_cell(&self.limits, true),
+            None => rlimit::lowered(&self.limits),
+        };
         let (program, cwd) = (c_path(command.program)?, c_path(command.cwd)?);
         let ignored: Vec<i32> = birth::signals::ALL.collect();
         let launch = Launch {

@@ -659,6 +659,98 @@ def type_into_terminal_in_high_bits(_facts):
     return "typed"
 
 
+#: Where a cell stops at the latest, and what is tried: a little more.
+SIGNALS, INSTANCES, QUEUES, LOCKED_BYTES = 1_024 + 64, 40, 4, 9 << 20
+
+
+def other_line_discipline(_facts, high=0):
+    """TIOCSETD: the discipline that a terminal of ours has already."""
+    master, slave = pty.openpty()
+    try:
+        number = 29 if os.uname().machine == "aarch64" else 16
+        request = ctypes.c_ulong((high << 32) | 0x5423)
+        LIBC.syscall.restype = ctypes.c_long
+        failing(LIBC.syscall(ctypes.c_long(number), ctypes.c_long(slave), request, ctypes.byref(ctypes.c_int(0))))
+        return "set"
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def other_line_discipline_in_high_bits(facts):
+    return other_line_discipline(facts, high=1)
+
+
+def watch_file_system(_facts):
+    """fanotify, whose groups and marks are the user's."""
+    FAN_REPORT_FID = 0x200
+    return failing(LIBC.fanotify_init(FAN_REPORT_FID, os.O_RDONLY))
+
+
+def many_inotify_instances(_facts):
+    return [failing(LIBC.inotify_init1(0)) for _ in range(INSTANCES)][-1]
+
+
+def many_pending_signals(_facts):
+    """Real-time signals that nobody takes."""
+    number = signal.SIGRTMIN + 3
+    signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    for _ in range(SIGNALS):
+        failing(LIBC.sigqueue(os.getpid(), number, None))
+    return "waiting"
+
+
+def many_timers(_facts):
+    """POSIX timers, each of which has a signal to itself."""
+    timers = ctypes.CDLL("librt.so.1", use_errno=True)
+    for _ in range(SIGNALS):
+        failing(timers.timer_create(1, None, ctypes.byref(ctypes.c_void_p())))
+    return "made"
+
+
+def many_message_queues(_facts):
+    """Of the usual size, removed at once: they go with this process."""
+    queues = ctypes.CDLL("librt.so.1", use_errno=True)
+    attributes = struct.pack("8l", 0, 10, 8192, 0, 0, 0, 0, 0)
+    for count in range(QUEUES):
+        name = f"/ostler-test-{os.getpid()}-{count}".encode()
+        failing(queues.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, attributes))
+        queues.mq_unlink(name)
+    return "made"
+
+
+def much_locked_memory(_facts):
+    import mmap
+    held = mmap.mmap(-1, LOCKED_BYTES)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(held))
+    failing(LIBC.mlock(ctypes.c_void_p(address), ctypes.c_size_t(LOCKED_BYTES)))
+    return "locked"
+
+
+def raise_limits(_facts):
+    """The limits that hold a share of the user's quotas, raised and set back."""
+    for resource in (11, 12):
+        both = (ctypes.c_ulong * 2)()
+        failing(LIBC.getrlimit(resource, both))
+        soft, hard = both
+        failing(LIBC.setrlimit(resource, (ctypes.c_ulong * 2)(soft, hard + 1)))
+        failing(LIBC.setrlimit(resource, both))
+    return "raised"
+
+
+def see_host_devices(_facts):
+    """What /sys tells of the host: networks, disks, modules, cgroups."""
+    found = {}
+    for path in ("/sys/class/net", "/sys/block", "/sys/module", "/sys/fs/cgroup", "/sys/bus", "/sys/class/dmi"):
+        try:
+            found[path] = len(os.listdir(path))
+        except OSError as error:
+            last = error
+    if not any(found.values()):
+        raise last
+    return found
+
+
 # The network.
 
 

@@ -105,6 +105,7 @@ async fn witness(
         beside: beside.clone(),
         home: home(&setup.env),
         daemon: setup.places.daemon_socket(),
+        inotify_instances: super::witness::instances().unwrap_or(u64::MAX),
         workspace: workspace.to_owned(),
     };
     let mut seen = ask(engine, &goals).await?;

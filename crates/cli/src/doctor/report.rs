@@ -12,6 +12,19 @@ use crate::output::{Out, Style, Table, cells};
 const SESSIONS: &str = "Session isolation is between clients; only levels high and container \
                         wall commands off from each other and from us.";
 
+/// What no kernel that we know bounds for a cell, whoever runs it.
+const OPEN_TO_ALL: [&str; 2] = [
+    "unix sockets by path: two commands that share a workspace can connect through it and pass \
+     descriptors",
+    "between two looks at a workspace (0.1 to 2 s) a command can write more than its disk limit",
+];
+/// And what is counted for the ids a cell runs with: for root these are a cell's own.
+const OPEN_TO_ONESELF: [&str; 3] = [
+    "descriptors in flight over unix sockets count for your user on the whole machine",
+    "pages of pipes count for your user on the whole machine",
+    "watches of epoll count for your user on the whole machine",
+];
+
 /// Where level high stands among the levels.
 const HIGH: usize = 2;
 
@@ -38,6 +51,12 @@ impl Report {
         high.is_some_and(|level| level.whole) && held
     }
 
+    /// What level high does not wall off on this kernel.
+    fn open(&self) -> Vec<&'static str> {
+        let shared = OPEN_TO_ONESELF.iter().filter(|_| self.uid != 0);
+        OPEN_TO_ALL.iter().chain(shared).copied().collect()
+    }
+
     /// The report with its sums, as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         let mut value = serde_json::json!(self);
@@ -48,6 +67,7 @@ impl Report {
         value["levels"][HIGH]["denials"] = told.collect();
         value["high_is_whole"] = self.is_whole().into();
         value["note"] = SESSIONS.into();
+        value["levels"][HIGH]["open"] = self.open().into();
         value
     }
 
@@ -66,6 +86,11 @@ impl Report {
             table.row(cells![check.what, mark, &check.said]);
         }
         table.print(out)?;
+        out.line("")?;
+        out.line("Not walled off at level high by this kernel:")?;
+        for open in self.open() {
+            out.line(format!("  {open}"))?;
+        }
         out.line("")?;
         out.line(SESSIONS)
     }

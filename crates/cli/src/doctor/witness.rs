@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const WITNESS_ARGUMENT: &str = "__witness";
 /// How long a connection that should be refused may take.
 const CONNECT: Duration = Duration::from_secs(2);
+/// Signals that may wait in a cell at most.
+const SIGNALS_MOST: u64 = 1_024;
 /// `AF_VSOCK` of socket(2).
 const VSOCK: AddressFamily = AddressFamily::from_raw(40);
 /// Processes of a cell: its init, us, and one that is just ending.
@@ -41,6 +43,8 @@ pub(super) struct Goals {
     pub(super) home: PathBuf,
     /// The daemon's socket.
     pub(super) daemon: PathBuf,
+    /// Inotify instances that a user of the host may have.
+    pub(super) inotify_instances: u64,
     /// The workspace; it has a `.git`.
     pub(super) workspace: PathBuf,
 }
@@ -130,6 +134,15 @@ fn processes(goals: &Goals) -> Vec<Attempt> {
         ("gain rights by a setuid program", gain()),
         ("hold a capability", capability()),
         ("run without a system call filter", status("Seccomp", "0")),
+        ("have more than a share of waiting signals", signals()),
+        (
+            "have more than a share of inotify instances",
+            inotify(goals.inotify_instances),
+        ),
+        (
+            "see network devices of the host",
+            list(Path::new("/sys/class/net")),
+        ),
     ]
 }
 
@@ -264,6 +277,33 @@ fn capability() -> io::Result<()> {
         }
     }
     Err(io::Error::other("every set is empty"))
+}
+
+/// Whether as many signals may wait as the kernel lets a user have; `SigQ` says both numbers.
+fn signals() -> io::Result<()> {
+    let text = value("SigQ")?.unwrap_or_default();
+    let most = text
+        .split_once('/')
+        .and_then(|(_, most)| most.parse::<u64>().ok());
+    match most {
+        Some(most) if most <= SIGNALS_MOST => Err(io::Error::other(format!("at most {most}"))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether this namespace may have as many instances as a user of the host.
+fn inotify(hosts: u64) -> io::Result<()> {
+    match instances() {
+        Some(most) if most < hosts => Err(io::Error::other(format!("{most} of {hosts}"))),
+        Some(_) => Ok(()),
+        None => Err(io::Error::other("the kernel has none")),
+    }
+}
+
+/// Inotify instances that a user may have; none where the kernel does not count them.
+pub(super) fn instances() -> Option<u64> {
+    let text = fs::read_to_string("/proc/sys/user/max_inotify_instances").ok()?;
+    text.trim().parse().ok()
 }
 
 /// Ok where our status has this value: what must not be.

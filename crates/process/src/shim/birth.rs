@@ -188,7 +188,7 @@ fn launch(shim: &mut Shim, plan: &WirePlan, dir: BorrowedFd<'_>) -> Result<Launc
         .transpose()?;
     let counted = shim.slot.as_ref().is_some_and(Slot::counts_processes);
     let rlimits = match &confinement {
-        Some(it) if Walls::in_cell(it) && !counted => rlimit::lowered_in_cell(&limits),
+        Some(it) if Walls::in_cell(it) => rlimit::lowered_in_cell(&limits, counted),
         Some(_) | None => rlimit::lowered(&limits),
     };
     let mode = shim.identity.mode;

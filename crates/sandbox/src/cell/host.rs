@@ -1,6 +1,7 @@
 //! What of the host a plan depends on, looked at once and handed over as data.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,14 @@ use ostler_model::{Confinement, Text};
 /// System directories that are shown read-only, where they exist.
 pub(super) const SYSTEM: &[&str] = &[
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
-    "/snap", "/sys",
+    "/snap",
+];
+/// What programs ask of `/sys`: how many processors and nodes of memory there are, and how large
+/// pages are. The rest of it tells of the host's devices, networks and cgroups.
+pub(super) const MACHINE: &[&str] = &[
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+    "/sys/kernel/mm/transparent_hugepage",
 ];
 /// What ordinary tools read of `/var` and `/run`.
 pub(super) const STATE: &[&str] = &[
@@ -61,6 +69,8 @@ pub(super) struct Resolved {
 pub struct Host {
     pub(super) entries: BTreeMap<PathBuf, Entry>,
     pub(super) resolved: BTreeMap<PathBuf, Resolved>,
+    /// What a cell may have of quotas that the kernel counts per user.
+    pub(super) quotas: Vec<Quota>,
     /// Where protected paths lead that symbolic links are on the way of; as named, as found.
     pub(super) protected: BTreeMap<PathBuf, PathBuf>,
 }
@@ -70,7 +80,8 @@ impl Host {
     #[must_use]
     pub fn read(confinement: &Confinement) -> Self {
         let mut host = Self::default();
-        for path in SYSTEM.iter().chain(STATE).chain(DEVICES) {
+        host.quotas = QUOTAS.iter().filter_map(|name| Quota::read(name)).collect();
+        for path in SYSTEM.iter().chain(MACHINE).chain(STATE).chain(DEVICES) {
             if let Some(entry) = look(Path::new(path)) {
                 host.entries.insert(PathBuf::from(path), entry);
             }
@@ -102,6 +113,32 @@ impl Host {
                 self.protected.insert(named.to_owned(), real);
             }
         }
+    }
+}
+
+/// Quotas of namespaces(7) that a cell gets a share of; their files stand in `/proc/sys/user`.
+const QUOTAS: &[&str] = &["max_inotify_instances", "max_inotify_watches"];
+/// A cell has this part of what a user may have.
+const SHARE: u64 = 4;
+
+/// What a cell may have at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Quota {
+    /// The file, relative to the root.
+    pub(super) file: CString,
+    pub(super) most: u64,
+}
+
+impl Quota {
+    /// None where the kernel has no such quota.
+    fn read(name: &str) -> Option<Self> {
+        let file = format!("proc/sys/user/{name}");
+        let text = fs::read_to_string(Path::new("/").join(&file)).ok()?;
+        let users: u64 = text.trim().parse().ok()?;
+        Some(Self {
+            file: CString::new(file).ok()?,
+            most: (users / SHARE).max(1),
+        })
     }
 }
 

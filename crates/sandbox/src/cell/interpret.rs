@@ -225,6 +225,7 @@ impl<'a> View<'a> {
                 self.attach(held.as_fd(), at)
             }
             Step::Proc { at } => self.attach(proc()?.as_fd(), at),
+            Step::Quota { at, most } => self.quota(at, most),
             Step::Terminals { at } => self.attach(terminals()?.as_fd(), at),
             Step::Fence { at, closed, make } => self.fence(at, *closed, *make),
             Step::Mask { at } => self.mask(at),
@@ -278,6 +279,18 @@ impl<'a> View<'a> {
             rustix::io::write(&file, bytes)?;
         }
         Ok(())
+    }
+
+    /// The file belongs to the namespace of whoever opens it: the cell's own.
+    fn quota(&self, at: &CStr, most: &[u8]) -> Result<(), Errno> {
+        let file = rustix::fs::openat2(
+            self.root()?,
+            at,
+            OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+        )?;
+        rustix::io::write(&file, most).map(drop)
     }
 
     /// What was not there, or turned into a link meanwhile, protects nothing and is no failure.

@@ -10,7 +10,7 @@ use ostler_model::{Ability, Confinement, Network, Text};
 use rustix::io::Errno;
 
 use super::CellError;
-use super::host::{DEVICES, Entry, Host, RESOLVER, STATE, SYSTEM};
+use super::host::{DEVICES, Entry, Host, MACHINE, RESOLVER, STATE, SYSTEM};
 use super::paths::{below_root, c_path, plain};
 use super::step::{Access, Source, Step};
 
@@ -165,6 +165,11 @@ impl<'a> Draft<'a> {
         }
         if !self.without(Ability::FreshProc) {
             self.after.push(Step::Proc { at: c"proc".into() });
+            let quotas = self.host.quotas.iter().map(|quota| Step::Quota {
+                at: quota.file.clone(),
+                most: quota.most.to_string().into_bytes(),
+            });
+            self.after.extend(quotas);
         }
         self.after.push(Step::Terminals {
             at: c"dev/pts".into(),
@@ -217,7 +222,7 @@ impl<'a> Draft<'a> {
     }
 
     fn system(&mut self) -> Result<(), CellError> {
-        for path in SYSTEM.iter().chain(STATE).map(Path::new) {
+        for path in SYSTEM.iter().chain(MACHINE).chain(STATE).map(Path::new) {
             match self.host.entries.get(path) {
                 Some(Entry::Directory) => self.before_the_seal(path)?,
                 Some(Entry::Link(to)) => self.link(path, to)?,

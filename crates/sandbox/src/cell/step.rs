@@ -55,6 +55,8 @@ pub(crate) enum Step {
     Release { slot: usize, at: CString },
     /// A fresh /proc.
     Proc { at: CString },
+    /// No more than this of what the kernel counts per user, through the fresh /proc.
+    Quota { at: CString, most: Vec<u8> },
     /// Terminals of its own.
     Terminals { at: CString },
     /// Make it a mount point, so that nobody renames it away; `closed` read-only, and where
@@ -82,6 +84,7 @@ impl Step {
             Self::Hold { .. } | Self::Release { .. } => "private directory",
             Self::Seal => "read-only root",
             Self::Proc { .. } => "fresh /proc",
+            Self::Quota { .. } => "quota of the kernel",
             Self::Terminals { .. } => "devpts",
             Self::Fence { .. } => "protected path",
             Self::Mask { .. } => "hidden path",
@@ -102,6 +105,7 @@ impl Step {
             | Self::Hold { at, .. }
             | Self::Release { at, .. }
             | Self::Proc { at }
+            | Self::Quota { at, .. }
             | Self::Terminals { at }
             | Self::Fence { at, .. }
             | Self::Mask { at }

@@ -105,8 +105,9 @@ const NAMESPACES: u32 = 0x7E02_0000;
 /// The time namespace, which only unshare(2) takes: for clone(2) the bit is part of a signal.
 const TIME_NAMESPACE: u32 = 0x80;
 
-/// Writing into another's terminal, and what the console makes of the same.
-const TYPING: &[u32] = &[0x5412, 0x541C];
+/// Requests for a terminal: writing into another's (`TIOCSTI`), what the console makes of the same
+/// (`TIOCLINUX`), and other line disciplines (`TIOCSETD`), which load modules of the kernel.
+const TERMINAL_REQUESTS: &[u32] = &[0x5412, 0x541C, 0x5423];
 /// Linux, Linux without address randomisation (`setarch -R`), and asking.
 const PERSONALITIES: &[u32] = &[0, 0x0004_0000, u32::MAX];
 
@@ -138,7 +139,7 @@ const JUDGED: &[(i64, Rule)] = &[
         libc::SYS_ioctl,
         Rule::Values {
             arg: 1,
-            refused: TYPING,
+            refused: TERMINAL_REQUESTS,
         },
     ),
     (
@@ -267,6 +268,9 @@ const REFUSED: &[i64] = &[
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
     libc::SYS_lookup_dcookie,
+    // its quotas are the host user's, and inotify is what tools use
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
     // namespaces and mounts
     libc::SYS_setns,
     libc::SYS_mount,
