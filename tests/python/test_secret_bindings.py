@@ -190,6 +190,13 @@ def test_a_refused_start_starts_nothing_and_is_on_record(bound):
     assert b"not given to this caller" in record and VALUE.encode() not in record
 
 
+def test_bindings_are_explained(bound):
+    said = bound.place.cli("config", "explain").stdout.decode()
+    assert "secret ANNS: for token:ann" in said, said
+    assert f"secret HERE: for local, token:ann, in {bound.place.work / 'app'}" in said, said
+    assert VALUE not in said
+
+
 @pytest.mark.parametrize("value", ['["ann"]', '["uid:"]', "7", '[["local"]]'])
 def test_a_binding_that_is_none_is_refused_with_its_line(make_place, value):
     place = make_place()

@@ -68,7 +68,6 @@ pub enum Channel {
 impl Channel {
     /// Whether nothing needs to be written down of it.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
     pub const fn is_local(&self) -> bool {
         matches!(self, Self::Local)
     }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::config::{KEYS, Key, Setting};
+use crate::config::{KEYS, Key, Setting, describe_binding};
 use crate::error::{CommandError, Outcome};
 use crate::output::{Out, Table, cells, print_json};
 use crate::setup::Setup;
@@ -92,6 +92,9 @@ fn print(setup: &Setup, settings: &[&Setting]) -> Result<(), CommandError> {
     }
     table.print(&mut out)?;
     out.line("")?;
+    for (name, binding) in setup.config.bindings() {
+        out.line(format!("secret {name}: {}", describe_binding(binding)))?;
+    }
     for file in setup.config.files() {
         let there = if file.exists() { "read" } else { "not there" };
         out.line(format!("file {} ({there})", file.display()))?;

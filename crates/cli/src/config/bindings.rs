@@ -69,6 +69,31 @@ pub(super) fn take(
     Ok(true)
 }
 
+/// A binding for people.
+pub(crate) fn describe(binding: &Binding) -> String {
+    let holders: Vec<&str> = match &binding.holders {
+        Holders::LocalUser => vec![LOCAL],
+        Holders::Listed(listed) => listed.iter().map(word).collect(),
+    };
+    let holders = match holders.as_slice() {
+        [] => "nobody".to_owned(),
+        some => some.join(", "),
+    };
+    let projects = binding.projects.iter().map(ToString::to_string);
+    let projects: Vec<String> = projects.collect();
+    if projects.is_empty() {
+        return format!("for {holders}");
+    }
+    format!("for {holders}, in {}", projects.join(", "))
+}
+
+fn word(holder: &Holder) -> &str {
+    match holder {
+        Holder::LocalUser => LOCAL,
+        Holder::Principal(principal) => &principal.0,
+    }
+}
+
 fn parse(name: &str) -> Option<(&str, Part)> {
     let (secret, part) = name.strip_prefix(TABLE)?.split_once('.')?;
     let part = match part {
@@ -119,6 +144,7 @@ mod tests {
             Holder::Principal(Principal("token:ann".to_owned())),
         ]);
         assert_eq!(bindings["TOKEN"].holders, listed);
+        assert_eq!(describe(&bindings["TOKEN"]), "for local, token:ann");
         let (done, _) = taken("secrets.TOKEN.principals", &Raw::Text("ann".to_owned()));
         assert!(done.is_err_and(|told| told.contains("token:NAME")));
     }
@@ -129,6 +155,7 @@ mod tests {
         assert_eq!(done, Ok(true));
         assert_eq!(bindings["A"].projects, [Text::from("/srv/app")]);
         assert_eq!(bindings["A"].holders, Holders::LocalUser);
+        assert_eq!(describe(&bindings["A"]), "for local, in /srv/app");
         assert!(
             taken("secrets.A.projects", &Raw::Text("app".to_owned()))
                 .0

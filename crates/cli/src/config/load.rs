@@ -316,6 +316,11 @@ impl Config {
         &self.settings
     }
 
+    /// Who is given which secret.
+    pub(crate) const fn bindings(&self) -> &Bindings {
+        &self.bindings
+    }
+
     /// The files that were looked for.
     pub(crate) fn files(&self) -> &[PathBuf] {
         &self.files

@@ -22,6 +22,7 @@ mod settings;
 mod tests;
 mod value;
 
+pub(crate) use bindings::describe as describe_binding;
 pub(crate) use env::Environment;
 pub(crate) use keys::{KEYS, Key};
 pub(crate) use load::{Config, FlagValue, Flags, Setting, Source};

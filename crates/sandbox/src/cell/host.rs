@@ -79,8 +79,10 @@ impl Host {
     /// Looks at the system's directories and at everything a confinement names.
     #[must_use]
     pub fn read(confinement: &Confinement) -> Self {
-        let mut host = Self::default();
-        host.quotas = QUOTAS.iter().filter_map(|name| Quota::read(name)).collect();
+        let mut host = Self {
+            quotas: QUOTAS.iter().filter_map(|name| Quota::read(name)).collect(),
+            ..Self::default()
+        };
         for path in SYSTEM.iter().chain(MACHINE).chain(STATE).chain(DEVICES) {
             if let Some(entry) = look(Path::new(path)) {
                 host.entries.insert(PathBuf::from(path), entry);

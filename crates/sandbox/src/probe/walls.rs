@@ -47,7 +47,8 @@ pub(super) fn note(abilities: &mut Abilities) {
 fn separable(error: &CellError, without: &[Ability]) -> Option<Ability> {
     let ability = match error.step {
         "namespaces" | "loopback" => Ability::NetworkNamespace,
-        "fresh /proc" => Ability::FreshProc,
+        // Quotas are set through it.
+        "fresh /proc" | "quota of the kernel" => Ability::FreshProc,
         _ => return None,
     };
     (!without.contains(&ability)).then_some(ability)
