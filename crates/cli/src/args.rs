@@ -101,7 +101,7 @@ pub(crate) enum Verb {
     /// Show that as a diff
     Diff(commands::workspace::DiffArgs),
     /// Put it in the workspace: all of it or, where files changed meanwhile, nothing
-    Commit(commands::workspace::WorkspaceArgs),
+    Commit(commands::workspace::CommitArgs),
     /// Forget it
     Discard(commands::workspace::WorkspaceArgs),
     /// Write the output of an execution in another format

@@ -88,7 +88,7 @@ impl Engine {
             return Err(WorkspaceError::None(entry.id).into());
         }
         let decides = match &order {
-            WorkspaceOrder::Commit | WorkspaceOrder::Discard => true,
+            WorkspaceOrder::Commit { .. } | WorkspaceOrder::Discard => true,
             WorkspaceOrder::Changes { .. } | WorkspaceOrder::Diff { .. } => false,
         };
         if decides && !entry.is_finished() {
@@ -169,6 +169,7 @@ impl Core {
             Ok(
                 WorkspaceAnswer::Diff { .. }
                 | WorkspaceAnswer::Committed(_)
+                | WorkspaceAnswer::Unasked(_)
                 | WorkspaceAnswer::Conflicts(_)
                 | WorkspaceAnswer::Discarded,
             )
@@ -223,7 +224,7 @@ fn bounded(order: WorkspaceOrder) -> WorkspaceOrder {
             paths,
             limit_bytes: limit_bytes.min(DIFF_MAX_BYTES),
         },
-        decision @ (WorkspaceOrder::Commit | WorkspaceOrder::Discard) => decision,
+        decision @ (WorkspaceOrder::Commit { .. } | WorkspaceOrder::Discard) => decision,
     }
 }
 
@@ -240,7 +241,11 @@ fn fate_of(answer: &Result<WorkspaceAnswer, WorkspaceError>) -> Option<Fate> {
         Err(WorkspaceError::Decided {
             committed: true, ..
         }) => Some(Fate::Committed),
-        Ok(WorkspaceAnswer::Diff { .. } | WorkspaceAnswer::Conflicts(_))
+        Ok(
+            WorkspaceAnswer::Diff { .. }
+            | WorkspaceAnswer::Unasked(_)
+            | WorkspaceAnswer::Conflicts(_),
+        )
         | Err(
             WorkspaceError::None(_) | WorkspaceError::Running(_) | WorkspaceError::Storage { .. },
         ) => None,

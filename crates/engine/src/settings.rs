@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::retention::OutputPolicy;
-use ostler_model::{Ability, Forward, IsolationLevel, Limits, Network, Text};
+use ostler_model::{Ability, Forward, IsolationLevel, Limits, Network, Text, unasked};
 
 use crate::admission::bindings::Binding;
 use crate::terminal::TERMINAL_VIEW_BYTES;
@@ -125,11 +125,6 @@ pub struct IsolationSettings {
     pub limits: Limits,
 }
 
-/// Paths below a workspace that stay read-only at level high: what runs on the host when its
-/// owner uses git there afterwards, the workspace's own rules, and its services: a changed
-/// `ostler.toml` is put in force.
-pub const PROTECTED: [&str; 4] = [".git/hooks", ".git/config", ".ostler", "ostler.toml"];
-
 /// Paths below the home directory that level high shows read-only: toolchains and git's
 /// identity. Stores of credentials within them stay hidden
 /// (`admission::credentials`).
@@ -175,7 +170,7 @@ impl Default for IsolationSettings {
             read: Vec::new(),
             write: Vec::new(),
             hide: Vec::new(),
-            protect: texts(&PROTECTED),
+            protect: unasked::protected().map(Text::from).collect(),
             home_visible: texts(&HOME_VISIBLE),
             allow_degraded: Vec::new(),
             limits: Limits::default(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::text::Text;
+use crate::unasked::UnaskedReport;
 
 /// One path that the overlay holds differently from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +79,9 @@ pub struct Changes {
     pub totals: [u64; 3],
     /// What became of them.
     pub fate: Fate,
+    /// What of them is run or obeyed unasked; of a commit, what was allowed.
+    #[serde(default, skip_serializing_if = "UnaskedReport::is_empty")]
+    pub unasked: UnaskedReport,
 }
 
 /// What became of the changes.
@@ -109,7 +113,10 @@ pub enum WorkspaceOrder {
         limit_bytes: usize,
     },
     /// Put the changes on the host, all or, where the host changed meanwhile, none.
-    Commit,
+    Commit {
+        /// Also what is run or obeyed unasked.
+        allow_unasked: bool,
+    },
     /// Forget them.
     Discard,
 }
@@ -125,7 +132,11 @@ pub enum WorkspaceAnswer {
         text: String,
         /// Whether more was to be said.
         truncated: bool,
+        /// What of all changes is run or obeyed unasked.
+        unasked: UnaskedReport,
     },
+    /// Nothing was committed: this is among the changes, and was not allowed.
+    Unasked(UnaskedReport),
     /// They are on the host.
     Committed(Changes),
     /// Nothing was committed: the host changed meanwhile.

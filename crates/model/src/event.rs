@@ -167,6 +167,11 @@ pub enum Event {
         /// Which.
         limit: Limit,
     },
+    /// What an attempt of level high left in its workspace that is run or obeyed unasked.
+    Unasked {
+        /// What, and whether everything was looked at.
+        report: crate::unasked::UnaskedReport,
+    },
     /// Something promised cannot be kept any more, for example the disk is full.
     Degraded {
         /// What is gone.

@@ -30,6 +30,7 @@ pub mod spec;
 pub mod state;
 pub mod status;
 pub mod text;
+pub mod unasked;
 pub mod visible;
 
 pub use changes::{
@@ -61,6 +62,7 @@ pub use spec::{
 };
 pub use state::{Phase, State};
 pub use text::Text;
+pub use unasked::{Unasked, UnaskedReport};
 pub use visible::{Colours, has_hidden, visible, visible_json, visible_lines, visible_output};
 
 /// A moment in time, in nanoseconds since the Unix epoch; RFC 3339 in JSON.

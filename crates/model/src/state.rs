@@ -10,6 +10,7 @@ use crate::policy::{Degraded, Limit};
 use crate::ranges::Ranges;
 use crate::service::{Port, Sign, Stage};
 use crate::spec::TermSize;
+use crate::unasked::UnaskedReport;
 
 /// Where an execution is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -104,6 +105,9 @@ pub struct State {
     pub limits_hit: Vec<Limit>,
     /// What became of writes that were kept apart; none without an overlay or a decision.
     pub workspace: Option<crate::changes::Fate>,
+    /// What it made or changed in its workspace that is run or obeyed unasked.
+    #[serde(default, skip_serializing_if = "UnaskedReport::is_empty")]
+    pub unasked: UnaskedReport,
     /// What the tree used.
     pub usage: Usage,
 }
@@ -177,6 +181,7 @@ impl State {
             Event::Resumed { .. } => self.paused = false,
             Event::Sampled { usage } => self.usage = *usage,
             Event::LimitHit { limit } => self.hit(*limit),
+            Event::Unasked { report } => self.unasked.merge(report),
             Event::Workspace { fate, .. } => self.workspace = Some(*fate),
             Event::Degraded { detail, .. } => self.degraded.push(detail.clone()),
             Event::Stopping { order } => self.stop(order),

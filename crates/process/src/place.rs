@@ -14,8 +14,8 @@ use std::time::Duration;
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
     Abilities, Confinement, Degraded, Evidence, ExecutionId, Leftovers, Limit, Limits, Observation,
-    PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, Usage, WorkspaceAnswer,
-    WorkspaceOrder,
+    PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, UnaskedReport, Usage,
+    WorkspaceAnswer, WorkspaceOrder,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -382,6 +382,9 @@ pub struct ExitRecord {
     pub journal_error: Option<String>,
     /// Output bytes lost to a full disk.
     pub lost_bytes: u64,
+    /// What it left in its workspace that is run or obeyed unasked.
+    #[serde(default)]
+    pub unasked: UnaskedReport,
 }
 
 /// The version byte of [`ExitRecord`].

@@ -14,7 +14,7 @@ use crate::place::{
 
 /// The first byte of every packet. Both sides are the same executable except across an
 /// upgrade, where a shim of the old one meets a daemon of the new one.
-pub(crate) const PROTOCOL_VERSION: u8 = 3;
+pub(crate) const PROTOCOL_VERSION: u8 = 4;
 /// Plans up to this size travel in the packet itself.
 pub(crate) const INLINE_PLAN_BYTES: usize = 64 * 1024;
 /// The largest plan: arguments, environment, input and spec together.

@@ -78,11 +78,13 @@ fn changes(store: &Path, files: u32) -> Outcome<Duration> {
 fn commit(store: &Path) -> Outcome<Duration> {
     let store = Store::open(store)?;
     let begin = Instant::now();
-    let outcome = store.commit()?;
+    let outcome = store.commit(false)?;
     let took = begin.elapsed();
     match outcome {
         Committed::Committed(_) => Ok(took),
-        other @ Committed::Conflicts(_) => Err(format!("{other:?}").into()),
+        other @ (Committed::Conflicts(_) | Committed::Unasked(_)) => {
+            Err(format!("{other:?}").into())
+        }
     }
 }
 

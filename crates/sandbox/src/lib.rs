@@ -15,6 +15,7 @@ pub mod rlimit;
 mod sandbox;
 pub mod seccomp;
 pub mod survey;
+pub mod unasked;
 pub mod walls;
 
 pub use cell::{BuildAt, Cell, CellError, CellPlan, Host, Overlay};

@@ -154,6 +154,9 @@ pub(crate) fn tell_end(info: &InfoBody) {
     for told in reached(info) {
         crate::tell(&format!("{id}: {told}"));
     }
+    for told in walls::unasked(&isolation.unasked) {
+        crate::tell(&format!("{id}: {told}"));
+    }
     let confinement = isolation.confinement.as_ref();
     if confinement.and_then(|it| it.overlay) == Some(Fate::Open) {
         crate::tell(&format!(

@@ -17,8 +17,18 @@ use crate::setup::{Setup, block_on};
 const LISTED: usize = 100_000;
 /// Bytes of a diff.
 const DIFF_BYTES: usize = 8 * 1024 * 1024;
-/// What a commit exits with when the host changed meanwhile, as git does.
+/// What a commit exits with that put nothing in place, as git does.
 const CONFLICT_EXIT: u8 = 1;
+
+/// What `commit` takes.
+#[derive(Debug, Args)]
+pub(crate) struct CommitArgs {
+    #[command(flatten)]
+    which: WorkspaceArgs,
+    /// Also what tools run or obey unasked: hooks, configuration of git, tasks of editors
+    #[arg(long)]
+    allow_unasked: bool,
+}
 
 /// What `workspace`, `commit` and `discard` take.
 #[derive(Debug, Args)]
@@ -51,13 +61,16 @@ pub(crate) fn changes(setup: &Setup, args: &WorkspaceArgs) -> Outcome {
     ask(setup, args, (Method::GET, path))
 }
 
-/// Puts the changes on the host, or lists the conflicts because of which nothing is there.
+/// Puts the changes on the host, or lists the conflicts, or what tools run unasked, because of
+/// which nothing is there.
 ///
 /// # Errors
 /// When the daemon cannot be asked, it still runs, or that was decided before.
-pub(crate) fn commit(setup: &Setup, args: &WorkspaceArgs) -> Outcome {
-    let path = ids::path(&args.id, &format!("/workspace/commit?limit={LISTED}"));
-    ask(setup, args, (Method::POST, path))
+pub(crate) fn commit(setup: &Setup, args: &CommitArgs) -> Outcome {
+    let allowed = args.allow_unasked;
+    let query = format!("/workspace/commit?limit={LISTED}&allow_unasked={allowed}");
+    let path = ids::path(&args.which.id, &query);
+    ask(setup, &args.which, (Method::POST, path))
 }
 
 /// Forgets the changes.
@@ -90,6 +103,9 @@ pub(crate) fn diff(setup: &Setup, args: &DiffArgs) -> Outcome {
         let mut out = Out::new();
         out.printed_lines(body.diff.unwrap_or_default().as_bytes())?;
         out.flush()?;
+        for told in walls::unasked(&body.unasked) {
+            crate::tell(&told);
+        }
         if body.truncated {
             let told = CommandError::value("the diff is longer than what is shown; name paths");
             crate::report(&told);
@@ -102,7 +118,7 @@ fn ask(setup: &Setup, args: &WorkspaceArgs, request: (Method, String)) -> Outcom
     let client = setup.client();
     block_on(async {
         let body = call(&client, &args.id, request).await?;
-        let code = if body.conflicts.is_empty() {
+        let code = if body.conflicts.is_empty() && !body.refused {
             0
         } else {
             CONFLICT_EXIT
@@ -136,11 +152,20 @@ fn print(body: WorkspaceBody) -> Result<(), CommandError> {
         }
         return out.flush();
     }
+    if body.refused {
+        out.line("tools run or obey some of it unasked; nothing was committed:")?;
+        for told in walls::unasked(&body.unasked) {
+            out.line(told)?;
+        }
+        out.line("--allow-unasked puts it in place all the same")?;
+        return out.flush();
+    }
     let totals = body.totals;
     let changes = Changes {
         totals: [totals.created, totals.changed, totals.deleted],
         fate: body.fate,
         changes: body.changes,
+        unasked: body.unasked,
     };
     let fate = walls::fate(changes.fate);
     match changes.fate {
@@ -150,6 +175,9 @@ fn print(body: WorkspaceBody) -> Result<(), CommandError> {
             }
         }
         Fate::Discarded => out.line(fate)?,
+    }
+    for told in walls::unasked(&changes.unasked) {
+        out.line(told)?;
     }
     out.flush()
 }

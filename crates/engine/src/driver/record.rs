@@ -100,6 +100,7 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Restarting { .. }
         | Event::LeaseTaken { .. }
         | Event::LimitHit { .. }
+        | Event::Unasked { .. }
         | Event::Workspace { .. }
         | Event::Degraded { .. }
         | Event::Stopping { .. }

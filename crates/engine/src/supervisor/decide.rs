@@ -497,6 +497,7 @@ impl Supervisor {
             | Event::LeaseTaken { .. }
             | Event::Sampled { .. }
             | Event::LimitHit { .. }
+            | Event::Unasked { .. }
             | Event::Workspace { .. }
             | Event::Degraded { .. }
             | Event::Stopping { .. }

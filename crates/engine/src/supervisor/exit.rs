@@ -94,6 +94,10 @@ impl Supervisor {
         for limit in memory.into_iter().chain(record.limits_hit.iter().copied()) {
             self.limit_hit(record.ended_at, limit);
         }
+        if !record.unasked.is_empty() {
+            let report = record.unasked.clone();
+            self.note(record.ended_at, Event::Unasked { report });
+        }
         self.record(
             record.ended_at,
             Event::Exited {

@@ -37,12 +37,19 @@ fn now(
         WorkspaceOrder::Changes { limit } => store.changes(*limit).map(WorkspaceAnswer::Changes),
         WorkspaceOrder::Diff { paths, limit_bytes } => {
             let diff = store.diff(paths, *limit_bytes);
-            diff.map(|(text, truncated)| WorkspaceAnswer::Diff { text, truncated })
+            diff.map(|(text, truncated, unasked)| WorkspaceAnswer::Diff {
+                text,
+                truncated,
+                unasked,
+            })
         }
-        WorkspaceOrder::Commit => store.commit().map(|outcome| match outcome {
-            Outcome::Committed(changes) => WorkspaceAnswer::Committed(changes),
-            Outcome::Conflicts(conflicts) => WorkspaceAnswer::Conflicts(conflicts),
-        }),
+        WorkspaceOrder::Commit { allow_unasked } => {
+            store.commit(*allow_unasked).map(|outcome| match outcome {
+                Outcome::Committed(changes) => WorkspaceAnswer::Committed(changes),
+                Outcome::Unasked(report) => WorkspaceAnswer::Unasked(report),
+                Outcome::Conflicts(conflicts) => WorkspaceAnswer::Conflicts(conflicts),
+            })
+        }
         WorkspaceOrder::Discard => store.discard().map(|()| WorkspaceAnswer::Discarded),
     };
     answer.map_err(failed)

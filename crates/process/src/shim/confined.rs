@@ -8,9 +8,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ostler_model::confinement::{HostRule, Network};
-use ostler_model::{Ability, Confinement};
+use ostler_model::{Ability, Confinement, Text, UnaskedReport};
 use ostler_sandbox::cell::{BuildAt, Cell, CellError, CellPlan, Host, Overlay};
 use ostler_sandbox::overlay;
+use ostler_sandbox::unasked::Before;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Gid, Mode as FileMode, OFlags, Uid, openat};
 use rustix::io::Errno;
@@ -56,6 +57,8 @@ pub(crate) struct Confined {
     /// The warden has ended.
     gone: bool,
     gate: Option<GateLink>,
+    /// What its workspace was like before.
+    before: Option<Before>,
 }
 
 /// The confinement of a plan. What cannot be understood is no reason to do without it.
@@ -81,11 +84,17 @@ impl Confined {
             terminal: site.terminal,
             dies_with_parent: true,
         };
+        let workspace = confinement.workspace.as_ref().map(Text::as_path);
+        let before = workspace.map(|workspace| {
+            let upper = layers.as_ref().map(|layers| layers.upper.as_path());
+            Before::take(workspace, upper)
+        });
         let cell = Cell::build(&plan, at).map_err(of_cell)?;
         let mut confined = Self {
             cell,
             gone: false,
             gate: None,
+            before,
         };
         if let Some(hosts) = allowed(confinement) {
             let mut gate = confined.gate(hosts, site)?;
@@ -141,6 +150,12 @@ impl Confined {
         }
         let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
         rustix::fs::fchown(channel, Some(user), Some(group)).map_err(Stillbirth::at(STEP_CHOWN))
+    }
+
+    /// What the command left in its workspace that is run or obeyed unasked.
+    pub(super) fn unasked(&self) -> UnaskedReport {
+        let before = self.before.as_ref();
+        before.map_or_else(UnaskedReport::default, Before::report)
     }
 
     /// Processes of ours around the command: children of the shim, and theirs.

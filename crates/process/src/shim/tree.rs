@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_model::ending::WaitStatus;
-use ostler_model::{ExecutionId, Leftovers, Usage};
+use ostler_model::{ExecutionId, Leftovers, UnaskedReport, Usage};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::confined::Confined;
@@ -104,6 +104,12 @@ impl Tree {
     /// Whether it lives in a cell.
     pub(crate) const fn is_confined(&self) -> bool {
         self.around.is_some()
+    }
+
+    /// What it left in its workspace that is run or obeyed unasked.
+    pub(crate) fn unasked(&self) -> UnaskedReport {
+        let around = self.around.as_ref();
+        around.map_or_else(UnaskedReport::default, Confined::unasked)
     }
 
     /// How the leader ended, once it has.

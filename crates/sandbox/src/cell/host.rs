@@ -1,11 +1,14 @@
 //! What of the host a plan depends on, looked at once and handed over as data.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use ostler_model::{Confinement, Text};
+
+use crate::unasked;
 
 /// System directories that are shown read-only, where they exist.
 pub(super) const SYSTEM: &[&str] = &[
@@ -46,6 +49,9 @@ pub(super) const DEVICES: &[&str] = &[
 /// Who answers names.
 pub(super) const RESOLVER: &str = "/etc/resolv.conf";
 
+/// Where this is protected, that of submodules is, too.
+const CONFIGURATION: &str = ".git/config";
+
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -73,6 +79,8 @@ pub struct Host {
     pub(super) quotas: Vec<Quota>,
     /// Where protected paths lead that symbolic links are on the way of; as named, as found.
     pub(super) protected: BTreeMap<PathBuf, PathBuf>,
+    /// Repositories of submodules, below the workspace.
+    pub(super) modules: Vec<PathBuf>,
 }
 
 impl Host {
@@ -110,6 +118,15 @@ impl Host {
         let Some(workspace) = confinement.workspace.as_ref().map(Text::as_path) else {
             return;
         };
+        if confinement
+            .protect
+            .iter()
+            .any(|it| it.as_path() == Path::new(CONFIGURATION))
+        {
+            let found = unasked::repositories(workspace).into_iter().skip(1);
+            let path = |it: Vec<u8>| workspace.join(OsString::from_vec(it));
+            self.modules = found.map(path).collect();
+        }
         for named in confinement.protect.iter().map(Text::as_path) {
             if let Some(real) = follow(&workspace.join(named)) {
                 self.protected.insert(named.to_owned(), real);

@@ -17,7 +17,7 @@ const TRIES: usize = 32;
 
 /// A directory, and everything below it.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(crate) struct Root {
     fd: OwnedFd,
     /// The parent that was used last: names come sorted.
     last: Option<(Vec<u8>, OwnedFd)>,
@@ -25,14 +25,14 @@ pub(super) struct Root {
 
 /// An entry of a directory.
 #[derive(Debug)]
-pub(super) struct Listed {
-    pub(super) name: Vec<u8>,
-    pub(super) stat: Stat,
+pub(crate) struct Listed {
+    pub(crate) name: Vec<u8>,
+    pub(crate) stat: Stat,
 }
 
 impl Root {
     /// Opens an absolute path without symbolic links.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let top = rustix::fs::open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let relative = path.strip_prefix("/").unwrap_or(path);
         let relative = if relative.as_os_str().is_empty() {
@@ -46,18 +46,18 @@ impl Root {
         Ok(Self { fd, last: None })
     }
 
-    pub(super) fn stat(&self) -> io::Result<Stat> {
+    pub(crate) fn stat(&self) -> io::Result<Stat> {
         Ok(rustix::fs::fstat(&self.fd)?)
     }
 
     /// Opens what is at a relative path; the empty path is the directory itself.
-    pub(super) fn open_at(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    pub(crate) fn open_at(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         open_at(self.fd.as_fd(), path, flags, BENEATH)
     }
 
     /// The directory a path is in, to be named in further calls, and its last name.
-    pub(super) fn parent<'a, 'b>(
+    pub(crate) fn parent<'a, 'b>(
         &'a mut self,
         path: &'b [u8],
     ) -> io::Result<(BorrowedFd<'a>, &'b OsStr)> {
@@ -78,7 +78,7 @@ impl Root {
     }
 
     /// What is there; none where nothing is.
-    pub(super) fn look(&mut self, path: &[u8]) -> io::Result<Option<Stat>> {
+    pub(crate) fn look(&mut self, path: &[u8]) -> io::Result<Option<Stat>> {
         if path.is_empty() {
             return self.stat().map(Some);
         }
@@ -99,7 +99,7 @@ impl Root {
 
     /// What a directory holds, at most `limit` entries and one more, sorted by name. What
     /// vanishes meanwhile is left out.
-    pub(super) fn list(&self, path: &[u8], limit: usize) -> io::Result<Vec<Listed>> {
+    pub(crate) fn list(&self, path: &[u8], limit: usize) -> io::Result<Vec<Listed>> {
         let fd = self.open_at(path, DIR)?;
         let mut listed = Vec::new();
         for entry in Dir::new(fd.try_clone()?)? {
@@ -156,7 +156,7 @@ fn open_at(
 }
 
 /// Parent and last name of a relative path.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (b"", path),
@@ -164,7 +164,7 @@ pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// A path below another.
-pub(super) fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
+pub(crate) fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
     if parent.is_empty() {
         return name.to_vec();
     }
@@ -172,7 +172,7 @@ pub(super) fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// Whether nothing is at a path, as far as a walk that follows nothing can tell.
-pub(super) fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     let number = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(
         number,

@@ -8,7 +8,7 @@
 //! paths are followed, `remove` the end of a layer.
 
 mod baseline;
-mod beneath;
+pub(crate) mod beneath;
 mod commit;
 mod conflict;
 mod diff;

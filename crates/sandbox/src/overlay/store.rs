@@ -1,12 +1,13 @@
 //! [`Store`]: the layers of one execution and what is known of them.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::{ChangeKind, Changes, Conflict, Fate, Text};
+use ostler_model::{ChangeKind, Changes, Conflict, Fate, Text, UnaskedReport};
 use rustix::fs::{Gid, Mode, Uid};
 
 use super::baseline::Baseline;
@@ -19,6 +20,7 @@ use super::records::{
 use super::scan::{Act, Edit, Sides};
 use super::seen::Kind;
 use super::{conflict, diff, remove};
+use crate::unasked;
 
 /// Entries a workspace may have to be put under an overlay, and a layer to be looked at.
 pub const OVERLAY_ENTRIES_MAX: usize = 500_000;
@@ -120,6 +122,8 @@ pub struct Store {
 pub enum Outcome {
     /// The changes are on the host.
     Committed(Changes),
+    /// What is run or obeyed unasked is among them; nothing is committed.
+    Unasked(UnaskedReport),
     /// The host changed meanwhile; nothing is committed.
     Conflicts(Vec<Conflict>),
 }
@@ -157,28 +161,49 @@ impl Store {
         }
         let (mut sides, head) = self.sides(false)?;
         let edits = edits(&mut sides, &head)?;
-        Ok(listed(&edits, limit, Fate::Open))
+        let mut changes = listed(&edits, limit, Fate::Open);
+        changes.unasked = self.unasked(&head, &edits);
+        Ok(changes)
+    }
+
+    /// What of these edits is run or obeyed unasked.
+    fn unasked(&self, head: &Head, edits: &[Edit]) -> UnaskedReport {
+        let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
+        let paths = edits.iter().filter(|edit| edit.new.is_some());
+        let paths: BTreeSet<&[u8]> = paths.map(|edit| edit.path.as_slice()).collect();
+        unasked::of_changes(
+            workspace,
+            &self.dir.join(UPPER),
+            &paths,
+            OVERLAY_ENTRIES_MAX,
+        )
     }
 
     /// The changes below `paths` (all where empty) as a unified diff of at most `limit_bytes`,
-    /// and whether more was to be said.
+    /// whether more was to be said, and what of all changes is run or obeyed unasked.
     ///
     /// # Errors
     /// As [`Store::changes`]; [`OverlayError::Decided`].
-    pub fn diff(&self, paths: &[Text], limit_bytes: usize) -> Result<(String, bool), OverlayError> {
+    pub fn diff(
+        &self,
+        paths: &[Text],
+        limit_bytes: usize,
+    ) -> Result<(String, bool, UnaskedReport), OverlayError> {
         self.resume()?;
         self.check_open()?;
         let (mut sides, head) = self.sides(false)?;
         let edits = edits(&mut sides, &head)?;
-        Ok(diff::write(&mut sides, &edits, paths, limit_bytes))
+        let unasked = self.unasked(&head, &edits);
+        let (text, truncated) = diff::write(&mut sides, &edits, paths, limit_bytes);
+        Ok((text, truncated, unasked))
     }
 
-    /// Puts the changes on the host, or tells what changed there meanwhile. The command must
-    /// have ended.
+    /// Puts the changes on the host, or tells what changed there meanwhile, or what of them is
+    /// run or obeyed unasked unless that is allowed. The command must have ended.
     ///
     /// # Errors
     /// [`OverlayError::Decided`], [`OverlayError::Protected`], [`OverlayError::Interrupted`].
-    pub fn commit(&self) -> Result<Outcome, OverlayError> {
+    pub fn commit(&self, allow_unasked: bool) -> Result<Outcome, OverlayError> {
         if let Some(changes) = self.resume()? {
             return Ok(Outcome::Committed(changes));
         }
@@ -187,6 +212,10 @@ impl Store {
         let mut edits = edits(&mut sides, &head)?;
         edits.retain(|edit| edit.act != Act::Leave);
         check_protected(&head, &edits)?;
+        let unasked = self.unasked(&head, &edits);
+        if !allow_unasked && !unasked.is_empty() {
+            return Ok(Outcome::Unasked(unasked));
+        }
         let conflicts = conflict::find(&mut sides.host, &sides.then, &edits);
         let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
         let conflicts = conflicts.map_err(|source| failed("cannot read", workspace, source))?;
@@ -196,7 +225,9 @@ impl Store {
         commit::check_access(&mut sides, &edits)?;
         let intent = Intent { tag: tag(), edits };
         save(&self.dir, INTENT, &intent)?;
-        self.carry_out(&mut sides, &intent).map(Outcome::Committed)
+        let mut changes = self.carry_out(&mut sides, &intent)?;
+        changes.unasked = unasked;
+        Ok(Outcome::Committed(changes))
     }
 
     /// Forgets the changes. A commit that was begun and cannot go on ends here: what is on
@@ -354,6 +385,7 @@ fn listed(edits: &[Edit], limit: usize, fate: Fate) -> Changes {
         changes,
         totals,
         fate,
+        unasked: UnaskedReport::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use ostler_model::ending::Cause;
 use ostler_model::policy::{Degraded, Limit, Limits};
 use ostler_model::{
     Change, ChangeKind, Changes, Confinement, Conflict, ConflictReason, Ending, Fate, FileKind,
-    IsolationLevel, Network, Policy,
+    IsolationLevel, Network, Policy, Unasked, UnaskedReport,
 };
 
 use super::clamped;
@@ -116,6 +116,36 @@ fn limit(limit: Limit, limits: &Limits) -> String {
             bytes(limits.disk_bytes)
         ),
     }
+}
+
+/// What was left that tools run or obey unasked, a line each.
+#[must_use]
+pub fn unasked(report: &UnaskedReport) -> Vec<String> {
+    let line = |it: &Unasked| {
+        let path = clamped(&it.path.to_string_lossy(), PATH_CHARS);
+        let why = clamped(&it.why, PATH_CHARS);
+        format!(
+            "made or changed, and used unasked by {}: {} {why}",
+            it.reader,
+            path.escape_debug()
+        )
+    };
+    let mut told: Vec<String> = report.found.iter().map(line).collect();
+    if report.more > 0 {
+        told.push(format!(
+            "{} more files that are used unasked were made or changed",
+            report.more
+        ));
+    }
+    let unseen = report.incomplete.as_ref();
+    told.extend(unseen.map(|why| {
+        let why = clamped(why, PATH_CHARS);
+        format!(
+            "not all files that are used unasked were looked for: {}",
+            why.escape_debug()
+        )
+    }));
+    told
 }
 
 /// What the overlay holds, a line each, at most so many; the sums first.

@@ -28,6 +28,15 @@ const LISTED: &[Parameter] = &[Parameter::optional(
 )
 .or(CHANGES)];
 
+const COMMITTED: &[Parameter] = &[
+    LISTED[0],
+    Parameter::optional(
+        "allow_unasked",
+        Kind::Flag,
+        "Also what tools run or obey unasked",
+    ),
+];
+
 const SHOWN: &[Parameter] = &[
     Parameter::optional("path", Kind::List, "Only these and what is below them"),
     Parameter::optional(
@@ -68,16 +77,19 @@ pub(super) async fn diff(
 }
 
 /// `POST /api/v1/executions/{id}/workspace/commit`: what is on the host now, or the conflicts
-/// because of which nothing is.
+/// or the files that tools run unasked, because of which nothing is.
 pub(super) async fn commit(
     State(state): State<RestState>,
     Asking(caller): Asking,
     Execution(id): Execution,
     asked: Asked,
 ) -> Answer<Json<WorkspaceBody>> {
-    let arguments = asked.check(LISTED)?;
+    let arguments = asked.check(COMMITTED)?;
     let limit = size(arguments.count("limit"));
-    carry_out(&state, &caller, (&id, WorkspaceOrder::Commit), limit).await
+    let order = WorkspaceOrder::Commit {
+        allow_unasked: arguments.flag("allow_unasked"),
+    };
+    carry_out(&state, &caller, (&id, order), limit).await
 }
 
 /// `POST /api/v1/executions/{id}/workspace/discard`.

@@ -1,6 +1,6 @@
 //! What a command wrote to its overlay, and what became of it.
 
-use ostler_model::{Change, Conflict, Fate, WorkspaceAnswer};
+use ostler_model::{Change, Conflict, Fate, UnaskedReport, WorkspaceAnswer};
 use serde::{Deserialize, Serialize};
 
 /// The answer of every `/executions/{id}/workspace` route.
@@ -16,6 +16,12 @@ pub struct WorkspaceBody {
     /// Why nothing was committed: what the host changed meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Conflict>,
+    /// What of the changes tools run or obey unasked.
+    #[serde(default, skip_serializing_if = "UnaskedReport::is_empty")]
+    pub unasked: UnaskedReport,
+    /// Whether nothing was committed because of that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
     /// The changes as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
@@ -44,6 +50,8 @@ impl WorkspaceBody {
             totals: TotalsBody::default(),
             changes: Vec::new(),
             conflicts: Vec::new(),
+            unasked: UnaskedReport::default(),
+            refused: false,
             diff: None,
             truncated: false,
         };
@@ -56,12 +64,22 @@ impl WorkspaceBody {
                     deleted,
                 };
                 body.fate = all.fate;
+                body.unasked = all.unasked;
                 body.changes = all.changes;
                 body.changes.truncate(limit);
                 body.truncated = (body.changes.len() as u64) < created + changed + deleted;
             }
-            WorkspaceAnswer::Diff { text, truncated } => {
+            WorkspaceAnswer::Unasked(report) => {
+                body.unasked = report;
+                body.refused = true;
+            }
+            WorkspaceAnswer::Diff {
+                text,
+                truncated,
+                unasked,
+            } => {
                 body.diff = Some(text);
+                body.unasked = unasked;
                 body.truncated = truncated;
             }
             WorkspaceAnswer::Conflicts(mut conflicts) => {

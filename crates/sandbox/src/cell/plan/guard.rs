@@ -11,6 +11,10 @@ use crate::cell::CellError;
 use crate::cell::paths::{below_root, plain};
 use crate::cell::step::{Access, Step};
 
+/// What of a submodule's repository is protected, where it is there. Its configuration is
+/// written by `git submodule update`, with what it says already.
+const GIT_PROTECTED: [&str; 2] = ["hooks", "config.worktree"];
+
 impl Draft<'_> {
     /// Each directory on the way becomes a mount point, so that none can be renamed away.
     pub(super) fn protected(&mut self) -> Result<(), CellError> {
@@ -28,6 +32,11 @@ impl Draft<'_> {
                 && real.starts_with(&workspace)
             {
                 self.fence(&workspace, real, made, &mut fenced)?;
+            }
+        }
+        for module in &self.host.modules {
+            for name in GIT_PROTECTED {
+                self.fence(&workspace, &module.join(name), false, &mut fenced)?;
             }
         }
         Ok(())

@@ -94,7 +94,7 @@ fn a_tree_deeper_than_any_path_is_refused_and_can_be_discarded() {
         &layers.upper,
         "for i in $(seq 1 400); do mkdir aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; cd -P aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done; echo x>bottom",
     );
-    let refused = stage.store().commit();
+    let refused = stage.store().commit(false);
     assert!(refused.is_err(), "{refused:?}");
     assert_eq!(fs::read_dir(stage.at("host")).expect("the host").count(), 0);
     stage.store().discard().expect("a discard");
@@ -116,7 +116,7 @@ fn damaged_records_are_told() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&path, &bytes).expect("written");
-    assert!(stage.store().commit().is_err());
+    assert!(stage.store().commit(false).is_err());
     fs::write(&path, &bytes[..2]).expect("written");
     assert!(stage.store().changes(1).is_err());
     assert_eq!(fs::read(stage.host("f")).expect("f"), b"a\n");

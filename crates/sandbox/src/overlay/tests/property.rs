@@ -116,13 +116,14 @@ proptest! {
             .collect();
         stage.on_host(&script(&host_ops));
         let before = tree(&stage.at("host"));
-        let outcome = stage.store().commit().expect("an answer");
+        let outcome = stage.store().commit(false).expect("an answer");
         match outcome {
             crate::overlay::Outcome::Conflicts(conflicts) => {
                 prop_assert!(!conflicts.is_empty());
                 prop_assert_eq!(tree(&stage.at("host")), before);
                 prop_assert_eq!(stage.changes().fate, Fate::Open);
             }
+            crate::overlay::Outcome::Unasked(report) => panic!("{report:?}"),
             crate::overlay::Outcome::Committed(_) => {
                 let (after, seen) = (tree(&stage.at("host")), tree(&stage.at("seen")));
                 for path in &listed {

@@ -135,15 +135,15 @@ impl Stage {
     }
 
     pub(super) fn commit(&self) {
-        match self.store().commit().expect("a commit") {
+        match self.store().commit(false).expect("a commit") {
             Outcome::Committed(_) => {}
-            Outcome::Conflicts(conflicts) => panic!("{conflicts:?}"),
+            other @ (Outcome::Conflicts(_) | Outcome::Unasked(_)) => panic!("{other:?}"),
         }
     }
 
     pub(super) fn conflicts(&self) -> Vec<(String, ConflictReason)> {
-        match self.store().commit().expect("an answer") {
-            Outcome::Committed(changes) => panic!("{changes:?}"),
+        match self.store().commit(false).expect("an answer") {
+            other @ (Outcome::Committed(_) | Outcome::Unasked(_)) => panic!("{other:?}"),
             Outcome::Conflicts(conflicts) => conflicts.into_iter().map(pair).collect(),
         }
     }

@@ -62,7 +62,7 @@ fn a_commit_yields_what_the_command_saw_and_is_final() {
     stage.command(&format!("{WORK}; rm pipe"));
     stage.commit();
     assert_eq!(tree(&stage.at("host")), tree(&stage.at("seen")));
-    let again = stage.store().commit();
+    let again = stage.store().commit(false);
     assert!(matches!(
         again,
         Err(OverlayError::Decided { committed: true })
@@ -128,7 +128,7 @@ fn a_discard_leaves_the_host_alone() {
     stage.command(WORK);
     stage.store().discard().expect("a discard");
     assert_eq!(tree(&stage.at("host")), before);
-    let decided = stage.store().commit();
+    let decided = stage.store().commit(false);
     assert!(matches!(
         decided,
         Err(OverlayError::Decided { committed: false })
@@ -235,7 +235,7 @@ fn a_diff_is_one_that_git_applies() {
         "sed -i 's/^7$/seven/; 30d' lines; echo more >>tail; rm gone; chmod 755 mode; \
          echo new >'odd \"name'; ln -s lines to; mkdir sub; printf '' >sub/empty; printf '\\0' >>bin",
     );
-    let (diff, truncated) = stage.store().diff(&[], 1 << 20).expect("a diff");
+    let (diff, truncated, _) = stage.store().diff(&[], 1 << 20).expect("a diff");
     assert!(!truncated);
     assert!(
         diff.contains("Binary files a/bin and b/bin differ"),
@@ -266,7 +266,7 @@ fn a_diff_is_one_that_git_applies() {
     applied.remove(b"bin".as_slice());
     seen.remove(b"bin".as_slice());
     assert_eq!(applied, seen, "{text}");
-    let (short, truncated) = stage.store().diff(&["lines".into()], 60).expect("a diff");
+    let (short, truncated, _) = stage.store().diff(&["lines".into()], 60).expect("a diff");
     assert!(
         truncated && short.len() <= 60 && short.ends_with('\n'),
         "{short}"
@@ -282,7 +282,7 @@ fn protected_paths_are_refused_but_for_what_the_walls_made() {
     assert!(!made.host(".git/hooks").exists());
     let stage = Stage::new("mkdir -p .git/hooks").protecting(".git/hooks");
     stage.command("echo a>f; echo evil>.git/hooks/pre-commit");
-    let refused = stage.store().commit();
+    let refused = stage.store().commit(false);
     assert!(
         matches!(refused, Err(OverlayError::Protected { path }) if path == Text::from(".git/hooks/pre-commit"))
     );
@@ -294,7 +294,10 @@ fn nothing_to_commit_is_a_commit() {
     let stage = Stage::new(TREE);
     stage.command("cat f; touch f");
     assert!(stage.marks().is_empty());
-    assert!(matches!(stage.store().commit(), Ok(Outcome::Committed(_))));
+    assert!(matches!(
+        stage.store().commit(false),
+        Ok(Outcome::Committed(_))
+    ));
 }
 
 #[test]
@@ -302,4 +305,38 @@ fn a_store_that_was_never_made_is_none() {
     let stage = Stage::new("");
     let none = crate::overlay::Store::open(&stage.store_dir());
     assert!(matches!(none, Err(OverlayError::None)));
+}
+
+#[test]
+fn what_runs_unasked_is_committed_when_that_is_allowed() {
+    let stage = Stage::new("mkdir .git .vscode; echo 1 > .envrc; echo 1 > .vscode/tasks.json");
+    stage.command(
+        "echo 2 > .envrc; touch .vscode/tasks.json; mkdir -p a/.git; printf '[core]\nfsmonitor=x' > a/.git/config; \
+         echo x > plain",
+    );
+    let expected = [".envrc", "a/.git/config"];
+    let paths = |report: &ostler_model::UnaskedReport| -> Vec<String> {
+        report.found.iter().map(|it| it.path.to_string()).collect()
+    };
+    assert_eq!(paths(&stage.changes().unasked), expected);
+    assert_eq!(
+        paths(
+            &stage
+                .store()
+                .diff(&["plain".into()], 1_000)
+                .expect("a diff")
+                .2
+        ),
+        expected
+    );
+    match stage.store().commit(false) {
+        Ok(Outcome::Unasked(report)) => assert_eq!(paths(&report), expected),
+        other => panic!("{other:?}"),
+    }
+    assert!(!stage.host("plain").exists());
+    match stage.store().commit(true) {
+        Ok(Outcome::Committed(changes)) => assert_eq!(paths(&changes.unasked), expected),
+        other => panic!("{other:?}"),
+    }
+    assert!(stage.host("plain").exists());
 }

@@ -80,6 +80,7 @@ impl Feed {
             | Event::LeaseTaken { .. }
             | Event::Sampled { .. }
             | Event::LimitHit { .. }
+            | Event::Unasked { .. }
             | Event::Workspace { .. }
             | Event::Degraded { .. }
             | Event::Stopping { .. }

@@ -95,6 +95,7 @@ pub(super) fn notes(call: Call<'_>, info: &Info) -> Vec<String> {
         &policy.limits,
         state.ending.as_ref(),
     ));
+    notes.extend(walls::unasked(&state.unasked));
     notes.extend(refused(call, info));
     notes
 }
@@ -143,6 +144,7 @@ pub(super) async fn changes(call: Call<'_>, info: &Info) -> Option<String> {
         Ok(
             WorkspaceAnswer::Diff { .. }
             | WorkspaceAnswer::Committed(_)
+            | WorkspaceAnswer::Unasked(_)
             | WorkspaceAnswer::Conflicts(_)
             | WorkspaceAnswer::Discarded,
         ) => return None,

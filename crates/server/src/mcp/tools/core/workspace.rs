@@ -1,6 +1,6 @@
 //! `workspace`: what a command wrote to its overlay, shown, committed or forgotten.
 
-use ostler_model::{Conflict, ErrorCode, Fate, WorkspaceAnswer, WorkspaceOrder};
+use ostler_model::{Conflict, ErrorCode, Fate, UnaskedReport, WorkspaceAnswer, WorkspaceOrder};
 use serde_json::{Value, json};
 
 use super::action::{self, Action};
@@ -31,7 +31,7 @@ const ACTIONS: &[Action] = &[
     Action {
         word: "commit",
         needs: &["id"],
-        takes: &[],
+        takes: &["allow_unasked"],
     },
     Action {
         word: "discard",
@@ -53,6 +53,7 @@ pub(super) const DEFINITION: Definition = Definition {
         ),
         Parameter::required("id", Kind::Text, ""),
         Parameter::optional("paths", Kind::List, "For diff"),
+        Parameter::optional("allow_unasked", Kind::Flag, ""),
     ],
     hints: Hints::ENDS,
     output: None,
@@ -71,15 +72,20 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
                 .collect(),
             limit_bytes: DIFF_BYTES,
         },
-        "commit" => WorkspaceOrder::Commit,
+        "commit" => WorkspaceOrder::Commit {
+            allow_unasked: arguments.flag("allow_unasked"),
+        },
         "discard" => WorkspaceOrder::Discard,
         _ => WorkspaceOrder::Changes { limit: LISTED },
     };
     let answer = call.engine.workspace(call.caller, &id, order).await?;
     let text = told(&answer);
+    let is_refused = matches!(answer, WorkspaceAnswer::Unasked(_));
     let fields = WorkspaceBody::new(answer, LISTED).without_text();
     let reply = |text| Reply::text(vec![text], fields_of(&fields));
-    Ok(if fields.conflicts.is_empty() {
+    Ok(if is_refused {
+        reply(text).failed(refused(&id))
+    } else if fields.conflicts.is_empty() {
         reply(text)
     } else {
         // Not a failure of ours, but nothing was done that was asked for.
@@ -97,22 +103,50 @@ fn told(answer: &WorkspaceAnswer) -> String {
             let fate = walls::fate(changes.fate);
             match changes.fate {
                 Fate::Open | Fate::Committed => {
-                    format!("[{fate}: {}]", walls::changes(changes, LISTED))
+                    let listed = walls::changes(changes, LISTED);
+                    with(format!("[{fate}: {listed}]"), &changes.unasked)
                 }
                 Fate::Discarded => format!("[{fate}]"),
             }
         }
-        WorkspaceAnswer::Diff { text, truncated } => match (text.is_empty(), truncated) {
-            (true, false) => "[no differences in files]".to_owned(),
-            (_, false) => text.clone(),
-            (_, true) => format!("{text}[cut short; name paths to see more]"),
-        },
-        WorkspaceAnswer::Committed(changes) => {
-            format!("[committed: {}]", walls::changes(changes, LISTED))
+        WorkspaceAnswer::Diff {
+            text,
+            truncated,
+            unasked,
+        } => {
+            let shown = match (text.is_empty(), truncated) {
+                (true, false) => "[no differences in files]".to_owned(),
+                (_, false) => text.clone(),
+                (_, true) => format!("{text}[cut short; name paths to see more]"),
+            };
+            with(shown, unasked)
         }
+        WorkspaceAnswer::Committed(changes) => {
+            let listed = walls::changes(changes, LISTED);
+            with(format!("[committed: {listed}]"), &changes.unasked)
+        }
+        WorkspaceAnswer::Unasked(report) => walls::unasked(report).join("\n"),
         WorkspaceAnswer::Conflicts(conflicts) => listed(conflicts),
         WorkspaceAnswer::Discarded => "[discarded]".to_owned(),
     }
+}
+
+/// A text, and what runs unasked after it.
+fn with(mut text: String, unasked: &UnaskedReport) -> String {
+    for told in walls::unasked(unasked) {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[note: {told}]"));
+    }
+    text
+}
+
+fn refused(id: &str) -> Failure {
+    let message = "tools run or obey some of it unasked; nothing was committed";
+    Failure::new(ErrorCode::ProcessControl, message).with_hint(format!(
+        "look at the diff of {id}; commit with allow_unasked true puts it in place all the same"
+    ))
 }
 
 fn listed(conflicts: &[Conflict]) -> String {

@@ -1,0 +1,179 @@
+//! [`View`]: a workspace as it is looked at, and what of it is new.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use ostler_model::FileKind;
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, statat};
+
+use crate::overlay::beneath::{Root, is_absent, join};
+
+/// What counts as made or changed.
+#[derive(Debug)]
+pub(super) enum New<'a> {
+    /// What changed at this time or later, in seconds and nanoseconds: nobody but the kernel
+    /// sets that time.
+    Since((i64, u64)),
+    /// What the upper layer holds.
+    Layer,
+    /// These paths.
+    Paths(&'a BTreeSet<&'a [u8]>),
+}
+
+/// A workspace, and over it the upper layer of an overlay where there is one.
+#[derive(Debug)]
+pub(super) struct View<'a> {
+    host: Root,
+    upper: Option<Root>,
+    new: New<'a>,
+}
+
+/// Names of a directory with their kinds, and whether that is all of them.
+pub(super) type Listed = (Vec<(Vec<u8>, FileKind)>, bool);
+
+impl<'a> View<'a> {
+    pub(super) fn open(workspace: &Path, upper: Option<&Path>, new: New<'a>) -> io::Result<Self> {
+        Ok(Self {
+            host: Root::open(workspace)?,
+            upper: upper.map(Root::open).transpose()?,
+            new,
+        })
+    }
+
+    /// Names in a directory: all of them, or those alone that may be new.
+    pub(super) fn list(&self, path: &[u8], all: bool, limit: usize) -> io::Result<Listed> {
+        let Some(upper) = &self.upper else {
+            return names(&self.host, path, limit);
+        };
+        let (mut found, mut whole) = match names(upper, path, limit) {
+            Err(error) if all && is_absent(&error) => (Vec::new(), true),
+            other => other?,
+        };
+        if all {
+            let (below, all_below) = match names(&self.host, path, limit) {
+                Err(error) if is_absent(&error) => (Vec::new(), true),
+                other => other?,
+            };
+            whole = whole && all_below;
+            let known: BTreeSet<Vec<u8>> = found.iter().map(|(name, _)| name.clone()).collect();
+            found.extend(below.into_iter().filter(|(name, _)| !known.contains(name)));
+        }
+        Ok((found, whole))
+    }
+
+    /// What stands at a path.
+    pub(super) fn look(&mut self, path: &[u8]) -> Option<Stat> {
+        if let Some(upper) = &mut self.upper
+            && let Some(stat) = upper.look(path).ok().flatten()
+        {
+            return (!is_gone(&stat)).then_some(stat);
+        }
+        self.host.look(path).ok().flatten()
+    }
+
+    pub(super) fn kind(&mut self, path: &[u8]) -> Option<FileKind> {
+        self.look(path)
+            .map(|stat| kind(FileType::from_raw_mode(stat.st_mode)))
+    }
+
+    /// Whether it was made or changed.
+    pub(super) fn is_new(&mut self, path: &[u8]) -> bool {
+        match (&self.new, &mut self.upper) {
+            (New::Since(since), _) => {
+                let stat = self.host.look(path).ok().flatten();
+                stat.is_some_and(|it| (it.st_ctime, it.st_ctime_nsec) >= *since)
+            }
+            (New::Layer, Some(upper)) => upper.look(path).is_ok_and(|it| it.is_some()),
+            (New::Layer, None) => false,
+            (New::Paths(paths), _) => paths.contains(path),
+        }
+    }
+
+    /// At most so many bytes of a regular file, and one more where it is longer.
+    pub(super) fn read(&self, path: &[u8], limit: u64) -> io::Result<Vec<u8>> {
+        let upper = self
+            .upper
+            .as_ref()
+            .map(|it| it.open_at(path, OFlags::RDONLY));
+        let fd = match upper {
+            Some(Ok(fd)) => fd,
+            Some(Err(error)) if !is_absent(&error) => return Err(error),
+            Some(Err(_)) | None => self.host.open_at(path, OFlags::RDONLY)?,
+        };
+        let file = File::from(fd);
+        if !file.metadata()?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+fn names(root: &Root, path: &[u8], limit: usize) -> io::Result<Listed> {
+    let fd = root.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut found = Vec::new();
+    for entry in Dir::read_from(&fd)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        if found.len() >= limit {
+            return Ok((found, false));
+        }
+        let mut file_type = entry.file_type();
+        if matches!(file_type, FileType::Unknown | FileType::CharacterDevice) {
+            match statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if is_gone(&stat) => continue,
+                Ok(stat) => file_type = FileType::from_raw_mode(stat.st_mode),
+                Err(_) => continue,
+            }
+        }
+        found.push((name.to_bytes().to_vec(), kind(file_type)));
+    }
+    Ok((found, true))
+}
+
+fn kind(file_type: FileType) -> FileKind {
+    match file_type {
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
+        FileType::RegularFile => FileKind::File,
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => FileKind::Special,
+    }
+}
+
+/// How an overlay says that something is gone.
+fn is_gone(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
+}
+
+/// A relative path, taken from a directory, without `.` and `..`; none where that leads out of
+/// the workspace. Links on the way are for whoever opens it.
+pub(super) fn resolve(workspace: &[u8], from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+    let (mut at, rest) = if path.starts_with(b"/") {
+        let rest = path.strip_prefix(workspace)?;
+        if !rest.is_empty() && !rest.starts_with(b"/") {
+            return None;
+        }
+        (Vec::new(), rest)
+    } else {
+        (from.to_vec(), path)
+    };
+    for name in rest.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." if at.is_empty() => return None,
+            b".." => at.truncate(at.iter().rposition(|byte| *byte == b'/').unwrap_or(0)),
+            name => at = join(&at, name),
+        }
+    }
+    Some(at)
+}
