@@ -268,6 +268,15 @@ async def test_an_agent_is_refused_and_may_insist(places, who):
         assert (directory / ".envrc").exists()
 
 
+@pytest.mark.parametrize("who", USERS)
+def test_a_directory_that_was_closed_is_not_passed_over(places, who):
+    """Whoever knows a name in it can open that all the same; an ordinary user cannot list it."""
+    attempt = Try(places.of(who), who)
+    ran = attempt.run("mkdir sub && evil sub/.git && chmod 311 sub", wish(who))
+    assert "unasked by git: sub/.git/config " in ran.text or "sub was not looked at" in ran.text, ran.text
+    assert attempt.is_hit("sub")
+
+
 @pytest.mark.parametrize("who", FIRST)
 def test_what_is_not_looked_at_is_said(places, who):
     attempt = Try(places.of(who), who)

@@ -146,8 +146,8 @@ impl Store {
         })
     }
 
-    /// What the command changed, at most `limit` of them sorted by path, and what became of
-    /// it. Also after the decision; a commit that was begun and not finished is carried on
+    /// What the command changed, at most `limit` of them sorted by path (0 counts them and
+    /// judges nothing), and what became of it. Also after the decision; a commit that was begun and not finished is carried on
     /// with first.
     ///
     /// # Errors
@@ -162,7 +162,9 @@ impl Store {
         let (mut sides, head) = self.sides(false)?;
         let edits = edits(&mut sides, &head)?;
         let mut changes = listed(&edits, limit, Fate::Open);
-        changes.unasked = self.unasked(&head, &edits);
+        if limit > 0 {
+            changes.unasked = self.unasked(&head, &edits);
+        }
         Ok(changes)
     }
 

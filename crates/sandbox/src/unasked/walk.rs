@@ -26,7 +26,9 @@ const HOOKS_PATH: &str = "core.hookspath";
 /// Bytes of a path that are told.
 const PATH_BYTES: usize = 1_024;
 /// Directories of a repository in which something of the list lies.
-const WITHIN: [&[u8]; 4] = [b"hooks", b"rebase-merge", b"modules", b"worktrees"];
+const PARTS_LISTED: [&[u8]; 2] = [b"hooks", b"rebase-merge"];
+/// And those in which further repositories lie.
+const REPOSITORIES: [&[u8]; 2] = [b"modules", b"worktrees"];
 
 /// How much is looked at.
 #[derive(Debug, Clone, Copy)]
@@ -164,11 +166,13 @@ impl<'a> Walk<'a> {
         if split(path).1.eq_ignore_ascii_case(b".git") {
             return true;
         }
-        let is_part = |name: &[u8]| PARTS.iter().any(|it| it.eq_ignore_ascii_case(name));
-        if !names.iter().any(|(name, _)| is_part(name)) {
+        // Of an overlay, the list may hold new names only.
+        let mut likely = PARTS
+            .into_iter()
+            .chain([b"config".as_slice(), b"hooks", b"rebase-merge"]);
+        if !likely.any(|it| names.iter().any(|(name, _)| it.eq_ignore_ascii_case(name))) {
             return false;
         }
-        // Of an overlay, the list may hold new names only.
         let there: Vec<&[u8]> = PARTS
             .into_iter()
             .filter(|it| self.view.kind(&join(path, it)).is_some())
@@ -186,16 +190,14 @@ impl<'a> Walk<'a> {
                 .any(|it| self.view.is_new(&join(path, it)))
     }
 
+    /// Of a repository, only what something of the list lies in.
     fn descend(&mut self, path: Vec<u8>, inner: Option<Vec<u8>>, all: bool) {
+        let is_one_of =
+            |names: &[&[u8]], it: &[u8]| names.iter().any(|name| name.eq_ignore_ascii_case(it));
         let within = match inner {
-            None => None,
-            Some(inner) if inner.contains(&b'/') => return,
-            Some(inner) if WITHIN.iter().any(|it| it.eq_ignore_ascii_case(&inner)) => {
-                let holds_others = inner.len() == b"modules".len() && inner[0] | 32 == b'm'
-                    || inner.eq_ignore_ascii_case(b"worktrees");
-                (!holds_others).then_some(inner)
-            }
-            Some(_) => return,
+            Some(inner) if is_one_of(&PARTS_LISTED, &inner) => Some(inner),
+            Some(inner) if !is_one_of(&REPOSITORIES, &inner) => return,
+            Some(_) | None => None,
         };
         self.open.push_back(Open { path, within, all });
     }

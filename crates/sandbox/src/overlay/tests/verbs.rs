@@ -308,6 +308,17 @@ fn a_store_that_was_never_made_is_none() {
 }
 
 #[test]
+fn a_bare_repository_of_the_host_is_known_by_what_the_host_has() {
+    let stage = Stage::new("mkdir -p bare/objects bare/refs bare/hooks; echo x > bare/HEAD");
+    stage.command(
+        "echo '[core]' > bare/config; echo 'pager=x' >> bare/config; echo > bare/hooks/update",
+    );
+    let unasked = stage.changes().unasked;
+    let paths: Vec<_> = unasked.found.iter().map(|it| it.path.to_string()).collect();
+    assert_eq!(paths, ["bare/config", "bare/hooks/update"]);
+}
+
+#[test]
 fn what_runs_unasked_is_committed_when_that_is_allowed() {
     let stage = Stage::new("mkdir .git .vscode; echo 1 > .envrc; echo 1 > .vscode/tasks.json");
     stage.command(
