@@ -10,6 +10,7 @@ mod lines;
 
 use serde::{Deserialize, Serialize};
 
+use lines::LASTS;
 pub use lines::LINES;
 
 use crate::changes::FileKind;
@@ -179,10 +180,13 @@ impl Line {
 /// quick answer for most of them.
 #[must_use]
 pub fn may_be_last(name: &[u8]) -> bool {
-    let last = |line: &Line| line.path.rsplit('/').next().unwrap_or_default();
-    LINES
+    let Some(first) = name.first().map(u8::to_ascii_lowercase) else {
+        return false;
+    };
+    let begins = |last: &[u8]| last[0] == b'*' || last[0].to_ascii_lowercase() == first;
+    LASTS
         .iter()
-        .any(|line| is_named(last(line).as_bytes(), name))
+        .any(|last| begins(last) && is_named(last, name))
 }
 
 /// Names are compared as file systems without cases do.

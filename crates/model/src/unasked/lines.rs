@@ -112,3 +112,22 @@ const fn line((path, guard, test, reader, why): Row) -> Line {
         test,
     }
 }
+
+/// The last name of each.
+pub(super) static LASTS: [&[u8]; ROWS.len()] = {
+    let mut lasts: [&[u8]; ROWS.len()] = [b""; ROWS.len()];
+    let mut at = 0;
+    while at < ROWS.len() {
+        lasts[at] = last(ROWS[at].0.as_bytes());
+        at += 1;
+    }
+    lasts
+};
+
+const fn last(path: &[u8]) -> &[u8] {
+    let mut at = path.len();
+    while at > 0 && path[at - 1] != b'/' {
+        at -= 1;
+    }
+    path.split_at(at).1
+}

@@ -19,6 +19,9 @@ fn example(line: &Line) -> String {
 fn each_line_covers_its_path_and_what_is_below_it_and_nothing_beside() {
     for line in &LINES {
         let path = example(line);
+        let last = path.rsplit('/').next().unwrap_or_default();
+        assert!(may_be_last(last.as_bytes()), "{path}");
+        assert!(may_be_last(last.to_uppercase().as_bytes()), "{path}");
         assert_eq!(file(&path), Some(line.path));
         let below = file(&format!("{path}/below")).is_some();
         assert_eq!(below, line.test != Test::GitLink, "{path}/below");

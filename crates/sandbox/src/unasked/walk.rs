@@ -138,14 +138,14 @@ impl<'a> Walk<'a> {
         // What is in a directory of a line belongs to it.
         let listed = within.is_none() && line_of(&open.path, FileKind::File).is_some();
         for (name, kind) in names {
+            let likely = listed || kind != FileKind::File || within.is_some();
+            if !likely && !may_be_last(&name) {
+                continue;
+            }
             let path = join(&open.path, &name);
             let inner = within.as_ref().map(|it| join(it, &name));
             if kind == FileKind::Directory {
                 self.descend(path, inner, all);
-                continue;
-            }
-            let likely = listed || kind == FileKind::Symlink || within.is_some();
-            if !likely && !may_be_last(&name) {
                 continue;
             }
             let known_as = match &inner {
