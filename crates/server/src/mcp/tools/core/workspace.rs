@@ -43,8 +43,7 @@ const ACTIONS: &[Action] = &[
 pub(super) const DEFINITION: Definition = Definition {
     name: "workspace",
     title: "",
-    about: "What exec with workspace overlay wrote. commit puts it in the workspace, all or, \
-            where files changed meanwhile, nothing.",
+    about: "What exec with workspace overlay wrote. commit applies all, or nothing where files changed.",
     parameters: &[
         Parameter::required(
             "action",
