@@ -170,10 +170,7 @@ impl State {
                 self.healthy = None;
                 self.health = None;
             }
-            Event::Health { ok, detail } => {
-                self.healthy = Some(*ok);
-                self.health = Some(detail.clone());
-            }
+            Event::Health { ok, detail } => self.looked_at(*ok, detail),
             Event::Detached { .. } => self.detached = true,
             Event::PromptDetected { text, .. } => self.prompt = Some(text.clone()),
             Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt = None,
@@ -219,6 +216,11 @@ impl State {
         if self.phase == Phase::Starting {
             self.phase = Phase::Running;
         }
+    }
+
+    fn looked_at(&mut self, ok: bool, detail: &str) {
+        self.healthy = Some(ok);
+        self.health = Some(detail.to_owned());
     }
 
     /// What was seen of an attempt says nothing of the next one.

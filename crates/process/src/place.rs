@@ -384,7 +384,7 @@ pub struct ExitRecord {
     pub lost_bytes: u64,
     /// What it left in its workspace that is run or obeyed unasked.
     #[serde(default)]
-    pub unasked: UnaskedReport,
+    pub unasked: Box<UnaskedReport>,
 }
 
 /// The version byte of [`ExitRecord`].

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::event::{DegradedAbility, TrimReason};
-use ostler_model::{Event, Lifetime, Limit, LostReason, Restart, StopOrder, Timestamp};
+use ostler_model::{
+    Event, Lifetime, Limit, LostReason, Restart, StopOrder, Timestamp, UnaskedReport,
+};
 use ostler_process::{ExitRecord, Ladder, Outcome};
 
 use super::decide::{Again, Stage, Supervisor};
@@ -95,7 +97,7 @@ impl Supervisor {
             self.limit_hit(record.ended_at, limit);
         }
         if !record.unasked.is_empty() {
-            let report = record.unasked.clone();
+            let report = UnaskedReport::clone(&record.unasked);
             self.note(record.ended_at, Event::Unasked { report });
         }
         self.record(

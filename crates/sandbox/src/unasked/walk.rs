@@ -351,7 +351,6 @@ impl<'a> Walk<'a> {
             entry.key()
         );
         match self.view.kind(&path) {
-            None => {}
             // A word of a command may be the name of a directory by chance.
             Some(FileKind::Directory) if entry.key() != HOOKS_PATH => {}
             Some(FileKind::Directory) => {
@@ -363,11 +362,8 @@ impl<'a> Walk<'a> {
                     }
                 }
             }
-            Some(_) => {
-                if self.view.is_new(&path) {
-                    self.tell(&path, "git", why);
-                }
-            }
+            Some(_) if self.view.is_new(&path) => self.tell(&path, "git", why),
+            Some(_) | None => {}
         }
     }
 }

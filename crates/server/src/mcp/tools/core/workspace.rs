@@ -43,7 +43,7 @@ const ACTIONS: &[Action] = &[
 pub(super) const DEFINITION: Definition = Definition {
     name: "workspace",
     title: "",
-    about: "What exec with workspace overlay wrote. commit applies all, or nothing where files changed.",
+    about: "What exec with overlay wrote. commit applies all, or nothing where files changed.",
     parameters: &[
         Parameter::required(
             "action",
