@@ -7,10 +7,10 @@ use std::path::Path;
 use ostler_model::UnaskedReport;
 use ostler_model::unasked::{Guard, LINES, Test};
 
+use super::before::{Before, judge};
 use super::config::parse;
 use super::view::{New, resolve};
 use super::walk::Bounds;
-use super::{Before, judge};
 
 const HARMLESS: &str =
     "[core]\n\tbare = false\n\tfilemode=true # as it was\n[remote \"o\"]\n\turl = /x\n";
