@@ -236,7 +236,10 @@ async fn services_are_started_once() {
         .wait(&me(), &id.to_string(), &WaitFor::Exit, Some(PATIENCE))
         .await
         .expect("known");
-    let anew = engine.restart_service(&me(), "anew").await.expect("anew");
+    let anew = engine
+        .restart_service(&me(), "anew", None)
+        .await
+        .expect("anew");
     assert_ne!(anew.execution.expect("it lives").id, id);
     assert_eq!(engine.list(&me(), &ListFilter::default()).len(), before + 2);
     engine.shutdown().await;

@@ -322,3 +322,51 @@ async fn a_start_may_leave_it_to_the_table() {
     let (status, info) = web.post("/api/v1/executions", body).await;
     assert_eq!((status, &info["service"]), (201, &Value::Null), "{info}");
 }
+
+#[tokio::test]
+async fn names_hold_within_the_workspace_of_the_directory_that_is_given() {
+    let web = Web::new().await;
+    let root = std::path::PathBuf::from(web.bench.directory());
+    for name in ["a", "b"] {
+        std::fs::create_dir(root.join(name)).unwrap();
+        let toml = "[services.web]\ncommand = \"exec sleep 300\"\n";
+        std::fs::write(root.join(name).join("ostler.toml"), toml).unwrap();
+        let cwd = root.join(name);
+        let up = json!({"cwd": cwd, "base_env": [["PATH", std::env::var("PATH").unwrap()]]});
+        let (status, upped) = web.post("/api/v1/services/up", up).await;
+        assert_eq!(status, 200, "{upped}");
+    }
+    let at = |name: &str, rest: &str| {
+        let dir = root.join(name).display().to_string();
+        format!("/api/v1/services{rest}?cwd={dir}")
+    };
+    let (_, listed) = web.get(&at("a", "")).await;
+    assert_eq!(
+        (&listed["total"], &listed["elsewhere"]),
+        (&json!(1), &json!(1)),
+        "{listed}"
+    );
+    let file = root.join("a/ostler.toml").canonicalize().unwrap();
+    assert_eq!(listed["services"][0]["workspace"], json!(file), "{listed}");
+    let (_, all) = web.get("/api/v1/services").await;
+    assert_eq!(all["total"], 2, "{all}");
+    // Without a directory the name means several.
+    let (status, several) = web.post("/api/v1/services/web/stop", json!({})).await;
+    assert_eq!(status, 422, "{several}");
+    let (status, elsewhere) = web.post(&at(".", "/web/stop"), json!({})).await;
+    assert_eq!(status, 404, "{elsewhere}");
+    assert!(
+        elsewhere.to_string().contains("in another workspace: "),
+        "{elsewhere}"
+    );
+    let (status, stopped) = web.post(&at("a", "/web/stop"), json!({})).await;
+    assert_eq!(status, 200, "{stopped}");
+    let (_, left) = web.get(&at("b", "/web")).await;
+    assert_eq!(left["living"], true, "{left}");
+    let (status, again) = web.post(&at("b", "/web/restart"), Value::Null).await;
+    assert_eq!((status, &again["living"]), (200, &json!(true)), "{again}");
+    let (_, gone) = web.get(&at("a", "/web")).await;
+    assert_eq!(gone["living"], false, "{gone}");
+    let (status, _) = web.post(&at("b", "/web/stop"), json!({})).await;
+    assert_eq!(status, 200);
+}

@@ -14,6 +14,7 @@ mod manage;
 mod ordinary;
 mod run;
 mod serve;
+mod service_workspaces;
 mod services;
 mod shell;
 mod sitting;

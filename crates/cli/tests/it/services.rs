@@ -47,7 +47,7 @@ fn a_server_is_started_told_listed_and_stopped() {
 
     let table = world.ok(&["service", "ps"]);
     let heading: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
-    let headings = "NAME STATUS URL PORTS PID RESTARTS UPTIME COMMAND";
+    let headings = "NAME WORKSPACE STATUS URL PORTS PID RESTARTS UPTIME COMMAND";
     assert_eq!(heading.join(" "), headings);
     let row = table.lines().nth(1).unwrap();
     assert!(row.starts_with("files") && row.contains(" ready "), "{row}");

@@ -131,6 +131,7 @@ pub(crate) fn without_execution(name: &str, command: String, plan: ServicePlan) 
         name: name.to_owned(),
         execution: None,
         defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+        workspace: None,
         command,
         plan,
         pending: None,

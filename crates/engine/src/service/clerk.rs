@@ -1,6 +1,5 @@
 //! Starts services for one caller.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use ostler_model::{Caller, Text};
@@ -10,6 +9,7 @@ use super::compose::{Decided, Given, Origin, compose};
 use super::definition::Definition;
 use super::definitions::API;
 use super::manifest::Manifest;
+use super::place::{Ground, Home, Place};
 use super::view::{View, told};
 use super::{ServiceError, ServiceInfo, ServiceRequest, names, ports, reload};
 use crate::begin::{self, Begun};
@@ -25,6 +25,8 @@ pub(crate) struct Clerk<'a> {
     pub(crate) caller: &'a Caller,
     /// The workspace's own, where there are some.
     pub(crate) manifest: Option<&'a Manifest>,
+    /// From where names are looked for.
+    pub(crate) place: Place<'a>,
 }
 
 /// A service that is to run.
@@ -68,25 +70,18 @@ impl Wanted {
 }
 
 impl<'a> Clerk<'a> {
-    pub(crate) const fn new(
-        core: &'a Arc<Core>,
-        caller: &'a Caller,
-        manifest: Option<&'a Manifest>,
-    ) -> Self {
+    pub(crate) fn new(core: &'a Arc<Core>, caller: &'a Caller, ground: &'a Ground) -> Self {
         Self {
             core,
             caller,
-            manifest,
+            manifest: ground.manifest.as_ref(),
+            place: ground.place(),
         }
     }
 
-    /// The caller's services, those of this workspace first.
+    /// The caller's services, those of this workspace.
     pub(crate) fn view(self) -> View<'a> {
-        let path: Option<&'a Path> = match self.manifest {
-            Some(manifest) => Some(&manifest.path),
-            None => None,
-        };
-        View::new(self.core, self.caller).from(path)
+        View::new(self.core, self.caller).from(self.place)
     }
 
     /// What is defined under this name, here or through the API; the workspace's own first.
@@ -136,7 +131,12 @@ impl<'a> Clerk<'a> {
         let start = self.sketch(wanted);
         let plan = start.lifetime.as_ref().and_then(|it| it.plan()).cloned();
         let command = start.command.display();
-        without_execution(wanted.name(), command, plan.unwrap_or_default())
+        let plan = plan.unwrap_or_default();
+        let home = Home::new(&self.core.settings, plan.defined_in.as_ref(), &start.cwd);
+        ServiceInfo {
+            workspace: home.workspace(),
+            ..without_execution(wanted.name(), command, plan)
+        }
     }
 
     fn composed(self, wanted: &Wanted, name: String, port: Given) -> StartRequest {
@@ -213,7 +213,7 @@ impl<'a> Clerk<'a> {
 
     /// What is told of an execution: with where its definition has gone.
     pub(crate) fn told(self, entry: &Entry) -> ServiceInfo {
-        let mut info = told(entry);
+        let mut info = told(entry, self.view().home(entry));
         if let Some(at) = &info.plan.defined_in {
             let watches = &self.core.book.watches;
             info.notes = watches.notes(at.as_path(), &info.name, !entry.is_finished());

@@ -83,7 +83,7 @@ impl Clerk<'_> {
         };
         match verdict {
             Verdict::Reuse(why) => {
-                let other = if wanted.origin.is_some() || runs_this(&wanted.request, &entry) {
+                let other = if wanted.origin.is_some() || self.is_this(&wanted.request, &entry) {
                     ""
                 } else {
                     "; it runs another command than the one asked for"
@@ -92,6 +92,7 @@ impl Clerk<'_> {
                 Ok(Ensured {
                     service: self.told(&entry),
                     reused: true,
+                    completes: false,
                     note: format!("reused: {why}{other}"),
                 })
             }
@@ -110,6 +111,7 @@ impl Clerk<'_> {
         Ok(Ensured {
             service: self.told(&entry),
             reused,
+            completes: false,
             note: note.to_owned(),
         })
     }
@@ -135,17 +137,22 @@ impl Clerk<'_> {
         if let Some(name) = &request.name {
             return self.view().rival(name);
         }
-        let detected = self.core.book.detect(&self.core.settings, &request.start);
-        let with_its_port = |entry: &Entry| {
-            // Its command may carry the port it was given.
+        self.view()
+            .rivals()
+            .find(|entry| self.is_this(request, entry))
+    }
+
+    /// Whether it runs this command in this directory; its own may carry the port it was given.
+    fn is_this(self, request: &ServiceRequest, entry: &Entry) -> bool {
+        let command = &request.start.command;
+        let with_its_port = || {
+            let detected = self.core.book.detect(&self.core.settings, &request.start);
             let port = plan_of(entry).ready.port;
             port.is_some_and(|port| {
-                with_port(&request.start.command, detected.as_ref(), port) == entry.spec.command
+                with_port(command, detected.as_ref(), port) == entry.spec.command
             })
         };
-        self.view().rivals().find(|entry| {
-            runs_this(request, entry) || (with_its_port(entry) && is_there(request, entry))
-        })
+        is_there(request, entry) && (*command == entry.spec.command || with_its_port())
     }
 
     /// Whose turn it is to wait for.
@@ -173,10 +180,6 @@ fn is_changed(wanted: &Wanted, entry: &Entry) -> bool {
         }
         (Some(_), None) | (None, _) => false,
     }
-}
-
-fn runs_this(request: &ServiceRequest, entry: &Entry) -> bool {
-    request.start.command == entry.spec.command && is_there(request, entry)
 }
 
 /// Whether it runs in the same directory, links resolved.

@@ -6,12 +6,14 @@ use ostler_model::{ErrorCode, Holder};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
     /// Nobody of this name runs, and none is defined.
-    #[error("no service '{name}'; known: {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
+    #[error("no service '{name}'; known: {}{}", names(.known), others(.elsewhere))]
     Unknown {
         /// As it was given.
         name: String,
         /// The names there are, at most 20.
         known: Vec<String>,
+        /// Those of this name that live in other workspaces: id and directory.
+        elsewhere: Vec<String>,
     },
     /// One of this name lives already.
     #[error("service '{name}' runs already as {id}")]
@@ -111,6 +113,10 @@ impl ServiceError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Unknown { elsewhere, .. } if !elsewhere.is_empty() => Some(
+                "names hold within a workspace: name that one by its id, or from its directory"
+                    .to_owned(),
+            ),
             Self::Unknown { .. } => Some("list the services to see which there are".to_owned()),
             Self::Running { .. } => Some("use ensure to reuse it, or restart".to_owned()),
             Self::PortTaken {
@@ -153,6 +159,20 @@ pub(crate) fn describe(holder: &Holder) -> String {
         return who;
     }
     format!("{who}, \"{}\"", holder.command)
+}
+
+fn names(known: &[String]) -> String {
+    if known.is_empty() {
+        return "none".to_owned();
+    }
+    known.join(", ")
+}
+
+fn others(elsewhere: &[String]) -> String {
+    if elsewhere.is_empty() {
+        return String::new();
+    }
+    format!("; in another workspace: {}", elsewhere.join(", "))
 }
 
 fn whose(service: Option<&str>, holder: &Holder) -> String {

@@ -8,10 +8,11 @@ use ostler_model::{Caller, Text, Timestamp};
 use super::clerk::{Clerk, Wanted};
 use super::lookup::is_same;
 use super::manifest::Manifest;
+use super::place::{Ground, Home};
 use super::why::{Case, explain, ports_in_question};
 use super::{
-    Definition, Ensured, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped, Why, names,
-    ports, up, words,
+    Definition, Ensured, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped, Why, anew,
+    names, ports, up, words,
 };
 use crate::admission::arguments;
 use crate::begin::{self, Begun};
@@ -64,14 +65,15 @@ impl Engine {
         caller: &Caller,
         request: ServiceRequest,
     ) -> Result<Begun, Error> {
-        let clerk = Clerk::new(&self.core, caller, None);
+        let ground = self.ground(&request.start);
+        let clerk = Clerk::new(&self.core, caller, &ground);
         if let Some(name) = &request.name {
             clerk.free(name)?;
         }
         let wanted = Wanted::asked(request);
         if !wanted.request.depends_on.is_empty() {
-            let manifest = self.manifest_of(&wanted.request.start)?;
-            let clerk = Clerk::new(&self.core, caller, manifest.as_ref());
+            let ground = self.ground_of(&wanted.request.start)?;
+            let clerk = Clerk::new(&self.core, caller, &ground);
             Box::pin(clerk.start_needs(&wanted)).await?;
         }
         Box::pin(clerk.begin(&wanted)).await
@@ -89,12 +91,12 @@ impl Engine {
         request: ServiceRequest,
     ) -> Result<Ensured, Error> {
         let has_command = !request.start.command.program().is_empty();
-        let manifest = if has_command && request.depends_on.is_empty() {
-            None
+        let ground = if has_command && request.depends_on.is_empty() {
+            self.ground(&request.start)
         } else {
-            self.manifest_of(&request.start)?
+            self.ground_of(&request.start)?
         };
-        let clerk = Clerk::new(&self.core, caller, manifest.as_ref());
+        let clerk = Clerk::new(&self.core, caller, &ground);
         let base = request.start.clone();
         let wanted = match &request.name {
             Some(name) if !has_command => match clerk.defined(name, &base) {
@@ -111,8 +113,8 @@ impl Engine {
         up::last(outcomes)
     }
 
-    /// As [`Engine::ensure_service`], for those that are defined, with everything they depend
-    /// on; without names, all of them. `cwd` is where an `ostler.toml` is looked for, upwards;
+    /// As [`Engine::ensure_service`], for those that are defined or were started here, with
+    /// everything they depend on; without names, all that are defined. `cwd` is where an `ostler.toml` is looked for, upwards;
     /// `base` is what the front brings (its command does not matter).
     ///
     /// # Errors
@@ -124,8 +126,10 @@ impl Engine {
         names: &[String],
         base: &StartRequest,
     ) -> Result<Vec<Ensured>, Error> {
-        let manifest = Manifest::find(cwd, self.home(Some(base)).as_deref())?;
-        let clerk = Clerk::new(&self.core, caller, manifest.as_ref());
+        let home = self.home(Some(base));
+        let manifest = Manifest::find(cwd, home.as_deref())?;
+        let ground = Ground::at(cwd, home.as_deref()).with(manifest);
+        let clerk = Clerk::new(&self.core, caller, &ground);
         let known: Vec<String> = clerk.definitions().into_iter().map(|it| it.name).collect();
         let mut asked = if names.is_empty() {
             known.clone()
@@ -143,14 +147,15 @@ impl Engine {
         }
         let mut roots = Vec::with_capacity(asked.len());
         for name in &asked {
-            let defined = clerk.defined(name, base);
-            roots.push(defined.ok_or_else(|| match manifest {
-                None => absent(Some(name)),
-                Some(_) => ServiceError::Unknown {
-                    name: name.clone(),
-                    known: known.clone(),
-                },
-            })?);
+            let found = match clerk.defined(name, base) {
+                Some(defined) => Some(defined),
+                None => clerk.started(name)?,
+            };
+            roots.push(match (found, &ground.manifest) {
+                (Some(found), _) => found,
+                (None, None) => return Err(absent(Some(name)).into()),
+                (None, Some(_)) => return Err(clerk.view().unknown(name, known)),
+            });
         }
         let steps = clerk.steps(roots, base)?;
         let outcomes = Box::pin(clerk.climb(&steps)).await;
@@ -165,12 +170,13 @@ impl Engine {
     pub async fn stop_service(
         &self,
         caller: &Caller,
-        name: &str,
+        (name, cwd): (&str, Option<&Path>),
         request: StopRequest,
     ) -> Result<ServiceStopped, Error> {
         let reason = request.reason.as_ref().map_or(0, String::len);
         arguments::at_most("the reason", reason, arguments::REASON_BYTES)?;
-        let clerk = Clerk::new(&self.core, caller, None);
+        let ground = self.ground_at(cwd);
+        let clerk = Clerk::new(&self.core, caller, &ground);
         let entry = clerk.view().get(name)?;
         Box::pin(clerk.stop(&entry, request)).await
     }
@@ -180,27 +186,36 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::stop_service`].
-    pub async fn restart_service(&self, caller: &Caller, name: &str) -> Result<ServiceInfo, Error> {
-        let clerk = Clerk::new(&self.core, caller, None);
-        let found = match clerk.view().find(name) {
+    pub async fn restart_service(
+        &self,
+        caller: &Caller,
+        name: &str,
+        cwd: Option<&Path>,
+    ) -> Result<ServiceInfo, Error> {
+        let ground = self.ground_at(cwd);
+        let clerk = Clerk::new(&self.core, caller, &ground);
+        let found = match clerk.view().reach(name) {
             Some(_) => Some(clerk.view().get(name)?),
             None => None,
         };
-        if let Some(entry) = found.filter(|entry| !entry.is_finished()) {
+        if let Some(entry) = found.as_ref().filter(|entry| !entry.is_finished()) {
             let by = caller.owner.principal.clone();
             let why = (by, "asked for".to_owned());
-            match stop::begin_again(&self.core, &entry, why).await {
-                Ok(()) if !entry.is_finished() => return Ok(clerk.told(&entry)),
+            match stop::begin_again(&self.core, entry, why).await {
+                Ok(()) if !entry.is_finished() => return Ok(clerk.told(entry)),
                 Ok(()) | Err(Error::Control(_)) => {}
                 Err(error) => return Err(error),
             }
         }
-        let wanted = self.known(clerk, name)?;
-        let manifest = match wanted.origin.as_ref().map(|it| it.defined_in.as_path()) {
-            Some(path) if path.is_file() => Some(Manifest::read(path)?),
-            Some(_) | None => None,
+        let wanted = match found {
+            Some(entry) => anew::wanted(&self.core, &entry)?,
+            None => self.known(clerk, name)?,
         };
-        let clerk = Clerk::new(&self.core, caller, manifest.as_ref());
+        let ground = match wanted.origin.as_ref().map(|it| it.defined_in.as_path()) {
+            Some(path) if path.is_file() => Ground::of(Manifest::read(path)?),
+            Some(_) | None => self.ground(&wanted.request.start),
+        };
+        let clerk = Clerk::new(&self.core, caller, &ground);
         let base = wanted
             .front
             .as_deref()
@@ -216,17 +231,19 @@ impl Engine {
         Ok(up::last(outcomes)?.service)
     }
 
-    /// Every service the caller sees: defined for `cwd` or by the API, living, ended.
+    /// Every service the caller sees of the workspace of `cwd`, or of all workspaces: defined,
+    /// living, ended.
     ///
     /// # Errors
     /// [`Error::Service`] for an `ostler.toml` that cannot be used, unless services of it live:
     /// then they say so.
     pub fn services(&self, caller: &Caller, cwd: Option<&Path>) -> Result<Vec<ServiceInfo>, Error> {
-        let manifest = self.manifest_for(caller, cwd)?;
-        let clerk = Clerk::new(&self.core, caller, manifest.as_ref());
+        let ground = self.ground_for(caller, cwd)?;
+        let clerk = Clerk::new(&self.core, caller, &ground);
         let mut rows: Vec<ServiceInfo> = Vec::new();
         for info in self.core.book.pending(|owner| caller.sees(owner)) {
-            if !rows.iter().any(|row| is_same(row, &info)) {
+            if ground.place().knows(&Home::of(&info)) && !rows.iter().any(|row| is_same(row, &info))
+            {
                 rows.push(info);
             }
         }
@@ -247,6 +264,14 @@ impl Engine {
         Ok(rows)
     }
 
+    /// How many services live in other workspaces than that of `cwd`.
+    #[must_use]
+    pub fn services_elsewhere(&self, caller: &Caller, cwd: Option<&Path>) -> usize {
+        let ground = self.ground_at(cwd);
+        let clerk = Clerk::new(&self.core, caller, &ground);
+        clerk.view().elsewhere().count()
+    }
+
     /// One service by name or id.
     ///
     /// # Errors
@@ -257,18 +282,24 @@ impl Engine {
         name: &str,
         cwd: Option<&Path>,
     ) -> Result<ServiceInfo, Error> {
-        let manifest = self.manifest_for(caller, cwd)?;
-        let clerk = Clerk::new(&self.core, caller, manifest.as_ref());
-        let entry = clerk.view().find(name);
+        let ground = self.ground_for(caller, cwd)?;
+        let clerk = Clerk::new(&self.core, caller, &ground);
+        let defined = clerk.definitions();
+        let entry = if defined.iter().any(|it| it.name == name) {
+            clerk.view().find(name)
+        } else {
+            clerk.view().reach(name)
+        };
         if let Some(living) = entry.as_ref().filter(|it| !it.is_finished()) {
             return Ok(clerk.told(living));
         }
         let pending = self.core.book.pending(|owner| caller.sees(owner));
-        if let Some(mut info) = pending.into_iter().find(|it| it.name == name) {
+        let mut pending = pending.into_iter();
+        let here = |it: &ServiceInfo| ground.place().knows(&Home::of(it));
+        if let Some(mut info) = pending.find(|it| it.name == name && here(it)) {
             info.execution = entry.map(|it| it.fresh_info());
             return Ok(info);
         }
-        let defined = clerk.definitions();
         match (entry, defined.iter().find(|it| it.name == name)) {
             (Some(entry), _) => Ok(clerk.told(&entry)),
             (None, Some(defined)) => Ok(defined.clone()),
@@ -301,6 +332,9 @@ impl Engine {
         });
         let known = |holder| ports::known(&self.core, caller, holder);
         let needs = info.plan.depends_on.iter();
+        // What it needs is of its own workspace, wherever who asks stands.
+        let dir = info.workspace.as_deref().and_then(Path::parent);
+        let cwd = dir.or(cwd);
         let case = Case {
             info: &info,
             needs: needs
@@ -328,7 +362,8 @@ impl Engine {
         })?;
         let definition = Definition::of(name, request);
         let wanted = Wanted::defined(&definition, Text::default(), &request.start);
-        let clerk = Clerk::new(&self.core, caller, None);
+        let ground = Ground::default();
+        let clerk = Clerk::new(&self.core, caller, &ground);
         clerk.check(&wanted)?;
         self.core.book.definitions.put(caller, definition)
     }
@@ -345,6 +380,7 @@ impl Engine {
         Err(ServiceError::Unknown {
             name: name.to_owned(),
             known: known.into_iter().map(|it| it.name).collect(),
+            elsewhere: Vec::new(),
         }
         .into())
     }

@@ -29,6 +29,7 @@ pub(crate) fn order(
             return Err(ServiceError::Unknown {
                 name: root.clone(),
                 known: known.to_vec(),
+                elsewhere: Vec::new(),
             });
         }
     }

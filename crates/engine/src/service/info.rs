@@ -1,5 +1,7 @@
 //! What callers are told of services.
 
+use std::path::PathBuf;
+
 use ostler_model::{Holder, ServicePlan};
 
 use crate::info::Info;
@@ -14,6 +16,8 @@ pub struct ServiceInfo {
     /// Where it is defined: the path of an `ostler.toml`, or `api`; none where it was started
     /// without a definition.
     pub defined_in: Option<String>,
+    /// The `ostler.toml` of the workspace it belongs to; none where it belongs to none.
+    pub workspace: Option<PathBuf>,
     /// What it would be started with, for those that are defined; its command for people.
     pub command: String,
     /// What is asked of it.
@@ -54,6 +58,8 @@ pub struct Ensured {
     pub service: ServiceInfo,
     /// Whether it lived already.
     pub reused: bool,
+    /// Whether others need it completed: its good end is what is waited for.
+    pub completes: bool,
     /// What was done and why, in words: `reused: ready for 12 min`, `replaced: alive without
     /// its port`.
     pub note: String,

@@ -6,7 +6,8 @@ use ostler_model::Caller;
 use ostler_policy::Decision;
 
 use super::clerk::{Clerk, Wanted};
-use super::manifest::{Manifest, locate};
+use super::manifest::Manifest;
+use super::place::{Ground, Home};
 use super::view::{View, file, plan_of};
 use super::{ServiceInfo, anew};
 use crate::admission::{self, arguments, confinement, environment};
@@ -25,33 +26,46 @@ impl Engine {
         environment::value(env, b"HOME").map(|home| home.as_path().to_owned())
     }
 
-    /// The file that holds where a request's command would run.
-    pub(super) fn manifest_of(&self, request: &StartRequest) -> Result<Option<Manifest>, Error> {
+    /// Where a request's command would run.
+    pub(super) fn ground(&self, request: &StartRequest) -> Ground {
         let home = self.home(Some(request));
-        Ok(Manifest::find(request.cwd.as_path(), home.as_deref())?)
+        Ground::at(request.cwd.as_path(), home.as_deref())
     }
 
-    /// The file that holds for somebody who looks; one that cannot be used is no error where
-    /// services of it live, which say so.
-    pub(super) fn manifest_for(
-        &self,
-        caller: &Caller,
-        cwd: Option<&Path>,
-    ) -> Result<Option<Manifest>, Error> {
-        let Some(cwd) = cwd else {
-            return Ok(None);
-        };
+    /// The same with what the file says that holds there.
+    pub(super) fn ground_of(&self, request: &StartRequest) -> Result<Ground, Error> {
+        let home = self.home(Some(request));
+        let manifest = Manifest::find(request.cwd.as_path(), home.as_deref())?;
+        Ok(self.ground(request).with(manifest))
+    }
+
+    /// Where somebody stands who looks, or stops something: every workspace where `cwd` is none.
+    pub(super) fn ground_at(&self, cwd: Option<&Path>) -> Ground {
         let home = self.home(None);
-        match Manifest::find(cwd, home.as_deref()) {
-            Ok(found) => Ok(found),
+        cwd.map(|cwd| Ground::at(cwd, home.as_deref()))
+            .unwrap_or_default()
+    }
+
+    /// The same with what the file says that holds there; one that cannot be used is no error
+    /// where services of it live, which say so.
+    pub(super) fn ground_for(&self, caller: &Caller, cwd: Option<&Path>) -> Result<Ground, Error> {
+        let ground = self.ground_at(cwd);
+        let Some(cwd) = cwd else {
+            return Ok(ground);
+        };
+        match Manifest::find(cwd, self.home(None).as_deref()) {
+            Ok(found) => Ok(ground.with(found)),
             Err(error) => {
-                let path = locate(cwd, home.as_deref());
                 let mut living = View::new(&self.core, caller).living();
                 let is_told = living.any(|entry| {
-                    let at = file(&plan_of(&entry).defined_in);
-                    at.is_some() && at == path.as_deref()
+                    let at = plan_of(&entry).defined_in.as_ref().and_then(file);
+                    at.is_some() && at == ground.file()
                 });
-                if is_told { Ok(None) } else { Err(error.into()) }
+                if is_told {
+                    Ok(ground)
+                } else {
+                    Err(error.into())
+                }
             }
         }
     }
@@ -59,8 +73,8 @@ impl Engine {
     /// What a name means that is to be started anew: what ran under it, else what the API
     /// defined.
     pub(super) fn known(&self, clerk: Clerk<'_>, name: &str) -> Result<Wanted, Error> {
-        if let Some(entry) = clerk.view().find(name) {
-            return anew::wanted(&self.core, &entry);
+        if let Some(started) = clerk.started(name)? {
+            return Ok(started);
         }
         let base = StartRequest::argv(["true"], "/");
         clerk.defined(name, &base).ok_or_else(|| {
@@ -71,6 +85,14 @@ impl Engine {
 }
 
 impl Clerk<'_> {
+    /// What lives here under this name, or was started here without a definition, to be started
+    /// anew. What has ended and whose definition is gone does not come back.
+    pub(super) fn started(self, name: &str) -> Result<Option<Wanted>, Error> {
+        let found = self.view().find(name);
+        let entry = found.filter(|it| !it.is_finished() || plan_of(it).defined_in.is_none());
+        entry.map(|it| anew::wanted(self.core, &it)).transpose()
+    }
+
     /// Refuses what can be refused without looking at the machine.
     pub(super) fn check(self, wanted: &Wanted) -> Result<(), Error> {
         let start = self.sketch(wanted);
@@ -104,9 +126,5 @@ impl Clerk<'_> {
 
 /// Whether two rows are about the same service.
 pub(super) fn is_same(one: &ServiceInfo, other: &ServiceInfo) -> bool {
-    one.name == other.name
-        && match (file(&one.plan.defined_in), file(&other.plan.defined_in)) {
-            (Some(one), Some(other)) => one == other,
-            (None, _) | (_, None) => true,
-        }
+    one.name == other.name && Home::of(one).meets(&Home::of(other))
 }

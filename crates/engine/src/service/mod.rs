@@ -20,6 +20,7 @@ mod locks;
 mod lookup;
 pub mod manifest;
 pub(crate) mod names;
+mod place;
 mod ports;
 pub(crate) mod reload;
 pub mod request;

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::clerk::{Clerk, Wanted};
 use super::locks::Key;
 use super::manifest::{Changes, Manifest, diff};
+use super::place::Ground;
 use super::view::{file, name_of, plan_of};
 use super::watching::FileWatch;
 use super::{ServiceError, anew, graph};
@@ -111,7 +112,8 @@ pub(crate) fn resume(core: &Arc<Core>) {
 
 /// The file a service is defined in.
 fn file_of(entry: &Entry) -> Option<PathBuf> {
-    file(&entry.spec.lifetime.plan()?.defined_in).map(Path::to_owned)
+    let defined_in = entry.spec.lifetime.plan()?.defined_in.as_ref()?;
+    file(defined_in).map(Path::to_owned)
 }
 
 fn living(core: &Core, path: &Path) -> Vec<Arc<Entry>> {
@@ -271,7 +273,8 @@ async fn start_anew(
         owner: entry.owner().as_ref().clone(),
         scope: Scope::Session,
     };
-    let clerk = Clerk::new(core, &caller, Some(manifest));
+    let ground = Ground::of(manifest.clone());
+    let clerk = Clerk::new(core, &caller, &ground);
     let base = anew::front(core, entry)?;
     let Some(wanted) = clerk.defined(&name, &base) else {
         return Ok(());

@@ -21,10 +21,10 @@ pub(crate) struct Step {
     /// What is to run; none where it runs, or ran, without a definition: it is only waited for.
     wanted: Option<Wanted>,
     needs: Vec<Dependency>,
-    /// Whether somebody asked for it, rather than another service.
-    is_root: bool,
-    /// Whether it is only there to be completed before others begin.
+    /// Whether it is only there to be completed before others of these begin.
     is_task: bool,
+    /// The same, before any that is known here: its end is what is waited for.
+    completes: bool,
 }
 
 /// What became of each step, for those that come after it: none while it is under way.
@@ -49,19 +49,35 @@ impl<'c> Clerk<'c> {
         let order = graph::order(&names, needs, &[])?;
         let mut steps: Vec<Step> = Vec::with_capacity(order.len());
         for name in order {
-            let is_root = asked.contains_key(&name);
             let wanted = asked.remove(&name).or_else(|| self.defined(&name, base));
             let needs = wanted.as_ref().map(|it| it.request.depends_on.clone());
             steps.push(Step {
                 name,
                 wanted,
                 needs: needs.unwrap_or_default(),
-                is_root,
                 is_task: false,
+                completes: false,
             });
         }
-        mark_tasks(&mut steps);
+        self.mark_tasks(&mut steps);
         Ok(steps)
+    }
+
+    /// Marks what is only there to be completed, also where it was asked for by name: beside
+    /// those that need it, it runs when one of them begins.
+    fn mark_tasks(self, steps: &mut [Step]) {
+        let defined = self
+            .manifest
+            .into_iter()
+            .flat_map(|it| it.services.values());
+        let defined: Vec<Dependency> = defined.flat_map(|it| it.depends_on.clone()).collect();
+        for at in 0..steps.len() {
+            let name = &steps[at].name;
+            let needed: Vec<&Dependency> = steps.iter().flat_map(|step| &step.needs).collect();
+            let is_task = only_completed(name, needed.iter().copied());
+            let completes = only_completed(name, needed.into_iter().chain(&defined));
+            (steps[at].is_task, steps[at].completes) = (is_task, completes);
+        }
     }
 
     fn needs(self, name: &str, base: &StartRequest) -> Option<Vec<Dependency>> {
@@ -118,7 +134,11 @@ impl<'c> Clerk<'c> {
             return Ok(None);
         }
         self.prepare(wanted, outcomes).await?;
-        self.ensure_one(wanted).await.map(Some)
+        let ensured = self.ensure_one(wanted).await?;
+        Ok(Some(Ensured {
+            completes: step.completes,
+            ..ensured
+        }))
     }
 
     /// Until everything it needs is so; what is among `outcomes` is begun first.
@@ -172,18 +192,10 @@ fn depends(need: &Dependency, problem: String) -> Error {
     ServiceError::Dependency { on, problem }.into()
 }
 
-/// Marks what is only there to be completed.
-fn mark_tasks(steps: &mut [Step]) {
-    for at in 0..steps.len() {
-        let name = &steps[at].name;
-        let mut needed = steps.iter().flat_map(|step| &step.needs);
-        let only_completed = needed
-            .clone()
-            .filter(|it| it.name == *name)
-            .all(|it| it.condition == Condition::Completed);
-        let is_needed = needed.any(|it| it.name == *name);
-        steps[at].is_task = !steps[at].is_root && is_needed && only_completed;
-    }
+/// Whether a service is needed, and by everybody as completed.
+fn only_completed<'a>(name: &str, needs: impl Iterator<Item = &'a Dependency>) -> bool {
+    let mut of_it = needs.filter(|it| it.name == name).peekable();
+    of_it.peek().is_some() && of_it.all(|it| it.condition == Condition::Completed)
 }
 
 /// Whether a person has to be asked first: callers must see that as it is.

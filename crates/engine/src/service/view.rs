@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ostler_model::{Caller, Condition, ServicePlan, Text};
 
+use super::place::{Home, Place};
 use super::{ServiceError, ServiceInfo};
 use crate::core::Core;
 use crate::entry::Entry;
@@ -19,8 +20,7 @@ const KNOWN_NAMES: usize = 20;
 pub(crate) struct View<'a> {
     core: &'a Core,
     caller: &'a Caller,
-    /// The `ostler.toml` whose names come first, where there is one.
-    manifest: Option<&'a Path>,
+    place: Place<'a>,
 }
 
 impl<'a> View<'a> {
@@ -28,13 +28,13 @@ impl<'a> View<'a> {
         Self {
             core,
             caller,
-            manifest: None,
+            place: Place::Anywhere,
         }
     }
 
-    /// The same, seen from where this `ostler.toml` holds.
-    pub(crate) const fn from(self, manifest: Option<&'a Path>) -> Self {
-        Self { manifest, ..self }
+    /// The same, seen from there.
+    pub(crate) const fn from(self, place: Place<'a>) -> Self {
+        Self { place, ..self }
     }
 
     /// All of them, newest first.
@@ -50,8 +50,8 @@ impl<'a> View<'a> {
         self.all().filter(|entry| !entry.is_finished())
     }
 
-    /// Those that share names with what the caller starts here, and live. Services of an
-    /// `ostler.toml` have its names to themselves: two workspaces may both have a `web`.
+    /// Those that share names with what the caller starts here, and live: each workspace has
+    /// names of its own.
     pub(crate) fn rivals(self) -> impl Iterator<Item = Arc<Entry>> + 'a {
         self.living()
             .filter(move |entry| self.is_of_project(entry) && self.is_from_here(entry))
@@ -62,31 +62,61 @@ impl<'a> View<'a> {
         self.rivals().find(|entry| name_of(entry) == name)
     }
 
-    /// The execution a name or an id means: one that lives before one that ended, one of this
-    /// workspace and project before others, the newest of them.
+    /// The execution a name of this workspace or an id means: one that lives before one that
+    /// ended, one of this project before others, the newest of them.
     pub(crate) fn find(self, given: &str) -> Option<Arc<Entry>> {
         let named = self
-            .all()
-            .filter(|entry| plan_of(entry).name == given && !is_one_shot(entry))
-            .min_by_key(|entry| {
-                let elsewhere = !self.is_of_project(entry);
-                (entry.is_finished(), !self.is_from_here(entry), elsewhere)
-            });
+            .named(given)
+            .filter(|entry| self.is_from_here(entry))
+            .min_by_key(|entry| (entry.is_finished(), !self.is_of_project(entry)));
         named.or_else(|| {
             let entry = self.core.registry.find(self.caller, given).ok()?;
             entry.spec.lifetime.plan().is_some().then_some(entry)
         })
     }
 
-    /// As [`View::find`], for whoever would change it.
+    fn named(self, given: &str) -> impl Iterator<Item = Arc<Entry>> + 'a {
+        let given = given.to_owned();
+        self.all()
+            .filter(move |entry| plan_of(entry).name == given && !is_one_shot(entry))
+    }
+
+    /// As [`View::find`]; where nobody is called so here, what this very session started in
+    /// another workspace.
+    pub(crate) fn reach(self, given: &str) -> Option<Arc<Entry>> {
+        self.find(given).or_else(|| {
+            let own = self.named(given).filter(|entry| self.is_of_session(entry));
+            own.min_by_key(|entry| entry.is_finished())
+        })
+    }
+
+    fn is_of_session(self, entry: &Entry) -> bool {
+        let session = self.caller.owner.session.as_ref();
+        session.is_some() && entry.owner().session.as_ref() == session
+    }
+
+    /// Those that live and are known in other workspaces only.
+    pub(crate) fn elsewhere(self) -> impl Iterator<Item = Arc<Entry>> + 'a {
+        self.living().filter(move |entry| !self.is_from_here(entry))
+    }
+
+    /// As [`View::reach`], for whoever would change it.
     ///
     /// # Errors
     /// For a name nobody has, and one that several have that live: of two workspaces, say.
     pub(crate) fn get(self, given: &str) -> Result<Arc<Entry>, Error> {
-        let found = self.find(given).ok_or_else(|| self.unknown(given, []))?;
-        let others = self.living().filter(|entry| plan_of(entry).name == given);
-        let others: Vec<Arc<Entry>> = others.filter(|it| it.id != found.id).collect();
-        if others.is_empty() || plan_of(&found).name != given || self.manifest.is_some() {
+        let found = self.reach(given).ok_or_else(|| self.unknown(given, []))?;
+        let is_here = self.is_from_here(&found);
+        let others = self.living().filter(|entry| {
+            let meant = if is_here {
+                self.is_from_here(entry)
+            } else {
+                self.is_of_session(entry)
+            };
+            meant && plan_of(entry).name == given && entry.id != found.id
+        });
+        let others: Vec<Arc<Entry>> = others.collect();
+        if others.is_empty() || plan_of(&found).name != given {
             return Ok(found);
         }
         let told = |entry: &Arc<Entry>| format!("{} in {}", entry.id.short(), entry.spec.cwd);
@@ -109,18 +139,34 @@ impl<'a> View<'a> {
         let mut seen = HashSet::new();
         known.retain(|name| seen.insert(name.clone()));
         known.truncate(KNOWN_NAMES);
-        let name = given.to_owned();
-        ServiceError::Unknown { name, known }.into()
+        let others = self
+            .elsewhere()
+            .filter(|entry| plan_of(entry).name == given);
+        let told = |entry: Arc<Entry>| {
+            let place = self.home(&entry).workspace();
+            let place = place.as_deref().and_then(Path::parent);
+            let place =
+                place.map_or_else(|| entry.spec.cwd.to_string(), |it| it.display().to_string());
+            format!("{} in {place}", entry.id.short())
+        };
+        ServiceError::Unknown {
+            name: given.to_owned(),
+            known,
+            elsewhere: others.take(KNOWN_NAMES).map(told).collect(),
+        }
+        .into()
     }
 
     /// What a list shows: every living one, and the newest end of each name that has none.
     pub(crate) fn rows(self) -> Vec<Arc<Entry>> {
-        let (living, ended): (Vec<_>, Vec<_>) = self.all().partition(|it| !it.is_finished());
+        let here = self.all().filter(|entry| self.is_from_here(entry));
+        let (living, ended): (Vec<_>, Vec<_>) = here.partition(|it| !it.is_finished());
         let key = |entry: &Entry| {
             let plan = plan_of(entry);
             (
                 name_of(entry),
                 plan.defined_in.clone(),
+                self.home(entry),
                 entry.owner().project.clone(),
             )
         };
@@ -136,7 +182,7 @@ impl<'a> View<'a> {
 
     /// Living ones that need this one, directly.
     pub(crate) fn dependents(self, of: &Entry) -> Vec<Arc<Entry>> {
-        let (name, from) = (name_of(of), file(&plan_of(of).defined_in));
+        let (name, home) = (name_of(of), self.home(of));
         let needs = |entry: &Arc<Entry>| {
             let plan = plan_of(entry);
             let waits = plan.depends_on.iter().filter(|it| it.name == name);
@@ -144,8 +190,7 @@ impl<'a> View<'a> {
                 .filter(|it| it.condition != Condition::Completed)
                 .count()
                 > 0;
-            let another = file(&plan.defined_in).is_some_and(|at| from.is_some_and(|it| it != at));
-            needed && !another
+            needed && self.home(entry).meets(&home)
         };
         let project = of.owner().project.clone();
         self.living()
@@ -164,18 +209,21 @@ impl<'a> View<'a> {
     }
 
     fn is_from_here(self, entry: &Entry) -> bool {
-        match file(&plan_of(entry).defined_in) {
-            Some(path) => self.manifest == Some(path),
-            None => true,
-        }
+        self.place == Place::Anywhere || self.place.knows(&self.home(entry))
+    }
+
+    /// Where a service belongs.
+    pub(crate) fn home(self, entry: &Entry) -> Home {
+        let defined_in = plan_of(entry).defined_in.as_ref();
+        Home::new(&self.core.settings, defined_in, &entry.spec.cwd)
     }
 }
 
 /// The `ostler.toml` a service is defined in; none of those of the API and those that were just
 /// asked for.
-pub(crate) fn file(defined_in: &Option<Text>) -> Option<&Path> {
-    let path = defined_in.as_ref().map(Text::as_path);
-    path.filter(|path| path.is_absolute())
+pub(crate) fn file(defined_in: &Text) -> Option<&Path> {
+    let path = defined_in.as_path();
+    path.is_absolute().then_some(path)
 }
 
 /// What was asked of a service.
@@ -206,13 +254,14 @@ pub(crate) fn is_one_shot(entry: &Entry) -> bool {
     plan_of(entry).automatic && ended_well && state.ready_evidence.is_none()
 }
 
-/// What callers are told of it.
-pub(crate) fn told(entry: &Entry) -> ServiceInfo {
+/// What callers are told of one that belongs there.
+pub(crate) fn told(entry: &Entry, home: Home) -> ServiceInfo {
     let plan = plan_of(entry).clone();
     ServiceInfo {
         name: name_of(entry),
         execution: Some(entry.fresh_info()),
         defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+        workspace: home.workspace(),
         command: entry.spec.command.display(),
         plan,
         pending: None,

@@ -171,9 +171,11 @@ async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
             scope: ostler_model::Scope::Principal,
             ..me()
         };
-        let stop =
-            lab.engine
-                .stop_service(&everything, name, ostler_engine::StopRequest::default());
+        let stop = lab.engine.stop_service(
+            &everything,
+            (name, None),
+            ostler_engine::StopRequest::default(),
+        );
         stop.await.expect("it stops");
     }
     lab.close().await;

@@ -136,7 +136,7 @@ impl Lab {
     }
 
     pub(crate) async fn restart(&self, name: &str) -> Result<ServiceInfo, Error> {
-        self.engine.restart_service(&me(), name).await
+        self.engine.restart_service(&me(), name, None).await
     }
 
     pub(crate) async fn why(&self, name: &str) -> Result<Why, Error> {
@@ -145,7 +145,9 @@ impl Lab {
 
     pub(crate) async fn stop(&self, name: &str) -> ServiceStopped {
         let me = me();
-        let stopped = self.engine.stop_service(&me, name, StopRequest::default());
+        let stopped = self
+            .engine
+            .stop_service(&me, (name, None), StopRequest::default());
         stopped.await.expect("it stops")
     }
 

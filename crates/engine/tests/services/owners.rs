@@ -29,9 +29,9 @@ async fn others_see_nothing_and_unknown_is_told_like_foreign() {
             );
             let stop = lab
                 .engine
-                .stop_service(&other, name, StopRequest::default());
+                .stop_service(&other, (name, None), StopRequest::default());
             refusal(stop.await);
-            refusal(lab.engine.restart_service(&other, name).await);
+            refusal(lab.engine.restart_service(&other, name, None).await);
             refusal(lab.engine.why(&other, name, None).await);
         }
         // Its name is free for them.

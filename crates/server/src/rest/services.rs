@@ -28,7 +28,8 @@ use crate::wire::{
 const WHERE: &[Parameter] = &[Parameter::optional(
     "cwd",
     Kind::Text,
-    "The absolute directory from which an ostler.toml is looked for, upwards",
+    "The absolute directory from which an ostler.toml is looked for, upwards: names hold in its \
+     workspace; in all of them where it is absent",
 )];
 
 const LIST: &[Parameter] = &[WHERE[0], LIST_LIMIT, LIST_CURSOR];
@@ -44,7 +45,10 @@ pub(super) async fn list(
     let cwd = cwd(&mut arguments)?;
     let found = state.engine.services(&caller, cwd.as_deref())?;
     let page = window(&found, service_position, &mut arguments)?;
+    let elsewhere = cwd.as_deref();
+    let elsewhere = elsewhere.map(|cwd| state.engine.services_elsewhere(&caller, Some(cwd)));
     Ok(Json(ServicesBody {
+        elsewhere,
         services: page.entries.into_iter().map(ServiceBody::from).collect(),
         total: Some(found.len()),
         next: page.next,
@@ -103,6 +107,7 @@ pub(super) async fn start(
     let body = EnsuredBody {
         service: ServiceBody::from(&info),
         reused: false,
+        completes: false,
         note: "started".to_owned(),
         waited: None,
         reason: None,
@@ -213,7 +218,12 @@ async fn settled(
     if let (Some(id), Some(millis)) = (living, wait) {
         let at_most = Some(Duration::from_millis(millis));
         let id = id.to_string();
-        let wait = state.engine.wait(caller, &id, &WaitFor::Ready, at_most);
+        let until = if body.completes {
+            WaitFor::Exit
+        } else {
+            WaitFor::Ready
+        };
+        let wait = state.engine.wait(caller, &id, &until, at_most);
         let waited = state.unless_leaving(wait).await??;
         if waited.why == WaitEnd::Exit {
             waited.info.born()?;
@@ -235,14 +245,17 @@ pub(super) async fn stop(
     State(state): State<RestState>,
     Asking(caller): Asking,
     Id(name): Id,
+    asked: Asked,
     Body(body): Body<StopBody>,
 ) -> Answer<Json<ServiceStoppedBody>> {
+    let cwd = cwd(&mut asked.check(WHERE)?)?;
     let request = StopRequest {
         force: body.force,
         grace: body.grace_ms.map(Duration::from_millis),
         reason: body.reason,
     };
-    let stopped = state.engine.stop_service(&caller, &name, request).await?;
+    let named = (name.as_str(), cwd.as_deref());
+    let stopped = state.engine.stop_service(&caller, named, request).await?;
     Ok(Json(ServiceStoppedBody::from(stopped)))
 }
 
@@ -253,8 +266,9 @@ pub(super) async fn restart(
     Id(name): Id,
     asked: Asked,
 ) -> Answer<Json<ServiceBody>> {
-    asked.check(&[])?;
-    let service = state.engine.restart_service(&caller, &name).await?;
+    let cwd = cwd(&mut asked.check(WHERE)?)?;
+    let again = state.engine.restart_service(&caller, &name, cwd.as_deref());
+    let service = again.await?;
     Ok(Json(ServiceBody::from(&service)))
 }
 

@@ -9,7 +9,7 @@ use ostler_model::{
 use serde::{Deserialize, Serialize};
 
 use super::info::InfoBody;
-use super::wait::Why;
+use super::wait::{Until, Why};
 use super::wish::ProbeBody;
 use crate::render::service::{self as words, Told, waits_for};
 
@@ -92,6 +92,9 @@ pub struct ServiceBody {
     /// The path of the `ostler.toml` it is defined in, or `api`; null where it was started
     /// without a definition.
     pub defined_in: Option<String>,
+    /// The `ostler.toml` of the workspace it belongs to; absent where it belongs to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// What comes before it.
     pub depends_on: Vec<Dependency>,
     /// What it waits for before its program starts.
@@ -115,6 +118,9 @@ pub struct ServicesBody {
     /// The `cursor` of the next window; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// How many services live in other workspaces than the one that was asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<usize>,
 }
 
 /// A service that was asked for.
@@ -124,6 +130,9 @@ pub struct EnsuredBody {
     pub service: ServiceBody,
     /// Whether it lived already.
     pub reused: bool,
+    /// Whether others need it completed: it is waited for until it ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub completes: bool,
     /// What was done and why, in words.
     pub note: String,
     /// How the wait for it was over, where one was asked for.
@@ -298,6 +307,10 @@ impl From<&ServiceInfo> for ServiceBody {
             living: service.is_living(),
             command: service.command.clone(),
             defined_in: service.defined_in.clone(),
+            workspace: service
+                .workspace
+                .as_ref()
+                .map(|it| it.display().to_string()),
             depends_on: service.plan.depends_on.clone(),
             waits_for: service.pending.clone(),
             notes: service.notes.clone(),
@@ -319,6 +332,7 @@ impl From<&Info> for ServiceBody {
             living: info.state.phase != Phase::Finished,
             command: info.spec.command.display(),
             defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+            workspace: None,
             depends_on: plan.depends_on,
             waits_for: None,
             notes: Vec::new(),
@@ -346,6 +360,7 @@ impl From<&Ensured> for EnsuredBody {
         Self {
             service: ServiceBody::from(&ensured.service),
             reused: ensured.reused,
+            completes: ensured.completes,
             note: ensured.note.clone(),
             waited: None,
             reason: None,
@@ -359,7 +374,24 @@ impl EnsuredBody {
     #[must_use]
     pub fn failed(&self) -> bool {
         let why = self.waited.as_ref().map(|waited| waited.why);
-        matches!(why, Some(Why::NotReady | Why::Exit))
+        matches!(why, Some(Why::NotReady | Why::Exit)) && !self.has_completed()
+    }
+
+    /// Whether others need it completed, and it has.
+    #[must_use]
+    pub fn has_completed(&self) -> bool {
+        let info = self.service.execution.as_ref();
+        self.completes && info.is_some_and(|info| info.is_finished() && info.exit_code == Some(0))
+    }
+
+    /// What is waited for.
+    #[must_use]
+    pub const fn awaits(&self) -> Until {
+        if self.completes {
+            Until::Exit
+        } else {
+            Until::Ready
+        }
     }
 
     /// All of it in document 004's words; `waited_ms` is how long was waited at most.
@@ -370,6 +402,9 @@ impl EnsuredBody {
         else {
             return self.note.clone();
         };
+        if self.has_completed() {
+            return format!("{} completed: exit code 0", self.service.name);
+        }
         let told = state.told(info);
         let waited = self.waited.as_ref();
         let late = || words::too_late(&state.ready_when.clone().into(), waited_ms);
@@ -391,7 +426,12 @@ impl EnsuredBody {
                 Why::Pattern | Why::Ready | Why::Output | Why::Idle | Why::Prompt | Why::Nothing,
                 _,
             ))
-            | None => words::started(&told),
+            | None => {
+                // Who asked for it may have expected a new one.
+                let is_told = self.reused || self.note.starts_with("replaced");
+                let note = is_told.then(|| format!("\n{}", self.note));
+                words::started(&told) + &note.unwrap_or_default()
+            }
         }
     }
 }

@@ -156,9 +156,12 @@ async fn last_lines(client: &Client, ensured: &EnsuredBody) -> Vec<String> {
 
 /// What one of them makes the exit code.
 fn code(ensured: &EnsuredBody) -> u8 {
+    if ensured.has_completed() {
+        return 0;
+    }
     match ensured.waited.as_ref().map(|waited| waited.why) {
         None => 0,
-        Some(why) if waiting::is_well(why) => 0,
+        Some(why) if waiting::is_well(why) && !ensured.completes => 0,
         Some(Why::AtMost) => ErrorCode::ProcessTimeout.row().exit,
         Some(_) => EXIT_NOT_READY,
     }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 
+use clap::Args;
 use hyper::Method;
 use ostler_model::{ErrorCode, Text};
 use ostler_server::wire::{ServiceBody, ServicesBody};
@@ -28,6 +29,7 @@ pub(super) fn desk(setup: &Setup, cwd: Option<PathBuf>) -> Result<Desk, CommandE
     Ok(Desk {
         client: setup.client(),
         cwd: directory(cwd)?,
+        everywhere: false,
     })
 }
 
@@ -36,9 +38,27 @@ pub(super) fn desk(setup: &Setup, cwd: Option<PathBuf>) -> Result<Desk, CommandE
 pub(super) struct Desk {
     pub(super) client: Client,
     pub(super) cwd: Text,
+    /// Names are looked for in every workspace.
+    everywhere: bool,
+}
+
+/// Whether more than one workspace is meant.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct WorkspaceArgs {
+    /// In every workspace, not only that of the nearest ostler.toml from here upwards
+    #[arg(long)]
+    pub(super) all_workspaces: bool,
 }
 
 impl Desk {
+    /// The same for as many workspaces as are asked for.
+    pub(super) fn over(self, WorkspaceArgs { all_workspaces }: WorkspaceArgs) -> Self {
+        Self {
+            everywhere: all_workspaces,
+            ..self
+        }
+    }
+
     /// The path of what belongs to one service.
     pub(super) fn path(name: &str, rest: &str) -> String {
         let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
@@ -53,6 +73,9 @@ impl Desk {
     }
 
     fn query(&self) -> String {
+        if self.everywhere {
+            return String::new();
+        }
         let cwd: String = form_urlencoded::byte_serialize(self.cwd.as_bytes()).collect();
         format!("cwd={cwd}")
     }
@@ -127,7 +150,7 @@ impl Desk {
         rest: &str,
         body: Body,
     ) -> Result<T, CommandError> {
-        let path = Self::path(name, rest);
+        let path = self.here(name, rest);
         let done = self.client.call(Method::POST, &path, body).await;
         self.or_suggest(name, done).await
     }

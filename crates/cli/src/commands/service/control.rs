@@ -8,7 +8,7 @@ use ostler_model::{ErrorCode, Holder};
 use ostler_server::wire::{EnsuredBody, ServiceBody, ServiceStoppedBody, StopBody};
 
 use super::answer::{How, awaited};
-use super::ask::{Desk, desk};
+use super::ask::{Desk, WorkspaceArgs, desk};
 use super::board::Board;
 use super::waiting::{Interrupt, WaitArgs};
 use crate::client::Body;
@@ -40,9 +40,20 @@ pub(crate) struct StopArgs {
     /// Recorded with the stop
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    #[command(flatten)]
+    workspaces: WorkspaceArgs,
     /// What became of each, as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// What `restart` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
+    workspaces: WorkspaceArgs,
 }
 
 /// How services are stopped.
@@ -52,12 +63,30 @@ pub(super) struct Stopping {
     pub(super) json: bool,
 }
 
+/// One that is to be stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Meant {
+    /// What people call it.
+    pub(super) name: String,
+    /// What it is asked for by: its id, where that is known.
+    pub(super) by: String,
+}
+
+impl Meant {
+    pub(super) fn called(name: &String) -> Self {
+        Self {
+            name: name.clone(),
+            by: name.clone(),
+        }
+    }
+}
+
 /// Stops services, and waits until they are gone and their ports free.
 ///
 /// # Errors
 /// When the daemon cannot be asked.
 pub(super) fn stop(setup: &Setup, args: &StopArgs) -> Outcome {
-    let desk = desk(setup, None)?;
+    let desk = desk(setup, None)?.over(args.workspaces);
     let body = StopBody {
         force: args.force,
         grace_ms: args.grace.map(parse::millis),
@@ -67,23 +96,24 @@ pub(super) fn stop(setup: &Setup, args: &StopArgs) -> Outcome {
         body,
         json: args.json,
     };
-    block_on(stop_each(&desk, &args.names, &stopping))
+    let meant: Vec<Meant> = args.names.iter().map(Meant::called).collect();
+    block_on(stop_each(&desk, &meant, &stopping))
 }
 
 /// Stops one after the other; goes on after an error, and exits with the first one's code.
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(super) async fn stop_each(desk: &Desk, names: &[String], stopping: &Stopping) -> Outcome {
+pub(super) async fn stop_each(desk: &Desk, meant: &[Meant], stopping: &Stopping) -> Outcome {
     let mut gone = HashSet::new();
     let mut code = 0;
-    for name in names {
+    for Meant { name, by } in meant {
         // It went before another one already.
         if gone.contains(name) {
             continue;
         }
         let body = Body::json(&stopping.body)?;
-        let stopped: Result<ServiceStoppedBody, _> = desk.post(name, "/stop", body).await;
+        let stopped: Result<ServiceStoppedBody, _> = desk.post(by, "/stop", body).await;
         let told = match stopped {
             Ok(stopped) => {
                 gone.extend(stopped.dependents.iter().cloned());
@@ -148,17 +178,18 @@ fn holder(holder: &Holder) -> String {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(super) fn restart(setup: &Setup, args: &NamesArgs) -> Outcome {
-    let desk = desk(setup, None)?;
+pub(super) fn restart(setup: &Setup, args: &RestartArgs) -> Outcome {
+    let desk = desk(setup, None)?.over(args.workspaces);
     let mut board = Board::new(setup, false);
     block_on(async {
         let mut interrupt = Interrupt::catch()?;
         let mut begun = Vec::new();
-        for name in &args.names {
+        for name in &args.names.names {
             let service: ServiceBody = desk.post(name, "/restart", Body::None).await?;
             begun.push(EnsuredBody {
                 service,
                 reused: false,
+                completes: false,
                 note: "restarted".to_owned(),
                 waited: None,
                 reason: None,

@@ -1,13 +1,13 @@
 //! `ostler service down`: the reverse of `up`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use clap::Args;
 use ostler_server::wire::{ServiceBody, StopBody};
 
-use super::ask::desk;
-use super::control::{Stopping, stop_each};
+use super::ask::{WorkspaceArgs, desk};
+use super::control::{Meant, Stopping, stop_each};
 use super::manifest::nothing_defined;
 use super::up::in_a_file;
 use crate::error::Outcome;
@@ -23,6 +23,8 @@ pub(crate) struct DownArgs {
     /// Where ostler.toml is looked for, upwards; here unless given
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    #[command(flatten)]
+    workspaces: WorkspaceArgs,
     /// At once, without a polite request
     #[arg(short, long)]
     force: bool,
@@ -36,7 +38,7 @@ pub(crate) struct DownArgs {
 /// # Errors
 /// When the daemon cannot be asked.
 pub(super) fn run(setup: &Setup, args: &DownArgs) -> Outcome {
-    let desk = desk(setup, args.cwd.clone())?;
+    let desk = desk(setup, args.cwd.clone())?.over(args.workspaces);
     let body = StopBody {
         force: args.force,
         ..StopBody::default()
@@ -47,27 +49,49 @@ pub(super) fn run(setup: &Setup, args: &DownArgs) -> Outcome {
             json: args.json,
         };
         if !args.names.is_empty() {
-            return stop_each(&desk, &args.names, &stopping).await;
+            let meant: Vec<Meant> = args.names.iter().map(Meant::called).collect();
+            return stop_each(&desk, &meant, &stopping).await;
         }
         let list = desk.every().await?;
         let defined: Vec<ServiceBody> = list.into_iter().filter(in_a_file).collect();
-        if defined.is_empty() {
+        if defined.is_empty() && !args.workspaces.all_workspaces {
             return Err(nothing_defined(desk.cwd.as_path(), &home(&setup.env)));
         }
-        stop_each(&desk, &reverse(&defined), &stopping).await
+        let mut code = 0;
+        for one in by_workspace(defined) {
+            let stopped = stop_each(&desk, &reverse(&one), &stopping).await?;
+            code = if code == 0 { stopped } else { code };
+        }
+        Ok(code)
     })
 }
 
-/// Names of those that live, each before what it depends on.
-fn reverse(services: &[ServiceBody]) -> Vec<String> {
+/// Each workspace's own: names hold within it.
+fn by_workspace(services: Vec<ServiceBody>) -> Vec<Vec<ServiceBody>> {
+    let mut all: BTreeMap<Option<String>, Vec<ServiceBody>> = BTreeMap::new();
+    for service in services {
+        all.entry(service.defined_in.clone())
+            .or_default()
+            .push(service);
+    }
+    all.into_values().collect()
+}
+
+/// Those that live, each before what it depends on.
+fn reverse(services: &[ServiceBody]) -> Vec<Meant> {
     let mut order = Vec::new();
     let mut seen = HashSet::new();
     for service in services {
         visit(service, services, &mut seen, &mut order);
     }
     order.reverse();
-    let lives = |name: &String| services.iter().any(|it| it.living && it.name == *name);
-    order.into_iter().filter(lives).collect()
+    let lives = |name: String| {
+        let living = services.iter().find(|it| it.living && it.name == name)?;
+        let id = living.execution.as_ref().map(|info| info.id.clone());
+        let by = id.unwrap_or_else(|| name.clone());
+        Some(Meant { name, by })
+    };
+    order.into_iter().filter_map(lives).collect()
 }
 
 /// After what it depends on; a circle is cut where it is entered.
@@ -105,6 +129,7 @@ mod tests {
             living,
             command: String::new(),
             defined_in: Some("/srv/ostler.toml".to_owned()),
+            workspace: None,
             depends_on: needs.iter().map(need).collect(),
             waits_for: None,
             notes: Vec::new(),
@@ -120,7 +145,9 @@ mod tests {
             service("db", &[], true),
             service("web", &["api"], true),
         ];
-        assert_eq!(reverse(&all), ["web", "api", "db"]);
+        let order = reverse(&all);
+        let names: Vec<&str> = order.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["web", "api", "db"]);
         let circle = [service("a", &["b"], true), service("b", &["a"], true)];
         assert_eq!(reverse(&circle).len(), 2);
     }

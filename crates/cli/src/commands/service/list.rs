@@ -1,12 +1,12 @@
 //! `ostler service ps`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ostler_server::render::{clean, service as words};
 use ostler_server::wire::ServiceBody;
 
-use super::ask::desk;
+use super::ask::{WorkspaceArgs, desk};
 use crate::commands::ps::{shown, tell_of_more};
 use crate::error::Outcome;
 use crate::output::{Out, Style, Table, cells, print_json, span};
@@ -27,6 +27,8 @@ pub(crate) struct ListArgs {
     /// Where ostler.toml is looked for, upwards; here unless given
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+    #[command(flatten)]
+    workspaces: WorkspaceArgs,
     /// Commands in full
     #[arg(long)]
     no_trunc: bool,
@@ -40,7 +42,7 @@ pub(crate) struct ListArgs {
 /// # Errors
 /// When the daemon cannot be asked.
 pub(super) fn run(setup: &Setup, args: &ListArgs) -> Outcome {
-    let desk = desk(setup, args.cwd.clone())?;
+    let desk = desk(setup, args.cwd.clone())?.over(args.workspaces);
     let list = block_on(desk.list(args.limit))?;
     let listed = list.services.len();
     let mut services = list.services;
@@ -60,6 +62,11 @@ pub(super) fn run(setup: &Setup, args: &ListArgs) -> Outcome {
     }
     out.flush()?;
     tell_of_more(listed, list.total, list.next.as_deref());
+    if let Some(count @ 1..) = list.elsewhere {
+        crate::tell(&format!(
+            "{count} more in other workspaces; --all-workspaces shows them"
+        ));
+    }
     for service in &services {
         for note in &service.notes {
             crate::tell(&format!("{}: {}", service.name, clean(note)));
@@ -70,7 +77,15 @@ pub(super) fn run(setup: &Setup, args: &ListArgs) -> Outcome {
 
 fn table(services: &[ServiceBody], style: Style, whole: bool) -> Table {
     let mut table = Table::new(&[
-        "NAME", "STATUS", "URL", "PORTS", "PID", "RESTARTS", "UPTIME", "COMMAND",
+        "NAME",
+        "WORKSPACE",
+        "STATUS",
+        "URL",
+        "PORTS",
+        "PID",
+        "RESTARTS",
+        "UPTIME",
+        "COMMAND",
     ]);
     let none = || "-".to_owned();
     for service in services {
@@ -87,6 +102,7 @@ fn table(services: &[ServiceBody], style: Style, whole: bool) -> Table {
         let url = state.and_then(|state| state.url.as_deref()).map(clean);
         table.row(cells![
             &service.name,
+            workspace(service).unwrap_or_else(none),
             style.service(&service.status),
             url.map_or_else(none, std::borrow::Cow::into_owned),
             ports.filter(|ports| !ports.is_empty()).unwrap_or_else(none),
@@ -99,4 +115,11 @@ fn table(services: &[ServiceBody], style: Style, whole: bool) -> Table {
         ]);
     }
     table
+}
+
+/// The directory of its workspace.
+fn workspace(service: &ServiceBody) -> Option<String> {
+    let file = Path::new(service.workspace.as_deref()?);
+    let dir = file.parent()?.display().to_string();
+    Some(clean(&dir).into_owned())
 }

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::control::{NamesArgs, StopArgs};
+use super::control::{NamesArgs, RestartArgs, StopArgs};
 use super::define::DefineArgs;
 use super::detect::DetectArgs;
 use super::down::DownArgs;
@@ -27,7 +27,7 @@ pub(crate) enum ServiceVerb {
     /// Stop services, those that depend on them first, and free their ports
     Stop(StopArgs),
     /// End what runs and start it anew at once, under the same id
-    Restart(NamesArgs),
+    Restart(RestartArgs),
     /// List services
     #[command(visible_alias = "list")]
     Ps(ListArgs),
@@ -47,10 +47,11 @@ pub(crate) enum ServiceVerb {
 
 /// What the verbs exit with, for people.
 const EXIT_CODES: &str = "\
-A service is named by its name or its id. ostler.toml is looked for from here upwards.
+A service is named by its name or its id. A name holds within a workspace, which is that of the
+nearest ostler.toml from here upwards; an id holds everywhere.
 
 Exit codes of up, start, ensure and restart:
-    0    ready, or running with nothing to look at
+    0    ready, running with nothing to look at, or completed where others need that
     1    failed to become ready
     75   not ready in time; it is still running
     130  interrupted; it is still running

@@ -140,7 +140,7 @@ async fn one(
         return Ok(ensured);
     };
     let limit = limit.unwrap_or_else(|| usual(&ensured.service));
-    let waited = wait(client, &id, limit).await?;
+    let waited = wait(client, (&id, ensured.awaits()), limit).await?;
     ensured.service = ensured.service.with_execution(waited.info);
     ensured.waited = Some(ReadyBody {
         why: waited.why,
@@ -155,13 +155,13 @@ async fn one(
     Ok(ensured)
 }
 
-/// Waits until a service is ready, at most so long.
+/// Waits until a service is so, at most so long.
 ///
 /// # Errors
 /// As the daemon answers.
 pub(super) async fn wait(
     client: &Client,
-    id: &str,
+    (id, until): (&str, Until),
     limit: Duration,
 ) -> Result<WaitedBody, CommandError> {
     let begin = Instant::now();
@@ -169,7 +169,7 @@ pub(super) async fn wait(
     loop {
         let left = limit.saturating_sub(begin.elapsed());
         let body = WaitBody {
-            until: Until::Ready,
+            until,
             pattern: None,
             idle_ms: None,
             at_most_ms: Some(parse::millis(left)),

@@ -4,7 +4,7 @@ use clap::Args;
 use ostler_server::render::clean;
 use ostler_server::wire::WhyBody;
 
-use super::ask::desk;
+use super::ask::{WorkspaceArgs, desk};
 use crate::error::{CommandError, Outcome};
 use crate::output::{Out, Style, line, print_json};
 use crate::setup::{Setup, block_on};
@@ -15,6 +15,8 @@ pub(crate) struct WhyArgs {
     /// Which service
     #[arg(value_name = "NAME")]
     name: String,
+    #[command(flatten)]
+    workspaces: WorkspaceArgs,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -25,7 +27,7 @@ pub(crate) struct WhyArgs {
 /// # Errors
 /// When the service is unknown, or the daemon cannot be asked.
 pub(super) fn run(setup: &Setup, args: &WhyArgs) -> Outcome {
-    let desk = desk(setup, None)?;
+    let desk = desk(setup, None)?.over(args.workspaces);
     let why: WhyBody = block_on(desk.get(&args.name, "/why"))?;
     if args.json {
         print_json(&why)?;

@@ -73,6 +73,7 @@ fn service(restart: Restart, state: State) -> ServiceInfo {
             given_out: true,
             recovered: false,
         }),
+        workspace: None,
         defined_in: None,
         command: "vite".to_owned(),
         plan: ServicePlan::default(),

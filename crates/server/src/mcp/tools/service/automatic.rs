@@ -82,6 +82,7 @@ impl Way {
             launched,
             note: self.note(),
             reused: None,
+            completes: false,
         };
         let answered = outcome.answered(call).await;
         fields.insert("service".to_owned(), answered.fields);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ostler_engine::{Ensured, Info, ServiceInfo, ServiceRequest};
+use ostler_engine::{Ensured, Info, ServiceInfo, ServiceRequest, WaitFor};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -104,11 +104,15 @@ fn together(answers: Vec<Answered>) -> Reply {
 pub(super) async fn restart(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let at_most = at_most(&arguments);
     let name = arguments.required_text("name");
-    let service = call.engine.restart_service(call.caller, &name).await?;
+    let directory = super::look::directory(call, &mut arguments);
+    let again = call
+        .engine
+        .restart_service(call.caller, &name, Some(directory.as_path()));
+    let service = again.await?;
     let Some(info) = &service.execution else {
         return Ok(Reply::status(&ServiceBody::from(&service)));
     };
-    let launched = ready(call, info, at_most).await?;
+    let launched = waited(call, (info, &WaitFor::Ready), at_most).await?;
     Ok(answered(call, launched, None).await.reply())
 }
 
@@ -123,16 +127,21 @@ async fn told(
         let message = format!("{}: {}", ensured.service.name, ensured.note);
         return Err(Failure::new(ostler_model::ErrorCode::Service, message).into());
     };
-    let launched = ready(call, info, at_most).await?;
+    let until = if ensured.completes {
+        WaitFor::Exit
+    } else {
+        WaitFor::Ready
+    };
+    let launched = waited(call, (info, &until), at_most).await?;
     Ok(answered(call, launched, Some(ensured)).await)
 }
 
-async fn ready(
+async fn waited(
     call: Call<'_>,
-    info: &Info,
+    (info, until): (&Info, &WaitFor),
     at_most: Option<Duration>,
 ) -> Result<Launched, Interrupted> {
-    attend(call, &info.id.short(), options(at_most)).await
+    attend(call, (&info.id.short(), until), options(at_most)).await
 }
 
 async fn answered(call: Call<'_>, launched: Launched, ensured: Option<&Ensured>) -> Answered {
@@ -142,6 +151,7 @@ async fn answered(call: Call<'_>, launched: Launched, ensured: Option<&Ensured>)
             .map(|it| it.note.clone())
             .filter(|it| !it.is_empty()),
         reused: ensured.map(|it| it.reused),
+        completes: ensured.is_some_and(|it| it.completes),
     };
     outcome.answered(call).await
 }

@@ -54,6 +54,9 @@ pub(in crate::mcp::tools) struct ServiceBody {
     /// The `ostler.toml` it stands in, or `api`.
     #[serde(skip_serializing_if = "Option::is_none")]
     defined_in: Option<String>,
+    /// The `ostler.toml` of its workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
     /// What it waits for before its program starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<String>,
@@ -82,6 +85,10 @@ impl From<&ServiceInfo> for ServiceBody {
             status: service.status(),
             command: clamped(&service.command, COMMAND_CHARS),
             defined_in: service.defined_in.clone(),
+            workspace: service
+                .workspace
+                .as_ref()
+                .map(|it| it.display().to_string()),
             pending: service.pending.clone(),
             notes: service.notes.clone(),
             ..seen.unwrap_or_default()
@@ -114,6 +121,7 @@ impl From<&Info> for ServiceBody {
             ending: ending.map(|ending| ending.describe()),
             exit_code: ending.and_then(|ending| ending.code),
             defined_in: plan.and_then(|plan| plan.defined_in.as_ref().map(ToString::to_string)),
+            workspace: None,
             pending: None,
             notes: Vec::new(),
         }

@@ -15,6 +15,7 @@ use crate::params::Arguments;
 /// Stops one, and says which of its ports are free (E8).
 pub(super) async fn stop(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let name = arguments.required_text("name");
+    let directory = super::look::directory(call, &mut arguments);
     let request = StopRequest {
         force: arguments.flag("force"),
         grace: None,
@@ -22,7 +23,7 @@ pub(super) async fn stop(call: Call<'_>, mut arguments: Arguments) -> Answer {
     };
     let stopped = call
         .engine
-        .stop_service(call.caller, &name, request)
+        .stop_service(call.caller, (&name, Some(directory.as_path())), request)
         .await?;
     if let Some(info) = &stopped.service.execution {
         call.told(info);

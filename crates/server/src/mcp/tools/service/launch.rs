@@ -47,12 +47,12 @@ pub(in crate::mcp::tools) async fn launch(
     Ok(Launched::of(waited, last.then_some(timeout), None))
 }
 
-/// Waits until what runs already is ready: what is left of the time it has for that (all of it
+/// Waits until what runs already is ready, or has ended: what is left of the time it has for that (all of it
 /// for a later attempt), or, where that is over, as long as the caller likes and no longer than
 /// that again.
 pub(super) async fn attend(
     call: Call<'_>,
-    id: &str,
+    (id, until): (&str, &WaitFor),
     options: Options,
 ) -> Result<Launched, Interrupted> {
     let info = call.info(id)?;
@@ -71,7 +71,7 @@ pub(super) async fn attend(
     } else {
         within(call, left, options)
     };
-    let waited = Box::pin(waiting::wait(call, id, &WaitFor::Ready, options)).await?;
+    let waited = Box::pin(waiting::wait(call, id, until, options)).await?;
     Ok(Launched::of(
         waited,
         last.then_some(timeout),

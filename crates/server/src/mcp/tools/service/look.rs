@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Info, ServiceInfo, WaitEnd, Waited};
+use ostler_engine::{Info, ServiceInfo, WaitEnd, WaitFor, Waited};
 use ostler_model::ErrorCode;
 use serde_json::json;
 
@@ -24,11 +24,15 @@ use crate::window::service_position;
 /// The services the caller sees, the living and the pending first; a window of them.
 pub(super) fn list(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let directory = directory(call, &mut arguments);
-    let found = call
-        .engine
-        .services(call.caller, Some(directory.as_path()))?;
+    let place = Some(directory.as_path()).filter(|_| !arguments.flag("all_workspaces"));
+    let found = call.engine.services(call.caller, place)?;
     let living = found.iter().filter(|it| it.is_living()).count();
     let mut body = json!({"total": found.len(), "living": living});
+    let elsewhere = call.engine.services_elsewhere(call.caller, place);
+    if elsewhere > 0 {
+        body["elsewhere"] =
+            format!("{elsewhere} more live in other workspaces: all_workspaces lists them").into();
+    }
     let rest = listing::rest(&found, service_position, &mut arguments)?;
     let all = rest.len();
     let entries = rest.into_iter().map(|(at, service)| {
@@ -50,11 +54,13 @@ pub(super) async fn status(call: Call<'_>, mut arguments: Arguments) -> Answer {
         }
         return Ok(Reply::status(&ServiceBody::from(&service)));
     };
-    let launched = attend(call, &info.id.short(), Options::from(Some(wait))).await?;
+    let asked = (&*info.id.short(), &WaitFor::Ready);
+    let launched = attend(call, asked, Options::from(Some(wait))).await?;
     let outcome = Outcome {
         launched,
         note: None,
         reused: None,
+        completes: false,
     };
     Ok(outcome.answered(call).await.reply())
 }
@@ -114,6 +120,6 @@ fn execution(service: &ServiceInfo) -> Result<&Info, Failure> {
     })
 }
 
-fn directory(call: Call<'_>, arguments: &mut Arguments) -> ostler_model::Text {
+pub(super) fn directory(call: Call<'_>, arguments: &mut Arguments) -> ostler_model::Text {
     call.directory(&arguments.text("cwd").unwrap_or_default())
 }

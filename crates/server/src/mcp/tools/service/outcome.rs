@@ -33,6 +33,8 @@ pub(in crate::mcp::tools) struct Outcome {
     pub(in crate::mcp::tools) note: Option<String>,
     /// Whether it lived already; none where that was no question.
     pub(in crate::mcp::tools) reused: Option<bool>,
+    /// Whether its good end was waited for.
+    pub(in crate::mcp::tools) completes: bool,
 }
 
 /// Where a service stands after a wait for it.
@@ -40,6 +42,8 @@ pub(in crate::mcp::tools) struct Outcome {
 enum Standing {
     /// Ready, or running with nothing to look at.
     Ready,
+    /// It ended well, as it must.
+    Completed,
     /// On its way.
     Starting,
     /// It will not be ready as it is, or was not in time.
@@ -58,8 +62,9 @@ impl Outcome {
     pub(in crate::mcp::tools) async fn answered(self, call: Call<'_>) -> Answered {
         let info = &self.launched.waited.info;
         call.told(info);
-        let standing = standing(&self.launched);
+        let standing = standing(&self.launched, self.completes);
         let mut lines = match &standing {
+            Standing::Completed => vec![format!("{} completed: exit code 0", name(info))],
             Standing::Ready | Standing::Starting => well(info),
             Standing::NotReady(reason) => badly(call, info, reason).await,
         };
@@ -83,6 +88,7 @@ impl Outcome {
         let mut fields = json!(ServiceBody::from(&self.launched.waited.info));
         fields["event"] = match standing {
             Standing::Ready => "service_ready",
+            Standing::Completed => "service_completed",
             Standing::Starting => "service_started",
             Standing::NotReady(_) => "service_failed",
         }
@@ -126,9 +132,11 @@ pub(in crate::mcp::tools) fn failed_to_start(interrupted: Interrupted) -> Answer
     }
 }
 
-fn standing(launched: &Launched) -> Standing {
+fn standing(launched: &Launched, completes: bool) -> Standing {
     let Waited { info, why, .. } = &launched.waited;
     match (why, &info.state.ending) {
+        (_, Some(ending)) if completes && ending.is_success() => Standing::Completed,
+        (_, None) if completes && launched.timed_out.is_none() => Standing::Starting,
         (WaitEnd::NotReady(seen), _) => Standing::NotReady(seen.clone()),
         (_, Some(_)) => Standing::NotReady(ended(info)),
         (WaitEnd::Ready, None) => Standing::Ready,
@@ -225,6 +233,7 @@ fn next(call: Call<'_>, info: &Info, standing: &Standing) -> Option<String> {
                 act("status", ",\"wait_ms\":45000")
             ),
             Standing::Ready => format!("[look: {}; end it: {stop}]", act("logs", "")),
+            Standing::Completed => return None,
             Standing::NotReady(_) if lives => {
                 format!("[look: {}; end it: {stop}]", act("logs", ""))
             }

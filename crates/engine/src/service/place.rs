@@ -1,0 +1,119 @@
+//! Workspaces: from where a name is looked for, and where a service belongs.
+
+use std::path::{Path, PathBuf};
+
+use ostler_model::Text;
+
+use super::ServiceInfo;
+use super::definitions::API;
+use super::manifest::{Manifest, locate};
+use super::view::file;
+use crate::admission::environment;
+use crate::settings::Settings;
+
+/// From where names are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Place<'a> {
+    /// In every workspace.
+    #[default]
+    Anywhere,
+    /// In the workspace of this `ostler.toml`; none: among those that belong to no workspace.
+    Here(Option<&'a Path>),
+}
+
+/// Where a service belongs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Home {
+    /// To the workspace of this `ostler.toml`, or to none.
+    Workspace(Option<PathBuf>),
+    /// To who defined it through the API, wherever that one stands.
+    Principal,
+}
+
+/// Where a caller stands: the file that holds there, and what it says where that is needed.
+#[derive(Debug, Default)]
+pub(crate) struct Ground {
+    file: Option<Option<PathBuf>>,
+    pub(crate) manifest: Option<Manifest>,
+}
+
+impl Ground {
+    /// A directory, without what its file says.
+    pub(crate) fn at(dir: &Path, home: Option<&Path>) -> Self {
+        Self {
+            file: Some(locate(dir, home)),
+            manifest: None,
+        }
+    }
+
+    /// The workspace of a file that was read.
+    pub(crate) fn of(manifest: Manifest) -> Self {
+        Self {
+            file: Some(Some(manifest.path.clone())),
+            manifest: Some(manifest),
+        }
+    }
+
+    /// The same with what its file says.
+    pub(crate) fn with(self, manifest: Option<Manifest>) -> Self {
+        Self { manifest, ..self }
+    }
+
+    /// The file that holds there, where there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_ref()?.as_deref()
+    }
+
+    /// From where its names are looked for.
+    pub(crate) fn place(&self) -> Place<'_> {
+        self.file
+            .as_ref()
+            .map_or(Place::Anywhere, |file| Place::Here(file.as_deref()))
+    }
+}
+
+impl Place<'_> {
+    /// Whether a service that belongs there is known here.
+    pub(crate) fn knows(self, home: &Home) -> bool {
+        match (self, home) {
+            (Self::Anywhere, _) | (_, Home::Principal) => true,
+            (Self::Here(file), Home::Workspace(of)) => of.as_deref() == file,
+        }
+    }
+}
+
+impl Home {
+    /// Where a service belongs that is defined there and runs in this directory.
+    pub(crate) fn new(settings: &Settings, defined_in: Option<&Text>, cwd: &Text) -> Self {
+        match (defined_in.and_then(file), defined_in) {
+            (Some(file), _) => Self::Workspace(Some(file.to_owned())),
+            (None, Some(at)) if at.as_bytes() == API.as_bytes() => Self::Principal,
+            (None, _) => {
+                let home = environment::value(&settings.base_env, b"HOME");
+                let home = home.map(Text::as_path);
+                Self::Workspace(locate(cwd.as_path(), home))
+            }
+        }
+    }
+
+    /// As a row of a list tells it.
+    pub(crate) fn of(info: &ServiceInfo) -> Self {
+        if info.defined_in.as_deref() == Some(API) {
+            return Self::Principal;
+        }
+        Self::Workspace(info.workspace.clone())
+    }
+
+    /// The file of its workspace.
+    pub(crate) fn workspace(self) -> Option<PathBuf> {
+        match self {
+            Self::Workspace(file) => file,
+            Self::Principal => None,
+        }
+    }
+
+    /// Whether two services may mean each other by name.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        self == other || *self == Self::Principal || *other == Self::Principal
+    }
+}
