@@ -262,6 +262,9 @@ pub struct Member {
     /// Its name, at most 15 bytes of it; where a runtime calls its first thread `MainThread`
     /// (Node.js), that of its program.
     pub name: String,
+    /// Whether a signal has stopped it.
+    #[serde(default)]
+    pub stopped: bool,
 }
 
 /// What living processes use.
@@ -282,6 +285,9 @@ pub struct Listener {
     pub inode: u64,
     /// The OS pid of a member that holds it.
     pub pid: u32,
+    /// Connections that no member has taken yet.
+    #[serde(default)]
+    pub waiting: u32,
 }
 
 /// One listening unix socket.

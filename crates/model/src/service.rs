@@ -89,6 +89,9 @@ pub struct ReadyRule {
     /// Whether its port opens long before it can answer: its ready line is waited for too.
     #[serde(default)]
     pub listens_before_ready: bool,
+    /// Whether it compiles what it runs first, so that being alive says nothing for long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compiles: bool,
 }
 
 impl Default for ReadyRule {
@@ -103,6 +106,7 @@ impl Default for ReadyRule {
             port: None,
             default_port: None,
             listens_before_ready: false,
+            compiles: false,
         }
     }
 }

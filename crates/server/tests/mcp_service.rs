@@ -282,9 +282,79 @@ async fn a_server_is_recognised_unless_told_otherwise() {
         "{plainly}"
     );
     let port = free_port();
-    let more = json!({"command": server(port), "timeout": 1});
+    let more = json!({"command": server(port), "mode": "oneshot", "timeout": 1});
     let bounded = client.call("exec", more).await;
     assert_eq!(bounded["_meta"]["code"], "command_timeout", "{bounded}");
+    end(&bench).await;
+}
+
+#[tokio::test]
+async fn a_timeout_bounds_the_wait_for_a_server_and_does_not_end_it() {
+    let bench = Bench::new().await;
+    let tools = ToolSet::of(&[Group::Core, Group::Command, Group::Shell]);
+    let mut client = bench.client_with("s", tools).await;
+    let directory = bench.directory();
+    let call = |port: u16, more: &str| {
+        let words = server(port);
+        let line = words
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it.as_str().unwrap());
+        let line = line.collect::<Vec<_>>();
+        match more {
+            "exec" => ("exec", json!({"command": words, "timeout": 30})),
+            "execute_shell" => (
+                "execute_shell",
+                json!({"command": line.join(" "), "timeout": 30}),
+            ),
+            _ => (
+                "command_execute",
+                json!({"command": line[0], "args": &line[1..], "directory": directory, "timeout": 30}),
+            ),
+        }
+    };
+    for tool in ["exec", "execute_shell", "command_execute"] {
+        let port = free_port();
+        let (name, arguments) = call(port, tool);
+        let answer = client.call(name, arguments).await;
+        let told = text(&answer);
+        assert!(told.starts_with("Service started with ID: "), "{told}");
+        assert!(told.contains("Status: ready"), "{told}");
+        assert!(
+            told.contains("its timeout of 30 s bounds the wait until it is ready; "),
+            "{told}"
+        );
+        assert!(told.contains(" runs it as a plain command."), "{told}");
+        assert!(first_line(port).contains("200"), "{tool}");
+    }
+    // One that is not ready by then runs on, and the answer says so.
+    let dir = std::path::PathBuf::from(bench.directory());
+    std::fs::write(dir.join("server.js"), "").unwrap();
+    let slow = dir.join("node");
+    std::fs::write(&slow, "#!/bin/sh\nexec sleep 300\n").unwrap();
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&slow, permissions).unwrap();
+    let more = json!({"command": [slow, "server.js"], "timeout": 1});
+    let late = client.call("exec", more).await;
+    let told = text(&late);
+    assert!(told.contains("not ready within 1000ms"), "{told}");
+    assert!(told.contains("It is still running: ID "), "{told}");
+    // Told so, it is a plain command.
+    for (line, code) in [
+        (
+            "OSTLER_SERVICE=off python3 -m http.server 0",
+            "command_timeout",
+        ),
+        (
+            "OSTLER_SERVICE=no timeout 300 python3 -m http.server 0",
+            "command_timeout",
+        ),
+    ] {
+        let more = json!({"command": line, "timeout": 1});
+        let plain = client.call("execute_shell", more).await;
+        assert_eq!(plain["_meta"]["code"], code, "{plain}");
+    }
     end(&bench).await;
 }
 

@@ -36,6 +36,8 @@ impl Files for NoFiles {
 pub struct Detected {
     /// The entry of the table.
     pub id: String,
+    /// What a service of it is called unless it is given a name.
+    pub name: String,
     /// What it is, for people: `Vite development server`.
     pub title: String,
     /// When it is ready, with the port its command line or environment asks for.

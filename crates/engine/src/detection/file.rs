@@ -70,6 +70,13 @@ pub(super) struct EntryText {
     /// Its first answer takes seconds.
     #[serde(default)]
     pub(super) http_slow: bool,
+    /// It compiles what it runs first.
+    #[serde(default)]
+    pub(super) compiles: bool,
+    /// It stands for several programs: what it starts is called after the program, and these
+    /// take another port than the default one.
+    #[serde(default)]
+    pub(super) programs: Option<BTreeMap<String, u16>>,
     /// Compared with what the program really printed.
     #[serde(default)]
     pub(super) verified: bool,
@@ -118,7 +125,7 @@ pub(super) struct Language {
 /// Keys of a file, in the order of the fields.
 pub(super) const FILE_KEYS: [&str; 3] = ["entry", "wrapper", "language"];
 /// Keys of an entry.
-pub(super) const ENTRY_KEYS: [&str; 21] = [
+pub(super) const ENTRY_KEYS: [&str; 23] = [
     "id",
     "title",
     "language",
@@ -138,6 +145,8 @@ pub(super) const ENTRY_KEYS: [&str; 21] = [
     "log_before_listen",
     "listens_before_ready",
     "http_slow",
+    "compiles",
+    "programs",
     "verified",
     "notes",
 ];

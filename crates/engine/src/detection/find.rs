@@ -33,6 +33,9 @@ enum Outcome {
     Unknown,
 }
 
+/// The variable that says that a command is no service.
+const OFF: &str = "OSTLER_SERVICE";
+
 /// Programs that end by themselves: scripts called `dev` or `start` that are one of these are
 /// no services.
 const ENDS: [&str; 40] = [
@@ -136,6 +139,12 @@ impl<'a> Walk<'a> {
         found.map(|(_, value)| value.to_string_lossy().into_owned())
     }
 
+    /// Whether somebody says that it is to run as a plain command.
+    fn is_off(&self, call: &Call) -> bool {
+        let said = self.variable(call, OFF);
+        said.is_some_and(|it| ["off", "no", "0", "false"].contains(&it.as_str()))
+    }
+
     /// A file's text, as long as there is patience left.
     fn read(&self, path: Option<PathBuf>) -> Option<String> {
         if !self.step() {
@@ -170,7 +179,7 @@ impl<'a> Walk<'a> {
             return Outcome::No;
         }
         loop {
-            if call.words.is_empty() || asks_for_help(&call.words) {
+            if call.words.is_empty() || asks_for_help(&call.words) || self.is_off(&call) {
                 return Outcome::No;
             }
             if let Some(task) = recipes::read(&call, &|path| self.read(path)) {
@@ -359,6 +368,10 @@ impl<'a> Walk<'a> {
         let pair = |(name, value): (String, String)| (Text::from(name), Text::from(value));
         Detected {
             id: text.id.clone(),
+            name: match &text.programs {
+                Some(_) => base_name(call.program()).to_owned(),
+                None => text.id.clone(),
+            },
             title: text.title.clone(),
             ready: ReadyRule {
                 kind: if by_socket {
@@ -371,7 +384,8 @@ impl<'a> Walk<'a> {
                 fail: text.fail.clone(),
                 url: text.url.clone(),
                 port: asked.map(|asked| asked.port),
-                default_port: text.default_port,
+                default_port: entry.default_port(call.program()),
+                compiles: text.compiles,
                 listens_before_ready: text.listens_before_ready,
                 ..ReadyRule::default()
             },

@@ -55,6 +55,13 @@ impl Entry {
         self.text.takes.iter().any(is) || self.text.port.iter().any(is)
     }
 
+    /// The port a program takes unless told otherwise.
+    pub(super) fn default_port(&self, program: &str) -> Option<u16> {
+        let own = self.text.programs.as_ref();
+        let own = own.and_then(|it| it.get(base_name(program)).copied());
+        own.or(self.text.default_port)
+    }
+
     /// Whether its kind hangs on what stands in its file.
     pub(super) fn kind_is_in_its_file(&self) -> bool {
         self.text.kind == ServiceKind::Unknown

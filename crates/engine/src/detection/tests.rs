@@ -594,3 +594,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn programs_that_share_an_entry_have_names_and_ports_of_their_own() {
+    for (command, name, port) in [
+        ("waitress-serve app:app", "waitress-serve", 8080),
+        ("daphne app:app", "daphne", 8000),
+        ("hypercorn app:app", "hypercorn", 8000),
+        ("locust -f load.py", "locust", 8089),
+        ("litestar run", "litestar", 8000),
+        ("quart run", "quart", 5000),
+        ("prisma studio", "prisma", 5555),
+        ("mailpit", "mailpit", 8025),
+        ("zola serve", "zola", 1111),
+        ("cargo leptos watch", "cargo", 0),
+        ("vite preview", "vite-preview", 4173),
+        ("vite", "vite", 5173),
+        ("ruby -run -e httpd .", "ruby-httpd", 8080),
+        ("rackup", "rackup", 9292),
+        ("python -m pyftpdlib", "pyftpdlib", 2121),
+        ("prometheus", "prometheus", 9090),
+    ] {
+        let found = ask(&shell(command), &[]).expect(command);
+        let told = (found.name.as_str(), found.ready.default_port.unwrap_or(0));
+        assert_eq!(told, (name, port), "{command}");
+    }
+}

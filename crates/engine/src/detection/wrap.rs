@@ -31,7 +31,7 @@ pub(super) fn unwrap(call: &mut Call, table: &Table) -> bool {
         .args()
         .first()
         .is_some_and(|it| it == "-v" || it == "-V");
-    if call.program() == "command" && looks_up {
+    if (call.program() == "command" && looks_up) || as_another_user(call).is_some() {
         return false;
     }
     let found = table
@@ -138,6 +138,9 @@ pub(super) fn shell_script(call: &Call) -> Option<ShellScript<'_>> {
     if program.ends_with(".sh") {
         return Some(ShellScript::File(program));
     }
+    if let Some(text) = as_another_user(call) {
+        return Some(ShellScript::Text(text));
+    }
     if !["sh", "bash", "zsh", "dash", "ksh", "ash"].contains(&base_name(program)) {
         return None;
     }
@@ -154,6 +157,16 @@ pub(super) fn shell_script(call: &Call) -> Option<ShellScript<'_>> {
         }
     }
     None
+}
+
+/// `su - ann -c 'script'`: the script.
+fn as_another_user(call: &Call) -> Option<&str> {
+    if !["su", "runuser"].contains(&base_name(call.program())) {
+        return None;
+    }
+    let given = |arg: &String| arg == "-c" || arg == "--command";
+    let at = call.args().iter().position(given)?;
+    call.args().get(at + 1).map(String::as_str)
 }
 
 /// What a shell is given.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::ByteQuery;
+use ostler_model::evidence::Member;
 use ostler_model::{Cursor, Event, EventRecord, Evidence, Observation, ReadyWhen, Text};
 use ostler_process::{LaunchPlan, ObserveError};
 use tokio::time::Instant;
@@ -193,7 +194,7 @@ impl Driver {
             // What stands still shows nothing.
             wants = Wants::default();
         }
-        self.see_to_probing(wants.probe.take());
+        self.see_to_probing(wants.probe.take(), wants.probe_limit);
         self.lookout.wants = wants;
         let waits_for = self.supervisor.waits_for();
         self.entry.live.send_if_modified(|live| {
@@ -204,18 +205,18 @@ impl Driver {
     }
 
     /// One probe at a time; one that is not wanted any more is dropped with its answer.
-    fn see_to_probing(&mut self, wanted: Option<ProbeOrder>) {
+    fn see_to_probing(&mut self, wanted: Option<ProbeOrder>, limit: Duration) {
         if self.lookout.order == wanted && (wanted.is_none() || self.lookout.probe.is_some()) {
             return;
         }
         self.lookout.probe = None;
         self.lookout.order.clone_from(&wanted);
         if let Some(order) = wanted {
-            self.begin_probe(order);
+            self.begin_probe(order, limit);
         }
     }
 
-    fn begin_probe(&mut self, order: ProbeOrder) {
+    fn begin_probe(&mut self, order: ProbeOrder, limit: Duration) {
         let exec = self.lookout.exec.get_or_insert_with(|| {
             let again = crate::admission::again(&self.core.settings, &self.entry.spec);
             let plan = again.ok().map(|draft| draft.plan(self.entry.id, 0));
@@ -225,7 +226,7 @@ impl Driver {
             }
         });
         let exec = exec.clone();
-        let prober = self.core.prober.clone();
+        let prober = self.core.prober.within(limit);
         let id = self.entry.id;
         let looks = self
             .core
@@ -335,15 +336,17 @@ fn notify_dir(core: &Core, id: &ostler_model::ExecutionId) -> std::path::PathBuf
 }
 
 fn sockets(evidence: &Evidence) -> Seen {
-    let name = |pid: u32| {
-        let member = evidence.members.iter().find(|member| member.pid == pid);
-        member.map(|member| member.name.clone()).unwrap_or_default()
-    };
-    let sockets = evidence.listeners.iter().map(|listener| Socket {
-        address: listener.address,
-        inode: listener.inode,
-        pid: listener.pid,
-        process: name(listener.pid),
+    let sockets = evidence.listeners.iter().map(|listener| {
+        let holder = |member: &&Member| member.pid == listener.pid;
+        let holder = evidence.members.iter().find(holder);
+        Socket {
+            address: listener.address,
+            inode: listener.inode,
+            pid: listener.pid,
+            process: holder.map(|it| it.name.clone()).unwrap_or_default(),
+            stopped: holder.is_some_and(|it| it.stopped),
+            waiting: listener.waiting,
+        }
     });
     Seen::Sockets {
         sockets: sockets.collect(),

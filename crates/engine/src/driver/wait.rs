@@ -18,6 +18,10 @@ use crate::error::Error;
 use crate::info::{WaitEnd, Waited};
 use crate::request::WaitFor;
 
+/// How long one that will not be ready is given to end, before it is told as living, in
+/// milliseconds.
+const LAST_MOMENT_MS: u64 = 500;
+
 /// Silence after which what was printed together counts as complete, in milliseconds.
 const OUTPUT_QUIET_MS: u64 = 5;
 /// How long that is waited for at most after the first output, in milliseconds.
@@ -150,11 +154,22 @@ async fn ready(entry: &Entry) -> Result<WaitEnd, Error> {
         // Between two attempts, what is known is about the one before.
         let is_old = !state.is_finished() && state.attempt > 0 && state.attempt < first;
         if !is_old && let Some(end) = verdict(&state, first) {
-            return Ok(end);
+            return Ok(last_moment(&mut live, end).await);
         }
         // The sender lives in the entry the caller holds, so this cannot fail.
         let _changed = live.changed().await.is_ok();
     }
+}
+
+/// A program that has just said why it fails is often about to end: told as one that lives, it
+/// would be dead before anybody reads that.
+async fn last_moment(live: &mut watch::Receiver<Live>, end: WaitEnd) -> WaitEnd {
+    let dies = matches!(end, WaitEnd::NotReady(_)) && live.borrow().state.phase == Phase::Running;
+    let moment = Duration::from_millis(LAST_MOMENT_MS);
+    if dies && tokio::time::timeout(moment, finished(live)).await.is_ok() {
+        return WaitEnd::Exit;
+    }
+    end
 }
 
 async fn output(entry: &Arc<Entry>, after: u64) -> Result<WaitEnd, Error> {

@@ -18,6 +18,11 @@ use crate::readiness::{Answered, ProbeOrder};
 
 /// Servers answer 400 to plain HTTP on a port that wants TLS; such an answer is checked.
 const BAD_REQUEST: u16 = 400;
+/// How long one that may speak something else is listened to before it is spoken to, in
+/// milliseconds.
+const GREETING_MS: u64 = 100;
+/// How long such a one may think about a request, in milliseconds.
+const SILENCE_MS: u64 = 5_000;
 /// Which part of the limit a server that hung up on plain HTTP may take to shake hands: it was
 /// quick before, and one that waits for the end of a line never does.
 const HANDSHAKE_PART: u32 = 6;
@@ -37,6 +42,8 @@ struct Call {
     address: SocketAddr,
     host: String,
     request: Request,
+    /// Whether it may speak something else.
+    unsure: bool,
 }
 
 /// How one connection went.
@@ -48,6 +55,10 @@ enum Attempt {
     NoTls,
     /// It was taken.
     Reached(Exchange),
+    /// It talked first.
+    Greeted,
+    /// It said nothing for so many milliseconds.
+    Silent(u64),
 }
 
 impl Prober {
@@ -60,8 +71,17 @@ impl Prober {
         }
     }
 
+    /// The same with no more time for each probe than this.
+    pub(crate) fn within(&self, limit: Duration) -> Self {
+        let limit = self.limit.min(limit);
+        Self {
+            limit,
+            ..self.clone()
+        }
+    }
+
     /// Carries one probe out; ends by itself after
-    /// [`PROBE_MS`](ostler_model::service::PROBE_MS). Dropped, it stops.
+    /// [`PROBE_MS`](ostler_model::service::PROBE_MS) at the latest. Dropped, it stops.
     pub(crate) async fn probe(
         &self,
         id: ExecutionId,
@@ -76,8 +96,9 @@ impl Prober {
                 host,
                 path,
                 tls,
+                unsure,
             } => {
-                let call = Call::new(id, address, host, path);
+                let call = Call::new((id, address), host, path, unsure);
                 Box::pin(self.in_time(self.http(&call, tls))).await
             }
         }
@@ -120,7 +141,7 @@ impl Prober {
             // What was said without TLS is the server's own.
             (Attempt::NoTls, _) => second.answer(!tls),
             (_, Attempt::NoTls) => first.answer(tls),
-            (_, Attempt::Reached(_)) => second.answer(!tls),
+            (_, Attempt::Reached(_) | Attempt::Greeted | Attempt::Silent(_)) => second.answer(!tls),
         }
     }
 
@@ -130,6 +151,9 @@ impl Prober {
             Ok(stream) => stream,
             Err(error) => return Attempt::Unreached(error),
         };
+        if !tls && call.unsure {
+            return carefully(stream, &call.request, self.limit).await;
+        }
         if !tls {
             return Attempt::Reached(exchange(stream, &call.request).await);
         }
@@ -153,7 +177,12 @@ impl Prober {
 }
 
 impl Call {
-    fn new(id: ExecutionId, address: SocketAddr, host: String, path: String) -> Self {
+    fn new(
+        (id, address): (ExecutionId, SocketAddr),
+        host: String,
+        path: String,
+        unsure: bool,
+    ) -> Self {
         let port = address.port();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let header = match bare.parse() {
@@ -165,6 +194,7 @@ impl Call {
             address,
             host: bare.to_owned(),
             request: Request { host: header, path },
+            unsure,
         }
     }
 }
@@ -173,7 +203,7 @@ impl Attempt {
     /// Whether the other way need not be tried.
     fn tells(&self, tls: bool) -> bool {
         match self {
-            Self::Unreached(_) => true,
+            Self::Unreached(_) | Self::Greeted | Self::Silent(_) => true,
             Self::NoTls => false,
             Self::Reached(Exchange::Status { status, .. }) => tls || *status != BAD_REQUEST,
             Self::Reached(Exchange::NoHttp) => true,
@@ -187,12 +217,32 @@ impl Attempt {
             Self::Reached(Exchange::Status { status, ms }) => {
                 return Answered::Http { status, tls, ms };
             }
+            Self::Silent(ms) => return Answered::Silent { ms },
+            Self::Greeted => "it talks first",
             Self::Reached(Exchange::Closed) => "closed without an answer",
             Self::NoTls | Self::Reached(Exchange::Alert | Exchange::NoHttp) => "speaks no HTTP",
         };
         Answered::Accepted {
             detail: detail.to_owned(),
         }
+    }
+}
+
+/// Asks one of which it is not known that it speaks HTTP: only where it does not talk first, as
+/// mail, files, shells and databases do, and not for long.
+async fn carefully(mut stream: TcpStream, request: &Request, limit: Duration) -> Attempt {
+    let greeting = Duration::from_millis(GREETING_MS);
+    let mut byte = [0];
+    if let Ok(Ok(1..)) = timeout(greeting, stream.peek(&mut byte)).await {
+        return Attempt::Greeted;
+    }
+    let silence = Duration::from_millis(SILENCE_MS);
+    if silence >= limit {
+        return Attempt::Reached(exchange(&mut stream, request).await);
+    }
+    match timeout(silence, exchange(&mut stream, request)).await {
+        Ok(answer) => Attempt::Reached(answer),
+        Err(_) => Attempt::Silent(SILENCE_MS),
     }
 }
 

@@ -82,6 +82,7 @@ fn get(address: SocketAddr) -> ProbeOrder {
         host: "localhost".to_owned(),
         path: "/".to_owned(),
         tls: false,
+        unsure: false,
     }
 }
 
@@ -193,6 +194,7 @@ async fn what_is_asked_is_one_plain_request() {
         host: "::1".to_owned(),
         path: "/health?a=b".to_owned(),
         tls: false,
+        unsure: false,
     };
     let answered = probe_served(&prober(), listener, order, async |mut stream| {
         let head = request(&mut stream).await;
@@ -347,6 +349,7 @@ async fn a_path_that_would_be_two_requests_is_not_sent() {
         host: "localhost".to_owned(),
         path: "/ HTTP/1.1\r\n\r\nDELETE /".to_owned(),
         tls: false,
+        unsure: false,
     };
     let answered = prober().probe(ExecutionId::mint(), order, bare()).await;
     assert_eq!(answered, failed("the path cannot be sent"));
@@ -456,6 +459,7 @@ async fn tls_first_falls_back_to_plain() {
         host: "127.0.0.1".to_owned(),
         path: "/".to_owned(),
         tls: true,
+        unsure: false,
     };
     let answered = probe_served(&prober(), listener, order, async |mut stream| {
         let mut first = [0; 3];
@@ -620,4 +624,60 @@ async fn no_zombie_is_left() {
         let children = thread.expect("a thread").path().join("children");
         assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "");
     }
+}
+
+// ---- those that may speak something else
+
+fn carefully(address: SocketAddr) -> ProbeOrder {
+    ProbeOrder::Http {
+        address,
+        host: "localhost".to_owned(),
+        path: "/".to_owned(),
+        tls: false,
+        unsure: true,
+    }
+}
+
+#[tokio::test]
+async fn who_talks_first_is_not_spoken_to() {
+    let said = std::sync::Mutex::new(Vec::new());
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.expect("a port");
+    let order = carefully(listener.local_addr().expect("an address"));
+    let answered = probe_served(&prober(), listener, order, async |mut stream| {
+        let greeted = stream.write_all(b"220 mail.example ESMTP\r\n").await;
+        greeted.expect("taken");
+        let mut rest = Vec::new();
+        let _ended = stream.read_to_end(&mut rest).await;
+        said.lock().expect("no test panicked").extend(rest);
+    })
+    .await;
+    assert_eq!(answered, accepted("it talks first"));
+    assert_eq!(*said.lock().expect("no test panicked"), b"");
+}
+
+#[tokio::test]
+async fn who_says_nothing_is_told_as_silent() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.expect("a port");
+    let order = carefully(listener.local_addr().expect("an address"));
+    let answered = probe_served(&prober(), listener, order, async |mut stream| {
+        let mut rest = Vec::new();
+        let _ended = stream.read_to_end(&mut rest).await;
+    })
+    .await;
+    assert_eq!(answered, Answered::Silent { ms: 5_000 });
+}
+
+#[tokio::test]
+async fn a_site_is_found_carefully_too() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.expect("a port");
+    let order = carefully(listener.local_addr().expect("an address"));
+    let answer = b"HTTP/1.1 200 OK\r\n\r\n";
+    let answered = probe_served(&prober(), listener, order, async |stream| {
+        say(stream, answer).await;
+    })
+    .await;
+    assert!(is_plain(&answered, 200), "{answered:?}");
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ostler_model::service::HEALTH_INTERVAL_MS;
-use ostler_model::{HealthRule, ReadyWhen};
+use ostler_model::{HealthRule, ReadyWhen, ServiceKind};
 
-use super::limits::{DOUBT_APART, HEALTH_FAILURES, HEALTH_INTERVAL_MIN};
+use super::limits::{DOUBT_APART, HEALTH_FAILURES, HEALTH_INTERVAL_MIN, UNSERVED};
 use super::machine::{Chosen, Found, Readiness};
 use super::main_port::{Reason, best};
 use super::probing::{Aim, Pass, judge};
@@ -33,6 +33,10 @@ pub(super) struct After {
     doubted: Option<Duration>,
     /// Whether it still is.
     doubt: bool,
+    /// Whether it is to be found out what its main port speaks.
+    curious: bool,
+    /// Since when connections wait at it that nobody takes.
+    unserved: Option<Duration>,
 }
 
 impl Readiness {
@@ -47,6 +51,7 @@ impl Readiness {
             seen: self.at,
             unix: unix.filter(|_| port.is_none() && !unprobed),
             answered: self.responded.is_some() && !unprobed,
+            curious: self.is_curious() && !unprobed,
             ..After::default()
         };
         self.probing.aim(None, self.at);
@@ -100,6 +105,12 @@ impl Readiness {
             self.after.seen = self.at;
         }
         if there || self.after.main.is_none() || main.since > self.after.seen {
+            // Another port may speak something else.
+            let another = self
+                .after
+                .main
+                .is_some_and(|it| it != main.socket.address.port());
+            self.after.curious |= another && self.is_curious();
             self.after.main = Some(main.socket.address.port());
             self.after.unix = None;
         }
@@ -118,22 +129,77 @@ impl Readiness {
         }
     }
 
-    /// Probes the main port while there is doubt.
+    /// Whether it is found out what the main port speaks, where readiness does not hang on
+    /// that. A port of which only a connection was asked, or less, is left alone.
+    pub(super) fn is_curious(&self) -> bool {
+        let less = matches!(self.rule.when, ReadyWhen::Tcp { .. } | ReadyWhen::Listening);
+        let watches = self.rule.kind == ServiceKind::Watcher;
+        let url = matches!(self.rule.target, Some(Target::Url { .. }));
+        !less && !watches && !url && !self.resumed
+    }
+
+    /// Whether the ready port is doubted.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.is_ready() && self.after.doubt
+    }
+
+    /// Whether whoever holds the main port was stopped, or has let connections wait for long.
+    pub(super) fn is_unserved(&mut self) -> bool {
+        let main = self.main();
+        let waits = main.as_ref().is_some_and(|it| it.socket.waiting > 0);
+        self.after.unserved = match (waits, self.after.unserved) {
+            (true, since) => since.or(Some(self.at)),
+            (false, _) => None,
+        };
+        let long = |since: Duration| since + UNSERVED <= self.at;
+        self.after.unserved.is_some_and(long) || main.is_some_and(|it| it.socket.stopped)
+    }
+
+    /// Probes the main port while there is doubt, or it is not known what it speaks.
     fn ask_again(&mut self) {
         if !self.is_ready() {
             return;
         }
-        let main = self.main().filter(|_| self.after.doubt);
-        let aim = main.map(|it| self.aim_at(&it, "/", Pass::Answers));
+        let main = self.main().filter(|it| it.settled <= self.at);
+        let aim = match &main {
+            Some(main) if self.after.doubt => Some(self.aim_to_answer(main)),
+            Some(main) if self.after.curious => self.aim_to_know(main),
+            Some(_) | None => None,
+        };
         self.probing.aim(aim, self.at);
         let scanned = self.listeners.scanned();
         let passed = self
             .probing
-            .passed(scanned, |inode| self.listeners.shows(inode), self.at);
-        if passed.is_some() {
+            .passed(scanned, |inode| self.listeners.takes(inode), self.at);
+        if let (Some(passed), Some(main)) = (&passed, &main)
+            && self.after.curious
+        {
+            self.heard_speak(main.socket.address.port(), passed);
+        }
+        let failed = self.probing.failed().is_some();
+        if passed.is_some() || (failed && !self.after.doubt) {
             self.after.doubt = false;
+            self.after.curious = false;
             self.probing.aim(None, self.at);
         }
+    }
+
+    /// Whether it speaks HTTP, where that is not known: with patience, since who was silent
+    /// before may have had to think.
+    pub(super) fn aim_to_know(&self, main: &Chosen) -> Option<Aim> {
+        let port = main.socket.address.port();
+        if self.speech(port).is_some() || self.is_other(&main.socket) {
+            return None;
+        }
+        let thought = self.is_ready() && self.after.answered;
+        let (tls, unsure) = self.manner(&main.socket, Pass::Speaks);
+        let fresh = (tls, unsure && !thought);
+        let manner = self.probing.manner(main.socket.inode).unwrap_or(fresh);
+        Some(Aim {
+            order: request(main.socket.address, "/", manner),
+            inode: Some(main.socket.inode),
+            pass: Pass::Speaks,
+        })
     }
 
     /// What it no longer listens on.
@@ -146,7 +212,13 @@ impl Readiness {
                 return Some(format!("port {port} is no longer listening"));
             }
             let silent = self.probing.failed().filter(|_| self.after.doubt)?;
-            return Some(format!("port {port} no longer answers ({silent})"));
+            let stopped = self.main().is_some_and(|it| it.socket.stopped);
+            let stopped = if stopped {
+                "; its process is stopped by a signal"
+            } else {
+                ""
+            };
+            return Some(format!("port {port} no longer answers ({silent}{stopped})"));
         }
         if let Some(path) = &self.after.unix {
             let there = self.listeners.unix().any(|it| it == path);
@@ -194,12 +266,21 @@ impl Readiness {
     fn health_aim(&self, probe: &ReadyWhen, main: Option<&Chosen>) -> Looked {
         let at_main = |path: &str, pass| match main {
             Some(main) => {
-                let address = main.socket.address;
-                let order = request(address, path, self.tls_first(address.port()));
+                let manner = self.manner(&main.socket, pass);
+                let other = pass == Pass::Answers && self.is_other(&main.socket);
+                let aim = if other {
+                    self.aim_to_answer(main)
+                } else {
+                    self.aim_at(main, path, pass)
+                };
+                let order = match aim.order {
+                    ProbeOrder::Http { .. } => request(main.socket.address, path, manner),
+                    order @ (ProbeOrder::Tcp { .. } | ProbeOrder::Exec { .. }) => order,
+                };
                 Looked::Probe(Aim {
                     order,
                     inode: None,
-                    pass,
+                    ..aim
                 })
             }
             None => Looked::Wrong("no port listens".to_owned()),
@@ -227,6 +308,7 @@ impl Readiness {
                         host,
                         path,
                         tls: https,
+                        unsure: false,
                     },
                     inode: None,
                     pass: Pass::Succeeds,

@@ -7,17 +7,21 @@ use ostler_model::{ReadyWhen, ServiceKind, SignKind, Stage};
 
 use super::heard::{Noted, Words};
 use super::limits::{
-    HOLD_BACK, IN_USE, LOG_GRACE, MULTI_SETTLE, PATIENT_ALIVE, SUSPECT, WATCHER_QUIET,
+    COMPILE_QUIET, HOLD_BACK, IN_USE, LOG_GRACE, MULTI_SETTLE, PATIENT_ALIVE, SUSPECT,
+    WATCHER_QUIET,
 };
-use super::machine::{Chosen, Fallen, Found, Phase, Readiness};
+use super::machine::{Chosen, Fallen, Found, Phase, Readiness, Speech};
 use super::main_port::{Reason, best, is_debug};
 use super::printed::{Printed, Weight};
 use super::probing::{Aim, Pass, Passed};
 use super::schedule::ms;
-use super::seen::ProbeOrder;
+use super::seen::{ProbeOrder, Socket};
 use super::target::{Target, outside, request};
+use super::wire::{is_other_port, is_other_program};
 use super::words::listens;
 
+/// Programs whose port is taken try so many behind it.
+const NEXT_PORTS: u16 = 10;
 /// How long alive means running.
 const ALIVE: Duration = ms(ALIVE_MS);
 
@@ -53,7 +57,7 @@ impl Readiness {
         let scanned = self.listeners.scanned();
         let passed = self
             .probing
-            .passed(scanned, |inode| self.listeners.shows(inode), self.at);
+            .passed(scanned, |inode| self.listeners.takes(inode), self.at);
         if let Some(passed) = &passed {
             self.responding(main.as_ref(), passed, found);
         }
@@ -155,8 +159,12 @@ impl Readiness {
     }
 
     fn responding(&mut self, main: Option<&Chosen>, passed: &Passed, found: &mut Vec<Found>) {
-        if let Some(main) = main {
-            self.spoke(main.socket.address.port(), passed.tls);
+        let asks = self.is_asked();
+        if let Some(main) = main.filter(|_| asks || self.is_curious()) {
+            self.heard_speak(main.socket.address.port(), passed);
+        }
+        if !asks && self.is_curious() {
+            return;
         }
         if let Some(status) = passed.status.filter(|it| *it >= 500) {
             self.warn(format!("GET / answered {status}"));
@@ -179,11 +187,9 @@ impl Readiness {
         match &self.rule.when {
             ReadyWhen::Auto if self.rule.kind == ServiceKind::Multi => {
                 let quiet = self.ports_at + MULTI_SETTLE <= self.at;
-                Some(self.aim_at(settled.filter(|_| quiet)?, "/", Pass::Answers))
+                Some(self.aim_to_answer(settled.filter(|_| quiet)?))
             }
-            ReadyWhen::Auto | ReadyWhen::Responding => {
-                Some(self.aim_at(settled?, "/", Pass::Answers))
-            }
+            ReadyWhen::Auto | ReadyWhen::Responding => Some(self.aim_to_answer(settled?)),
             ReadyWhen::Http { .. } => match self.rule.target.as_ref()? {
                 Target::Path(path) => Some(self.aim_at(settled?, path, Pass::Succeeds)),
                 Target::Url {
@@ -197,6 +203,7 @@ impl Readiness {
                         host: host.clone(),
                         path: path.clone(),
                         tls: *https,
+                        unsure: false,
                     };
                     self.aim_at_port(host, *port, Pass::Succeeds, &order)
                 }
@@ -209,21 +216,76 @@ impl Readiness {
                 inode: None,
                 pass: Pass::Exits,
             }),
-            ReadyWhen::Listening | ReadyWhen::Log | ReadyWhen::Notify | ReadyWhen::Quiet { .. } => {
-                None
+            ReadyWhen::Log | ReadyWhen::Notify | ReadyWhen::Quiet { .. } => {
+                self.aim_to_know(settled.filter(|_| self.is_curious())?)
             }
+            ReadyWhen::Listening => None,
         }
     }
 
     pub(super) fn aim_at(&self, main: &Chosen, path: &str, pass: Pass) -> Aim {
         let address = main.socket.address;
-        // Once it has passed the order stays as it was, whatever TLS was found.
-        let before = self.probing.tls(main.socket.inode);
-        let tls = before.unwrap_or_else(|| self.tls_first(address.port()));
+        // Once it has passed the order stays as it was, whatever was found out.
+        let before = self.probing.manner(main.socket.inode);
+        let manner = before.unwrap_or_else(|| self.manner(&main.socket, pass));
         Aim {
-            order: request(address, path, tls),
+            order: request(address, path, manner),
             inode: Some(main.socket.inode),
             pass,
+        }
+    }
+
+    /// Whether TLS is tried first, and whether it may speak something else than HTTP.
+    pub(super) fn manner(&self, socket: &Socket, pass: Pass) -> (bool, bool) {
+        let port = socket.address.port();
+        let known = self.rule.kind == ServiceKind::Server || self.prints_url(port);
+        let heard = matches!(self.speech(port), Some(Speech::Http { .. }));
+        let asks = matches!(pass, Pass::Answers | Pass::Speaks);
+        let unsure = asks && !known && !heard;
+        (self.tls_first(port), unsure)
+    }
+
+    /// Whether it answers, in whatever it speaks: who speaks no HTTP is only connected to.
+    pub(super) fn aim_to_answer(&self, main: &Chosen) -> Aim {
+        if !self.is_other(&main.socket) {
+            return self.aim_at(main, "/", Pass::Answers);
+        }
+        Aim {
+            order: ProbeOrder::Tcp {
+                address: main.socket.address,
+            },
+            inode: Some(main.socket.inode),
+            pass: Pass::Connects,
+        }
+    }
+
+    /// Whether a socket is known to speak no HTTP: by its program, or by its port where nothing
+    /// says otherwise.
+    pub(super) fn is_other(&self, socket: &Socket) -> bool {
+        let port = socket.address.port();
+        is_other_program(socket) || (is_other_port(port) && !self.prints_url(port))
+    }
+
+    /// Whether readiness itself asks the main port.
+    pub(super) fn is_asked(&self) -> bool {
+        match self.rule.when {
+            ReadyWhen::Auto | ReadyWhen::Responding => true,
+            ReadyWhen::Http { .. } => matches!(self.rule.target, Some(Target::Path(_))),
+            ReadyWhen::Listening
+            | ReadyWhen::Log
+            | ReadyWhen::Tcp { .. }
+            | ReadyWhen::Exec { .. }
+            | ReadyWhen::Notify
+            | ReadyWhen::Quiet { .. } => false,
+        }
+    }
+
+    /// Remembers what a probe of the main port heard.
+    pub(super) fn heard_speak(&mut self, port: u16, passed: &Passed) {
+        match passed.tls {
+            Some(tls) => self.spoke(port, Speech::Http { tls }),
+            None if passed.silent => {}
+            None => self.spoke(port, Speech::Other),
         }
     }
 
@@ -340,6 +402,9 @@ impl Readiness {
                 if main.is_some_and(|it| it.reason != Reason::Debug) || self.promises_port() {
                     return None;
                 }
+                if self.rule.compiles && self.quiet_since() + COMPILE_QUIET > self.at {
+                    return self.by_unix();
+                }
                 let alive = self.alive(ALIVE)?;
                 self.by_unix().or(Some(alive))
             }
@@ -427,6 +492,10 @@ impl Readiness {
             if let Some(asked) = self.rule.asked.filter(|asked| *asked != port) {
                 self.warn(format!("asked for port {asked}, got {port}"));
             }
+            let usual = self.rule.default.filter(|_| self.rule.asked.is_none());
+            if let Some(usual) = usual.filter(|usual| moved(*usual, port) && conflict.is_none()) {
+                self.warn(format!("its usual port is {usual}; it took {port}"));
+            }
         }
         if let Some(line) = conflict {
             self.warn(line);
@@ -456,6 +525,11 @@ impl Readiness {
         let output = words.output_at.unwrap_or_default();
         let again = words.again.unwrap_or_default();
         let mut due = vec![again + ALIVE, again + PATIENT_ALIVE];
+        due.extend(
+            self.rule
+                .compiles
+                .then(|| self.quiet_since() + COMPILE_QUIET),
+        );
         due.extend(words.in_use.as_ref().map(|it| it.at + IN_USE));
         due.extend(
             words
@@ -485,6 +559,12 @@ impl Readiness {
         }
         due
     }
+}
+
+/// Whether a port is one of those that are tried when the usual one is taken.
+fn moved(usual: u16, port: u16) -> bool {
+    port.checked_sub(usual)
+        .is_some_and(|further| (1..=NEXT_PORTS).contains(&further))
 }
 
 /// The line of a watcher at rest; one with an expression of its own is given time to print that.

@@ -119,6 +119,25 @@ impl Expressions {
     }
 }
 
+/// Whether a line says that a port is in use.
+pub(crate) fn is_conflict(line: &str) -> bool {
+    Matched::of(line).is(Generic::InUse)
+}
+
+/// The line among these that tells best why a program failed: a port in use, else the last
+/// grave error, else what its kind says of failures, else the first that calls itself an error.
+pub(crate) fn failure_line<'a>(rule: &ReadyRule, lines: &'a [String]) -> Option<&'a String> {
+    let own = Expressions::new(rule).fail;
+    let is = |which: Generic, line: &str| Matched::of(line).is(which);
+    let grave = |line: &&String| is(Generic::Grave, line) && !line.starts_with("Traceback (");
+    let told = |line: &&String| matches(&own, line) || is(Generic::Dead, line);
+    let mut all = lines.iter();
+    all.find(|line| is(Generic::InUse, line))
+        .or_else(|| lines.iter().rev().find(grave))
+        .or_else(|| lines.iter().rev().find(told))
+        .or_else(|| lines.iter().find(|line| is(Generic::Error, line)))
+}
+
 fn matches(list: &[Regex], line: &str) -> bool {
     list.iter().any(|it| it.is_match(line))
 }
@@ -197,9 +216,14 @@ const ENDED: &str = r"clean exit - waiting for (?:file )?changes|(?:^|\s)Complet
 /// A watcher starts its program anew.
 const AGAIN: &str = r"\[nodemon\] (?:re)?starting |(?:^|\s)Restarting '";
 
-/// A port is in use, in the words of libc, node, go, rust, java and of frameworks.
+/// A port is in use, in the words of libc (in some languages), node, go, rust, java, .NET,
+/// erlang and of frameworks.
 const IN_USE: &str = concat!(
-    r"\bEADDRINUSE\b|\bAddrInUse\b|\bConnection in use\b|(?i:\baddress (?:is )?(?:already )?in use\b)",
+    r"(?i:\bEADDRINUSE\b|\bWSAEADDRINUSE\b)|\bAddrInUse\b|\bConnection in use\b",
+    r"|(?i:\baddress (?:is )?(?:already )?(?:being )?(?:in use|used)\b|\baddress already bound\b)",
+    r"|(?i:\bonly one usage of each socket address\b|\banother .{1,40} already running on port\b)",
+    r"|Adresse wird bereits verwendet|Adresse d.{1,2}j.{1,2} utilis|direcci.{1,2}n ya se est",
+    r"|(?i:\bserver running on port: \d+ \?)",
     r"|(?i:\bport:? (?:[\x22'`]?\d{1,5}[\x22'`]? )?(?:(?:is|was) )?(?:already |currently )?",
     r"(?:in use|being used|used by|taken|occupied|allocated|not available|unavailable)\b)",
     r"|(?i:\bport \d{1,5} could not be used\b)",
@@ -218,7 +242,8 @@ const QUESTION: &str = r"(?i)\bwould you like\b|\bdo you want\b|\by/n\b";
 
 /// Lines about something beside the service.
 const SIDE: &str = concat!(
-    r"(?i)\b(?:metrics|prometheus|debugg(?:er|ing)|inspector|devtools|hmr|live ?reload|pprof",
+    r"(?i)/metrics\b|/debug/pprof|\badmin(?:istration)? (?:endpoint|api|interface|server|port)\b",
+    r"|\b(?:metrics|prometheus|debugg(?:er|ing)|inspector|devtools|hmr|live ?reload|pprof",
     r"|web ?socket server|proxy(?:ing)?|upstream|connect(?:ed|ing)? to)\b",
 );
 

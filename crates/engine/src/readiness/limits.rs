@@ -46,6 +46,8 @@ pub(super) const DEBUG_ALONE: Duration = ms(5_000);
 pub(super) const MULTI_SETTLE: Duration = ms(1_000);
 /// Where something can be hoped for, alive counts as running only after this.
 pub(super) const PATIENT_ALIVE: Duration = ms(10_000);
+/// One that compiles first is running when it is alive and at rest for so long.
+pub(super) const COMPILE_QUIET: Duration = ms(20_000);
 /// A watcher that printed nothing for so long, after [`ALIVE_MS`](ostler_model::service::ALIVE_MS),
 /// has come to rest.
 pub(super) const WATCHER_QUIET: Duration = ms(1_000);
@@ -65,3 +67,9 @@ pub(super) const HEALTH_FAILURES: u32 = 3;
 pub(super) const HEALTH_INTERVAL_MIN: Duration = ms(100);
 /// A ready port is doubted at most so often: each doubt is a request in its log.
 pub(super) const DOUBT_APART: Duration = ms(30_000);
+/// How long a look at health may take (E1).
+pub(super) const HEALTH_TRY: Duration = ms(2_000);
+/// How long a ready port that is doubted may take to answer.
+pub(super) const DOUBT_TRY: Duration = ms(5_000);
+/// Connections that nobody takes for so long make one doubt it.
+pub(super) const UNSERVED: Duration = ms(3_000);

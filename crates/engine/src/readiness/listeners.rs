@@ -95,10 +95,10 @@ impl Listeners {
         self.known.iter().map(|it| it.it.inode).collect()
     }
 
-    /// Whether the last scan showed a socket with this inode.
-    pub(super) fn shows(&self, inode: u64) -> bool {
+    /// Whether the last scan showed a socket with this inode of which every connection was taken.
+    pub(super) fn takes(&self, inode: u64) -> bool {
         let found = self.known.iter().find(|it| it.it.inode == inode);
-        found.is_some_and(|it| it.missing.is_none())
+        found.is_some_and(|it| it.missing.is_none() && it.it.waiting == 0)
     }
 
     /// Whether a socket on this port was there in the last scan, or was not gone for long: one
@@ -195,6 +195,8 @@ mod tests {
             inode,
             pid: 42,
             process: "node".into(),
+            stopped: false,
+            waiting: 0,
         }
     }
 
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(look(&mut listeners, 33, &[7]), [7]);
         assert_eq!(listeners.uncertain(ms(0)), None);
         assert_eq!(look(&mut listeners, 58, &[]), [7]);
-        assert!(!listeners.shows(7));
+        assert!(!listeners.takes(7));
         assert_eq!(listeners.uncertain(ms(0)), Some(ms(66)));
         assert_eq!(look(&mut listeners, 66, &[]), [0; 0]);
     }

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use ostler_model::service::PROBE_MS;
 use ostler_model::{
     HealthRule, Port, ReadyRule, ReadyWhen, ServiceKind, Sign, SignKind, Stage, Timestamp,
 };
 
 use super::after::{After, Health};
 use super::heard::{Care, Heard};
-use super::limits::{SETTLE, SIGNS_MAX};
+use super::limits::{DOUBT_TRY, HEALTH_TRY, SETTLE, SIGNS_MAX};
 use super::listeners::{Listener, Listeners, gone};
 use super::main_port::{Hints, Reason, is_debug, ports};
+use super::printed::Weight;
 use super::probing::Probing;
 use super::schedule::{Pace, ms};
 use super::seen::{NotifyState, ProbeOrder, Seen, Socket};
@@ -37,7 +39,7 @@ pub struct Readiness {
     pub(super) signs: Vec<Sign>,
     pub(super) warnings: Vec<String>,
     pub(super) told: Told,
-    tls: Option<(u16, bool)>,
+    spoken: Option<(u16, Speech)>,
     pub(super) resumed: bool,
     /// When the first thing was seen.
     pub(super) began: Option<Duration>,
@@ -54,6 +56,7 @@ pub(super) struct Rule {
     pub(super) asked: Option<u16>,
     pub(super) default: Option<u16>,
     pub(super) listens_before_ready: bool,
+    pub(super) compiles: bool,
     /// Of [`ReadyWhen::Http`].
     pub(super) target: Option<Target>,
 }
@@ -76,6 +79,18 @@ pub(super) struct Fallen {
     pub(super) inodes: Vec<u64>,
     /// What was told.
     pub(super) detail: String,
+}
+
+/// What a port was heard to speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speech {
+    /// HTTP, over TLS or not.
+    Http {
+        /// Whether over TLS.
+        tls: bool,
+    },
+    /// Something else.
+    Other,
 }
 
 /// What was told of ports.
@@ -148,6 +163,8 @@ pub struct Wants {
     /// The probe that is to be under way. It stays the same until it was answered; where it
     /// becomes another one, or none, the one under way is dropped and its answer with it.
     pub probe: Option<ProbeOrder>,
+    /// How long that one may take.
+    pub probe_limit: Duration,
     /// Whether output is to be told.
     pub output: bool,
     /// Whether a scan is to find unix sockets too.
@@ -180,7 +197,7 @@ impl Readiness {
             signs: Vec::new(),
             warnings: Vec::new(),
             told: Told::default(),
-            tls: None,
+            spoken: None,
             resumed: false,
             began: None,
             at: Duration::ZERO,
@@ -220,6 +237,7 @@ impl Readiness {
         Wants {
             scan_at: Some(self.scan_at().max(elapsed)),
             probe: self.order(at).cloned(),
+            probe_limit: self.patience(at),
             output: true,
             // A server has a port; anything else may listen on a path only.
             unix: self.rule.kind != ServiceKind::Server,
@@ -245,7 +263,7 @@ impl Readiness {
                 if self.listeners.count(members) {
                     self.members_at = self.at;
                 }
-                if fewer && self.is_ready() {
+                if self.is_ready() && (fewer || self.is_unserved()) {
                     self.doubt();
                 }
             }
@@ -290,6 +308,16 @@ impl Readiness {
     fn order(&self, at: Duration) -> Option<&ProbeOrder> {
         let health = || self.health.as_ref().filter(|_| self.phase != Phase::Before);
         self.probing.order(at).or_else(|| health()?.order(at))
+    }
+
+    /// How long the probe under way may take: on the way to ready as long as a first page takes
+    /// to be compiled.
+    fn patience(&self, at: Duration) -> Duration {
+        match self.probing.order(at) {
+            Some(_) if self.is_doubted() => DOUBT_TRY,
+            Some(_) => ms(PROBE_MS),
+            None => HEALTH_TRY,
+        }
     }
 
     /// How eagerly sockets are looked at.
@@ -380,9 +408,18 @@ impl Readiness {
         }
     }
 
-    /// Whether the main port speaks TLS, as far as that is known.
+    /// What a port speaks, as far as that was heard.
+    pub(super) fn speech(&self, port: u16) -> Option<Speech> {
+        let (of, speech) = self.spoken?;
+        (of == port).then_some(speech)
+    }
+
+    /// Whether a port speaks TLS, as far as that is known.
     pub(super) fn tls(&self, port: u16) -> Option<bool> {
-        self.tls.filter(|(of, _)| *of == port).map(|(_, tls)| tls)
+        match self.speech(port)? {
+            Speech::Http { tls } => Some(tls),
+            Speech::Other => None,
+        }
     }
 
     /// Whether TLS is to be tried first at a port.
@@ -397,11 +434,27 @@ impl Readiness {
         self.tls(port).or_else(https).unwrap_or(false)
     }
 
-    /// Remembers how a port spoke.
-    pub(super) fn spoke(&mut self, port: u16, tls: Option<bool>) {
-        if let Some(tls) = tls {
-            self.tls = Some((port, tls));
+    /// Remembers what a port spoke.
+    pub(super) fn spoke(&mut self, port: u16, speech: Speech) {
+        self.spoken = Some((port, speech));
+    }
+
+    /// Whether people can follow a URL to this port: HTTP was answered there, or where nobody
+    /// asked, the program itself printed one.
+    fn is_reached_by_url(&self, port: u16) -> bool {
+        if is_debug(port) && self.rule.asked != Some(port) {
+            return false;
         }
+        match self.speech(port) {
+            Some(speech) => speech != Speech::Other,
+            None => !self.is_asked() && self.prints_url(port),
+        }
+    }
+
+    /// Whether a URL of this port was printed.
+    pub(super) fn prints_url(&self, port: u16) -> bool {
+        let mut printed = self.heard.words().printed.iter();
+        printed.any(|it| it.port == port && it.https.is_some() && it.weight <= Weight::Url)
     }
 
     /// Tells of ports where they changed.
@@ -417,7 +470,7 @@ impl Readiness {
         let now = Told {
             ports: ports(self.listeners.all(), address, tls == Some(true)),
             url: address
-                .filter(|it| !is_debug(it.port()) || self.rule.asked == Some(it.port()))
+                .filter(|it| self.is_reached_by_url(it.port()))
                 .map(|it| self.hints().url(it, tls)),
         };
         // What an earlier engine told stands until there was time to see it again.
@@ -479,6 +532,7 @@ impl Rule {
             asked: rule.port.or(port),
             default: rule.default_port,
             listens_before_ready: rule.listens_before_ready,
+            compiles: rule.compiles,
             target,
         }
     }

@@ -9,6 +9,7 @@ use super::limits::{ASKED_GRACE, DEBUG_ALONE, DEFAULT_GRACE, PORTS_MAX, PRINTED_
 use super::listeners::Listener;
 use super::printed::{Printed, Weight, is_wildcard};
 use super::schedule::ms;
+use super::wire::is_aside;
 
 /// Ports of debuggers, live reload and hot module replacement.
 pub(super) const fn is_debug(port: u16) -> bool {
@@ -30,6 +31,8 @@ pub(super) enum Reason {
     Last,
     /// The same, at an address that is neither a wildcard nor loopback.
     LastElsewhere,
+    /// It is one of administration or metrics.
+    Aside,
     /// There are only debuggers' ports.
     Debug,
 }
@@ -83,10 +86,14 @@ impl Hints<'_> {
         {
             return (Reason::Printed, at);
         }
+        let last = u64::MAX - listener.socket.inode;
+        let aside = is_aside(port) || told(&[Weight::Side]).is_some();
+        if aside && self.default != Some(port) {
+            return (Reason::Aside, last);
+        }
         if let Some(at) = told(&[Weight::Words]) {
             return (Reason::Told, at);
         }
-        let last = u64::MAX - listener.socket.inode;
         if self.default == Some(port) {
             (Reason::Default, 0)
         } else if address.ip().is_unspecified() || address.ip().is_loopback() {
@@ -112,7 +119,8 @@ impl Hints<'_> {
         let best = match kept {
             Some(kept) => {
                 let (reason, better) = (self.reason(*kept).0, self.reason(*best).0);
-                let named = better <= Reason::Printed && better < reason;
+                let aside = reason >= Reason::Aside && better < Reason::Aside;
+                let named = (better <= Reason::Printed && better < reason) || aside;
                 if named { best } else { kept }
             }
             None => best,
@@ -148,6 +156,7 @@ impl Hints<'_> {
                     .max(default)
                     .max(self.promised().saturating_sub(since))
             }
+            Reason::Aside => PRINTED_GRACE.max(self.promised().saturating_sub(since)),
             Reason::Debug => DEBUG_ALONE,
         }
     }

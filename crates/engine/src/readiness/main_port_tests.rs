@@ -8,6 +8,8 @@ fn sockets(list: &[&str]) -> Vec<Socket> {
         inode: 100 + at as u64,
         pid: 42,
         process: "node".into(),
+        stopped: false,
+        waiting: 0,
     });
     made.collect()
 }
@@ -54,7 +56,7 @@ fn the_one_people_mean() {
     for (list, hints, expected) in [
         (&[][..], none, None),
         (&["127.0.0.1:3000"], none, last(3000)),
-        (&["0.0.0.0:9090", "0.0.0.0:3000"], none, last(3000)),
+        (&["0.0.0.0:9095", "0.0.0.0:3000"], none, last(3000)),
         (&["0.0.0.0:3000", "10.0.0.5:3001"], none, last(3000)),
         (&["10.0.0.5:3001"], none, elsewhere),
         (&["127.0.0.1:9229"], none, debug),
@@ -105,8 +107,8 @@ fn the_one_that_was_printed() {
         ..hints
     };
     assert_eq!(
-        main(&["0.0.0.0:9090"], alone),
-        Some((9090, Reason::Last, 3_500))
+        main(&["0.0.0.0:9095"], alone),
+        Some((9095, Reason::Last, 3_500))
     );
     let words = generic("listening on port 4000");
     let told = Hints {

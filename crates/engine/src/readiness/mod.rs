@@ -20,7 +20,9 @@ mod seen;
 mod target;
 #[cfg(test)]
 mod tests;
+mod wire;
 mod words;
 
+pub(crate) use expressions::{failure_line, is_conflict};
 pub use machine::{Found, Readiness, Wants};
 pub use seen::{Answered, NotifyState, ProbeOrder, Seen, Socket};

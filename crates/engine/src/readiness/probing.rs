@@ -26,6 +26,8 @@ pub(super) enum Pass {
     Answers,
     /// A status from 200 to 399.
     Succeeds,
+    /// Any status, or a connection taken: it is to be found out what it speaks.
+    Speaks,
     /// A connection taken.
     Connects,
     /// Exit code 0.
@@ -43,6 +45,8 @@ pub(super) struct Passed {
     pub(super) tls: Option<bool>,
     /// The status, where HTTP was spoken.
     pub(super) status: Option<u16>,
+    /// Whether nothing came back: it may speak HTTP still.
+    pub(super) silent: bool,
     /// When.
     pub(super) at: Duration,
     /// Whether a socket that still listens must confirm it: the kernel takes connections for a
@@ -57,6 +61,7 @@ pub(super) fn judge(aim: &Aim, answered: Answered, at: Duration) -> Result<Passe
         detail,
         tls: None,
         status: None,
+        silent: false,
         at,
         confirm: false,
     };
@@ -79,26 +84,38 @@ pub(super) fn judge(aim: &Aim, answered: Answered, at: Duration) -> Result<Passe
         (Pass::Succeeds, Answered::Http { status, .. }) if !(200..400).contains(&status) => {
             Err(status.to_string())
         }
-        (Pass::Answers | Pass::Succeeds, Answered::Http { status, tls, ms }) => Ok(Passed {
-            tls: Some(tls),
-            status: Some(status),
-            ..passed(
-                SignKind::Http,
-                format!("{} answered {status} in {ms} ms", target(&aim.order)),
-            )
-        }),
-        (Pass::Answers, Answered::Accepted { detail }) => Ok(taken(format!(
+        (Pass::Answers | Pass::Succeeds | Pass::Speaks, Answered::Http { status, tls, ms }) => {
+            Ok(Passed {
+                tls: Some(tls),
+                status: Some(status),
+                ..passed(
+                    SignKind::Http,
+                    format!("{} answered {status} in {ms} ms", target(&aim.order)),
+                )
+            })
+        }
+        (Pass::Answers | Pass::Speaks, Answered::Accepted { detail }) => Ok(taken(format!(
             "{} takes connections ({})",
             place(&aim.order),
             told(&detail)
         ))),
-        (Pass::Connects, Answered::Accepted { .. } | Answered::Http { .. }) => {
-            Ok(taken(format!("{} takes connections", place(&aim.order))))
-        }
+        (Pass::Answers | Pass::Speaks, Answered::Silent { ms }) => Ok(Passed {
+            silent: true,
+            ..taken(format!(
+                "{} takes connections (and says nothing for {ms} ms)",
+                place(&aim.order)
+            ))
+        }),
+        (Pass::Succeeds, Answered::Silent { ms }) => Err(format!("no answer within {ms} ms")),
+        (
+            Pass::Connects,
+            Answered::Accepted { .. } | Answered::Http { .. } | Answered::Silent { .. },
+        ) => Ok(taken(format!("{} takes connections", place(&aim.order)))),
         (Pass::Succeeds, Answered::Accepted { detail }) => Err(told(&detail)),
-        (Pass::Exits, Answered::Http { .. } | Answered::Accepted { .. }) => {
-            Err("answered something else".to_owned())
-        }
+        (
+            Pass::Exits,
+            Answered::Http { .. } | Answered::Accepted { .. } | Answered::Silent { .. },
+        ) => Err("answered something else".to_owned()),
     }
 }
 
@@ -168,7 +185,7 @@ impl Probing {
     }
 
     /// What was passed, confirmed where that is needed: the last scan was at `scanned` and shows
-    /// the socket or not.
+    /// the socket, with nobody waiting at it, or not.
     pub(super) fn passed(
         &mut self,
         scanned: Option<Duration>,
@@ -197,12 +214,12 @@ impl Probing {
         self.aim.as_ref().is_some_and(|it| it.inode.is_none())
     }
 
-    /// Whether TLS is tried first at this socket: a probe is not to change by what was found
-    /// out meanwhile.
-    pub(super) fn tls(&self, inode: u64) -> Option<bool> {
+    /// Whether TLS is tried first at this socket, and whether it may speak something else: a
+    /// probe is not to change by what was found out meanwhile.
+    pub(super) fn manner(&self, inode: u64) -> Option<(bool, bool)> {
         let aim = self.aim.as_ref().filter(|it| it.inode == Some(inode))?;
         match &aim.order {
-            ProbeOrder::Http { tls, .. } => Some(*tls),
+            ProbeOrder::Http { tls, unsure, .. } => Some((*tls, *unsure)),
             ProbeOrder::Tcp { .. } | ProbeOrder::Exec { .. } => None,
         }
     }

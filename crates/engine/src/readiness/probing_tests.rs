@@ -3,7 +3,7 @@ use crate::readiness::schedule::ms;
 use crate::readiness::target::request;
 
 fn aim(pass: Pass) -> Aim {
-    let order = request(([127, 0, 0, 1], 3000).into(), "/", false);
+    let order = request(([127, 0, 0, 1], 3000).into(), "/", (false, false));
     Aim {
         order,
         inode: Some(7),

@@ -3,7 +3,7 @@
 use ostler_model::{HealthRule, Port, ReadyRule, ServiceKind};
 
 use super::limits::GONE;
-use super::machine::{Phase, Readiness, Told};
+use super::machine::{Phase, Readiness, Speech, Told};
 use super::printed;
 use super::schedule::ms;
 
@@ -25,8 +25,8 @@ impl Readiness {
     pub fn remember(mut self, ports: &[Port], url: Option<&str>) -> Self {
         if let Some(main) = ports.iter().find(|it| it.main) {
             let port = main.address.port();
-            if main.tls {
-                self.spoke(port, Some(true));
+            if url.is_some() {
+                self.spoke(port, Speech::Http { tls: main.tls });
             }
             if self.is_ready() {
                 self.after.main = Some(port);

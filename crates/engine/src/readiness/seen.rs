@@ -15,6 +15,10 @@ pub struct Socket {
     pub pid: u32,
     /// That process's name.
     pub process: String,
+    /// Whether it was stopped by a signal.
+    pub stopped: bool,
+    /// Connections that nobody has taken yet.
+    pub waiting: u32,
 }
 
 /// One thing that was seen.
@@ -70,6 +74,9 @@ pub enum ProbeOrder {
         path: String,
         /// Whether TLS is to be tried first.
         tls: bool,
+        /// Whether it may speak something else: who talks first is not spoken to, and who says
+        /// nothing is told as silent.
+        unsure: bool,
     },
     /// Connect and close.
     Tcp {
@@ -99,6 +106,11 @@ pub enum Answered {
     Accepted {
         /// In words: `closed without an answer`, `speaks no HTTP`.
         detail: String,
+    },
+    /// The connection was taken, and nothing came back.
+    Silent {
+        /// For how long, in milliseconds.
+        ms: u64,
     },
     /// The command exited.
     Exec {

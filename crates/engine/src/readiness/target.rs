@@ -58,7 +58,7 @@ pub(super) fn outside(host: &str, port: u16) -> SocketAddr {
 }
 
 /// A request for a path at a socket.
-pub(super) fn request(address: SocketAddr, path: &str, tls: bool) -> ProbeOrder {
+pub(super) fn request(address: SocketAddr, path: &str, (tls, unsure): (bool, bool)) -> ProbeOrder {
     let ip = address.ip();
     let host = if ip.is_loopback() || ip.is_unspecified() {
         "localhost".to_owned()
@@ -70,6 +70,7 @@ pub(super) fn request(address: SocketAddr, path: &str, tls: bool) -> ProbeOrder 
         host,
         path: path.to_owned(),
         tls,
+        unsure,
     }
 }
 

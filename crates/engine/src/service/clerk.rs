@@ -183,7 +183,7 @@ impl<'a> Clerk<'a> {
         let view = self.view();
         let Some(name) = &request.name else {
             let detected = self.core.book.detect(&self.core.settings, &request.start);
-            let detected = detected.as_ref().map(|it| it.id.as_str());
+            let detected = detected.as_ref().map(|it| it.name.as_str());
             let is_taken = |name: &str| view.rival(name).is_some();
             return Ok(names::choose(detected, &request.start.command, is_taken));
         };

@@ -218,6 +218,7 @@ mod tests {
     fn detected(words: &[&str]) -> Detected {
         Detected {
             id: "vite".to_owned(),
+            name: "vite".to_owned(),
             title: "Vite".to_owned(),
             ready: ReadyRule {
                 ready: vec!["ready in".to_owned()],

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use ostler_model::{Condition, Stage, State};
 
+use super::why::said;
 use super::words;
 use crate::entry::Entry;
+
+/// Lines of one that failed that are looked at.
+const LINES: u64 = 200;
 
 /// How a dependency stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,10 +107,10 @@ pub(crate) async fn wait(
 }
 
 fn with_last_line(entry: &Entry, why: String) -> String {
-    match words::last_lines(entry, 1).pop() {
-        Some(line) => format!("{why}; its last line: {line}"),
-        None => why,
-    }
+    let lines = words::last_lines(entry, LINES);
+    let rule = entry.spec.lifetime.plan().map(|it| it.ready.clone());
+    let said = said(&rule.unwrap_or_default(), &lines);
+    format!("{why}{said}")
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ use crate::error::Error;
 use crate::request::{StartRequest, StopRequest};
 use crate::stop;
 
-/// Lines quoted by [`Engine::why`].
-const LINES: u64 = 5;
+/// Lines looked at by [`Engine::why`].
+const LINES: u64 = 200;
 
 impl Engine {
     /// The service a request's command is, by the table (E2); none where it is no service.
@@ -322,7 +322,8 @@ impl Engine {
             Some(entry) => words::last_lines(entry, LINES),
             None => Vec::new(),
         };
-        let asked = ports_in_question(&info, &lines);
+        let mut asked = ports_in_question(&info, &lines);
+        asked.extend(info.main_port());
         let mut holders = self.core.place.holders(&asked).await;
         let own = info.execution.as_ref().map(|it| (it.id, &it.state.ports));
         holders.retain(|holder| {

@@ -42,6 +42,14 @@ impl ServiceInfo {
             .map_or("stopped", |info| info.status().service)
     }
 
+    /// The port people mean, where it listens.
+    #[must_use]
+    pub fn main_port(&self) -> Option<u16> {
+        let info = self.execution.as_ref().filter(|_| self.is_living())?;
+        let main = info.state.ports.iter().find(|port| port.main)?;
+        Some(main.address.port())
+    }
+
     /// Whether it lives.
     #[must_use]
     pub fn is_living(&self) -> bool {

@@ -2,17 +2,33 @@
 
 use std::sync::LazyLock;
 
-use ostler_model::{Dependency, Holder, Lifetime, Restart, Stage, State, StopOrder, Timestamp};
+use ostler_model::{
+    Dependency, Holder, Lifetime, ReadyRule, Restart, Stage, State, StopOrder, Timestamp,
+};
 use regex::Regex;
 
 use super::error::describe;
 use super::{ServiceInfo, Why, words};
+use crate::readiness::{failure_line, is_conflict};
 
 /// A port that is said to be in use.
-static IN_USE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)(?:\bport:?\s+(\d{1,5})\b.{0,40}\bin use\b|(?:EADDRINUSE|in use|bind|listen).{0,80}?[:,]\s?(\d{2,5})\b)")
+/// What is said before and behind the port of a conflict, in the words of many languages.
+static PORT: LazyLock<Regex> = LazyLock::new(|| {
+    let said = [
+        r"\bport[\s:='\x22]{1,4}(\d{1,5})\b",
+        r"(?:EADDRINUSE|in use|bind|listen|connect to|address).{0,80}?[:,]\s?(\d{2,5})\b",
+        r"\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|\]|\*):(\d{2,5})\b",
+    ];
+    Regex::new(&format!("(?i){}", said.join("|"))).expect("a constant")
+});
+/// Numbers of the error itself are no ports.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:errno|os error|error|code)[\s:=\]]{0,3}\d{1,5}\b|\(\d{2}: ")
         .expect("a constant")
 });
+
+/// Lines that are shown.
+const SHOWN: usize = 5;
 
 /// Everything that is known.
 #[derive(Debug)]
@@ -29,27 +45,48 @@ pub(crate) struct Case<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Ports it was given, asked for, or says are in use.
+/// Ports about which somebody may be in its way: those it says are in use; where it names none,
+/// the one it was given, asked for or usually takes. None where nothing was said of a conflict:
+/// whoever holds its port then is not to blame.
 pub(crate) fn ports_in_question(info: &ServiceInfo, lines: &[String]) -> Vec<u16> {
-    let mut ports: Vec<u16> = [info.plan.leased_port, info.plan.ready.port]
-        .into_iter()
-        .flatten()
-        .collect();
-    if ports.is_empty() {
-        ports.extend(info.plan.ready.default_port);
+    let state = info.execution.as_ref().map(|it| &it.state);
+    let detail = state.and_then(|it| it.health.clone());
+    let warned = state.map(|it| it.warnings.clone()).unwrap_or_default();
+    let all = || lines.iter().chain(&detail).chain(&warned);
+    let said: Vec<&String> = all().filter(|line| is_conflict(line)).collect();
+    let rule = &info.plan.ready;
+    let own = state.is_some_and(|it| it.ports.iter().any(|it| it.main));
+    let moved = own && rule.port.is_some_and(|asked| !listens_on(state, asked));
+    if said.is_empty() && !moved {
+        return Vec::new();
     }
-    let detail = info
-        .execution
-        .as_ref()
-        .and_then(|it| it.state.health.clone());
-    for line in lines.iter().chain(detail.iter()) {
-        let found = IN_USE.captures(line);
-        let number = found.and_then(|it| it.get(1).or(it.get(2))?.as_str().parse().ok());
-        ports.extend(number.filter(|port: &u16| *port > 0));
+    let mut ports: Vec<u16> = said.iter().filter_map(|line| port_in(line)).collect();
+    if ports.is_empty() {
+        // `port: 3000` stands in a line of its own where Node.js prints the whole error.
+        let near = lines
+            .iter()
+            .filter(|line| line.trim_start().starts_with("port:"));
+        ports.extend(near.filter_map(|line| port_in(line)));
+    }
+    if ports.is_empty() {
+        ports.extend(info.plan.leased_port.or(rule.port).or(rule.default_port));
     }
     ports.sort_unstable();
     ports.dedup();
     ports
+}
+
+fn listens_on(state: Option<&State>, port: u16) -> bool {
+    let ports = state.map(|it| &it.ports);
+    ports.is_some_and(|it| it.iter().any(|it| it.address.port() == port))
+}
+
+/// The port a line about a conflict names.
+fn port_in(line: &str) -> Option<u16> {
+    let plain = NUMBER.replace_all(line, " ");
+    let found = PORT.captures(&plain)?;
+    let number = found.iter().skip(1).flatten().next()?;
+    number.as_str().parse().ok().filter(|port: &u16| *port > 0)
 }
 
 /// Explains.
@@ -75,7 +112,10 @@ pub(crate) fn explain(case: &Case<'_>) -> Why {
     why.evidence.extend(case.info.notes.iter().cloned());
     let tells = ["ready", "running", "stopped"];
     if !tells.contains(&status) {
-        let lines = case.lines.iter();
+        let lines = case
+            .lines
+            .iter()
+            .skip(case.lines.len().saturating_sub(SHOWN));
         why.evidence
             .extend(lines.map(|line| format!("printed: {line}")));
     }
@@ -138,8 +178,7 @@ fn ended(case: &Case<'_>, state: &State, how: &str) -> String {
     if let Some(order) = &state.stopping {
         return format!("{}: {how}", stopped_by(order));
     }
-    let last = case.lines.last();
-    let last = last.map_or_else(String::new, |line| format!("; its last line: {line}"));
+    let last = said(&case.info.plan.ready, &case.lines);
     match case.info.status() {
         "crash_looping" => format!(
             "it ended {} times, and its restart policy allows no more; the last time: {how}{last}",
@@ -154,6 +193,15 @@ fn ended(case: &Case<'_>, state: &State, how: &str) -> String {
             };
             format!("{before}: {how}{last}")
         }
+    }
+}
+
+/// What it said of its end: the line that tells of a failure, else its last one.
+pub(crate) fn said(rule: &ReadyRule, lines: &[String]) -> String {
+    match (failure_line(rule, lines), lines.last()) {
+        (Some(line), _) => format!("; it said: {line}"),
+        (None, Some(line)) => format!("; its last line: {line}"),
+        (None, None) => String::new(),
     }
 }
 
@@ -240,6 +288,12 @@ fn conflicts(why: &mut Why, case: &Case<'_>) {
             Some(name) => format!("your service '{name}' ({})", describe(holder)),
             None => describe(holder),
         };
+        if case.info.main_port() == Some(port) {
+            why.evidence.push(format!(
+                "port {port} is shared with {whose}: connections reach the one or the other"
+            ));
+            continue;
+        }
         let told = format!("port {port}, which it wants, is held by {whose}");
         if !["ready", "running", "stopped"].contains(&why.status.as_str()) {
             why.because = format!("{}; {told}", why.because);

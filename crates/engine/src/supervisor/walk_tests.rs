@@ -495,6 +495,8 @@ fn seen(dice: &mut Dice) -> Seen {
         inode: 10 + dice.below(3),
         pid: 7,
         process: "node".to_owned(),
+        stopped: false,
+        waiting: 0,
     };
     let lines = ["ready in 5 ms\n", "EADDRINUSE\n", "hello", "\n"];
     match dice.below(8) {

@@ -93,12 +93,41 @@ async fn why_says_what_happened() {
     })
     .await;
     let why = lab.why("loops").await.expect("known");
-    assert!(why.because.starts_with("it ended 2 times, and its restart policy allows no more; the last time: exit code 1; its last line: Error: listen EADDRINUSE"), "{}", why.because);
+    assert!(why.because.starts_with("it ended 2 times, and its restart policy allows no more; the last time: exit code 1; it said: Error: listen EADDRINUSE"), "{}", why.because);
     assert!(
         why.because
             .contains(&format!("; port {held}, which it wants, is held by ")),
         "{}",
         why.because
     );
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_tells_who_shares_its_port() {
+    let lab = Lab::new().await;
+    let port = free_port();
+    let script = r#"
+import http.server, socket, sys
+class Server(http.server.HTTPServer):
+    def server_bind(self):
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        super().server_bind()
+Server(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler).serve_forever()
+"#;
+    lab.write("shared.py", script);
+    let words = ["python3", "shared.py", &port.to_string()];
+    let request = |name: &str| {
+        let start = ostler_engine::StartRequest::argv(words, lab.dir());
+        named(name, ostler_engine::ServiceRequest::new(start))
+    };
+    lab.ready(request("one")).await;
+    lab.ready(request("two")).await;
+    let why = lab.why("two").await.expect("it is known");
+    let told = why
+        .evidence
+        .iter()
+        .any(|it| it.contains(&format!("port {port} is shared with your service 'one'")));
+    assert!(told, "{why:?}");
     lab.close().await;
 }

@@ -63,6 +63,7 @@ fn member(living: Living) -> Member {
         pid: living.pid.unsigned_abs(),
         start: living.stat.start,
         parent: living.stat.parent.unsigned_abs(),
+        stopped: living.stat.is_stopped(),
         name: proc::shown_name(living.pid, living.name),
     }
 }

@@ -45,6 +45,11 @@ impl Stat {
     pub(crate) const fn is_alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
+
+    /// Whether a signal has stopped it.
+    pub(crate) const fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T')
+    }
 }
 
 /// Reads one process; none when it is not there.

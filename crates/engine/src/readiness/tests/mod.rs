@@ -7,6 +7,7 @@ mod output;
 mod rules;
 mod traps;
 mod walk;
+mod wire;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -39,9 +40,13 @@ enum Change {
     Members(u32),
     /// A word over the notify socket.
     Notify(NotifyState),
+    /// A signal stops or continues the processes.
+    Stop(bool),
+    /// So many connections wait that nobody takes.
+    Queue(u32),
 }
 
-use Change::{Close, Err, Members, NoUnix, Notify, Open, Out, Reply, Tty, Unix};
+use Change::{Close, Err, Members, NoUnix, Notify, Open, Out, Queue, Reply, Stop, Tty, Unix};
 
 /// The machine in its world.
 struct World {
@@ -221,6 +226,8 @@ impl World {
                     inode: self.next_inode,
                     pid: 42,
                     process: "node".into(),
+                    stopped: false,
+                    waiting: 0,
                 });
             }
             Close(address) => {
@@ -235,6 +242,8 @@ impl World {
             Reply(after, answered) => self.reply = (after, answered),
             Members(count) => self.members = count,
             Notify(state) => self.feed(Seen::Notified(state)),
+            Stop(stopped) => self.sockets.iter_mut().for_each(|it| it.stopped = stopped),
+            Queue(waiting) => self.sockets.iter_mut().for_each(|it| it.waiting = waiting),
         }
     }
 

@@ -319,17 +319,17 @@ fn the_port_asked_for_comes_second() {
     let world = play(
         &asked,
         60_000,
-        &[(300, Open("127.0.0.1:9090")), (900, Open(V4))],
+        &[(300, Open("127.0.0.1:9095")), (900, Open(V4))],
     );
     assert!((900..950).contains(&world.readies()[0]));
     assert_eq!(world.ready().1, [""; 0]);
-    let world = play(&asked, 60_000, &[(300, Open("127.0.0.1:9090"))]);
+    let world = play(&asked, 60_000, &[(300, Open("127.0.0.1:9095"))]);
     assert!(
         (1_800..1_900).contains(&world.readies()[0]),
         "{:?}",
         world.readies()
     );
-    assert_eq!(world.ready().1, ["asked for port 3000, got 9090"]);
+    assert_eq!(world.ready().1, ["asked for port 3000, got 9095"]);
 }
 
 #[test]
@@ -380,4 +380,51 @@ fn what_it_waits_for() {
         failed.machine.waits_for(),
         "a port to listen (it failed: EADDRINUSE)"
     );
+}
+
+#[test]
+fn one_that_compiles_first_is_not_running_while_it_does() {
+    let compiles = ReadyRule {
+        compiles: true,
+        ..rule(ServiceKind::Unknown)
+    };
+    let script = [
+        (500, Out("   Compiling one v0.1.0\n")),
+        (15_000, Out("   Compiling two v0.1.0\n")),
+        (30_000, Members(3)),
+    ];
+    let world = play(&compiles, 49_000, &script);
+    assert_eq!(world.runnings(), [0; 0]);
+    let world = play(&compiles, 60_000, &script);
+    assert_eq!(world.runnings().len(), 1);
+    let served = [&script[..], &[(31_000, Open(V4))]].concat();
+    let world = play(&compiles, 40_000, &served);
+    assert_eq!((world.runnings(), world.readies().len()), (Vec::new(), 1));
+}
+
+#[test]
+fn a_usual_port_that_was_left_silently_is_told() {
+    let usual = ReadyRule {
+        default_port: Some(2_999),
+        ..server()
+    };
+    let world = play(&usual, 5_000, &[(300, Open(V4))]);
+    assert_eq!(world.ready().1, ["its usual port is 2999; it took 3000"]);
+    // What it says itself is told instead, and a port far away was chosen on purpose.
+    let line = "Port 2999 is in use, trying another one...";
+    let world = play(
+        &usual,
+        5_000,
+        &[
+            (100, Out("Port 2999 is in use, trying another one...\n")),
+            (300, Open(V4)),
+        ],
+    );
+    assert_eq!(world.ready().1, [line]);
+    let far = ReadyRule {
+        default_port: Some(8_080),
+        ..server()
+    };
+    let world = play(&far, 5_000, &[(300, Open(V4))]);
+    assert_eq!(world.ready().1, [""; 0]);
 }

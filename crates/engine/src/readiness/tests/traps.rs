@@ -455,8 +455,7 @@ fn no_http_at_all() {
         &[(300, Open("127.0.0.1:6379")), (300, Reply(1, redis))],
     );
     soon(&world, 300);
-    let evidence =
-        "127.0.0.1:6379 listens (node, pid 42); 127.0.0.1:6379 takes connections (speaks no HTTP)";
+    let evidence = "127.0.0.1:6379 listens (node, pid 42); 127.0.0.1:6379 takes connections";
     assert_eq!(world.ready().0, evidence);
 }
 

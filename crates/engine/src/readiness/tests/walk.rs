@@ -172,6 +172,8 @@ impl Walk {
                     inode: self.next_inode,
                     pid: 42,
                     process: "node".into(),
+                    stopped: false,
+                    waiting: 0,
                 });
             }
             2 if !self.there.is_empty() => {

@@ -18,7 +18,7 @@ const SERVICES: usize = 256;
 /// The shell that runs a command given as one text.
 const SHELL: &str = "/bin/sh";
 /// Keys of a service.
-const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 14] = [
     "command",
     "cwd",
     "env",
@@ -186,7 +186,8 @@ fn level(item: &Item<'_>) -> Result<IsolationLevel, ManifestError> {
 }
 
 fn dependencies(item: &Item<'_>, of: &str) -> Result<Vec<Dependency>, ManifestError> {
-    const ALLOWED: &str = "names ([\"db\"]) or conditions by name ({ db = \"ready\" })";
+    const ALLOWED: &str = "names ([\"db\", \"cache:started\"]) or conditions by name \
+                           ({ db = \"ready\" })";
     let found: Vec<Dependency> = match item.table() {
         Some(section) => {
             let each = section.items().into_iter().map(|(name, value)| {
@@ -196,13 +197,10 @@ fn dependencies(item: &Item<'_>, of: &str) -> Result<Vec<Dependency>, ManifestEr
             each.collect::<Result<_, ManifestError>>()?
         }
         None => {
-            let names = item.strings(ALLOWED)?.into_iter();
-            names
-                .map(|name| Dependency {
-                    name,
-                    condition: ostler_model::Condition::default(),
-                })
-                .collect()
+            let words = item.strings(ALLOWED)?.into_iter();
+            words
+                .map(|word| values::dependency(&word).ok_or_else(|| item.wrong(ALLOWED)))
+                .collect::<Result<_, ManifestError>>()?
         }
     };
     for dependency in &found {

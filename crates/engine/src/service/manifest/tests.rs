@@ -264,3 +264,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_reference_says_every_key_and_its_example_holds() {
+    let text = include_str!("../../../../../docs/ostler-toml.md");
+    let (_, rest) = text.split_once("```toml\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let services = read(example);
+    let needs = |name: &str| {
+        let needs = services[name].depends_on.iter();
+        needs
+            .map(|it| (it.name.clone(), it.condition))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(needs("migrate"), [("db".to_owned(), Condition::Ready)]);
+    let web = [
+        ("db".to_owned(), Condition::Listening),
+        ("migrate".to_owned(), Condition::Completed),
+    ];
+    assert_eq!(needs("web"), web);
+    for key in super::parse::KEYS {
+        assert!(text.contains(&format!("\n| `{key}` |")), "{key}");
+    }
+    let bad = "[services.web]\ncommand = \"x\"\ndepends_on = [\"db:soon\"]\n";
+    assert!(refused(bad).contains("cache:started"), "{}", refused(bad));
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_model::{Condition, HealthRule, ReadyWhen, Restart, Text};
+use ostler_model::{Condition, Dependency, HealthRule, ReadyWhen, Restart, Text};
 
 use super::ManifestError;
 use super::item::Item;
@@ -171,11 +171,28 @@ pub(super) fn health(item: &Item<'_>) -> Result<HealthRule, ManifestError> {
 
 /// What must be so of a dependency.
 pub(super) fn condition(item: &Item<'_>) -> Result<Condition, ManifestError> {
-    match item.str() {
-        Some("started") => Ok(Condition::Started),
-        Some("listening") => Ok(Condition::Listening),
-        Some("ready") => Ok(Condition::Ready),
-        Some("completed") => Ok(Condition::Completed),
-        Some(_) | None => Err(item.wrong("\"started\", \"listening\", \"ready\" or \"completed\"")),
+    let known = item.str().and_then(condition_called);
+    known.ok_or_else(|| item.wrong("\"started\", \"listening\", \"ready\" or \"completed\""))
+}
+
+/// `db`, or `db:started`.
+pub(super) fn dependency(word: &str) -> Option<Dependency> {
+    let (name, condition) = match word.split_once(':') {
+        Some((name, condition)) => (name, condition_called(condition)?),
+        None => (word, Condition::default()),
+    };
+    Some(Dependency {
+        name: name.to_owned(),
+        condition,
+    })
+}
+
+fn condition_called(word: &str) -> Option<Condition> {
+    match word {
+        "started" => Some(Condition::Started),
+        "listening" => Some(Condition::Listening),
+        "ready" => Some(Condition::Ready),
+        "completed" => Some(Condition::Completed),
+        _ => None,
     }
 }

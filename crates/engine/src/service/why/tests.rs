@@ -218,7 +218,7 @@ fn who_gave_up_and_who_is_in_the_way_is_told() {
     assert_eq!(why.status, "crash_looping");
     let told = format!(
         "it ended 6 times, and its restart policy allows no more; the last time: exit code 1; \
-         its last line: {line}; port 3000, which it wants, is held by node (pid 7), \"node \
+         it said: {line}; port 3000, which it wants, is held by node (pid 7), \"node \
          other.js\""
     );
     assert_eq!(why.because, told);
@@ -263,6 +263,47 @@ fn ports_are_read_from_what_programs_say() {
             "[Errno 98] error while attempting to bind on address ('127.0.0.1', 8000): address already in use",
             8000,
         ),
+        (
+            "java.net.BindException: Address already in use: bind :8081",
+            8081,
+        ),
+        (
+            "Web server failed to start. Port 8080 was already in use.",
+            8080,
+        ),
+        (
+            "Address already in use - bind(2) for \"127.0.0.1\" port 3000 (Errno::EADDRINUSE)",
+            3000,
+        ),
+        (
+            "Failed to listen on localhost:8000 (reason: Address already in use)",
+            8000,
+        ),
+        (
+            "nginx: [emerg] bind() to 0.0.0.0:8088 failed (98: Address already in use)",
+            8088,
+        ),
+        (
+            "Failed to bind to address http://127.0.0.1:5005: address already in use.",
+            5005,
+        ),
+        (
+            "SocketException: Failed to create server socket (OS Error: Address already in use, errno = 98), address = 0.0.0.0, port = 8080",
+            8080,
+        ),
+        (
+            "** (EXIT) shutdown: failed to start: {:listen_error, :eaddrinuse} port: 4000",
+            4000,
+        ),
+        ("error: Failed to start server. Is port 3000 in use?", 3000),
+        (
+            "Bind for 0.0.0.0:8090 failed: port is already allocated",
+            8090,
+        ),
+        (
+            "Could not create server TCP listening socket *:6379: bind: Address already in use",
+            6379,
+        ),
     ] {
         assert_eq!(
             ports_in_question(&info, &[line.to_owned()]),
@@ -275,5 +316,65 @@ fn ports_are_read_from_what_programs_say() {
             ports_in_question(&info, &[line.to_owned()]).is_empty(),
             "{line}"
         );
+    }
+}
+
+#[test]
+fn nobody_is_blamed_without_a_conflict() {
+    let mut info = service(Restart::Never, running());
+    info.plan.ready.port = Some(3000);
+    info.plan.ready.default_port = Some(5173);
+    let lines = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let import = lines(&["ModuleNotFoundError: No module named 'flask'"]);
+    assert_eq!(ports_in_question(&info, &import), [0; 0]);
+    // A conflict that names no port is about the one it wants.
+    for line in [
+        "OSError: [Errno 98] Address already in use",
+        "Os { code: 98, kind: AddrInUse, message: \"Address already in use\" }",
+        "java.net.BindException: Address already in use",
+        "bind(descriptor:ptr:bytes:): Address already in use (errno: 98)",
+        "Only one usage of each socket address is normally permitted",
+        "OSError: [Errno 98] Die Adresse wird bereits verwendet",
+    ] {
+        assert_eq!(ports_in_question(&info, &lines(&[line])), [3000], "{line}");
+    }
+    // Node.js prints the whole error, the port in a line of its own.
+    let node = lines(&["code: 'EADDRINUSE',", "port: 8123", "}", "Node.js v20.20.2"]);
+    assert_eq!(ports_in_question(&info, &node), [8123]);
+}
+
+#[test]
+fn the_line_that_tells_of_the_failure_is_quoted() {
+    let rule = ReadyRule::default();
+    for (lines, told) in [
+        (
+            vec![
+                "Error: Cannot find module './app'",
+                "at x.js:1:1",
+                "Node.js v20.20.2",
+            ],
+            "; it said: Error: Cannot find module './app'",
+        ),
+        (
+            vec![
+                "Traceback (most recent call last):",
+                "import flask",
+                "ModuleNotFoundError: No module named 'flask'",
+                "the end",
+            ],
+            "; it said: ModuleNotFoundError: No module named 'flask'",
+        ),
+        (
+            vec![
+                "Error: listen EADDRINUSE: address already in use :::3000",
+                "Node.js v20.20.2",
+            ],
+            "; it said: Error: listen EADDRINUSE: address already in use :::3000",
+        ),
+        (vec!["hello", "bye"], "; its last line: bye"),
+        (vec![], ""),
+    ] {
+        let lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
+        assert_eq!(said(&rule, &lines), told);
     }
 }

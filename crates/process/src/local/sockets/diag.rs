@@ -28,9 +28,11 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// `struct inet_diag_sockid`.
 const SOCKID_BYTES: usize = 48;
-/// Where `struct inet_diag_msg` has its source port, source address and inode.
+/// Where `struct inet_diag_msg` has its source port, source address, the length of the queue of
+/// connections, and inode.
 const INET_PORT: usize = 4;
 const INET_SOURCE: usize = 8;
+const INET_QUEUE: usize = 56;
 const INET_INODE: usize = 68;
 /// Where `struct unix_diag_msg` has its inode, and where it ends.
 const UNIX_INODE: usize = 4;
@@ -41,6 +43,8 @@ const UNIX_BYTES: usize = 16;
 pub(super) struct TcpRow {
     pub(super) inode: u64,
     pub(super) address: SocketAddr,
+    /// Connections that wait to be accepted.
+    pub(super) waiting: u32,
 }
 
 /// A listening unix socket.
@@ -174,11 +178,13 @@ fn tcp_row(body: &[u8]) -> Option<TcpRow> {
         let [a, b, c, d, ..] = source;
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     } else {
-        IpAddr::V6(Ipv6Addr::from(source))
+        // An IPv4 address in the clothes of IPv6 is told as what people call it.
+        IpAddr::V6(Ipv6Addr::from(source)).to_canonical()
     };
     Some(TcpRow {
         inode: u64::from(word(body, INET_INODE)?),
         address: SocketAddr::new(ip, port),
+        waiting: word(body, INET_QUEUE)?,
     })
 }
 
@@ -242,6 +248,7 @@ mod tests {
             let expected = TcpRow {
                 inode: inode(&listener),
                 address: listener.local_addr().expect("bound"),
+                waiting: 0,
             };
             let rows = diag.tcp().expect("told");
             assert!(rows.contains(&expected), "{address}: {rows:?}");
@@ -249,6 +256,21 @@ mod tests {
             let rows = diag.tcp().expect("told");
             assert!(!rows.contains(&expected));
         }
+    }
+
+    #[test]
+    fn connections_that_nobody_takes_are_counted() {
+        let diag = Diag::open().expect("opened");
+        let listener = TcpListener::bind("[::ffff:127.0.0.1]:0").expect("bound");
+        let port = listener.local_addr().expect("bound").port();
+        let _waiting = std::net::TcpStream::connect(("127.0.0.1", port)).expect("queued");
+        let inode = inode(&listener);
+        let rows = diag.tcp().expect("told");
+        let row = rows.iter().find(|row| row.inode == inode).expect("there");
+        assert_eq!(
+            (row.address, row.waiting),
+            (([127, 0, 0, 1], port).into(), 1)
+        );
     }
 
     #[test]

@@ -142,6 +142,7 @@ fn listener(row: &TcpRow, held: Descriptor) -> Listener {
         address: row.address,
         inode: row.inode,
         pid: held.pid.unsigned_abs(),
+        waiting: row.waiting,
     }
 }
 

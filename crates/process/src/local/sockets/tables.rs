@@ -168,13 +168,15 @@ fn listening(row: &str) -> Option<TcpRow> {
     let mut fields = row.split_ascii_whitespace();
     let local = fields.nth(1)?;
     let state = fields.nth(1)?;
-    let inode = fields.nth(5)?.parse().ok()?;
+    let (_, waiting) = fields.next()?.split_once(':')?;
+    let inode = fields.nth(4)?.parse().ok()?;
     (state == LISTENING).then_some(())?;
     let (address, port) = local.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
     Some(TcpRow {
         inode,
         address: SocketAddr::new(ip(address)?, port),
+        waiting: u32::from_str_radix(waiting, 16).ok()?,
     })
 }
 
@@ -193,7 +195,8 @@ fn ip(hex: &str) -> Option<IpAddr> {
         Ok(four) => Some(IpAddr::V4(Ipv4Addr::from(four))),
         Err(_) => {
             let sixteen = <[u8; 16]>::try_from(bytes.as_slice()).ok()?;
-            Some(IpAddr::V6(Ipv6Addr::from(sixteen)))
+            // As in the answers of the kernel.
+            Some(IpAddr::V6(Ipv6Addr::from(sixteen)).to_canonical())
         }
     }
 }
@@ -208,7 +211,13 @@ mod tests {
     fn rows_of_both_families() {
         let four = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  \
                     0 0 12345 1 0000000000000000 100 0 0 10 0";
-        let row = |address, inode| Some(TcpRow { inode, address });
+        let row = |address, inode| {
+            Some(TcpRow {
+                inode,
+                address,
+                waiting: 0,
+            })
+        };
         let expected = SocketAddr::from(([127, 0, 0, 1], 8080));
         assert_eq!(listening(four), row(expected, 12345));
         let six = "   1: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 \

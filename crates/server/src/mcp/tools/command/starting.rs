@@ -16,7 +16,7 @@ pub(super) const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 pub(super) const BLOCK_LINES_LIMIT: i64 = 100_000;
 
 /// What runs a recognised service as a plain command.
-pub(super) const OTHERWISE: &str = "a timeout";
+pub(super) const OTHERWISE: &str = "variable OSTLER_SERVICE=off";
 
 pub(super) const COMMAND: Parameter = Parameter::required("command", Kind::Text, "");
 pub(super) const ARGS: Parameter = Parameter::optional("args", Kind::List, "");

@@ -1,5 +1,7 @@
 //! Commands that are services although nobody said so (E2).
 
+use std::time::Duration;
+
 use ostler_engine::detection::Detected;
 use ostler_engine::{Automatic, ServiceRequest, StartRequest, StdinRequest, WaitEnd, Waited};
 use serde_json::{Map, Value};
@@ -15,20 +17,28 @@ use crate::render::clean;
 pub(in crate::mcp::tools) enum Way {
     /// The caller said so.
     Asked,
-    /// The table knows it. With what makes it a plain command, for the answer.
-    Recognised(Box<Detected>, &'static str),
+    /// The table knows it.
+    Recognised {
+        /// As what.
+        found: Box<Detected>,
+        /// What makes it a plain command, for the answer.
+        otherwise: &'static str,
+        /// The time limit it was given.
+        timeout: Option<Duration>,
+    },
 }
 
 /// How a command of which nobody said that it is a service runs as one: the table knows it,
-/// and nothing says that its end is what it is run for, as a time limit or an input does.
-/// None where services are not looked for, and where this request goes on with what was none.
+/// and no input says that its end is what it is run for. A time limit does not: many give one
+/// out of habit, and there it bounds the wait until it is ready. None where services are not looked for, and where this request goes on with what was none.
 pub(in crate::mcp::tools) fn recognised(
     call: Call<'_>,
     request: &StartRequest,
     otherwise: &'static str,
 ) -> Option<Way> {
-    let bounded = request.timeout.is_some() || request.stdin != StdinRequest::Default;
-    if bounded || call.engine.settings().services.automatic == Automatic::Off {
+    if request.stdin != StdinRequest::Default
+        || call.engine.settings().services.automatic == Automatic::Off
+    {
         return None;
     }
     if let Some(execution) = call.link.resumes() {
@@ -36,7 +46,11 @@ pub(in crate::mcp::tools) fn recognised(
         info.spec.lifetime.plan()?;
     }
     let found = call.engine.detect(request)?;
-    Some(Way::Recognised(Box::new(found), otherwise))
+    Some(Way::Recognised {
+        found: Box::new(found),
+        otherwise,
+        timeout: request.timeout,
+    })
 }
 
 /// Whether what nobody asked to be a service was none (E4): it ended well before it was ready.
@@ -49,12 +63,15 @@ pub(in crate::mcp::tools) fn one_shot(waited: &Waited) -> bool {
 
 impl Way {
     /// The request as one for a service.
-    pub(in crate::mcp::tools) fn request(&self, start: StartRequest) -> ServiceRequest {
+    pub(in crate::mcp::tools) fn request(&self, mut start: StartRequest) -> ServiceRequest {
+        let automatic = match self {
+            Self::Asked => false,
+            Self::Recognised { .. } => true,
+        };
+        let ready_timeout = start.timeout.take_if(|_| automatic);
         ServiceRequest {
-            automatic: match self {
-                Self::Asked => false,
-                Self::Recognised(..) => true,
-            },
+            automatic,
+            ready_timeout,
             ..ServiceRequest::new(start)
         }
     }
@@ -63,10 +80,21 @@ impl Way {
     pub(in crate::mcp::tools) fn note(&self) -> Option<String> {
         match self {
             Self::Asked => None,
-            Self::Recognised(found, otherwise) => Some(format!(
-                "Recognised as a service ({}); {otherwise} runs it as a plain command.",
-                clean(&found.title)
-            )),
+            Self::Recognised {
+                found,
+                otherwise,
+                timeout,
+            } => {
+                let title = clean(&found.title);
+                let bound = timeout.map(|timeout| {
+                    let seconds = timeout.as_secs();
+                    format!(": its timeout of {seconds} s bounds the wait until it is ready")
+                });
+                let bound = bound.unwrap_or_default();
+                Some(format!(
+                    "Recognised as a service ({title}){bound}; {otherwise} runs it as a plain command."
+                ))
+            }
         }
     }
 

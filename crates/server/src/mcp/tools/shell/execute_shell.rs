@@ -22,7 +22,7 @@ const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 const TIMEOUT_S: i64 = 30;
 
 /// What runs a recognised service as a plain command.
-const OTHERWISE: &str = "a timeout";
+const OTHERWISE: &str = "OSTLER_SERVICE=off before it";
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "execute_shell",
@@ -73,12 +73,13 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 
 async fn to_its_end(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let mut request = script::request(call, &mut arguments)?;
-    if !arguments.is_given("timeout")
-        && let Some(way) = recognised(call, &request, OTHERWISE)
-    {
+    let limit = script::timeout(&arguments);
+    // The default limit is none of a service's.
+    request.timeout = limit.filter(|_| arguments.is_given("timeout"));
+    if let Some(way) = recognised(call, &request, OTHERWISE) {
         return Box::pin(served(call, request, &way)).await;
     }
-    request.timeout = script::timeout(&arguments);
+    request.timeout = limit;
     let waited = waiting::run(call, request, Options::to_end()).await?;
     spent::reply(call, &waited.info).await
 }
@@ -101,7 +102,7 @@ async fn served(call: Call<'_>, request: StartRequest, way: &Way) -> Answer {
 async fn in_background(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let timeout_given = arguments.given().any(|name| name == "timeout");
     let request = script::request(call, &mut arguments)?;
-    let way = recognised(call, &request, OTHERWISE).filter(|_| !timeout_given);
+    let way = recognised(call, &request, OTHERWISE);
     let info = match &way {
         Some(way) => match launch(call, way.request(request), Options::at_once()).await {
             Ok(launched) => launched.waited.info,
