@@ -84,7 +84,7 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::optional("name", Kind::Text, "Or id"),
         Parameter::optional("command", Kind::Words, ""),
         Parameter::optional("script", Kind::Text, ""),
-        Parameter::optional("cwd", Kind::Text, "Names hold in its workspace"),
+        Parameter::optional("cwd", Kind::Text, ""),
         Parameter::optional("env", Kind::Map, ""),
         Parameter::optional("port", Kind::Port, "auto: a free one"),
         Parameter::optional(
