@@ -69,9 +69,9 @@ pub(super) const DEFINITION: Definition = Definition {
     name: "service",
     title: "",
     about: "Servers and watchers by name. start: until ready (its port answers) or failed; it \
-            goes on in the background. ensure: the same, or reuse one that is well. up: those of \
-            ostler.toml. status: waits wait_ms for ready. why: what it waits for, who holds its \
-            port. define: keep under name.",
+            goes on. ensure: or reuse one that is well. up: those of ostler.toml. status: waits \
+            wait_ms for ready. why: what it waits for, who holds its port. define: keep under \
+            name.",
     parameters: &[
         Parameter::required(
             "action",
@@ -96,7 +96,7 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::optional(
             "timeout",
             Kind::Integer(1, READY_LIMIT_S),
-            "Seconds to be ready; default 60",
+            "Seconds to ready; default 60",
         ),
         Parameter::optional(
             "restart",
