@@ -59,5 +59,6 @@ pub(super) const STEPS: &[Step] = &[
     step("clients", Tier::Quick, clients::run),
     step("chaos", Tier::Quick, steps::chaos),
     step("guest", Tier::Full, guest::run),
+    step("fuzz", Tier::Full, steps::fuzz),
     step("deny", Tier::Full, steps::deny),
 ];

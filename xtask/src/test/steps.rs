@@ -21,6 +21,8 @@ const WHOLE: &[&str] = &[
 const PYTHON_WORKERS: &str = "2";
 /// More failures than this are no accident, and are not tried again.
 const MOST_RETRIED: u64 = 10;
+/// How long each fuzz target goes on in the full tier, in seconds.
+const FUZZ_SECONDS: &str = "600";
 /// Rounds of chaos in each tier.
 const CHAOS_ROUNDS: (u32, u32) = (20, 200);
 
@@ -72,6 +74,14 @@ pub(super) fn unit(context: Context<'_>) -> Result<Tally> {
     let mut test = cargo(context, &[&["test"], WHOLE, &how].concat());
     let but_full = ["--", "--skip", "::full_"];
     each(test.args(but_full.iter().filter(|_| !full)))
+}
+
+/// Each fuzz target for [`FUZZ_SECONDS`]. Quick runs of them are unit tests.
+pub(super) fn fuzz(context: Context<'_>) -> Result<Tally> {
+    let how = ["--no-fail-fast", "--profile", "full"];
+    let targets = ["-E", "test(/(^|::)fuzz_/)"];
+    let nextest = [&["nextest", "run"], WHOLE, &how, &targets].concat();
+    each(cargo(context, &nextest).env("OSTLER_FUZZ_SECONDS", FUZZ_SECONDS))
 }
 
 pub(super) fn doctest(context: Context<'_>) -> Result<Tally> {

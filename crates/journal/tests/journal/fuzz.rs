@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_fuzz::fuzz;
 use ostler_journal::{Journal, Ledger, LedgerCursor, LedgerEntry, LedgerReader, ReadError};
-use ostler_model::{Event, ExecutionId, Owner, Principal, StreamName, Timestamp};
+use ostler_model::{Channel, Event, ExecutionId, Owner, Principal, StreamName, Timestamp};
 
 use crate::common::{Op, write};
 use crate::damage::{ask_everything, read_all};
@@ -87,6 +87,7 @@ fn ledger(entries: i64) -> Vec<u8> {
                 project: None,
                 session: None,
                 task: None,
+                channel: Channel::Local,
             },
             event: Event::Started { attempt: 1, pid: 7 },
             detail: [("command".to_owned(), "echo hi".into())].into(),

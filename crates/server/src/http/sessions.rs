@@ -231,7 +231,7 @@ fn caller(key: &Key) -> Caller {
             project: None,
             session: Some(key.session.clone()),
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::Channel::Network,
         },
         scope: Scope::Session,
     }

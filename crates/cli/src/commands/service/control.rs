@@ -73,10 +73,10 @@ pub(super) struct Meant {
 }
 
 impl Meant {
-    pub(super) fn called(name: &String) -> Self {
+    pub(super) fn called(name: &str) -> Self {
         Self {
-            name: name.clone(),
-            by: name.clone(),
+            name: name.to_owned(),
+            by: name.to_owned(),
         }
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn stop(setup: &Setup, args: &StopArgs) -> Outcome {
         body,
         json: args.json,
     };
-    let meant: Vec<Meant> = args.names.iter().map(Meant::called).collect();
+    let meant: Vec<Meant> = args.names.iter().map(|name| Meant::called(name)).collect();
     block_on(stop_each(&desk, &meant, &stopping))
 }
 

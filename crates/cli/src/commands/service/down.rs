@@ -49,7 +49,7 @@ pub(super) fn run(setup: &Setup, args: &DownArgs) -> Outcome {
             json: args.json,
         };
         if !args.names.is_empty() {
-            let meant: Vec<Meant> = args.names.iter().map(Meant::called).collect();
+            let meant: Vec<Meant> = args.names.iter().map(|name| Meant::called(name)).collect();
             return stop_each(&desk, &meant, &stopping).await;
         }
         let list = desk.every().await?;

@@ -311,6 +311,11 @@ fn ports_are_read_from_what_programs_say() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn no_port_is_read_where_none_is_in_use() {
+    let info = service(Restart::Never, running());
     for line in ["ready on port 3000", "99999 lines in use"] {
         assert!(
             ports_in_question(&info, &[line.to_owned()]).is_empty(),
