@@ -169,7 +169,7 @@ impl Core {
             Ok(
                 WorkspaceAnswer::Diff { .. }
                 | WorkspaceAnswer::Committed(_)
-                | WorkspaceAnswer::Unasked(_)
+                | WorkspaceAnswer::Autorun(_)
                 | WorkspaceAnswer::Conflicts(_)
                 | WorkspaceAnswer::Discarded,
             )
@@ -243,7 +243,7 @@ fn fate_of(answer: &Result<WorkspaceAnswer, WorkspaceError>) -> Option<Fate> {
         }) => Some(Fate::Committed),
         Ok(
             WorkspaceAnswer::Diff { .. }
-            | WorkspaceAnswer::Unasked(_)
+            | WorkspaceAnswer::Autorun(_)
             | WorkspaceAnswer::Conflicts(_),
         )
         | Err(

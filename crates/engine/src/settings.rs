@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::retention::OutputPolicy;
-use ostler_model::{Ability, Forward, IsolationLevel, Limits, Network, Text, unasked};
+use ostler_model::{Ability, Forward, IsolationLevel, Limits, Network, Text, autorun};
 
 use crate::admission::bindings::Binding;
 use crate::terminal::TERMINAL_VIEW_BYTES;
@@ -170,7 +170,7 @@ impl Default for IsolationSettings {
             read: Vec::new(),
             write: Vec::new(),
             hide: Vec::new(),
-            protect: unasked::protected().map(Text::from).collect(),
+            protect: autorun::protected().map(Text::from).collect(),
             home_visible: texts(&HOME_VISIBLE),
             allow_degraded: Vec::new(),
             limits: Limits::default(),

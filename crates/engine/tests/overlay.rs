@@ -137,7 +137,7 @@ async fn what_a_command_wrote_is_shown_and_committed_once() {
         .order(
             &info,
             WorkspaceOrder::Commit {
-                allow_unasked: false,
+                allow_autorun: false,
             },
         )
         .await;
@@ -166,7 +166,7 @@ async fn a_conflict_commits_nothing_and_a_discard_ends_it() {
         .order(
             &info,
             WorkspaceOrder::Commit {
-                allow_unasked: false,
+                allow_autorun: false,
             },
         )
         .await;
@@ -196,7 +196,7 @@ async fn nothing_is_decided_while_it_runs() {
         .order(
             &info,
             WorkspaceOrder::Commit {
-                allow_unasked: false,
+                allow_autorun: false,
             },
         )
         .await;
@@ -248,7 +248,7 @@ async fn a_command_without_an_overlay_has_none() {
         .order(
             &info,
             WorkspaceOrder::Commit {
-                allow_unasked: false,
+                allow_autorun: false,
             },
         )
         .await;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::autorun::AutorunReport;
 use crate::text::Text;
-use crate::unasked::UnaskedReport;
 
 /// One path that the overlay holds differently from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,8 +80,8 @@ pub struct Changes {
     /// What became of them.
     pub fate: Fate,
     /// What of them is run or obeyed unasked; of a commit, what was allowed.
-    #[serde(default, skip_serializing_if = "UnaskedReport::is_empty")]
-    pub unasked: UnaskedReport,
+    #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
+    pub autorun: AutorunReport,
 }
 
 /// What became of the changes.
@@ -115,7 +115,7 @@ pub enum WorkspaceOrder {
     /// Put the changes on the host, all or, where the host changed meanwhile, none.
     Commit {
         /// Also what is run or obeyed unasked.
-        allow_unasked: bool,
+        allow_autorun: bool,
     },
     /// Forget them.
     Discard,
@@ -133,10 +133,10 @@ pub enum WorkspaceAnswer {
         /// Whether more was to be said.
         truncated: bool,
         /// What of all changes is run or obeyed unasked.
-        unasked: UnaskedReport,
+        autorun: AutorunReport,
     },
     /// Nothing was committed: this is among the changes, and was not allowed.
-    Unasked(UnaskedReport),
+    Autorun(AutorunReport),
     /// They are on the host.
     Committed(Changes),
     /// Nothing was committed: the host changed meanwhile.

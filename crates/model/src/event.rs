@@ -168,9 +168,9 @@ pub enum Event {
         limit: Limit,
     },
     /// What an attempt of level high left in its workspace that is run or obeyed unasked.
-    Unasked {
+    Autorun {
         /// What, and whether everything was looked at.
-        report: crate::unasked::UnaskedReport,
+        report: crate::autorun::AutorunReport,
     },
     /// Something promised cannot be kept any more, for example the disk is full.
     Degraded {

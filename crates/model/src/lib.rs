@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod amount;
+pub mod autorun;
 pub mod changes;
 pub mod code;
 pub mod confinement;
@@ -30,9 +31,9 @@ pub mod spec;
 pub mod state;
 pub mod status;
 pub mod text;
-pub mod unasked;
 pub mod visible;
 
+pub use autorun::{Autorun, AutorunReport};
 pub use changes::{
     Change, ChangeKind, Changes, Conflict, ConflictReason, Fate, FileKind, WorkspaceAnswer,
     WorkspaceOrder,
@@ -62,7 +63,6 @@ pub use spec::{
 };
 pub use state::{Phase, State};
 pub use text::Text;
-pub use unasked::{Unasked, UnaskedReport};
 pub use visible::{Colours, has_hidden, visible, visible_json, visible_lines, visible_output};
 
 /// A moment in time, in nanoseconds since the Unix epoch; RFC 3339 in JSON.

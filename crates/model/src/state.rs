@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::autorun::AutorunReport;
 use crate::ending::Ending;
 use crate::event::{Event, EventRecord, StopOrder, TrimReason};
 use crate::evidence::Usage;
@@ -10,7 +11,6 @@ use crate::policy::{Degraded, Limit};
 use crate::ranges::Ranges;
 use crate::service::{Port, Sign, Stage};
 use crate::spec::TermSize;
-use crate::unasked::UnaskedReport;
 
 /// Where an execution is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -106,8 +106,8 @@ pub struct State {
     /// What became of writes that were kept apart; none without an overlay or a decision.
     pub workspace: Option<crate::changes::Fate>,
     /// What it made or changed in its workspace that is run or obeyed unasked.
-    #[serde(default, skip_serializing_if = "UnaskedReport::is_empty")]
-    pub unasked: UnaskedReport,
+    #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
+    pub autorun: AutorunReport,
     /// What the tree used.
     pub usage: Usage,
 }
@@ -178,7 +178,7 @@ impl State {
             Event::Resumed { .. } => self.paused = false,
             Event::Sampled { usage } => self.usage = *usage,
             Event::LimitHit { limit } => self.hit(*limit),
-            Event::Unasked { report } => self.unasked.merge(report),
+            Event::Autorun { report } => self.autorun.merge(report),
             Event::Workspace { fate, .. } => self.workspace = Some(*fate),
             Event::Degraded { detail, .. } => self.degraded.push(detail.clone()),
             Event::Stopping { order } => self.stop(order),

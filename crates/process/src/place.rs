@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use ostler_model::ending::WaitStatus;
 use ostler_model::{
-    Abilities, Confinement, Degraded, Evidence, ExecutionId, Leftovers, Limit, Limits, Observation,
-    PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, UnaskedReport, Usage,
+    Abilities, AutorunReport, Confinement, Degraded, Evidence, ExecutionId, Leftovers, Limit,
+    Limits, Observation, PlaceName, Signal, TermSize, Text, TimeoutKind, Timestamp, Usage,
     WorkspaceAnswer, WorkspaceOrder,
 };
 use serde::{Deserialize, Serialize};
@@ -384,7 +384,7 @@ pub struct ExitRecord {
     pub lost_bytes: u64,
     /// What it left in its workspace that is run or obeyed unasked.
     #[serde(default)]
-    pub unasked: Box<UnaskedReport>,
+    pub autorun: Box<AutorunReport>,
 }
 
 /// The version byte of [`ExitRecord`].

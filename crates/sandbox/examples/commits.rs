@@ -82,7 +82,7 @@ fn commit(store: &Path) -> Outcome<Duration> {
     let took = begin.elapsed();
     match outcome {
         Committed::Committed(_) => Ok(took),
-        other @ (Committed::Conflicts(_) | Committed::Unasked(_)) => {
+        other @ (Committed::Conflicts(_) | Committed::Autorun(_)) => {
             Err(format!("{other:?}").into())
         }
     }

@@ -4,6 +4,7 @@
 //!
 //! [`Sandbox`] is all of it for one command; [`probe`] tells what works on this machine.
 
+pub mod autorun;
 pub mod birth;
 pub mod cell;
 pub mod cgroup;
@@ -15,7 +16,6 @@ pub mod rlimit;
 mod sandbox;
 pub mod seccomp;
 pub mod survey;
-pub mod unasked;
 pub mod walls;
 
 pub use cell::{BuildAt, Cell, CellError, CellPlan, Host, Overlay};

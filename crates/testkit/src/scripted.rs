@@ -300,7 +300,7 @@ impl Puppet {
             output_end: 0,
             journal_error: None,
             lost_bytes: 0,
-            unasked: Box::default(),
+            autorun: Box::default(),
         };
         if let Ok(bytes) = serde_json::to_vec(&record) {
             // A directory that was removed takes no record; the report still tells.

@@ -173,8 +173,8 @@ fn isolation(info: &InfoBody) -> Vec<(&'static str, String)> {
     }
     let reached = super::walls::reached(info);
     rows.extend(reached.into_iter().map(|told| ("reached", told)));
-    let unasked = walls::unasked(&info.isolation.unasked);
-    rows.extend(unasked.into_iter().map(|told| ("unasked", told)));
+    let autorun = walls::autorun(&info.isolation.autorun);
+    rows.extend(autorun.into_iter().map(|told| ("autorun", told)));
     rows
 }
 

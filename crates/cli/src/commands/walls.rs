@@ -154,7 +154,7 @@ pub(crate) fn tell_end(info: &InfoBody) {
     for told in reached(info) {
         crate::tell(&format!("{id}: {told}"));
     }
-    for told in walls::unasked(&isolation.unasked) {
+    for told in walls::autorun(&isolation.autorun) {
         crate::tell(&format!("{id}: {told}"));
     }
     let confinement = isolation.confinement.as_ref();

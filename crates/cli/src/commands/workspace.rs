@@ -27,7 +27,7 @@ pub(crate) struct CommitArgs {
     which: WorkspaceArgs,
     /// Also what tools run or obey unasked: hooks, configuration of git, tasks of editors
     #[arg(long)]
-    allow_unasked: bool,
+    allow_autorun: bool,
 }
 
 /// What `workspace`, `commit` and `discard` take.
@@ -67,8 +67,8 @@ pub(crate) fn changes(setup: &Setup, args: &WorkspaceArgs) -> Outcome {
 /// # Errors
 /// When the daemon cannot be asked, it still runs, or that was decided before.
 pub(crate) fn commit(setup: &Setup, args: &CommitArgs) -> Outcome {
-    let allowed = args.allow_unasked;
-    let query = format!("/workspace/commit?limit={LISTED}&allow_unasked={allowed}");
+    let allowed = args.allow_autorun;
+    let query = format!("/workspace/commit?limit={LISTED}&allow_autorun={allowed}");
     let path = ids::path(&args.which.id, &query);
     ask(setup, &args.which, (Method::POST, path))
 }
@@ -103,7 +103,7 @@ pub(crate) fn diff(setup: &Setup, args: &DiffArgs) -> Outcome {
         let mut out = Out::new();
         out.printed_lines(body.diff.unwrap_or_default().as_bytes())?;
         out.flush()?;
-        for told in walls::unasked(&body.unasked) {
+        for told in walls::autorun(&body.autorun) {
             crate::tell(&told);
         }
         if body.truncated {
@@ -154,10 +154,10 @@ fn print(body: WorkspaceBody) -> Result<(), CommandError> {
     }
     if body.refused {
         out.line("tools run or obey some of it unasked; nothing was committed:")?;
-        for told in walls::unasked(&body.unasked) {
+        for told in walls::autorun(&body.autorun) {
             out.line(told)?;
         }
-        out.line("--allow-unasked puts it in place all the same")?;
+        out.line("--allow-autorun puts it in place all the same")?;
         return out.flush();
     }
     let totals = body.totals;
@@ -165,7 +165,7 @@ fn print(body: WorkspaceBody) -> Result<(), CommandError> {
         totals: [totals.created, totals.changed, totals.deleted],
         fate: body.fate,
         changes: body.changes,
-        unasked: body.unasked,
+        autorun: body.autorun,
     };
     let fate = walls::fate(changes.fate);
     match changes.fate {
@@ -176,7 +176,7 @@ fn print(body: WorkspaceBody) -> Result<(), CommandError> {
         }
         Fate::Discarded => out.line(fate)?,
     }
-    for told in walls::unasked(&changes.unasked) {
+    for told in walls::autorun(&changes.autorun) {
         out.line(told)?;
     }
     out.flush()

@@ -100,7 +100,7 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Restarting { .. }
         | Event::LeaseTaken { .. }
         | Event::LimitHit { .. }
-        | Event::Unasked { .. }
+        | Event::Autorun { .. }
         | Event::Workspace { .. }
         | Event::Degraded { .. }
         | Event::Stopping { .. }

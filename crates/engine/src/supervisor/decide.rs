@@ -497,7 +497,7 @@ impl Supervisor {
             | Event::LeaseTaken { .. }
             | Event::Sampled { .. }
             | Event::LimitHit { .. }
-            | Event::Unasked { .. }
+            | Event::Autorun { .. }
             | Event::Workspace { .. }
             | Event::Degraded { .. }
             | Event::Stopping { .. }

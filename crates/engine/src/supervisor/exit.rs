@@ -5,7 +5,7 @@ use std::time::Duration;
 use ostler_model::ending::WaitStatus;
 use ostler_model::event::{DegradedAbility, TrimReason};
 use ostler_model::{
-    Event, Lifetime, Limit, LostReason, Restart, StopOrder, Timestamp, UnaskedReport,
+    AutorunReport, Event, Lifetime, Limit, LostReason, Restart, StopOrder, Timestamp,
 };
 use ostler_process::{ExitRecord, Ladder, Outcome};
 
@@ -96,9 +96,9 @@ impl Supervisor {
         for limit in memory.into_iter().chain(record.limits_hit.iter().copied()) {
             self.limit_hit(record.ended_at, limit);
         }
-        if !record.unasked.is_empty() {
-            let report = UnaskedReport::clone(&record.unasked);
-            self.note(record.ended_at, Event::Unasked { report });
+        if !record.autorun.is_empty() {
+            let report = AutorunReport::clone(&record.autorun);
+            self.note(record.ended_at, Event::Autorun { report });
         }
         self.record(
             record.ended_at,

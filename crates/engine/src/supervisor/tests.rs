@@ -36,7 +36,7 @@ fn exit(attempt: u32, status: WaitStatus, ladder: Option<Ladder>) -> ExitRecord 
         output_end: 0,
         journal_error: None,
         lost_bytes: 0,
-        unasked: Box::default(),
+        autorun: Box::default(),
     }
 }
 

@@ -383,7 +383,7 @@ fn exit(dice: &mut Dice, attempt: u32) -> Input {
         output_end: dice.below(1000),
         journal_error: (dice.below(9) == 0).then(|| "disk full".to_owned()),
         lost_bytes: dice.below(2),
-        unasked: Box::default(),
+        autorun: Box::default(),
     }))
 }
 

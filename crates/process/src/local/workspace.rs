@@ -37,16 +37,16 @@ fn now(
         WorkspaceOrder::Changes { limit } => store.changes(*limit).map(WorkspaceAnswer::Changes),
         WorkspaceOrder::Diff { paths, limit_bytes } => {
             let diff = store.diff(paths, *limit_bytes);
-            diff.map(|(text, truncated, unasked)| WorkspaceAnswer::Diff {
+            diff.map(|(text, truncated, autorun)| WorkspaceAnswer::Diff {
                 text,
                 truncated,
-                unasked,
+                autorun,
             })
         }
-        WorkspaceOrder::Commit { allow_unasked } => {
-            store.commit(*allow_unasked).map(|outcome| match outcome {
+        WorkspaceOrder::Commit { allow_autorun } => {
+            store.commit(*allow_autorun).map(|outcome| match outcome {
                 Outcome::Committed(changes) => WorkspaceAnswer::Committed(changes),
-                Outcome::Unasked(report) => WorkspaceAnswer::Unasked(report),
+                Outcome::Autorun(report) => WorkspaceAnswer::Autorun(report),
                 Outcome::Conflicts(conflicts) => WorkspaceAnswer::Conflicts(conflicts),
             })
         }

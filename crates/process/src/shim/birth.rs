@@ -143,7 +143,7 @@ fn not_born(plan: &WirePlan, started: &Moment, failure: &Stillbirth) -> ExitReco
         output_end: 0,
         journal_error: None,
         lost_bytes: 0,
-        unasked: Box::default(),
+        autorun: Box::default(),
     }
 }
 

@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ostler_model::confinement::{HostRule, Network};
-use ostler_model::{Ability, Confinement, Text, UnaskedReport};
+use ostler_model::{Ability, AutorunReport, Confinement, Text};
+use ostler_sandbox::autorun::Before;
 use ostler_sandbox::cell::{BuildAt, Cell, CellError, CellPlan, Host, Overlay};
 use ostler_sandbox::overlay;
-use ostler_sandbox::unasked::Before;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Gid, Mode as FileMode, OFlags, Uid, openat};
 use rustix::io::Errno;
@@ -153,9 +153,9 @@ impl Confined {
     }
 
     /// What the command left in its workspace that is run or obeyed unasked.
-    pub(super) fn unasked(&self) -> UnaskedReport {
+    pub(super) fn autorun(&self) -> AutorunReport {
         let before = self.before.as_ref();
-        before.map_or_else(UnaskedReport::default, Before::report)
+        before.map_or_else(AutorunReport::default, Before::report)
     }
 
     /// Processes of ours around the command: children of the shim, and theirs.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_model::ending::WaitStatus;
-use ostler_model::{ExecutionId, Leftovers, UnaskedReport, Usage};
+use ostler_model::{AutorunReport, ExecutionId, Leftovers, Usage};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::confined::Confined;
@@ -107,9 +107,9 @@ impl Tree {
     }
 
     /// What it left in its workspace that is run or obeyed unasked.
-    pub(crate) fn unasked(&self) -> UnaskedReport {
+    pub(crate) fn autorun(&self) -> AutorunReport {
         let around = self.around.as_ref();
-        around.map_or_else(UnaskedReport::default, Confined::unasked)
+        around.map_or_else(AutorunReport::default, Confined::autorun)
     }
 
     /// How the leader ended, once it has.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_model::{Confinement, Text};
 
-use crate::unasked;
+use crate::autorun;
 
 /// System directories that are shown read-only, where they exist.
 pub(super) const SYSTEM: &[&str] = &[
@@ -123,7 +123,7 @@ impl Host {
             .iter()
             .any(|it| it.as_path() == Path::new(CONFIGURATION))
         {
-            let found = unasked::repositories(workspace).into_iter().skip(1);
+            let found = autorun::repositories(workspace).into_iter().skip(1);
             let path = |it: Vec<u8>| workspace.join(OsString::from_vec(it));
             self.modules = found.map(path).collect();
         }

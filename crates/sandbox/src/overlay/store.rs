@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::{ChangeKind, Changes, Conflict, Fate, Text, UnaskedReport};
+use ostler_model::{AutorunReport, ChangeKind, Changes, Conflict, Fate, Text};
 use rustix::fs::{Gid, Mode, Uid};
 
 use super::baseline::Baseline;
@@ -20,7 +20,7 @@ use super::records::{
 use super::scan::{Act, Edit, Sides};
 use super::seen::Kind;
 use super::{conflict, diff, remove};
-use crate::unasked;
+use crate::autorun;
 
 /// Entries a workspace may have to be put under an overlay, and a layer to be looked at.
 pub const OVERLAY_ENTRIES_MAX: usize = 500_000;
@@ -123,7 +123,7 @@ pub enum Outcome {
     /// The changes are on the host.
     Committed(Changes),
     /// What is run or obeyed unasked is among them; nothing is committed.
-    Unasked(UnaskedReport),
+    Autorun(AutorunReport),
     /// The host changed meanwhile; nothing is committed.
     Conflicts(Vec<Conflict>),
 }
@@ -163,17 +163,17 @@ impl Store {
         let edits = edits(&mut sides, &head)?;
         let mut changes = listed(&edits, limit, Fate::Open);
         if limit > 0 {
-            changes.unasked = self.unasked(&head, &edits);
+            changes.autorun = self.autorun(&head, &edits);
         }
         Ok(changes)
     }
 
     /// What of these edits is run or obeyed unasked.
-    fn unasked(&self, head: &Head, edits: &[Edit]) -> UnaskedReport {
+    fn autorun(&self, head: &Head, edits: &[Edit]) -> AutorunReport {
         let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
         let paths = edits.iter().filter(|edit| edit.new.is_some());
         let paths: BTreeSet<&[u8]> = paths.map(|edit| edit.path.as_slice()).collect();
-        unasked::of_changes(
+        autorun::of_changes(
             workspace,
             &self.dir.join(UPPER),
             &paths,
@@ -190,14 +190,14 @@ impl Store {
         &self,
         paths: &[Text],
         limit_bytes: usize,
-    ) -> Result<(String, bool, UnaskedReport), OverlayError> {
+    ) -> Result<(String, bool, AutorunReport), OverlayError> {
         self.resume()?;
         self.check_open()?;
         let (mut sides, head) = self.sides(false)?;
         let edits = edits(&mut sides, &head)?;
-        let unasked = self.unasked(&head, &edits);
+        let autorun = self.autorun(&head, &edits);
         let (text, truncated) = diff::write(&mut sides, &edits, paths, limit_bytes);
-        Ok((text, truncated, unasked))
+        Ok((text, truncated, autorun))
     }
 
     /// Puts the changes on the host, or tells what changed there meanwhile, or what of them is
@@ -205,7 +205,7 @@ impl Store {
     ///
     /// # Errors
     /// [`OverlayError::Decided`], [`OverlayError::Protected`], [`OverlayError::Interrupted`].
-    pub fn commit(&self, allow_unasked: bool) -> Result<Outcome, OverlayError> {
+    pub fn commit(&self, allow_autorun: bool) -> Result<Outcome, OverlayError> {
         if let Some(changes) = self.resume()? {
             return Ok(Outcome::Committed(changes));
         }
@@ -214,9 +214,9 @@ impl Store {
         let mut edits = edits(&mut sides, &head)?;
         edits.retain(|edit| edit.act != Act::Leave);
         check_protected(&head, &edits)?;
-        let unasked = self.unasked(&head, &edits);
-        if !allow_unasked && !unasked.is_empty() {
-            return Ok(Outcome::Unasked(unasked));
+        let autorun = self.autorun(&head, &edits);
+        if !allow_autorun && !autorun.is_empty() {
+            return Ok(Outcome::Autorun(autorun));
         }
         let conflicts = conflict::find(&mut sides.host, &sides.then, &edits);
         let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
@@ -228,7 +228,7 @@ impl Store {
         let intent = Intent { tag: tag(), edits };
         save(&self.dir, INTENT, &intent)?;
         let mut changes = self.carry_out(&mut sides, &intent)?;
-        changes.unasked = unasked;
+        changes.autorun = autorun;
         Ok(Outcome::Committed(changes))
     }
 
@@ -387,7 +387,7 @@ fn listed(edits: &[Edit], limit: usize, fate: Fate) -> Changes {
         changes,
         totals,
         fate,
-        unasked: UnaskedReport::default(),
+        autorun: AutorunReport::default(),
     }
 }
 

@@ -4,8 +4,8 @@
 use ostler_model::ending::Cause;
 use ostler_model::policy::{Degraded, Limit, Limits};
 use ostler_model::{
-    Change, ChangeKind, Changes, Confinement, Conflict, ConflictReason, Ending, Fate, FileKind,
-    IsolationLevel, Network, Policy, Unasked, UnaskedReport,
+    Autorun, AutorunReport, Change, ChangeKind, Changes, Confinement, Conflict, ConflictReason,
+    Ending, Fate, FileKind, IsolationLevel, Network, Policy,
 };
 
 use super::clamped;
@@ -120,8 +120,8 @@ fn limit(limit: Limit, limits: &Limits) -> String {
 
 /// What was left that tools run or obey unasked, a line each.
 #[must_use]
-pub fn unasked(report: &UnaskedReport) -> Vec<String> {
-    let line = |it: &Unasked| {
+pub fn autorun(report: &AutorunReport) -> Vec<String> {
+    let line = |it: &Autorun| {
         let path = clamped(&it.path.to_string_lossy(), PATH_CHARS);
         let why = clamped(&it.why, PATH_CHARS);
         format!(

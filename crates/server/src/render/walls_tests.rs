@@ -98,7 +98,7 @@ fn changes_are_told_with_sizes_and_bounded() {
         ],
         totals: [3, 1, 200],
         fate: Fate::Open,
-        unasked: ostler_model::UnaskedReport::default(),
+        autorun: ostler_model::AutorunReport::default(),
     };
     insta::assert_snapshot!(changes(&all, 5));
     assert_eq!(changes(&Changes::default(), 5), "no changes");

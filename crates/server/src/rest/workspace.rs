@@ -31,7 +31,7 @@ const LISTED: &[Parameter] = &[Parameter::optional(
 const COMMITTED: &[Parameter] = &[
     LISTED[0],
     Parameter::optional(
-        "allow_unasked",
+        "allow_autorun",
         Kind::Flag,
         "Also what tools run or obey unasked",
     ),
@@ -87,7 +87,7 @@ pub(super) async fn commit(
     let arguments = asked.check(COMMITTED)?;
     let limit = size(arguments.count("limit"));
     let order = WorkspaceOrder::Commit {
-        allow_unasked: arguments.flag("allow_unasked"),
+        allow_autorun: arguments.flag("allow_autorun"),
     };
     carry_out(&state, &caller, (&id, order), limit).await
 }

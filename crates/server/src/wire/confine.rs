@@ -3,8 +3,8 @@
 use ostler_engine::{Confine, Info};
 use ostler_model::policy::{Degraded, Limit, Limits};
 use ostler_model::{
-    Ability, Confinement, Fate, Forward, IsolationLevel, LimitBackend, Network, Policy, Text,
-    UnaskedReport,
+    Ability, AutorunReport, Confinement, Fate, Forward, IsolationLevel, LimitBackend, Network,
+    Policy, Text,
 };
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -63,8 +63,8 @@ pub struct IsolationBody {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<Limit>,
     /// What it made or changed in its workspace that tools run or obey unasked.
-    #[serde(default, skip_serializing_if = "UnaskedReport::is_empty")]
-    pub unasked: UnaskedReport,
+    #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
+    pub autorun: AutorunReport,
     /// What it sees and reaches; absent below level high, where that is what its user does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<ConfinementBody>,
@@ -122,7 +122,7 @@ impl From<&Info> for IsolationBody {
             backend: policy.backend,
             limits: policy.limits,
             limits_hit: hit,
-            unasked: info.state.unasked.clone(),
+            autorun: info.state.autorun.clone(),
             confinement: policy.confinement.as_ref().map(|it| shown(it, fate)),
         }
     }

@@ -1,6 +1,6 @@
 //! What a command wrote to its overlay, and what became of it.
 
-use ostler_model::{Change, Conflict, Fate, UnaskedReport, WorkspaceAnswer};
+use ostler_model::{AutorunReport, Change, Conflict, Fate, WorkspaceAnswer};
 use serde::{Deserialize, Serialize};
 
 /// The answer of every `/executions/{id}/workspace` route.
@@ -17,8 +17,8 @@ pub struct WorkspaceBody {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<Conflict>,
     /// What of the changes tools run or obey unasked.
-    #[serde(default, skip_serializing_if = "UnaskedReport::is_empty")]
-    pub unasked: UnaskedReport,
+    #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
+    pub autorun: AutorunReport,
     /// Whether nothing was committed because of that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
@@ -50,7 +50,7 @@ impl WorkspaceBody {
             totals: TotalsBody::default(),
             changes: Vec::new(),
             conflicts: Vec::new(),
-            unasked: UnaskedReport::default(),
+            autorun: AutorunReport::default(),
             refused: false,
             diff: None,
             truncated: false,
@@ -64,22 +64,22 @@ impl WorkspaceBody {
                     deleted,
                 };
                 body.fate = all.fate;
-                body.unasked = all.unasked;
+                body.autorun = all.autorun;
                 body.changes = all.changes;
                 body.changes.truncate(limit);
                 body.truncated = (body.changes.len() as u64) < created + changed + deleted;
             }
-            WorkspaceAnswer::Unasked(report) => {
-                body.unasked = report;
+            WorkspaceAnswer::Autorun(report) => {
+                body.autorun = report;
                 body.refused = true;
             }
             WorkspaceAnswer::Diff {
                 text,
                 truncated,
-                unasked,
+                autorun,
             } => {
                 body.diff = Some(text);
-                body.unasked = unasked;
+                body.autorun = autorun;
                 body.truncated = truncated;
             }
             WorkspaceAnswer::Conflicts(mut conflicts) => {

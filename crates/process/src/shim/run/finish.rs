@@ -137,7 +137,7 @@ impl Run<'_> {
             output_end: self.sink.end(),
             journal_error: self.sink.error().map(str::to_owned),
             lost_bytes: self.sink.lost_bytes(),
-            unasked: Box::new(self.tree.unasked()),
+            autorun: Box::new(self.tree.autorun()),
         }
     }
 }

@@ -123,7 +123,7 @@ proptest! {
                 prop_assert_eq!(tree(&stage.at("host")), before);
                 prop_assert_eq!(stage.changes().fate, Fate::Open);
             }
-            crate::overlay::Outcome::Unasked(report) => panic!("{report:?}"),
+            crate::overlay::Outcome::Autorun(report) => panic!("{report:?}"),
             crate::overlay::Outcome::Committed(_) => {
                 let (after, seen) = (tree(&stage.at("host")), tree(&stage.at("seen")));
                 for path in &listed {

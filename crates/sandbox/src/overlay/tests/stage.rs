@@ -137,13 +137,13 @@ impl Stage {
     pub(super) fn commit(&self) {
         match self.store().commit(false).expect("a commit") {
             Outcome::Committed(_) => {}
-            other @ (Outcome::Conflicts(_) | Outcome::Unasked(_)) => panic!("{other:?}"),
+            other @ (Outcome::Conflicts(_) | Outcome::Autorun(_)) => panic!("{other:?}"),
         }
     }
 
     pub(super) fn conflicts(&self) -> Vec<(String, ConflictReason)> {
         match self.store().commit(false).expect("an answer") {
-            other @ (Outcome::Committed(_) | Outcome::Unasked(_)) => panic!("{other:?}"),
+            other @ (Outcome::Committed(_) | Outcome::Autorun(_)) => panic!("{other:?}"),
             Outcome::Conflicts(conflicts) => conflicts.into_iter().map(pair).collect(),
         }
     }

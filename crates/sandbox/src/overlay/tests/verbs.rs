@@ -313,8 +313,8 @@ fn a_bare_repository_of_the_host_is_known_by_what_the_host_has() {
     stage.command(
         "echo '[core]' > bare/config; echo 'pager=x' >> bare/config; echo > bare/hooks/update",
     );
-    let unasked = stage.changes().unasked;
-    let paths: Vec<_> = unasked.found.iter().map(|it| it.path.to_string()).collect();
+    let autorun = stage.changes().autorun;
+    let paths: Vec<_> = autorun.found.iter().map(|it| it.path.to_string()).collect();
     assert_eq!(paths, ["bare/config", "bare/hooks/update"]);
 }
 
@@ -326,10 +326,10 @@ fn what_runs_unasked_is_committed_when_that_is_allowed() {
          echo x > plain",
     );
     let expected = [".envrc", "a/.git/config"];
-    let paths = |report: &ostler_model::UnaskedReport| -> Vec<String> {
+    let paths = |report: &ostler_model::AutorunReport| -> Vec<String> {
         report.found.iter().map(|it| it.path.to_string()).collect()
     };
-    assert_eq!(paths(&stage.changes().unasked), expected);
+    assert_eq!(paths(&stage.changes().autorun), expected);
     assert_eq!(
         paths(
             &stage
@@ -341,12 +341,12 @@ fn what_runs_unasked_is_committed_when_that_is_allowed() {
         expected
     );
     match stage.store().commit(false) {
-        Ok(Outcome::Unasked(report)) => assert_eq!(paths(&report), expected),
+        Ok(Outcome::Autorun(report)) => assert_eq!(paths(&report), expected),
         other => panic!("{other:?}"),
     }
     assert!(!stage.host("plain").exists());
     match stage.store().commit(true) {
-        Ok(Outcome::Committed(changes)) => assert_eq!(paths(&changes.unasked), expected),
+        Ok(Outcome::Committed(changes)) => assert_eq!(paths(&changes.autorun), expected),
         other => panic!("{other:?}"),
     }
     assert!(stage.host("plain").exists());

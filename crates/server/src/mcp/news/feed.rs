@@ -80,7 +80,7 @@ impl Feed {
             | Event::LeaseTaken { .. }
             | Event::Sampled { .. }
             | Event::LimitHit { .. }
-            | Event::Unasked { .. }
+            | Event::Autorun { .. }
             | Event::Workspace { .. }
             | Event::Degraded { .. }
             | Event::Stopping { .. }

@@ -95,7 +95,7 @@ pub(super) fn notes(call: Call<'_>, info: &Info) -> Vec<String> {
         &policy.limits,
         state.ending.as_ref(),
     ));
-    notes.extend(walls::unasked(&state.unasked));
+    notes.extend(walls::autorun(&state.autorun));
     notes.extend(refused(call, info));
     notes
 }
@@ -144,7 +144,7 @@ pub(super) async fn changes(call: Call<'_>, info: &Info) -> Option<String> {
         Ok(
             WorkspaceAnswer::Diff { .. }
             | WorkspaceAnswer::Committed(_)
-            | WorkspaceAnswer::Unasked(_)
+            | WorkspaceAnswer::Autorun(_)
             | WorkspaceAnswer::Conflicts(_)
             | WorkspaceAnswer::Discarded,
         ) => return None,

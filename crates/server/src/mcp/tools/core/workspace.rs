@@ -1,6 +1,6 @@
 //! `workspace`: what a command wrote to its overlay, shown, committed or forgotten.
 
-use ostler_model::{Conflict, ErrorCode, Fate, UnaskedReport, WorkspaceAnswer, WorkspaceOrder};
+use ostler_model::{AutorunReport, Conflict, ErrorCode, Fate, WorkspaceAnswer, WorkspaceOrder};
 use serde_json::{Value, json};
 
 use super::action::{self, Action};
@@ -31,7 +31,7 @@ const ACTIONS: &[Action] = &[
     Action {
         word: "commit",
         needs: &["id"],
-        takes: &["allow_unasked"],
+        takes: &["allow_autorun"],
     },
     Action {
         word: "discard",
@@ -52,7 +52,7 @@ pub(super) const DEFINITION: Definition = Definition {
         ),
         Parameter::required("id", Kind::Text, ""),
         Parameter::optional("paths", Kind::List, "For diff"),
-        Parameter::optional("allow_unasked", Kind::Flag, ""),
+        Parameter::optional("allow_autorun", Kind::Flag, ""),
     ],
     hints: Hints::ENDS,
     output: None,
@@ -72,14 +72,14 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
             limit_bytes: DIFF_BYTES,
         },
         "commit" => WorkspaceOrder::Commit {
-            allow_unasked: arguments.flag("allow_unasked"),
+            allow_autorun: arguments.flag("allow_autorun"),
         },
         "discard" => WorkspaceOrder::Discard,
         _ => WorkspaceOrder::Changes { limit: LISTED },
     };
     let answer = call.engine.workspace(call.caller, &id, order).await?;
     let text = told(&answer);
-    let is_refused = matches!(answer, WorkspaceAnswer::Unasked(_));
+    let is_refused = matches!(answer, WorkspaceAnswer::Autorun(_));
     let fields = WorkspaceBody::new(answer, LISTED).without_text();
     let reply = |text| Reply::text(vec![text], fields_of(&fields));
     Ok(if is_refused {
@@ -103,7 +103,7 @@ fn told(answer: &WorkspaceAnswer) -> String {
             match changes.fate {
                 Fate::Open | Fate::Committed => {
                     let listed = walls::changes(changes, LISTED);
-                    with(format!("[{fate}: {listed}]"), &changes.unasked)
+                    with(format!("[{fate}: {listed}]"), &changes.autorun)
                 }
                 Fate::Discarded => format!("[{fate}]"),
             }
@@ -111,28 +111,28 @@ fn told(answer: &WorkspaceAnswer) -> String {
         WorkspaceAnswer::Diff {
             text,
             truncated,
-            unasked,
+            autorun,
         } => {
             let shown = match (text.is_empty(), truncated) {
                 (true, false) => "[no differences in files]".to_owned(),
                 (_, false) => text.clone(),
                 (_, true) => format!("{text}[cut short; name paths to see more]"),
             };
-            with(shown, unasked)
+            with(shown, autorun)
         }
         WorkspaceAnswer::Committed(changes) => {
             let listed = walls::changes(changes, LISTED);
-            with(format!("[committed: {listed}]"), &changes.unasked)
+            with(format!("[committed: {listed}]"), &changes.autorun)
         }
-        WorkspaceAnswer::Unasked(report) => walls::unasked(report).join("\n"),
+        WorkspaceAnswer::Autorun(report) => walls::autorun(report).join("\n"),
         WorkspaceAnswer::Conflicts(conflicts) => listed(conflicts),
         WorkspaceAnswer::Discarded => "[discarded]".to_owned(),
     }
 }
 
 /// A text, and what runs unasked after it.
-fn with(mut text: String, unasked: &UnaskedReport) -> String {
-    for told in walls::unasked(unasked) {
+fn with(mut text: String, autorun: &AutorunReport) -> String {
+    for told in walls::autorun(autorun) {
         if !text.ends_with('\n') {
             text.push('\n');
         }
@@ -144,7 +144,7 @@ fn with(mut text: String, unasked: &UnaskedReport) -> String {
 fn refused(id: &str) -> Failure {
     let message = "tools run or obey some of it unasked; nothing was committed";
     Failure::new(ErrorCode::ProcessControl, message).with_hint(format!(
-        "look at the diff of {id}; commit with allow_unasked true puts it in place all the same"
+        "look at the diff of {id}; commit with allow_autorun true puts it in place all the same"
     ))
 }
 

@@ -65,7 +65,7 @@ pub enum Test {
 
 /// One thing that was made or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unasked {
+pub struct Autorun {
     /// Relative to the workspace.
     pub path: Text,
     /// Who reads it.
@@ -77,10 +77,10 @@ pub struct Unasked {
 /// What a command made or changed that runs unasked afterwards. It goes to the daemon in a form
 /// without names, so no field is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct UnaskedReport {
+pub struct AutorunReport {
     /// At most [`UNASKED_MAX`], sorted by path.
     #[serde(default)]
-    pub found: Vec<Unasked>,
+    pub found: Vec<Autorun>,
     /// How many more there are.
     #[serde(default)]
     pub more: u64,
@@ -89,7 +89,7 @@ pub struct UnaskedReport {
     pub incomplete: Option<String>,
 }
 
-impl UnaskedReport {
+impl AutorunReport {
     /// Whether there is nothing to tell.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -103,7 +103,7 @@ impl UnaskedReport {
     }
 
     /// Adds one, unless its path is there already.
-    pub fn add(&mut self, new: Unasked) {
+    pub fn add(&mut self, new: Autorun) {
         match self.found.binary_search_by(|it| it.path.cmp(&new.path)) {
             Ok(_) => {}
             Err(_) if self.found.len() >= UNASKED_MAX => self.more += 1,

@@ -111,8 +111,8 @@ fn ordinary_files_are_in_no_line() {
 
 #[test]
 fn a_report_is_sorted_bounded_and_names_a_path_once() {
-    let mut report = UnaskedReport::default();
-    let one = |path: String| Unasked {
+    let mut report = AutorunReport::default();
+    let one = |path: String| Autorun {
         path: path.as_str().into(),
         reader: "git".to_owned(),
         why: "runs".to_owned(),
@@ -126,11 +126,11 @@ fn a_report_is_sorted_bounded_and_names_a_path_once() {
     assert!(report.found.is_sorted_by(|a, b| a.path < b.path));
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(
-        serde_json::from_str::<UnaskedReport>(&json).unwrap(),
+        serde_json::from_str::<AutorunReport>(&json).unwrap(),
         report
     );
     assert_eq!(
-        serde_json::from_str::<UnaskedReport>("{}").unwrap(),
-        UnaskedReport::default()
+        serde_json::from_str::<AutorunReport>("{}").unwrap(),
+        AutorunReport::default()
     );
 }

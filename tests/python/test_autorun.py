@@ -119,9 +119,9 @@ def test_an_overlay_is_not_committed_with_it(places, who, way):
     assert told in shown.stderr.decode() and told not in shown.stdout.decode(), shown
     assert told in attempt.place.cli("workspace", pid).stdout.decode()
     refused = attempt.place.cli("commit", pid, check=False)
-    assert refused.returncode == 1 and told in refused.stdout.decode() and b"--allow-unasked" in refused.stdout
+    assert refused.returncode == 1 and told in refused.stdout.decode() and b"--allow-autorun" in refused.stdout
     assert not (attempt.directory / where).is_dir() or not attempt.is_hit(where)
-    allowed = attempt.place.cli("commit", "--allow-unasked", pid)
+    allowed = attempt.place.cli("commit", "--allow-autorun", pid)
     assert told in allowed.stdout.decode()
     assert attempt.is_hit(where), "the way is one"
 
@@ -240,15 +240,15 @@ def test_it_is_in_the_answers_of_programs(places, who):
     pid, _ = overlaid(attempt, "echo x > .envrc")
     one = {"path": ".envrc", "reader": "direnv", "why": "is run on entering the directory"}
     told = {"found": [one], "more": 0, "incomplete": None}
-    assert place.json("info", pid)["isolation"]["unasked"] == told
-    assert place.json("workspace", pid)["unasked"] == told
+    assert place.json("info", pid)["isolation"]["autorun"] == told
+    assert place.json("workspace", pid)["autorun"] == told
     refused = json.loads(place.cli("commit", pid, "--json", check=False).stdout)
-    assert refused["refused"] is True and refused["unasked"] == told and refused["fate"] == "open"
+    assert refused["refused"] is True and refused["autorun"] == told and refused["fate"] == "open"
     path = f"/api/v1/executions/{pid}/workspace"
-    assert place.rest("GET", f"{path}/diff")["unasked"] == told
+    assert place.rest("GET", f"{path}/diff")["autorun"] == told
     assert place.rest("POST", f"{path}/commit")["refused"] is True
-    committed = place.rest("POST", f"{path}/commit?allow_unasked=true")
-    assert committed["fate"] == "committed" and committed["unasked"] == told
+    committed = place.rest("POST", f"{path}/commit?allow_autorun=true")
+    assert committed["fate"] == "committed" and committed["autorun"] == told
 
 
 @pytest.mark.anyio
@@ -262,9 +262,9 @@ async def test_an_agent_is_refused_and_may_insist(places, who):
         assert "unasked by direnv: .envrc" in done.text
         order = {"id": done.value("id")}
         refused = await agent.call("workspace", action="commit", **order)
-        assert refused.is_error and "unasked by direnv: .envrc" in refused.text and "allow_unasked" in refused.text
+        assert refused.is_error and "unasked by direnv: .envrc" in refused.text and "allow_autorun" in refused.text
         assert not (directory / ".envrc").exists()
-        await agent.must("workspace", action="commit", allow_unasked=True, **order)
+        await agent.must("workspace", action="commit", allow_autorun=True, **order)
         assert (directory / ".envrc").exists()
 
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use ostler_model::UnaskedReport;
-use ostler_model::unasked::{Guard, LINES, Test};
+use ostler_model::AutorunReport;
+use ostler_model::autorun::{Guard, LINES, Test};
 
 use super::before::{Before, judge};
 use super::config::parse;
@@ -32,7 +32,7 @@ fn repository(top: &Path, path: &str, config: &str) {
 }
 
 /// What is reported of what `make` does in a workspace with what `there` did before.
-fn after(there: impl Fn(&Path), make: impl Fn(&Path)) -> UnaskedReport {
+fn after(there: impl Fn(&Path), make: impl Fn(&Path)) -> AutorunReport {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
     there(&top);
@@ -59,7 +59,7 @@ fn next_tick(top: &Path) -> (i64, u64) {
     }
 }
 
-fn paths(report: &UnaskedReport) -> Vec<String> {
+fn paths(report: &AutorunReport) -> Vec<String> {
     assert_eq!(report.incomplete, None);
     report.found.iter().map(|it| it.path.to_string()).collect()
 }

@@ -1,5 +1,5 @@
 //! What a command left in a workspace that tools of a person run or obey unasked: the list
-//! ([`ostler_model::unasked`]) held against what was made or changed.
+//! ([`ostler_model::autorun`]) held against what was made or changed.
 
 mod before;
 mod config;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ostler_model::UnaskedReport;
+use ostler_model::AutorunReport;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::known::{self, Known};
@@ -40,7 +40,7 @@ impl Before {
 
     /// What was made or changed since, within bounds of entries and time.
     #[must_use]
-    pub fn report(&self) -> UnaskedReport {
+    pub fn report(&self) -> AutorunReport {
         let new = match self.upper {
             Some(_) => New::Layer,
             None => New::Since(self.since),
@@ -64,7 +64,7 @@ pub(crate) fn of_changes(
     upper: &Path,
     paths: &BTreeSet<&[u8]>,
     entries: usize,
-) -> UnaskedReport {
+) -> AutorunReport {
     let known = known::read(workspace);
     let bounds = Bounds {
         entries,
@@ -78,14 +78,14 @@ pub(super) fn judge(
     new: New<'_>,
     known: &[Known],
     bounds: Bounds,
-) -> UnaskedReport {
+) -> AutorunReport {
     // Our own directory may be reached by a link.
     let upper = upper.map(|it| std::fs::canonicalize(it).unwrap_or_else(|_| it.to_owned()));
     match View::open(workspace, upper.as_deref(), new) {
         Ok(view) => Walk::new(workspace, view, known, bounds).run(),
-        Err(error) => UnaskedReport {
+        Err(error) => AutorunReport {
             incomplete: Some(format!("the workspace cannot be read: {error}")),
-            ..UnaskedReport::default()
+            ..AutorunReport::default()
         },
     }
 }

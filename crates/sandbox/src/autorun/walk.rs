@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use ostler_model::unasked::{Line, Test, line_of, may_be_last};
-use ostler_model::{FileKind, Unasked, UnaskedReport};
+use ostler_model::autorun::{Line, Test, line_of, may_be_last};
+use ostler_model::{Autorun, AutorunReport, FileKind};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -56,7 +56,7 @@ pub(super) struct Walk<'a> {
     open: VecDeque<Open>,
     /// Repositories that a link led to.
     followed: BTreeSet<Vec<u8>>,
-    report: UnaskedReport,
+    report: AutorunReport,
 }
 
 impl<'a> Walk<'a> {
@@ -74,11 +74,11 @@ impl<'a> Walk<'a> {
             since_ms: cpu_ms(),
             open: VecDeque::from([Open::default()]),
             followed: BTreeSet::new(),
-            report: UnaskedReport::default(),
+            report: AutorunReport::default(),
         }
     }
 
-    pub(super) fn run(mut self) -> UnaskedReport {
+    pub(super) fn run(mut self) -> AutorunReport {
         for repository in self.known {
             self.named_files(&repository.path);
         }
@@ -219,7 +219,7 @@ impl<'a> Walk<'a> {
 
     fn tell(&mut self, path: &[u8], reader: &str, why: String) {
         let path = &path[..path.len().min(PATH_BYTES)];
-        self.report.add(Unasked {
+        self.report.add(Autorun {
             path: path.to_vec().into(),
             reader: reader.to_owned(),
             why,
