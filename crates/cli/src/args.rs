@@ -1,11 +1,14 @@
 //! What is typed: one enum of verbs, each with the arguments its file declares.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::commands;
 use crate::config::Flags;
+use crate::output::nearest;
 
 /// Runs, supervises and records commands for AI agents and the people who watch them.
 #[derive(Debug, Parser)]
@@ -13,7 +16,6 @@ use crate::config::Flags;
     name = "ostler",
     version,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     after_help = EXIT_CODES,
     propagate_version = false
 )]
@@ -82,6 +84,8 @@ pub(crate) enum Verb {
     Logs(commands::logs::LogsArgs),
     /// Show everything known of executions
     Info(commands::info::InfoArgs),
+    /// Show what executions use: processor time, memory, processes
+    Stats(commands::stats::StatsArgs),
     /// Stop executions: a polite request, then the kill of the whole tree
     Stop(commands::stop::StopArgs),
     /// Freeze executions with everything they started
@@ -131,6 +135,9 @@ pub(crate) enum Verb {
     Completions(commands::completions::CompletionsArgs),
     /// Print the version, also that of the daemon where one runs
     Version(commands::version::VersionArgs),
+    /// What may stand next on a command line, for completion scripts.
+    #[command(name = "__complete", hide = true)]
+    Complete(commands::complete::CompleteArgs),
     /// The daemon, started on demand.
     #[command(name = "__daemon", hide = true)]
     Daemon,
@@ -155,10 +162,34 @@ Exit codes:
     124  a time limit ended the command (command_timeout)
     141  the reader of the output went away";
 
+/// The same error; of an unknown verb, with the one that looks most like it.
+pub(crate) fn suggest_verb(
+    mut error: clap::Error,
+    typed: impl Iterator<Item = OsString>,
+) -> clap::Error {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let unknown = unknown.clone();
+    let root = Cli::command();
+    let mut group = &root;
+    for word in typed.take_while(|word| *word != *unknown) {
+        group = group.find_subcommand(&word).unwrap_or(group);
+    }
+    let verbs = group.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let names: Vec<&str> = verbs
+        .flat_map(|verb| verb.get_visible_aliases().chain([verb.get_name()]))
+        .collect();
+    if let Some(near) = nearest(&unknown, names) {
+        let near = ContextValue::Strings(vec![near.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_arguments_are_consistent() {

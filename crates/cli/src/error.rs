@@ -57,6 +57,14 @@ impl CommandError {
         Self::new(ErrorCode::Initialization, message)
     }
 
+    /// The same error, which says what it is about.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        if let Self::Told { message, .. } = &mut self {
+            *message = format!("'{what}': {message}");
+        }
+        self
+    }
+
     /// The same error with what to do about it.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         match self {

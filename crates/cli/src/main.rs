@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&args::suggest_verb(error, std::env::args_os().skip(1))),
     };
     let code = commands::run(cli).unwrap_or_else(|error| {
         report(&error);

@@ -12,7 +12,7 @@ use crate::setup::{Setup, block_on};
 pub(crate) struct AttachArgs {
     /// Which session
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// Only watch
     #[arg(long, conflicts_with = "take_over")]
     watch: bool,

@@ -26,8 +26,86 @@ pub(crate) fn run(args: &CompletionsArgs) -> Outcome {
         "ostler",
         &mut script,
     );
+    let script = with_words(args.shell, String::from_utf8_lossy(&script).into_owned());
     let mut out = Out::new();
-    out.raw(&script)?;
+    out.raw(script.as_bytes())?;
     out.flush()?;
     Ok(0)
+}
+
+/// The script with what makes it ask for ids and names; of other shells as it is.
+fn with_words(shell: Shell, script: String) -> String {
+    match shell {
+        Shell::Bash => script + BASH,
+        Shell::Fish => script + FISH,
+        // Its end says by what words are completed.
+        Shell::Zsh => match script.rsplit_once(ZSH_END) {
+            Some((verbs, _)) => verbs.to_owned() + ZSH,
+            None => script,
+        },
+        _ => script,
+    }
+}
+
+const BASH: &str = r#"
+_ostler_words() {
+    local word about
+    COMPREPLY=()
+    while IFS=$'\t' read -r word about; do
+        [[ -n $word ]] && COMPREPLY+=("$word")
+    done < <(ostler __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    ((${#COMPREPLY[@]})) || _ostler "$@"
+}
+complete -F _ostler_words -o bashdefault -o default ostler
+"#;
+
+const FISH: &str = r#"
+function __ostler_words
+    set -l typed (commandline -opc)
+    set -l last (commandline -ct)
+    ostler __complete -- $typed[2..-1] "$last" 2>/dev/null
+end
+complete -c ostler -n 'count (__ostler_words) >/dev/null' -f -k -a '(__ostler_words)'
+"#;
+
+/// How the script of `clap_complete` for zsh ends.
+const ZSH_END: &str = r#"if [ "$funcstack[1]" = "_ostler" ]; then"#;
+
+const ZSH: &str = r#"
+_ostler_words() {
+    local line
+    local -a found about
+    for line in "${(@f)$(ostler __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+        [[ -n $line ]] && found+=("${line%%$'\t'*}") && about+=("${line/$'\t'/  }")
+    done
+    if (( $#found )); then
+        compadd -V ostler -l -d about -a found
+    else
+        _ostler "$@"
+    fi
+}
+compdef _ostler_words ostler
+if [ "$funcstack[1]" = "_ostler" ]; then
+    _ostler_words "$@"
+fi
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shell_we_know_asks_for_words() {
+        for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
+            let mut script = Vec::new();
+            clap_complete::generate(
+                shell,
+                &mut crate::args::Cli::command(),
+                "ostler",
+                &mut script,
+            );
+            let script = with_words(shell, String::from_utf8(script).unwrap());
+            assert!(script.contains("ostler __complete -- "), "{shell}");
+        }
+    }
 }

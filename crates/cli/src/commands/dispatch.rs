@@ -28,7 +28,10 @@ pub(crate) fn run(cli: Cli) -> Outcome {
 /// # Errors
 /// When the verb cannot be carried out with what is set.
 fn setup(flags: &Flags, verb: &Verb) -> Result<Setup, CommandError> {
-    if matches!(verb, Verb::Doctor(_) | Verb::Version(_) | Verb::Config(_)) {
+    if matches!(
+        verb,
+        Verb::Doctor(_) | Verb::Version(_) | Verb::Config(_) | Verb::Complete(_)
+    ) {
         return Ok(Setup::read_what_can_be(flags));
     }
     let setup = if matches!(verb, Verb::Daemon) {
@@ -42,7 +45,10 @@ fn setup(flags: &Flags, verb: &Verb) -> Result<Setup, CommandError> {
     Ok(setup)
 }
 
-fn run_verb(setup: &Setup, verb: Verb) -> Outcome {
+fn run_verb(setup: &Setup, mut verb: Verb) -> Outcome {
+    if let Some(id) = id_of(&mut verb) {
+        commands::id_words::complete(setup, id)?;
+    }
     match verb {
         Verb::Run(args) => commands::run::run(setup, args),
         Verb::Attach(args) => commands::attach::run(setup, args),
@@ -55,6 +61,7 @@ fn run_verb(setup: &Setup, verb: Verb) -> Outcome {
         Verb::Ps(args) => commands::ps::run(setup, args),
         Verb::Logs(args) => commands::logs::run(setup, args),
         Verb::Info(args) => commands::info::run(setup, &args),
+        Verb::Stats(args) => commands::stats::run(setup, &args),
         Verb::Stop(args) => commands::stop::run(setup, &args),
         Verb::Pause(args) => commands::pause::run(setup, &args),
         Verb::Resume(args) => commands::resume::run(setup, &args),
@@ -78,6 +85,25 @@ fn run_verb(setup: &Setup, verb: Verb) -> Outcome {
         Verb::Approvals(args) => commands::approve::list(setup, &args),
         Verb::Config(verb) => commands::config::run(setup, &verb),
         Verb::Completions(args) => commands::completions::run(&args),
+        Verb::Complete(args) => commands::complete::run(setup, &args),
         Verb::Version(args) => commands::version::run(setup, &args),
+    }
+}
+
+/// The id of a verb that takes one; those that take several complete each.
+fn id_of(verb: &mut Verb) -> Option<&mut String> {
+    match verb {
+        Verb::Attach(args) => Some(&mut args.id),
+        Verb::Exec(args) => Some(&mut args.id),
+        Verb::Screen(args) => Some(&mut args.id),
+        Verb::Send(args) => Some(&mut args.id),
+        Verb::Resize(args) => Some(&mut args.id),
+        Verb::Logs(args) => Some(&mut args.id),
+        Verb::Wait(args) => Some(&mut args.id),
+        Verb::Workspace(args) | Verb::Discard(args) => Some(&mut args.id),
+        Verb::Diff(args) => Some(&mut args.id),
+        Verb::Commit(args) => Some(&mut args.which.id),
+        Verb::Export(args) => Some(&mut args.id),
+        _ => None,
     }
 }

@@ -45,7 +45,7 @@ Where the shell itself ended, its exit code.";
 pub(crate) struct ExecArgs {
     /// Which shell session
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// At most this long, for example 30s; then the exit code is 75 and it goes on running
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
     timeout: Option<Duration>,

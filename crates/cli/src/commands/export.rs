@@ -23,7 +23,7 @@ use crate::setup::{Setup, block_on};
 pub(crate) struct ExportArgs {
     /// Which execution
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// Which format
     #[arg(short, long, value_enum, default_value = "jsonl")]
     format: ExportFormat,

@@ -5,8 +5,9 @@ use std::future::Future;
 use clap::Args;
 use hyper::Method;
 use ostler_model::ErrorCode;
-use ostler_server::wire::{InfoBody, ListBody};
+use ostler_server::wire::InfoBody;
 
+use super::id_words::{TAKEN, listed, whole};
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
 use crate::output::{Out, nearest, print_json};
@@ -38,7 +39,11 @@ where
 {
     let mut code = 0;
     for id in ids {
-        if let Err(error) = verb(id.clone()).await {
+        let done = match whole(client, id).await {
+            Ok(whole) => verb(whole).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
             let error = suggest(client, id, error).await;
             if matches!(error, CommandError::BrokenPipe) {
                 return Err(error);
@@ -82,19 +87,20 @@ pub(crate) fn post_each(setup: &Setup, args: &IdListArgs, rest: &str) -> Outcome
     }))
 }
 
-/// The same error; where no execution has the id, with the one that looks most like it.
+/// The same error with the id in it; where no execution has it, with the one that looks most
+/// like it, or with what is taken.
 pub(crate) async fn suggest(client: &Client, id: &str, error: CommandError) -> CommandError {
     let unknown = [ErrorCode::ProcessNotFound, ErrorCode::SessionNotFound];
     if !error.code().is_some_and(|code| unknown.contains(&code)) {
         return error;
     }
-    let list = client.call::<ListBody>(Method::GET, "/api/v1/executions?limit=1000", Body::None);
-    let Ok(list) = list.await else {
+    let error = error.about(id).with_hint(TAKEN);
+    let Ok(list) = listed(client, &[("limit", "1000")]).await else {
         return error;
     };
     let known = list.executions.iter().map(|info| info.id.as_str());
     let Some(like) = nearest(id, known) else {
-        return error.with_hint("`ostler ps -a` lists what there is");
+        return error;
     };
     let command = list.executions.iter().find(|info| info.id == like);
     let command = command.map_or("", |info| info.command.as_str());

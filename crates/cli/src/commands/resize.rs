@@ -14,7 +14,7 @@ use crate::setup::{Setup, block_on};
 pub(crate) struct ResizeArgs {
     /// Which session
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// Columns and rows, for example 120x40
     #[arg(value_name = "COLSxROWS", value_parser = size)]
     size: ResizeBody,

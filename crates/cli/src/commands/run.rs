@@ -8,7 +8,7 @@ use ostler_model::{Command, ExecutionId, Text};
 use ostler_server::wire::{ShellStartBody, StartBody, StdinBody};
 
 use super::attach::KeyArgs;
-use super::start::{CommonArgs, directory, start, told, variables};
+use super::start::{CommonArgs, directory, inherits, start, told, variables};
 use super::walls::WallArgs;
 use super::{parse, passthrough, walls};
 use crate::attach::{self, Begin, DetachKey, Wish, window_size};
@@ -164,6 +164,7 @@ fn body(setup: &Setup, args: RunArgs) -> Result<StartBody, CommandError> {
     let mut body = StartBody::new(command, directory(args.common.cwd)?);
     body.stdin = StdinBody::Default;
     body.base_env = setup.env.to_texts();
+    body.inherit_env = Some(inherits(setup, args.common.clean_env));
     body.env = variables(setup, args.common.env)?;
     body.timeout_ms = args.timeout.map(parse::millis);
     body.idle_ms = args.idle_timeout.map(parse::millis);

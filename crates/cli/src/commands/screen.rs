@@ -15,7 +15,7 @@ use crate::setup::{Setup, block_on};
 pub(crate) struct ScreenArgs {
     /// Which session
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// Rows, cursor, title, modes and size, as JSON
     #[arg(long)]
     json: bool,

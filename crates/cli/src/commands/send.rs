@@ -26,7 +26,7 @@ Text is followed by Enter, unless --no-enter or a --key says otherwise. Examples
 pub(crate) struct SendArgs {
     /// Which session
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// Text to type
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,

@@ -45,6 +45,7 @@ pub(crate) fn run(setup: &Setup, args: ShellArgs) -> Outcome {
     let size = window_size().unwrap_or(ShellStartBody::SIZE);
     (body.cols, body.rows) = (size.cols, size.rows);
     body.base_env = setup.env.to_texts();
+    body.inherit_env = Some(start::inherits(setup, args.common.clean_env));
     body.env = start::variables(setup, args.common.env)?;
     body.labels = args.common.label;
     body.description = args.common.description;

@@ -28,6 +28,10 @@ pub(crate) struct CommonArgs {
     /// Set a variable, or pass ours on where only its name is given
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<OsString>,
+    /// Start with the few variables agents' commands start with, and those of --env, instead
+    /// of all of yours
+    #[arg(long)]
+    pub(crate) clean_env: bool,
     /// A label to find it by; repeatable
     #[arg(short, long, value_name = "LABEL")]
     pub(crate) label: Vec<String>,
@@ -39,6 +43,12 @@ pub(crate) struct CommonArgs {
         hide_default_value = true
     )]
     pub(crate) description: String,
+}
+
+/// Whether it gets our whole environment: what a person starts does, unless the flag or a
+/// setting says otherwise.
+pub(crate) fn inherits(setup: &Setup, clean_env: bool) -> bool {
+    !clean_env && setup.config.inherits_at_prompt()
 }
 
 /// Starts it.

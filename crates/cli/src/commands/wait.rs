@@ -18,7 +18,7 @@ use crate::setup::{Setup, block_on};
 pub(crate) struct WaitArgs {
     /// Which execution
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// At most this long, for example 30s; then the exit code is 75 and it goes on running
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
     timeout: Option<Duration>,

@@ -24,7 +24,7 @@ const CONFLICT_EXIT: u8 = 1;
 #[derive(Debug, Args)]
 pub(crate) struct CommitArgs {
     #[command(flatten)]
-    which: WorkspaceArgs,
+    pub(crate) which: WorkspaceArgs,
     /// Also what tools run or obey unasked: hooks, configuration of git, tasks of editors
     #[arg(long)]
     allow_autorun: bool,
@@ -35,7 +35,7 @@ pub(crate) struct CommitArgs {
 pub(crate) struct WorkspaceArgs {
     /// Which execution
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// As one JSON document
     #[arg(long)]
     json: bool,
@@ -46,7 +46,7 @@ pub(crate) struct WorkspaceArgs {
 pub(crate) struct DiffArgs {
     /// Which execution
     #[arg(value_name = "ID")]
-    id: String,
+    pub(crate) id: String,
     /// Only these files and what is below them
     #[arg(value_name = "PATH")]
     paths: Vec<String>,

@@ -148,7 +148,7 @@ pub(crate) const KEYS: [Key; 53] = [
         &["OSTLER_ENVIRONMENT_INHERIT"],
         Kind::Flag,
         Some("false"),
-        "whether commands get the whole environment of who asks",
+        "whether commands get the whole environment of who asks; unset, what a person starts at the prompt does",
     ),
     key(
         "isolation.default",

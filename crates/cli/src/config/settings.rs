@@ -45,6 +45,12 @@ impl Config {
             .collect()
     }
 
+    /// Whether what a person starts gets their whole environment: as set, else it does.
+    pub(crate) fn inherits_at_prompt(&self) -> bool {
+        let set = self.get("environment.inherit");
+        matches!(set.source, Source::Default) || set.value == Value::Flag(true)
+    }
+
     /// The engine's settings, with `base_env` for requests that bring no environment.
     pub(crate) fn engine_settings(&self, base_env: Vec<(Text, Text)>) -> Settings {
         let mut settings = Settings::new(self.places().state);

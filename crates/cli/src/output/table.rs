@@ -29,12 +29,40 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Cuts what is longer in this column, if there is such a one.
+    pub(crate) fn shorten(&mut self, heading: &str, chars: usize) {
+        let Some(column) = self.column(heading) else {
+            return;
+        };
+        for row in &mut self.rows {
+            row[column] = std::mem::take(&mut row[column]).shortened(chars);
+        }
+    }
+
+    /// Cuts this column, if there is such a one, so that lines have at most `columns`
+    /// characters; never below `least`.
+    pub(crate) fn fit(&mut self, heading: &str, columns: usize, least: usize) {
+        let widths = self.widths();
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        let beyond = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+        let width = self.column(heading).map(|column| widths[column]);
+        if let Some(width) = width.filter(|_| beyond > 0) {
+            self.shorten(heading, width.saturating_sub(beyond).max(least));
+        }
+    }
+
+    fn column(&self, heading: &str) -> Option<usize> {
+        let known = Line::from(heading);
+        self.headings.iter().position(|it| *it == known)
+    }
+
     /// Writes it out.
     pub(crate) fn print(&self, out: &mut Out) -> Result<(), CommandError> {
         self.lines().into_iter().try_for_each(|line| out.line(line))
     }
 
-    fn lines(&self) -> Vec<Line> {
+    /// Its lines, the headings first.
+    pub(crate) fn lines(&self) -> Vec<Line> {
         let widths = self.widths();
         std::iter::once(&self.headings)
             .chain(&self.rows)
@@ -81,5 +109,17 @@ mod tests {
                 "1          completed",
             ]
         );
+    }
+
+    #[test]
+    fn a_column_is_cut_until_lines_fit() {
+        let mut table = Table::new(&["ID", "COMMAND"]);
+        table.row(cells!["k3v9x0qa", "a command that is long"]);
+        table.fit("COMMAND", 20, 4);
+        table.fit("LABELS", 20, 4);
+        let lines: Vec<String> = table.lines().iter().map(Line::rendered).collect();
+        assert_eq!(lines, ["ID         COMMAND", "k3v9x0qa   a comman…"]);
+        table.fit("COMMAND", 10, 4);
+        assert_eq!(table.lines()[1].rendered(), "k3v9x0qa   a c…");
     }
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod attach;
+mod completions;
 mod config;
 mod daemon;
 mod front;
@@ -12,6 +13,7 @@ mod interrupts;
 mod logs;
 mod manage;
 mod ordinary;
+mod prompt;
 mod run;
 mod serve;
 mod service_workspaces;

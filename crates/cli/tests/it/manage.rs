@@ -1,3 +1,4 @@
+use crate::sitting::Sitting;
 use crate::world::{Lines, World};
 
 #[test]
@@ -83,4 +84,109 @@ fn an_id_with_a_slip_is_suggested() {
         "{}",
         ran.err
     );
+}
+
+/// The widest line of a table.
+fn width(table: &str) -> usize {
+    let lines = table.lines().map(|line| line.chars().count());
+    lines.max().unwrap_or_default()
+}
+
+#[test]
+fn a_list_fits_a_terminal_and_shows_what_is_paused() {
+    let world = World::new();
+    let long = "x".repeat(200);
+    let id = world.ok(&[
+        "run",
+        "-d",
+        "-l",
+        &long,
+        "sh",
+        "-c",
+        "exec sleep 300",
+        &long,
+    ]);
+    world.ostler(&["run", "sh", "-c", "exit 3", &long]);
+    for args in [&["ps"][..], &["ps", "-a"]] {
+        let table = world.ok(args);
+        assert!(width(&table) <= 80, "{table}");
+        assert!(table.contains(&id) && table.contains('…'), "{table}");
+    }
+    let whole = world.ok(&["ps", "--no-trunc"]);
+    assert!(whole.matches(&long).count() == 2, "{whole}");
+    let row = |args: &[&str]| world.ok(args).lines().last().unwrap().to_owned();
+    assert!(row(&["ps"]).contains(" running "));
+    world.ok(&["pause", &id]);
+    assert!(row(&["ps"]).contains(" paused "));
+    assert!(world.ok(&["info", &id]).contains("running, paused"));
+}
+
+#[test]
+fn lists_are_filtered_and_formatted() {
+    let world = World::new();
+    let one = world.ok(&[
+        "run",
+        "-d",
+        "-l",
+        "a",
+        "--description",
+        "first one",
+        "sleep",
+        "300",
+    ]);
+    let two = world.ok(&["run", "-d", "-l", "b", "sleep", "300"]);
+    world.ostler(&["run", "false"]);
+    let ids = |args: &[&str]| world.ok(&[&["ps", "--format", "ids"], args].concat());
+    assert_eq!(ids(&[]), format!("{two}\n{one}"));
+    assert_eq!(ids(&["--filter", "label=a"]), one);
+    assert_eq!(ids(&["--filter", "name=first"]), one);
+    assert_eq!(ids(&["-f", "name=first", "-f", "label=b"]), "");
+    assert_eq!(ids(&["--filter", "status=failed"]).lines().count(), 1);
+    assert_eq!(ids(&["--filter", "status=paused"]), "");
+    world.ok(&["pause", &two]);
+    assert_eq!(ids(&["--filter", "status=paused"]), two);
+    assert_eq!(ids(&["--status", "paused"]), two);
+    let json = world.json(&["ps", "--format", "json"]);
+    assert_eq!(json.as_array().unwrap().len(), 2);
+    assert!(world.ok(&["ps", "--format", "table"]).starts_with("ID "));
+    for bad in ["colour=red", "status=happy", "status"] {
+        let refused = world.ostler(&["ps", "--filter", bad]);
+        assert_eq!(refused.code, 64, "{refused:?}");
+        assert!(refused.err.contains("allowed: "), "{refused:?}");
+    }
+    let both = world.ostler(&["ps", "-f", "status=failed", "-f", "status=error"]);
+    assert_eq!(both.code, 64, "{both:?}");
+}
+
+#[test]
+fn a_list_that_is_watched_changes_until_ctrl_c() {
+    let world = World::new();
+    let id = world.background("exec sleep 300");
+    let mut watching = Sitting::new(&world, &["ps", "--watch"]);
+    watching.until_text(&id);
+    world.ok(&["pause", &id]);
+    watching.until(|text| text.contains(&id) && text.contains("paused"));
+    world.ok(&["stop", "--force", &id]);
+    watching.until(|text| text.contains("ID") && !text.contains(&id));
+    watching.type_in("\x03");
+    assert_eq!(watching.end(), 0);
+}
+
+#[test]
+fn what_executions_use_is_shown() {
+    let world = World::new();
+    let id = world.background("sleep 300 & wait");
+    let table = world.ok(&["stats"]);
+    assert!(table.starts_with("ID ") && table.contains(&id), "{table}");
+    let used = world.json(&["stats", "--json", &id[..5]]);
+    assert_eq!(used[0]["id"], id.as_str(), "{used}");
+    assert!(used[0]["memory_bytes"].as_u64().unwrap() > 0, "{used}");
+    assert!(
+        !used[0]["processes"].as_array().unwrap().is_empty(),
+        "{used}"
+    );
+    world.ok(&["stop", "--force", &id]);
+    assert!(!world.ok(&["stats"]).contains(&id));
+    assert!(world.ok(&["stats", &id]).contains(&id));
+    assert_eq!(world.ostler(&["stats", "zzzzzzzz"]).code, 66);
 }

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use ostler_engine::{
-    CleanOutcome, Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest,
-    WaitEnd, WaitFor, Waited,
+    CleanOutcome, Face, Info, ListFilter, RetentionRequest, StartRequest, StdinRequest,
+    StopRequest, WaitEnd, WaitFor, Waited,
 };
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
@@ -27,13 +27,30 @@ use crate::wire::{
     StdinBody, StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
 };
 
+/// What is asked for besides the statuses: the running ones whose trees are frozen.
+const PAUSED: &str = "paused";
+
 const LIST: &[Parameter] = &[
     Parameter::optional(
         "status",
-        Kind::Choice(&["running", "completed", "failed", "terminated", "error"]),
-        "Only those with this status",
+        Kind::Choice(&[
+            "running",
+            "completed",
+            "failed",
+            "terminated",
+            "error",
+            PAUSED,
+        ]),
+        "Only those with this status; paused: those of the running ones that are frozen",
     ),
     Parameter::optional("label", Kind::List, "Only those with all of these labels"),
+    Parameter::optional("id", Kind::Text, "Only those whose id begins so"),
+    Parameter::optional(
+        "name",
+        Kind::Text,
+        "Only those with this in their description, or in their name as a service",
+    ),
+    Parameter::optional("service", Kind::Flag, "Only services").or_flag(false),
     LIST_LIMIT,
     LIST_CURSOR,
 ];
@@ -100,6 +117,33 @@ pub(super) const fn retention(body: RetentionBody) -> RetentionRequest {
     }
 }
 
+/// What a list is asked for besides status and labels.
+#[derive(Debug)]
+struct Choice {
+    paused: bool,
+    id: Option<String>,
+    name: Option<String>,
+    service: bool,
+}
+
+impl Choice {
+    fn takes(&self, info: &Info) -> bool {
+        let begins = |beginning: &str| {
+            let beginning = beginning.to_ascii_lowercase();
+            info.id.short().starts_with(&beginning) || info.id.to_string().starts_with(&beginning)
+        };
+        (!self.paused || info.state.paused)
+            && (!self.service || info.spec.lifetime.plan().is_some())
+            && self.id.as_deref().is_none_or(begins)
+            && self.name.as_deref().is_none_or(|it| is_called(info, it))
+    }
+}
+
+fn is_called(info: &Info, name: &str) -> bool {
+    let service = || InfoBody::from(info).service;
+    info.spec.description.contains(name) || service().is_some_and(|it| it.name.contains(name))
+}
+
 /// `GET /api/v1/executions`.
 pub(super) async fn list(
     State(state): State<RestState>,
@@ -107,14 +151,22 @@ pub(super) async fn list(
     asked: Asked,
 ) -> Answer<Json<ListBody>> {
     let mut arguments = asked.check(LIST)?;
+    let status = arguments.text("status");
+    let choice = Choice {
+        paused: status.as_deref() == Some(PAUSED),
+        id: arguments.text("id"),
+        name: arguments.text("name"),
+        service: arguments.flag("service"),
+    };
     let filter = ListFilter {
-        status: arguments
-            .text("status")
-            .and_then(|word| ProcessStatus::parse(&word)),
+        status: status
+            .and_then(|word| ProcessStatus::parse(&word))
+            .or(choice.paused.then_some(ProcessStatus::Running)),
         labels: arguments.list("label"),
         limit: None,
     };
-    let found = state.engine.list(&caller, &filter);
+    let mut found = state.engine.list(&caller, &filter);
+    found.retain(|info| choice.takes(info));
     let page = window(&found, newest_first, &mut arguments)?;
     Ok(Json(ListBody {
         executions: page.entries.into_iter().map(InfoBody::from).collect(),

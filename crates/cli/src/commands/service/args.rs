@@ -12,7 +12,7 @@ use ostler_server::wire::{
 
 use crate::attach::window_size;
 use crate::commands::parse;
-use crate::commands::start::{CommonArgs, directory, variables};
+use crate::commands::start::{CommonArgs, directory, inherits, variables};
 use crate::commands::walls::WallArgs;
 use crate::error::CommandError;
 use crate::setup::Setup;
@@ -82,6 +82,7 @@ impl ServiceArgs {
         let asked = self.walls.walls(&setup.config)?;
         let mut start = StartBody::new(command(words), directory(self.common.cwd)?);
         start.base_env = setup.env.to_texts();
+        start.inherit_env = Some(inherits(setup, self.common.clean_env));
         start.env = variables(setup, self.common.env)?;
         start.isolation = asked.level;
         start.confine = asked.confine;

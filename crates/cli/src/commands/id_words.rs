@@ -1,0 +1,132 @@
+//! What stands for an id where one is asked for: its beginning, or `@last`.
+
+use hyper::Method;
+use ostler_model::id::IdRef;
+use ostler_server::wire::{InfoBody, ListBody};
+
+use crate::client::{Body, Client};
+use crate::error::CommandError;
+use crate::setup::{Setup, block_on};
+
+/// The shortest beginning of an id that is looked up.
+const BEGINNING_CHARS: usize = 4;
+/// Executions that are named where a beginning is that of several.
+const CANDIDATES: &str = "10";
+/// Characters of a command by which a person recognises it.
+const COMMAND_CHARS: usize = 40;
+/// The newest execution.
+pub(crate) const LAST: &str = "@last";
+/// The newest service.
+pub(crate) const LAST_SERVICE: &str = "@last-service";
+/// What may be written.
+pub(crate) const TAKEN: &str = "an id has 8 characters; its first 4 or more, @last and \
+    @last-service are taken too; `ostler ps -a` lists what there is";
+
+/// Puts the whole id in the place of what stands for it.
+///
+/// # Errors
+/// As [`whole`].
+pub(crate) fn complete(setup: &Setup, word: &mut String) -> Result<(), CommandError> {
+    if stands_for_one(word) {
+        *word = block_on(whole(&setup.client(), word))?;
+    }
+    Ok(())
+}
+
+/// The id that `word` stands for; `word` itself where it is one, or the beginning of none.
+///
+/// # Errors
+/// For the beginning of several, and a name after `@` that there is not.
+pub(crate) async fn whole(client: &Client, word: &str) -> Result<String, CommandError> {
+    if !stands_for_one(word) {
+        return Ok(word.to_owned());
+    }
+    match word {
+        LAST => newest(client, word, &[("limit", "1")]).await,
+        LAST_SERVICE => newest(client, word, &[("limit", "1"), ("service", "true")]).await,
+        _ if word.starts_with('@') => {
+            Err(CommandError::value(format!("'{word}' stands for nothing")).with_hint(TAKEN))
+        }
+        _ => begun(client, word).await,
+    }
+}
+
+fn stands_for_one(word: &str) -> bool {
+    let is_beginning = || word.len() >= BEGINNING_CHARS && word.parse::<IdRef>().is_err();
+    word.starts_with('@') || is_beginning()
+}
+
+async fn newest(
+    client: &Client,
+    word: &str,
+    query: &[(&str, &str)],
+) -> Result<String, CommandError> {
+    let list = listed(client, query).await?;
+    let newest = list.executions.into_iter().next().map(|info| info.id);
+    newest.ok_or_else(|| {
+        CommandError::new(
+            ostler_model::ErrorCode::ProcessNotFound,
+            format!("'{word}': there is none yet"),
+        )
+    })
+}
+
+async fn begun(client: &Client, word: &str) -> Result<String, CommandError> {
+    let list = listed(client, &[("id", word), ("limit", CANDIDATES)]).await?;
+    match &list.executions[..] {
+        [] => Ok(word.to_owned()),
+        [one] => Ok(one.id.clone()),
+        several => Err(ambiguous(word, several, list.total)),
+    }
+}
+
+fn ambiguous(word: &str, several: &[InfoBody], total: Option<usize>) -> CommandError {
+    let total = total.unwrap_or(several.len());
+    let shown = several.iter().map(|info| {
+        let command: String = info.command.chars().take(COMMAND_CHARS).collect();
+        format!("\n{} ({command})", info.id)
+    });
+    let more = match total.saturating_sub(several.len()) {
+        0 => String::new(),
+        more => format!("\nand {more} more"),
+    };
+    CommandError::value(format!(
+        "{total} ids begin with '{word}':{}{more}",
+        shown.collect::<String>()
+    ))
+    .with_hint("write more of it")
+}
+
+/// Executions, newest first, as the daemon is asked for them.
+///
+/// # Errors
+/// As the daemon answers.
+pub(crate) async fn listed(
+    client: &Client,
+    query: &[(&str, &str)],
+) -> Result<ListBody, CommandError> {
+    let query = form_urlencoded::Serializer::new(String::from("/api/v1/executions?"))
+        .extend_pairs(query)
+        .finish();
+    client.call(Method::GET, &query, Body::None).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_ids_and_short_words_are_not_looked_up() {
+        for word in [
+            "k3v9x0qa",
+            "k3v",
+            "",
+            "01a20436-34ce-713e-bce9-bef10252b5d8",
+        ] {
+            assert!(!stands_for_one(word), "{word}");
+        }
+        for word in ["k3v9", "k3v9x0q", "01a20436-34", "@last", "@x"] {
+            assert!(stands_for_one(word), "{word}");
+        }
+    }
+}

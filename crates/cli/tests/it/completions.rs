@@ -1,0 +1,105 @@
+//! Completions, by pressing Tab in shells that sit at a terminal.
+
+use std::path::Path;
+
+use crate::sitting::Sitting;
+use crate::world::World;
+
+/// Where a shell finds the binary, and what else is there.
+fn path() -> String {
+    let own = Path::new(env!("CARGO_BIN_EXE_ostler")).parent().unwrap();
+    let others = std::env::var("PATH").unwrap_or_default();
+    format!("PATH={}:{others}", own.display())
+}
+
+/// A shell in a terminal that completes what is typed; none where there is no such shell.
+fn shell(world: &World, words: &[&str], begin: &str) -> Option<Sitting> {
+    if world.ostler(&["run", words[0], "-c", "true"]).code != 0 {
+        return None;
+    }
+    let path = path();
+    let args: Vec<&str> = ["run", "-t", "-e", &path, "-e", "PS1=$ "]
+        .into_iter()
+        .chain(words.iter().copied())
+        .collect();
+    let mut sitting = Sitting::new(world, &args);
+    sitting.type_in(&format!("{begin}; echo re''ady\r"));
+    sitting.until(|text| text.lines().any(|line| line.trim() == "ready"));
+    Some(sitting)
+}
+
+/// The beginning of an id of which there is only one, too short to be taken for it.
+fn completes(words: &[&str], begin: &str) {
+    let world = World::new();
+    let id = world.ok(&["run", "-d", "sh", "-c", "echo all of it"]);
+    assert_eq!(world.ostler(&["wait", &id]).code, 0);
+    let Some(mut sitting) = shell(&world, words, begin) else {
+        return;
+    };
+    let ids = world.ok(&["ps", "-aq"]);
+    let only = |chars: usize| {
+        let begins = |other: &&str| other.starts_with(&id[..chars]);
+        ids.lines().filter(begins).count() == 1
+    };
+    let chars = (1..=8).find(|chars| only(*chars)).unwrap();
+    sitting.type_in(&format!("ostler logs --no-time {}\t", &id[..chars]));
+    sitting.until_text(&format!("ostler logs --no-time {id}"));
+    sitting.type_in("\r");
+    sitting.until(|text| text.lines().any(|line| line.trim() == "all of it"));
+    // Verbs are completed as ever.
+    sitting.type_in("ostler comple\t");
+    sitting.until_text("ostler completions");
+    sitting.type_in("\x03exit\r");
+    sitting.end();
+}
+
+#[test]
+fn bash_completes_ids() {
+    let bash = ["bash", "--norc", "--noprofile", "-i"];
+    completes(&bash, "source <(ostler completions bash)");
+}
+
+#[test]
+fn zsh_completes_ids() {
+    let begin = "autoload -U compinit; compinit -u -D; source <(ostler completions zsh)";
+    completes(&["zsh", "-f", "-i"], begin);
+}
+
+#[test]
+fn fish_completes_ids() {
+    completes(
+        &["fish", "--no-config", "-i"],
+        "ostler completions fish | source",
+    );
+}
+
+#[test]
+fn words_are_offered_with_what_they_are_and_no_daemon_is_started() {
+    let world = World::new();
+    let offered = |words: &[&str]| world.ok(&[&["__complete", "--"], words].concat());
+    assert_eq!(offered(&["logs", ""]), "");
+    assert!(world.daemon().is_none());
+    let id = world.background("exec sleep 300");
+    let ended = world.ok(&["run", "-d", "true"]);
+    world.ostler(&["wait", &ended]);
+    assert_eq!(
+        offered(&["stop", ""]),
+        format!("{id}\tsh -c 'exec sleep 300'")
+    );
+    assert_eq!(offered(&["logs", ""]).lines().count(), 2);
+    assert_eq!(offered(&["logs", &ended[..7]]), format!("{ended}\ttrue"));
+    assert_eq!(offered(&["resume", ""]), "");
+    assert!(offered(&["info", "@"]).contains("@last\t"));
+    for none in [
+        &["ps"][..],
+        &["logs", "-"],
+        &["run", ""],
+        &["nonsense", ""],
+        &[],
+    ] {
+        assert_eq!(offered(none), "", "{none:?}");
+    }
+    world.ok(&["service", "start", "--name", "nameless", "sleep", "300"]);
+    assert!(offered(&["service", "stop", "na"]).starts_with("nameless\t"));
+    assert_eq!(offered(&["service", "stop", "x"]), "");
+}

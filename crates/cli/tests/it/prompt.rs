@@ -1,0 +1,123 @@
+//! What a person types at the prompt: help, slips, ids in short, completions, lists.
+
+use crate::world::{Ran, World, ran};
+
+#[test]
+fn help_is_a_verb_and_slips_are_suggested() {
+    let world = World::new();
+    let help = world.ok(&["help"]);
+    assert!(help.contains("Usage: ostler"), "{help}");
+    let help = world.ok(&["help", "run"]);
+    assert!(help.contains("--timeout"), "{help}");
+    for (typed, near) in [
+        (&["rnu", "true"][..], "'run'"),
+        (&["servce"], "'service'"),
+        (&["service", "strat"], "'start'"),
+        (&["halp"], "'help'"),
+    ] {
+        let refused = world.ostler(typed);
+        assert_eq!(refused.code, 64, "{refused:?}");
+        let tip = refused.err.lines().find(|line| line.contains("tip:"));
+        assert!(tip.is_some_and(|tip| tip.contains(near)), "{refused:?}");
+    }
+}
+
+/// What each verb that takes an id says to this word.
+fn asked(world: &World, word: &str) -> Vec<Ran> {
+    let verbs: [&[&str]; 10] = [
+        &["info"],
+        &["logs", "--no-time"],
+        &["wait"],
+        &["export", "-f", "text"],
+        &["pause"],
+        &["stop"],
+        &["kill"],
+        &["clear"],
+        &["diff"],
+        &["rm"],
+    ];
+    let ask = |verb: &&[&str]| world.ostler(&[*verb, &[word]].concat());
+    verbs.iter().map(ask).collect()
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough() {
+    let world = World::new();
+    let id = world.background("echo hello; exec sleep 300");
+    let other = world.ok(&["run", "-d", "true"]);
+    let short = &id[..5];
+    assert_ne!(&other[..5], short);
+    assert_eq!(world.ok(&["pause", short]), id);
+    assert_eq!(world.ok(&["resume", &id[..4].to_uppercase()]), id);
+    assert_eq!(world.json(&["info", "--json", short])["id"], id.as_str());
+    let uuid = world.json(&["info", "--json", short])["uuid"].clone();
+    let uuid = uuid.as_str().unwrap();
+    assert_eq!(world.ok(&["stop", "--force", &uuid[..30]]), id);
+    assert_eq!(world.ok(&["logs", "--no-time", short]), "hello");
+    assert_eq!(world.ok(&["export", "-f", "text", short]), "hello");
+    assert_eq!(world.ostler(&["wait", short]).code, 137);
+    assert_eq!(world.ok(&["rm", short]), id);
+    // What begins no id is unknown, as before, and told with what is taken.
+    for unknown in asked(&world, "zzzz") {
+        assert_eq!(unknown.code, 66, "{unknown:?}");
+        assert!(unknown.err.contains("'zzzz': "), "{unknown:?}");
+        assert!(unknown.err.contains("@last"), "{unknown:?}");
+    }
+    // Three characters are too few to be looked up.
+    assert_eq!(world.ostler(&["info", &other[..3]]).code, 66);
+}
+
+#[test]
+fn the_beginning_of_several_ids_names_them() {
+    let world = World::new();
+    let one = world.ok(&["run", "-d", "sleep", "300"]);
+    let two = world.ok(&["run", "-d", "sleep", "301"]);
+    let uuid = world.json(&["info", "--json", &one])["uuid"].clone();
+    // UUIDs of version 7 of one day begin alike.
+    let begin = &uuid.as_str().unwrap()[..4];
+    for refused in asked(&world, begin) {
+        assert_eq!(refused.code, 64, "{refused:?}");
+        for told in [&one, &two, "sleep 301", begin] {
+            assert!(refused.err.contains(told), "{told}: {refused:?}");
+        }
+    }
+    assert_eq!(world.ok(&["ps", "-q"]).lines().count(), 2);
+}
+
+#[test]
+fn last_is_the_newest() {
+    let world = World::new();
+    for none in asked(&world, "@last") {
+        assert_eq!(none.code, 66, "{none:?}");
+    }
+    world.ok(&["run", "sh", "-c", "echo first"]);
+    world.ok(&["run", "sh", "-c", "echo second"]);
+    assert_eq!(world.ok(&["logs", "--no-time", "@last"]), "second");
+    assert_eq!(world.ostler(&["wait", "@last"]).code, 0);
+    for unknown in asked(&world, "@first") {
+        assert_eq!(unknown.code, 64, "{unknown:?}");
+        assert!(unknown.err.contains("@last-service"), "{unknown:?}");
+    }
+    assert_eq!(world.ostler(&["info", "@last-service"]).code, 66);
+}
+
+#[test]
+fn what_a_person_starts_has_their_environment() {
+    let world = World::new();
+    let show = |flags: &[&str], set: &[(&str, &str)]| {
+        let script = ["sh", "-c", "echo \"[$FLAVOUR]\""];
+        let mut command = world.command(&[&["run"], flags, &script].concat());
+        command.env("FLAVOUR", "salty").envs(set.iter().copied());
+        ran(command.output().unwrap()).out
+    };
+    assert_eq!(show(&[], &[]), "[salty]\n");
+    assert_eq!(show(&["-e", "FLAVOUR=sweet"], &[]), "[sweet]\n");
+    assert_eq!(show(&["--clean-env"], &[]), "[]\n");
+    assert_eq!(show(&["--clean-env", "-e", "FLAVOUR"], &[]), "[salty]\n");
+    assert_eq!(
+        show(&[], &[("OSTLER_ENVIRONMENT_INHERIT", "false")]),
+        "[]\n"
+    );
+    let help = world.ok(&["run", "--help"]);
+    assert!(help.contains("--clean-env"), "{help}");
+}
