@@ -88,6 +88,8 @@ pub(crate) enum Verb {
     Stats(commands::stats::StatsArgs),
     /// Stop executions: a polite request, then the kill of the whole tree
     Stop(commands::stop::StopArgs),
+    /// Start the same command again, where it runs after stopping it; prints the new id
+    Restart(commands::restart::RestartArgs),
     /// Freeze executions with everything they started
     Pause(commands::ids::IdListArgs),
     /// Let frozen executions go on

@@ -12,13 +12,16 @@ pub struct Asked {
     pub level: IsolationLevel,
     /// Limits; none of a field takes the level's default.
     pub limits: Limits,
+    /// Those of the limits that the request itself asks for: at no level are they dropped
+    /// without its consent.
+    pub demanded: Limits,
     /// The walls of level high; lower levels have none.
     pub confinement: Option<Confinement>,
-    /// What may be missing at level high without a refusal.
+    /// What may be missing without a refusal.
     pub degradable: Vec<Ability>,
 }
 
-/// Level high cannot be had as it was asked.
+/// A level, or a limit, cannot be had as it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("isolation level '{level}' cannot be had here: {}", list(.missing))]
 pub struct Unmet {
@@ -39,17 +42,22 @@ fn list(missing: &[Degraded]) -> String {
 /// What was asked, what is in force, what is missing.
 ///
 /// # Errors
-/// At level high and container, what is missing and was not said to be dispensable.
+/// At level high and container, what is missing and was not said to be dispensable; at every
+/// level, limits the request itself asks for.
 pub fn resolve(asked: Asked, abilities: &Abilities) -> Result<Policy, Unmet> {
     let Asked {
         level,
         mut limits,
+        mut demanded,
         confinement,
         degradable,
     } = asked;
     if level >= IsolationLevel::Medium {
         limits.pids.get_or_insert(DEFAULT_PIDS);
     }
+    // What every command gets is nobody's demand.
+    demanded.pids = demanded.pids.filter(|pids| *pids != DEFAULT_PIDS);
+    let demanded: Vec<Ability> = by_limits(demanded).collect();
     let mut wanted = wanted(level, confinement.as_ref(), abilities.root);
     wanted.extend(by_limits(limits));
     let is_there = |it: Ability| abilities.has(it) || is_counted(it, level, abilities);
@@ -58,7 +66,8 @@ pub fn resolve(asked: Asked, abilities: &Abilities) -> Result<Policy, Unmet> {
     let closed: Vec<Degraded> = missing
         .iter()
         .filter(|it| {
-            level >= IsolationLevel::High && !may_lack(it.ability, &degradable, abilities.root)
+            let held = level >= IsolationLevel::High || demanded.contains(&it.ability);
+            held && !may_lack(it.ability, &degradable, abilities.root)
         })
         .cloned()
         .collect();

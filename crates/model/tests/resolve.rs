@@ -68,6 +68,7 @@ fn asked() -> impl Strategy<Value = Asked> {
         |(level, limits, confinement, degradable)| Asked {
             level,
             limits,
+            demanded: Limits::default(),
             confinement,
             degradable,
         },
@@ -132,4 +133,31 @@ proptest! {
         abilities.root = true;
         prop_assert!(resolve(asked, &abilities).is_err());
     }
+}
+
+#[test]
+fn a_limit_that_is_asked_for_is_never_dropped_unasked() {
+    let memory = Limits {
+        memory_bytes: Some(1 << 30),
+        ..Limits::default()
+    };
+    let at_medium = |demanded: Limits, degradable: &[Ability]| {
+        let asked = Asked {
+            level: IsolationLevel::Medium,
+            limits: memory,
+            demanded,
+            confinement: None,
+            degradable: degradable.to_vec(),
+        };
+        resolve(asked, &Abilities::default())
+    };
+    let refused = at_medium(memory, &[]).expect_err("nothing enforces it");
+    let names: Vec<Ability> = refused.missing.iter().map(|it| it.ability).collect();
+    assert_eq!(names, [Ability::MemoryLimit]);
+    let allowed = at_medium(memory, &[Ability::MemoryLimit]).expect("it was allowed");
+    let is_told = |it: &ostler_model::policy::Degraded| it.ability == Ability::MemoryLimit;
+    assert!(allowed.missing.iter().any(is_told));
+    // That of the settings is dropped and told.
+    let preset = at_medium(Limits::default(), &[]).expect("nobody asked for it");
+    assert!(preset.missing.iter().any(is_told));
 }

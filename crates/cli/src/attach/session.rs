@@ -12,7 +12,7 @@ use super::signals::{Call, Signals};
 use super::turn::Turn;
 use super::window::{Window, is_typed};
 use crate::client::{Attempts, Body, Client, Socket, is_leaving};
-use crate::commands::{ended, feed, ids};
+use crate::commands::{ended, feed, ids, tell_refused};
 use crate::error::{CommandError, Outcome};
 use crate::loss::{Missing, Wanted};
 use crate::output::Style;
@@ -159,7 +159,10 @@ pub(crate) async fn attach(client: Client, wish: Wish) -> Outcome {
         crate::tell(&format!("{lost} bytes typed here last were not sent"));
     }
     match parted? {
-        Parted::Exit(info) => ended(&info, session.known.missing, Wanted::Kept),
+        Parted::Exit(info) => {
+            tell_refused(&session.client, &info).await;
+            ended(&info, session.known.missing, Wanted::Kept)
+        }
         Parted::Detached => {
             crate::tell(&format!("detached; `ostler attach {id}` comes back"));
             session.whole().await

@@ -63,6 +63,7 @@ fn run_verb(setup: &Setup, mut verb: Verb) -> Outcome {
         Verb::Info(args) => commands::info::run(setup, &args),
         Verb::Stats(args) => commands::stats::run(setup, &args),
         Verb::Stop(args) => commands::stop::run(setup, &args),
+        Verb::Restart(args) => commands::restart::run(setup, &args),
         Verb::Pause(args) => commands::pause::run(setup, &args),
         Verb::Resume(args) => commands::resume::run(setup, &args),
         Verb::Doctor(args) => commands::doctor::run(setup, &args),
@@ -104,6 +105,7 @@ fn id_of(verb: &mut Verb) -> Option<&mut String> {
         Verb::Diff(args) => Some(&mut args.id),
         Verb::Commit(args) => Some(&mut args.which.id),
         Verb::Export(args) => Some(&mut args.id),
+        Verb::Restart(args) => Some(&mut args.id),
         _ => None,
     }
 }

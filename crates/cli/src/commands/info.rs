@@ -7,7 +7,7 @@ use ostler_model::{LimitBackend, Text};
 use ostler_server::render::{clean, service as words, walls};
 use ostler_server::wire::{ConfinementBody, InfoBody, ServiceStateBody};
 
-use super::ids;
+use super::{ids, refused};
 use crate::error::{CommandError, Outcome};
 use crate::output::{Line, Out, Style, clock, line, print_json, span};
 use crate::setup::{Setup, block_on};
@@ -37,15 +37,16 @@ pub(crate) fn run(setup: &Setup, args: &InfoArgs) -> Outcome {
             if args.json {
                 return print_json(&info);
             }
-            print(&info, style)
+            print(&info, refused::of(client, &info).await, style)
         }
     }))
 }
 
-fn print(info: &InfoBody, style: Style) -> Result<(), CommandError> {
+fn print(info: &InfoBody, refused: Option<String>, style: Style) -> Result<(), CommandError> {
     const NAME_CHARS: usize = 12;
     let mut out = Out::new();
-    for (name, value) in rows(info, style) {
+    let refused = refused.map(|hosts| ("refused", Line::from(hosts)));
+    for (name, value) in rows(info, style).into_iter().chain(refused) {
         let name = style.dim(&format!("{name:NAME_CHARS$}"));
         out.line(line![name, " ", value])?;
     }

@@ -7,7 +7,7 @@ use ostler_model::{Cursor, StreamName};
 use ostler_server::wire::{GapBody, InfoBody, LineBody, PageBody};
 
 use super::follow::{Event, Piece, Tail};
-use super::{ids, parse};
+use super::{ids, parse, refused};
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
 use crate::loss::{Missing, Wanted};
@@ -110,7 +110,13 @@ pub(crate) fn run(setup: &Setup, args: LogsArgs) -> Outcome {
             lines(client.clone(), args, style).await
         };
         match shown {
-            Ok(()) => Ok(0),
+            Ok(()) => {
+                // What is not known any more was told as it is.
+                if let Ok(info) = ids::info(&client, &id).await {
+                    refused::tell(&client, &info).await;
+                }
+                Ok(0)
+            }
             Err(error) => Err(ids::suggest(&client, &id, error).await),
         }
     })

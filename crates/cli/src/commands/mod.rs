@@ -23,7 +23,9 @@ mod passthrough;
 pub(crate) mod pause;
 pub(crate) mod policy;
 pub(crate) mod ps;
+mod refused;
 pub(crate) mod resize;
+pub(crate) mod restart;
 pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod run;
@@ -45,3 +47,4 @@ pub(crate) mod workspace;
 
 pub(crate) use dispatch::run;
 pub(crate) use passthrough::{ended, feed};
+pub(crate) use refused::tell as tell_refused;

@@ -15,7 +15,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use super::follow::{Event, Piece, Tail, exit_code};
-use super::{ids, interrupts, kill, stop, walls};
+use super::{ids, interrupts, kill, refused, stop, walls};
 use crate::client::{Attempts, Body, Client};
 use crate::error::{CommandError, Outcome, output_failed};
 use crate::loss::{Missing, Wanted};
@@ -172,7 +172,10 @@ async fn show_all(client: Client, info: &InfoBody) -> Outcome {
     let mut missing = Missing::default();
     loop {
         match tail.next().await? {
-            Event::End(info) => return ended(&info, missing, Wanted::Everything),
+            Event::End(info) => {
+                refused::tell(&client, &info).await;
+                return ended(&info, missing, Wanted::Everything);
+            }
             Event::Output(Piece::Gap(gap)) => missing.tell(gap),
             Event::Output(Piece::Bytes(stream, bytes)) => {
                 if let Err(error) = show(stream, &bytes).await {

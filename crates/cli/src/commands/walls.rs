@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ostler_model::{Ability, Fate, Forward, IsolationLevel, Limits, Text};
+use ostler_model::{Ability, Fate, Forward, IsolationLevel, Limits, Network, Text};
 use ostler_server::render::walls;
 use ostler_server::wire::{ConfineBody, InfoBody, NetworkBody};
 
@@ -16,29 +16,30 @@ use crate::error::CommandError;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Isolation")]
 pub(crate) struct WallArgs {
-    /// How far to wall it off: basic, medium, high; `isolation.default` unless given
+    /// How far to wall it off: basic, medium, high; unless given high where a flag below needs
+    /// it, else `isolation.default`
     #[arg(long, value_name = "LEVEL", value_parser = parse::level)]
     isolation: Option<IsolationLevel>,
-    /// With high: none, full, or the only hosts it reaches, as in pypi.org,10.0.0.5:22;
+    /// What it reaches, at level high: none, full, or the only hosts it reaches, as in pypi.org,10.0.0.5:22;
     /// repeatable
     #[arg(long, value_name = "HOSTS")]
     network: Vec<String>,
-    /// With high: the directory it may write to; its working directory unless given
+    /// At level high: the directory it may write to; its working directory unless given
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// With high: keep its writes apart, to be committed or discarded afterwards
+    /// At level high: keep its writes apart, to be committed or discarded afterwards
     #[arg(long)]
     overlay: bool,
-    /// With high: show this path too, read-only; repeatable
+    /// At level high: show this path too, read-only; repeatable
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
-    /// With high: show this path too, writable; repeatable
+    /// At level high: show this path too, writable; repeatable
     #[arg(long, value_name = "PATH")]
     write: Vec<PathBuf>,
-    /// With high: this port of 127.0.0.1 leads to one inside, as in 8080 or 8080:80; repeatable
+    /// At level high: this port of 127.0.0.1 leads to one inside, as in 8080 or 8080:80; repeatable
     #[arg(long, value_name = "PORT[:INSIDE]")]
     forward: Vec<Forward>,
-    /// With high: run also where this wall cannot be had, such as landlock; repeatable
+    /// Run also where this wall or limit cannot be had, such as landlock or memory_limit; repeatable
     #[arg(long, value_name = "WALL", value_delimiter = ',', value_parser = parse::wall)]
     allow_degraded: Vec<Ability>,
     /// A secret to hand over as a variable of this name; repeatable
@@ -95,9 +96,10 @@ impl WallArgs {
             [] => None,
             _ => Some(parse::network(&self.network.join(","))?),
         };
+        let level = self.level(network.as_ref())?;
         let here = |path: PathBuf| Text::from(std::path::absolute(&path).unwrap_or(path));
         Ok(Walls {
-            level: self.isolation.or(config.front_policy().isolation),
+            level: level.or(config.front_policy().isolation),
             confine: ConfineBody {
                 workspace: self.workspace.map(here),
                 overlay: self.overlay,
@@ -111,6 +113,35 @@ impl WallArgs {
             secrets: self.secret,
             approval: self.approval,
         })
+    }
+}
+
+impl WallArgs {
+    /// The level asked for; walls that only level high has ask for it.
+    ///
+    /// # Errors
+    /// For such a wall with a lower level.
+    fn level(&self, network: Option<&Network>) -> Result<Option<IsolationLevel>, CommandError> {
+        let asked = [
+            (network.is_some_and(|it| *it != Network::Full), "--network"),
+            (self.workspace.is_some(), "--workspace"),
+            (self.overlay, "--overlay"),
+            (!self.read.is_empty(), "--read"),
+            (!self.write.is_empty(), "--write"),
+            (!self.forward.is_empty(), "--forward"),
+        ];
+        let Some((_, flag)) = asked.iter().find(|(is, _)| *is) else {
+            return Ok(self.isolation);
+        };
+        match self.isolation {
+            Some(level) if level < IsolationLevel::High => Err(CommandError::value(format!(
+                "{flag}: there are walls for it only at isolation level high, not at {level}"
+            ))
+            .with_hint(format!(
+                "write --isolation high; {flag} alone means that too"
+            ))),
+            given => Ok(given.or(Some(IsolationLevel::High))),
+        }
     }
 }
 

@@ -67,6 +67,7 @@ fn level(abilities: &Abilities, level: IsolationLevel, limits: Limits) -> Level 
     let asked = Asked {
         level,
         limits,
+        demanded: Limits::default(),
         confinement,
         // Everything, so that all that is missing is told at once.
         degradable: Ability::ALL.to_vec(),

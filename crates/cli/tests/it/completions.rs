@@ -49,7 +49,7 @@ fn completes(words: &[&str], begin: &str) {
     // Verbs are completed as ever.
     sitting.type_in("ostler comple\t");
     sitting.until_text("ostler completions");
-    sitting.type_in("\x03exit\r");
+    sitting.type_in("\x15exit\r");
     sitting.end();
 }
 

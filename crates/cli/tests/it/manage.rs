@@ -190,3 +190,39 @@ fn what_executions_use_is_shown() {
     assert!(world.ok(&["stats", &id]).contains(&id));
     assert_eq!(world.ostler(&["stats", "zzzzzzzz"]).code, 66);
 }
+
+#[test]
+fn a_command_is_started_again_as_it_was() {
+    let world = World::new();
+    let flags = ["-l", "mine", "-e", "FLAVOUR=sweet", "--timeout", "10m"];
+    let script = "echo $FLAVOUR; pwd; exec sleep 300";
+    let run = ["run", "-d", "--description", "a test", "--cwd", "/"];
+    let id = world.ok(&[&run[..], &flags, &["sh", "-c", script]].concat());
+    Lines::start(world.command(&["logs", "-f", &id])).until("/");
+    let next = world.ok(&["restart", &id[..5]]);
+    assert_ne!(next, id);
+    let (old, new) = (
+        world.json(&["info", "--json", &id]),
+        world.json(&["info", "--json", &next]),
+    );
+    assert_eq!(old["stop_reason"], "started again");
+    for same in ["argv", "directory", "labels", "description", "timeout"] {
+        assert_eq!(new[same], old[same], "{same}");
+    }
+    Lines::start(world.command(&["logs", "-f", &next])).until("/");
+    let shown = world.ok(&["logs", "--no-time", &next]);
+    assert_eq!(shown, "sweet\n/");
+    // Also what ended, and what needs a terminal.
+    let failed = world.ostler(&["run", "-t", "sh", "-c", "test -t 1 && exit 7"]);
+    assert_eq!(failed.code, 7, "{failed:?}");
+    let again = world.ok(&["restart", "@last"]);
+    assert_eq!(world.ostler(&["wait", &again]).code, 7);
+    assert_eq!(world.ostler(&["restart", "zzzzzzzz"]).code, 66);
+    world.ok(&["service", "start", "--name", "steady", "sleep", "300"]);
+    let refused = world.ostler(&["restart", "@last-service"]);
+    assert_eq!(refused.code, 64, "{refused:?}");
+    assert!(
+        refused.err.contains("service restart steady"),
+        "{refused:?}"
+    );
+}

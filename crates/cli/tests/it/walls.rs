@@ -146,3 +146,45 @@ fn the_doctor_tells_every_level_and_exits_by_the_highest() {
     let mut scratch = scratch.map(|entry| entry.file_name().into_string().unwrap());
     assert!(!scratch.any(|name| name.starts_with("ostler-doctor")));
 }
+
+#[test]
+fn a_wall_of_level_high_asks_for_level_high() {
+    let world = World::new();
+    let directory = project(&world).display().to_string();
+    for (flag, value) in [("--overlay", None), ("--network", Some("none"))] {
+        let flags: Vec<&str> = [flag].into_iter().chain(value).collect();
+        let run = ["run", "-d", "--json", "--cwd", &directory];
+        let ran = world.ostler(&[&run[..], &flags, &["true"]].concat());
+        if ran.code == 77 {
+            assert!(ran.err.contains("isolation level 'high'"), "{ran:?}");
+        } else {
+            let info: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+            assert_eq!(info["isolation"]["asked"], "high", "{info}");
+        }
+        let low = ["run", "--isolation", "medium", "--cwd", &directory];
+        let refused = world.ostler(&[&low[..], &flags, &["true"]].concat());
+        assert_eq!(refused.code, 64, "{refused:?}");
+        for told in [flag, "--isolation high"] {
+            assert!(refused.err.contains(told), "{refused:?}");
+        }
+    }
+    world.ok(&["run", "--network", "full", "--isolation", "medium", "true"]);
+}
+
+#[test]
+fn hosts_that_were_refused_are_told() {
+    let world = World::new();
+    let flags = ["--network", "listed.example.org"];
+    let script = "getent hosts unlisted.example.net; echo over";
+    let Some(ran) = walled(&world, &flags, script) else {
+        return;
+    };
+    assert_eq!(ran.out, "over\n", "{ran:?}");
+    let id = world.find("getent");
+    let told = format!("ostler: {id}: its network refused unlisted.example.net");
+    assert!(ran.err.contains(&told), "{ran:?}");
+    let logs = world.ostler(&["logs", "--no-time", &id]);
+    assert!(logs.err.contains(&told) && logs.out == "over\n", "{logs:?}");
+    let info = world.ok(&["info", &id]);
+    assert!(info.contains("refused      unlisted.example.net"), "{info}");
+}

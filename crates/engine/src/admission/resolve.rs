@@ -196,6 +196,7 @@ fn walls(
     let asked = Asked {
         level,
         limits: request.limits.or(settings.limits),
+        demanded: request.limits,
         confinement,
         degradable,
     };

@@ -5,7 +5,7 @@ use ostler_model::{IsolationLevel, Lifetime, Restart, ServicePlan};
 use super::clerk::Wanted;
 use super::compose::{Origin, without_port};
 use super::view::plan_of;
-use super::{PortWish, ServiceRequest};
+use super::{PortWish, ServiceError, ServiceRequest};
 use crate::admission::{confinement, environment, secrets};
 use crate::core::Core;
 use crate::entry::Entry;
@@ -23,6 +23,33 @@ pub(crate) fn front(core: &Core, entry: &Entry) -> Result<StartRequest, Error> {
     start.set_env.clear();
     start.secrets.clear();
     Ok(start)
+}
+
+/// The request a command was started with, as far as its spec tells.
+///
+/// # Errors
+/// For services and shell sessions, which are more than their command.
+pub(crate) fn command(core: &Core, entry: &Entry) -> Result<StartRequest, Error> {
+    let Lifetime::Finite { timeout, idle } = entry.spec.lifetime else {
+        return Err(more_than_a_command(entry, "a service"));
+    };
+    if entry.spec.shell.is_some() {
+        return Err(more_than_a_command(entry, "a shell session"));
+    }
+    let mut start = start_of(core, entry)?;
+    start.timeout = timeout;
+    start.idle = idle;
+    Ok(start)
+}
+
+fn more_than_a_command(entry: &Entry, what: &str) -> Error {
+    let problem = format!("it is {what}, not a command that can be started again");
+    ServiceError::Value {
+        what: "execution",
+        given: entry.id.short(),
+        problem,
+    }
+    .into()
 }
 
 /// What it takes to start it as it was started.
@@ -105,6 +132,10 @@ fn start_of(core: &Core, entry: &Entry) -> Result<StartRequest, Error> {
     start.pty = entry.info().size();
     if spec.policy.level >= IsolationLevel::High {
         start.confine = confine(core, &start, entry)?;
+    } else {
+        // What it was allowed to lack then it may lack again.
+        let missing = spec.policy.missing.iter();
+        start.confine.allow_degraded = missing.map(|it| it.ability).collect();
     }
     Ok(start)
 }

@@ -32,6 +32,16 @@ impl Engine {
         self.core.book.detect(&self.core.settings, request)
     }
 
+    /// The request that starts a command again: as it was asked for, as far as that is known.
+    /// Where its input came from and the environment of who asked are not.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; for services and shell sessions; a secret that is gone.
+    pub fn request_again(&self, caller: &Caller, id: &str) -> Result<StartRequest, Error> {
+        let entry = self.core.registry.find(caller, id)?;
+        anew::command(&self.core, &entry)
+    }
+
     /// Admits and starts a service; answers when its program runs and before it is ready:
     /// [`WaitFor::Ready`](crate::WaitFor) waits for that. What it depends on is started before
     /// it and waited for.

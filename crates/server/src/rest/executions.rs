@@ -23,8 +23,8 @@ use crate::error::bad_pattern;
 use crate::params::{Kind, Parameter};
 use crate::window::newest_first;
 use crate::wire::{
-    InfoBody, ListBody, MatchedBody, Problem, PromptBody, RetentionBody, SignalBody, StartBody,
-    StdinBody, StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
+    AgainBody, InfoBody, ListBody, MatchedBody, Problem, PromptBody, RetentionBody, SignalBody,
+    StartBody, StdinBody, StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
 };
 
 /// What is asked for besides the statuses: the running ones whose trees are frozen.
@@ -72,6 +72,24 @@ pub(super) async fn start(
     } else {
         state.engine.start(&caller, request).await?
     };
+    Ok((StatusCode::CREATED, Json(InfoBody::from(&info))))
+}
+
+/// `POST /api/v1/executions/{id}/again`: starts the same command once more, under an id of its
+/// own.
+pub(super) async fn again(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Execution(id): Execution,
+    Body(body): Body<AgainBody>,
+) -> Answer<(StatusCode, Json<InfoBody>)> {
+    let mut request = state.engine.request_again(&caller, &id)?;
+    request.id = body.id;
+    request.base_env = body.base_env;
+    request.approval = body.approval;
+    request.allowed = body.allowed;
+    request.face = if body.cli { Face::Cli } else { Face::Rest };
+    let info = state.engine.start(&caller, request).await?;
     Ok((StatusCode::CREATED, Json(InfoBody::from(&info))))
 }
 

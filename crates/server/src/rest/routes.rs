@@ -61,6 +61,7 @@ fn version_1() -> Router<RestState> {
         )
         .route("/executions/{id}/wait", post(executions::wait))
         .route("/executions/{id}/stop", post(executions::stop))
+        .route("/executions/{id}/again", post(executions::again))
         .route("/executions/{id}/pause", post(executions::pause))
         .route("/executions/{id}/resume", post(executions::resume))
         .route("/executions/{id}/network", get(walls::network))

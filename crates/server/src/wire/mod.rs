@@ -35,7 +35,7 @@ pub use service::{
 };
 pub use shell::{ShellEndBody, ShellRanBody, ShellRunBody, ShellStartBody};
 pub use socket::{ClientMessage, Hello, ServerMessage};
-pub use start::{RetentionBody, StartBody, StdinBody};
+pub use start::{AgainBody, RetentionBody, StartBody, StdinBody};
 pub use terminal::{KeysBody, PieceBody, ResizeBody, ScreenBody, TerminalOutputBody, TypedBody};
 pub use wait::{
     DroppedBody, MatchedBody, PromptBody, SignalBody, StopBody, TakenBody, Until, WaitBody,

@@ -99,6 +99,28 @@ pub struct StartBody {
     pub lossless_reader: bool,
 }
 
+/// `POST /api/v1/executions/{id}/again`: what a command is started with that its first start
+/// does not tell.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgainBody {
+    /// As [`StartBody::id`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<ExecutionId>,
+    /// The environment of the asking front; how much of it is passed on is as it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_env: Vec<(Text, Text)>,
+    /// As [`StartBody::approval`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+    /// As [`StartBody::allowed`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
+    /// As [`StartBody::cli`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cli: bool,
+}
+
 /// Where standard input comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
