@@ -1,6 +1,6 @@
 //! `ostler completions`.
 
-use clap::{Args, CommandFactory as _};
+use clap::{Arg, Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 
 use crate::error::Outcome;
@@ -20,17 +20,19 @@ pub(crate) struct CompletionsArgs {
 /// When standard output cannot be written.
 pub(crate) fn run(args: &CompletionsArgs) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(
-        args.shell,
-        &mut crate::args::Cli::command(),
-        "ostler",
-        &mut script,
-    );
+    clap_complete::generate(args.shell, &mut verbs(), "ostler", &mut script);
     let script = with_words(args.shell, String::from_utf8_lossy(&script).into_owned());
     let mut out = Out::new();
     out.raw(script.as_bytes())?;
     out.flush()?;
     Ok(0)
+}
+
+/// The verbs and their flags; `help` does not hold each of them once more.
+fn verbs() -> Command {
+    let verbs = crate::args::Cli::command().disable_help_subcommand(true);
+    let verb = Arg::new("VERB");
+    verbs.subcommand(Command::new("help").about("Print help").arg(verb))
 }
 
 /// The script with what makes it ask for ids and names; of other shells as it is.
@@ -98,12 +100,7 @@ mod tests {
     fn every_shell_we_know_asks_for_words() {
         for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
             let mut script = Vec::new();
-            clap_complete::generate(
-                shell,
-                &mut crate::args::Cli::command(),
-                "ostler",
-                &mut script,
-            );
+            clap_complete::generate(shell, &mut verbs(), "ostler", &mut script);
             let script = with_words(shell, String::from_utf8(script).unwrap());
             assert!(script.contains("ostler __complete -- "), "{shell}");
         }

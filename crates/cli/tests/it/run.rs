@@ -58,16 +58,16 @@ fn environment_and_directory_are_those_of_the_command_line() {
         "PASSED",
         "sh",
         "-c",
-        r#"echo "$A $PASSED $HIDDEN $HOME"; pwd"#,
+        r#"echo "$A $PASSED $OWN $HOME"; pwd"#,
     ]);
     std::fs::create_dir_all(world.path().join("state")).unwrap();
     let ran = ran(command
         .env("PASSED", "yes")
-        .env("HIDDEN", "no")
+        .env("OWN", "too")
         .output()
         .unwrap());
     let here = world.path().display();
-    assert_eq!(ran.out, format!("b=c yes  {here}\n{here}/state\n"));
+    assert_eq!(ran.out, format!("b=c yes too {here}\n{here}/state\n"));
 }
 
 #[test]
