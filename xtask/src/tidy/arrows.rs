@@ -86,7 +86,7 @@ const TEST_ARROWS: &[(&str, &[&str], &str)] = &[
 ];
 
 /// The crate with helper programs and the scripted place; never a normal dependency.
-const TESTKIT: &str = "ostler-testkit";
+const FOR_TESTS: [&str; 2] = ["ostler-fuzz", "ostler-testkit"];
 
 /// `(third-party crate, the only crates that may depend on it)`.
 const FENCES: &[(&str, &[&str])] = &[
@@ -153,11 +153,11 @@ pub(super) fn inside(
     allowed: &[&str],
 ) -> Option<String> {
     let in_tests = kind == DependencyKind::Development;
-    if to == TESTKIT && !in_tests {
-        return Some(format!("{TESTKIT} may only stand in [dev-dependencies]"));
+    if FOR_TESTS.contains(&to) && !in_tests {
+        return Some(format!("{to} may only stand in [dev-dependencies]"));
     }
     let for_tests = in_tests
-        && (to == TESTKIT
+        && (FOR_TESTS.contains(&to)
             || TEST_ARROWS
                 .iter()
                 .any(|(name, more, _)| *name == from && more.contains(&to)));

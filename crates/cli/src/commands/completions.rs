@@ -36,6 +36,7 @@ fn verbs() -> Command {
 }
 
 /// The script with what makes it ask for ids and names; of other shells as it is.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list of shells is open")]
 fn with_words(shell: Shell, script: String) -> String {
     match shell {
         Shell::Bash => script + BASH,

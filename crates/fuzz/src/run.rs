@@ -1,0 +1,122 @@
+//! Seeds first, then edits of them.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash as _, Hasher as _};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use crate::edit;
+
+/// Names the time for each target, in seconds.
+pub const SECONDS_VARIABLE: &str = "OSTLER_FUZZ_SECONDS";
+/// Edited inputs of a target where no time is given, and between two looks at the clock.
+const CASES: u32 = 512;
+
+/// Checks every seed, those of a corpus and the `made` ones, and edited ones.
+///
+/// # Panics
+/// When the check panics for an input, or there is no seed.
+#[expect(clippy::panic, reason = "tests call it")]
+pub fn fuzz(corpus: &Path, made: Vec<Vec<u8>>, check: impl Fn(&[u8])) {
+    let mut seeds = read(corpus);
+    let named = |(at, seed)| (PathBuf::from(format!("made {at}")), seed);
+    seeds.extend(made.into_iter().enumerate().map(named));
+    assert!(!seeds.is_empty(), "{}: no seeds", corpus.display());
+    for (path, seed) in &seeds {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(seed))) {
+            announce(path);
+            resume_unwind(panic);
+        }
+    }
+    let seeds: Vec<Vec<u8>> = seeds.into_iter().map(|(_, seed)| seed).collect();
+    let inputs = edit::inputs(seeds);
+    let checked = |input: Vec<u8>| {
+        check(&input);
+        Ok::<(), TestCaseError>(())
+    };
+    let seconds = std::env::var(SECONDS_VARIABLE).ok();
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    loop {
+        match runner(until.is_some()).run(&inputs, checked) {
+            Ok(()) => {}
+            Err(TestError::Abort(reason)) => panic!("no inputs: {reason}"),
+            Err(TestError::Fail(reason, input)) => {
+                let path = keep(corpus, &input);
+                panic!("{}: {reason}", path.display());
+            }
+        }
+        if until.is_none_or(|until| Instant::now() >= until) {
+            return;
+        }
+    }
+}
+
+fn runner(anew: bool) -> TestRunner {
+    let config = Config {
+        cases: CASES,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    if anew {
+        return TestRunner::new(config);
+    }
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    TestRunner::new_with_rng(config, rng)
+}
+
+fn read(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(corpus).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    let seed = |path: PathBuf| {
+        let bytes = fs::read(&path).ok()?;
+        Some((path, bytes))
+    };
+    paths.into_iter().filter_map(seed).collect()
+}
+
+/// Puts a failing input into the corpus, so that it is checked from now on.
+fn keep(corpus: &Path, input: &[u8]) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    input.hash(&mut hasher);
+    let path = corpus.join(format!("found-{:016x}", hasher.finish()));
+    // Where the corpus cannot be written to, the failure is told all the same.
+    let _kept = fs::create_dir_all(corpus).and_then(|()| fs::write(&path, input));
+    path
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "the panic itself does not name the seed"
+)]
+fn announce(path: &Path) {
+    eprintln!("the seed {} fails", path.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_input_is_found_made_small_and_kept() {
+        let corpus = std::env::temp_dir().join(format!("ostler-fuzz-{}", std::process::id()));
+        let seeds = || vec![b"a seed without it".to_vec()];
+        let check = |input: &[u8]| assert!(!input.contains(&0), "a zero");
+        let failed = catch_unwind(|| fuzz(&corpus, seeds(), check));
+        assert!(failed.is_err(), "found");
+        let kept = read(&corpus);
+        let found = kept.iter().find(|(_, input)| input.contains(&0));
+        let (_, found) = found.expect("kept");
+        assert!(found.len() <= 18, "small: {found:?}");
+        assert!(
+            catch_unwind(|| fuzz(&corpus, seeds(), check)).is_err(),
+            "checked from now on"
+        );
+        fs::remove_dir_all(corpus).expect("removed");
+    }
+}
