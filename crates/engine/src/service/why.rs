@@ -315,7 +315,8 @@ fn needs(why: &mut Why, case: &Case<'_>) {
         let told = match known {
             None => format!("it needs '{}' to be {far}, which nobody knows", need.name),
             Some(info) => {
-                let waits = info.execution.as_ref().and_then(|it| it.waits_for.clone());
+                let living = info.execution.as_ref().filter(|_| info.is_living());
+                let waits = living.and_then(|it| it.waits_for.clone());
                 let waits = waits.map_or_else(String::new, |it| format!(": it waits for {it}"));
                 format!(
                     "it needs '{}' to be {far}, which is {}{waits}",
