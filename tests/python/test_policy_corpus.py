@@ -72,7 +72,7 @@ REAL = {
         "sh", "git init -q --bare sub; mkdir -p tree; printf '[core]\\nrepositoryformatversion = 0\\n"
         "bare = false\\nworktree = ../tree\\n"
         "fsmonitor = \"touch ../witness; false\"\\n' > sub/config; git -C sub status", ("git",)),
-    "a repository elsewhere": ("sh", "git init -q witness/../../work/witness", ("git",)),
+    "a repository elsewhere": ("sh", "git init -q witness/../../witness", ("git",)),
     "an index of tar": ("sh", "tar -cf a.tar evil; tar -tvf a.tar --index-file=witness", ("tar",)),
 }
 

@@ -34,13 +34,18 @@ pub fn fuzz(corpus: &Path, made: Vec<Vec<u8>>, check: impl Fn(&[u8])) {
     }
     let seeds: Vec<Vec<u8>> = seeds.into_iter().map(|(_, seed)| seed).collect();
     let inputs = edit::inputs(seeds);
-    let checked = |input: Vec<u8>| {
-        check(&input);
-        Ok::<(), TestCaseError>(())
-    };
     let seconds = std::env::var(SECONDS_VARIABLE).ok();
     let seconds = seconds.and_then(|seconds| seconds.parse().ok());
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let last = corpus.with_extension("last");
+    let checked = |input: Vec<u8>| {
+        // Code of other languages may end the process: what it was given is kept then.
+        if until.is_some() {
+            let _kept = fs::write(&last, &input);
+        }
+        check(&input);
+        Ok::<(), TestCaseError>(())
+    };
     loop {
         match runner(until.is_some()).run(&inputs, checked) {
             Ok(()) => {}
@@ -51,6 +56,8 @@ pub fn fuzz(corpus: &Path, made: Vec<Vec<u8>>, check: impl Fn(&[u8])) {
             }
         }
         if until.is_none_or(|until| Instant::now() >= until) {
+            // There is none in the quick tier.
+            let _removed = fs::remove_file(&last);
             return;
         }
     }
