@@ -1,9 +1,10 @@
 //! From the text of a script to its tree.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use ostler_model::SCRIPT_BYTES;
-use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 use super::walk::Walk;
 use crate::seen::Seen;
@@ -22,11 +23,19 @@ pub(crate) fn read_script(script: &str, bash: bool, seen: &mut Seen) {
     if script.chars().any(is_invisible) {
         seen.doubt_text("a character that does not show", script);
     }
-    let Some(tree) = parse(script) else {
+    let text = for_scanner(script);
+    let Some(tree) = parse(&text) else {
         seen.doubt_text("a script too tangled to parse", script);
         return;
     };
     let root = tree.root_node();
+    if matches!(text, Cow::Owned(_)) && has_here_document(root) {
+        // Two characters that became the same one could end it too early, and hide what follows.
+        seen.doubt_text(
+            "a here-document, and a brace before such a character",
+            script,
+        );
+    }
     if root.has_error() {
         seen.doubt_text("a syntax error", script);
     }
@@ -40,7 +49,48 @@ pub(crate) fn read_script(script: &str, bash: bool, seen: &mut Seen) {
     walk.statement(root);
 }
 
-fn parse(script: &str) -> Option<Tree> {
+/// What the parser is given: the script, but for characters beyond Latin-1 where the grammar's scanner
+/// looks for a digit, behind `{`, `{1` or `{1..`. It calls `isdigit` (3) with them, which is defined for
+/// bytes only and reads beyond its table. Each becomes as many `%` as it has bytes: to the grammar a
+/// character of a word like any other.
+fn for_scanner(script: &str) -> Cow<'_, [u8]> {
+    let digits = |from: usize| {
+        let rest = &script[from..];
+        from + rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len())
+    };
+    let mut text = Cow::Borrowed(script.as_bytes());
+    for (brace, _) in script.match_indices('{') {
+        let first = digits(brace + 1);
+        let last = script[first..].starts_with("..").then(|| digits(first + 2));
+        for place in [Some(first), last].into_iter().flatten() {
+            if let Some(wide) = script[place..].chars().next().filter(|c| *c > '\u{ff}') {
+                text.to_mut()[place..place + wide.len_utf8()].fill(b'%');
+            }
+        }
+    }
+    text
+}
+
+fn has_here_document(root: Node<'_>) -> bool {
+    let mut cursor = root.walk();
+    loop {
+        if cursor.node().kind() == "heredoc_redirect" {
+            return true;
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return false;
+            }
+        }
+    }
+}
+
+fn parse(script: &[u8]) -> Option<Tree> {
     let mut parser = Parser::new();
     parser
         .set_language(&tree_sitter_bash::LANGUAGE.into())
@@ -55,7 +105,52 @@ fn parse(script: &str) -> Option<Tree> {
         }
     };
     let options = ParseOptions::new().progress_callback(&mut progress);
-    let bytes = script.as_bytes();
-    let mut input = |offset: usize, _| bytes.get(offset..).unwrap_or_default();
+    let mut input = |offset: usize, _| script.get(offset..).unwrap_or_default();
     parser.parse_with_options(&mut input, None, Some(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_scanner_cannot_look_up_is_written_differently_for_it() {
+        for (script, given) in [
+            ("{\u{80a00}a", "{%%%%a"),
+            ("a {1\u{4e2d}", "a {1%%%"),
+            ("{1..\u{1f600}}", "{1..%%%%}"),
+            ("{..2\u{100}", "{..2%%"),
+            ("{{\u{2026}\u{2026}", "{{%%%\u{2026}"),
+        ] {
+            assert_eq!(for_scanner(script), given.as_bytes(), "{script}");
+        }
+        for script in [
+            "{1..3}",
+            "{\u{e4}}",
+            "\u{4e2d}{a}",
+            "{a\u{4e2d}}",
+            "{1.\u{4e2d}",
+            "{",
+            "",
+        ] {
+            assert!(matches!(for_scanner(script), Cow::Borrowed(_)), "{script}");
+        }
+    }
+
+    #[test]
+    fn a_here_document_is_not_understood_beside_them() {
+        let doubts = |script: &str| {
+            let mut seen = Seen::default();
+            read_script(script, true, &mut seen);
+            seen.doubts.len()
+        };
+        for script in [
+            "cat <<'{\u{4e2d}'\n{\u{5b57}\ncat <<'X'\n{\u{4e2d}\nrm -rf /\nX\n",
+            "cat <<'{%%%'\n{\u{4e2d}\ncat <<'X'\n{%%%\nrm -rf /\nX\n",
+        ] {
+            assert!(doubts(script) > 0, "{script}");
+        }
+        assert_eq!(doubts("echo '{\u{4e2d}' \"{\u{2026}}\" # {\u{4e2d}"), 0);
+        assert_eq!(doubts("cat <<'E'\n\u{4e2d} {a}\nE\n"), 0);
+    }
 }
