@@ -35,7 +35,7 @@ use tracing::{debug, warn};
 
 pub use self::acceptor::{Accepted, Acceptor, Terms, Turn};
 pub use self::addresses::CONNECTIONS_OF_ONE;
-use self::addresses::{Addresses, Counted};
+use self::addresses::{Addresses, ConnectionGuard};
 use self::short::InTurn;
 
 /// Connections served at once; further ones wait in the kernel's queue.
@@ -77,7 +77,7 @@ impl Seat {
 struct Held {
     _place: OwnedSemaphorePermit,
     _connection: TaskTrackerToken,
-    _counted: Option<Counted>,
+    _counted: Option<ConnectionGuard>,
 }
 
 /// Serves `router` until `shutdown`; then no request is begun any more, those under way end,
@@ -123,18 +123,18 @@ trait Protocol: Send {
     ///
     /// # Errors
     /// A reason for the log, when nobody may ask here.
-    fn open(&self, socket: OwnedFd) -> Result<Opened<Self::Stream>, &'static str>;
+    fn open(&self, socket: OwnedFd) -> Result<Connection<Self::Stream>, &'static str>;
 
     /// How long the head of a request may take; no timer costs no wake-up.
     fn head(&self) -> Option<Duration>;
 }
 
 /// A connection.
-struct Opened<S> {
+struct Connection<S> {
     stream: S,
     /// What every request of it carries among its extensions.
     extensions: http::Extensions,
-    counted: Option<Counted>,
+    counted: Option<ConnectionGuard>,
 }
 
 /// The Unix socket.
@@ -143,11 +143,11 @@ struct Local;
 impl Protocol for Local {
     type Stream = UnixStream;
 
-    fn open(&self, socket: OwnedFd) -> Result<Opened<UnixStream>, &'static str> {
+    fn open(&self, socket: OwnedFd) -> Result<Connection<UnixStream>, &'static str> {
         let stream = UnixStream::from_std(socket.into()).map_err(|_| "it cannot be registered")?;
         let mut extensions = http::Extensions::new();
         extensions.insert(identify(&stream)?);
-        Ok(Opened {
+        Ok(Connection {
             stream,
             extensions,
             counted: None,
@@ -168,7 +168,7 @@ struct Network {
 impl Protocol for Network {
     type Stream = TcpStream;
 
-    fn open(&self, socket: OwnedFd) -> Result<Opened<TcpStream>, &'static str> {
+    fn open(&self, socket: OwnedFd) -> Result<Connection<TcpStream>, &'static str> {
         let gone = "the peer is gone";
         let stream = TcpStream::from_std(socket.into()).map_err(|_| gone)?;
         stream.set_nodelay(true).map_err(|_| gone)?;
@@ -178,7 +178,7 @@ impl Protocol for Network {
         let counted = counted.ok_or("its address has all connections that one may have")?;
         let mut extensions = http::Extensions::new();
         extensions.insert(Reached(local.ip().to_canonical()));
-        Ok(Opened {
+        Ok(Connection {
             stream,
             extensions,
             counted: Some(counted),
@@ -220,7 +220,7 @@ async fn listen_up_to(
         };
         match protocol.open(socket) {
             Ok(opened) => {
-                let Opened {
+                let Connection {
                     stream,
                     mut extensions,
                     counted,

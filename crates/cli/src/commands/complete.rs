@@ -6,7 +6,7 @@ use clap::{Arg, Args, Command, CommandFactory as _};
 use hyper::Method;
 use ostler_server::wire::ServicesBody;
 
-use super::id_words::{LAST, LAST_SERVICE, listed};
+use super::id_alias::{LAST, LAST_SERVICE, listed};
 use super::start::directory;
 use crate::args::Cli;
 use crate::client::{Body, Client};

@@ -47,7 +47,7 @@ fn setup(flags: &Flags, verb: &Verb) -> Result<Setup, CommandError> {
 
 fn run_verb(setup: &Setup, mut verb: Verb) -> Outcome {
     if let Some(id) = id_of(&mut verb) {
-        commands::id_words::complete(setup, id)?;
+        commands::id_alias::complete(setup, id)?;
     }
     match verb {
         Verb::Run(args) => commands::run::run(setup, args),

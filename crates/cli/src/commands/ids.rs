@@ -7,7 +7,7 @@ use hyper::Method;
 use ostler_model::ErrorCode;
 use ostler_server::wire::InfoBody;
 
-use super::id_words::{TAKEN, listed, whole};
+use super::id_alias::{TAKEN, listed, whole};
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
 use crate::output::{Out, nearest, print_json};

@@ -11,7 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod export;
 mod follow;
-pub(crate) mod id_words;
+pub(crate) mod id_alias;
 pub(crate) mod ids;
 pub(crate) mod info;
 mod interrupts;

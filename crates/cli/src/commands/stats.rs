@@ -6,7 +6,7 @@ use ostler_server::render::walls;
 use ostler_server::wire::{InfoBody, ResourcesBody};
 use serde::Serialize;
 
-use super::{id_words, ids, watch};
+use super::{id_alias, ids, watch};
 use crate::attach::window_size;
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
@@ -85,11 +85,11 @@ async fn used(client: &Client, ids: &[String]) -> Result<Vec<Used>, CommandError
 async fn meant(client: &Client, ids: &[String]) -> Result<Vec<InfoBody>, CommandError> {
     if ids.is_empty() {
         let running = [("status", "running"), ("limit", LOOKED_AT)];
-        return Ok(id_words::listed(client, &running).await?.executions);
+        return Ok(id_alias::listed(client, &running).await?.executions);
     }
     let mut infos = Vec::new();
     for id in ids {
-        let id = id_words::whole(client, id).await?;
+        let id = id_alias::whole(client, id).await?;
         infos.push(ids::info(client, &id).await?);
     }
     Ok(infos)

@@ -35,7 +35,7 @@ pub enum Holder {
 
 /// Where a command works, seen from the projects of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ProjectMatch {
     /// The binding names no project.
     Anywhere,
     /// In one of them.
@@ -55,7 +55,7 @@ pub enum Decision {
 
 /// The decision.
 #[must_use]
-pub fn decide(holders: &Holders, place: Place, owner: &Owner) -> Decision {
+pub fn decide(holders: &Holders, project: ProjectMatch, owner: &Owner) -> Decision {
     let is_local = owner.channel == Channel::Local;
     let is_holder = match holders {
         Holders::LocalUser => is_local,
@@ -64,28 +64,28 @@ pub fn decide(holders: &Holders, place: Place, owner: &Owner) -> Decision {
             Holder::Principal(principal) => *principal == owner.principal,
         }),
     };
-    match place {
-        Place::Anywhere | Place::Inside if is_holder => Decision::Given,
-        Place::Anywhere | Place::Inside | Place::Outside => Decision::Withheld,
+    match project {
+        ProjectMatch::Anywhere | ProjectMatch::Inside if is_holder => Decision::Given,
+        ProjectMatch::Anywhere | ProjectMatch::Inside | ProjectMatch::Outside => Decision::Withheld,
     }
 }
 
 impl Binding {
     /// Where a working directory lies. Links are followed; what cannot be found lies outside.
     #[must_use]
-    pub fn place_of(&self, cwd: &Path) -> Place {
+    pub fn match_project(&self, cwd: &Path) -> ProjectMatch {
         if self.projects.is_empty() {
-            return Place::Anywhere;
+            return ProjectMatch::Anywhere;
         }
         let Ok(cwd) = std::fs::canonicalize(cwd) else {
-            return Place::Outside;
+            return ProjectMatch::Outside;
         };
         let real = |path: &Text| std::fs::canonicalize(path.as_path()).ok();
         let mut projects = self.projects.iter().filter_map(real);
         if projects.any(|project| cwd.starts_with(project)) {
-            Place::Inside
+            ProjectMatch::Inside
         } else {
-            Place::Outside
+            ProjectMatch::Outside
         }
     }
 }
@@ -134,16 +134,16 @@ mod tests {
             (listed(&[uid]), "uid:7", network, true),
         ] {
             let owner = owner(principal, channel);
-            for (place, may) in [
-                (Place::Anywhere, given),
-                (Place::Inside, given),
-                (Place::Outside, false),
+            for (project, may) in [
+                (ProjectMatch::Anywhere, given),
+                (ProjectMatch::Inside, given),
+                (ProjectMatch::Outside, false),
             ] {
-                let decision = decide(&holders, place, &owner);
+                let decision = decide(&holders, project, &owner);
                 assert_eq!(
                     decision == Decision::Given,
                     may,
-                    "{holders:?} {owner:?} {place:?}"
+                    "{holders:?} {owner:?} {project:?}"
                 );
             }
         }
@@ -161,13 +161,16 @@ mod tests {
             projects: vec![Text::from(scratch.path().join("app"))],
             ..Binding::default()
         };
-        assert_eq!(binding.place_of(&inside), Place::Inside);
-        assert_eq!(binding.place_of(&outside), Place::Outside);
-        assert_eq!(binding.place_of(&planted), Place::Outside);
+        assert_eq!(binding.match_project(&inside), ProjectMatch::Inside);
+        assert_eq!(binding.match_project(&outside), ProjectMatch::Outside);
+        assert_eq!(binding.match_project(&planted), ProjectMatch::Outside);
         assert_eq!(
-            binding.place_of(&scratch.path().join("gone")),
-            Place::Outside
+            binding.match_project(&scratch.path().join("gone")),
+            ProjectMatch::Outside
         );
-        assert_eq!(Binding::default().place_of(&outside), Place::Anywhere);
+        assert_eq!(
+            Binding::default().match_project(&outside),
+            ProjectMatch::Anywhere
+        );
     }
 }

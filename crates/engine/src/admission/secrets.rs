@@ -70,7 +70,11 @@ fn are_given(
     for name in names {
         check(name)?;
         let binding = settings.secrets.bindings.get(name).unwrap_or(&unbound);
-        match decide(&binding.holders, binding.place_of(cwd.as_path()), owner) {
+        match decide(
+            &binding.holders,
+            binding.match_project(cwd.as_path()),
+            owner,
+        ) {
             Decision::Given => {}
             Decision::Withheld => return Err(Error::SecretWithheld { name: name.clone() }),
         }

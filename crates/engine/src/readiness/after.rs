@@ -174,7 +174,7 @@ impl Readiness {
         if let (Some(passed), Some(main)) = (&passed, &main)
             && self.after.curious
         {
-            self.heard_speak(main.socket.address.port(), passed);
+            self.note_answer(main.socket.address.port(), passed);
         }
         let failed = self.probing.failed().is_some();
         if passed.is_some() || (failed && !self.after.doubt) {
@@ -188,7 +188,7 @@ impl Readiness {
     /// before may have had to think.
     pub(super) fn aim_to_know(&self, main: &Chosen) -> Option<Aim> {
         let port = main.socket.address.port();
-        if self.speech(port).is_some() || self.is_other(&main.socket) {
+        if self.protocol(port).is_some() || self.is_other(&main.socket) {
             return None;
         }
         let thought = self.is_ready() && self.after.answered;

@@ -10,14 +10,14 @@ use super::limits::{
     COMPILE_QUIET, HOLD_BACK, IN_USE, LOG_GRACE, MULTI_SETTLE, PATIENT_ALIVE, SUSPECT,
     WATCHER_QUIET,
 };
-use super::machine::{Chosen, Fallen, Found, Phase, Readiness, Speech};
+use super::machine::{Chosen, Fallen, Found, Phase, Protocol, Readiness};
 use super::main_port::{Reason, best, is_debug};
 use super::printed::{Printed, Weight};
 use super::probing::{Aim, Pass, Passed};
+use super::protocols::{is_non_http_port, is_non_http_program};
 use super::schedule::ms;
 use super::seen::{ProbeOrder, Socket};
 use super::target::{Target, outside, request};
-use super::wire::{is_other_port, is_other_program};
 use super::words::listens;
 
 /// Programs whose port is taken try so many behind it.
@@ -161,7 +161,7 @@ impl Readiness {
     fn responding(&mut self, main: Option<&Chosen>, passed: &Passed, found: &mut Vec<Found>) {
         let asks = self.is_asked();
         if let Some(main) = main.filter(|_| asks || self.is_curious()) {
-            self.heard_speak(main.socket.address.port(), passed);
+            self.note_answer(main.socket.address.port(), passed);
         }
         if !asks && self.is_curious() {
             return;
@@ -239,7 +239,7 @@ impl Readiness {
     pub(super) fn manner(&self, socket: &Socket, pass: Pass) -> (bool, bool) {
         let port = socket.address.port();
         let known = self.rule.kind == ServiceKind::Server || self.prints_url(port);
-        let heard = matches!(self.speech(port), Some(Speech::Http { .. }));
+        let heard = matches!(self.protocol(port), Some(Protocol::Http { .. }));
         let asks = matches!(pass, Pass::Answers | Pass::Speaks);
         let unsure = asks && !known && !heard;
         (self.tls_first(port), unsure)
@@ -263,7 +263,7 @@ impl Readiness {
     /// says otherwise.
     pub(super) fn is_other(&self, socket: &Socket) -> bool {
         let port = socket.address.port();
-        is_other_program(socket) || (is_other_port(port) && !self.prints_url(port))
+        is_non_http_program(socket) || (is_non_http_port(port) && !self.prints_url(port))
     }
 
     /// Whether readiness itself asks the main port.
@@ -281,11 +281,11 @@ impl Readiness {
     }
 
     /// Remembers what a probe of the main port heard.
-    pub(super) fn heard_speak(&mut self, port: u16, passed: &Passed) {
+    pub(super) fn note_answer(&mut self, port: u16, passed: &Passed) {
         match passed.tls {
-            Some(tls) => self.spoke(port, Speech::Http { tls }),
+            Some(tls) => self.set_protocol(port, Protocol::Http { tls }),
             None if passed.silent => {}
-            None => self.spoke(port, Speech::Other),
+            None => self.set_protocol(port, Protocol::Other),
         }
     }
 

@@ -39,7 +39,7 @@ pub struct Readiness {
     pub(super) signs: Vec<Sign>,
     pub(super) warnings: Vec<String>,
     pub(super) told: Told,
-    spoken: Option<(u16, Speech)>,
+    protocol_seen: Option<(u16, Protocol)>,
     pub(super) resumed: bool,
     /// When the first thing was seen.
     pub(super) began: Option<Duration>,
@@ -83,7 +83,7 @@ pub(super) struct Fallen {
 
 /// What a port was heard to speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speech {
+pub(super) enum Protocol {
     /// HTTP, over TLS or not.
     Http {
         /// Whether over TLS.
@@ -197,7 +197,7 @@ impl Readiness {
             signs: Vec::new(),
             warnings: Vec::new(),
             told: Told::default(),
-            spoken: None,
+            protocol_seen: None,
             resumed: false,
             began: None,
             at: Duration::ZERO,
@@ -409,16 +409,16 @@ impl Readiness {
     }
 
     /// What a port speaks, as far as that was heard.
-    pub(super) fn speech(&self, port: u16) -> Option<Speech> {
-        let (of, speech) = self.spoken?;
-        (of == port).then_some(speech)
+    pub(super) fn protocol(&self, port: u16) -> Option<Protocol> {
+        let (of, protocol) = self.protocol_seen?;
+        (of == port).then_some(protocol)
     }
 
     /// Whether a port speaks TLS, as far as that is known.
     pub(super) fn tls(&self, port: u16) -> Option<bool> {
-        match self.speech(port)? {
-            Speech::Http { tls } => Some(tls),
-            Speech::Other => None,
+        match self.protocol(port)? {
+            Protocol::Http { tls } => Some(tls),
+            Protocol::Other => None,
         }
     }
 
@@ -435,8 +435,8 @@ impl Readiness {
     }
 
     /// Remembers what a port spoke.
-    pub(super) fn spoke(&mut self, port: u16, speech: Speech) {
-        self.spoken = Some((port, speech));
+    pub(super) fn set_protocol(&mut self, port: u16, protocol: Protocol) {
+        self.protocol_seen = Some((port, protocol));
     }
 
     /// Whether people can follow a URL to this port: HTTP was answered there, or where nobody
@@ -445,8 +445,8 @@ impl Readiness {
         if is_debug(port) && self.rule.asked != Some(port) {
             return false;
         }
-        match self.speech(port) {
-            Some(speech) => speech != Speech::Other,
+        match self.protocol(port) {
+            Some(protocol) => protocol != Protocol::Other,
             None => !self.is_asked() && self.prints_url(port),
         }
     }

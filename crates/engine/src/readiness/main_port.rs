@@ -8,8 +8,8 @@ use ostler_model::Port;
 use super::limits::{ASKED_GRACE, DEBUG_ALONE, DEFAULT_GRACE, PORTS_MAX, PRINTED_GRACE};
 use super::listeners::Listener;
 use super::printed::{Printed, Weight, is_wildcard};
+use super::protocols::is_admin_port;
 use super::schedule::ms;
-use super::wire::is_aside;
 
 /// Ports of debuggers, live reload and hot module replacement.
 pub(super) const fn is_debug(port: u16) -> bool {
@@ -87,7 +87,7 @@ impl Hints<'_> {
             return (Reason::Printed, at);
         }
         let last = u64::MAX - listener.socket.inode;
-        let aside = is_aside(port) || told(&[Weight::Side]).is_some();
+        let aside = is_admin_port(port) || told(&[Weight::Side]).is_some();
         if aside && self.default != Some(port) {
             return (Reason::Aside, last);
         }

@@ -14,13 +14,13 @@ mod machine;
 mod main_port;
 mod printed;
 mod probing;
+mod protocols;
 mod resume;
 mod schedule;
 mod seen;
 mod target;
 #[cfg(test)]
 mod tests;
-mod wire;
 mod words;
 
 pub(crate) use expressions::{failure_line, is_conflict};

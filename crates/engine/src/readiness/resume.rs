@@ -3,7 +3,7 @@
 use ostler_model::{HealthRule, Port, ReadyRule, ServiceKind};
 
 use super::limits::GONE;
-use super::machine::{Phase, Readiness, Speech, Told};
+use super::machine::{Phase, Protocol, Readiness, Told};
 use super::printed;
 use super::schedule::ms;
 
@@ -26,7 +26,7 @@ impl Readiness {
         if let Some(main) = ports.iter().find(|it| it.main) {
             let port = main.address.port();
             if url.is_some() {
-                self.spoke(port, Speech::Http { tls: main.tls });
+                self.set_protocol(port, Protocol::Http { tls: main.tls });
             }
             if self.is_ready() {
                 self.after.main = Some(port);

@@ -9,8 +9,8 @@ use super::compose::{Decided, Given, Origin, compose};
 use super::definition::Definition;
 use super::definitions::API;
 use super::manifest::Manifest;
-use super::place::{Ground, Home, Place};
 use super::view::{View, told};
+use super::workspace::{NameScope, ServiceScope, WorkspaceContext};
 use super::{ServiceError, ServiceInfo, ServiceRequest, names, ports, reload};
 use crate::begin::{self, Begun};
 use crate::core::Core;
@@ -26,7 +26,7 @@ pub(crate) struct Clerk<'a> {
     /// The workspace's own, where there are some.
     pub(crate) manifest: Option<&'a Manifest>,
     /// From where names are looked for.
-    pub(crate) place: Place<'a>,
+    pub(crate) scope: NameScope<'a>,
 }
 
 /// A service that is to run.
@@ -70,18 +70,22 @@ impl Wanted {
 }
 
 impl<'a> Clerk<'a> {
-    pub(crate) fn new(core: &'a Arc<Core>, caller: &'a Caller, ground: &'a Ground) -> Self {
+    pub(crate) fn new(
+        core: &'a Arc<Core>,
+        caller: &'a Caller,
+        context: &'a WorkspaceContext,
+    ) -> Self {
         Self {
             core,
             caller,
-            manifest: ground.manifest.as_ref(),
-            place: ground.place(),
+            manifest: context.manifest.as_ref(),
+            scope: context.names(),
         }
     }
 
     /// The caller's services, those of this workspace.
     pub(crate) fn view(self) -> View<'a> {
-        View::new(self.core, self.caller).from(self.place)
+        View::new(self.core, self.caller).from(self.scope)
     }
 
     /// What is defined under this name, here or through the API; the workspace's own first.
@@ -132,7 +136,7 @@ impl<'a> Clerk<'a> {
         let plan = start.lifetime.as_ref().and_then(|it| it.plan()).cloned();
         let command = start.command.display();
         let plan = plan.unwrap_or_default();
-        let home = Home::new(&self.core.settings, plan.defined_in.as_ref(), &start.cwd);
+        let home = ServiceScope::new(&self.core.settings, plan.defined_in.as_ref(), &start.cwd);
         ServiceInfo {
             workspace: home.workspace(),
             ..without_execution(wanted.name(), command, plan)
@@ -213,7 +217,7 @@ impl<'a> Clerk<'a> {
 
     /// What is told of an execution: with where its definition has gone.
     pub(crate) fn told(self, entry: &Entry) -> ServiceInfo {
-        let mut info = told(entry, self.view().home(entry));
+        let mut info = told(entry, self.view().scope_of(entry));
         if let Some(at) = &info.plan.defined_in {
             let watches = &self.core.book.watches;
             info.notes = watches.notes(at.as_path(), &info.name, !entry.is_finished());

@@ -8,8 +8,8 @@ use ostler_model::{Caller, Text, Timestamp};
 use super::clerk::{Clerk, Wanted};
 use super::lookup::is_same;
 use super::manifest::Manifest;
-use super::place::{Ground, Home};
 use super::why::{Case, explain, ports_in_question};
+use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{
     Definition, Ensured, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped, Why, anew,
     names, ports, up, words,
@@ -75,15 +75,15 @@ impl Engine {
         caller: &Caller,
         request: ServiceRequest,
     ) -> Result<Begun, Error> {
-        let ground = self.ground(&request.start);
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let context = self.context(&request.start);
+        let clerk = Clerk::new(&self.core, caller, &context);
         if let Some(name) = &request.name {
             clerk.free(name)?;
         }
         let wanted = Wanted::asked(request);
         if !wanted.request.depends_on.is_empty() {
-            let ground = self.ground_of(&wanted.request.start)?;
-            let clerk = Clerk::new(&self.core, caller, &ground);
+            let context = self.context_of(&wanted.request.start)?;
+            let clerk = Clerk::new(&self.core, caller, &context);
             Box::pin(clerk.start_needs(&wanted)).await?;
         }
         Box::pin(clerk.begin(&wanted)).await
@@ -101,12 +101,12 @@ impl Engine {
         request: ServiceRequest,
     ) -> Result<Ensured, Error> {
         let has_command = !request.start.command.program().is_empty();
-        let ground = if has_command && request.depends_on.is_empty() {
-            self.ground(&request.start)
+        let context = if has_command && request.depends_on.is_empty() {
+            self.context(&request.start)
         } else {
-            self.ground_of(&request.start)?
+            self.context_of(&request.start)?
         };
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let clerk = Clerk::new(&self.core, caller, &context);
         let base = request.start.clone();
         let wanted = match &request.name {
             Some(name) if !has_command => match clerk.defined(name, &base) {
@@ -138,8 +138,8 @@ impl Engine {
     ) -> Result<Vec<Ensured>, Error> {
         let home = self.home(Some(base));
         let manifest = Manifest::find(cwd, home.as_deref())?;
-        let ground = Ground::at(cwd, home.as_deref()).with(manifest);
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let context = WorkspaceContext::at(cwd, home.as_deref()).with(manifest);
+        let clerk = Clerk::new(&self.core, caller, &context);
         let known: Vec<String> = clerk.definitions().into_iter().map(|it| it.name).collect();
         let mut asked = if names.is_empty() {
             known.clone()
@@ -161,7 +161,7 @@ impl Engine {
                 Some(defined) => Some(defined),
                 None => clerk.started(name)?,
             };
-            roots.push(match (found, &ground.manifest) {
+            roots.push(match (found, &context.manifest) {
                 (Some(found), _) => found,
                 (None, None) => return Err(absent(Some(name)).into()),
                 (None, Some(_)) => return Err(clerk.view().unknown(name, known)),
@@ -185,8 +185,8 @@ impl Engine {
     ) -> Result<ServiceStopped, Error> {
         let reason = request.reason.as_ref().map_or(0, String::len);
         arguments::at_most("the reason", reason, arguments::REASON_BYTES)?;
-        let ground = self.ground_at(cwd);
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let context = self.context_at(cwd);
+        let clerk = Clerk::new(&self.core, caller, &context);
         let entry = clerk.view().get(name)?;
         Box::pin(clerk.stop(&entry, request)).await
     }
@@ -202,8 +202,8 @@ impl Engine {
         name: &str,
         cwd: Option<&Path>,
     ) -> Result<ServiceInfo, Error> {
-        let ground = self.ground_at(cwd);
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let context = self.context_at(cwd);
+        let clerk = Clerk::new(&self.core, caller, &context);
         let found = match clerk.view().reach(name) {
             Some(_) => Some(clerk.view().get(name)?),
             None => None,
@@ -221,11 +221,11 @@ impl Engine {
             Some(entry) => anew::wanted(&self.core, &entry)?,
             None => self.known(clerk, name)?,
         };
-        let ground = match wanted.origin.as_ref().map(|it| it.defined_in.as_path()) {
-            Some(path) if path.is_file() => Ground::of(Manifest::read(path)?),
-            Some(_) | None => self.ground(&wanted.request.start),
+        let context = match wanted.origin.as_ref().map(|it| it.defined_in.as_path()) {
+            Some(path) if path.is_file() => WorkspaceContext::of(Manifest::read(path)?),
+            Some(_) | None => self.context(&wanted.request.start),
         };
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let clerk = Clerk::new(&self.core, caller, &context);
         let base = wanted
             .front
             .as_deref()
@@ -248,11 +248,12 @@ impl Engine {
     /// [`Error::Service`] for an `ostler.toml` that cannot be used, unless services of it live:
     /// then they say so.
     pub fn services(&self, caller: &Caller, cwd: Option<&Path>) -> Result<Vec<ServiceInfo>, Error> {
-        let ground = self.ground_for(caller, cwd)?;
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let context = self.context_for(caller, cwd)?;
+        let clerk = Clerk::new(&self.core, caller, &context);
         let mut rows: Vec<ServiceInfo> = Vec::new();
         for info in self.core.book.pending(|owner| caller.sees(owner)) {
-            if ground.place().knows(&Home::of(&info)) && !rows.iter().any(|row| is_same(row, &info))
+            if context.names().knows(&ServiceScope::of(&info))
+                && !rows.iter().any(|row| is_same(row, &info))
             {
                 rows.push(info);
             }
@@ -277,8 +278,8 @@ impl Engine {
     /// How many services live in other workspaces than that of `cwd`.
     #[must_use]
     pub fn services_elsewhere(&self, caller: &Caller, cwd: Option<&Path>) -> usize {
-        let ground = self.ground_at(cwd);
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let context = self.context_at(cwd);
+        let clerk = Clerk::new(&self.core, caller, &context);
         clerk.view().elsewhere().count()
     }
 
@@ -292,8 +293,8 @@ impl Engine {
         name: &str,
         cwd: Option<&Path>,
     ) -> Result<ServiceInfo, Error> {
-        let ground = self.ground_for(caller, cwd)?;
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let context = self.context_for(caller, cwd)?;
+        let clerk = Clerk::new(&self.core, caller, &context);
         let defined = clerk.definitions();
         let entry = if defined.iter().any(|it| it.name == name) {
             clerk.view().find(name)
@@ -305,7 +306,7 @@ impl Engine {
         }
         let pending = self.core.book.pending(|owner| caller.sees(owner));
         let mut pending = pending.into_iter();
-        let here = |it: &ServiceInfo| ground.place().knows(&Home::of(it));
+        let here = |it: &ServiceInfo| context.names().knows(&ServiceScope::of(it));
         if let Some(mut info) = pending.find(|it| it.name == name && here(it)) {
             info.execution = entry.map(|it| it.fresh_info());
             return Ok(info);
@@ -373,8 +374,8 @@ impl Engine {
         })?;
         let definition = Definition::of(name, request);
         let wanted = Wanted::defined(&definition, Text::default(), &request.start);
-        let ground = Ground::default();
-        let clerk = Clerk::new(&self.core, caller, &ground);
+        let context = WorkspaceContext::default();
+        let clerk = Clerk::new(&self.core, caller, &context);
         clerk.check(&wanted)?;
         self.core.book.definitions.put(caller, definition)
     }

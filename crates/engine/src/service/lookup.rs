@@ -7,8 +7,8 @@ use ostler_policy::Decision;
 
 use super::clerk::{Clerk, Wanted};
 use super::manifest::Manifest;
-use super::place::{Ground, Home};
 use super::view::{View, file, plan_of};
+use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{ServiceInfo, anew};
 use crate::admission::{self, arguments, confinement, environment};
 use crate::engine::Engine;
@@ -27,42 +27,46 @@ impl Engine {
     }
 
     /// Where a request's command would run.
-    pub(super) fn ground(&self, request: &StartRequest) -> Ground {
+    pub(super) fn context(&self, request: &StartRequest) -> WorkspaceContext {
         let home = self.home(Some(request));
-        Ground::at(request.cwd.as_path(), home.as_deref())
+        WorkspaceContext::at(request.cwd.as_path(), home.as_deref())
     }
 
     /// The same with what the file says that holds there.
-    pub(super) fn ground_of(&self, request: &StartRequest) -> Result<Ground, Error> {
+    pub(super) fn context_of(&self, request: &StartRequest) -> Result<WorkspaceContext, Error> {
         let home = self.home(Some(request));
         let manifest = Manifest::find(request.cwd.as_path(), home.as_deref())?;
-        Ok(self.ground(request).with(manifest))
+        Ok(self.context(request).with(manifest))
     }
 
     /// Where somebody stands who looks, or stops something: every workspace where `cwd` is none.
-    pub(super) fn ground_at(&self, cwd: Option<&Path>) -> Ground {
+    pub(super) fn context_at(&self, cwd: Option<&Path>) -> WorkspaceContext {
         let home = self.home(None);
-        cwd.map(|cwd| Ground::at(cwd, home.as_deref()))
+        cwd.map(|cwd| WorkspaceContext::at(cwd, home.as_deref()))
             .unwrap_or_default()
     }
 
     /// The same with what the file says that holds there; one that cannot be used is no error
     /// where services of it live, which say so.
-    pub(super) fn ground_for(&self, caller: &Caller, cwd: Option<&Path>) -> Result<Ground, Error> {
-        let ground = self.ground_at(cwd);
+    pub(super) fn context_for(
+        &self,
+        caller: &Caller,
+        cwd: Option<&Path>,
+    ) -> Result<WorkspaceContext, Error> {
+        let context = self.context_at(cwd);
         let Some(cwd) = cwd else {
-            return Ok(ground);
+            return Ok(context);
         };
         match Manifest::find(cwd, self.home(None).as_deref()) {
-            Ok(found) => Ok(ground.with(found)),
+            Ok(found) => Ok(context.with(found)),
             Err(error) => {
                 let mut living = View::new(&self.core, caller).living();
                 let is_told = living.any(|entry| {
                     let at = plan_of(&entry).defined_in.as_ref().and_then(file);
-                    at.is_some() && at == ground.file()
+                    at.is_some() && at == context.file()
                 });
                 if is_told {
-                    Ok(ground)
+                    Ok(context)
                 } else {
                     Err(error.into())
                 }
@@ -126,5 +130,5 @@ impl Clerk<'_> {
 
 /// Whether two rows are about the same service.
 pub(super) fn is_same(one: &ServiceInfo, other: &ServiceInfo) -> bool {
-    one.name == other.name && Home::of(one).meets(&Home::of(other))
+    one.name == other.name && ServiceScope::of(one).shares_names(&ServiceScope::of(other))
 }

@@ -20,7 +20,6 @@ mod locks;
 mod lookup;
 pub mod manifest;
 pub(crate) mod names;
-mod place;
 mod ports;
 pub(crate) mod reload;
 pub mod request;
@@ -30,6 +29,7 @@ mod view;
 mod watching;
 mod why;
 mod words;
+mod workspace;
 
 pub(crate) use book::Book;
 pub use definition::Definition;

@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use super::clerk::{Clerk, Wanted};
 use super::locks::Key;
 use super::manifest::{Changes, Manifest, diff};
-use super::place::Ground;
 use super::view::{file, name_of, plan_of};
 use super::watching::FileWatch;
+use super::workspace::WorkspaceContext;
 use super::{ServiceError, anew, graph};
 use crate::core::Core;
 use crate::entry::Entry;
@@ -273,8 +273,8 @@ async fn start_anew(
         owner: entry.owner().as_ref().clone(),
         scope: Scope::Session,
     };
-    let ground = Ground::of(manifest.clone());
-    let clerk = Clerk::new(core, &caller, &ground);
+    let context = WorkspaceContext::of(manifest.clone());
+    let clerk = Clerk::new(core, &caller, &context);
     let base = anew::front(core, entry)?;
     let Some(wanted) = clerk.defined(&name, &base) else {
         return Ok(());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ostler_model::{Caller, Condition, ServicePlan, Text};
 
-use super::place::{Home, Place};
+use super::workspace::{NameScope, ServiceScope};
 use super::{ServiceError, ServiceInfo};
 use crate::core::Core;
 use crate::entry::Entry;
@@ -20,7 +20,7 @@ const KNOWN_NAMES: usize = 20;
 pub(crate) struct View<'a> {
     core: &'a Core,
     caller: &'a Caller,
-    place: Place<'a>,
+    scope: NameScope<'a>,
 }
 
 impl<'a> View<'a> {
@@ -28,13 +28,13 @@ impl<'a> View<'a> {
         Self {
             core,
             caller,
-            place: Place::Anywhere,
+            scope: NameScope::AllWorkspaces,
         }
     }
 
     /// The same, seen from there.
-    pub(crate) const fn from(self, place: Place<'a>) -> Self {
-        Self { place, ..self }
+    pub(crate) const fn from(self, scope: NameScope<'a>) -> Self {
+        Self { scope, ..self }
     }
 
     /// All of them, newest first.
@@ -143,7 +143,7 @@ impl<'a> View<'a> {
             .elsewhere()
             .filter(|entry| plan_of(entry).name == given);
         let told = |entry: Arc<Entry>| {
-            let place = self.home(&entry).workspace();
+            let place = self.scope_of(&entry).workspace();
             let place = place.as_deref().and_then(Path::parent);
             let place =
                 place.map_or_else(|| entry.spec.cwd.to_string(), |it| it.display().to_string());
@@ -166,7 +166,7 @@ impl<'a> View<'a> {
             (
                 name_of(entry),
                 plan.defined_in.clone(),
-                self.home(entry),
+                self.scope_of(entry),
                 entry.owner().project.clone(),
             )
         };
@@ -182,7 +182,7 @@ impl<'a> View<'a> {
 
     /// Living ones that need this one, directly.
     pub(crate) fn dependents(self, of: &Entry) -> Vec<Arc<Entry>> {
-        let (name, home) = (name_of(of), self.home(of));
+        let (name, home) = (name_of(of), self.scope_of(of));
         let needs = |entry: &Arc<Entry>| {
             let plan = plan_of(entry);
             let waits = plan.depends_on.iter().filter(|it| it.name == name);
@@ -190,7 +190,7 @@ impl<'a> View<'a> {
                 .filter(|it| it.condition != Condition::Completed)
                 .count()
                 > 0;
-            needed && self.home(entry).meets(&home)
+            needed && self.scope_of(entry).shares_names(&home)
         };
         let project = of.owner().project.clone();
         self.living()
@@ -209,13 +209,13 @@ impl<'a> View<'a> {
     }
 
     fn is_from_here(self, entry: &Entry) -> bool {
-        self.place == Place::Anywhere || self.place.knows(&self.home(entry))
+        self.scope == NameScope::AllWorkspaces || self.scope.knows(&self.scope_of(entry))
     }
 
     /// Where a service belongs.
-    pub(crate) fn home(self, entry: &Entry) -> Home {
+    pub(crate) fn scope_of(self, entry: &Entry) -> ServiceScope {
         let defined_in = plan_of(entry).defined_in.as_ref();
-        Home::new(&self.core.settings, defined_in, &entry.spec.cwd)
+        ServiceScope::new(&self.core.settings, defined_in, &entry.spec.cwd)
     }
 }
 
@@ -255,7 +255,7 @@ pub(crate) fn is_one_shot(entry: &Entry) -> bool {
 }
 
 /// What callers are told of one that belongs there.
-pub(crate) fn told(entry: &Entry, home: Home) -> ServiceInfo {
+pub(crate) fn told(entry: &Entry, home: ServiceScope) -> ServiceInfo {
     let plan = plan_of(entry).clone();
     ServiceInfo {
         name: name_of(entry),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_model::confinement::{HostRule, Network};
 use ostler_model::{Ability, AutorunReport, Confinement, Text};
-use ostler_sandbox::autorun::Before;
+use ostler_sandbox::autorun::Snapshot;
 use ostler_sandbox::cell::{BuildAt, Cell, CellError, CellPlan, Host, Overlay};
 use ostler_sandbox::overlay;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -58,7 +58,7 @@ pub(crate) struct Confined {
     gone: bool,
     gate: Option<GateLink>,
     /// What its workspace was like before.
-    before: Option<Before>,
+    before: Option<Snapshot>,
 }
 
 /// The confinement of a plan. What cannot be understood is no reason to do without it.
@@ -87,7 +87,7 @@ impl Confined {
         let workspace = confinement.workspace.as_ref().map(Text::as_path);
         let before = workspace.map(|workspace| {
             let upper = layers.as_ref().map(|layers| layers.upper.as_path());
-            Before::take(workspace, upper)
+            Snapshot::take(workspace, upper)
         });
         let cell = Cell::build(&plan, at).map_err(of_cell)?;
         let mut confined = Self {
@@ -155,7 +155,7 @@ impl Confined {
     /// What the command left in its workspace that is run or obeyed unasked.
     pub(super) fn autorun(&self) -> AutorunReport {
         let before = self.before.as_ref();
-        before.map_or_else(AutorunReport::default, Before::report)
+        before.map_or_else(AutorunReport::default, Snapshot::report)
     }
 
     /// Processes of ours around the command: children of the shim, and theirs.

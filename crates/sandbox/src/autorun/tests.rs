@@ -7,8 +7,8 @@ use std::path::Path;
 use ostler_model::AutorunReport;
 use ostler_model::autorun::{Guard, LINES, Test};
 
-use super::before::{Before, judge};
 use super::config::parse;
+use super::snapshot::{Snapshot, judge};
 use super::view::{New, resolve};
 use super::walk::Bounds;
 
@@ -36,7 +36,7 @@ fn after(there: impl Fn(&Path), make: impl Fn(&Path)) -> AutorunReport {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
     there(&top);
-    let mut before = Before::take(&top, None);
+    let mut before = Snapshot::take(&top, None);
     // What was there may be younger than the tick of the clock.
     before.since = next_tick(&top);
     make(&top);

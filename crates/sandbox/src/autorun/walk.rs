@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::config::{self, Entry};
-use super::known::{Known, is_repository};
+use super::repositories::{Repository, is_repository};
 use super::view::{View, resolve};
 use crate::overlay::beneath::{is_absent, join, split};
 
@@ -50,7 +50,7 @@ struct Open {
 pub(super) struct Walk<'a> {
     workspace: &'a [u8],
     view: View<'a>,
-    known: &'a [Known],
+    known: &'a [Repository],
     bounds: Bounds,
     since_ms: u64,
     open: VecDeque<Open>,
@@ -63,7 +63,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(
         workspace: &'a Path,
         view: View<'a>,
-        known: &'a [Known],
+        known: &'a [Repository],
         bounds: Bounds,
     ) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
         self.report
     }
 
-    fn known(&self, repository: &[u8]) -> Option<&'a Known> {
+    fn known(&self, repository: &[u8]) -> Option<&'a Repository> {
         self.known.iter().find(|it| it.path == repository)
     }
 

@@ -219,16 +219,16 @@ async fn answer(
 
 /// The same answer; what it holds is in use until it is through.
 fn held(response: Response, held: impl Send + Unpin + 'static) -> Response {
-    response.map(|body| Body::new(Holding { body, _held: held }))
+    response.map(|body| Body::new(GuardedBody { body, _held: held }))
 }
 
 /// A body, and what lives as long as it does.
-struct Holding<T> {
+struct GuardedBody<T> {
     body: Body,
     _held: T,
 }
 
-impl<T: Unpin> HttpBody for Holding<T> {
+impl<T: Unpin> HttpBody for GuardedBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 

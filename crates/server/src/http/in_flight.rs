@@ -20,7 +20,7 @@ pub(super) struct InFlight(Mutex<HashMap<Principal, usize>>);
 
 /// A request under way, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct RequestGuard {
     all: Arc<InFlight>,
     principal: Principal,
 }
@@ -30,7 +30,7 @@ impl InFlight {
     ///
     /// # Errors
     /// When the principal has as many as one may have.
-    pub(super) fn begin(self: &Arc<Self>, principal: &Principal) -> Result<Request, Problem> {
+    pub(super) fn begin(self: &Arc<Self>, principal: &Principal) -> Result<RequestGuard, Problem> {
         let mut counts = self.counts();
         let count = counts.entry(principal.clone()).or_default();
         if *count >= REQUESTS_OF_ONE {
@@ -41,7 +41,7 @@ impl InFlight {
                 .with_hint("wait for answers, or end streams"));
         }
         *count += 1;
-        Ok(Request {
+        Ok(RequestGuard {
             all: Arc::clone(self),
             principal: principal.clone(),
         })
@@ -52,7 +52,7 @@ impl InFlight {
     }
 }
 
-impl Drop for Request {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         if let Entry::Occupied(mut count) = self.all.counts().entry(self.principal.clone()) {
             *count.get_mut() -= 1;

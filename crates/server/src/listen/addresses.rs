@@ -17,14 +17,14 @@ pub(super) struct Addresses(Mutex<HashMap<IpAddr, usize>>);
 
 /// A connection of an address, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct ConnectionGuard {
     all: Arc<Addresses>,
     address: IpAddr,
 }
 
 impl Addresses {
     /// Counts a connection; none where there are as many as one address may have.
-    pub(super) fn open(self: &Arc<Self>, peer: IpAddr) -> Option<Counted> {
+    pub(super) fn open(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionGuard> {
         let address = network(peer.to_canonical());
         let mut counts = self.counts();
         let count = counts.entry(address).or_default();
@@ -32,7 +32,7 @@ impl Addresses {
             return None;
         }
         *count += 1;
-        Some(Counted {
+        Some(ConnectionGuard {
             all: Arc::clone(self),
             address,
         })
@@ -54,7 +54,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         if let Entry::Occupied(mut count) = self.all.counts().entry(self.address) {
             *count.get_mut() -= 1;

@@ -65,14 +65,14 @@ pub(super) struct Stopping {
 
 /// One that is to be stopped.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Meant {
+pub(super) struct StopTarget {
     /// What people call it.
     pub(super) name: String,
     /// What it is asked for by: its id, where that is known.
     pub(super) by: String,
 }
 
-impl Meant {
+impl StopTarget {
     pub(super) fn called(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -96,7 +96,11 @@ pub(super) fn stop(setup: &Setup, args: &StopArgs) -> Outcome {
         body,
         json: args.json,
     };
-    let meant: Vec<Meant> = args.names.iter().map(|name| Meant::called(name)).collect();
+    let meant: Vec<StopTarget> = args
+        .names
+        .iter()
+        .map(|name| StopTarget::called(name))
+        .collect();
     block_on(stop_each(&desk, &meant, &stopping))
 }
 
@@ -104,10 +108,10 @@ pub(super) fn stop(setup: &Setup, args: &StopArgs) -> Outcome {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(super) async fn stop_each(desk: &Desk, meant: &[Meant], stopping: &Stopping) -> Outcome {
+pub(super) async fn stop_each(desk: &Desk, meant: &[StopTarget], stopping: &Stopping) -> Outcome {
     let mut gone = HashSet::new();
     let mut code = 0;
-    for Meant { name, by } in meant {
+    for StopTarget { name, by } in meant {
         // It went before another one already.
         if gone.contains(name) {
             continue;

@@ -7,7 +7,7 @@ use clap::Args;
 use ostler_server::wire::{ServiceBody, StopBody};
 
 use super::ask::{WorkspaceArgs, desk};
-use super::control::{Meant, Stopping, stop_each};
+use super::control::{StopTarget, Stopping, stop_each};
 use super::manifest::nothing_defined;
 use super::up::in_a_file;
 use crate::error::Outcome;
@@ -49,7 +49,11 @@ pub(super) fn run(setup: &Setup, args: &DownArgs) -> Outcome {
             json: args.json,
         };
         if !args.names.is_empty() {
-            let meant: Vec<Meant> = args.names.iter().map(|name| Meant::called(name)).collect();
+            let meant: Vec<StopTarget> = args
+                .names
+                .iter()
+                .map(|name| StopTarget::called(name))
+                .collect();
             return stop_each(&desk, &meant, &stopping).await;
         }
         let list = desk.every().await?;
@@ -78,7 +82,7 @@ fn by_workspace(services: Vec<ServiceBody>) -> Vec<Vec<ServiceBody>> {
 }
 
 /// Those that live, each before what it depends on.
-fn reverse(services: &[ServiceBody]) -> Vec<Meant> {
+fn reverse(services: &[ServiceBody]) -> Vec<StopTarget> {
     let mut order = Vec::new();
     let mut seen = HashSet::new();
     for service in services {
@@ -89,7 +93,7 @@ fn reverse(services: &[ServiceBody]) -> Vec<Meant> {
         let living = services.iter().find(|it| it.living && it.name == name)?;
         let id = living.execution.as_ref().map(|info| info.id.clone());
         let by = id.unwrap_or_else(|| name.clone());
-        Some(Meant { name, by })
+        Some(StopTarget { name, by })
     };
     order.into_iter().filter_map(lives).collect()
 }

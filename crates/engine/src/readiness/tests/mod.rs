@@ -4,10 +4,10 @@
 mod after;
 mod life;
 mod output;
+mod protocols;
 mod rules;
 mod traps;
 mod walk;
-mod wire;
 
 use std::net::SocketAddr;
 use std::time::Duration;

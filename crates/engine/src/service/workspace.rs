@@ -13,17 +13,17 @@ use crate::settings::Settings;
 
 /// From where names are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Place<'a> {
+pub(crate) enum NameScope<'a> {
     /// In every workspace.
     #[default]
-    Anywhere,
+    AllWorkspaces,
     /// In the workspace of this `ostler.toml`; none: among those that belong to no workspace.
-    Here(Option<&'a Path>),
+    Workspace(Option<&'a Path>),
 }
 
 /// Where a service belongs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Home {
+pub(crate) enum ServiceScope {
     /// To the workspace of this `ostler.toml`, or to none.
     Workspace(Option<PathBuf>),
     /// To who defined it through the API, wherever that one stands.
@@ -32,12 +32,12 @@ pub(crate) enum Home {
 
 /// Where a caller stands: the file that holds there, and what it says where that is needed.
 #[derive(Debug, Default)]
-pub(crate) struct Ground {
+pub(crate) struct WorkspaceContext {
     file: Option<Option<PathBuf>>,
     pub(crate) manifest: Option<Manifest>,
 }
 
-impl Ground {
+impl WorkspaceContext {
     /// A directory, without what its file says.
     pub(crate) fn at(dir: &Path, home: Option<&Path>) -> Self {
         Self {
@@ -65,24 +65,24 @@ impl Ground {
     }
 
     /// From where its names are looked for.
-    pub(crate) fn place(&self) -> Place<'_> {
-        self.file
-            .as_ref()
-            .map_or(Place::Anywhere, |file| Place::Here(file.as_deref()))
+    pub(crate) fn names(&self) -> NameScope<'_> {
+        self.file.as_ref().map_or(NameScope::AllWorkspaces, |file| {
+            NameScope::Workspace(file.as_deref())
+        })
     }
 }
 
-impl Place<'_> {
+impl NameScope<'_> {
     /// Whether a service that belongs there is known here.
-    pub(crate) fn knows(self, home: &Home) -> bool {
+    pub(crate) fn knows(self, home: &ServiceScope) -> bool {
         match (self, home) {
-            (Self::Anywhere, _) | (_, Home::Principal) => true,
-            (Self::Here(file), Home::Workspace(of)) => of.as_deref() == file,
+            (Self::AllWorkspaces, _) | (_, ServiceScope::Principal) => true,
+            (Self::Workspace(file), ServiceScope::Workspace(of)) => of.as_deref() == file,
         }
     }
 }
 
-impl Home {
+impl ServiceScope {
     /// Where a service belongs that is defined there and runs in this directory.
     pub(crate) fn new(settings: &Settings, defined_in: Option<&Text>, cwd: &Text) -> Self {
         match (defined_in.and_then(file), defined_in) {
@@ -113,7 +113,7 @@ impl Home {
     }
 
     /// Whether two services may mean each other by name.
-    pub(crate) fn meets(&self, other: &Self) -> bool {
+    pub(crate) fn shares_names(&self, other: &Self) -> bool {
         self == other || *self == Self::Principal || *other == Self::Principal
     }
 }

@@ -49,7 +49,7 @@ const PROGRAMS: [&str; 33] = [
 ];
 
 /// Ports of administration, metrics and profiles: never what people mean while there is another.
-pub(super) const fn is_aside(port: u16) -> bool {
+pub(super) const fn is_admin_port(port: u16) -> bool {
     matches!(
         port,
         2019 | 6060 | 8444 | 9090 | 9091 | 9100 | 9180 | 9464 | 9901 | 14269 | 15020 | 15090
@@ -57,12 +57,12 @@ pub(super) const fn is_aside(port: u16) -> bool {
 }
 
 /// Whether a program is one that never speaks HTTP.
-pub(super) fn is_other_program(socket: &Socket) -> bool {
+pub(super) fn is_non_http_program(socket: &Socket) -> bool {
     PROGRAMS.contains(&socket.process.as_str())
 }
 
 /// Whether a port is one where HTTP is not spoken.
-pub(super) fn is_other_port(port: u16) -> bool {
+pub(super) fn is_non_http_port(port: u16) -> bool {
     PORTS.contains(&port)
 }
 
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn the_kernel_names_no_longer_ones() {
         assert!(PROGRAMS.iter().all(|name| name.len() <= 15));
-        assert!(is_other_port(5432) && !is_other_port(8080));
-        assert!(is_aside(2019) && !is_aside(80));
+        assert!(is_non_http_port(5432) && !is_non_http_port(8080));
+        assert!(is_admin_port(2019) && !is_admin_port(80));
     }
 }

@@ -1,4 +1,4 @@
-//! [`Before`]: what there was, and what came of it.
+//! [`Snapshot`]: what there was, and what came of it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ostler_model::AutorunReport;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::known::{self, Known};
+use super::repositories::{self, Repository};
 use super::view::{New, View};
 use super::walk::{Bounds, Walk};
 
@@ -17,14 +17,14 @@ const CPU_MS: u64 = 300;
 
 /// What was there before a command, to be held against what is there afterwards.
 #[derive(Debug)]
-pub struct Before {
+pub struct Snapshot {
     workspace: PathBuf,
     upper: Option<PathBuf>,
     pub(super) since: (i64, u64),
-    known: Vec<Known>,
+    known: Vec<Repository>,
 }
 
-impl Before {
+impl Snapshot {
     /// Takes it, right before the command starts.
     #[must_use]
     pub fn take(workspace: &Path, upper: Option<&Path>) -> Self {
@@ -34,7 +34,7 @@ impl Before {
             workspace: workspace.to_owned(),
             upper: upper.map(Path::to_owned),
             since: (now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0)),
-            known: known::read(workspace),
+            known: repositories::read(workspace),
         }
     }
 
@@ -65,7 +65,7 @@ pub(crate) fn of_changes(
     paths: &BTreeSet<&[u8]>,
     entries: usize,
 ) -> AutorunReport {
-    let known = known::read(workspace);
+    let known = repositories::read(workspace);
     let bounds = Bounds {
         entries,
         cpu_ms: None,
@@ -76,7 +76,7 @@ pub(crate) fn of_changes(
 pub(super) fn judge(
     (workspace, upper): (&Path, Option<&Path>),
     new: New<'_>,
-    known: &[Known],
+    known: &[Repository],
     bounds: Bounds,
 ) -> AutorunReport {
     // Our own directory may be reached by a link.

@@ -21,13 +21,13 @@ const CONFIGURATIONS: [&[u8]; 2] = [b"config", b"config.worktree"];
 
 /// A repository, and what its configuration says that may run something or lead elsewhere.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct Repository {
     pub(super) path: Vec<u8>,
     pub(super) entries: Vec<Entry>,
 }
 
 /// The repositories of a workspace, with what their configuration says.
-pub(super) fn read(workspace: &Path) -> Vec<Known> {
+pub(super) fn read(workspace: &Path) -> Vec<Repository> {
     let Ok(mut view) = View::open(workspace, None, New::Layer) else {
         return Vec::new();
     };
@@ -39,7 +39,7 @@ pub(super) fn read(workspace: &Path) -> Vec<Known> {
                 .filter_map(|file| config::read(&view, &file))
                 .flatten();
             let entries = entries.filter(|entry| !entry.is_harmless()).collect();
-            Known { path, entries }
+            Repository { path, entries }
         })
         .collect()
 }
