@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from conftest import way_in
-from harness import Place, Serving, Way, token
+from harness import Place, Way, serving_two_principals
 
 pytestmark = pytest.mark.anyio
 
@@ -20,15 +20,8 @@ MODES = ("auto", "legacy")
 @pytest.fixture(scope="module")
 def guarded(binary):
     """A daemon that asks for tokens, and two of them for different principals."""
-    place = Place(binary)
-    tokens = {name: token(place, name, principal=name) for name in ("ann", "bob")}
-    serving = Serving(place, "--legacy-sse")
-    serving.tokens = tokens
-    try:
+    with serving_two_principals(Place(binary), "--legacy-sse") as serving:
         yield serving
-        serving.end()
-    finally:
-        place.close()
 
 
 def bearer(serving, name):

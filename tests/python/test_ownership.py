@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness import Place, Serving, Way, token
+from harness import Place, serving_two_principals
 from harness.faces import profiles, rest_routes
 from harness.guarded import CROSSED, USERS, wish
 from harness.walled import FACES, Wish
@@ -85,15 +85,8 @@ TOOLS = {
 @pytest.fixture(scope="module")
 def guarded(binary):
     """A daemon that asks for tokens, with two principals."""
-    place = Place(binary)
-    tokens = {name: token(place, name, principal=name) for name in ("ann", "bob")}
-    serving = Serving(place, "--legacy-sse")
-    serving.tokens = tokens
-    try:
+    with serving_two_principals(Place(binary), "--legacy-sse") as serving:
         yield serving
-        serving.end()
-    finally:
-        place.close()
 
 
 def ask(serving, name, method, path, body=None, headers=None):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness import Place, Serving, Way, token
+from harness import Place, Way, serving_two_principals, token
 
 pytestmark = pytest.mark.anyio
 
@@ -40,15 +40,9 @@ def bound(binary):
     config.mkdir(exist_ok=True)
     (place.work / "app").mkdir()
     (config / "config.toml").write_text(CONFIG.format(project=place.work / "app"))
-    tokens = {name: token(place, name, principal=name) for name in ("ann", "bob")}
-    tokens["self"] = token(place, "self")
-    serving = Serving(place)
-    serving.tokens = tokens
-    try:
+    with serving_two_principals(place) as serving:
+        serving.tokens["self"] = token(place, "self")
         yield serving
-        serving.end()
-    finally:
-        place.close()
 
 
 def script(name):

@@ -111,6 +111,11 @@ fn caller() -> Caller {
     }
 }
 
+/// What is committed as it comes.
+const COMMIT: WorkspaceOrder = WorkspaceOrder::Commit {
+    allow_autorun: false,
+};
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_command_wrote_is_shown_and_committed_once() {
     let lab = Lab::new().await;
@@ -133,14 +138,7 @@ async fn what_a_command_wrote_is_shown_and_committed_once() {
         panic!("no diff");
     };
     assert!(text.contains("\n+b\n"), "{text}");
-    let committed = lab
-        .order(
-            &info,
-            WorkspaceOrder::Commit {
-                allow_autorun: false,
-            },
-        )
-        .await;
+    let committed = lab.order(&info, COMMIT).await;
     assert!(matches!(committed, Ok(WorkspaceAnswer::Committed(_))));
     assert_eq!(lab.read("f").as_deref(), Some("a\nb\n"));
     assert_eq!(lab.read("d/n").as_deref(), Some("n\n"));
@@ -162,14 +160,7 @@ async fn a_conflict_commits_nothing_and_a_discard_ends_it() {
         return;
     };
     fs::write(lab.workspace.path().join("f"), "host\n").expect("written");
-    let refused = lab
-        .order(
-            &info,
-            WorkspaceOrder::Commit {
-                allow_autorun: false,
-            },
-        )
-        .await;
+    let refused = lab.order(&info, COMMIT).await;
     let Ok(WorkspaceAnswer::Conflicts(conflicts)) = refused else {
         panic!("{refused:?}");
     };
@@ -192,14 +183,7 @@ async fn nothing_is_decided_while_it_runs() {
         Err(Error::Unmet(_)) => return,
         Err(error) => panic!("{error}"),
     };
-    let refused = lab
-        .order(
-            &info,
-            WorkspaceOrder::Commit {
-                allow_autorun: false,
-            },
-        )
-        .await;
+    let refused = lab.order(&info, COMMIT).await;
     let running = WorkspaceError::Running(info.id);
     assert!(matches!(refused, Err(Error::Workspace(error)) if error == running));
     let id = info.id.short();
@@ -244,14 +228,7 @@ async fn a_command_without_an_overlay_has_none() {
     let request = StartRequest::argv(["true"], "/tmp");
     let waited = lab.engine.run(&caller(), request, Some(PATIENCE)).await;
     let info = waited.expect("it runs").info;
-    let none = lab
-        .order(
-            &info,
-            WorkspaceOrder::Commit {
-                allow_autorun: false,
-            },
-        )
-        .await;
+    let none = lab.order(&info, COMMIT).await;
     let error = WorkspaceError::None(info.id);
     assert!(matches!(none, Err(Error::Workspace(it)) if it == error));
     lab.engine.shutdown().await;

@@ -5,12 +5,12 @@ from .person import Person
 from .place import Place
 from .procs import alive, members, named, until
 from .ring import Ring
-from .serving import Serving, Way, token
+from .serving import Serving, Way, serving_two_principals, token
 from .shell import Shell
 from .terminal import Session, Terminals
 from .tmux import Tmux
 
 __all__ = [
     "Agent", "Person", "Place", "Reply", "Ring", "Serving", "Session", "Shell", "Terminals", "Tmux", "Way", "alive",
-    "members", "named", "token", "until",
+    "members", "named", "serving_two_principals", "token", "until",
 ]

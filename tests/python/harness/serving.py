@@ -127,3 +127,16 @@ def token(place, name, principal=None):
     found = TOKEN.search(said)
     assert found, said
     return found[0]
+
+
+@contextlib.contextmanager
+def serving_two_principals(place, *args):
+    """A daemon that asks for tokens, and one for each of the principals ann and bob. Ends with the place."""
+    try:
+        tokens = {name: token(place, name, principal=name) for name in ("ann", "bob")}
+        serving = Serving(place, *args)
+        serving.tokens = tokens
+        yield serving
+        serving.end()
+    finally:
+        place.close()
