@@ -42,12 +42,17 @@ impl Tally {
     }
 
     /// What a line of output counts, where it is the closing line of nextest, of the standard
-    /// test harness or of pytest.
+    /// test harness or of pytest. Of indented lines only nextest's summary is: it indents what a
+    /// failed attempt printed, the closing line of that attempt's harness among it.
     pub(super) fn read(line: &str) -> Option<Self> {
-        let line = line.trim().trim_matches('=').trim();
         if let Some((head, counts)) = line.split_once(" run: ") {
-            return head.starts_with("Summary [").then(|| Self::sum(counts));
+            let closes = head.trim_start().starts_with("Summary [");
+            return closes.then(|| Self::sum(counts));
         }
+        if line.starts_with(char::is_whitespace) {
+            return None;
+        }
+        let line = line.trim_end().trim_matches('=').trim();
         if let Some(counts) = line.strip_prefix("test result: ") {
             return Some(Self::sum(
                 counts.split_once(". ").map_or(counts, |(_, rest)| rest),
@@ -128,6 +133,7 @@ mod tests {
             "test a ... ok",
             "running 12 tests",
             "12 passed",
+            "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 9 filtered out",
         ] {
             assert_eq!(counted(line), None, "{line}");
         }

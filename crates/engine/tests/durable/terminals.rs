@@ -72,6 +72,9 @@ async fn vim_goes_on_with_the_same_screen() {
     let vim = ["vim", "-u", "NONE", "-N", "-n", "-i", "NONE", name];
     let id = start(&engine, &vim).await;
     shows(&engine, &id, |view| view.rows[1] == "second").await;
+    // While it starts, vim may miss a new size; what answers a command has started.
+    types(&engine, &id, text(":echo 'started'\n")).await;
+    shows(&engine, &id, |view| view.rows[23] == "started").await;
     engine.resize(&me(), &id, WIDE).await.expect("resized");
     // The last line of a screen that vim has painted anew.
     shows(&engine, &id, |view| view.rows[28] == "~").await;
