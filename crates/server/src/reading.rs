@@ -155,6 +155,15 @@ pub(crate) async fn apart<T: Send + 'static>(
     } else {
         journal.end()?
     };
+    apart_from(journal, bytes, work).await
+}
+
+/// Runs `work` here where it reads at most [`INLINE_BYTES`], else on a thread that may block.
+pub(crate) async fn apart_from<T: Send + 'static>(
+    journal: &Journal,
+    bytes: u64,
+    work: impl FnOnce(&Journal) -> Result<T, ReadError> + Send + 'static,
+) -> Result<T, ReadError> {
     if bytes <= INLINE_BYTES {
         return work(journal);
     }

@@ -1,5 +1,6 @@
 //! When a watching daemon is told of output: at most once per [`MARK_MS`], of a terminal's per
-//! [`TERMINAL_MARK_MS`], at once where it answers input, and never when nobody watches.
+//! [`TERMINAL_MARK_MS`], at once where it answers input ([`INPUT_BURST`]), and never when nobody
+//! watches.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,9 @@ use std::time::{Duration, Instant};
 const MARK_MS: u64 = 5;
 /// The same of a terminal, in milliseconds: somebody may be looking on (C16).
 const TERMINAL_MARK_MS: u64 = 1;
+/// Marks after an input that are told at once: the terminal's echo, what the program answers, in
+/// a few pieces, and its next prompt.
+const INPUT_BURST: u32 = 4;
 
 /// What was told, and what is to be told when.
 #[derive(Debug)]
@@ -16,6 +20,8 @@ pub(crate) struct Marks {
     told: Option<u64>,
     last: Option<Instant>,
     due: Option<Instant>,
+    /// Marks that are told however soon they follow the one before.
+    burst: u32,
 }
 
 impl Marks {
@@ -28,6 +34,7 @@ impl Marks {
             told: None,
             last: None,
             due: None,
+            burst: 0,
         }
     }
 
@@ -40,15 +47,16 @@ impl Marks {
             told: None,
             last: None,
             due: None,
+            burst: 0,
         };
     }
 
     /// Input is about to be written: what follows it is told at once, like an echo. What waits
     /// to be told is told before it.
     pub(crate) fn input(&mut self, end: u64, now: Instant) -> Option<u64> {
-        self.last = None;
+        self.burst = INPUT_BURST;
         let waiting = self.at(end, now);
-        self.last = None;
+        self.burst = INPUT_BURST;
         waiting
     }
 
@@ -65,8 +73,11 @@ impl Marks {
         let is_first = self.told.is_none();
         let due = self.last.map(|last| last + self.step);
         if let Some(due) = due.filter(|due| now < *due) {
-            self.due = Some(due);
-            return None;
+            if self.burst == 0 {
+                self.due = Some(due);
+                return None;
+            }
+            self.burst -= 1;
         }
         self.told = Some(end);
         self.last = (!is_first).then_some(now);
@@ -99,15 +110,36 @@ mod tests {
     }
 
     #[test]
-    fn the_first_mark_after_an_input_is_told_at_once() {
+    fn the_first_marks_after_an_input_are_told_at_once() {
         let (mut marks, t0) = (Marks::new(false), Instant::now());
         marks.watch(true);
-        assert_eq!(marks.at(5, t0), Some(5));
-        assert_eq!(marks.input(5, t0), None, "nothing waits");
-        assert_eq!(marks.at(6, t0), Some(6), "the echo");
+        assert_eq!(marks.at(5, t0), Some(5), "the first mark");
+        assert_eq!(marks.at(6, t0), Some(6), "the first output");
         assert_eq!(marks.at(7, t0), None, "what follows is coalesced");
         assert_eq!(marks.input(7, t0), Some(7), "told before the input");
         assert_eq!(marks.deadline(), None);
-        assert_eq!(marks.at(8, t0), Some(8));
+        for end in 8..12 {
+            assert_eq!(marks.at(end, t0), Some(end), "the echo and the reply");
+        }
+        assert_eq!(marks.at(12, t0), None, "what follows is coalesced");
+        assert_eq!(marks.deadline(), Some(t0 + Duration::from_millis(MARK_MS)));
+        assert_eq!(marks.input(12, t0), Some(12));
+        assert_eq!(marks.at(13, t0), Some(13));
+    }
+
+    #[test]
+    fn marks_that_are_due_anyway_do_not_use_the_burst_up() {
+        let (mut marks, t0) = (Marks::new(false), Instant::now());
+        let step = Duration::from_millis(MARK_MS);
+        marks.watch(true);
+        assert_eq!(marks.at(5, t0), Some(5));
+        assert_eq!(marks.input(5, t0), None, "nothing waits");
+        for round in 1..10 {
+            assert_eq!(
+                marks.at(5 + u64::from(round), t0 + step * round),
+                Some(5 + u64::from(round))
+            );
+        }
+        assert_eq!(marks.at(20, t0 + step * 9), Some(20));
     }
 }

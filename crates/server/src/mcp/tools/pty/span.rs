@@ -11,7 +11,7 @@ use super::paint;
 use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::output::{self, omitted_fields};
-use crate::reading::{Slice, apart, encoding, slice};
+use crate::reading::{Slice, apart, apart_from, encoding, slice};
 use crate::render::{Budget, Fold, Material, Row, clean, excerpt, fold};
 
 /// A stretch up to this long is read as a whole; of a longer one, its beginning, its end and
@@ -110,14 +110,16 @@ async fn bytes(call: Call<'_>, info: &Info, (from, to): (u64, u64)) -> Option<Ve
         return None;
     }
     let journal = call.engine.journal(call.caller, &info.id.short()).ok()?;
-    let read = apart(&journal, info, move |journal| stretch(journal, from, to)).await;
+    let length = to.saturating_sub(from);
+    let read = apart_from(&journal, length, move |journal| stretch(journal, from, to)).await;
     read.ok().map(|(bytes, ..)| bytes)
 }
 
 /// All of it, at once.
 async fn whole(journal: &Journal, info: &Info, range: Range) -> Result<Read, ReadError> {
     let encoding = encoding(info);
-    let read = apart(journal, info, move |journal| {
+    let length = range.to.saturating_sub(range.from);
+    let read = apart_from(journal, length, move |journal| {
         let (mut bytes, first, gap) = stretch(journal, range.from, range.to)?;
         if range.grows {
             let kept = bytes.len() - paint::incomplete(&bytes);
