@@ -68,7 +68,7 @@ async def test_control_write_and_wait_of_the_core_profile(place):
         told = started.id
         await terminals.must("process_control", action="write", ids=[told], text="import time")
         await terminals.must("process", action="wait", ids=[told], until="pattern", pattern=">>> ")
-        await terminals.must("process_control", action="write", ids=[told], text=f"time.sleep({PAUSE})")
+        await terminals.must("process_control", action="write", ids=[told], text=f"time.sleep({PAUSE})", wait_ms=0)
         reply, took = await timed(
             terminals.must("process", action="wait", ids=[told], until="pattern", pattern=">>> ")
         )

@@ -20,6 +20,7 @@ mod follow;
 pub mod info;
 pub mod interaction;
 mod keyed_mutex;
+mod lookup;
 mod loss;
 mod observe;
 mod project;

@@ -293,7 +293,7 @@ async fn a_line_that_was_watched_for_is_news() {
     let gate = bench.work.path().join("gate");
     let script = "mkfifo gate; echo up; read line < gate; echo 'ready in 300 ms'; exec sleep 300";
     let arguments = json!({
-        "script": script, "cwd": bench.directory(), "description": "a server",
+        "command": script, "cwd": bench.directory(), "description": "a server",
         "wait_ms": 0, "notify": "ready in"
     });
     let started = client.call("exec", arguments).await;

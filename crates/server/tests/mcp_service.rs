@@ -170,7 +170,7 @@ async fn what_fails_says_how_at_once() {
     );
 
     let broken =
-        json!({"name": "broken", "script": "echo loading; echo 'no such module' >&2; exit 3"});
+        json!({"name": "broken", "command": "echo loading; echo 'no such module' >&2; exit 3"});
     let failed = service(&mut client, "start", broken).await;
     insta::assert_snapshot!(plain(&text(&failed), NO_PORT));
     assert_eq!(body(&failed)["event"], "service_failed");
@@ -202,7 +202,7 @@ async fn a_wait_that_is_over_leaves_it_running_and_readiness_is_news() {
     let script =
         format!("mkfifo {fifo}; echo waiting; read line < {fifo}; echo all is up; exec sleep 300");
     let more =
-        json!({"name": "slow", "script": script, "ready_pattern": "all is up", "timeout": 1});
+        json!({"name": "slow", "command": script, "ready_pattern": "all is up", "timeout": 1});
     let late = service(&mut client, "start", more).await;
     insta::assert_snapshot!(plain(&text(&late), NO_PORT));
     assert_eq!(body(&late)["status"], "starting");

@@ -124,8 +124,9 @@ class Place:
         return json.loads(self.cli(*args, "--json").stdout)
 
     @contextlib.asynccontextmanager
-    async def agent(self, session=None, env=None, args=()):
-        """An MCP client on `ostler mcp`."""
+    async def agent(self, session=None, env=None, args=("--tools", "core,command")):
+        """An MCP client on `ostler mcp`: unless it says otherwise, one that runs commands by the
+        names of document 000 and looks at them by those of the default profile."""
         words = ["mcp", *(["--session", session] if session else []), *args]
         failure = None
         async with Agent.connect(self.argv(*words), self.env(**(env or {})), self.work) as agent:

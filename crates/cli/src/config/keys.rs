@@ -329,7 +329,7 @@ pub(crate) const KEYS: [Key; 53] = [
         "mcp.tools",
         &["OSTLER_MCP_TOOLS"],
         Kind::Tools,
-        Some("core,command"),
+        Some("core"),
         "which tools MCP clients are offered",
     ),
     key(

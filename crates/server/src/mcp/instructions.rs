@@ -24,7 +24,8 @@ const fn guide(group: Group) -> &'static str {
         Group::Core => {
             "exec waits wait_ms (10 s) for a command, then returns its id while it goes on: poll \
              with process (wait, output) and the cursor of the last answer, write to it or stop \
-             it with process_control. wait_ms never ends a command, timeout does."
+             it with process_control. wait_ms never ends a command, timeout does. input \"tty\" gives \
+             it a terminal."
         }
         Group::Service => {
             "service starts servers and watchers, waits until they are ready, and finds them \

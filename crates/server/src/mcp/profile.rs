@@ -100,9 +100,10 @@ impl ToolSet {
 }
 
 impl Default for ToolSet {
-    /// `core,command` (F2), which has `service` in it.
+    /// `core` alone (F2), which has `service` in it: two families of tools that do the same
+    /// confuse models.
     fn default() -> Self {
-        Self::of(&[Group::Core, Group::Service, Group::Command])
+        Self::of(&[Group::Core, Group::Service])
     }
 }
 

@@ -294,7 +294,7 @@ fn defaults(tool: &Definition, info: &Info) -> JsonObject {
     for parameter in tool.parameters {
         let value: Value = match (parameter.name, parameter.kind) {
             ("command", Kind::Text) => info.spec.command.display().into(),
-            ("command", Kind::List | Kind::Words) => vec![info.spec.command.display()].into(),
+            ("command", Kind::List | Kind::Command) => vec![info.spec.command.display()].into(),
             ("directory", Kind::Text) => info.spec.cwd.to_string().into(),
             _ => continue,
         };

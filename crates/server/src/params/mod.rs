@@ -2,7 +2,10 @@
 //! error messages come.
 
 mod arguments;
+mod names;
 mod table;
 
-pub(crate) use arguments::{Arguments, BadArguments, Port};
+pub(crate) use arguments::{Arguments, BadArguments, Port, Run};
+#[cfg(test)]
+pub(crate) use table::Place;
 pub(crate) use table::{Kind, Parameter, schema};

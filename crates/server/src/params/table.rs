@@ -9,7 +9,21 @@ pub(crate) struct Parameter {
     pub(crate) kind: Kind,
     pub(crate) required: bool,
     pub(crate) preset: Option<Preset>,
+    pub(crate) place: Place,
     pub(crate) about: &'static str,
+}
+
+/// Where a parameter is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// By itself, as the schema says.
+    Listed,
+    /// In the table's [`Kind::Options`], whose text tells of it; by itself as well.
+    Options,
+    /// By itself, although the schema does not tell of it.
+    Unlisted,
+    /// Another name of this parameter, which the schema does not tell of.
+    Alias(&'static str),
 }
 
 /// What a parameter's value may be.
@@ -27,8 +41,12 @@ pub(crate) enum Kind {
     Flag,
     /// Texts.
     List,
-    /// A program and its arguments.
-    Words,
+    /// A script, or a program and its arguments.
+    Command,
+    /// Texts; a single one may stand by itself.
+    Ids,
+    /// Parameters of the same table that are needed rarely.
+    Options,
     /// One text, or texts.
     Hosts,
     /// Texts by name.
@@ -56,8 +74,38 @@ impl Parameter {
             kind,
             required: true,
             preset: None,
+            place: Place::Listed,
             about,
         }
+    }
+
+    /// Another name of a parameter.
+    pub(crate) const fn alias(name: &'static str, of: &'static str) -> Self {
+        Self {
+            place: Place::Alias(of),
+            ..Self::optional(name, Kind::Text, "")
+        }
+    }
+
+    /// The same as an entry of the table's options.
+    pub(crate) const fn rare(self) -> Self {
+        Self {
+            place: Place::Options,
+            ..self
+        }
+    }
+
+    /// The same, not told of by the schema.
+    pub(crate) const fn unlisted(self) -> Self {
+        Self {
+            place: Place::Unlisted,
+            ..self
+        }
+    }
+
+    /// The same with another text.
+    pub(crate) const fn told(self, about: &'static str) -> Self {
+        Self { about, ..self }
     }
 
     pub(crate) const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
@@ -105,9 +153,11 @@ impl Kind {
             }
             Self::Flag => "true or false".to_owned(),
             Self::List => "a list of texts".to_owned(),
-            Self::Words => "a list of words, as in [\"ls\", \"-l\"]; a line for a shell is given \
-                            as 'script'"
+            Self::Command => "a text, which is a script for bash, or a list of a program and its \
+                              arguments, as in [\"ls\", \"-l\"]"
                 .to_owned(),
+            Self::Ids => "a text or a list of texts".to_owned(),
+            Self::Options => "an object".to_owned(),
             Self::Hosts => "none, full, or a list of hosts".to_owned(),
             Self::Map => "an object whose values are texts".to_owned(),
             Self::Amounts => "an object such as {\"memory\": \"512M\", \"pids\": 64}".to_owned(),
@@ -134,10 +184,14 @@ impl Kind {
                 schema
             }
             Self::Flag => json!({"type": "boolean"}),
-            Self::List | Self::Words => json!({"type": "array", "items": {"type": "string"}}),
+            Self::List => json!({"type": "array", "items": {"type": "string"}}),
+            Self::Command | Self::Ids => json!({"anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}},
+            ]}),
             Self::Hosts => json!({"type": ["string", "array"], "items": {"type": "string"}}),
             Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-            Self::Amounts => json!({"type": "object"}),
+            Self::Amounts | Self::Options => json!({"type": "object"}),
             Self::Port => json!({"type": ["integer", "string"]}),
             Self::Object(parameters) => Value::Object(schema(parameters)),
         }
@@ -158,6 +212,7 @@ impl Preset {
 pub(crate) fn schema(parameters: &[Parameter]) -> Map<String, Value> {
     let properties: Map<String, Value> = parameters
         .iter()
+        .filter(|parameter| parameter.place == Place::Listed)
         .map(|parameter| (parameter.name.to_owned(), property(parameter)))
         .collect();
     let required: Vec<&str> = parameters

@@ -98,7 +98,7 @@ async fn a_race_of_answer_and_cancellation_has_one_winner() {
             let (params, time) = if round % 2 == 0 {
                 (wire.start("sleep 1000"), batch * round)
             } else {
-                let arguments = json!({"script": "sleep 1000", "wait_ms": 30});
+                let arguments = json!({"command": "sleep 1000", "wait_ms": 30});
                 let params = json!({"name": "exec", "arguments": arguments});
                 (params, 26 + batch + round)
             };

@@ -18,7 +18,7 @@ fn forms() -> Value {
 }
 
 fn exec(script: &str, more: Value) -> Value {
-    let mut arguments = json!({"script": script, "input": "open", "on_prompt": "ask"});
+    let mut arguments = json!({"command": script, "input": "open", "on_prompt": "ask"});
     for (name, value) in more.as_object().into_iter().flatten() {
         arguments[name] = value.clone();
     }

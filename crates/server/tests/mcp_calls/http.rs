@@ -77,7 +77,7 @@ async fn a_person_is_asked_on_the_stream_of_the_call() {
         .with("mcp-session-id", &id)
         .with("mcp-protocol-version", "2025-11-25");
     let script = "printf 'Proceed? [y/N] '; read a; echo \"got <$a>\"";
-    let arguments = json!({"script": script, "input": "open", "on_prompt": "ask"});
+    let arguments = json!({"command": script, "input": "open", "on_prompt": "ask"});
     let params = json!({"name": "exec", "arguments": arguments});
     let mut answer = agent.request("tools/call", params).await;
     let asked = loop {

@@ -8,7 +8,7 @@ async fn a_cancelled_call_takes_its_tree_along() {
     let mut client = client(&bench).await;
     let script = "sleep 300 & echo $! >> pids; setsid sleep 300 & echo $! >> pids; \
                   echo $$ >> pids; mv pids begun; wait";
-    let params = json!({"name": "exec", "arguments": {"script": script, "wait_ms": 40_000}});
+    let params = json!({"name": "exec", "arguments": {"command": script, "wait_ms": 40_000}});
     let call = client.send("tools/call", params).await;
     let begun = bench.work.path().join("begun");
     appeared(&begun).await;
@@ -62,7 +62,7 @@ async fn ten_at_once() {
     let mut calls = Vec::new();
     for number in 0..10 {
         let script = format!("touch {number}; until [ -e 9 ]; do :; done; echo {number}");
-        let params = json!({"name": "exec", "arguments": {"script": script}});
+        let params = json!({"name": "exec", "arguments": {"command": script}});
         calls.push((number, client.send("tools/call", params).await));
     }
     for (number, result) in client.answers(calls).await {

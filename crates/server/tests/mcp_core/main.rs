@@ -1,4 +1,4 @@
-//! The three tools of profile `core`, each through whole conversations.
+//! The tools of profile `core`, each through whole conversations.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../common/mod.rs"]
@@ -8,6 +8,9 @@ mod control;
 mod input;
 mod lists;
 mod output;
+mod repl;
+mod run;
+mod terminal;
 mod waits;
 
 use std::path::Path;
@@ -26,7 +29,7 @@ async fn client(bench: &Bench) -> Client {
 
 async fn exec(client: &mut Client, script: &str, more: Value) -> Value {
     client
-        .call("exec", with(json!({"script": script}), more))
+        .call("exec", with(json!({"command": script}), more))
         .await
 }
 
@@ -50,7 +53,11 @@ async fn control(client: &mut Client, action: &str, more: Value) -> Value {
 
 /// The first result of a control.
 async fn did(client: &mut Client, action: &str, more: Value) -> Value {
-    let result = control(client, action, more).await;
+    let at_once = match action {
+        "write" | "close_input" => json!({"wait_ms": 0}),
+        _ => json!({}),
+    };
+    let result = control(client, action, with(at_once, more)).await;
     assert_eq!(result["isError"], false, "{result}");
     result["structuredContent"]["results"][0].clone()
 }
@@ -120,6 +127,10 @@ async fn the_default_list_of_tools_stays_small() {
         assert!(bytes <= TOOLS_LIST_BYTES, "{bytes} bytes");
         for tool in answer["result"]["tools"].as_array().unwrap() {
             assert_eq!(tool["inputSchema"]["additionalProperties"], false);
+            for (name, parameter) in tool["inputSchema"]["properties"].as_object().unwrap() {
+                let about = parameter["description"].as_str().unwrap_or_default();
+                assert!(!about.is_empty(), "{}: {name} says nothing", tool["name"]);
+            }
         }
     }
 }
@@ -143,15 +154,15 @@ async fn answers_read_alike() {
     for arguments in [
         json!({"command": ["echo", "a  b", "$HOME", "*"]}),
         json!({"command": ["true"]}),
-        json!({"script": "echo out; echo err >&2; exit 3"}),
-        json!({"script": "kill -SEGV $$"}),
-        json!({"script": "echo ${BASH_VERSION:+bash}", "shell": "bash"}),
-        json!({"script": "echo out; exec sleep 300", "wait_ms": 400}),
-        json!({"script": "exec sleep 300", "wait_ms": 0}),
-        json!({"script": "echo out; exec sleep 300", "timeout": 1}),
-        json!({"script": "sleep 300 & echo started"}),
-        json!({"script": "echo ready on 80; exec sleep 300", "pattern": "ready on \\d+"}),
-        json!({"script": "echo quiet; exec sleep 300", "idle_ms": 100}),
+        json!({"command": "echo out; echo err >&2; exit 3"}),
+        json!({"command": "kill -SEGV $$"}),
+        json!({"command": "echo ${BASH_VERSION:+bash}", "shell": "bash"}),
+        json!({"command": "echo out; exec sleep 300", "wait_ms": 400}),
+        json!({"command": "exec sleep 300", "wait_ms": 0}),
+        json!({"command": "echo out; exec sleep 300", "timeout": 1}),
+        json!({"command": "sleep 300 & echo started"}),
+        json!({"command": "echo ready on 80; exec sleep 300", "pattern": "ready on \\d+"}),
+        json!({"command": "echo quiet; exec sleep 300", "idle_ms": 100}),
     ] {
         let asked = arguments.to_string();
         let result = client.call("exec", arguments).await;
@@ -194,49 +205,55 @@ async fn a_command_gets_what_it_was_given() {
 const BAD_CALLS: &str = r#"
 exec {}
 exec {"command": ["ls"], "script": "ls"}
-exec {"command": "ls -l"}
+exec {"command": 7}
+exec {"command": {"program": "ls"}}
+exec {"command": "ls", "options": {"shel": "zsh"}}
+exec {"command": "ls", "options": {"mode": "daemon"}}
+exec {"command": "ls", "options": {"mode": "oneshot"}, "mode": "oneshot"}
+exec {"command": "ls", "options": "keep"}
 exec {"command": []}
 exec {"command": [""]}
 exec {"command": ["ls", 7]}
 exec {"command": ["no-such-program"]}
 exec {"command": ["ls -l"]}
 exec {"command": ["ls"], "shell": "bash"}
-exec {"script": ["ls"]}
-exec {"script": "ls", "shell": "no-such-shell"}
-exec {"script": "ls", "cwd": ""}
-exec {"script": "ls", "cwd": "missing"}
-exec {"script": "ls", "directory": "/"}
-exec {"script": "ls", "stdin": "a", "input": "open"}
-exec {"script": "ls", "input": "closed"}
-exec {"script": "ls", "wait_ms": -1}
-exec {"script": "ls", "wait_ms": "10"}
-exec {"script": "ls", "timeout": 0}
-exec {"script": "ls", "until": "soon"}
-exec {"script": "ls", "until": "pattern"}
-exec {"script": "ls", "until": "exit", "pattern": "a"}
-exec {"script": "ls", "until": "pattern", "pattern": "a", "idle_ms": 5}
-exec {"script": "ls", "pattern": "a(b"}
-exec {"script": "ls", "notify": "["}
-exec {"script": "ls", "network": ["a.org"]}
-exec {"script": "ls", "isolation": "high", "network": ["https://a.org"]}
-exec {"script": "ls", "isolation": "high", "network": 7}
-exec {"script": "ls", "workspace": "overlay"}
-exec {"script": "ls", "allow_degraded": ["moat"]}
-exec {"script": "ls", "secrets": ["NOBODY_HAS_IT"]}
-exec {"script": "ls", "limits": {"ram": "1G", "memory": "much"}}
-exec {"script": "ls", "limits": {"pids": [1]}}
-exec {"script": "ls", "isolation": "container"}
-exec {"script": "ls", "isolation": "total"}
-exec {"script": "ls", "encoding": "klingon"}
-exec {"script": "ls", "max_chars": 100}
-exec {"script": "ls", "on_prompt": "guess"}
-exec {"script": "ls", "env": {"A=B": "c"}}
+exec {"command": "ls", "shell": "no-such-shell"}
+exec {"command": "ls", "cwd": ""}
+exec {"command": "ls", "cwd": "missing"}
+exec {"command": "ls", "directory": "/"}
+exec {"command": "ls", "stdin": "a", "input": "open"}
+exec {"command": "ls", "input": "closed"}
+exec {"command": "ls", "wait_ms": -1}
+exec {"command": "ls", "wait_ms": "10"}
+exec {"command": "ls", "timeout": 0}
+exec {"command": "ls", "until": "soon"}
+exec {"command": "ls", "until": "pattern"}
+exec {"command": "ls", "until": "exit", "pattern": "a"}
+exec {"command": "ls", "until": "pattern", "pattern": "a", "idle_ms": 5}
+exec {"command": "ls", "pattern": "a(b"}
+exec {"command": "ls", "notify": "["}
+exec {"command": "ls", "network": ["a.org"]}
+exec {"command": "ls", "isolation": "high", "network": ["https://a.org"]}
+exec {"command": "ls", "isolation": "high", "network": 7}
+exec {"command": "ls", "workspace": "overlay"}
+exec {"command": "ls", "allow_degraded": ["moat"]}
+exec {"command": "ls", "secrets": ["NOBODY_HAS_IT"]}
+exec {"command": "ls", "limits": {"ram": "1G", "memory": "much"}}
+exec {"command": "ls", "limits": {"pids": [1]}}
+exec {"command": "ls", "isolation": "container"}
+exec {"command": "ls", "isolation": "total"}
+exec {"command": "ls", "encoding": "klingon"}
+exec {"command": "ls", "max_chars": 100}
+exec {"command": "ls", "on_prompt": "guess"}
+exec {"command": "ls", "env": {"A=B": "c"}}
 process {}
 process {"action": "kill"}
 process {"action": "list", "ids": ["zzzzzzzz"]}
 process {"action": "output"}
 process {"action": "output", "ids": []}
 process {"action": "output", "ids": "zzzzzzzz"}
+process {"action": "output", "id": "zzzzzzzz"}
+process {"action": "screen", "ids": ["zzzzzzzz", "yyyyyyyy"]}
 process {"action": "output", "ids": ["zzzzzzzz"]}
 process {"action": "output", "ids": ["not an id"]}
 process {"action": "output", "ids": ["zzzzzzzz", "yyyyyyyy"], "cursor": "0"}
@@ -248,6 +265,7 @@ process {"action": "wait", "ids": ["zzzzzzzz"], "until": "soon"}
 process {"action": "detail", "ids": ["zzzzzzzz"], "tail": 3}
 process_control {"action": "write", "ids": ["zzzzzzzz"]}
 process_control {"action": "write", "ids": ["zzzzzzzz"], "text": "a"}
+process_control {"action": "write", "ids": ["zzzzzzzz"], "keys": ["enter", "hyper-x"]}
 process_control {"action": "signal", "ids": ["zzzzzzzz"], "signal": "LOUD"}
 process_control {"action": "stop"}
 process_control {"action": "stop", "ids": ["zzzzzzzz"], "signal": "KILL"}

@@ -168,9 +168,7 @@ fn next(
              a person, too",
             open.id
         ),
-        None if offered("process_control") => {
-            format!("write the answer to process {id} with process_control")
-        }
+        None if offered("process_control") => "process_control write".to_owned(),
         Some(open) => format!(
             "a person can answer interaction {}; or stop process {id}",
             open.id

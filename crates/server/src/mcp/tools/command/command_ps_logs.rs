@@ -15,7 +15,6 @@ use crate::error::{Failure, bad_pattern};
 use crate::mcp::context::Call;
 use crate::mcp::output::{FRAME_CHARS, Printed, notes, omitted_fields, whole};
 use crate::mcp::reply::{Interrupted, Reply};
-use crate::mcp::tools::core::unexplained;
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::mcp::waiting;
 use crate::params::{Arguments, Kind, Parameter};
@@ -56,7 +55,7 @@ pub(super) const DEFINITION: Definition = Definition {
             "Collect that long (≤ 45 s) or until it ends; 0: at once",
         )
         .or(1),
-        unexplained(BLOCK_LINES),
+        BLOCK_LINES.told(""),
         Parameter::optional("grep", Kind::Text, "Perl regex"),
         Parameter::optional(
             "grep_mode",

@@ -6,7 +6,10 @@ use crate::params::{Arguments, Kind, Parameter};
 /// The most ids one call takes.
 const IDS_LIMIT: usize = 20;
 
-pub(in crate::mcp::tools) const IDS: Parameter = Parameter::optional("ids", Kind::List, "");
+pub(in crate::mcp::tools) const IDS: Parameter =
+    Parameter::optional("ids", Kind::Ids, "Ids from exec, one or several");
+/// What some call it who mean one.
+pub(in crate::mcp::tools) const ID: Parameter = Parameter::alias("id", "ids");
 
 /// One action of a tool.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +62,7 @@ impl Action {
 /// The ids, each once, in the order given.
 pub(in crate::mcp::tools) fn ids(arguments: &mut Arguments) -> Result<Vec<String>, Failure> {
     let mut ids: Vec<String> = Vec::new();
-    for id in arguments.list("ids") {
+    for id in arguments.ids("ids") {
         if !ids.contains(&id) {
             ids.push(id);
         }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use ostler_engine::{Face, StartRequest, StdinRequest, WaitEnd, WaitFor, Waited};
 use ostler_journal::Pattern;
-use ostler_model::{Command, Text};
 
+use super::run::{COMMAND, choose_shell, program};
 use super::select::{MAX_CHARS, Selection};
 use super::serve::{self, Wish};
 use super::shown;
+use super::terminal;
 use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
 use crate::error::Failure;
 use crate::mcp::consent;
@@ -23,62 +24,94 @@ use crate::params::{Arguments, Kind, Parameter};
 const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 /// How long a call waits unless it says otherwise, in milliseconds.
 const WAIT_MS: i64 = 10_000;
-/// The shell of scripts that name none.
-const SHELL: &str = "sh";
 
 pub(super) const DEFINITION: Definition = Definition {
     name: "exec",
     title: "",
-    about: "Run a program (command) or a shell script (script). Answers \"[id exit CODE, time]\" \
-            and output; what has not ended after wait_ms goes on: \"[id running time | \
-            cursor C]\", see process and process_control. Known servers run as services, \
-            until ready.",
+    about: "Run a command. What has not ended after wait_ms goes on under its id: see process \
+            (wait, output) and process_control (write, stop). Answers \"[id exit CODE, time]\" \
+            (or \"[id running time | cursor C]\", \"[id waiting for input …]\") and what it \
+            printed, stdout and stderr in order; of long output the beginning, the end and the \
+            lines that look like errors, with cursors to the rest. Each call starts a fresh shell: \
+            cd and export do not carry over (for that: input tty, command \"bash\"). Background \
+            jobs left with & are ended; give what is to stay an exec of its own. Development \
+            servers are recognised and answered when they are ready, with the URL.",
     parameters: &[
-        Parameter::optional("command", Kind::Words, "Program, arguments; no shell"),
-        Parameter::optional("script", Kind::Text, "Text for shell"),
-        Parameter::optional("shell", Kind::Text, "Default sh"),
-        Parameter::optional("cwd", Kind::Text, "Default: yours"),
-        Parameter::optional("env", Kind::Map, "Added"),
-        Parameter::optional("stdin", Kind::Text, "All its input"),
+        COMMAND,
+        Parameter::alias("script", "command"),
+        Parameter::optional(
+            "cwd",
+            Kind::Text,
+            "Directory to run in; default: the workspace",
+        ),
+        Parameter::optional("env", Kind::Map, "Variables to add"),
+        Parameter::optional(
+            "stdin",
+            Kind::Text,
+            "All of its input. Without it input is empty: prompts read end of file at once",
+        ),
         Parameter::optional(
             "input",
-            Kind::Choice(&["open"]),
-            "For process_control write",
+            Kind::Choice(&["open", "tty"]),
+            "open: answer it with process_control write. tty: the same in a terminal, for REPLs, \
+             ssh, editors, anything full-screen",
         ),
         Parameter::optional(
             "wait_ms",
             Kind::Integer(0, WAIT_LIMIT_MS),
-            "At most (45 s a call)",
+            "Longest wait for the answer (45 s a call); never ends the command",
         )
         .or(WAIT_MS),
         Parameter::optional(
             "timeout",
             Kind::Integer(1, TIMEOUT_LIMIT_S),
-            "Seconds, then killed",
+            "Seconds, then the command and all it started are killed; default never",
         ),
-        UNTIL,
-        PATTERN,
-        IDLE,
-        Parameter::optional("mode", Kind::Choice(&["oneshot", "service"]), ""),
+        UNTIL.told(
+            "Answer when: it ends (default); output matches pattern; it asks for input; it was \
+             silent for 1 s; it serves",
+        ),
+        PATTERN.told("Perl-style regex; given alone it means until pattern"),
         Parameter::optional(
-            "on_prompt",
-            Kind::Choice(&["return", "ask"]),
-            "When it asks: answer, or ask the user",
+            "notify",
+            Kind::Text,
+            "Regex: a later answer tells when a line matched. That it ended is always told",
         ),
-        Parameter::optional("notify", Kind::Text, "Tell me when this matches"),
-        Parameter::optional("description", Kind::Text, ""),
-        Parameter::optional("labels", Kind::List, ""),
-        Parameter::optional("keep", Kind::Flag, "Outlives this session"),
-        Parameter::optional("isolation", walls::LEVELS, "Default medium"),
-        walls::NETWORK,
-        walls::WORKSPACE,
-        walls::ALLOW_DEGRADED,
-        walls::FORWARD,
-        walls::SECRETS,
-        walls::LIMITS,
-        walls::APPROVAL,
-        Parameter::optional("encoding", Kind::Text, "Default utf-8"),
+        Parameter::optional(
+            "description",
+            Kind::Text,
+            "A few words, for lists and the person watching",
+        ),
         MAX_CHARS,
+        Parameter::optional(
+            "isolation",
+            walls::LEVELS,
+            "Default medium: clean environment, limits, kill of the whole tree. high: sandbox, \
+             only cwd writable, no network",
+        ),
+        Parameter::optional(
+            "options",
+            Kind::Options,
+            "Rare: shell \"zsh\"; keep true (outlives this session); labels [..]; mode oneshot \
+             or service; idle_ms; network none, full or [hosts] (high); workspace \"overlay\" \
+             (writes kept apart, see workspace); limits {memory \"512M\", cpus 0.5, pids, disk, \
+             files}; secrets [names, into env]; on_prompt ask (ask the person); encoding; forward \
+             [ports]; approval ID; allow_degraded [..]",
+        ),
+        Parameter::optional("shell", Kind::Text, "").rare(),
+        IDLE.rare(),
+        Parameter::optional("mode", Kind::Choice(&["oneshot", "service"]), "").rare(),
+        Parameter::optional("on_prompt", Kind::Choice(&["return", "ask"]), "").rare(),
+        Parameter::optional("labels", Kind::List, "").rare(),
+        Parameter::optional("keep", Kind::Flag, "").rare(),
+        walls::NETWORK.rare(),
+        walls::WORKSPACE.rare(),
+        walls::ALLOW_DEGRADED.rare(),
+        walls::FORWARD.rare(),
+        walls::SECRETS.rare(),
+        walls::LIMITS.rare(),
+        walls::APPROVAL.rare(),
+        Parameter::optional("encoding", Kind::Text, "").rare(),
     ],
     hints: Hints::RUNS,
     output: None,
@@ -92,6 +125,10 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let notify = until::expression(&mut arguments, "notify")?;
     let selection = Selection::sized(&arguments);
     let options = options(&mut arguments, &request, &reason);
+    if request.pty.is_some() {
+        let reason = wish.says_until.then_some(reason);
+        return terminal::start(call, request, (reason, options), notify).await;
+    }
     if let Some(way) = wish.way(call, &request, &reason)? {
         let order = (way.request(request), &way);
         let serving = serve::answer(call, order, (&wish, &reason, options), (notify, &selection));
@@ -151,7 +188,7 @@ fn options(arguments: &mut Arguments, request: &StartRequest, reason: &WaitFor) 
         on_prompt: match arguments.text("on_prompt").as_deref() {
             Some("ask") => OnPrompt::Ask,
             Some(_) => OnPrompt::Tell,
-            None if request.stdin == StdinRequest::Open => OnPrompt::Tell,
+            None if request.stdin == StdinRequest::Open || request.pty.is_some() => OnPrompt::Tell,
             None => OnPrompt::Ignore,
         },
     }
@@ -171,7 +208,7 @@ async fn started(call: Call<'_>, request: StartRequest) -> Result<Waited, Interr
 /// Everything is checked before anything is started.
 fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Failure> {
     let shell = arguments.text("shell");
-    let command = command(arguments, shell)?;
+    let command = program(arguments, shell.as_deref())?;
     let directory = arguments.text("cwd");
     if directory.as_deref() == Some("") {
         return Err(Failure::value(
@@ -180,7 +217,7 @@ fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Fa
     }
     let mut request = call.start(command, directory.as_deref().unwrap_or_default());
     request.face = Face::Core;
-    request.stdin = stdin(arguments)?;
+    input(&mut request, arguments)?;
     let variables = arguments.map("env").into_iter();
     request.set_env = variables
         .map(|(name, value)| (name.into(), value.into()))
@@ -190,51 +227,27 @@ fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Fa
     request.labels = arguments.list("labels");
     request.keep = arguments.flag("keep");
     request.encoding = arguments.text("encoding").or(request.encoding);
+    if shell.is_none() {
+        choose_shell(call, &mut request);
+    }
     walls::put_in(&mut request, arguments)?;
     Ok(request)
 }
 
-/// Exactly one of `command` and `script`.
-pub(in crate::mcp::tools) fn command(
-    arguments: &mut Arguments,
-    shell: Option<String>,
-) -> Result<Command, Failure> {
-    let has_command = arguments.is_given("command");
-    let words = arguments.list("command");
-    match (has_command, arguments.text("script")) {
-        (true, Some(_)) => Err(Failure::value(
-            "parameters 'command' and 'script' are both given; allowed: one of them",
-        )),
-        (false, None) => Err(Failure::value(
-            "parameter 'command' or 'script' is missing; allowed: command, a list of words as in \
-             [\"ls\", \"-l\"], or script, text for a shell",
-        )),
-        (true, None) if shell.is_some() => Err(Failure::value(
-            "parameter 'shell' does not go with 'command', which no shell interprets; allowed: \
-             shell with script",
-        )),
-        (true, None) => {
-            let mut words = words.into_iter().map(Text::from);
-            Ok(Command::Argv {
-                program: words.next().unwrap_or_default(),
-                args: words.collect(),
-            })
+/// The whole input, an open one, or a terminal.
+fn input(request: &mut StartRequest, arguments: &mut Arguments) -> Result<(), Failure> {
+    let input = arguments.text("input");
+    match (arguments.text("stdin"), input.as_deref()) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::value(
+                "parameters 'stdin' and 'input' are both given; allowed: stdin for the whole \
+                 input, or input and process_control write for the first part of it as well",
+            ));
         }
-        (false, Some(script)) => Ok(Command::Shell {
-            shell: Text::from(shell.unwrap_or_else(|| SHELL.to_owned())),
-            script: script.into(),
-        }),
+        (Some(text), None) => request.stdin = StdinRequest::Given(text.into_bytes()),
+        (None, Some("tty")) => request.pty = Some(terminal::SIZE),
+        (None, Some(_)) => request.stdin = StdinRequest::Open,
+        (None, None) => {}
     }
-}
-
-fn stdin(arguments: &mut Arguments) -> Result<StdinRequest, Failure> {
-    match (arguments.text("stdin"), arguments.text("input")) {
-        (Some(_), Some(_)) => Err(Failure::value(
-            "parameters 'stdin' and 'input' are both given; allowed: stdin for the whole input, \
-             or input \"open\" and process_control write for the first part of it as well",
-        )),
-        (Some(text), None) => Ok(StdinRequest::Given(text.into_bytes())),
-        (None, Some(_)) => Ok(StdinRequest::Open),
-        (None, None) => Ok(StdinRequest::Default),
-    }
+    Ok(())
 }

@@ -5,16 +5,20 @@
 pub(super) mod action;
 mod detail;
 mod exec;
+mod input;
 mod offered;
 mod process;
 mod process_control;
 mod raw;
+mod repl;
+mod run;
 pub(super) mod select;
 mod serve;
 pub(super) mod shown;
+mod terminal;
 mod until;
 mod workspace;
 
-pub(super) use exec::command;
 pub(super) use offered::TOOLS;
-pub(super) use until::{WAIT_LIMIT_MS, expression, unexplained};
+pub(super) use run::{COMMAND, choose_shell, program};
+pub(super) use until::{WAIT_LIMIT_MS, expression};

@@ -6,11 +6,12 @@ use ostler_engine::{WaitEnd, WaitFor, Waited};
 use ostler_model::{Io, Stdin};
 use serde_json::{Map, Value, json};
 
-use super::action::{self, Action, IDS, about};
+use super::action::{self, Action, ID, IDS, about};
 use super::detail;
 use super::select::{CURSOR, GREP, MAX_CHARS, RAW, SINCE, STREAM, Selection, TAIL};
 use super::shown::{self, Shown};
-use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS, unexplained};
+use super::terminal;
+use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
 use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::reply::{Interrupted, Link, Reply};
@@ -64,6 +65,11 @@ const ACTIONS: &[Action] = &[
         ],
     },
     Action {
+        word: "screen",
+        needs: &["ids"],
+        takes: &[],
+    },
+    Action {
         word: "detail",
         needs: &["ids"],
         takes: &[],
@@ -73,28 +79,38 @@ const ACTIONS: &[Action] = &[
 pub(super) const DEFINITION: Definition = Definition {
     name: "process",
     title: "",
-    about: "list: what exec started, running first. output: what ids printed; with cursor the \
-            next page. wait: until one of ids (all: each) ends or until holds. \
-            cursor: only what came after that answer.",
+    about: "Look at what exec started; changes nothing. list: running ones first, then the newest. \
+            output: what ids printed; with cursor the next page. wait: until one of ids (all: \
+            each) ends or until holds, then its output. screen: what is on its terminal. detail: \
+            times, exit, limits, use.",
     parameters: &[
         Parameter::required(
             "action",
-            Kind::Choice(&["list", "output", "wait", "detail"]),
-            "",
+            Kind::Choice(&["list", "output", "wait", "screen", "detail"]),
+            "What to show",
         ),
         IDS,
-        Parameter::optional("labels", Kind::List, ""),
-        Parameter::optional("status", Kind::Choice(&["running", "ended", "failed"]), ""),
-        Parameter::optional("wait_ms", Kind::Integer(0, WAIT_LIMIT_MS), "Default 30000"),
-        unexplained(UNTIL),
-        unexplained(PATTERN),
-        unexplained(IDLE),
-        Parameter::optional("all", Kind::Flag, ""),
-        unexplained(CURSOR),
+        ID,
+        CURSOR,
+        GREP,
+        TAIL,
         STREAM,
         SINCE,
-        TAIL,
-        GREP,
+        UNTIL,
+        PATTERN.told("Regex that wait waits for"),
+        IDLE.unlisted(),
+        Parameter::optional(
+            "wait_ms",
+            Kind::Integer(0, WAIT_LIMIT_MS),
+            "For wait; default 30000",
+        ),
+        Parameter::optional("all", Kind::Flag, "wait: for each of ids"),
+        Parameter::optional("labels", Kind::List, "list: those with all of these"),
+        Parameter::optional(
+            "status",
+            Kind::Choice(&["running", "ended", "failed"]),
+            "list: only these",
+        ),
         RAW,
         MAX_CHARS,
     ],
@@ -107,6 +123,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     match action::chosen(ACTIONS, &mut arguments)? {
         "output" => output(call, arguments).await,
         "wait" => wait(call, arguments).await,
+        "screen" => terminal::screen(call, &action::ids(&mut arguments)?).await,
         "detail" => Ok(detail::details(call, &action::ids(&mut arguments)?)?),
         _ => Ok(detail::list(call, &mut arguments)?),
     }

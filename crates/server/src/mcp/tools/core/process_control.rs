@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ostler_engine::{CleanOutcome, StopRequest, Typing, WaitFor};
+use ostler_engine::{CleanOutcome, StopRequest, WaitFor};
 use ostler_journal::Pattern;
 use ostler_model::signal::SignalError;
 use ostler_model::{ErrorCode, Io, Signal, Stdin};
-use ostler_terminal::Piece;
 use serde_json::{Value, json};
 
-use super::action::{self, Action, IDS, about};
+use super::action::{self, Action, ID, IDS, about};
+use super::input::Input;
+use super::repl;
 use super::select::Selection;
 use super::shown;
-use super::until::{self, PATTERN, WAIT_LIMIT_MS, unexplained};
+use super::terminal;
+use super::until::{self, PATTERN, WAIT_LIMIT_MS};
 use crate::error::Failure;
 use crate::mcp::context::Call;
 use crate::mcp::reply::Reply;
@@ -22,16 +24,19 @@ use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::mcp::waiting;
 use crate::params::{Arguments, Kind, Parameter};
 
+/// How long the reaction to what was written is waited for, unless a call says otherwise.
+const REACTION: Duration = Duration::from_secs(5);
+
 const ACTIONS: &[Action] = &[
     Action {
         word: "write",
-        needs: &["ids", "text"],
-        takes: &["enter", "wait_ms"],
+        needs: &["ids"],
+        takes: &["text", "keys", "enter", "wait_ms"],
     },
     Action {
         word: "close_input",
         needs: &["ids"],
-        takes: &[],
+        takes: &["wait_ms"],
     },
     Action {
         word: "signal",
@@ -73,9 +78,11 @@ const ACTIONS: &[Action] = &[
 pub(super) const DEFINITION: Definition = Definition {
     name: "process_control",
     title: "",
-    about: "Act on ids, with a result for each. write: text to an open input. stop: end it with \
-            everything it started, killed after 5 s (force: at once). clean: forget ended ones \
-            and their output. notify: tell me later when a line matches pattern.",
+    about: "Act on running commands. write: send text or keys, wait for the reaction, answer it. \
+            close_input: end of file, then as write. stop: end it and all it started (TERM, KILL \
+            after 5 s; force: KILL). signal: only send one. pause, resume. notify: a later answer \
+            tells when a line matched pattern. clean: forget ended ones and their output; \
+            clear_output: only that.",
     parameters: &[
         Parameter::required(
             "action",
@@ -90,23 +97,33 @@ pub(super) const DEFINITION: Definition = Definition {
                 "clear_output",
                 "notify",
             ]),
-            "",
+            "What to do",
         ),
         Parameter {
             required: true,
             ..IDS
         },
-        Parameter::optional("text", Kind::Text, ""),
-        Parameter::optional("enter", Kind::Flag, "End text with a newline").or_flag(true),
+        ID,
+        Parameter::optional("text", Kind::Text, "What to write"),
+        Parameter::optional(
+            "keys",
+            Kind::List,
+            "After text, to a terminal: enter, tab, escape, up, ctrl-c, f1, :",
+        ),
+        Parameter::optional(
+            "enter",
+            Kind::Flag,
+            "Newline after text; default true, false with keys",
+        ),
         Parameter::optional(
             "wait_ms",
             Kind::Integer(0, WAIT_LIMIT_MS),
-            "After write: for its reply",
+            "For the reaction; default 5000",
         ),
-        Parameter::optional("signal", Kind::Text, ""),
-        Parameter::optional("force", Kind::Flag, ""),
-        Parameter::optional("reason", Kind::Text, ""),
-        unexplained(PATTERN),
+        Parameter::optional("signal", Kind::Text, "INT, HUP, USR1 …"),
+        Parameter::optional("force", Kind::Flag, "stop: at once"),
+        PATTERN,
+        Parameter::optional("reason", Kind::Text, "stop: for the record"),
     ],
     hints: Hints::RUNS,
     output: None,
@@ -116,7 +133,7 @@ pub(super) const DEFINITION: Definition = Definition {
 /// What is to be done to each id.
 #[derive(Debug)]
 enum Deed {
-    Write(Vec<u8>),
+    Write(Input),
     CloseInput,
     Signal(Signal),
     Pause,
@@ -131,35 +148,54 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let word = action::chosen(ACTIONS, &mut arguments)?;
     let ids = action::ids(&mut arguments)?;
     let deed = deed(word, &mut arguments)?;
-    if let (Deed::Write(text), Some(at_most)) = (&deed, until::wait(&arguments)) {
-        return converse(call, &ids, text, at_most).await;
+    if let Some(at_most) = reaction(&ids, &deed, &arguments)? {
+        return converse(call, &ids[0], &deed, at_most).await;
     }
     let results = join_all(ids.iter().map(|id| carry_out(call, id, &deed))).await;
     Ok(told(&ids, results))
 }
 
-/// How much of a text was written.
-struct Written {
-    bytes: u64,
-    taken: u64,
+/// How long the reaction to a deed is waited for; none where it has none, or nobody asks.
+fn reaction(
+    ids: &[String],
+    deed: &Deed,
+    arguments: &Arguments,
+) -> Result<Option<Duration>, Failure> {
+    if !matches!(deed, Deed::Write(_) | Deed::CloseInput) {
+        return Ok(None);
+    }
+    let at_most = until::wait(arguments);
+    match (ids, at_most) {
+        (_, Some(Duration::ZERO)) | ([_, _, ..], None) => Ok(None),
+        ([_, _, ..], Some(_)) => Err(Failure::value(
+            "parameter 'wait_ms' with several 'ids'; allowed: one id, or process wait afterwards",
+        )),
+        (_, at_most) => Ok(Some(at_most.unwrap_or(REACTION))),
+    }
 }
 
-/// Writes and answers what it replies: what it prints until it asks for more or ends.
-async fn converse(call: Call<'_>, ids: &[String], text: &[u8], at_most: Duration) -> Answer {
-    let [id] = ids else {
-        return Err(Failure::value(
-            "parameter 'wait_ms' with several 'ids'; allowed: one id, or process wait afterwards",
-        )
-        .into());
-    };
+/// Does it and answers what that brings about: what it prints until it asks for more or ends.
+async fn converse(call: Call<'_>, id: &str, deed: &Deed, at_most: Duration) -> Answer {
     has_input(call, id)?;
-    let before = call.info(id)?.cursor();
-    let typed = write(call, id, text).await?;
+    let info = call.info(id)?;
+    let before = info.cursor();
+    let mut short = None;
+    if let Deed::Write(input) = deed {
+        if info.size().is_some() {
+            return terminal::write(call, &info, input, at_most).await;
+        }
+        let bytes = input.bytes()?;
+        let taken = call.engine.write(call.caller, id, bytes.clone()).await?;
+        short = (taken < bytes.len() as u64)
+            .then(|| format!("it took {taken} of {} bytes", bytes.len()));
+    } else {
+        call.engine.close_input(call.caller, id).await?;
+    }
     let waited = waiting::wait(call, id, &WaitFor::Prompt, Some(at_most)).await?;
     let mut shown = shown::shown(call, &waited, &Selection::from(before)).await?;
-    if typed.taken < typed.bytes {
-        let Written { bytes, taken } = typed;
-        shown = shown.with_note(&format!("it took {taken} of {bytes} bytes"));
+    let mute = repl::mute(&waited).filter(|_| matches!(deed, Deed::Write(_)));
+    for note in short.into_iter().chain(mute) {
+        shown = shown.with_note(&note);
     }
     Ok(shown.reply())
 }
@@ -167,13 +203,7 @@ async fn converse(call: Call<'_>, ids: &[String], text: &[u8], at_most: Duration
 /// Everything is checked before anything is done.
 fn deed(word: &str, arguments: &mut Arguments) -> Result<Deed, Failure> {
     Ok(match word {
-        "write" => {
-            let mut text = arguments.required_text("text");
-            if arguments.flag("enter") && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            Deed::Write(text.into_bytes())
-        }
+        "write" => Deed::Write(Input::read(arguments)?),
         "close_input" => Deed::CloseInput,
         "signal" => {
             let parsed: Result<Signal, SignalError> = arguments.required_text("signal").parse();
@@ -200,10 +230,10 @@ fn deed(word: &str, arguments: &mut Arguments) -> Result<Deed, Failure> {
 async fn carry_out(call: Call<'_>, id: &str, deed: &Deed) -> Result<Value, Failure> {
     let (engine, caller) = (call.engine, call.caller);
     match deed {
-        Deed::Write(bytes) => {
+        Deed::Write(input) => {
             has_input(call, id)?;
-            let typed = write(call, id, bytes).await?;
-            written(typed.taken, typed.bytes)
+            let (taken, bytes) = write(call, id, input).await?;
+            written(taken, bytes)
         }
         Deed::CloseInput => {
             has_input(call, id)?;
@@ -254,22 +284,16 @@ fn has_input(call: Call<'_>, id: &str) -> Result<(), Failure> {
     Err(failure.with_hint("start it with exec and input \"open\""))
 }
 
-/// Writes to a pipe, or types: at a terminal a line ends with the Enter key.
-async fn write(call: Call<'_>, id: &str, text: &[u8]) -> Result<Written, Failure> {
-    if call.info(id)?.size().is_none() {
-        let bytes = text.len() as u64;
-        let taken = call.engine.write(call.caller, id, text.to_vec()).await?;
-        return Ok(Written { bytes, taken });
+/// Writes to a pipe, or types; how many bytes were taken, and of how many.
+async fn write(call: Call<'_>, id: &str, input: &Input) -> Result<(u64, u64), Failure> {
+    if call.info(id)?.size().is_some() {
+        let typed = terminal::typed(call, id, input).await?;
+        return Ok((typed.taken, typed.bytes));
     }
-    let typing = Typing {
-        pieces: vec![Piece::Text(String::from_utf8_lossy(text).into_owned())],
-        lease: None,
-    };
-    let typed = call.engine.type_in(call.caller, id, typing).await?;
-    Ok(Written {
-        bytes: typed.bytes,
-        taken: typed.taken,
-    })
+    let bytes = input.bytes()?;
+    let given = bytes.len() as u64;
+    let taken = call.engine.write(call.caller, id, bytes).await?;
+    Ok((taken, given))
 }
 
 /// All of it, or how much; nothing at all is a failure.

@@ -14,26 +14,32 @@ const TAIL_LIMIT: i64 = 1_000_000_000;
 /// The smallest reply that can be asked for, in characters: less cannot show both streams.
 const MIN_CHARS: usize = 2_000;
 
-pub(in crate::mcp::tools) const CURSOR: Parameter =
-    Parameter::optional("cursor", Kind::Text, "Only what came after it");
+pub(in crate::mcp::tools) const CURSOR: Parameter = Parameter::optional(
+    "cursor",
+    Kind::Text,
+    "From an earlier answer: only what came after it",
+);
 pub(in crate::mcp::tools) const STREAM: Parameter = Parameter::optional(
     "stream",
     Kind::Choice(&["stdout", "stderr"]),
-    "Default both",
+    "Default: both",
 );
 pub(in crate::mcp::tools) const SINCE: Parameter =
-    Parameter::optional("since", Kind::Text, "Time, or 10m ago");
+    Parameter::optional("since", Kind::Text, "A time, or 10m for ten minutes ago");
 pub(in crate::mcp::tools) const TAIL: Parameter =
-    Parameter::optional("tail", Kind::Integer(0, TAIL_LIMIT), "Last n");
-pub(in crate::mcp::tools) const GREP: Parameter =
-    Parameter::optional("grep", Kind::Text, "Perl regex");
+    Parameter::optional("tail", Kind::Integer(0, TAIL_LIMIT), "Last n lines");
+pub(in crate::mcp::tools) const GREP: Parameter = Parameter::optional(
+    "grep",
+    Kind::Text,
+    "Perl-style regex: only lines that match",
+);
 pub(in crate::mcp::tools) const RAW: Parameter =
-    Parameter::optional("raw", Kind::Flag, "Uncleaned");
+    Parameter::optional("raw", Kind::Flag, "With colours and control sequences");
 #[expect(clippy::cast_possible_wrap, reason = "at most 20,000")]
 pub(in crate::mcp::tools) const MAX_CHARS: Parameter = Parameter::optional(
     "max_chars",
     Kind::Integer(MIN_CHARS as i64, REPLY_LIMIT_CHARS as i64),
-    "",
+    "Longest answer; default 12000",
 );
 
 /// What to show of an output, and in how many characters.

@@ -15,14 +15,14 @@ use crate::mcp::waiting::{self, Options};
 use crate::params::Arguments;
 
 /// What runs a recognised command as a plain one.
-const OTHERWISE: &str = "mode \"oneshot\"";
+const OTHERWISE: &str = "options {\"mode\":\"oneshot\"}";
 
 /// What a call says about services.
 #[derive(Debug)]
 pub(super) struct Wish {
     mode: Option<String>,
     /// Whether it says what it waits for.
-    says_until: bool,
+    pub(super) says_until: bool,
     /// Whether it says how long.
     says_wait: bool,
 }

@@ -7,8 +7,8 @@ use ostler_model::{Cursor, ErrorCode, Phase};
 use serde_json::{Map, Value, json};
 
 use super::process::SEPARATOR;
-use super::raw;
 use super::select::Selection;
+use super::{raw, repl};
 use crate::error::{Failure, object};
 use crate::mcp::context::Call;
 use crate::mcp::elicit::{self, Pending};
@@ -81,14 +81,15 @@ pub(in crate::mcp::tools) async fn shown(
 ) -> Result<Shown, Failure> {
     call.told(&waited.info);
     let asked = elicit::pending(call, waited);
-    let notes = walls::notes(call, &waited.info);
+    let mut notes = walls::notes(call, &waited.info);
+    notes.extend(repl::hint(call, waited).await);
     let changes = walls::changes(call, &waited.info).await;
-    let tail = |next, of_output: &[String]| {
+    let tail = |of_output: &[String]| {
         let all = [of_output, &notes].concat();
-        footer(waited, next, (asked.as_ref(), &all))
+        footer(waited, (asked.as_ref(), &all))
     };
     let changes = changes.unwrap_or_default();
-    let frame = header(waited, LONGEST) + &tail(LONGEST, &[]) + &changes;
+    let frame = header(waited, LONGEST) + &tail(&[]) + &changes;
     let frame = frame.chars().count() + NOTES_CHARS;
     let room = selection.chars.saturating_sub(frame).max(MIN_OUTPUT_CHARS);
     let body = if selection.raw {
@@ -100,7 +101,7 @@ pub(in crate::mcp::tools) async fn shown(
     fields.insert("cursor".to_owned(), json!(body.next));
     fields.extend(body.fields);
     let mut text = header(waited, body.next);
-    for part in [body.text, changes, tail(body.next, &body.notes)] {
+    for part in [body.text, changes, tail(&body.notes)] {
         if !part.is_empty() {
             text.push('\n');
             text.push_str(&part);
@@ -271,7 +272,7 @@ fn time(info: &Info) -> String {
 }
 
 /// Why the answer came, what else is to be known, and how to go on.
-fn footer(waited: &Waited, next: Cursor, (asked, notes): (Option<&Pending>, &[String])) -> String {
+fn footer(waited: &Waited, (asked, notes): (Option<&Pending>, &[String])) -> String {
     let info = &waited.info;
     let mut lines: Vec<String> = met(&waited.why).into_iter().collect();
     lines.extend(asked.map(|asked| format!("[{}]", asked.text.replace('\n', "; "))));
@@ -281,37 +282,35 @@ fn footer(waited: &Waited, next: Cursor, (asked, notes): (Option<&Pending>, &[St
     lines.extend(told.map(|note| format!("[note: {}]", clip(&note))));
     if !info.state.is_finished() {
         let is_refused = asked.is_some_and(|asked| asked.is_refused);
-        lines.push(go_on(waited, next, is_refused));
+        let is_asked = asked.is_some_and(|asked| !asked.is_refused);
+        let is_secret = matches!(&waited.why, WaitEnd::Prompt(prompt) if prompt.secret);
+        if !is_asked || is_secret {
+            lines.push(go_on(waited, is_refused));
+        }
     }
     lines.join("\n")
 }
 
-/// The calls that follow from here. A prompt that a person refused to answer is not for the
-/// agent to answer.
-fn go_on(waited: &Waited, next: Cursor, is_refused: bool) -> String {
-    let id = waited.info.id.short();
+/// The calls that follow from here; how to answer a prompt is told with it. A prompt that a
+/// person refused to answer is not for the agent to answer.
+fn go_on(waited: &Waited, is_refused: bool) -> String {
     let stop = if waited.info.spec.lifetime.plan().is_some() {
         let name = service::name(&waited.info);
-        format!("end it: service {{\"action\":\"stop\",\"name\":\"{name}\"}}")
+        format!("end it: service stop, name \"{name}\"")
     } else {
-        format!("end it: process_control {{\"action\":\"stop\",\"ids\":[\"{id}\"]}}")
+        "end it: process_control stop".to_owned()
     };
     match &waited.why {
         WaitEnd::Prompt(prompt) if prompt.secret || is_refused => format!("[{stop}]"),
-        WaitEnd::Prompt(_) => format!(
-            "[go on: process_control {{\"action\":\"write\",\"ids\":[\"{id}\"],\"text\":\"…\",\
-             \"wait_ms\":10000}}; {stop}]"
-        ),
-        WaitEnd::Exit
+        WaitEnd::Prompt(_)
+        | WaitEnd::Exit
         | WaitEnd::Pattern(_)
         | WaitEnd::Ready
         | WaitEnd::NotReady(_)
         | WaitEnd::Output
         | WaitEnd::Idle
         | WaitEnd::AtMost
-        | WaitEnd::Nothing => format!(
-            "[go on: process {{\"action\":\"wait\",\"ids\":[\"{id}\"],\"cursor\":\"{next}\"}}; {stop}]"
-        ),
+        | WaitEnd::Nothing => format!("[go on: process wait; {stop}]"),
     }
 }
 

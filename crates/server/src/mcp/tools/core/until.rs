@@ -18,22 +18,15 @@ const IDLE_MS: u64 = 1_000;
 pub(super) const UNTIL: Parameter = Parameter::optional(
     "until",
     Kind::Choice(&["exit", "pattern", "prompt", "idle", "ready"]),
-    "Default exit",
+    "What to wait for, as in exec",
 );
-pub(super) const PATTERN: Parameter = Parameter::optional("pattern", Kind::Text, "Perl regex");
+pub(super) const PATTERN: Parameter =
+    Parameter::optional("pattern", Kind::Text, "Perl-style regex");
 pub(super) const IDLE: Parameter = Parameter::optional(
     "idle_ms",
     Kind::Integer(1, WAIT_LIMIT_MS),
     "Silence; default 1000",
 );
-
-/// The same where another tool's list explains it.
-pub(in crate::mcp::tools) const fn unexplained(parameter: Parameter) -> Parameter {
-    Parameter {
-        about: "",
-        ..parameter
-    }
-}
 
 /// Reads `until`, `pattern` and `idle_ms`; a pattern or an idle time alone says what it is for.
 /// Lines before `from` are not looked at.
@@ -78,7 +71,7 @@ pub(super) fn can_be_ready(info: &Info, until: &WaitFor) -> Result<(), Failure> 
         "until 'ready' is for services, and {} is none; allowed: exit, pattern, prompt, idle",
         info.id.short()
     );
-    let hint = "start a server with service, or with exec and mode \"service\"";
+    let hint = "start a server with service, or with exec and until \"ready\"";
     Err(Failure::value(message).with_hint(hint))
 }
 

@@ -43,16 +43,22 @@ const ACTIONS: &[Action] = &[
 pub(super) const DEFINITION: Definition = Definition {
     name: "workspace",
     title: "",
-    about: "What exec with overlay wrote. commit applies all, or nothing where files changed.",
+    about: "What an exec with workspace overlay wrote, once it has ended. commit: puts all of it \
+            into the workspace, or nothing where files changed there meanwhile.",
     parameters: &[
         Parameter::required(
             "action",
             Kind::Choice(&["changes", "diff", "commit", "discard"]),
-            "",
+            "What to do",
         ),
-        Parameter::required("id", Kind::Text, ""),
-        Parameter::optional("paths", Kind::List, "For diff"),
-        Parameter::optional("allow_autorun", Kind::Flag, ""),
+        Parameter::required("id", Kind::Text, "Id of the exec"),
+        Parameter::alias("ids", "id"),
+        Parameter::optional("paths", Kind::List, "diff: only these and what is below"),
+        Parameter::optional(
+            "allow_autorun",
+            Kind::Flag,
+            "commit: files too that tools run unasked (hooks, editor tasks)",
+        ),
     ],
     hints: Hints::ENDS,
     output: None,

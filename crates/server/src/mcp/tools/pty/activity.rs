@@ -5,6 +5,7 @@ use std::time::Duration;
 use ostler_model::{Evidence, Observation};
 use tokio::time::Instant;
 
+use super::family::Family;
 use crate::mcp::context::Call;
 
 /// Clock ticks a second, as proc(5) counts processor time on Linux (`USER_HZ`).
@@ -14,7 +15,7 @@ const COMPUTING_SHARE: f64 = 0.1;
 
 /// What a silent program does.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Activity {
+pub(in crate::mcp::tools) enum Activity {
     /// It uses the processor; so many processors on average.
     Computing { processors: f64 },
     /// It neither computes nor waits for its terminal: it sleeps, or waits for something else.
@@ -34,7 +35,7 @@ impl Activity {
     }
 
     /// For people; none where there is nothing to be said beyond what is shown.
-    pub(super) fn describe(self, id: &str) -> Option<String> {
+    pub(super) fn describe(self, family: Family, id: &str) -> Option<String> {
         let what = match self {
             Self::Computing { processors } => {
                 format!("it prints nothing and still computes (on {processors:.1} processors)")
@@ -44,7 +45,7 @@ impl Activity {
                 .to_owned(),
             Self::Reading => return None,
         };
-        let next = format!("pty_read {{\"session\":\"{id}\",\"until\":\"prompt\"}}");
+        let next = family.wait_on(id);
         Some(format!("[{what}; wait on: {next}]"))
     }
 
@@ -145,7 +146,7 @@ mod tests {
         let busy = Activity::between(&seen(0, false), &seen(200, false), second);
         assert_eq!(busy, Activity::Computing { processors: 2.0 });
         assert!(
-            busy.describe("k")
+            busy.describe(Family::Pty, "k")
                 .is_some_and(|it| it.contains("2.0 processors"))
         );
     }

@@ -2,6 +2,7 @@
 //! looking are one call, so that a conversation with a program costs one call a turn.
 
 mod activity;
+mod family;
 mod offered;
 mod paint;
 mod pty_close;
@@ -11,9 +12,11 @@ mod pty_resize;
 mod pty_run;
 mod pty_start;
 mod pty_write;
-mod session;
-mod settle;
+pub(super) mod session;
+pub(super) mod settle;
 mod span;
 mod told;
 
 pub(super) use offered::TOOLS;
+pub(super) use settle::{Outcome, Until, Wait};
+pub(super) use told::Telling;

@@ -26,7 +26,7 @@ pub(super) const DEFINITION: Definition = Definition {
     about: "End sessions with all they started; a result per id. TERM hangs up, and kills after \
             5 s; KILL at once; another signal is only sent.",
     parameters: &[
-        Parameter::required("sessions", Kind::List, ""),
+        Parameter::required("sessions", Kind::Ids, ""),
         Parameter::optional("signal", Kind::Text, "").or_text("TERM"),
         Parameter::optional("reason", Kind::Text, ""),
         Parameter::optional("forget", Kind::Flag, "Delete ended ones, output too"),
@@ -60,7 +60,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 /// The ids, each once, in the order given.
 fn ids(arguments: &mut Arguments) -> Result<Vec<String>, Failure> {
     let mut ids: Vec<String> = Vec::new();
-    for id in arguments.list("sessions") {
+    for id in arguments.ids("sessions") {
         if !ids.contains(&id) {
             ids.push(id);
         }

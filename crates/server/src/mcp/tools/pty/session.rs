@@ -52,7 +52,7 @@ pub(super) fn ended(info: &Info) -> Option<String> {
 }
 
 /// What the engine said of this session, in the words of these tools.
-pub(super) fn failure(call: Call<'_>, id: &str, error: Error) -> Failure {
+pub(in crate::mcp::tools) fn failure(call: Call<'_>, id: &str, error: Error) -> Failure {
     match &error {
         Error::NotFound | Error::SessionNotFound => not_found(id),
         Error::NoTerminal { .. } => match call.info(id) {
@@ -133,8 +133,13 @@ fn leased(call: Call<'_>, id: &str, name: &str) -> Failure {
         format!(" since {}", to_the_second(holder.since))
     });
     let message = format!("{name} types in session {id}{since}; nothing was typed");
-    Failure::new(ErrorCode::ProcessControl, message)
-        .with_hint("watch with pty_read until it is handed back; do not end what a person uses")
+    let look = match call.front.tools.named("pty_read") {
+        Some(_) => "pty_read",
+        None => "process screen",
+    };
+    Failure::new(ErrorCode::ProcessControl, message).with_hint(format!(
+        "watch with {look} until it is handed back; do not end what a person uses"
+    ))
 }
 
 /// RFC 3339, in seconds.

@@ -38,7 +38,7 @@ pub(super) const WAIT_MS: Parameter =
 
 /// What is waited for.
 #[derive(Debug, Clone)]
-pub(super) enum Until {
+pub(in crate::mcp::tools) enum Until {
     /// It asks for input, has drawn its screen, is silent, or has ended.
     Settled,
     /// One of the engine's reasons.
@@ -47,9 +47,9 @@ pub(super) enum Until {
 
 /// A wait: for what, and at most how long.
 #[derive(Debug, Clone)]
-pub(super) struct Wait {
-    pub(super) until: Until,
-    pub(super) at_most: Duration,
+pub(in crate::mcp::tools) struct Wait {
+    pub(in crate::mcp::tools) until: Until,
+    pub(in crate::mcp::tools) at_most: Duration,
 }
 
 impl Wait {
@@ -132,10 +132,10 @@ fn matching(pattern: Pattern, from: Option<Cursor>) -> WaitFor {
 
 /// How a wait was over.
 #[derive(Debug)]
-pub(super) struct Outcome {
-    pub(super) waited: Waited,
+pub(in crate::mcp::tools) struct Outcome {
+    pub(in crate::mcp::tools) waited: Waited,
     /// What the program does, where it printed nothing to the end of the wait.
-    pub(super) activity: Option<Activity>,
+    pub(in crate::mcp::tools) activity: Option<Activity>,
 }
 
 impl From<Waited> for Outcome {
@@ -149,7 +149,7 @@ impl From<Waited> for Outcome {
 
 /// Waits, never beyond the client's patience. With `after`, a program counts as settled only
 /// once it has printed something beyond that position, or asks for input.
-pub(super) async fn wait(
+pub(in crate::mcp::tools) async fn wait(
     call: Call<'_>,
     id: &str,
     wait: &Wait,

@@ -10,6 +10,7 @@ use ostler_terminal::{ShellState, View};
 use serde_json::{Map, Value, json};
 
 use super::activity::Activity;
+use super::family::Family;
 use super::session::{self, to_the_second};
 use super::settle::Outcome;
 use super::span::{self, Range, Span};
@@ -30,8 +31,9 @@ const CLAUSE_CHARS: usize = 300;
 
 /// An answer in the making.
 #[derive(Debug)]
-pub(super) struct Telling<'a> {
+pub(in crate::mcp::tools) struct Telling<'a> {
     call: Call<'a>,
+    family: Family,
     waited: Waited,
     /// What stands in the first line behind how the session stands.
     head: String,
@@ -48,7 +50,7 @@ pub(super) struct Telling<'a> {
 impl<'a> Telling<'a> {
     /// Of a session after a wait. Where that did not look at output to its end, the session is
     /// looked at afresh.
-    pub(super) fn new(call: Call<'a>, mut waited: Waited) -> Self {
+    pub(in crate::mcp::tools) fn new(call: Call<'a>, mut waited: Waited) -> Self {
         let is_stale = match waited.why {
             WaitEnd::AtMost | WaitEnd::Nothing | WaitEnd::Pattern(_) => true,
             WaitEnd::Exit
@@ -74,6 +76,7 @@ impl<'a> Telling<'a> {
         Self {
             fields: object(fields),
             call,
+            family: Family::Pty,
             waited,
             head: String::new(),
             body: String::new(),
@@ -99,10 +102,23 @@ impl<'a> Telling<'a> {
     }
 
     /// Of a session after a wait, with what its program does where it printed nothing.
-    pub(super) fn of(call: Call<'a>, outcome: Outcome) -> Self {
+    pub(in crate::mcp::tools) fn of(call: Call<'a>, outcome: Outcome) -> Self {
         let mut telling = Self::new(call, outcome.waited);
         telling.activity = outcome.activity;
         telling
+    }
+
+    /// The same in the words of profile `core`.
+    pub(in crate::mcp::tools) const fn in_core(mut self) -> Self {
+        self.family = Family::Core;
+        self
+    }
+
+    /// What is to be known of its walls.
+    pub(in crate::mcp::tools) fn walls(&mut self) {
+        for told in walls::notes(self.call, self.info()) {
+            self.note(told);
+        }
     }
 
     /// How to go on.
@@ -115,7 +131,7 @@ impl<'a> Telling<'a> {
     }
 
     /// One more thing to be known.
-    pub(super) fn note(&mut self, note: impl Into<String>) {
+    pub(in crate::mcp::tools) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
@@ -125,7 +141,7 @@ impl<'a> Telling<'a> {
     }
 
     /// Shows the screen.
-    pub(super) async fn with_screen(mut self) -> Result<Self, Failure> {
+    pub(in crate::mcp::tools) async fn with_screen(mut self) -> Result<Self, Failure> {
         let view = self.view().await?;
         let position = self.call.unread(self.info());
         self.shown = self.on_screen(&view, position.unwrap_or(view.offset)).await;
@@ -157,9 +173,7 @@ impl<'a> Telling<'a> {
                 self
             }
         };
-        for told in walls::notes(self.call, self.info()) {
-            self.note(told);
-        }
+        self.walls();
         self.reply(None).await
     }
 
@@ -176,7 +190,7 @@ impl<'a> Telling<'a> {
 
     /// Shows a stretch of output; where that draws, or the program has the other screen, the
     /// screen instead.
-    pub(super) async fn with_changes(mut self, from: u64) -> Result<Self, Failure> {
+    pub(in crate::mcp::tools) async fn with_changes(mut self, from: u64) -> Result<Self, Failure> {
         let view = self.view().await?;
         self.shown = Some((from, view.offset));
         if view.alternate {
@@ -222,7 +236,7 @@ impl<'a> Telling<'a> {
     }
 
     fn with_span(mut self, span: Span, from: u64) -> Self {
-        self.head = format!(" | output {from} to {}", span.next);
+        self.head = self.family.output(from, span.next);
         if span.text.is_empty() {
             self.note("no new output");
         }
@@ -237,7 +251,7 @@ impl<'a> Telling<'a> {
         self.field("next_offset", span.next);
         if let Some(omitted) = span.omitted {
             self.field("omitted", omitted);
-            self.note("what was left out: pty_read with view \"text\" and its offset");
+            self.note(self.family.left_out());
         }
         self.notes.extend(span.notes);
     }
@@ -262,7 +276,7 @@ impl<'a> Telling<'a> {
 
     /// The answer. It begins with `first`, where what is to be told is how a command came
     /// out, else with how the session stands.
-    pub(super) async fn reply(mut self, first: Option<String>) -> Reply {
+    pub(in crate::mcp::tools) async fn reply(mut self, first: Option<String>) -> Reply {
         let shell = self.shell().await;
         let is_first_told = first.is_some();
         self.call.told(&self.waited.info);
@@ -314,9 +328,7 @@ impl<'a> Telling<'a> {
                 let line = found.line.to_string_lossy();
                 Some(format!("[pattern matched: {}]", clip(&clean(&line))))
             }
-            WaitEnd::AtMost => {
-                Some("[the wait was over before that; pty_read looks again]".to_owned())
-            }
+            WaitEnd::AtMost => Some(self.family.over().to_owned()),
             WaitEnd::Exit
             | WaitEnd::Ready
             | WaitEnd::NotReady(_)
@@ -331,7 +343,7 @@ impl<'a> Telling<'a> {
     fn silence(&mut self) -> Option<String> {
         let activity = self.activity.filter(|_| !self.info().state.is_finished())?;
         self.field("activity", activity.as_str());
-        activity.describe(&self.info().id.short())
+        activity.describe(self.family, &self.info().id.short())
     }
 
     /// Where its shell stands, of a session that has one and lives.
@@ -357,7 +369,7 @@ impl<'a> Telling<'a> {
                 return Some(at_prompt(*status, cwd.as_deref()));
             }
             Some(ShellState::Incomplete { .. }) => {
-                return Some(INCOMPLETE.to_owned());
+                return Some(self.family.incomplete().to_owned());
             }
             Some(ShellState::Unknown | ShellState::Ended { .. } | ShellState::Running { .. })
             | None => {}
@@ -372,7 +384,7 @@ impl<'a> Telling<'a> {
         let info = self.info();
         let id = info.id.short();
         if let WaitEnd::Prompt(prompt) = &self.waited.why {
-            return Some((asks(&id, prompt), fields(prompt)));
+            return Some((asks(&id, self.family, prompt), fields(prompt)));
         }
         // Seen by somebody else's wait; of what it asks only the text is kept.
         let text = info.state.prompt.clone()?;
@@ -385,7 +397,7 @@ impl<'a> Telling<'a> {
             default: None,
             pid: 0,
         };
-        Some((asks(&id, &prompt), fields(&prompt)))
+        Some((asks(&id, self.family, &prompt), fields(&prompt)))
     }
 
     /// Who types in it, where somebody does.
@@ -400,10 +412,6 @@ impl<'a> Telling<'a> {
         ))
     }
 }
-
-/// What a shell that wants more of a command is to be given.
-pub(super) const INCOMPLETE: &str = "[the shell waits for the rest of the command (an open quote, \
-                                     a here-document, a block): pty_write it, or keys [\"ctrl-c\"]]";
 
 /// A shell that waits for a command.
 pub(super) fn at_prompt(status: Option<i32>, cwd: Option<&str>) -> String {
@@ -420,7 +428,7 @@ pub(super) fn at_prompt(status: Option<i32>, cwd: Option<&str>) -> String {
 
 /// A question, and how to answer it. A secret is a person's to type: what an agent types is in
 /// its context for good.
-pub(super) fn asks(id: &str, prompt: &Prompt) -> String {
+pub(super) fn asks(id: &str, family: Family, prompt: &Prompt) -> String {
     let text = clean(&prompt.text);
     let text = clip(text.trim());
     if prompt.secret {
@@ -437,7 +445,7 @@ pub(super) fn asks(id: &str, prompt: &Prompt) -> String {
     if let Some(default) = &prompt.default {
         told.push_str(&format!("; default: {}", clip(default)));
     }
-    format!("{told}; {}]", answer(id))
+    format!("{told}; {}]", family.answer(id))
 }
 
 fn named(text: &str) -> String {
@@ -446,10 +454,6 @@ fn named(text: &str) -> String {
     } else {
         format!(": {text}")
     }
-}
-
-fn answer(id: &str) -> String {
-    format!("answer: pty_write {{\"session\":\"{id}\",\"text\":\"…\"}}")
 }
 
 /// A question, for programs.

@@ -62,7 +62,7 @@ fn holder(holder: &Holder) -> Value {
 /// Keeps a definition.
 pub(super) fn define(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let Some(request) = request::request(call, &mut arguments)? else {
-        return Err(Failure::value("action 'define' needs parameter 'command' or 'script'").into());
+        return Err(Failure::value("action 'define' needs parameter 'command'").into());
     };
     call.engine.define_service(call.caller, &request)?;
     let name = request.name.unwrap_or_default();

@@ -223,21 +223,17 @@ fn next(call: Call<'_>, info: &Info, standing: &Standing) -> Option<String> {
     let offered = |tool| call.front.tools.named(tool).is_some();
     let lives = !info.state.is_finished();
     if offered("service") {
-        let act = |action: &str, more: &str| {
-            format!("service {{\"action\":\"{action}\",\"name\":\"{name}\"{more}}}")
-        };
-        let stop = act("stop", "");
         return Some(match standing {
             Standing::Starting => format!(
-                "[go on: {}; end it: {stop}]",
-                act("status", ",\"wait_ms\":45000")
+                "[go on: service status, name \"{name}\", wait_ms 45000; end it: service stop]"
             ),
-            Standing::Ready => format!("[look: {}; end it: {stop}]", act("logs", "")),
             Standing::Completed => return None,
-            Standing::NotReady(_) if lives => {
-                format!("[look: {}; end it: {stop}]", act("logs", ""))
+            Standing::Ready | Standing::NotReady(_) if lives => {
+                format!("[look: service logs, name \"{name}\"; end it: service stop]")
             }
-            Standing::NotReady(_) => format!("[more: {}]", act("logs", "")),
+            Standing::Ready | Standing::NotReady(_) => {
+                format!("[more: service logs, name \"{name}\"]")
+            }
         });
     }
     let [read, stop] = if offered("command_ps_logs") {

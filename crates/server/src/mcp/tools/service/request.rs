@@ -16,7 +16,7 @@ use crate::params::{Arguments, Port};
 const RESTARTS: u32 = 5;
 
 /// Parameters of a start, besides the command.
-pub(super) const OF_START: [&str; 9] = [
+pub(super) const OF_START: [&str; 8] = [
     "env",
     "port",
     "ready_when",
@@ -25,7 +25,6 @@ pub(super) const OF_START: [&str; 9] = [
     "restart",
     "depends_on",
     "isolation",
-    "script",
 ];
 
 /// The request that these arguments make; none where they name a service only.
@@ -33,16 +32,17 @@ pub(super) fn request(
     call: Call<'_>,
     arguments: &mut Arguments,
 ) -> Result<Option<ServiceRequest>, Failure> {
-    if !arguments.is_given("command") && !arguments.is_given("script") {
+    if !arguments.is_given("command") {
         return named(arguments).map(|()| None);
     }
-    let command = core::command(arguments, None)?;
+    let command = core::program(arguments, None)?;
     let mut start = call.start(command, &arguments.text("cwd").unwrap_or_default());
     start.face = Face::Core;
     let variables = arguments.map("env").into_iter();
     start.set_env = variables
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
+    core::choose_shell(call, &mut start);
     start.level = walls::level(arguments)?.or(start.level);
     let pattern = pattern(arguments)?;
     let when = arguments.text("ready_when");
@@ -75,14 +75,14 @@ pub(super) fn base(call: Call<'_>, arguments: &mut Arguments) -> StartRequest {
 fn named(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.is_given("name") {
         return Err(Failure::value(
-            "parameter 'command', 'script' or 'name' is missing; allowed: command, a list of \
-             words, script, a line for sh, or the name of a service that is defined",
+            "parameter 'command' or 'name' is missing; allowed: command, a script for bash or a \
+             list of words, or the name of a service that is defined",
         ));
     }
     match OF_START.iter().find(|name| arguments.is_given(name)) {
         Some(name) => Err(Failure::value(format!(
-            "parameter '{name}' goes with 'command' or 'script'; a service that is defined is \
-             started as its definition says"
+            "parameter '{name}' goes with 'command'; a service that is defined is started as its \
+             definition says"
         ))),
         None => Ok(()),
     }

@@ -4,7 +4,7 @@ use super::{begin, change, look};
 use crate::mcp::context::Call;
 use crate::mcp::tools::core::action::{self, Action};
 use crate::mcp::tools::core::select::{CURSOR, GREP, TAIL};
-use crate::mcp::tools::core::{WAIT_LIMIT_MS, unexplained};
+use crate::mcp::tools::core::{COMMAND, WAIT_LIMIT_MS};
 use crate::mcp::tools::registry::{Answer, Definition, Hints};
 use crate::mcp::tools::walls;
 use crate::params::{Arguments, Kind, Parameter};
@@ -16,7 +16,6 @@ const READY_LIMIT_S: i64 = 24 * 60 * 60;
 const START: &[&str] = &[
     "name",
     "command",
-    "script",
     "cwd",
     "env",
     "port",
@@ -31,7 +30,6 @@ const START: &[&str] = &[
 /// The same, as a definition.
 const DEFINE: &[&str] = &[
     "command",
-    "script",
     "cwd",
     "env",
     "port",
@@ -68,10 +66,10 @@ const ACTIONS: &[Action] = &[
 pub(super) const DEFINITION: Definition = Definition {
     name: "service",
     title: "",
-    about: "Servers and watchers by name. start: until ready (its port answers) or failed; it \
-            goes on. ensure: or reuse one that is well. up: those of ostler.toml. status: waits \
-            wait_ms for ready. why: what it waits for, who holds its port. define: keep under \
-            name.",
+    about: "Servers and watchers by name, shared by all agents of the project; they outlive this \
+            session. start: waits until it is ready (its port answers, or ready_when); answers URL \
+            and ports. ensure: or reuse one that is well. up: those of ostler.toml. why: what it \
+            waits for, who holds its port. define: keep a command under name.",
     parameters: &[
         Parameter::required(
             "action",
@@ -79,39 +77,60 @@ pub(super) const DEFINITION: Definition = Definition {
                 "start", "ensure", "up", "stop", "restart", "list", "status", "logs", "why",
                 "define", "forget",
             ]),
-            "",
+            "What to do",
         ),
-        Parameter::optional("name", Kind::Text, "Or id"),
-        Parameter::optional("command", Kind::Words, ""),
-        Parameter::optional("script", Kind::Text, ""),
-        Parameter::optional("cwd", Kind::Text, ""),
-        Parameter::optional("env", Kind::Map, ""),
-        Parameter::optional("port", Kind::Port, "auto: a free one"),
+        Parameter::optional("name", Kind::Text, "Its name, or id"),
+        Parameter {
+            required: false,
+            ..COMMAND.told("As for exec")
+        },
+        Parameter::alias("script", "command"),
+        Parameter::optional("cwd", Kind::Text, "Directory; default: the workspace"),
+        Parameter::optional("env", Kind::Map, "Variables to add"),
+        Parameter::optional(
+            "port",
+            Kind::Port,
+            "Port it must listen on; auto: a free one, put into PORT",
+        ),
         Parameter::optional(
             "ready_when",
             Kind::Text,
-            "auto, listening, log, notify, /health, tcp:PORT, exec:COMMAND, quiet:SECONDS",
+            "auto (default), listening, /health (an HTTP path), log (see ready_pattern), \
+             notify, tcp:PORT, exec:COMMAND, quiet:SECONDS",
         ),
-        Parameter::optional("ready_pattern", Kind::Text, ""),
         Parameter::optional(
-            "timeout",
-            Kind::Integer(1, READY_LIMIT_S),
-            "Seconds to ready; default 60",
+            "ready_pattern",
+            Kind::Text,
+            "Regex of the line that means ready",
         ),
         Parameter::optional(
             "restart",
             Kind::Choice(&["never", "on-failure", "always"]),
-            "",
+            "When it ends; default never",
         ),
-        Parameter::optional("depends_on", Kind::List, ""),
-        Parameter::optional("isolation", walls::LEVELS, ""),
-        Parameter::optional("wait_ms", Kind::Integer(0, WAIT_LIMIT_MS), ""),
-        unexplained(TAIL),
-        unexplained(GREP),
-        unexplained(CURSOR),
-        Parameter::optional("force", Kind::Flag, ""),
-        Parameter::optional("reason", Kind::Text, ""),
-        Parameter::optional("all_workspaces", Kind::Flag, ""),
+        Parameter::optional(
+            "timeout",
+            Kind::Integer(1, READY_LIMIT_S),
+            "Seconds it has to become ready; default 60",
+        ),
+        Parameter::optional(
+            "wait_ms",
+            Kind::Integer(0, WAIT_LIMIT_MS),
+            "Longest wait for ready",
+        ),
+        TAIL.told("logs: last n lines"),
+        GREP.told("logs: regex"),
+        CURSOR.told("logs, list: only what comes after it"),
+        Parameter::optional("force", Kind::Flag, "stop: at once"),
+        Parameter::optional(
+            "options",
+            Kind::Options,
+            "Rare: isolation; depends_on [names]; reason (stop); all_workspaces true (list)",
+        ),
+        Parameter::optional("depends_on", Kind::List, "").rare(),
+        Parameter::optional("isolation", walls::LEVELS, "").rare(),
+        Parameter::optional("reason", Kind::Text, "").rare(),
+        Parameter::optional("all_workspaces", Kind::Flag, "").rare(),
     ],
     hints: Hints::RUNS,
     output: None,
@@ -137,6 +156,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::Place;
 
     #[test]
     fn actions_and_parameters_are_those_of_the_list() {
@@ -156,7 +176,10 @@ mod tests {
         }
         for parameter in DEFINITION.parameters {
             let name = parameter.name;
-            let used = name == "action" || taken().any(|it| *it == name);
+            let is_other_name = !matches!(parameter.place, Place::Listed | Place::Options);
+            let used = ["action", "options"].contains(&name)
+                || is_other_name
+                || taken().any(|it| *it == name);
             assert!(used, "no action takes {name}");
         }
     }

@@ -1,0 +1,202 @@
+//! Interpreters that say nothing without a terminal: what to tell whoever started one so.
+
+use std::path::Path;
+
+use ostler_engine::{Info, WaitEnd, Waited};
+use ostler_model::{Command, Io, Observation, Stdin};
+
+use crate::mcp::context::Call;
+
+/// What stands between the words of a script that is more than one command.
+const SHELL_SIGNS: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\n', '"', '\''];
+
+/// Which arguments make a program run something and end, instead of talking to somebody.
+struct Program {
+    names: &'static [&'static str],
+    /// So many operands leave it interactive; with more it runs something.
+    operands: usize,
+    /// Short options that run something, and those that take a value.
+    runs: &'static str,
+}
+
+const LONG_RUNS: &[&str] = &[
+    "--command",
+    "--eval",
+    "--execute",
+    "--file",
+    "--help",
+    "--list",
+    "--print",
+    "--version",
+];
+
+const PROGRAMS: &[Program] = &[
+    Program {
+        names: &[
+            "python", "ipython", "node", "deno", "irb", "ghci", "julia", "lua", "jshell",
+        ],
+        operands: 0,
+        runs: "cemfpvVh",
+    },
+    Program {
+        names: &["bash", "sh", "dash", "zsh", "fish", "ksh"],
+        operands: 0,
+        runs: "c",
+    },
+    Program {
+        names: &["psql"],
+        operands: 2,
+        runs: "cfl",
+    },
+    Program {
+        names: &["mysql", "mariadb", "mongosh", "sqlite3"],
+        operands: 1,
+        runs: "e",
+    },
+];
+
+/// What to say of an interpreter that waits at a pipe, or found its input empty, and has said
+/// nothing of use. None without evidence.
+pub(super) async fn hint(call: Call<'_>, waited: &Waited) -> Option<String> {
+    let info = &waited.info;
+    let Io::Pipes { stdin } = &info.spec.io else {
+        return None;
+    };
+    let name = interactive(&info.spec.command)?;
+    match (&info.state.ending, stdin) {
+        (Some(ending), Stdin::Empty) if ending.is_success() => Some(format!(
+            "its input was empty. To talk to {name} give it a terminal: exec with input \"tty\""
+        )),
+        (None, Stdin::Open) if info.output_end == 0 && reads(call, waited).await => Some(format!(
+            "{name} reads a pipe, where it prints no prompt. Give it a terminal: exec with input \
+             \"tty\""
+        )),
+        _ => None,
+    }
+}
+
+/// What to say of a program that took what was written, wants more, and has never printed
+/// anything.
+pub(super) fn mute(waited: &Waited) -> Option<String> {
+    let is_mute = matches!(waited.why, WaitEnd::Prompt(_)) && waited.info.output_end == 0;
+    // That of an interpreter is told already.
+    let is_told = interactive(&waited.info.spec.command).is_some();
+    (is_mute && !is_told).then(|| {
+        "it has read this and printed nothing. If it should, give it a terminal: exec with input \
+         \"tty\""
+            .to_owned()
+    })
+}
+
+/// Whether somebody of it waits for its input.
+async fn reads(call: Call<'_>, waited: &Waited) -> bool {
+    if matches!(waited.why, WaitEnd::Prompt(_)) {
+        return true;
+    }
+    let what = Observation {
+        foreground: true,
+        ..Observation::default()
+    };
+    let Info { id, .. } = &waited.info;
+    let seen = call.engine.observe(call.caller, &id.short(), what).await;
+    let found = seen.ok().and_then(|seen| seen.foreground);
+    found.is_some_and(|it| it.reads.is_some() || it.polls)
+}
+
+/// The interpreter that a command starts to talk to somebody.
+fn interactive(command: &Command) -> Option<String> {
+    let words: Vec<String> = match command {
+        Command::Argv { program, args } => std::iter::once(program)
+            .chain(args)
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        Command::Shell { script, .. } => {
+            let script = script.to_string_lossy();
+            let script = script.trim();
+            if script.contains(SHELL_SIGNS) {
+                return None;
+            }
+            script.split_whitespace().map(str::to_owned).collect()
+        }
+    };
+    let is_prefix = |word: &&String| *word == "exec" || word.contains('=');
+    let mut words = words.iter().skip_while(is_prefix);
+    let name = Path::new(words.next()?).file_name()?.to_str()?;
+    let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    let known = |it: &&Program| it.names.contains(&name) || it.names.contains(&plain);
+    let program = PROGRAMS.iter().find(known)?;
+    let args: Vec<&str> = words.map(String::as_str).collect();
+    talks(program, &args).then(|| name.to_owned())
+}
+
+/// Whether nothing among the arguments says what to run.
+fn talks(program: &Program, args: &[&str]) -> bool {
+    let is_forced = args.contains(&"-i");
+    let mut operands = 0;
+    for arg in args {
+        if arg.starts_with("--") {
+            let name = arg.split('=').next().unwrap_or(arg);
+            if LONG_RUNS.contains(&name) {
+                return false;
+            }
+        } else if let Some(letters) = arg.strip_prefix('-') {
+            if letters.contains(|it| program.runs.contains(it)) && !is_forced {
+                return false;
+            }
+        } else {
+            operands += 1;
+        }
+    }
+    is_forced || operands <= program.operands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Command {
+        Command::Shell {
+            shell: "bash".into(),
+            script: text.into(),
+        }
+    }
+
+    #[test]
+    fn interpreters_that_talk_are_told_from_those_that_run_something() {
+        for text in [
+            "python3",
+            "python3 -q",
+            "/usr/bin/python3.11 -i",
+            "node",
+            "bash -i",
+            "bash --norc -i",
+            "psql -h localhost -U me",
+            "psql mydb",
+            "sqlite3 a.db",
+            "PYTHONSTARTUP=a python3",
+            "exec python3",
+            "python3 -i a.py",
+        ] {
+            assert!(interactive(&script(text)).is_some(), "{text}");
+        }
+        for text in [
+            "",
+            "python3 a.py",
+            "python3 -c 'print(1)'",
+            "python3 -m http.server",
+            "python3 --version",
+            "node app.js",
+            "node -e 1",
+            "echo 1 | python3",
+            "python3 < a.py",
+            "bash a.sh",
+            "bash -c ls",
+            "psql -c 'select 1'",
+            "sqlite3 a.db .tables",
+            "cat",
+            "pythonic",
+        ] {
+            assert_eq!(interactive(&script(text)), None, "{text}");
+        }
+    }
+}
