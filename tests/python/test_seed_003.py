@@ -400,7 +400,7 @@ async def test_003_only_an_unknown_tool_is_a_protocol_error(place):
 async def test_003_at_most_20_at_once(any_place):
     async with Shell.connect(any_place) as shell:
         held = [await shell.start("exec sleep 300") for _ in range(20)]
-        refused = await shell.execute("true", run_mode="async")
+        refused = await shell.execute("true", timeout=1)
         assert refused.code == "quota_exceeded", refused
         assert all(pid in refused.text for pid in held), "the holders are named"
         assert (await shell.list(status_filter="running"))["total"] == 20

@@ -12,9 +12,10 @@ use crate::admission::secrets::{self, Secret};
 use crate::admission::{self, Admitted, Prepared, Rules, confinement, policy};
 use crate::core::{Core, Detail};
 use crate::driver::{Driver, Errand, wait};
-use crate::entry::{Entry, Live};
+use crate::entry::{Birth, Entry, Live};
 use crate::error::Error;
 use crate::info::{Info, Waited};
+use crate::place_queue::{self, Entered, Place, Queued};
 use crate::request::{StartRequest, WaitFor};
 use crate::settings::Settings;
 use crate::start_id::{self, Claim};
@@ -42,6 +43,12 @@ impl Begun {
     #[must_use]
     pub fn info(&self) -> Info {
         self.entry.fresh_info()
+    }
+
+    /// How long it waited for its place; none where one was free.
+    #[must_use]
+    pub fn queued(&self) -> Option<Queued> {
+        self.entry.birth.queued
     }
 
     /// Waits as [`Engine::wait`](crate::Engine::wait) does.
@@ -84,28 +91,71 @@ impl Drop for Begun {
     }
 }
 
-/// Admits a request and sets its driver to work. A refusal goes into the ledger.
+/// Admits a request and sets its driver to work, in its turn. A refusal goes into the ledger.
 pub(crate) async fn begin(
     core: &Arc<Core>,
     caller: &Caller,
     request: StartRequest,
     report_start: bool,
 ) -> Result<Begun, Error> {
+    let share = Share::asked(&request, &caller.owner);
+    match enter(core, caller, (&request, share)).await? {
+        Entered::Existing(begun) => Ok(begun),
+        Entered::Place(place) => begin_at(core, caller, (request, place), report_start).await,
+    }
+}
+
+/// As [`place_queue::enter`]; a refusal goes into the ledger.
+pub(crate) async fn enter(
+    core: &Arc<Core>,
+    caller: &Caller,
+    (request, share): (&StartRequest, Share),
+) -> Result<Entered, Error> {
     if core.closing.is_cancelled() {
         return Err(Error::Closing);
     }
-    let _turn = match request.id {
-        Some(id) => Some(core.starts.lock(id).await),
-        None => None,
-    };
-    let chosen = match existing(core, caller, request.id) {
-        Ok(Some(begun)) => return Ok(begun),
-        Ok(None) => Ok(request.id),
+    let entered = place_queue::enter(core, caller, (request, share)).await;
+    entered.inspect_err(|error| {
+        let secrets = secrets::resolve(&core.settings, &caller.owner, request);
+        let detail = detail(&core.settings, request, &secrets.unwrap_or_default());
+        core.refuse(&caller.owner, detail, error);
+    })
+}
+
+/// Whether the request could run now, were there a place; nobody is asked about it.
+///
+/// # Errors
+/// As admission refuses it.
+pub(crate) async fn check(
+    core: &Core,
+    caller: &Caller,
+    request: StartRequest,
+) -> Result<(), Error> {
+    let secrets = secrets::resolve(&core.settings, &caller.owner, &request)?;
+    let known = secrets.clone();
+    let judged = policy::judge(&core.settings, &request);
+    let checked = match judged {
+        Ok(_) => admit(core, caller, request, secrets).await.map(drop),
         Err(error) => Err(error),
     };
+    checked.map_err(|error| error.concealing(&known))
+}
+
+/// Admits a request that has a place, and sets its driver to work.
+pub(crate) async fn begin_at(
+    core: &Arc<Core>,
+    caller: &Caller,
+    (request, place): (StartRequest, Place),
+    report_start: bool,
+) -> Result<Begun, Error> {
+    let chosen = request.id;
     let lossless_reader = request.lossless_reader;
     let secrets = secrets::resolve(&core.settings, &caller.owner, &request);
     let mut detail = detail(&core.settings, &request, secrets.as_deref().unwrap_or(&[]));
+    if let Some(queued) = &place.queued {
+        let waited = u64::try_from(queued.waited.as_millis()).unwrap_or(u64::MAX);
+        detail.insert("waited_ms".to_owned(), waited.into());
+    }
     let judged = policy::judge(&core.settings, &request);
     if let Ok(Some(verdict)) = &judged {
         detail.insert("policy".to_owned(), verdict.to_string().into());
@@ -120,12 +170,13 @@ pub(crate) async fn begin(
     };
     let admitted = admitted.map_err(|error| error.concealing(&known));
     let begun = admitted.and_then(|admitted| {
-        let share = Share::of(&admitted.spec, &caller.owner);
-        let chosen = chosen?;
-        let id = core.registry.reserve(share, chosen)?;
+        let id = core.registry.reserve(place.claim(), chosen)?;
         let how = How {
             report_start,
-            id_chosen: chosen.is_some(),
+            birth: Birth {
+                id_chosen: chosen.is_some(),
+                queued: place.queued,
+            },
             lossless_reader,
         };
         set_out(core, (id, admitted), detail.clone(), how).inspect_err(|_| core.registry.forget(id))
@@ -233,8 +284,7 @@ async fn admit(
 struct How {
     /// Whether somebody wants to hear of the start.
     report_start: bool,
-    /// Whether the client chose its id.
-    id_chosen: bool,
+    birth: Birth,
     /// As [`StartRequest::lossless_reader`].
     lossless_reader: bool,
 }
@@ -263,7 +313,7 @@ fn set_out(
         ..Live::default()
     };
     let whose = (id, Arc::new(admitted.spec), owner);
-    let (entry, asks) = Entry::driven(whose, core.dir(id), live, how.id_chosen);
+    let (entry, asks) = Entry::driven(whose, core.dir(id), live, how.birth);
     core.registry.insert(Arc::clone(&entry), None);
     let errand = Errand {
         entry: Arc::clone(&entry),

@@ -20,6 +20,7 @@ use crate::entry::{Entry, Watching};
 use crate::error::Error;
 use crate::follow::Follower;
 use crate::info::{CleanOutcome, Info, Notice, WaitEnd, Waited};
+use crate::place_queue::QueuedStart;
 use crate::request::{ListFilter, StartRequest, StopRequest, WaitFor};
 use crate::service::reload;
 use crate::settings::Settings;
@@ -134,6 +135,13 @@ impl Engine {
     /// [`Error::NotFound`].
     pub fn info(&self, caller: &Caller, id: &str) -> Result<Info, Error> {
         Ok(self.core.registry.find(caller, id)?.fresh_info())
+    }
+
+    /// How the start with this id, which its client chose, waits for a place; none where it
+    /// does not.
+    #[must_use]
+    pub fn queued_start(&self, caller: &Caller, id: ExecutionId) -> Option<QueuedStart> {
+        self.core.registry.queued(caller, id)
     }
 
     /// How many of the executions the caller sees run now.

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use crate::driver::Ask;
 use crate::error::Error;
 use crate::info::Info;
+use crate::place_queue::Queued;
 use crate::shell::RunSlot;
 use crate::short::is_not_opened;
 use crate::terminal::{Leases, Seat, Turns};
@@ -49,6 +50,15 @@ pub(crate) struct Wishes {
     pub(crate) retain_from: Option<u64>,
 }
 
+/// How an execution came about under this engine.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Birth {
+    /// Whether the client chose its id, and so knows it before any answer.
+    pub(crate) id_chosen: bool,
+    /// How long its start waited for a place.
+    pub(crate) queued: Option<Queued>,
+}
+
 /// One execution.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -65,8 +75,8 @@ pub(crate) struct Entry {
     /// How far the readers are that may miss nothing.
     lossless: Mutex<BTreeMap<u64, u64>>,
     given_out: AtomicBool,
-    /// Whether the client chose its id, and so knows it before any answer.
-    id_chosen: bool,
+    /// How it came about.
+    pub(crate) birth: Birth,
     /// Whether an earlier engine left it unfinished.
     recovered: bool,
     /// Who may type.
@@ -104,11 +114,11 @@ impl Entry {
         whose: (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
         live: Live,
-        id_chosen: bool,
+        birth: Birth,
     ) -> (Arc<Self>, mpsc::Receiver<Ask>) {
         let (mut entry, receiver) = Self::with_asks(whose, dir, live);
         entry.given_out = AtomicBool::new(false);
-        entry.id_chosen = id_chosen;
+        entry.birth = birth;
         (Arc::new(entry), receiver)
     }
 
@@ -165,7 +175,7 @@ impl Entry {
             memory: MemorySlot::default(),
             lossless: Mutex::default(),
             given_out: AtomicBool::new(true),
-            id_chosen: false,
+            birth: Birth::default(),
             recovered: false,
             leases: Leases::default(),
             shell_run: RunSlot::default(),
@@ -204,6 +214,7 @@ impl Entry {
             waits_for,
             given_out: self.is_given_out(),
             recovered: self.recovered,
+            queued: self.birth.queued,
         }
     }
 
@@ -271,7 +282,7 @@ impl Entry {
 
     /// Whether somebody may come back for it by its id under the next engine.
     pub(crate) fn is_id_known(&self) -> bool {
-        self.id_chosen || self.is_given_out()
+        self.birth.id_chosen || self.is_given_out()
     }
 
     /// Nobody waits for it and nobody knows it: it must end (F7). Never blocks.

@@ -6,6 +6,7 @@ use ostler_model::{ErrorCode, ExecutionId, IsolationLevel, Text};
 use ostler_process::{ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError};
 use thiserror::Error;
 
+use crate::admission::quota::NoPlace;
 use crate::admission::secrets::{self, Secret};
 use crate::space;
 
@@ -99,18 +100,12 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// As many run as may (D6).
-    #[error("{running} of {limit} {kind} executions run already: {}", short_names(.holders))]
-    Quota {
-        /// How many run.
-        running: usize,
-        /// How many may.
-        limit: u32,
-        /// `finite` or `other`.
-        kind: &'static str,
-        /// Who holds the places, oldest first.
-        holders: Vec<ExecutionId>,
-    },
+    /// As many run as may, and none of them ended while the start waited (D6).
+    #[error("{0}")]
+    Quota(Box<NoPlace>),
+    /// The session ended while the start waited for a place.
+    #[error("the session ended while the start waited for a place")]
+    SessionEnded,
     /// The attempt was admitted and never ran.
     #[error("could not start: {message}")]
     NotBorn {
@@ -208,11 +203,6 @@ pub enum Error {
     Closing,
 }
 
-fn short_names(ids: &[ExecutionId]) -> String {
-    let names: Vec<String> = ids.iter().map(|id| id.short()).collect();
-    names.join(", ")
-}
-
 impl Error {
     /// The same, told to somebody who asked for a terminal session: what is not found is a
     /// session (C12).
@@ -280,7 +270,7 @@ impl Error {
             Self::Workspace(error) => workspace_code(error),
             Self::Service(error) => error.code(),
             Self::Freeze { .. } => ErrorCode::ProcessControl,
-            Self::Quota { .. } => ErrorCode::QuotaExceeded,
+            Self::Quota(_) => ErrorCode::QuotaExceeded,
             Self::NotBorn { step, errno, .. } => not_born_code(step, *errno),
             Self::Interaction(_) => ErrorCode::Interaction,
             Self::Spawn(error) => spawn_code(error),
@@ -293,7 +283,7 @@ impl Error {
             Self::Storage { .. } | Self::Ledger(_) => ErrorCode::Storage,
             Self::Output(_) => ErrorCode::OutputRetrieval,
             Self::Clear(_) => ErrorCode::OutputClear,
-            Self::Locked { .. } | Self::Closing => ErrorCode::Initialization,
+            Self::Locked { .. } | Self::Closing | Self::SessionEnded => ErrorCode::Initialization,
         }
     }
 
@@ -315,7 +305,7 @@ impl Error {
             Self::Program(error) => program_hint(error),
             Self::Refused(error) => refused_hint(error),
             Self::LevelNotBuilt { .. } => Some("use 'medium' or 'basic'".to_owned()),
-            Self::Quota { .. } => {
+            Self::Quota(_) => {
                 Some("wait for one of them to end, or stop one, and try again".to_owned())
             }
             Self::NotBorn { step, errno, .. } => not_born_hint(step, *errno),
@@ -351,6 +341,7 @@ impl Error {
             | Self::Confinement { .. }
             | Self::Denied { .. }
             | Self::Workspace(_)
+            | Self::SessionEnded
             | Self::Freeze { .. } => None,
             Self::SecretWithheld { name } => Some(format!(
                 "without a binding a secret is for the local user alone; [secrets.{name}] in the \

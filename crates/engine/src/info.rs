@@ -12,6 +12,7 @@ use ostler_model::{
 
 use crate::error::Error;
 use crate::interaction::Kind;
+use crate::place_queue::Queued;
 
 /// Everything known of one execution besides its output.
 #[derive(Debug, Clone)]
@@ -35,6 +36,9 @@ pub struct Info {
     /// Whether an earlier engine left it unfinished: its end, if it ended, was told to nobody
     /// by then.
     pub recovered: bool,
+    /// How long its start waited for a place; none where one was free, and under a later
+    /// engine.
+    pub queued: Option<Queued>,
 }
 
 impl Info {

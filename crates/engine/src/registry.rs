@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ostler_model::id::IdRef;
 use ostler_model::{Caller, ExecutionId, IdError};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::admission::arguments::ArgumentError;
-use crate::admission::quota::{Places, Share};
+use crate::admission::quota::{
+    HOLDER_COMMAND_CHARS, HOLDERS_TOLD, NoPlace, PlaceHolder, Places, Share, Ticket, Turn,
+};
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::place_queue::QueuedStart;
 use crate::settings::Quotas;
 use crate::start_id::{self, Holder};
 
@@ -19,23 +23,37 @@ use crate::start_id::{self, Holder};
 pub(crate) struct Registry {
     inner: Mutex<Inner>,
     activity: watch::Sender<u64>,
-    quotas: Quotas,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     entries: BTreeMap<ExecutionId, Arc<Entry>>,
     shorts: HashMap<u64, ExecutionId>,
     places: Places,
     shares: HashMap<ExecutionId, Share>,
+    /// How starts that wait for a place hear that they have one.
+    calls: HashMap<Ticket, oneshot::Sender<()>>,
+}
+
+/// A start that asked for a place.
+#[derive(Debug)]
+pub(crate) struct Applicant {
+    pub(crate) ticket: Ticket,
+    /// Where it waits: answered when it has a place, closed where it gets none.
+    pub(crate) call: Option<oneshot::Receiver<()>>,
 }
 
 impl Registry {
     pub(crate) fn new(quotas: Quotas) -> Self {
         Self {
-            inner: Mutex::default(),
+            inner: Mutex::new(Inner {
+                entries: BTreeMap::new(),
+                shorts: HashMap::new(),
+                places: Places::new(quotas),
+                shares: HashMap::new(),
+                calls: HashMap::new(),
+            }),
             activity: watch::Sender::new(0),
-            quotas,
         }
     }
 
@@ -48,10 +66,97 @@ impl Registry {
         self.activity.subscribe()
     }
 
-    /// Takes a place for the id the client chose, or for a new one whose short form is free.
+    /// Asks for a place.
+    ///
+    /// # Errors
+    /// [`Error::Quota`] where as many starts wait as may.
+    pub(crate) fn ask(
+        &self,
+        caller: &Caller,
+        share: &Share,
+        chosen: Option<ExecutionId>,
+    ) -> Result<Applicant, Error> {
+        let mut inner = self.lock();
+        let (ticket, call) = match inner.places.ask(share, chosen) {
+            Turn::Granted(ticket) => (ticket, None),
+            Turn::Waits(ticket) => {
+                let (sender, call) = oneshot::channel();
+                inner.calls.insert(ticket, sender);
+                (ticket, Some(call))
+            }
+            Turn::Full => {
+                drop(inner);
+                let full = NoPlace {
+                    queue_full: true,
+                    ..self.no_place(caller, share, Duration::ZERO)
+                };
+                return Err(Error::Quota(Box::new(full)));
+            }
+        };
+        Ok(Applicant { ticket, call })
+    }
+
+    /// The start needs no place any more; one that became an execution keeps its own.
+    pub(crate) fn leave(&self, share: &Share, ticket: Ticket) {
+        let mut inner = self.lock();
+        inner.calls.remove(&ticket);
+        let granted = inner.places.leave(share, ticket);
+        inner.call(granted);
+    }
+
+    /// How many executions of a share may run at once.
+    pub(crate) fn limit(&self, share: &Share) -> u32 {
+        self.lock().places.limit(share)
+    }
+
+    /// Nobody waits for a place of this share any more.
+    pub(crate) fn dismiss(&self, share: &Share) {
+        let mut inner = self.lock();
+        for ticket in inner.places.dismiss(share) {
+            inner.calls.remove(&ticket);
+        }
+    }
+
+    /// Why a start gets no place, as its caller may know it.
+    pub(crate) fn no_place(&self, caller: &Caller, share: &Share, waited: Duration) -> NoPlace {
+        let inner = self.lock();
+        let holders = inner.places.holders(share);
+        NoPlace {
+            running: holders.len(),
+            limit: inner.places.limit(share),
+            kind: share.kind(),
+            holders: inner.told(caller, &holders),
+            waited,
+            queue_full: false,
+        }
+    }
+
+    /// How the start with this id waits for a place; none where it does not.
+    pub(crate) fn queued(&self, caller: &Caller, id: ExecutionId) -> Option<QueuedStart> {
+        let inner = self.lock();
+        let owner = &caller.owner;
+        let finite = owner.session.clone();
+        let finite = finite.map(|session| Share::Finite(owner.principal.clone(), session));
+        let shares = finite
+            .into_iter()
+            .chain([Share::Other(owner.principal.clone())]);
+        shares.into_iter().find_map(|share| {
+            let ahead = inner.places.ahead(&share, id)?;
+            let holders = inner.places.holders(&share);
+            Some(QueuedStart {
+                ahead,
+                running: holders.len(),
+                limit: inner.places.limit(&share),
+                holders: inner.told(caller, &holders),
+            })
+        })
+    }
+
+    /// Makes the start that has this place an execution, with the id the client chose or a new
+    /// one whose short form is free.
     pub(crate) fn reserve(
         &self,
-        share: Share,
+        (share, ticket): (Share, Ticket),
         chosen: Option<ExecutionId>,
     ) -> Result<ExecutionId, Error> {
         let mut inner = self.lock();
@@ -67,7 +172,9 @@ impl Registry {
                 }
             },
         };
-        inner.places.take(self.quotas, &share, id)?;
+        if !inner.places.seat(&share, ticket, id) {
+            return Err(Error::Closing);
+        }
         inner.shorts.insert(id.short_bits(), id);
         inner.shares.insert(id, share);
         self.publish(&inner);
@@ -121,15 +228,17 @@ impl Registry {
     pub(crate) fn moved(&self, id: ExecutionId, to: Share) {
         let mut inner = self.lock();
         if let Some(from) = inner.shares.get(&id).cloned() {
-            inner.places.give_back(&from, id);
+            let granted = inner.places.give_back(&from, id);
             inner.places.take_anyway(to.clone(), id);
             inner.shares.insert(id, to);
+            inner.call(granted);
         }
     }
 
     fn release(&self, inner: &mut Inner, id: ExecutionId) {
         if let Some(share) = inner.shares.remove(&id) {
-            inner.places.give_back(&share, id);
+            let granted = inner.places.give_back(&share, id);
+            inner.call(granted);
             self.publish(inner);
         }
     }
@@ -179,5 +288,35 @@ impl Registry {
     /// Every execution, newest first.
     pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
         self.lock().entries.values().rev().cloned().collect()
+    }
+}
+
+impl Inner {
+    /// Tells starts that they have a place. One that is gone gives it back when it leaves.
+    fn call(&mut self, granted: Vec<Ticket>) {
+        for ticket in granted {
+            if let Some(call) = self.calls.remove(&ticket) {
+                let _unheard = call.send(());
+            }
+        }
+    }
+
+    /// Holders of places, those that the caller sees.
+    fn told(&self, caller: &Caller, holders: &[ExecutionId]) -> Vec<PlaceHolder> {
+        let entries = holders.iter().filter_map(|id| self.entries.get(id));
+        let seen = entries.filter(|entry| caller.sees(&entry.owner()));
+        seen.take(HOLDERS_TOLD).map(place_holder).collect()
+    }
+}
+
+fn place_holder(entry: &Arc<Entry>) -> PlaceHolder {
+    let command = entry.spec.command.display();
+    let mut short: String = command.chars().take(HOLDER_COMMAND_CHARS).collect();
+    if short.len() < command.len() {
+        short.push('…');
+    }
+    PlaceHolder {
+        id: entry.id,
+        command: short,
     }
 }

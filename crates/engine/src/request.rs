@@ -66,6 +66,9 @@ pub struct StartRequest {
     pub secrets: Vec<String>,
     /// The approval a person gave when the command policy asked: the interaction's id.
     pub approval: Option<String>,
+    /// How long it waits for a place at most where as many run as may (D6); none takes
+    /// [`PLACE_WAIT_MS`](crate::PLACE_WAIT_MS), which is also the most. Zero refuses at once.
+    pub wait_for_place: Option<Duration>,
     /// Present where the command is an integrated shell; made by
     /// [`Engine::shell_request`](crate::Engine::shell_request).
     pub shell: Option<ShellSession>,
@@ -185,6 +188,7 @@ impl StartRequest {
             confine: Confine::default(),
             secrets: Vec::new(),
             approval: None,
+            wait_for_place: None,
             shell: None,
             lossless_reader: false,
         }

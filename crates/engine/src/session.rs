@@ -28,9 +28,11 @@ struct OwnerFile {
 
 /// Ends the caller's session; a caller without one has nothing to end.
 pub(crate) async fn end(core: &Arc<Core>, caller: &Caller) -> Result<(), Error> {
-    if caller.owner.session.is_none() {
+    let Some(session) = &caller.owner.session else {
         return Ok(());
-    }
+    };
+    let places = Share::Finite(caller.owner.principal.clone(), session.clone());
+    core.registry.dismiss(&places);
     let theirs = core.registry.all().into_iter().filter(|entry| {
         let owner = entry.owner();
         owner.principal == caller.owner.principal && owner.session == caller.owner.session

@@ -243,7 +243,7 @@ async fn a_session_at_its_quota_is_refused_with_the_holders() {
         client.start("exec sleep 300", json!({})).await,
         client.start("exec sleep 300", json!({})).await,
     ];
-    let result = client.execute("echo", json!({})).await;
+    let result = client.execute("echo", json!({"timeout": 1})).await;
     assert_eq!(result["_meta"]["code"], "quota_exceeded", "{result}");
     assert_eq!(result["_meta"]["retryable"], true);
     for pid in holders {

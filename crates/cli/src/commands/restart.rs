@@ -82,7 +82,6 @@ async fn again(
 /// The body has an id, so it can be repeated.
 async fn post(client: &Client, id: &str, body: &AgainBody) -> Result<InfoBody, CommandError> {
     let path = ids::path(id, "/again");
-    client
-        .call_repeatable(Method::POST, &path, Body::json(body)?)
-        .await
+    let starting = client.call_repeatable(Method::POST, &path, Body::json(body)?);
+    start::in_turn(client, body.id, starting).await
 }

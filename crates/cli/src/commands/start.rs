@@ -1,12 +1,15 @@
 //! What starting an execution takes, whichever verb starts it.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use hyper::Method;
-use ostler_model::{ErrorCode, Text};
-use ostler_server::wire::{InfoBody, StartBody};
+use ostler_model::{ErrorCode, ExecutionId, Text};
+use ostler_server::wire::{InfoBody, QueuedStartBody, StartBody};
+use tokio::time::sleep;
 
 use super::approve;
 use crate::client::{Body, Client};
@@ -14,6 +17,11 @@ use crate::error::{CommandError, Outcome};
 use crate::output::{Out, print_json};
 use crate::setup::Setup;
 
+/// How often it is looked whether a start that is not answered waits for a place, in
+/// milliseconds.
+const QUEUE_LOOK_MS: u64 = 500;
+/// Executions named to a person who waits for their places.
+const HOLDERS_TOLD: usize = 5;
 /// What a shell shows when a program was not found.
 const EXIT_NOT_FOUND: u8 = 127;
 /// What a shell shows when a program could not be executed.
@@ -73,10 +81,72 @@ pub(crate) async fn start(client: &Client, body: &StartBody) -> Result<InfoBody,
 
 /// The body has an id, so the start can be repeated.
 async fn post(client: &Client, body: &StartBody) -> Result<InfoBody, CommandError> {
-    let body = Body::json(body)?;
-    client
-        .call_repeatable(Method::POST, "/api/v1/executions", body)
-        .await
+    let sent = Body::json(body)?;
+    let starting = client.call_repeatable(Method::POST, "/api/v1/executions", sent);
+    in_turn(client, body.id, starting).await
+}
+
+/// Carries a start out, and says once where it waits for a place.
+///
+/// # Errors
+/// As the start.
+pub(crate) async fn in_turn(
+    client: &Client,
+    id: Option<ExecutionId>,
+    starting: impl Future<Output = Result<InfoBody, CommandError>>,
+) -> Result<InfoBody, CommandError> {
+    let Some(id) = id else {
+        return starting.await;
+    };
+    let info = tokio::select! {
+        biased;
+        started = starting => started?,
+        never = tell_queue(client, id) => match never {},
+    };
+    if let Some(queued) = &info.queued {
+        crate::tell(&format!("{}: {queued}", info.id));
+    }
+    Ok(info)
+}
+
+/// Says that the start with this id waits for a place, once it does.
+async fn tell_queue(client: &Client, id: ExecutionId) -> Infallible {
+    let path = format!("/api/v1/starts/{id}");
+    loop {
+        sleep(Duration::from_millis(QUEUE_LOOK_MS)).await;
+        let asked = client.call::<QueuedStartBody>(Method::GET, &path, Body::None);
+        if let Ok(queued) = asked.await {
+            crate::tell(&in_words(&queued));
+            return std::future::pending().await;
+        }
+    }
+}
+
+fn in_words(queued: &QueuedStartBody) -> String {
+    let QueuedStartBody {
+        ahead,
+        running,
+        limit,
+        holders,
+    } = queued;
+    let named: Vec<String> = holders
+        .iter()
+        .take(HOLDERS_TOLD)
+        .map(|it| format!("{} ({})", it.id, it.command))
+        .collect();
+    let more = match running.saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let before = match ahead {
+        0 => String::new(),
+        1 => ", one start before it".to_owned(),
+        many => format!(", {many} starts before it"),
+    };
+    format!(
+        "waiting for one of {limit} places{before}; they are held by {}{more}",
+        named.join(", ")
+    )
 }
 
 /// A program that cannot run exits as it would in a shell.

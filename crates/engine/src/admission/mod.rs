@@ -15,6 +15,8 @@ mod path_facts;
 pub mod policy;
 pub mod program;
 pub mod quota;
+#[cfg(test)]
+mod quota_tests;
 mod resolve;
 pub mod secrets;
 #[cfg(test)]

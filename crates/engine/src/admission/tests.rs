@@ -7,7 +7,7 @@ use ostler_model::{
 };
 use tempfile::TempDir;
 
-use crate::admission::quota::{Places, Share};
+use crate::admission::quota::{NoPlace, PlaceHolder, Places, Share, Turn};
 use crate::admission::{Admitted, Prepared, Rules, admit};
 use crate::error::Error;
 use crate::request::{Face, RetentionRequest, StartRequest, StdinRequest};
@@ -568,20 +568,38 @@ fn a_full_session_is_told_who_holds_its_places() {
         .expect("admitted")
         .spec;
     let share = Share::of(&spec, &spec.owner);
-    let mut places = Places::default();
-    let ids: Vec<_> = (0..3).map(|_| ostler_model::ExecutionId::mint()).collect();
-    places.take(quotas, &share, ids[0]).expect("the first");
-    places.take(quotas, &share, ids[1]).expect("the second");
-    let error = places.take(quotas, &share, ids[2]).expect_err("full");
-    assert_eq!(error.code(), ErrorCode::QuotaExceeded);
-    assert!(
-        error
-            .to_string()
-            .starts_with("2 of 2 finite executions run already: ")
+    assert_eq!(
+        Share::asked(&words(&["echo"]), &spec.owner),
+        share,
+        "a request counts where its execution does"
     );
-    assert!(error.to_string().contains(&ids[0].short()));
-    places.give_back(&share, ids[0]);
-    places.take(quotas, &share, ids[2]).expect("free again");
+    let mut places = Places::new(quotas);
+    for _ in 0..2 {
+        let Turn::Granted(ticket) = places.ask(&share, None) else {
+            panic!("a place is free");
+        };
+        assert!(places.seat(&share, ticket, ostler_model::ExecutionId::mint()));
+    }
+    assert!(matches!(places.ask(&share, None), Turn::Waits(_)));
+    let holders = places.holders(&share);
+    let error = crate::Error::Quota(Box::new(NoPlace {
+        running: holders.len() + 1,
+        limit: places.limit(&share),
+        kind: share.kind(),
+        holders: vec![PlaceHolder {
+            id: holders[0],
+            command: "sleep 300".to_owned(),
+        }],
+        waited: std::time::Duration::from_millis(3_210),
+        queue_full: false,
+    }));
+    assert_eq!(error.code(), ErrorCode::QuotaExceeded);
+    let told = format!(
+        "3 of 2 finite executions run already: {} (sleep 300) and 2 more; none of them ended \
+         within 3.2 s",
+        holders[0].short()
+    );
+    assert_eq!(error.to_string(), told);
     let mut owner = spec.owner.clone();
     owner.session = None;
     assert_ne!(Share::of(&spec, &owner), share);

@@ -1,6 +1,7 @@
 //! The engine over this machine's processes, without a keeper.
 
 mod input;
+mod quota;
 mod restart;
 mod retention;
 mod waits;

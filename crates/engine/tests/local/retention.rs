@@ -143,37 +143,6 @@ async fn a_session_takes_its_finite_executions_along_and_leaves_the_rest_to_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_quota_refuses_with_the_holders_and_frees_with_the_end() {
-    let lab = Lab::with(|settings| settings.quotas.finite_per_session = 2).await;
-    let first = lab.start(&["sleep", "300"]).await.id.short();
-    lab.start(&["sleep", "300"]).await;
-    let error = lab
-        .engine
-        .start(&caller("one"), argv(&["true"]))
-        .await
-        .expect_err("full");
-    assert_eq!(error.code(), ErrorCode::QuotaExceeded);
-    assert!(error.to_string().contains(&first), "{error}");
-    assert!(
-        lab.engine
-            .start(&caller("two"), argv(&["true"]))
-            .await
-            .is_ok()
-    );
-    lab.engine
-        .stop(&caller("one"), &first, StopRequest::default())
-        .await
-        .expect("stopped");
-    assert!(
-        lab.engine
-            .start(&caller("one"), argv(&["true"]))
-            .await
-            .is_ok()
-    );
-    lab.engine.shutdown().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn retention_removes_at_its_moment() {
     let lab = Lab::new().await;
     let mut request = argv(&["true"]);

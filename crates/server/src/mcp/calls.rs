@@ -72,7 +72,7 @@ pub(super) async fn answer(
         answer = carried_out(tool, call, given) => answer,
     };
     let response = match answer {
-        Ok(reply) => told(asked, reply),
+        Ok(reply) => told(asked, reply.queued(link.wait_for_place())),
         Err(Interrupted::Failed(failure)) => told(asked, Reply::from(failure)),
         Err(Interrupted::Task(tasked)) => {
             let origin = (tool, kept.unwrap_or_default());

@@ -58,7 +58,24 @@ impl Order {
         self
     }
 
+    /// The same, waiting at most this long for a place.
+    pub(super) fn waiting(mut self, at_most: Option<Duration>) -> Self {
+        let request = match &mut self {
+            Self::Begin(request) | Self::Launch(request) => request,
+            Self::Service(request) => &mut request.start,
+        };
+        let limits = [request.wait_for_place, at_most];
+        request.wait_for_place = limits.into_iter().flatten().min();
+        self
+    }
+
     async fn carry_out(self, call: Call<'_>) -> Result<Begun, Error> {
+        let begun = self.begin(call).await?;
+        call.link.queued(begun.queued());
+        Ok(begun)
+    }
+
+    async fn begin(self, call: Call<'_>) -> Result<Begun, Error> {
         match self {
             Self::Begin(request) => call.engine.begin(call.caller, *request).await,
             Self::Launch(request) => call.engine.launch(call.caller, *request).await,
@@ -97,6 +114,9 @@ pub(super) async fn ensure(
     .await?;
     let attempt = call.link.attempt();
     let execution = ensured.service.execution.as_ref();
+    if !ensured.reused {
+        call.link.queued(execution.and_then(|it| it.queued));
+    }
     let id = execution.map(|execution| execution.id);
     if attempt
         .zip(id)

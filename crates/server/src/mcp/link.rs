@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ostler_engine::{Begun, Info};
+use ostler_engine::{Begun, Info, Queued};
 use ostler_model::ExecutionId;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
@@ -30,6 +30,8 @@ pub(super) struct Link<'a> {
     purpose: Purpose,
     /// What this call began and its answer will name.
     named: Mutex<Vec<Begun>>,
+    /// How long what this call started waited for its place.
+    queued: Mutex<Option<Queued>>,
 }
 
 /// What a request is about.
@@ -83,6 +85,7 @@ impl<'a> Link<'a> {
             meter,
             purpose,
             named: Mutex::new(Vec::new()),
+            queued: Mutex::new(None),
         }
     }
 
@@ -193,6 +196,18 @@ impl<'a> Link<'a> {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.push(begun);
         info
+    }
+
+    /// The answer says how long what this call started waited for its place.
+    pub(super) fn queued(&self, queued: Option<Queued>) {
+        if queued.is_some() {
+            *self.queued.lock().unwrap_or_else(PoisonError::into_inner) = queued;
+        }
+    }
+
+    /// What the answer says of the wait for a place.
+    pub(super) fn wait_for_place(&self) -> Option<Queued> {
+        *self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the answer names.

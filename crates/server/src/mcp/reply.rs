@@ -1,10 +1,11 @@
 //! What a tool answers, before it is spelled for the protocol.
 
-use ostler_engine::{Info, Interaction};
+use ostler_engine::{Info, Interaction, Queued};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Failure, object};
+use crate::wire::QueuedBody;
 
 /// The answer of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -61,6 +62,16 @@ impl Reply {
             worded: true,
             ..Self::default()
         }
+    }
+
+    /// This answer, with how long what it started waited for its place.
+    pub(super) fn queued(mut self, queued: Option<Queued>) -> Self {
+        let Some(queued) = queued.map(QueuedBody::from) else {
+            return self;
+        };
+        self.blocks.push(format!("[{queued}]"));
+        self.fields.insert("queued".to_owned(), json!(queued));
+        self
     }
 
     /// This answer, as an error.

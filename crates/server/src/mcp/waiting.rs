@@ -85,8 +85,10 @@ pub(super) async fn run_until(
     if let Some(execution) = call.link.resumes() {
         return go_on(call, (execution, until), options).await;
     }
+    let bounds = Bounds::of(call, options);
+    let order = order.into().waiting(options.at_most);
     let begun = consent::launch(call, order).await?;
-    see(call, begun, until, options).await
+    see_within(call, begun, until, (options, bounds)).await
 }
 
 /// Waits on what this call began; dropped before the end of the wait, it is cancelled (F7).
@@ -97,6 +99,15 @@ pub(super) async fn see(
     options: Options,
 ) -> Result<Waited, Interrupted> {
     let bounds = Bounds::of(call, options);
+    see_within(call, begun, until, (options, bounds)).await
+}
+
+async fn see_within(
+    call: Call<'_>,
+    begun: Begun,
+    until: &WaitFor,
+    (options, bounds): (Options, Bounds),
+) -> Result<Waited, Interrupted> {
     let waiting = async {
         match options.on_prompt {
             OnPrompt::Ignore => Ok(begun.wait(until, bounds.left()).await?),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use ostler_engine::{
     CleanOutcome, Face, Info, ListFilter, RetentionRequest, StartRequest, StdinRequest,
@@ -23,8 +23,9 @@ use crate::error::bad_pattern;
 use crate::params::{Kind, Parameter};
 use crate::window::newest_first;
 use crate::wire::{
-    AgainBody, InfoBody, ListBody, MatchedBody, Problem, PromptBody, RetentionBody, SignalBody,
-    StartBody, StdinBody, StopBody, TakenBody, Until, WaitBody, WaitedBody, Why,
+    AgainBody, InfoBody, ListBody, MatchedBody, Problem, PromptBody, QueuedStartBody,
+    RetentionBody, SignalBody, StartBody, StdinBody, StopBody, TakenBody, Until, WaitBody,
+    WaitedBody, Why,
 };
 
 /// What is asked for besides the statuses: the running ones whose trees are frozen.
@@ -75,6 +76,20 @@ pub(super) async fn start(
     Ok((StatusCode::CREATED, Json(InfoBody::from(&info))))
 }
 
+/// `GET /api/v1/starts/{id}`: how the start that its client gave this id waits for a place.
+pub(super) async fn queued(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Path(id): Path<String>,
+    asked: Asked,
+) -> Answer<Json<QueuedStartBody>> {
+    asked.check(&[])?;
+    let queued = id.parse().ok();
+    let queued = queued.and_then(|id| state.engine.queued_start(&caller, id));
+    let queued = queued.ok_or(ostler_engine::Error::NotFound)?;
+    Ok(Json(queued.into()))
+}
+
 /// `POST /api/v1/executions/{id}/again`: starts the same command once more, under an id of its
 /// own.
 pub(super) async fn again(
@@ -114,6 +129,7 @@ pub(super) fn request(body: StartBody) -> StartRequest {
     request.confine = body.confine.into_request();
     request.secrets = body.secrets;
     request.approval = body.approval;
+    request.wait_for_place = body.place_wait_ms.map(Duration::from_millis);
     request.labels = body.labels;
     request.description = body.description;
     request.encoding = body.encoding;

@@ -59,6 +59,7 @@ fn version_1() -> Router<RestState> {
             "/executions/{id}",
             get(executions::show).delete(executions::remove),
         )
+        .route("/starts/{id}", get(executions::queued))
         .route("/executions/{id}/wait", post(executions::wait))
         .route("/executions/{id}/stop", post(executions::stop))
         .route("/executions/{id}/again", post(executions::again))

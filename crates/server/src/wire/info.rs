@@ -1,6 +1,6 @@
 //! One execution, a list of them, and the daemon itself.
 
-use ostler_engine::Info;
+use ostler_engine::{Info, Queued, QueuedStart};
 use ostler_model::ending::Cause;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{Cursor, ExecutionId, Lifetime, Phase, Text, Timestamp, Usage};
@@ -88,6 +88,71 @@ pub struct InfoBody {
     pub cursor: Cursor,
     /// What its processes used.
     pub usage: Usage,
+    /// How long its start waited for a place; absent where one was free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued: Option<QueuedBody>,
+}
+
+/// How long a start waited for its place.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct QueuedBody {
+    /// Seconds.
+    pub waited: f64,
+    /// How many executions may run at once.
+    pub limit: u32,
+}
+
+impl From<Queued> for QueuedBody {
+    fn from(queued: Queued) -> Self {
+        Self {
+            waited: queued.waited.as_secs_f64(),
+            limit: queued.limit,
+        }
+    }
+}
+
+impl std::fmt::Display for QueuedBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { waited, limit } = self;
+        write!(f, "waited {waited:.1} s for one of {limit} places")
+    }
+}
+
+/// A start that waits for a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedStartBody {
+    /// How many starts are served before it.
+    pub ahead: usize,
+    /// How many executions run.
+    pub running: usize,
+    /// How many may.
+    pub limit: u32,
+    /// What runs, as far as the caller sees it, oldest first.
+    pub holders: Vec<HolderBody>,
+}
+
+/// An execution that holds a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HolderBody {
+    /// Its id.
+    pub id: String,
+    /// Its command line, cut.
+    pub command: String,
+}
+
+impl From<QueuedStart> for QueuedStartBody {
+    fn from(start: QueuedStart) -> Self {
+        let holders = start.holders.into_iter().map(|holder| HolderBody {
+            id: holder.id.short(),
+            command: holder.command,
+        });
+        Self {
+            ahead: start.ahead,
+            running: start.running,
+            limit: start.limit,
+            holders: holders.collect(),
+        }
+    }
 }
 
 /// Executions, newest first.
@@ -168,6 +233,7 @@ impl From<&Info> for InfoBody {
             trimmed_bytes: state.trimmed_bytes,
             cursor: info.cursor(),
             usage: state.usage,
+            queued: info.queued.map(QueuedBody::from),
         }
     }
 }

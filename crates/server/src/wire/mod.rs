@@ -19,7 +19,7 @@ pub mod wish;
 pub mod workspace;
 
 pub use confine::{ConfineBody, ConfinementBody, IsolationBody, NetworkBody};
-pub use info::{HealthBody, InfoBody, ListBody};
+pub use info::{HealthBody, HolderBody, InfoBody, ListBody, QueuedBody, QueuedStartBody};
 pub use interaction::{AnswerBody, ApprovalBody, InteractionBody, InteractionsBody};
 pub use network::{DecisionBody, NetworkPageBody};
 pub use page::{Frame, GapBody, LineBody, PageBody};

@@ -51,6 +51,10 @@ pub struct StartBody {
     /// The approval a person gave when the command policy asked: the interaction's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
+    /// How long it waits for a place at most where as many run as may, in milliseconds; absent,
+    /// and at most: 45 s. 0 is refused at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place_wait_ms: Option<u64>,
     /// Limits of its tree.
     #[serde(
         default,
@@ -167,6 +171,7 @@ impl StartBody {
             confine: ConfineBody::default(),
             secrets: Vec::new(),
             approval: None,
+            place_wait_ms: None,
             limits: Limits::default(),
             labels: Vec::new(),
             description: String::new(),

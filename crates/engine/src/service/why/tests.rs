@@ -72,6 +72,7 @@ fn service(restart: Restart, state: State) -> ServiceInfo {
             waits_for: Some("a port to listen".to_owned()),
             given_out: true,
             recovered: false,
+            queued: None,
         }),
         workspace: None,
         defined_in: None,

@@ -49,6 +49,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         return Box::pin(served(call, (request, way), block_lines)).await;
     }
     request.timeout = request.timeout.or(limit);
+    request.wait_for_place = request.timeout;
     let waited = waiting::run(call, request, Options::to_end()).await?;
     told(call, &waited, block_lines).await
 }

@@ -119,12 +119,13 @@ pub(super) const DEFINITION: Definition = Definition {
 };
 
 async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let request = request(call, &mut arguments)?;
+    let mut request = request(call, &mut arguments)?;
     let wish = Wish::read(&mut arguments);
     let reason = until::reason(&mut arguments, None)?;
     let notify = until::expression(&mut arguments, "notify")?;
     let selection = Selection::sized(&arguments);
     let options = options(&mut arguments, &request, &reason);
+    request.wait_for_place = options.at_most;
     if request.pty.is_some() {
         let reason = wish.says_until.then_some(reason);
         return terminal::start(call, request, (reason, options), notify).await;

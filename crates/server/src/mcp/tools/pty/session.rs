@@ -83,7 +83,7 @@ pub(in crate::mcp::tools) fn failure(call: Call<'_>, id: &str, error: Error) -> 
         | Error::Workspace(_)
         | Error::Service(_)
         | Error::Freeze { .. }
-        | Error::Quota { .. }
+        | Error::Quota(_)
         | Error::NotBorn { .. }
         | Error::Interaction(_)
         | Error::Spawn(_)
@@ -95,6 +95,7 @@ pub(in crate::mcp::tools) fn failure(call: Call<'_>, id: &str, error: Error) -> 
         | Error::Output(_)
         | Error::Clear(_)
         | Error::Locked { .. }
+        | Error::SessionEnded
         | Error::Closing => ours(call, id, error),
     }
 }

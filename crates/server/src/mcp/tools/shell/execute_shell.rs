@@ -80,6 +80,7 @@ async fn to_its_end(call: Call<'_>, mut arguments: Arguments) -> Answer {
         return Box::pin(served(call, request, &way)).await;
     }
     request.timeout = limit;
+    request.wait_for_place = limit;
     let waited = waiting::run(call, request, Options::to_end()).await?;
     spent::reply(call, &waited.info).await
 }

@@ -1,0 +1,198 @@
+//! The queue for places: who came first is served first, and nobody is left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ostler_model::{ExecutionId, Principal, SessionName};
+use proptest::prelude::*;
+
+use super::quota::{Places, Share, Ticket, Turn, WAITING_STARTS};
+use crate::settings::Quotas;
+
+const LIMIT: u32 = 3;
+const QUOTAS: Quotas = Quotas {
+    finite_per_session: LIMIT,
+    others_per_principal: LIMIT,
+};
+
+fn share(n: u8) -> Share {
+    let principal = Principal("uid:1".to_owned());
+    match n {
+        0 | 1 => Share::Finite(principal, SessionName(format!("s{n}"))),
+        _ => Share::Other(principal),
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Ask,
+    /// A start that waits or has a place gives up.
+    Leave(usize),
+    /// A start that has a place becomes an execution.
+    Seat(usize),
+    /// An execution ends.
+    End(usize),
+    /// The session ends.
+    Dismiss,
+    /// An execution comes from elsewhere, whatever the limit.
+    Adopt,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => Just(Step::Ask),
+        3 => any::<usize>().prop_map(Step::Leave),
+        6 => any::<usize>().prop_map(Step::Seat),
+        6 => any::<usize>().prop_map(Step::End),
+        1 => Just(Step::Dismiss),
+        1 => Just(Step::Adopt),
+    ]
+}
+
+/// What is expected of one share.
+#[derive(Debug, Default)]
+struct Model {
+    waiting: Vec<Ticket>,
+    granted: BTreeSet<Ticket>,
+    held: BTreeSet<ExecutionId>,
+    /// The newest ticket that was ever served.
+    served: Option<Ticket>,
+}
+
+impl Model {
+    fn taken(&self) -> usize {
+        self.held.len() + self.granted.len()
+    }
+
+    fn serve(&mut self, ticket: Ticket) {
+        assert!(self.served < Some(ticket), "nobody overtakes");
+        self.served = Some(ticket);
+        assert!(self.granted.insert(ticket), "a place once");
+    }
+
+    /// These got a place by what was done.
+    fn granted(&mut self, now: Vec<Ticket>) {
+        for ticket in now {
+            assert_eq!(self.waiting.first(), Some(&ticket), "the first one gets it");
+            self.waiting.remove(0);
+            self.serve(ticket);
+        }
+        assert!(
+            self.waiting.is_empty() || self.taken() >= LIMIT as usize,
+            "nobody waits while a place is free"
+        );
+    }
+}
+
+fn pick<T: Copy>(from: &[T], n: usize) -> Option<T> {
+    (!from.is_empty()).then(|| from[n % from.len()])
+}
+
+fn apply(places: &mut Places, share: &Share, model: &mut Model, step: Step) {
+    match step {
+        Step::Ask => match places.ask(share, None) {
+            Turn::Granted(ticket) => {
+                assert!(model.waiting.is_empty() && model.taken() < LIMIT as usize);
+                model.serve(ticket);
+            }
+            Turn::Waits(ticket) => {
+                assert!(model.taken() >= LIMIT as usize, "a place was free");
+                model.waiting.push(ticket);
+            }
+            Turn::Full => panic!("few wait"),
+        },
+        Step::Leave(n) => {
+            let all: Vec<_> = model
+                .waiting
+                .iter()
+                .chain(&model.granted)
+                .copied()
+                .collect();
+            let Some(ticket) = pick(&all, n) else { return };
+            model.waiting.retain(|it| *it != ticket);
+            model.granted.remove(&ticket);
+            model.granted(places.leave(share, ticket));
+        }
+        Step::Seat(n) => {
+            let granted: Vec<_> = model.granted.iter().copied().collect();
+            let Some(ticket) = pick(&granted, n) else {
+                return;
+            };
+            let id = ExecutionId::mint();
+            assert!(places.seat(share, ticket, id));
+            model.granted.remove(&ticket);
+            model.held.insert(id);
+            model.granted(places.leave(share, ticket));
+        }
+        Step::End(n) => {
+            let held: Vec<_> = model.held.iter().copied().collect();
+            let Some(id) = pick(&held, n) else { return };
+            model.held.remove(&id);
+            model.granted(places.give_back(share, id));
+        }
+        Step::Dismiss => {
+            assert_eq!(places.dismiss(share), std::mem::take(&mut model.waiting));
+        }
+        Step::Adopt => {
+            let id = ExecutionId::mint();
+            places.take_anyway(share.clone(), id);
+            model.held.insert(id);
+        }
+    }
+}
+
+proptest! {
+    /// Three shares at once: each is a queue of its own, whatever the others do.
+    #[test]
+    fn first_come_first_served(steps in proptest::collection::vec((0_u8..3, step()), 0..400)) {
+        let mut places = Places::new(QUOTAS);
+        let mut models: BTreeMap<u8, Model> = BTreeMap::new();
+        for (n, step) in steps {
+            let model = models.entry(n).or_default();
+            apply(&mut places, &share(n), model, step);
+            let held: usize = models.values().map(|it| it.held.len()).sum();
+            prop_assert_eq!(places.count(), held);
+        }
+        for (n, mut model) in models {
+            let share = share(n);
+            for id in std::mem::take(&mut model.held) {
+                model.granted(places.give_back(&share, id));
+            }
+            while let Some(ticket) = model.granted.pop_first() {
+                model.granted(places.leave(&share, ticket));
+            }
+            prop_assert!(model.waiting.is_empty(), "everybody is served in the end");
+        }
+        prop_assert!(places.is_empty(), "nothing is left behind");
+    }
+}
+
+#[test]
+fn as_many_wait_as_may() {
+    let mut places = Places::new(QUOTAS);
+    let (one, other) = (share(0), share(1));
+    let mut waiting = Vec::new();
+    for n in 0..LIMIT as usize + WAITING_STARTS {
+        match places.ask(&one, None) {
+            Turn::Granted(_) => assert!(n < LIMIT as usize),
+            Turn::Waits(ticket) => waiting.push(ticket),
+            Turn::Full => panic!("{n} are few"),
+        }
+    }
+    assert_eq!(places.ask(&one, None), Turn::Full);
+    assert!(matches!(places.ask(&other, None), Turn::Granted(_)));
+    places.leave(&one, waiting[0]);
+    assert!(matches!(places.ask(&one, None), Turn::Waits(_)));
+}
+
+#[test]
+fn a_start_knows_how_many_are_served_before_it() {
+    let mut places = Places::new(QUOTAS);
+    let share = share(0);
+    for _ in 0..LIMIT + 2 {
+        places.ask(&share, None);
+    }
+    let id = ExecutionId::mint();
+    assert_eq!(places.ahead(&share, id), None);
+    places.ask(&share, Some(id));
+    assert_eq!(places.ahead(&share, id), Some(2));
+}

@@ -1,0 +1,153 @@
+//! A start at the quota waits its turn (D6).
+
+use super::*;
+
+use ostler_model::ExecutionId;
+
+const LIMIT: u32 = 2;
+
+async fn full() -> (Lab, Vec<String>) {
+    let lab = Lab::with(|settings| settings.quotas.finite_per_session = LIMIT).await;
+    let mut held = Vec::new();
+    for _ in 0..LIMIT {
+        held.push(lab.start(&["sleep", "300"]).await.id.short());
+    }
+    (lab, held)
+}
+
+async fn stop(lab: &Lab, id: &str) {
+    let force = StopRequest {
+        force: true,
+        ..StopRequest::default()
+    };
+    let stopped = lab.engine.stop(&caller("one"), id, force).await;
+    stopped.expect("stopped");
+}
+
+/// A start that waits in a task of its own, under this id.
+fn queued(
+    lab: &Lab,
+    id: ExecutionId,
+) -> tokio::task::JoinHandle<Result<ostler_engine::Info, Error>> {
+    let mut request = argv(&["sleep", "300"]);
+    request.id = Some(id);
+    let engine = lab.engine.clone();
+    tokio::spawn(async move { engine.start(&caller("one"), request).await })
+}
+
+/// Until the start with this id waits behind so many others.
+async fn waits(lab: &Lab, id: ExecutionId, ahead: Option<usize>) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let queued = lab.engine.queued_start(&caller("one"), id);
+        if queued.as_ref().map(|it| it.ahead) == ahead {
+            return;
+        }
+        assert!(Instant::now() < until, "{queued:?} instead of {ahead:?}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn starts_are_served_in_turn_and_say_how_long_they_waited() {
+    let (lab, held) = full().await;
+    let ids = [ExecutionId::mint(), ExecutionId::mint()];
+    let first = queued(&lab, ids[0]);
+    waits(&lab, ids[0], Some(0)).await;
+    let second = queued(&lab, ids[1]);
+    waits(&lab, ids[1], Some(1)).await;
+    let other = lab.engine.start(&caller("two"), argv(&["true"])).await;
+    assert_eq!(other.expect("another session").queued, None);
+    stop(&lab, &held[0]).await;
+    let begun = first.await.expect("no panic").expect("its turn");
+    assert_eq!(begun.id, ids[0]);
+    assert_eq!(begun.queued.expect("it waited").limit, LIMIT);
+    waits(&lab, ids[1], Some(0)).await;
+    stop(&lab, &held[1]).await;
+    assert_eq!(
+        second.await.expect("no panic").expect("its turn").id,
+        ids[1]
+    );
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_a_start_waits_is_its_own_and_the_holders_are_named() {
+    let (lab, held) = full().await;
+    for (millis, told) in [(0, "run already"), (200, "none of them ended within 0.")] {
+        let mut request = argv(&["true"]);
+        request.wait_for_place = Some(Duration::from_millis(millis));
+        let refused = lab.engine.start(&caller("one"), request).await;
+        let error = refused.expect_err("full");
+        assert_eq!(error.code(), ErrorCode::QuotaExceeded);
+        let text = error.to_string();
+        assert!(text.contains(told), "{text}");
+        assert!(text.contains(&format!("{} (sleep 300)", held[0])), "{text}");
+    }
+    let mut wrong = argv(&["no-such-program-here"]);
+    wrong.wait_for_place = None;
+    let error = lab.engine.start(&caller("one"), wrong).await;
+    assert_eq!(
+        error.expect_err("it is told at once").code(),
+        ErrorCode::CommandExecution
+    );
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_gives_up_leaves_its_turn_to_the_next() {
+    let (lab, held) = full().await;
+    let ids = [ExecutionId::mint(), ExecutionId::mint()];
+    let first = queued(&lab, ids[0]);
+    waits(&lab, ids[0], Some(0)).await;
+    let second = queued(&lab, ids[1]);
+    waits(&lab, ids[1], Some(1)).await;
+    first.abort();
+    waits(&lab, ids[1], Some(0)).await;
+    stop(&lab, &held[0]).await;
+    assert_eq!(
+        second.await.expect("no panic").expect("its turn").id,
+        ids[1]
+    );
+    assert!(lab.engine.info(&caller("one"), &ids[0].short()).is_err());
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_start_twice_waits_once() {
+    let (lab, held) = full().await;
+    let id = ExecutionId::mint();
+    let (first, again) = (queued(&lab, id), queued(&lab, id));
+    waits(&lab, id, Some(0)).await;
+    let other = ExecutionId::mint();
+    let last = queued(&lab, other);
+    waits(&lab, other, Some(1)).await;
+    stop(&lab, &held[0]).await;
+    assert_eq!(first.await.expect("no panic").expect("its turn").id, id);
+    assert_eq!(again.await.expect("no panic").expect("the same").id, id);
+    waits(&lab, other, Some(0)).await;
+    last.abort();
+    lab.engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_the_session_and_of_the_engine_answer_who_waits() {
+    let (lab, _) = full().await;
+    let id = ExecutionId::mint();
+    let waiting = queued(&lab, id);
+    waits(&lab, id, Some(0)).await;
+    let ended = lab.engine.end_session(&caller("one")).await;
+    ended.expect("ended");
+    let told = waiting.await.expect("no panic").expect_err("no session");
+    assert!(matches!(told, Error::SessionEnded), "{told}");
+    assert!(lab.engine.info(&caller("one"), &id.short()).is_err());
+    for _ in 0..LIMIT {
+        lab.start(&["sleep", "300"]).await;
+    }
+    let id = ExecutionId::mint();
+    let waiting = queued(&lab, id);
+    waits(&lab, id, Some(0)).await;
+    lab.engine.shutdown().await;
+    let told = waiting.await.expect("no panic").expect_err("closing");
+    assert!(matches!(told, Error::Closing), "{told}");
+}
