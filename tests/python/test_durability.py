@@ -115,7 +115,7 @@ async def test_one_daemon_however_many_ask_at_once(any_place):
 
 
 async def test_without_a_daemon_a_front_serves_itself(any_place):
-    async with any_place.agent(args=["--no-daemon", "--tools", "core,command"]) as agent:
+    async with any_place.agent(args=["--no-daemon"]) as agent:
         reply = await agent.execute("echo", "on my own")
         assert "on my own" in reply.text
         assert not [p for p in any_place.ours() if procs.comm(p) == "ostler-daemon"]

@@ -16,7 +16,9 @@ const NO_PORT: u16 = 65_432;
 const MESSAGE: &str = "notifications/message";
 
 async fn client(bench: &Bench) -> Client {
-    bench.client_with("s", ToolSet::default()).await
+    bench
+        .client_with("s", "core,command".parse().unwrap())
+        .await
 }
 
 /// A port that nobody listens on.

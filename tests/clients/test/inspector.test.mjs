@@ -51,7 +51,7 @@ describe('the Inspector', { concurrency: 3 }, () => {
       test('it lists the tools, whose schemas are portable', async () => {
         const { tools } = await ask(way, 'tools/list', '--strict');
         const names = tools.map((each) => each.name);
-        for (const name of ['exec', 'process', 'process_control', 'command_execute']) assert.ok(names.includes(name), name);
+        for (const name of ['exec', 'process', 'process_control', 'service']) assert.ok(names.includes(name), name);
       });
 
       test('exec answers output and exit code', async () => {

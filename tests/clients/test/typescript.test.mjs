@@ -41,7 +41,7 @@ describe('the TypeScript clients', { concurrency: 5 }, () => {
             assert.match(client.getInstructions(), /workspace: Active/);
             if (version()) assert.equal(version(), era);
             const names = (await client.listTools()).tools.map((tool) => tool.name);
-            for (const tool of ['exec', 'process', 'process_control', 'command_execute']) assert.ok(names.includes(tool), tool);
+            for (const tool of ['exec', 'process', 'process_control', 'service']) assert.ok(names.includes(tool), tool);
           }));
 
         test('exec answers output and exit code', () =>

@@ -39,6 +39,10 @@ class Place:
     """The binary at home in a temporary directory, as ourselves or as an ordinary user; `without`
     names what of the kernel it does not have (`probes/without.py`)."""
 
+    #: The tools that clients are offered who do not say: most tests run commands by the names of
+    #: document 000. None: the binary's own default.
+    tools = "core,command"
+
     def __init__(self, binary, user=None, parent=None, without=()):
         self.user = user
         self.without = without
@@ -94,6 +98,8 @@ class Place:
             "XDG_RUNTIME_DIR": str(self.dir / "run"),
             "XDG_CONFIG_HOME": str(self.dir / "config"),
         }
+        if self.tools is not None:
+            env["OSTLER_MCP_TOOLS"] = self.tools
         return env | {key: str(value) for key, value in more.items()}
 
     def argv(self, *args):
@@ -124,9 +130,8 @@ class Place:
         return json.loads(self.cli(*args, "--json").stdout)
 
     @contextlib.asynccontextmanager
-    async def agent(self, session=None, env=None, args=("--tools", "core,command")):
-        """An MCP client on `ostler mcp`: unless it says otherwise, one that runs commands by the
-        names of document 000 and looks at them by those of the default profile."""
+    async def agent(self, session=None, env=None, args=()):
+        """An MCP client on `ostler mcp`."""
         words = ["mcp", *(["--session", session] if session else []), *args]
         failure = None
         async with Agent.connect(self.argv(*words), self.env(**(env or {})), self.work) as agent:

@@ -14,7 +14,7 @@ fn a_client_runs_commands_and_its_session_ends_with_it() {
     let world = World::new();
     let mut client = mcp(&world);
     let tools = client.ask("tools/list", json!({}));
-    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 12);
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 5);
     let here = world.path().to_str().unwrap();
     let said = client.done(
         "command_execute",
@@ -107,7 +107,7 @@ fn a_shutdown_lets_the_client_go_on_when_it_speaks_again() {
     world.ok(&["shutdown"]);
     assert!(world.daemon().is_none());
     let listed = client.ask("tools/list", json!({}));
-    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 12);
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 5);
     assert!(world.daemon().is_some());
     assert_eq!(client.lines.end(), 0);
 }
@@ -262,7 +262,7 @@ fn half_a_line_does_not_confuse_the_next_daemon() {
         .write_all(b"y\"}\n")
         .unwrap();
     let listed = client.ask("tools/list", json!({}));
-    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 12);
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 5);
     assert_eq!(client.lines.end(), 0);
 }
 

@@ -25,17 +25,20 @@ fn unfold(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<String> {
     let Some(name) = options.map(|it| it.name) else {
         return Vec::new();
     };
-    // What is no object is told as any wrong value.
-    let is_object = values.get(name).is_some_and(Value::is_object);
-    let given = if is_object { values.remove(name) } else { None };
-    let Some(Value::Object(entries)) = given else {
-        return Vec::new();
+    let allowed = names(table, Place::Options);
+    let entries = match values.remove(name) {
+        None => return Vec::new(),
+        Some(Value::Object(entries)) => entries,
+        Some(_) => {
+            return vec![format!(
+                "parameter '{name}' is no object; allowed: one with {allowed}"
+            )];
+        }
     };
     let mut problems = Vec::new();
     for (entry, value) in entries.into_iter().filter(|(_, value)| !value.is_null()) {
         let known = table.iter().any(|it| it.name == entry && it.name != name);
         if !known {
-            let allowed = names(table, Place::Options);
             let entry = cut(&entry);
             problems.push(format!(
                 "unknown entry '{entry}' of '{name}'; allowed: {allowed}"

@@ -41,9 +41,7 @@ fn machine(result: &Value) -> &Value {
 
 /// The agent is not invited to answer what a person refused to; it may end the command.
 fn assert_only_stop_is_offered(told: &str) {
-    let calls: Vec<&str> = told.matches("\"action\":").collect();
-    assert_eq!(calls.len(), 1, "{told}");
-    assert!(told.contains(r#"{"action":"stop","#), "{told}");
+    assert!(told.contains("[end it: process_control stop]"), "{told}");
     assert!(!told.contains("write"), "{told}");
 }
 
