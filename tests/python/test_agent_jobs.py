@@ -2,10 +2,12 @@
 profile, and with those of document 000. What is counted is what an agent pays: calls, and the
 characters it is answered."""
 
+import contextlib
 import datetime
 import json
 import os
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,7 @@ for n in range(60):
     setattr(Calc, f"test_zero_{n}", lambda self, n=n: self.assertEqual(add(n, 0), n))
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    unittest.main()
 """,
     "install.sh": """#!/bin/sh
 printf 'Install to [/opt/tool]: '; read -r where
@@ -52,10 +54,7 @@ echo "$where" > installed && echo "Installed to $where."
     "noisy.py": """for n in range(1_000_000):
     print(f"line {n}: copied" if n != 618_033 else f"ERROR: line {n}: checksum of block 7 differs")
 """,
-    "serve.sh": """#!/bin/sh
-i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo "warming cache entry $i"; done
-sleep 1; echo "listening on 0.0.0.0:7000"; exec sleep 600
-""",
+    "app.log": "".join(f"warming cache entry {n}\n" for n in range(200)),
     "migrate.sh": """#!/bin/sh
 echo started; until [ -e go ]; do sleep 0.1; done
 echo "checkpoint 7 reached"; : > passed; until [ -e finish ]; do sleep 0.1; done; echo migrated
@@ -83,6 +82,19 @@ class Counted:
         return reply
 
 
+@contextlib.contextmanager
+def printing_later(work):
+    """Somebody else's program logs a line while a call waits for it."""
+    def log():
+        with open(work / "app.log", "a") as file:
+            file.write("listening on 0.0.0.0:7000\n")
+
+    timer = threading.Timer(1, log)
+    timer.start()
+    yield
+    timer.join()
+
+
 def identified(reply):
     return re.match(r"\[(\w{8}) ", reply.text)[1]
 
@@ -100,9 +112,9 @@ class Core:
 
     @staticmethod
     async def failing_test(call, work):
-        failed = await call("exec", command="python3 test_calc.py")
+        failed = await call("exec", command="python3 -B test_calc.py")
         assert " exit 1," in failed.text and "AssertionError: -1 != 5" in failed.text
-        fixed = await call("exec", command="sed -i 's/a - b/a + b/' calc.py && python3 test_calc.py 2>&1 | tail -3")
+        fixed = await call("exec", command="sed -i 's/a - b/a + b/' calc.py && python3 -B test_calc.py 2>&1 | tail -3")
         assert "OK" in fixed.text and "a + b" in (work / "calc.py").read_text()
 
     @staticmethod
@@ -138,7 +150,8 @@ class Core:
 
     @staticmethod
     async def tail(call, work):
-        found = await call("exec", command="sh serve.sh", pattern="listening on", wait_ms=40_000)
+        with printing_later(work):
+            found = await call("exec", command="tail -n 5 -F app.log", pattern="listening on", wait_ms=40_000)
         assert "listening on 0.0.0.0:7000" in found.text and " running " in found.text
         await call("process_control", action="stop", ids=identified(found))
 
@@ -181,7 +194,8 @@ class Core:
     @staticmethod
     async def long_build(call, work):
         begun = await call("exec", command="sh long.sh", wait_ms=1_000)
-        done = await call("process", action="wait", ids=identified(begun), wait_ms=45_000)
+        more = {} if " exit " in begun.text else {"cursor": re.search(r"cursor (\S+)\]", begun.text)[1]}
+        done = await call("process", action="wait", ids=identified(begun), wait_ms=45_000, **more)
         assert " exit 0," in done.text and (work / "long-app").exists()
 
 
@@ -209,8 +223,8 @@ class Document:
         assert "linked out/app" in (await self.run(call, "sh build.sh")).text
 
     async def failing_test(self, call, work):
-        assert "AssertionError: -1 != 5" in (await self.run(call, "python3 test_calc.py")).text
-        assert "OK" in (await self.run(call, "sed -i 's/a - b/a + b/' calc.py && python3 test_calc.py 2>&1 | tail -3")).text
+        assert "AssertionError: -1 != 5" in (await self.run(call, "python3 -B test_calc.py")).text
+        assert "OK" in (await self.run(call, "sed -i 's/a - b/a + b/' calc.py && python3 -B test_calc.py 2>&1 | tail -3")).text
 
     async def dev_server(self, call, work):
         port = free_port()
@@ -230,12 +244,13 @@ class Document:
         assert "42" in (await self.run(call, "python3 -q", stdin="import calc; print(6 * 7)\n")).text
 
     async def tail(self, call, work):
-        pid = await self.begin(call, "sh serve.sh")
-        for _ in range(20):
-            if "listening on" in (await self.logs(call, pid, grep="listening", follow_seconds=5)).text:
-                break
-        else:
-            raise AssertionError("never listening")
+        pid = await self.begin(call, "exec tail -n 5 -F app.log")
+        with printing_later(work):
+            for _ in range(20):
+                if "listening on" in (await self.logs(call, pid, grep="listening", follow_seconds=5)).text:
+                    break
+            else:
+                raise AssertionError("never listening")
         await call("command_ps_stop", pid=pid)
 
     async def woken(self, call, work):

@@ -15,6 +15,8 @@ pub const REPLY_LIMIT_CHARS: usize = 20_000;
 /// The most characters shown of a long output of a command that succeeded and in which nothing
 /// says that something failed.
 pub const QUIET_CHARS: usize = 3_000;
+/// The same where something says that it failed, of a command that says it succeeded.
+pub const FAULT_CHARS: usize = 5_000;
 /// What the line that names the stream of those below it costs, or the mark of one line.
 pub(super) const HEADING_CHARS: usize = 10;
 /// Lines of standard error between others that are marked one by one.
@@ -33,6 +35,8 @@ pub struct Budget {
     pub block_lines: usize,
     /// Characters where not everything fits and nothing says that something failed.
     pub quiet_chars: usize,
+    /// Characters where not everything fits and something says that it failed.
+    pub fault_chars: usize,
     /// Whether lines are told apart by stream; else they tell it themselves.
     pub headings: bool,
 }
@@ -45,6 +49,7 @@ impl Budget {
             chars,
             block_lines,
             quiet_chars: chars,
+            fault_chars: chars,
             headings: true,
         }
     }
@@ -241,7 +246,11 @@ pub fn excerpt(material: Material, budget: Budget) -> Excerpt {
     if fits(&material) && !quiet {
         return everything(material);
     }
-    let room = if quiet { budget.quiet_chars } else { chars };
+    let room = if quiet {
+        budget.quiet_chars
+    } else {
+        chars.min(budget.fault_chars.max(MIN_BUDGET_CHARS))
+    };
     let chosen = choose(&material, room - BLOCK_CHARS, price);
     let of = |errors| total(&material.pieces, &chosen, |it| it.is_stderr() == errors);
     Excerpt {

@@ -23,8 +23,8 @@ pub mod walls;
 pub use clamped::clamped;
 pub use clean::clean;
 pub use excerpt::{
-    Budget, Excerpt, Hidden, Material, Omitted, Piece, QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS,
-    excerpt,
+    Budget, Excerpt, FAULT_CHARS, Hidden, Material, Omitted, Piece, QUIET_CHARS, REPLY_CHARS,
+    REPLY_LIMIT_CHARS, excerpt,
 };
 pub use price::clamp;
 pub use redraw::Fold;

@@ -259,3 +259,23 @@ async fn a_match_in_a_long_line_is_shown_with_what_stands_around_it() {
         assert!(common::text(&raw).contains("left-NEEDLE-right"), "{raw}");
     }
 }
+
+#[tokio::test]
+async fn a_success_that_speaks_of_an_error_is_told_shortly_and_a_failure_at_length() {
+    let bench = Bench::new().await;
+    let mut client = client(&bench).await;
+    let script = "seq 1 60000; echo 'ERROR: block 7 differs'; seq 1 60000; exit";
+    let mut lengths = Vec::new();
+    for (code, more) in [
+        (0, json!({})),
+        (0, json!({"max_chars": 12_000})),
+        (3, json!({})),
+    ] {
+        let result = exec(&mut client, &format!("{script} {code}"), more).await;
+        let told = text(&result);
+        assert!(told.contains("ERROR: block 7 differs"), "{told}");
+        lengths.push(told.chars().count());
+    }
+    assert!(lengths[0] <= 5_200, "{lengths:?}");
+    assert!(lengths[1] > 9_000 && lengths[2] > 9_000, "{lengths:?}");
+}

@@ -17,7 +17,7 @@ use crate::mcp::reply::{Link, Reply};
 use crate::mcp::resources::log_link;
 use crate::mcp::tools::command::status::{isolation, seconds};
 use crate::mcp::tools::{ends, service, walls};
-use crate::render::{Budget, clamped, clean};
+use crate::render::{Budget, FAULT_CHARS, clamped, clean};
 
 /// The most characters of an ending, a note or a matched line.
 const CLAUSE_CHARS: usize = 300;
@@ -152,6 +152,10 @@ async fn printed(
     let mut budget = Budget::new(chars, BLOCK_LINES);
     if succeeded(info) {
         budget.quiet_chars = selection.quiet_chars.min(chars);
+        // Whoever asks for a size or a part gets all of it.
+        if selection.quiet_chars < selection.chars {
+            budget.fault_chars = FAULT_CHARS.min(chars);
+        }
     }
     let query = selection.query.clone();
     let mut printed = if selection.paged {
