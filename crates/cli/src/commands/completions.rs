@@ -52,11 +52,16 @@ fn with_words(shell: Shell, script: String) -> String {
 
 const BASH: &str = r#"
 _ostler_words() {
-    local word about
+    local word about n=$COMP_CWORD
+    local -a words=("${COMP_WORDS[@]:1:n}")
+    # To bash '@' is a word of its own; what it replaces begins with it.
+    if [[ $2 == @?* && ${COMP_WORDS[n - 1]} == @ ]]; then
+        words=("${COMP_WORDS[@]:1:n - 2}" "$2")
+    fi
     COMPREPLY=()
     while IFS=$'\t' read -r word about; do
         [[ -n $word ]] && COMPREPLY+=("$word")
-    done < <(ostler __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    done < <(ostler __complete -- "${words[@]}" 2>/dev/null)
     ((${#COMPREPLY[@]})) || _ostler "$@"
 }
 complete -F _ostler_words -o bashdefault -o default ostler

@@ -46,6 +46,9 @@ fn completes(words: &[&str], begin: &str) {
     sitting.until_text(&format!("ostler logs --no-time {id}"));
     sitting.type_in("\r");
     sitting.until(|text| text.lines().any(|line| line.trim() == "all of it"));
+    sitting.type_in("ostler info @la\t");
+    sitting.until_text("ostler info @last");
+    sitting.type_in("\x15");
     // Verbs are completed as ever.
     sitting.type_in("ostler comple\t");
     sitting.until_text("ostler completions");
