@@ -79,6 +79,8 @@ pub(crate) struct Entry {
     pub(crate) birth: Birth,
     /// Whether an earlier engine left it unfinished.
     recovered: bool,
+    /// Whether it is left out of lists of services.
+    dismissed: AtomicBool,
     /// Who may type.
     pub(crate) leases: Leases,
     /// What runs in its shell on somebody's behalf.
@@ -176,6 +178,7 @@ impl Entry {
             lossless: Mutex::default(),
             given_out: AtomicBool::new(true),
             birth: Birth::default(),
+            dismissed: AtomicBool::new(false),
             recovered: false,
             leases: Leases::default(),
             shell_run: RunSlot::default(),
@@ -273,6 +276,16 @@ impl Entry {
     /// Somebody was told its id.
     pub(crate) fn give_out(&self) {
         self.given_out.store(true, Ordering::Release);
+    }
+
+    /// It is left out of lists of services from now on.
+    pub(crate) fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::Release);
+    }
+
+    /// Whether it is left out of lists of services.
+    pub(crate) fn is_dismissed(&self) -> bool {
+        self.dismissed.load(Ordering::Acquire)
     }
 
     /// Whether somebody was told its id.

@@ -17,6 +17,7 @@ use crate::driver::{Driver, Errand};
 use crate::entry::{Entry, Live};
 use crate::error::Error;
 use crate::retention::{GONE_PREFIX, remove_directory};
+use crate::service::dismissal::was_dismissed;
 use crate::session::read_owner;
 
 /// Executions looked for at the same time.
@@ -170,6 +171,9 @@ async fn take_up(core: &Arc<Core>, left: Left) -> Result<(), Error> {
         let end = left.records.last().map_or(0, |record| record.offset);
         let entry = Entry::ended(whose, left.dir, state, end);
         entry.turns.load_dropped(&left.records);
+        if entry.spec.lifetime.plan().is_some() && was_dismissed(&entry.dir) {
+            entry.dismiss();
+        }
         core.registry.insert(Arc::clone(&entry), None);
         core.retire(&entry);
         return Ok(());

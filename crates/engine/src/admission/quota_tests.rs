@@ -154,7 +154,7 @@ proptest! {
         }
         for (n, mut model) in models {
             let share = share(n);
-            for id in std::mem::take(&mut model.held) {
+            while let Some(id) = model.held.pop_first() {
                 model.granted(places.give_back(&share, id));
             }
             while let Some(ticket) = model.granted.pop_first() {

@@ -135,6 +135,7 @@ pub(crate) fn without_execution(name: &str, command: String, plan: ServicePlan) 
         command,
         plan,
         pending: None,
+        dismissed: false,
         notes: Vec::new(),
     }
 }

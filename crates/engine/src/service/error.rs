@@ -15,6 +15,14 @@ pub enum ServiceError {
         /// Those of this name that live in other workspaces: id and directory.
         elsewhere: Vec<String>,
     },
+    /// Only an ended one can be dismissed.
+    #[error("'{name}' has not ended, as {id}: only ended services are dismissed")]
+    Living {
+        /// Its name.
+        name: String,
+        /// Its id.
+        id: String,
+    },
     /// One of this name lives already.
     #[error("service '{name}' runs already as {id}")]
     Running {
@@ -98,7 +106,8 @@ impl ServiceError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Unknown { .. } => ErrorCode::ProcessNotFound,
-            Self::Running { .. }
+            Self::Living { .. }
+            | Self::Running { .. }
             | Self::PortTaken { .. }
             | Self::NoPort { .. }
             | Self::Dependency { .. } => ErrorCode::ProcessControl,
@@ -118,6 +127,7 @@ impl ServiceError {
                     .to_owned(),
             ),
             Self::Unknown { .. } => Some("list the services to see which there are".to_owned()),
+            Self::Living { .. } => Some("stop it first".to_owned()),
             Self::Running { .. } => Some("use ensure to reuse it, or restart".to_owned()),
             Self::PortTaken {
                 service: Some(name),

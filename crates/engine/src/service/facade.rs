@@ -242,12 +242,33 @@ impl Engine {
     }
 
     /// Every service the caller sees of the workspace of `cwd`, or of all workspaces: defined,
-    /// living, ended.
+    /// living, ended and not dismissed.
     ///
     /// # Errors
     /// [`Error::Service`] for an `ostler.toml` that cannot be used, unless services of it live:
     /// then they say so.
     pub fn services(&self, caller: &Caller, cwd: Option<&Path>) -> Result<Vec<ServiceInfo>, Error> {
+        self.service_rows(caller, cwd, false)
+    }
+
+    /// As [`Engine::services`], with those that were dismissed.
+    ///
+    /// # Errors
+    /// As [`Engine::services`].
+    pub fn services_and_dismissed(
+        &self,
+        caller: &Caller,
+        cwd: Option<&Path>,
+    ) -> Result<Vec<ServiceInfo>, Error> {
+        self.service_rows(caller, cwd, true)
+    }
+
+    fn service_rows(
+        &self,
+        caller: &Caller,
+        cwd: Option<&Path>,
+        with_dismissed: bool,
+    ) -> Result<Vec<ServiceInfo>, Error> {
         let context = self.context_for(caller, cwd)?;
         let clerk = Clerk::new(&self.core, caller, &context);
         let mut rows: Vec<ServiceInfo> = Vec::new();
@@ -258,7 +279,12 @@ impl Engine {
                 rows.push(info);
             }
         }
-        for entry in clerk.view().rows() {
+        let ended_too = if with_dismissed {
+            clerk.view().rows_and_dismissed()
+        } else {
+            clerk.view().rows()
+        };
+        for entry in ended_too {
             let info = clerk.told(&entry);
             match rows.iter_mut().find(|row| is_same(row, &info)) {
                 // It waits to be started once more.

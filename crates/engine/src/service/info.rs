@@ -25,6 +25,8 @@ pub struct ServiceInfo {
     /// What it waits for before its program starts: `'db' to be ready`; none where it waits for
     /// nothing.
     pub pending: Option<String>,
+    /// Whether it ended and was dismissed: lists leave it out.
+    pub dismissed: bool,
     /// What deserves to be told besides: `no longer defined in …`, `… cannot be used: line 7 …`.
     pub notes: Vec<String>,
 }

@@ -11,6 +11,7 @@ mod compose;
 mod condition;
 pub mod definition;
 mod definitions;
+pub(crate) mod dismissal;
 mod ensure;
 pub mod error;
 mod facade;

@@ -157,8 +157,16 @@ impl<'a> View<'a> {
         .into()
     }
 
-    /// What a list shows: every living one, and the newest end of each name that has none.
+    /// What a list shows: every living one, and the newest end of each name that has none,
+    /// unless that was dismissed.
     pub(crate) fn rows(self) -> Vec<Arc<Entry>> {
+        let mut rows = self.rows_and_dismissed();
+        rows.retain(|entry| !entry.is_dismissed());
+        rows
+    }
+
+    /// As [`View::rows`], with what was dismissed.
+    pub(crate) fn rows_and_dismissed(self) -> Vec<Arc<Entry>> {
         let here = self.all().filter(|entry| self.is_from_here(entry));
         let (living, ended): (Vec<_>, Vec<_>) = here.partition(|it| !it.is_finished());
         let key = |entry: &Entry| {
@@ -265,6 +273,7 @@ pub(crate) fn told(entry: &Entry, home: ServiceScope) -> ServiceInfo {
         command: entry.spec.command.display(),
         plan,
         pending: None,
+        dismissed: entry.is_dismissed(),
         notes: Vec::new(),
     }
 }

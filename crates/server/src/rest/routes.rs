@@ -100,6 +100,7 @@ fn service_routes() -> Router<RestState> {
         )
         .route("/services/{name}/why", get(services::why))
         .route("/services/{name}/stop", post(services::stop))
+        .route("/services/{name}/dismiss", post(services::dismiss))
         .route("/services/{name}/restart", post(services::restart))
 }
 

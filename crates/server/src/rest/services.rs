@@ -32,7 +32,12 @@ const WHERE: &[Parameter] = &[Parameter::optional(
      workspace; in all of them where it is absent",
 )];
 
-const LIST: &[Parameter] = &[WHERE[0], LIST_LIMIT, LIST_CURSOR];
+const LIST: &[Parameter] = &[
+    WHERE[0],
+    Parameter::optional("dismissed", Kind::Flag, "Also those that were dismissed").or_flag(false),
+    LIST_LIMIT,
+    LIST_CURSOR,
+];
 
 /// `GET /api/v1/services`: what lives or waits to; then what ended and is kept, and what is
 /// defined.
@@ -43,7 +48,11 @@ pub(super) async fn list(
 ) -> Answer<Json<ServicesBody>> {
     let mut arguments = asked.check(LIST)?;
     let cwd = cwd(&mut arguments)?;
-    let found = state.engine.services(&caller, cwd.as_deref())?;
+    let found = if arguments.flag("dismissed") {
+        state.engine.services_and_dismissed(&caller, cwd.as_deref())
+    } else {
+        state.engine.services(&caller, cwd.as_deref())
+    }?;
     let page = window(&found, service_position, &mut arguments)?;
     let elsewhere = cwd.as_deref();
     let elsewhere = elsewhere.map(|cwd| state.engine.services_elsewhere(&caller, Some(cwd)));
@@ -257,6 +266,20 @@ pub(super) async fn stop(
     let named = (name.as_str(), cwd.as_deref());
     let stopped = state.engine.stop_service(&caller, named, request).await?;
     Ok(Json(ServiceStoppedBody::from(stopped)))
+}
+
+/// `POST /api/v1/services/{name}/dismiss`: an ended one is left out of lists.
+pub(super) async fn dismiss(
+    State(state): State<RestState>,
+    Asking(caller): Asking,
+    Id(name): Id,
+    asked: Asked,
+) -> Answer<Json<ServiceBody>> {
+    let cwd = cwd(&mut asked.check(WHERE)?)?;
+    let dismissed = state
+        .engine
+        .dismiss_service(&caller, &name, cwd.as_deref())?;
+    Ok(Json(ServiceBody::from(&dismissed)))
 }
 
 /// `POST /api/v1/services/{name}/restart`.

@@ -100,6 +100,9 @@ pub struct ServiceBody {
     /// What it waits for before its program starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
+    /// Whether it ended and was dismissed: lists show it on request only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dismissed: bool,
     /// What deserves to be told besides, for example that it is no longer defined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -313,6 +316,7 @@ impl From<&ServiceInfo> for ServiceBody {
                 .map(|it| it.display().to_string()),
             depends_on: service.plan.depends_on.clone(),
             waits_for: service.pending.clone(),
+            dismissed: service.dismissed,
             notes: service.notes.clone(),
             execution: service.execution.as_ref().map(InfoBody::from),
         }
@@ -335,6 +339,7 @@ impl From<&Info> for ServiceBody {
             workspace: None,
             depends_on: plan.depends_on,
             waits_for: None,
+            dismissed: false,
             notes: Vec::new(),
             execution: Some(InfoBody::from(info)),
         }

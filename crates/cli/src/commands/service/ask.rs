@@ -30,6 +30,7 @@ pub(super) fn desk(setup: &Setup, cwd: Option<PathBuf>) -> Result<Desk, CommandE
         client: setup.client(),
         cwd: directory(cwd)?,
         everywhere: false,
+        dismissed: false,
     })
 }
 
@@ -40,6 +41,8 @@ pub(super) struct Desk {
     pub(super) cwd: Text,
     /// Names are looked for in every workspace.
     everywhere: bool,
+    /// Lists show what was dismissed, too.
+    dismissed: bool,
 }
 
 /// Whether more than one workspace is meant.
@@ -57,6 +60,11 @@ impl Desk {
             everywhere: all_workspaces,
             ..self
         }
+    }
+
+    /// The same with what was dismissed, where that is wanted.
+    pub(super) fn with_dismissed(self, dismissed: bool) -> Self {
+        Self { dismissed, ..self }
     }
 
     /// The path of what belongs to one service.
@@ -109,6 +117,9 @@ impl Desk {
 
     async fn window(&self, asked: Option<(&str, String)>) -> Result<ServicesBody, CommandError> {
         let mut path = format!("/api/v1/services?{}", self.query());
+        if self.dismissed {
+            path += "&dismissed=true";
+        }
         if let Some((name, value)) = asked {
             let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
             path += &format!("&{name}={value}");

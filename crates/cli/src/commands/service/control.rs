@@ -56,6 +56,15 @@ pub(crate) struct RestartArgs {
     workspaces: WorkspaceArgs,
 }
 
+/// What `dismiss` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DismissArgs {
+    #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
+    workspaces: WorkspaceArgs,
+}
+
 /// How services are stopped.
 #[derive(Debug)]
 pub(super) struct Stopping {
@@ -176,6 +185,33 @@ fn holder(holder: &Holder) -> String {
         (process, Some(pid)) => format!("{process} (pid {pid})"),
     };
     format!("{} is held by {who}", holder.address)
+}
+
+/// Leaves ended services out of lists; goes on after an error, and exits with the first one's
+/// code.
+///
+/// # Errors
+/// When the daemon cannot be asked, or standard output cannot be written.
+pub(super) fn dismiss(setup: &Setup, args: &DismissArgs) -> Outcome {
+    let desk = desk(setup, None)?.over(args.workspaces);
+    block_on(async {
+        let mut code = 0;
+        for name in &args.names.names {
+            let dismissed: Result<ServiceBody, _> = desk.post(name, "/dismiss", Body::None).await;
+            match dismissed {
+                Ok(service) => {
+                    let mut out = Out::new();
+                    out.line(&service.name)?;
+                    out.flush()?;
+                }
+                Err(error) => {
+                    crate::report(&error);
+                    code = if code == 0 { error.exit_code() } else { code };
+                }
+            }
+        }
+        Ok(code)
+    })
 }
 
 /// Starts services anew, and waits until they are ready.

@@ -23,5 +23,6 @@ pub(crate) fn run(setup: &Setup, verb: ServiceVerb) -> Outcome {
         ServiceVerb::Detect(args) => detect::run(setup, args),
         ServiceVerb::Define(args) => define::define(setup, *args),
         ServiceVerb::Forget(args) => define::forget(setup, &args),
+        ServiceVerb::Dismiss(args) => control::dismiss(setup, &args),
     }
 }

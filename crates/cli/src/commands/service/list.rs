@@ -15,7 +15,7 @@ use crate::setup::{Setup, block_on};
 /// What `ps` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Also those that are stopped, or only defined
+    /// Also those that are stopped, dismissed, or only defined
     #[arg(short, long)]
     all: bool,
     /// At most so many
@@ -42,7 +42,9 @@ pub(crate) struct ListArgs {
 /// # Errors
 /// When the daemon cannot be asked.
 pub(super) fn run(setup: &Setup, args: &ListArgs) -> Outcome {
-    let desk = desk(setup, args.cwd.clone())?.over(args.workspaces);
+    let desk = desk(setup, args.cwd.clone())?
+        .over(args.workspaces)
+        .with_dismissed(args.all);
     let list = block_on(desk.list(args.limit))?;
     let listed = list.services.len();
     let mut services = list.services;

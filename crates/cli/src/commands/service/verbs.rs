@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::control::{NamesArgs, RestartArgs, StopArgs};
+use super::control::{DismissArgs, NamesArgs, RestartArgs, StopArgs};
 use super::define::DefineArgs;
 use super::detect::DetectArgs;
 use super::down::DownArgs;
@@ -43,6 +43,8 @@ pub(crate) enum ServiceVerb {
     Define(Box<DefineArgs>),
     /// Forget definitions; what runs goes on
     Forget(NamesArgs),
+    /// Leave ended services out of lists, failed ones say; `ostler service ps --all` shows them
+    Dismiss(DismissArgs),
 }
 
 /// What the verbs exit with, for people.

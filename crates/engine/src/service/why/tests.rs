@@ -79,6 +79,7 @@ fn service(restart: Restart, state: State) -> ServiceInfo {
         command: "vite".to_owned(),
         plan: ServicePlan::default(),
         pending: None,
+        dismissed: false,
         notes: Vec::new(),
     }
 }

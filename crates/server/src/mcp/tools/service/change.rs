@@ -59,6 +59,18 @@ fn holder(holder: &Holder) -> Value {
     })
 }
 
+/// Leaves an ended one out of lists.
+pub(super) fn dismiss(call: Call<'_>, mut arguments: Arguments) -> Answer {
+    let name = arguments.required_text("name");
+    let directory = super::look::directory(call, &mut arguments);
+    let place = Some(directory.as_path());
+    let dismissed = call.engine.dismiss_service(call.caller, &name, place)?;
+    if let Some(info) = &dismissed.execution {
+        call.told(info);
+    }
+    Ok(Reply::status(&ServiceBody::from(&dismissed)))
+}
+
 /// Keeps a definition.
 pub(super) fn define(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let Some(request) = request::request(call, &mut arguments)? else {

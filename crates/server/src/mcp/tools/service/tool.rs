@@ -61,6 +61,7 @@ const ACTIONS: &[Action] = &[
     action("why", &["name"], &["cwd"]),
     action("define", &["name"], DEFINE),
     action("forget", &["name"], &[]),
+    action("dismiss", &["name"], &["cwd"]),
 ];
 
 pub(super) const DEFINITION: Definition = Definition {
@@ -69,13 +70,13 @@ pub(super) const DEFINITION: Definition = Definition {
     about: "Servers and watchers by name, shared by all agents of the project; they outlive this \
             session. start: waits until it is ready (its port answers, or ready_when); answers URL \
             and ports. ensure: or reuse one that is well. up: those of ostler.toml. why: what it \
-            waits for, who holds its port. define: keep a command under name.",
+            waits for, who holds its port. define: keep a command under name. dismiss: no longer list a failed one.",
     parameters: &[
         Parameter::required(
             "action",
             Kind::Choice(&[
                 "start", "ensure", "up", "stop", "restart", "list", "status", "logs", "why",
-                "define", "forget",
+                "define", "forget", "dismiss",
             ]),
             "What to do",
         ),
@@ -149,6 +150,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         "stop" => change::stop(call, arguments).await,
         "define" => change::define(call, arguments),
         "forget" => change::forget(call, arguments),
+        "dismiss" => change::dismiss(call, arguments),
         _ => look::list(call, arguments),
     }
 }
