@@ -1,6 +1,7 @@
 //! From a request to a running driver.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ostler_model::{Caller, Event, ExecutionId, State, Text, Timestamp};
@@ -176,6 +177,8 @@ pub(crate) async fn begin_at(
             birth: Birth {
                 id_chosen: chosen.is_some(),
                 queued: place.queued,
+                warns_of_host: admitted.spec.policy.lacks_of_host()
+                    && !core.host_told.swap(true, Ordering::Relaxed),
             },
             lossless_reader,
         };

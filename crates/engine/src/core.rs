@@ -5,6 +5,7 @@ use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_journal::{Ledger, LedgerEntry, LedgerReader};
@@ -60,6 +61,8 @@ pub(crate) struct Core {
     pub(crate) compressing: Semaphore,
     /// Services beyond what the registry knows.
     pub(crate) book: Book,
+    /// Whether somebody was told what no command gets on this host.
+    pub(crate) host_told: AtomicBool,
     held: Mutex<Option<Held>>,
 }
 
@@ -101,6 +104,7 @@ impl Core {
             tracker: TaskTracker::new(),
             closing: CancellationToken::new(),
             compressing: Semaphore::new(1),
+            host_told: AtomicBool::new(false),
             held: Mutex::new(Some(Held {
                 ledger,
                 _lock: lock,

@@ -57,6 +57,9 @@ pub(crate) struct Birth {
     pub(crate) id_chosen: bool,
     /// How long its start waited for a place.
     pub(crate) queued: Option<Queued>,
+    /// Whether its answers say what no command gets on this host: those of the first one that
+    /// lacks it do.
+    pub(crate) warns_of_host: bool,
 }
 
 /// One execution.
@@ -218,6 +221,7 @@ impl Entry {
             given_out: self.is_given_out(),
             recovered: self.recovered,
             queued: self.birth.queued,
+            warns_of_host: self.birth.warns_of_host,
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_model::ending::Cause;
+use ostler_model::policy::Degraded;
 use ostler_model::spec::Io;
 use ostler_model::status::{Projection, project};
 use ostler_model::{
@@ -39,6 +40,9 @@ pub struct Info {
     /// How long its start waited for a place; none where one was free, and under a later
     /// engine.
     pub queued: Option<Queued>,
+    /// Whether its answers say what no command gets on this host, such as a cgroup of its own:
+    /// those of the first one do that lacks it under an engine.
+    pub warns_of_host: bool,
 }
 
 impl Info {
@@ -46,6 +50,12 @@ impl Info {
     #[must_use]
     pub fn status(&self) -> Projection {
         project(&self.state, &self.spec.lifetime)
+    }
+
+    /// What of its isolation is missing and is told without being asked for.
+    #[must_use]
+    pub fn isolation_warnings(&self) -> Vec<Degraded> {
+        self.spec.policy.warnings(self.warns_of_host)
     }
 
     /// From its first start to its end, or to now.

@@ -139,7 +139,30 @@ pub struct Policy {
     /// What is in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_force: Vec<Ability>,
-    /// What is missing; said in every answer, never silent.
+    /// What is missing; [`Policy::warnings`] are told without being asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Degraded>,
+}
+
+impl Policy {
+    /// What of the missing a command's answers point out: everything at level high and what the
+    /// command itself asked for; what no command gets on this host (a cgroup of its own, and
+    /// the number of processes that it would count) only to the `first` one that lacks it.
+    #[must_use]
+    pub fn warnings(&self, first: bool) -> Vec<Degraded> {
+        let missing = self.missing.iter();
+        let told = missing.filter(|it| first || !self.is_of_host(it.ability));
+        told.cloned().collect()
+    }
+
+    /// Whether something is missing that no command gets on this host.
+    #[must_use]
+    pub fn lacks_of_host(&self) -> bool {
+        self.missing.iter().any(|it| self.is_of_host(it.ability))
+    }
+
+    fn is_of_host(&self, ability: Ability) -> bool {
+        let usual = ability == Ability::PidsLimit && self.limits.pids == Some(DEFAULT_PIDS);
+        self.level < IsolationLevel::High && (ability == Ability::OwnCgroup || usual)
+    }
 }

@@ -166,15 +166,15 @@ impl LimitArgs {
     }
 }
 
-/// Tells what of the walls is missing, where something is: at once, before there is output.
+/// Tells what of the walls is missing, where that is a warning: at once, before there is output.
 pub(crate) fn tell_missing(info: &InfoBody) {
     let isolation = &info.isolation;
-    if !isolation.missing.is_empty() {
+    if !isolation.warnings.is_empty() {
         crate::tell(&format!(
             "{}: isolation {} is in force WITHOUT {}",
             info.id,
             isolation.asked,
-            walls::pieces(&isolation.missing)
+            walls::pieces(&isolation.warnings)
         ));
     }
 }

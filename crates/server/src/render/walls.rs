@@ -30,10 +30,10 @@ pub fn pieces(missing: &[Degraded]) -> String {
 }
 
 /// What every answer says of the walls: at level high what is in force, below it only what is
-/// missing; never silent (D8).
+/// missing of it, as far as that is a warning (D8).
 #[must_use]
-pub fn level(policy: &Policy) -> Option<String> {
-    let missing = pieces(&policy.missing);
+pub fn level(policy: &Policy, warnings: &[Degraded]) -> Option<String> {
+    let missing = pieces(warnings);
     if policy.level < IsolationLevel::High {
         let told = || format!("isolation {} lacks: {missing}", policy.level);
         return (!missing.is_empty()).then(told);

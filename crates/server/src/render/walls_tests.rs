@@ -34,7 +34,7 @@ fn the_level_in_force_is_told_with_what_is_missing() {
         policy(IsolationLevel::High, Some("pypi.org,*.b.org:8443"), &[]),
         policy(IsolationLevel::High, Some("a,b,c,d,e,f,g"), &[]),
     ]
-    .map(|it| level(&it).unwrap_or_else(|| "-".to_owned()));
+    .map(|it| level(&it, &it.missing).unwrap_or_else(|| "-".to_owned()));
     insta::assert_snapshot!(told.join("\n"));
 }
 

@@ -55,6 +55,10 @@ pub struct IsolationBody {
     pub in_force: Vec<Ability>,
     /// What was asked and cannot be had here, each with its reason.
     pub missing: Vec<Degraded>,
+    /// Those of the missing that people are told without asking: what no command gets on this
+    /// host is told once by a daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Degraded>,
     /// How limits are enforced.
     pub backend: LimitBackend,
     /// The limits of its tree.
@@ -119,6 +123,7 @@ impl From<&Info> for IsolationBody {
             asked: policy.level,
             in_force: policy.in_force.clone(),
             missing: policy.missing.clone(),
+            warnings: info.isolation_warnings(),
             backend: policy.backend,
             limits: policy.limits,
             limits_hit: hit,

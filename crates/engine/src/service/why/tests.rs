@@ -73,6 +73,7 @@ fn service(restart: Restart, state: State) -> ServiceInfo {
             given_out: true,
             recovered: false,
             queued: None,
+            warns_of_host: false,
         }),
         workspace: None,
         defined_in: None,

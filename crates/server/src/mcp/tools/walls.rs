@@ -89,7 +89,9 @@ fn limits(arguments: &mut Arguments) -> Result<Limits, Failure> {
 /// of it, limits that were reached, hosts that were refused.
 pub(super) fn notes(call: Call<'_>, info: &Info) -> Vec<String> {
     let (policy, state) = (&info.spec.policy, &info.state);
-    let mut notes: Vec<String> = walls::level(policy).into_iter().collect();
+    let mut notes: Vec<String> = walls::level(policy, &info.isolation_warnings())
+        .into_iter()
+        .collect();
     notes.extend(walls::reached(
         &state.limits_hit,
         &policy.limits,

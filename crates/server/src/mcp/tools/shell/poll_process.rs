@@ -113,6 +113,6 @@ fn notes(info: &Info) -> Vec<String> {
     leftovers(info)
         .into_iter()
         .chain(lost)
-        .chain(walls::level(&info.spec.policy))
+        .chain(walls::level(&info.spec.policy, &info.isolation_warnings()))
         .collect()
 }
