@@ -16,6 +16,7 @@ use crate::driver::{Driver, Errand, wait};
 use crate::entry::{Birth, Entry, Live};
 use crate::error::Error;
 use crate::info::{Info, Waited};
+use crate::interaction::Spend;
 use crate::place_queue::{self, Entered, Place, Queued};
 use crate::request::{StartRequest, WaitFor};
 use crate::settings::Settings;
@@ -142,6 +143,28 @@ pub(crate) async fn check(
     checked.map_err(|error| error.concealing(&known))
 }
 
+/// Whether the request would be carried out now, were there a place; a person is asked where the
+/// policy wants that, and a yes is not spent.
+///
+/// # Errors
+/// As admission refuses it, [`Error::ApprovalRequired`] among them.
+pub(crate) async fn agreed(
+    core: &Core,
+    caller: &Caller,
+    request: StartRequest,
+) -> Result<(), Error> {
+    let secrets = secrets::resolve(&core.settings, &caller.owner, &request)?;
+    let known = secrets.clone();
+    let admitted = match policy::judge(&core.settings, &request) {
+        Ok(None) => admit(core, caller, request, secrets).await,
+        Ok(Some(verdict)) => {
+            consented(core, caller, (request, secrets), (verdict, Spend::Later)).await
+        }
+        Err(error) => Err(error),
+    };
+    admitted.map(drop).map_err(|error| error.concealing(&known))
+}
+
 /// Admits a request that has a place, and sets its driver to work.
 pub(crate) async fn begin_at(
     core: &Arc<Core>,
@@ -165,7 +188,7 @@ pub(crate) async fn begin_at(
     let admitted = match (secrets, judged) {
         (Ok(secrets), Ok(None)) => admit(core, caller, request, secrets).await,
         (Ok(secrets), Ok(Some(verdict))) => {
-            consented(core, caller, (request, secrets), verdict).await
+            consented(core, caller, (request, secrets), (verdict, Spend::Once)).await
         }
         (Err(error), _) | (_, Err(error)) => Err(error),
     };
@@ -233,7 +256,7 @@ async fn consented(
     core: &Core,
     caller: &Caller,
     (request, secrets): (StartRequest, Vec<Secret>),
-    verdict: Verdict,
+    (verdict, spend): (Verdict, Spend),
 ) -> Result<Admitted, Error> {
     if verdict.decision == Decision::Allow {
         return admit(core, caller, request, secrets).await;
@@ -251,7 +274,7 @@ async fn consented(
     admitted.plan.pin(files.pins());
     let asked = policy::asked(request, files);
     let what = (asked, named.as_deref(), shown);
-    policy::consent(core, caller, verdict, what)?;
+    policy::consent(core, caller, (verdict, spend), what)?;
     Ok(admitted)
 }
 

@@ -82,6 +82,16 @@ impl Engine {
         Ok(begun)
     }
 
+    /// Whether this would be started now, were there a place: what is refused is refused as by
+    /// [`Engine::start`], and a person is asked where the policy wants that. Nothing is started,
+    /// and a yes is still there for the start.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub async fn check_start(&self, caller: &Caller, request: StartRequest) -> Result<(), Error> {
+        begin::agreed(&self.core, caller, request).await
+    }
+
     /// As [`Engine::begin`], but answers before the program runs: one hop less for those who
     /// wait for more than its birth anyway. [`Info::born`] tells whether it ran at all.
     ///

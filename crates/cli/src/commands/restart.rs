@@ -3,9 +3,9 @@
 use clap::Args;
 use hyper::Method;
 use ostler_model::{ErrorCode, ExecutionId};
-use ostler_server::wire::{AgainBody, InfoBody, StopBody};
+use ostler_server::wire::{AgainBody, InfoBody};
 
-use super::{approve, ids, start, stop, walls};
+use super::{approve, ids, start, walls};
 use crate::client::{Body, Client};
 use crate::error::{CommandError, Outcome};
 use crate::setup::{Setup, block_on};
@@ -14,7 +14,8 @@ use crate::setup::{Setup, block_on};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The command, its directory, --env, limits, walls, labels and the terminal are as they were; its
-input is at its end, and what it inherits of the environment is yours. Services are restarted by
+input is at its end, what it inherits of the environment and its secrets are yours. What cannot
+start again, or needs a person's word and does not get it, is not stopped. Services are restarted by
 `ostler service restart NAME`.")]
 pub(crate) struct RestartArgs {
     /// Which execution
@@ -34,6 +35,7 @@ pub(crate) fn run(setup: &Setup, args: &RestartArgs) -> Outcome {
     let body = AgainBody {
         id: Some(ExecutionId::mint()),
         base_env: setup.env.to_texts(),
+        stop: true,
         approval: None,
         allowed: setup.config.front_policy().allowed_commands,
         cli: true,
@@ -44,13 +46,6 @@ pub(crate) fn run(setup: &Setup, args: &RestartArgs) -> Outcome {
             let problem = format!("{} is a service", before.id);
             return Err(CommandError::new(ErrorCode::Value, problem)
                 .with_hint(format!("`ostler service restart {}`", service.name)));
-        }
-        if !before.is_finished() {
-            let why = StopBody {
-                reason: Some("started again".to_owned()),
-                ..StopBody::default()
-            };
-            stop::stop(&client, &before.id, &why).await?;
         }
         let info = again(&client, &before, body).await?;
         walls::tell_missing(&info);

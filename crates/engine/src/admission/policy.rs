@@ -13,7 +13,7 @@ use super::secrets::{self, Secret};
 use super::{environment, program};
 use crate::core::Core;
 use crate::error::Error;
-use crate::interaction::{Approval, AskedStart, Consent, Kind, Question};
+use crate::interaction::{Approval, AskedStart, Consent, Kind, Question, Spend};
 use crate::request::{StartRequest, StdinRequest};
 use crate::settings::Settings;
 
@@ -149,7 +149,7 @@ pub(crate) fn asked(request: StartRequest, files: NamedFiles) -> AskedStart {
 pub(crate) fn consent(
     core: &Core,
     caller: &Caller,
-    verdict: Verdict,
+    (verdict, spend): (Verdict, Spend),
     (asked, named, shown): (AskedStart, Option<&str>, Shown),
 ) -> Result<(), Error> {
     let required = |interaction: String| {
@@ -165,7 +165,7 @@ pub(crate) fn consent(
             reason,
         })
     };
-    match core.desk.consent(&caller.owner, &asked, named) {
+    match core.desk.consent(&caller.owner, &asked, (named, spend)) {
         Consent::Granted => Ok(()),
         Consent::Changed(path) => denied(format!(
             "{} changed after a person agreed to it; what is there now was not started: ask again",

@@ -59,6 +59,25 @@ pub fn again(settings: &Settings, spec: &Spec) -> Result<Vec<Secret>, Error> {
     named(settings, names, &settings.base_env)
 }
 
+/// As [`again`], for whoever starts the same once more, with what their front brings.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn once_more(
+    settings: &Settings,
+    spec: &Spec,
+    (owner, front): (&Owner, &[(Text, Text)]),
+) -> Result<Vec<Secret>, Error> {
+    let names = &spec.env.secrets;
+    are_given(settings, names, (owner, &spec.cwd))?;
+    let front = if front.is_empty() {
+        &settings.base_env
+    } else {
+        front
+    };
+    named(settings, names, front)
+}
+
 /// Decided for all of them before one is looked up: a refusal tells of none whether it is there.
 fn are_given(
     settings: &Settings,

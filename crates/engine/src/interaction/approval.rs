@@ -68,6 +68,15 @@ impl AskedStart {
     }
 }
 
+/// What becomes of a yes that is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spend {
+    /// It is good for this start, and for no other.
+    Once,
+    /// Somebody only wants to know whether it is there.
+    Later,
+}
+
 /// How consent to a start stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Consent {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use ostler_model::{ExecutionId, Owner, Principal, Timestamp};
 use tokio::time::Instant;
 
-use super::approval::{AskedStart, CONSENT_S, Consent};
+use super::approval::{AskedStart, CONSENT_S, Consent, Spend};
 use super::error::InteractionError;
 use super::question::Question;
 use super::state::{Answer, CancelReason, Interaction, InteractionId, State};
@@ -117,7 +117,7 @@ impl Book {
         now: Timestamp,
         owner: &Owner,
         asked: &AskedStart,
-        named: Option<InteractionId>,
+        (named, spend): (Option<InteractionId>, Spend),
     ) -> Consent {
         let theirs = |record: &&mut Record| {
             let question = &record.interaction.question;
@@ -138,7 +138,7 @@ impl Book {
                 State::Answered { at, .. } if record.says_yes() => {
                     let fresh = now.as_second().saturating_sub(at.as_second()) <= CONSENT_S;
                     if fresh && !record.spent {
-                        record.spent = true;
+                        record.spent = spend == Spend::Once;
                         return match changed {
                             Some(path) => Consent::Changed(path.to_owned()),
                             None => Consent::Granted,

@@ -7,7 +7,7 @@ use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, Timestamp};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::approval::{AskedStart, Consent};
+use super::approval::{AskedStart, Consent, Spend};
 use super::book::{Book, Delivery, Now};
 use super::error::InteractionError;
 use super::question::Question;
@@ -66,10 +66,11 @@ impl Desk {
         &self,
         owner: &Owner,
         asked: &AskedStart,
-        named: Option<&str>,
+        (named, spend): (Option<&str>, Spend),
     ) -> Consent {
         let named = named.and_then(InteractionId::parse);
-        self.lock().consent(Timestamp::now(), owner, asked, named)
+        self.lock()
+            .consent(Timestamp::now(), owner, asked, (named, spend))
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<u64> {

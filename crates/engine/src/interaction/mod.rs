@@ -20,7 +20,7 @@ mod validate;
 mod walk_tests;
 
 pub use approval::{Approval, CONSENT_S};
-pub(crate) use approval::{AskedStart, Consent};
+pub(crate) use approval::{AskedStart, Consent, Spend};
 pub(crate) use desk::Desk;
 pub use error::InteractionError;
 pub use question::{

@@ -1,11 +1,12 @@
 //! Starting anew what ended, and what an earlier engine started.
 
-use ostler_model::{IsolationLevel, Lifetime, Restart, ServicePlan};
+use ostler_model::{IsolationLevel, Lifetime, Owner, Restart, ServicePlan, Text};
 
 use super::clerk::Wanted;
 use super::compose::{Origin, without_port};
 use super::view::plan_of;
 use super::{PortWish, ServiceError, ServiceRequest};
+use crate::admission::secrets::Secret;
 use crate::admission::{confinement, environment, secrets};
 use crate::core::Core;
 use crate::entry::Entry;
@@ -29,14 +30,20 @@ pub(crate) fn front(core: &Core, entry: &Entry) -> Result<StartRequest, Error> {
 ///
 /// # Errors
 /// For services and shell sessions, which are more than their command.
-pub(crate) fn command(core: &Core, entry: &Entry) -> Result<StartRequest, Error> {
+pub(crate) fn command(
+    core: &Core,
+    entry: &Entry,
+    (owner, front): (&Owner, Vec<(Text, Text)>),
+) -> Result<StartRequest, Error> {
     let Lifetime::Finite { timeout, idle } = entry.spec.lifetime else {
         return Err(more_than_a_command(entry, "a service"));
     };
     if entry.spec.shell.is_some() {
         return Err(more_than_a_command(entry, "a shell session"));
     }
-    let mut start = start_of(core, entry)?;
+    let known = secrets::once_more(&core.settings, &entry.spec, (owner, &front))?;
+    let mut start = start_with(core, entry, &known)?;
+    start.base_env = front;
     start.timeout = timeout;
     start.idle = idle;
     Ok(start)
@@ -108,9 +115,13 @@ fn given(plan: &ServicePlan, start: &StartRequest) -> PortWish {
 /// The request an execution was started with, as far as its spec tells: its front's environment
 /// is gone, so the settings' stands in.
 fn start_of(core: &Core, entry: &Entry) -> Result<StartRequest, Error> {
-    let (settings, spec) = (&core.settings, &entry.spec);
-    let known = secrets::again(settings, spec)?;
-    let reveal = |text: &ostler_model::Text| secrets::reveal(text, &known);
+    let known = secrets::again(&core.settings, &entry.spec)?;
+    start_with(core, entry, &known)
+}
+
+fn start_with(core: &Core, entry: &Entry, known: &[Secret]) -> Result<StartRequest, Error> {
+    let spec = &entry.spec;
+    let reveal = |text: &Text| secrets::reveal(text, known);
     let command = secrets::in_command(&spec.command, reveal);
     let mut start = StartRequest::new(command, spec.cwd.clone());
     let variables = spec.env.set.iter();
@@ -128,7 +139,7 @@ fn start_of(core: &Core, entry: &Entry) -> Result<StartRequest, Error> {
     start.face = face(spec.face.as_deref());
     start.retention = spec
         .retention
-        .map_or(RetentionRequest::Default, RetentionRequest::For);
+        .map_or(RetentionRequest::Forever, RetentionRequest::For);
     start.pty = entry.info().size();
     if spec.policy.level >= IsolationLevel::High {
         start.confine = confine(core, &start, entry)?;
@@ -158,7 +169,7 @@ fn confine(core: &Core, start: &StartRequest, entry: &Entry) -> Result<Confine, 
         ..start.clone()
     };
     if let Some(shown) = confinement::draft(&core.settings, &plain)? {
-        let beyond = |all: &[ostler_model::Text], known: &[ostler_model::Text]| {
+        let beyond = |all: &[Text], known: &[Text]| {
             let more = all.iter().filter(|it| !known.contains(it));
             more.cloned().collect()
         };

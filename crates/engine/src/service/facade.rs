@@ -37,9 +37,14 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NotFound`]; for services and shell sessions; a secret that is gone.
-    pub fn request_again(&self, caller: &Caller, id: &str) -> Result<StartRequest, Error> {
+    pub fn request_again(
+        &self,
+        caller: &Caller,
+        id: &str,
+        front: Vec<(Text, Text)>,
+    ) -> Result<StartRequest, Error> {
         let entry = self.core.registry.find(caller, id)?;
-        anew::command(&self.core, &entry)
+        anew::command(&self.core, &entry, (&caller.owner, front))
     }
 
     /// Admits and starts a service; answers when its program runs and before it is ready:

@@ -98,12 +98,21 @@ pub(super) async fn again(
     Execution(id): Execution,
     Body(body): Body<AgainBody>,
 ) -> Answer<(StatusCode, Json<InfoBody>)> {
-    let mut request = state.engine.request_again(&caller, &id)?;
+    let front = body.base_env;
+    let mut request = state.engine.request_again(&caller, &id, front)?;
     request.id = body.id;
-    request.base_env = body.base_env;
     request.approval = body.approval;
     request.allowed = body.allowed;
     request.face = if body.cli { Face::Cli } else { Face::Rest };
+    if body.stop && !state.engine.info(&caller, &id)?.state.is_finished() {
+        // What is refused, or denied by a person, goes on.
+        state.engine.check_start(&caller, request.clone()).await?;
+        let stop = StopRequest {
+            reason: Some("started again".to_owned()),
+            ..StopRequest::default()
+        };
+        state.engine.stop(&caller, &id, stop).await?;
+    }
     let info = state.engine.start(&caller, request).await?;
     Ok((StatusCode::CREATED, Json(InfoBody::from(&info))))
 }

@@ -114,6 +114,9 @@ pub struct AgainBody {
     /// The environment of the asking front; how much of it is passed on is as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_env: Vec<(Text, Text)>,
+    /// Whether it is stopped before, where it runs: once it is known that it can start again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stop: bool,
     /// As [`StartBody::approval`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
