@@ -86,6 +86,8 @@ pub(crate) enum Verb {
     Info(commands::info::InfoArgs),
     /// Show what executions use: processor time, memory, processes
     Stats(commands::stats::StatsArgs),
+    /// Show what happens to executions, as it happens
+    Events(commands::events::EventsArgs),
     /// Stop executions: a polite request, then the kill of the whole tree
     Stop(commands::stop::StopArgs),
     /// Start the same command again, where it runs after stopping it; prints the new id

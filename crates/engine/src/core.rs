@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler_journal::{Ledger, LedgerEntry, LedgerReader};
 use ostler_model::{Abilities, Event, ExecutionId, Owner, PlaceName, Timestamp};
 use ostler_process::Place;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -63,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) book: Book,
     /// Whether somebody was told what no command gets on this host.
     pub(crate) host_told: AtomicBool,
+    /// Entries of the ledger so far.
+    pub(crate) ledger_end: watch::Sender<u64>,
     held: Mutex<Option<Held>>,
 }
 
@@ -87,6 +89,7 @@ impl Core {
             tracing::warn!(%error, "old ledger entries cannot be removed");
         }
         let book = Book::open(&settings)?;
+        let ledger_end = watch::Sender::new(ledger.end());
         Ok(Arc::new(Self {
             book,
             registry: Registry::new(settings.quotas),
@@ -105,6 +108,7 @@ impl Core {
             closing: CancellationToken::new(),
             compressing: Semaphore::new(1),
             host_told: AtomicBool::new(false),
+            ledger_end,
             held: Mutex::new(Some(Held {
                 ledger,
                 _lock: lock,
@@ -128,10 +132,10 @@ impl Core {
         let Some(held) = held.as_mut() else {
             return Err(Error::Closing);
         };
-        held.ledger
-            .append(entry)
-            .map(drop)
-            .map_err(|error| Error::Ledger(error.to_string()))
+        let appended = held.ledger.append(entry);
+        let number = appended.map_err(|error| Error::Ledger(error.to_string()))?;
+        self.ledger_end.send_replace(number + 1);
+        Ok(())
     }
 
     /// Appends what has happened already: a failure is told and changes nothing.

@@ -62,6 +62,7 @@ fn run_verb(setup: &Setup, mut verb: Verb) -> Outcome {
         Verb::Logs(args) => commands::logs::run(setup, args),
         Verb::Info(args) => commands::info::run(setup, &args),
         Verb::Stats(args) => commands::stats::run(setup, &args),
+        Verb::Events(args) => commands::events::run(setup, &args),
         Verb::Stop(args) => commands::stop::run(setup, &args),
         Verb::Restart(args) => commands::restart::run(setup, &args),
         Verb::Pause(args) => commands::pause::run(setup, &args),
@@ -110,6 +111,7 @@ fn id_of(verb: &mut Verb) -> Option<&mut String> {
         Verb::Commit(args) => Some(&mut args.which.id),
         Verb::Export(args) => Some(&mut args.id),
         Verb::Restart(args) => Some(&mut args.id),
+        Verb::Events(args) => args.id.as_mut(),
         _ => None,
     }
 }

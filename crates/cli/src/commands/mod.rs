@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 mod dispatch;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod export;
 mod follow;

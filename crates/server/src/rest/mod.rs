@@ -3,6 +3,7 @@
 mod answer;
 mod caller;
 mod counted;
+mod events;
 mod executions;
 mod export;
 mod extract;

@@ -6,8 +6,8 @@ use axum::routing::{delete, get, post};
 
 use super::state::RestState;
 use super::{
-    answer, executions, export, health, interactions, output, processes, raw, services, shell,
-    socket, terminal, walls, workspace,
+    answer, events, executions, export, health, interactions, output, processes, raw, services,
+    shell, socket, terminal, walls, workspace,
 };
 
 /// The largest body of a request.
@@ -59,6 +59,7 @@ fn version_1() -> Router<RestState> {
             "/executions/{id}",
             get(executions::show).delete(executions::remove),
         )
+        .route("/events", get(events::events))
         .route("/starts/{id}", get(executions::queued))
         .route("/executions/{id}/wait", post(executions::wait))
         .route("/executions/{id}/stop", post(executions::stop))

@@ -2,6 +2,7 @@
 //! answers may gain fields.
 
 pub mod confine;
+mod event;
 pub mod info;
 pub mod interaction;
 pub mod network;
@@ -19,6 +20,7 @@ pub mod wish;
 pub mod workspace;
 
 pub use confine::{ConfineBody, ConfinementBody, IsolationBody, NetworkBody};
+pub use event::{EventBody, EventsBody};
 pub use info::{HealthBody, HolderBody, InfoBody, ListBody, QueuedBody, QueuedStartBody};
 pub use interaction::{AnswerBody, ApprovalBody, InteractionBody, InteractionsBody};
 pub use network::{DecisionBody, NetworkPageBody};

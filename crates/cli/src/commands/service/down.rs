@@ -136,6 +136,7 @@ mod tests {
             workspace: None,
             depends_on: needs.iter().map(need).collect(),
             waits_for: None,
+            dismissed: false,
             notes: Vec::new(),
             execution: None,
         }

@@ -1,0 +1,148 @@
+//! `ostler events`.
+
+use clap::Args;
+use hyper::Method;
+use jiff::tz::TimeZone;
+use ostler_model::Event;
+use ostler_server::wire::{EventBody, EventsBody};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::ids;
+use crate::client::{Body, Client};
+use crate::error::{CommandError, Outcome};
+use crate::output::{Out, clock};
+use crate::setup::{Setup, block_on};
+
+/// How long one request waits for events, in milliseconds.
+const WAIT_MS: u64 = 30_000;
+/// Characters of what belongs to an event.
+const ABOUT_CHARS: usize = 160;
+
+const ABOUT: &str = "\
+Prints a line per event and goes on until ctrl-c: without ID what happens to everything you see,
+from now on or from --since; with ID what happened to that one from its beginning, until it has
+ended. --no-follow ends with what there is. A daemon that ends or dies meanwhile is followed by the
+next one, and nothing is missed; --since-cursor goes on after an event that --json
+showed.
+
+Events are those of the audit trail: created, refused, started, ready, health, restarting, backoff,
+stopping, limit_hit, degraded, adopted, trimmed, finished and others. Output is not among them.";
+
+/// What `events` takes.
+#[derive(Debug, Args)]
+#[command(after_help = ABOUT)]
+pub(crate) struct EventsArgs {
+    /// Only those of this execution; ends with it
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// From then on: 10m, 2h, 2024-05-01T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// After the event with this cursor
+    #[arg(long, value_name = "CURSOR", conflicts_with = "since")]
+    since_cursor: Option<u64>,
+    /// End with what there is
+    #[arg(long)]
+    no_follow: bool,
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints what happens.
+///
+/// # Errors
+/// When there is no such execution, or the daemon cannot be asked.
+pub(crate) fn run(setup: &Setup, args: &EventsArgs) -> Outcome {
+    let client = setup.client();
+    block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())
+            .map_err(|error| CommandError::daemon(format!("no signal handler: {error}")))?;
+        tokio::select! {
+            told = follow(&client, args) => told,
+            _ = interrupt.recv() => Ok(0),
+        }
+    })
+}
+
+async fn follow(client: &Client, args: &EventsArgs) -> Outcome {
+    let (mut id, mut has_ended) = (None, false);
+    if let Some(given) = &args.id {
+        let info = ids::info(client, given).await?;
+        has_ended = info.is_finished();
+        id = Some(info.id);
+    }
+    let mut cursor = args.since_cursor;
+    loop {
+        let path = path(args, id.as_deref(), cursor);
+        let page: EventsBody = client.call(Method::GET, &path, Body::None).await?;
+        let mut out = Out::new();
+        for event in &page.events {
+            print(&mut out, event, args.json)?;
+        }
+        out.flush()?;
+        let over = id.is_some() && page.events.iter().any(is_end);
+        if over || ((args.no_follow || has_ended) && !page.behind) {
+            return Ok(0);
+        }
+        cursor = Some(page.next);
+    }
+}
+
+const fn is_end(event: &EventBody) -> bool {
+    matches!(event.event, Event::Finished { .. })
+}
+
+fn path(args: &EventsArgs, id: Option<&str>, cursor: Option<u64>) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if let Some(id) = id {
+        query.append_pair("id", id);
+    }
+    if let Some(cursor) = cursor {
+        query.append_pair("cursor", &cursor.to_string());
+    } else if let Some(since) = &args.since {
+        query.append_pair("since", since);
+    } else if args.no_follow && id.is_none() {
+        // Without a beginning, all there is.
+        query.append_pair("cursor", "0");
+    }
+    if !args.no_follow {
+        query.append_pair("wait_ms", &WAIT_MS.to_string());
+    }
+    format!("/api/v1/events?{}", query.finish())
+}
+
+fn print(out: &mut Out, event: &EventBody, json: bool) -> Result<(), CommandError> {
+    let value = serde_json::to_value(event).unwrap_or_default();
+    if json {
+        out.raw(value.to_string().as_bytes())?;
+        return out.raw(b"\n");
+    }
+    let name = value.get("event").and_then(|it| it.as_str());
+    let at = clock(event.at, &TimeZone::system());
+    let id = event.id.as_deref().unwrap_or("-");
+    let about: String = about(event, &value).chars().take(ABOUT_CHARS).collect();
+    let line = format!("{at}  {id:8}  {}  {about}", name.unwrap_or("-"));
+    out.line(line.trim_end())
+}
+
+/// What belongs to it, on one line.
+fn about(event: &EventBody, value: &serde_json::Value) -> String {
+    if let Event::Finished { ending } = &event.event {
+        return ending.describe();
+    }
+    if let Event::Refused { message, .. } = &event.event {
+        return message.clone();
+    }
+    if let Some(command) = event.detail.get("command").and_then(|it| it.as_str()) {
+        return command.to_owned();
+    }
+    let own = ["cursor", "at", "id", "uuid", "session", "event", "detail"];
+    let fields = value.as_object().into_iter().flatten();
+    let fields = fields.filter(|(name, value)| !own.contains(&name.as_str()) && !value.is_null());
+    let told = fields.map(|(name, value)| match value.as_str() {
+        Some(text) => format!("{name}={text}"),
+        None => format!("{name}={value}"),
+    });
+    told.collect::<Vec<String>>().join(" ")
+}
