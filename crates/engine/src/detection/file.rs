@@ -54,8 +54,8 @@ pub(super) struct EntryText {
     pub(super) env: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) terminal: bool,
-    /// Where its port is asked for: options (`--port`), `@` an operand, `$PORT` a variable,
-    /// `~port=` the digits after that in any word.
+    /// Where its port is asked for: options (`--port`), `@` an operand, `@1024` one not below
+    /// that, `$PORT` a variable, `~port=` the digits after that in any word.
     #[serde(default)]
     pub(super) port: Vec<String>,
     /// Arguments that give it a port; empty where `PORT` does.
@@ -120,6 +120,9 @@ pub(super) struct Language {
     /// Variables, unless the entry or the request sets them.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
+    /// What stands in a file that starts a server, for all entries that look into one.
+    #[serde(default)]
+    pub(super) contains: Vec<String>,
 }
 
 /// Keys of a file, in the order of the fields.
@@ -162,7 +165,7 @@ pub(super) const WRAPPER_KEYS: [&str; 8] = [
     "keeps_options",
 ];
 /// Keys of a language.
-pub(super) const LANGUAGE_KEYS: [&str; 1] = ["env"];
+pub(super) const LANGUAGE_KEYS: [&str; 2] = ["env", "contains"];
 
 /// Reads a file; what is wrong with it, with its line, otherwise. An unknown key comes with the
 /// nearest known one.

@@ -331,7 +331,7 @@ impl<'a> Walk<'a> {
         let in_marks = |entry: &Entry, name: &str| {
             contents::paths(name).any(|path| {
                 let text = self.read(call.file(&path));
-                text.is_some_and(|text| contents::has_mark(&text, &entry.text.contains))
+                text.is_some_and(|text| contents::has_mark(&text, &self.marks(entry)))
             })
         };
         let mut about = false;
@@ -356,6 +356,23 @@ impl<'a> Walk<'a> {
         } else {
             Outcome::Unknown
         }
+    }
+
+    /// What stands in a file that starts a server: its own, and those of its language.
+    fn marks<'b>(&'b self, entry: &'b Entry) -> Vec<&'b str> {
+        let own = &entry.text.contains;
+        let shared = self.table.language(&entry.text.language);
+        let shared = shared.filter(|_| !own.is_empty()).map(|it| &it.contains);
+        let all = own.iter().chain(shared.into_iter().flatten());
+        all.map(String::as_str).collect()
+    }
+
+    /// The port that is written where the file of an operand starts its server.
+    fn port_in_file(&self, entry: &Entry, call: &Call, given: &Arguments<'_>) -> Option<u16> {
+        let marks = self.marks(entry);
+        let first = given.operands.first().filter(|_| !marks.is_empty())?;
+        let text = contents::paths(first).find_map(|path| self.read(call.file(&path)))?;
+        contents::port(&text, &marks)
     }
 
     fn answer(&self, entry: &Entry, call: &Call, given: (&Arguments<'_>, usize)) -> Detected {
@@ -384,7 +401,9 @@ impl<'a> Walk<'a> {
                 fail: text.fail.clone(),
                 url: text.url.clone(),
                 port: asked.map(|asked| asked.port),
-                default_port: entry.default_port(call.program()),
+                default_port: self
+                    .port_in_file(entry, call, given.0)
+                    .or(entry.default_port(call.program())),
                 compiles: text.compiles,
                 listens_before_ready: text.listens_before_ready,
                 ..ReadyRule::default()

@@ -25,9 +25,10 @@ pub(super) fn asked(
         let port = match place.split_at_checked(1) {
             Some(("$", name)) => variable(name).and_then(|value| port_of(&value)),
             Some(("~", text)) => call.args().iter().find_map(|word| port_after(word, text)),
-            _ if place == "@" => {
-                let rest = given.operands.iter().skip(used);
-                rest.into_iter().find_map(|word| port_of(word))
+            Some(("@", least)) => {
+                let least = least.parse().unwrap_or(1);
+                let mut rest = given.operands.iter().skip(used);
+                rest.find_map(|word| port_of(word).filter(|port| *port >= least))
             }
             _ => given.value(place).and_then(port_of),
         };
