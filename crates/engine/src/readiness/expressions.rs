@@ -226,7 +226,8 @@ const IN_USE: &str = concat!(
     r"|(?i:\bserver running on port: \d+ \?)",
     r"|(?i:\bport:? (?:[\x22'`]?\d{1,5}[\x22'`]? )?(?:(?:is|was) )?(?:already |currently )?",
     r"(?:in use|being used|used by|taken|occupied|allocated|not available|unavailable)\b)",
-    r"|(?i:\bport \d{1,5} could not be used\b)",
+    r"|(?i:\bport [\x22'`]?\d{1,5}[\x22'`]? (?:could not be used|(?:is )?not free)\b)",
+    r"|(?i:\b(?:could not|can.t|cannot) (?:listen|bind) (?:on|to) port \d{1,5}(?:[,;.]|$))",
     r"|(?i:\balready (?:running|listening) on port \d)",
 );
 

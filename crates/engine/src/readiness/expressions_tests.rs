@@ -39,6 +39,9 @@ const FAILURES: &[(&str, Failure)] = &[
         InUse,
     ),
     ("Error: That port is already in use.", InUse),
+    ("Error: Port \"27777\" could not be used", InUse),
+    ("portend.Timeout: Port 20325 not free on 127.0.0.1.", InUse),
+    ("Could not listen on port 21093, server 127.0.0.1.", InUse),
     ("listen tcp :8080: bind: address already in use", InUse),
     (
         "Os { code: 98, kind: AddrInUse, message: \"Address already in use\" }",

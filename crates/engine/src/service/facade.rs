@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use ostler_model::{Caller, Text, Timestamp};
+use ostler_model::{Caller, ExecutionId, Holder, Text, Timestamp};
 
 use super::clerk::{Clerk, Wanted};
 use super::lookup::is_same;
@@ -19,6 +19,7 @@ use crate::begin::{self, Begun};
 use crate::detection::Detected;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::readiness::is_conflict;
 use crate::request::{StartRequest, StopRequest};
 use crate::stop;
 
@@ -366,14 +367,7 @@ impl Engine {
         };
         let mut asked = ports_in_question(&info, &lines);
         asked.extend(info.main_port());
-        let mut holders = self.core.place.holders(&asked).await;
-        let own = info.execution.as_ref().map(|it| (it.id, &it.state.ports));
-        holders.retain(|holder| {
-            !own.as_ref().is_some_and(|(id, ports)| {
-                holder.execution == Some(*id) || ports.iter().any(|it| Some(it.pid) == holder.pid)
-            })
-        });
-        let known = |holder| ports::known(&self.core, caller, holder);
+        let holders = self.others_on(caller, &info, &asked).await;
         let needs = info.plan.depends_on.iter();
         // What it needs is of its own workspace, wherever who asks stands.
         let dir = info.workspace.as_deref().and_then(Path::parent);
@@ -383,11 +377,37 @@ impl Engine {
             needs: needs
                 .map(|need| (need.clone(), self.service(caller, &need.name, cwd).ok()))
                 .collect(),
-            holders: holders.into_iter().map(known).collect(),
+            holders,
             lines,
             now: Timestamp::now(),
         };
         Ok(explain(&case))
+    }
+
+    /// Whether the last lines of an execution say that a port is in use.
+    #[must_use]
+    pub fn met_a_taken_port(&self, id: ExecutionId) -> bool {
+        let entry = self.core.registry.get(id);
+        let lines = entry.map(|entry| words::last_lines(&entry, LINES));
+        lines.is_some_and(|lines| lines.iter().any(|line| is_conflict(line)))
+    }
+
+    /// Who but a service itself listens on ports, with the caller's service each is.
+    async fn others_on(
+        &self,
+        caller: &Caller,
+        info: &ServiceInfo,
+        ports: &[u16],
+    ) -> Vec<(Holder, Option<String>)> {
+        let mut holders = self.core.place.holders(ports).await;
+        let own = info.execution.as_ref().map(|it| (it.id, &it.state.ports));
+        holders.retain(|holder| {
+            !own.as_ref().is_some_and(|(id, ports)| {
+                holder.execution == Some(*id) || ports.iter().any(|it| Some(it.pid) == holder.pid)
+            })
+        });
+        let known = |holder| ports::known(&self.core, caller, holder);
+        holders.into_iter().map(known).collect()
     }
 
     /// Keeps a definition under its name, for its principal and project (E7); it starts on

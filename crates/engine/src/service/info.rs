@@ -101,4 +101,7 @@ pub struct Why {
     pub evidence: Vec<String>,
     /// What can be done about it.
     pub hints: Vec<String>,
+    /// Who else listens on its main port, a sentence each: one that shares it
+    /// (`SO_REUSEPORT`), or has the other family of addresses.
+    pub shared: Vec<String>,
 }

@@ -11,15 +11,15 @@ use super::error::describe;
 use super::{ServiceInfo, Why, words};
 use crate::readiness::{failure_line, is_conflict};
 
-/// A port that is said to be in use.
-/// What is said before and behind the port of a conflict, in the words of many languages.
-static PORT: LazyLock<Regex> = LazyLock::new(|| {
-    let said = [
-        r"\bport[\s:='\x22]{1,4}(\d{1,5})\b",
-        r"(?:EADDRINUSE|in use|bind|listen|connect to|address).{0,80}?[:,]\s?(\d{2,5})\b",
-        r"\b(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|\]|\*):(\d{2,5})\b",
-    ];
-    Regex::new(&format!("(?i){}", said.join("|"))).expect("a constant")
+/// What is said before and behind the port of a conflict, in the words of many languages, the
+/// surest first: a line has other numbers, of its time and of a place in a source.
+static PORT: LazyLock<[Regex; 3]> = LazyLock::new(|| {
+    [
+        r"(?i)\bport[\s:='\x22]{1,4}(\d{1,5})\b",
+        r"(?i)(?:\blocalhost|\b\d{1,3}(?:\.\d{1,3}){3}|\]|\*):(\d{2,5})\b",
+        r"(?i)(?:EADDRINUSE|in use|\bbind\b|\blisten\b|connect to|address).{0,80}?[:,]\s?(\d{2,5})\b",
+    ]
+    .map(|it| Regex::new(it).expect("a constant"))
 });
 /// Numbers of the error itself are no ports.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
@@ -84,9 +84,9 @@ fn listens_on(state: Option<&State>, port: u16) -> bool {
 /// The port a line about a conflict names.
 fn port_in(line: &str) -> Option<u16> {
     let plain = NUMBER.replace_all(line, " ");
-    let found = PORT.captures(&plain)?;
-    let number = found.iter().skip(1).flatten().next()?;
-    number.as_str().parse().ok().filter(|port: &u16| *port > 0)
+    let found = PORT.iter().find_map(|it| it.captures(&plain))?;
+    let number = found.get(1)?.as_str();
+    number.parse().ok().filter(|port: &u16| *port > 0)
 }
 
 /// Explains.
@@ -98,6 +98,7 @@ pub(crate) fn explain(case: &Case<'_>) -> Why {
         because: String::new(),
         evidence: Vec::new(),
         hints: Vec::new(),
+        shared: Vec::new(),
     };
     match &case.info.execution {
         Some(info) if case.info.pending.is_none() || case.info.is_living() => {
@@ -184,6 +185,9 @@ fn ended(case: &Case<'_>, state: &State, how: &str) -> String {
             "it ended {} times, and its restart policy allows no more; the last time: {how}{last}",
             state.attempt
         ),
+        "stopped" if case.lines.iter().any(|line| is_conflict(line)) => {
+            format!("it ended by itself: {how}{last}")
+        }
         "stopped" => format!("it ended by itself: {how}"),
         _ => {
             let before = if state.ready_evidence.is_none() {
@@ -289,13 +293,21 @@ fn conflicts(why: &mut Why, case: &Case<'_>) {
             None => describe(holder),
         };
         if case.info.main_port() == Some(port) {
-            why.evidence.push(format!(
+            let told = format!(
                 "port {port} is shared with {whose}: connections reach the one or the other"
-            ));
+            );
+            if !why.shared.contains(&told) {
+                why.evidence.push(told.clone());
+                why.shared.push(told);
+            }
             continue;
         }
         let told = format!("port {port}, which it wants, is held by {whose}");
-        if !["ready", "running", "stopped"].contains(&why.status.as_str()) {
+        let execution = case.info.execution.as_ref();
+        let gave_up =
+            execution.is_some_and(|it| it.state.is_finished() && it.state.stopping.is_none());
+        let lives_well = ["ready", "running"].contains(&why.status.as_str());
+        if gave_up || !lives_well && why.status != "stopped" {
             why.because = format!("{}; {told}", why.because);
             why.hints.push(match service {
                 Some(name) => format!("stop '{name}', or give this one another port"),

@@ -120,6 +120,7 @@ pub(super) async fn start(
         note: "started".to_owned(),
         waited: None,
         reason: None,
+        shared: Vec::new(),
         message: String::new(),
     };
     let body = settled(&state, &caller, body, wait).await?;
@@ -239,10 +240,9 @@ async fn settled(
         }
         body.service = body.service.with_execution(InfoBody::from(&waited.info));
         body.waited = Some(ReadyBody::from(&waited.why));
-        if body.failed() {
-            let cwd = waited.info.spec.cwd.as_path();
-            let why = state.engine.why(caller, &id, Some(cwd)).await;
-            body.reason = why.ok().map(WhyBody::from);
+        let cwd = waited.info.spec.cwd.as_path();
+        if let Ok(why) = state.engine.why(caller, &id, Some(cwd)).await {
+            body.explained(WhyBody::from(why));
         }
     }
     body.message = body.told(wait.unwrap_or_default());

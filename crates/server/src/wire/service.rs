@@ -144,6 +144,9 @@ pub struct EnsuredBody {
     /// Why it is not ready, where it was waited for and failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<WhyBody>,
+    /// Who else listens on its main port, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<String>,
     /// All of it in document 004's words.
     pub message: String,
 }
@@ -191,6 +194,9 @@ pub struct WhyBody {
     pub evidence: Vec<String>,
     /// What can be done about it.
     pub hints: Vec<String>,
+    /// Who else listens on its main port, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<String>,
 }
 
 /// `POST /api/v1/detect`: which service a command is.
@@ -369,6 +375,7 @@ impl From<&Ensured> for EnsuredBody {
             note: ensured.note.clone(),
             waited: None,
             reason: None,
+            shared: Vec::new(),
             message: String::new(),
         }
     }
@@ -380,6 +387,15 @@ impl EnsuredBody {
     pub fn failed(&self) -> bool {
         let why = self.waited.as_ref().map(|waited| waited.why);
         matches!(why, Some(Why::NotReady | Why::Exit)) && !self.has_completed()
+    }
+
+    /// Takes in why it is where it is: the reason of a failure, or who shares its port.
+    pub fn explained(&mut self, why: WhyBody) {
+        if self.failed() {
+            self.reason = Some(why);
+        } else {
+            self.shared = why.shared;
+        }
     }
 
     /// Whether others need it completed, and it has.
@@ -435,7 +451,8 @@ impl EnsuredBody {
                 // Who asked for it may have expected a new one.
                 let is_told = self.reused || self.note.starts_with("replaced");
                 let note = is_told.then(|| format!("\n{}", self.note));
-                words::started(&told) + &note.unwrap_or_default()
+                let shared = self.shared.iter().map(|it| format!("\nWarning: {it}"));
+                words::started(&told) + &shared.collect::<String>() + &note.unwrap_or_default()
             }
         }
     }
@@ -480,6 +497,7 @@ impl From<ostler_engine::Why> for WhyBody {
             because: why.because,
             evidence: why.evidence,
             hints: why.hints,
+            shared: why.shared,
         }
     }
 }

@@ -233,6 +233,7 @@ pub(super) fn restart(setup: &Setup, args: &RestartArgs) -> Outcome {
                 note: "restarted".to_owned(),
                 waited: None,
                 reason: None,
+                shared: Vec::new(),
                 message: String::new(),
             });
         }

@@ -146,10 +146,10 @@ async fn one(
         why: waited.why,
         detail: waited.detail,
     });
-    if ensured.failed() {
-        let path = Desk::path(&id, "/why");
-        // The failure is told also where its reason cannot be had.
-        ensured.reason = client.call(Method::GET, &path, Body::None).await.ok();
+    let path = Desk::path(&id, "/why");
+    // Its state is told also where the reason for it cannot be had.
+    if let Ok(why) = client.call(Method::GET, &path, Body::None).await {
+        ensured.explained(why);
     }
     ensured.message = ensured.told(parse::millis(limit));
     Ok(ensured)

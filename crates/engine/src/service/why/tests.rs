@@ -300,6 +300,18 @@ fn ports_are_read_from_what_programs_say() {
         ),
         ("error: Failed to start server. Is port 3000 in use?", 3000),
         (
+            "2026-11-22 19:43:02: (network.c.537) can't bind to socket: 127.0.0.1:8091: Address already in use",
+            8091,
+        ),
+        (
+            "/gems/puma-5.6.5/lib/puma/binder.rb:341:in `initialize': Address already in use - bind(2) for \"0.0.0.0\" port 9292 (Errno::EADDRINUSE)",
+            9292,
+        ),
+        (
+            "cherrypy: Timeout('Port 8080 not free on 127.0.0.1.')",
+            8080,
+        ),
+        (
             "Bind for 0.0.0.0:8090 failed: port is already allocated",
             8090,
         ),

@@ -61,7 +61,7 @@ async fn served(call: Call<'_>, (request, way): (StartRequest, Way), block_lines
         Err(interrupted) => return failed_to_start(interrupted),
     };
     let waited = &launched.waited;
-    if one_shot(waited) {
+    if one_shot(call, waited) {
         return told(call, waited, block_lines).await;
     }
     let fields = object(fields(&waited.info));

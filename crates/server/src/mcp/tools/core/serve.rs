@@ -89,7 +89,7 @@ pub(super) async fn answer(
         Ok(launched) => launched,
         Err(interrupted) => return failed_to_start(interrupted),
     };
-    if one_shot(&launched.waited) {
+    if one_shot(call, &launched.waited) {
         return Ok(exec::told(call, &launched.waited, notify, selection).await);
     }
     Ok(told(call, launched, way, notify).await)

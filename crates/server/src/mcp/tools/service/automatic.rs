@@ -53,12 +53,16 @@ pub(in crate::mcp::tools) fn recognised(
     })
 }
 
-/// Whether what nobody asked to be a service was none (E4): it ended well before it was ready.
-pub(in crate::mcp::tools) fn one_shot(waited: &Waited) -> bool {
+/// Whether what nobody asked to be a service was none (E4): it ended well before it was ready,
+/// and not because its port was taken: some servers give up with exit code 0 there.
+pub(in crate::mcp::tools) fn one_shot(call: Call<'_>, waited: &Waited) -> bool {
     let info = &waited.info;
     let automatic = info.spec.lifetime.plan().is_some_and(|plan| plan.automatic);
     let ending = info.state.ending.as_ref();
-    automatic && waited.why == WaitEnd::Exit && ending.is_some_and(|ending| ending.is_success())
+    automatic
+        && waited.why == WaitEnd::Exit
+        && ending.is_some_and(|ending| ending.is_success())
+        && !call.engine.met_a_taken_port(info.id)
 }
 
 impl Way {

@@ -65,7 +65,8 @@ impl Outcome {
         let standing = standing(&self.launched, self.completes);
         let mut lines = match &standing {
             Standing::Completed => vec![format!("{} completed: exit code 0", name(info))],
-            Standing::Ready | Standing::Starting => well(info),
+            Standing::Ready => ready(call, info).await,
+            Standing::Starting => well(info),
             Standing::NotReady(reason) => badly(call, info, reason).await,
         };
         lines.extend(self.note.clone());
@@ -174,6 +175,16 @@ fn well(info: &Info) -> Vec<String> {
     let mut lines: Vec<String> = service::started(&told).lines().map(str::to_owned).collect();
     if let Some(what) = &told.waits_for {
         lines.push(format!("It waits for {what}."));
+    }
+    lines
+}
+
+/// What is known of one that is ready, and who shares its port.
+async fn ready(call: Call<'_>, info: &Info) -> Vec<String> {
+    let mut lines = well(info);
+    let cwd = Some(info.spec.cwd.as_path());
+    if let Ok(why) = call.engine.why(call.caller, &info.id.short(), cwd).await {
+        lines.extend(why.shared.iter().map(|it| format!("Warning: {it}")));
     }
     lines
 }

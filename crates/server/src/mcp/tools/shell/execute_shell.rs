@@ -92,7 +92,7 @@ async fn served(call: Call<'_>, request: StartRequest, way: &Way) -> Answer {
         Err(interrupted) => return failed_to_start(interrupted),
     };
     let info = &launched.waited.info;
-    if one_shot(&launched.waited) {
+    if one_shot(call, &launched.waited) {
         return spent::reply(call, info).await;
     }
     let fields = object(spent::fields(info));
