@@ -1,7 +1,6 @@
 """Servers nobody here wrote, each as a developer starts it in the directory of a project."""
 
 import contextlib
-import dataclasses
 import os
 import random
 import re
@@ -9,6 +8,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -26,6 +26,8 @@ WORKER, WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix(
 #: Below the range from which the kernel takes ports for outgoing connections. Each worker has its own: what one
 #: found free, the other must not take before it is used.
 PORTS = range(20_000 + WORKER % WORKERS * 1_000, 21_000 + WORKER % WORKERS * 1_000)
+#: How the names of files end in which a server's port is written down.
+CONFIGS = {".conf", ".cfg"}
 #: What nothing here needs to tell or to ask anybody outside of this machine.
 QUIET = {
     "NEXT_TELEMETRY_DISABLED": "1",
@@ -38,70 +40,6 @@ QUIET = {
 #: Document 004's sentence, then what is known, a line each.
 STARTED = re.compile(
     r"^Service started with ID: (\w+)\. Status: (\w+)\. The service is running in the background\.$", re.M)
-
-
-@dataclasses.dataclass(frozen=True)
-class Server:
-    """One server and how it is started."""
-
-    #: What the test is called.
-    name: str
-    #: The entry of the table that knows it.
-    entry: str
-    #: Its project.
-    project: str
-    #: As it is typed, `{port}` standing for the port.
-    command: str
-    #: Which set of packages it is in.
-    tier: str = "full"
-    #: What the first answer holds.
-    says: bytes = b"hello"
-    #: Takes another port where the one it was told is taken.
-    moves: bool = False
-    #: Starts a new process where the one that serves dies.
-    heals: bool = False
-    #: The process that serves may die without anybody noticing: another keeps the port open.
-    hides: bool = False
-    #: Its launcher ends with 0 where the process that serves dies.
-    forgives: bool = False
-    #: Speaks HTTP.
-    http: bool = True
-
-    def __str__(self):
-        return self.name
-
-
-QUICK = [
-    Server("http.server", "http.server", "static", "python3 -m http.server {port}", "quick"),
-    Server("flask", "flask", "flask", "flask run --port {port}", "quick"),
-    Server("uvicorn", "uvicorn", "asgi", "uvicorn app:app --port {port}", "quick"),
-    Server("vite", "vite", "vite", "npm run dev -- --port {port}", "quick", b"/main.js", moves=True),
-    Server("express", "node-server", "express", "PORT={port} npm start", "quick"),
-]
-FULL = [
-    Server("flask-debug", "flask", "flask", "flask --app app run --debug --port {port}", "quick"),
-    Server("uvicorn-reload", "uvicorn", "asgi", "uvicorn app:app --reload --port {port}", "quick", hides=True),
-    Server("uvicorn-workers", "uvicorn", "asgi", "uvicorn app:app --workers 2 --port {port}", "quick", heals=True),
-    Server("django", "django", "django", "python manage.py runserver {port}"),
-    Server("fastapi", "fastapi", "fastapi", "fastapi dev --port {port}", hides=True),
-    Server("gunicorn", "gunicorn", "wsgi", "gunicorn app:app -b 127.0.0.1:{port}", heals=True),
-    Server("gunicorn-reload", "gunicorn", "wsgi", "gunicorn --reload -b 127.0.0.1:{port} app:app", heals=True),
-    Server("mkdocs", "mkdocs", "mkdocs", "mkdocs serve -a 127.0.0.1:{port}"),
-    Server("streamlit", "streamlit", "streamlit",
-           "streamlit run app.py --server.port {port} --server.headless true", says=b"Streamlit"),
-    Server("jupyter", "jupyter", "notebooks", "jupyter lab --no-browser --allow-root --port {port}",
-           says=b"upyter", moves=True),
-    Server("next", "next", "next", "npm run dev -- -p {port}", forgives=True),
-    Server("webpack", "webpack-dev-server", "webpack", "npx webpack serve --port {port}", says=b"/main.js"),
-    Server("nodemon", "nodemon", "express", "PORT={port} npx nodemon server.js"),
-    Server("tsx", "tsx-watch", "tsx", "PORT={port} npm run dev"),
-    Server("json-server", "json-server", "json-server", "npx json-server --watch db.json --port {port}",
-           says=b"json"),
-    Server("http-server", "http-server", "static", "npx http-server -p {port}"),
-    Server("php", "php", "php", "php -S localhost:{port}"),
-    Server("nginx", "nginx", "nginx", "nginx -p . -c nginx.conf", heals=True),
-    Server("redis", "redis", "redis", "redis-server redis.conf --port {port}", http=False),
-]
 
 
 def free_port():
@@ -136,19 +74,24 @@ class Site:
         # Next follows no link out of the project; it finds them further up by itself.
         if (directory / "package.json").exists() and server.project != "next":
             (directory / "node_modules").symlink_to(modules)
-        for config in directory.glob("*.conf"):
-            config.write_text(config.read_text().replace("{port}", str(self.port)))
+        debian = INSTALLED / "debian" / "usr"
+        for config in (path for path in directory.iterdir() if path.suffix in CONFIGS or path.name == "Caddyfile"):
+            config.write_text(self.filled(config.read_text()).replace("{debian}", str(debian)))
         place.work = directory
         place.give(directory)
         npm = Path(shutil.which("npm") or "/usr/bin/npm").parent
-        debian = INSTALLED / "debian" / "usr"
-        path = [installed / "venv" / "bin", modules / ".bin", NODE.parent, debian / "sbin", debian / "bin", npm]
-        self.env = {**QUIET, "PATH": ":".join([*map(str, path), self.place.env()["PATH"]])}
+        path = [installed / "venv" / "bin", modules / ".bin", NODE.parent,
+                debian / "sbin", debian / "bin", debian / "lib/postgresql/15/bin", npm]
+        self.env = {**QUIET, "DEBIAN": str(debian), "PATH": ":".join([*map(str, path), self.place.env()["PATH"]])}
 
     @property
     def command(self):
         """As it is typed."""
-        return self.server.command.replace("{port}", str(self.port))
+        return self.filled(self.server.command)
+
+    def filled(self, text):
+        """A text with the ports in it."""
+        return text.replace("{port}", str(self.port)).replace("{next}", str(self.port + 1))
 
     def agent(self):
         """An MCP client that is offered everything about services."""
@@ -190,10 +133,10 @@ class Site:
         """What one request is answered, without a second try."""
         if not self.server.http:
             with socket.create_connection(("127.0.0.1", self.port), timeout=10) as peer:
-                peer.sendall(b"PING\r\n")
-                return peer.recv(100).replace(b"+PONG", b"hello")
+                peer.sendall(self.server.asks)
+                return peer.recv(100)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(url, timeout=30) as answer:
+        with opener.open(urllib.parse.urljoin(url, self.server.path), timeout=30) as answer:
             assert answer.status == 200
             return answer.read()
 

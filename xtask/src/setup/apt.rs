@@ -68,6 +68,25 @@ const PACKAGES: &[Package] = &[
     // servers to start, and the libraries of one that is unpacked
     package("php-cli", "php", Tier::Full),
     package("redis-tools", "redis-cli", Tier::Full),
+    package("libmojolicious-perl", "morbo", Tier::Full),
+    package("puma", "puma", Tier::Full),
+    package("ruby-sinatra", "rackup", Tier::Full),
+    package("ruby-webrick", "ruby", Tier::Full),
+    package("thin", "thin", Tier::Full),
+    package("libapr1", "apache2", Tier::Full),
+    package("libaprutil1", "apache2", Tier::Full),
+    package("libcjson1", "mosquitto", Tier::Full),
+    package("libdlt2", "mosquitto", Tier::Full),
+    package("libldap-2.5-0", "postgres", Tier::Full),
+    package("libpq5", "postgres", Tier::Full),
+    package("libxml2", "postgres", Tier::Full),
+    package("libevent-2.1-7", "memcached", Tier::Full),
+    package("libident", "ngircd", Tier::Full),
+    package("libwrap0", "ngircd", Tier::Full),
+    package("liblua5.3-0", "haproxy", Tier::Full),
+    package("libopentracing-c-wrapper0", "haproxy", Tier::Full),
+    package("libsass1", "hugo", Tier::Full),
+    package("libtomcrypt1", "dropbear", Tier::Full),
 ];
 
 /// Installs what is missing, as root or through `sudo -n`; else says what to install.

@@ -22,6 +22,20 @@ const UNPACKED: &[(&str, &str)] = &[
     ("redis-tools", "usr/bin/redis-check-rdb"),
     // a link to the file before
     ("redis-server", "usr/bin/redis-server"),
+    ("apache2-bin", "usr/sbin/apache2"),
+    ("beanstalkd", "usr/bin/beanstalkd"),
+    ("caddy", "usr/bin/caddy"),
+    ("dropbear-bin", "usr/sbin/dropbear"),
+    ("etcd-server", "usr/bin/etcd"),
+    ("haproxy", "usr/sbin/haproxy"),
+    ("hugo", "usr/bin/hugo"),
+    ("lighttpd", "usr/sbin/lighttpd"),
+    ("memcached", "usr/bin/memcached"),
+    ("mosquitto", "usr/sbin/mosquitto"),
+    ("nats-server", "usr/sbin/nats-server"),
+    ("ngircd", "usr/sbin/ngircd"),
+    ("postgresql-15", "usr/lib/postgresql/15/bin/postgres"),
+    ("webfs", "usr/bin/webfsd"),
 ];
 
 /// Where they are installed: a directory a set with `node_modules` and `venv`, and `debian`.
@@ -74,7 +88,7 @@ fn unpack(dir: &Path) -> Result<()> {
         return Ok(());
     }
     if !sh::on_path("apt-get") || !sh::on_path("dpkg-deb") {
-        bail!("nginx and redis come as Debian packages; there is no apt-get here");
+        bail!("nginx, redis and others come as Debian packages; there is no apt-get here");
     }
     let fetched = dir.join("packages");
     fs::create_dir_all(&fetched).with_context(|| fetched.display().to_string())?;

@@ -1,0 +1,165 @@
+"""Which servers the tests start, and how a developer starts them."""
+
+import dataclasses
+
+#: What an MQTT client says first, and how it is answered.
+MQTT_CONNECT, MQTT_CONNACK = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01a", b"\x20\x02"
+#: What a client of PostgreSQL asks first: whether there is TLS. It is answered with one letter.
+POSTGRES_SSL, POSTGRES_NO = b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"N"
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """One server and how it is started."""
+
+    #: What the test is called.
+    name: str
+    #: The entry of the table that knows it.
+    entry: str
+    #: Its project.
+    project: str
+    #: As it is typed, `{port}` standing for the port and `{next}` for the one after it.
+    command: str
+    #: Which set of packages it is in.
+    tier: str = "full"
+    #: What the first answer holds.
+    says: bytes = b"hello"
+    #: Takes another port where the one it was told is taken.
+    moves: bool = False
+    #: Listens on IPv6 alone where somebody else has the port of IPv4.
+    shares: bool = False
+    #: Starts a new process where the one that serves dies.
+    heals: bool = False
+    #: The process that serves may die without anybody noticing: another keeps the port open.
+    hides: bool = False
+    #: Its launcher ends with 0 where the process that serves dies.
+    forgives: bool = False
+    #: Speaks HTTP.
+    http: bool = True
+    #: What the test sends to one that does not; one that greets is sent nothing.
+    asks: bytes = b""
+    #: Below its URL, what the test asks for.
+    path: str = ""
+    #: Refuses to run as root.
+    ordinary: bool = False
+
+    def __str__(self):
+        return self.name
+
+
+QUICK = [
+    Server("http.server", "http.server", "static", "python3 -m http.server {port}", "quick"),
+    Server("flask", "flask", "flask", "flask run --port {port}", "quick"),
+    Server("uvicorn", "uvicorn", "asgi", "uvicorn app:app --port {port}", "quick"),
+    Server("vite", "vite", "vite", "npm run dev -- --port {port}", "quick", b"/main.js", moves=True),
+    Server("express", "node-server", "express", "PORT={port} npm start", "quick"),
+    Server("waitress", "hypercorn", "falcon", "waitress-serve --port {port} app:app", "quick"),
+    Server("bottle", "python-server", "bottle", "PORT={port} python app.py", "quick"),
+    Server("aiohttp", "aiohttp", "aiohttp", "python -m aiohttp.web -H 127.0.0.1 -P {port} app:create", "quick"),
+    Server("tornado", "python-server", "tornado", "python main.py {port}", "quick"),
+    Server("hypercorn", "hypercorn", "asgi", "hypercorn app:app -b 127.0.0.1:{port}", "quick", hides=True),
+    Server("koa", "node-server", "koa", "PORT={port} npm start", "quick"),
+    Server("fastify", "node-watch", "fastify", "PORT={port} npm run dev", "quick", hides=True),
+    Server("hono", "node-server", "hono", "PORT={port} node index.mjs", "quick"),
+    Server("sirv", "static-server", "static", "npx sirv . --port {port}", "quick", moves=True),
+    Server("vite-preview", "vite-preview", "vite-preview", "npm run preview -- --port {port}", "quick", moves=True),
+]
+PYTHON = [
+    Server("django", "django", "django", "python manage.py runserver {port}"),
+    Server("fastapi", "fastapi", "fastapi", "fastapi dev --port {port}", hides=True),
+    Server("flask-debug", "flask", "flask", "flask --app app run --debug --port {port}", "quick"),
+    Server("uvicorn-reload", "uvicorn", "asgi", "uvicorn app:app --reload --port {port}", "quick", hides=True),
+    Server("uvicorn-workers", "uvicorn", "asgi", "uvicorn app:app --workers 2 --port {port}", "quick", heals=True),
+    Server("gunicorn", "gunicorn", "wsgi", "gunicorn app:app -b 127.0.0.1:{port}", heals=True),
+    Server("gunicorn-reload", "gunicorn", "wsgi", "gunicorn --reload -b 127.0.0.1:{port} app:app", heals=True),
+    Server("mkdocs", "mkdocs", "mkdocs", "mkdocs serve -a 127.0.0.1:{port}"),
+    Server("streamlit", "streamlit", "streamlit",
+           "streamlit run app.py --server.port {port} --server.headless true", says=b"Streamlit"),
+    Server("jupyter", "jupyter", "notebooks", "jupyter lab --no-browser --allow-root --port {port}",
+           says=b"upyter", moves=True),
+    Server("litestar", "litestar", "litestar", "litestar run --port {port}"),
+    Server("sanic", "sanic", "sanic", "sanic server:app --host 127.0.0.1 --port {port}", heals=True),
+    Server("quart", "litestar", "quart", "quart --app app run --port {port}"),
+    Server("cherrypy", "python-server", "cherrypy", "PORT={port} python main.py"),
+    Server("granian", "hypercorn", "asgi", "granian --interface asgi --port {port} app:app", hides=True),
+    Server("daphne", "hypercorn", "asgi", "daphne -p {port} app:app"),
+    Server("datasette", "litestar", "static", "datasette serve --port {port}", says=b"Datasette"),
+    Server("sphinx-autobuild", "sphinx-autobuild", "sphinx", "sphinx-autobuild --port {port} docs _build"),
+    Server("wsgidav", "litestar", "static",
+           "wsgidav --host 127.0.0.1 --port {port} --root . --auth anonymous", says=b"index.html"),
+    Server("livereload", "livereload", "static", "livereload -p {port}"),
+    Server("pelican", "livereload", "pelican", "pelican --listen -p {port}"),
+    Server("twisted", "litestar", "static", "twistd -n web --listen tcp:{port} --path ."),
+    Server("pypi-server", "litestar", "static", "pypi-server run -p {port} .", says=b"pypiserver"),
+    Server("radicale", "litestar", "static",
+           "radicale --server-hosts 127.0.0.1:{port} --auth-type none --storage-filesystem-folder data",
+           says=b"Radicale"),
+    Server("pyramid", "litestar", "pyramid", "PYTHONPATH=. pserve development.ini http_port={port}"),
+    Server("marimo", "litestar", "marimo", "marimo run notebook.py --headless --port {port}",
+           says=b"marimo"),
+    Server("bokeh", "litestar", "bokeh", "bokeh serve app.py --port {port}", says=b"hello", path="app"),
+    Server("pyftpdlib", "http.server", "static", "python -m pyftpdlib -p {port}", says=b"220", http=False),
+    Server("aiosmtpd", "http.server", "static", "python -m aiosmtpd -n -l 127.0.0.1:{port}", says=b"220",
+           http=False),
+]
+NODE = [
+    Server("next", "next", "next", "npm run dev -- -p {port}", forgives=True),
+    Server("webpack", "webpack-dev-server", "webpack", "npx webpack serve --port {port}", says=b"/main.js"),
+    Server("nodemon", "nodemon", "express", "PORT={port} npx nodemon server.js"),
+    Server("tsx", "tsx-watch", "tsx", "PORT={port} npm run dev"),
+    Server("json-server", "json-server", "json-server", "npx json-server --watch db.json --port {port}",
+           says=b"json"),
+    Server("http-server", "http-server", "static", "npx http-server -p {port}"),
+    Server("serve", "serve", "static", "npx serve -l {port}", moves=True),
+    Server("live-server", "live-server", "static", "npx live-server --no-browser --port={port}", moves=True),
+    Server("browser-sync", "browser-sync", "static",
+           "npx browser-sync start --server --no-open --port {port}", moves=True),
+    Server("astro", "astro", "astro", "npm run dev -- --port {port}", moves=True),
+    Server("eleventy", "eleventy", "eleventy", "npm start -- --port={port}", moves=True),
+    Server("parcel", "parcel", "parcel", "npm start -- --port {port}"),
+    Server("vitepress", "vitepress", "vitepress", "npm run docs:dev -- --port {port}",
+           says=b"vitepress/dist/client", moves=True),
+    Server("rsbuild", "rsbuild", "rsbuild", "npm run dev -- --port {port}", moves=True),
+    Server("web-dev-server", "preact-cli", "wds", "npm start -- --port {port}"),
+    Server("hapi", "node-server", "hapi", "PORT={port} npm start"),
+    Server("local-web-server", "static-server", "static", "npx ws --port {port}"),
+]
+SYSTEM = [
+    Server("php", "php", "php", "php -S localhost:{port}"),
+    Server("nginx", "nginx", "nginx", "nginx -p . -c nginx.conf", heals=True),
+    Server("redis", "redis", "redis", "redis-server redis.conf --port {port}", says=b"+PONG", http=False,
+           asks=b"PING\r\n"),
+    Server("caddy", "caddy", "caddy", "caddy run --config Caddyfile"),
+    Server("caddy-files", "caddy", "static", "caddy file-server --listen :{port}"),
+    Server("lighttpd", "web-server", "lighttpd", "lighttpd -D -m $DEBIAN/lib/lighttpd -f lighttpd.conf"),
+    Server("apache", "web-server", "apache", "apache2 -d . -f httpd.conf -DFOREGROUND", heals=True),
+    Server("haproxy", "web-server", "haproxy", "haproxy -f haproxy.cfg"),
+    Server("webfs", "web-server", "static", "webfsd -F -p {port} -f index.html"),
+    Server("busybox", "web-server", "static", "busybox httpd -f -p {port}"),
+    Server("hugo", "hugo", "hugo", "hugo server --port {port}"),
+    Server("puma", "puma", "rack", "puma -p {port}"),
+    Server("thin", "unicorn", "rack", "thin start -p {port}"),
+    Server("rackup", "rackup", "rack", "rackup -p {port}"),
+    Server("sinatra", "sinatra", "sinatra", "ruby app.rb -p {port}"),
+    Server("ruby-httpd", "ruby-httpd", "static", "ruby -run -e httpd . -p {port}", shares=True),
+    Server("mojolicious", "perl", "mojolicious", "morbo -l http://127.0.0.1:{port} app.pl", hides=True),
+    Server("memcached", "memcached", "static", "memcached -u root -p {port}", says=b"VERSION", http=False,
+           asks=b"version\r\n", shares=True),
+    Server("mosquitto", "daemon", "static", "mosquitto -p {port}", says=MQTT_CONNACK, http=False,
+           asks=MQTT_CONNECT, shares=True),
+    Server("postgres", "postgres", "static",
+           "initdb -D data >initdb.log && exec postgres -D data -k . -p {port}", says=POSTGRES_NO, http=False,
+           asks=POSTGRES_SSL, ordinary=True),
+    Server("dropbear", "daemon", "static",
+           "dropbearkey -t ed25519 -f host.key && dropbear -F -E -r host.key -p 127.0.0.1:{port}",
+           says=b"SSH-2.0", http=False),
+    Server("nats", "daemon", "static", "nats-server -p {port}", says=b"INFO", http=False),
+    Server("etcd", "daemon", "static",
+           "etcd --listen-client-urls http://127.0.0.1:{port} --advertise-client-urls http://127.0.0.1:{port}"
+           " --listen-peer-urls http://127.0.0.1:{next}", says=b"etcdserver", path="version"),
+    Server("beanstalkd", "daemon", "static", "beanstalkd -l 127.0.0.1 -p {port}", says=b"OK", http=False,
+           asks=b"stats\r\n"),
+    Server("ngircd", "daemon", "ngircd", "ngircd -n -f ngircd.conf", says=b"irc.example.net", http=False,
+           asks=b"NICK a\r\nUSER a 0 * :a\r\n"),
+]
+FULL = [*PYTHON, *NODE, *SYSTEM]

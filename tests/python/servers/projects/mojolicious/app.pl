@@ -1,0 +1,6 @@
+#!/usr/bin/perl
+use Mojolicious::Lite -signatures;
+
+get '/' => sub ($c) { $c->render(text => 'hello from mojolicious') };
+
+app->start;

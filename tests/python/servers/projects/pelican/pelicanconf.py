@@ -1,0 +1,3 @@
+SITENAME = "hello"
+PATH = "content"
+TIMEZONE = "UTC"

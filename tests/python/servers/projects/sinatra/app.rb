@@ -1,0 +1,5 @@
+require 'sinatra'
+
+get '/' do
+  'hello from sinatra'
+end

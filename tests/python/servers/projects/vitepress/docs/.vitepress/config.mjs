@@ -1,0 +1,1 @@
+export default { title: "hello", cacheDir: ".cache" };
