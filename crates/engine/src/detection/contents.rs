@@ -14,7 +14,7 @@ static AT_START: LazyLock<Regex> = LazyLock::new(|| {
 /// A port that has a name: `const PORT = process.env.PORT || 3000`.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r#"(?i)^\s*(?:(?:export\s+)?(?:const|let|var)\s+)?\w*port\s*[:=][^=].{0,60}?\b(\d{4,5})\b"#,
+        r#"(?i)^\s*(?:(?:export\s+)?(?:const|let|var)\s+)?(?:(?:\w*_)?port|(?-i:[a-z]\w*Port))\s*[:=][^=].{0,60}?\b(\d{4,5})\b"#,
     )
     .expect("a constant")
 });

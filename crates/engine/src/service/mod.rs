@@ -16,6 +16,7 @@ mod ensure;
 pub mod error;
 mod facade;
 mod graph;
+pub mod import;
 pub mod info;
 mod locks;
 mod lookup;

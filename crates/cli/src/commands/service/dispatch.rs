@@ -1,7 +1,7 @@
 //! From the typed verb to the file that does it.
 
 use super::ServiceVerb;
-use super::{control, define, detect, down, list, logs, start, up, why};
+use super::{control, define, detect, down, import, list, logs, start, up, why};
 use crate::error::Outcome;
 use crate::setup::Setup;
 
@@ -22,6 +22,7 @@ pub(crate) fn run(setup: &Setup, verb: ServiceVerb) -> Outcome {
         ServiceVerb::Why(args) => why::run(setup, &args),
         ServiceVerb::Detect(args) => detect::run(setup, args),
         ServiceVerb::Define(args) => define::define(setup, *args),
+        ServiceVerb::Import(args) => import::run(setup, &args),
         ServiceVerb::Forget(args) => define::forget(setup, &args),
         ServiceVerb::Dismiss(args) => control::dismiss(setup, &args),
     }

@@ -9,6 +9,7 @@ mod define;
 mod detect;
 mod dispatch;
 mod down;
+mod import;
 mod list;
 mod logs;
 mod manifest;

@@ -6,6 +6,7 @@ use super::control::{DismissArgs, NamesArgs, RestartArgs, StopArgs};
 use super::define::DefineArgs;
 use super::detect::DetectArgs;
 use super::down::DownArgs;
+use super::import::ImportArgs;
 use super::list::ListArgs;
 use super::start::{EnsureArgs, StartArgs};
 use super::up::UpArgs;
@@ -41,6 +42,8 @@ pub(crate) enum ServiceVerb {
     Detect(DetectArgs),
     /// Keep a definition under a name; `ostler service ensure NAME` starts it
     Define(Box<DefineArgs>),
+    /// Make definitions of a Procfile, package.json or compose file
+    Import(ImportArgs),
     /// Forget definitions; what runs goes on
     Forget(NamesArgs),
     /// Leave ended services out of lists, failed ones say; `ostler service ps --all` shows them

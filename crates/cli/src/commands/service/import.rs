@@ -1,0 +1,205 @@
+//! `ostler service import`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use ostler_engine::detection::{DiskFiles, Subject, Table};
+use ostler_engine::service::import::{self, Beside, FILE_BYTES, Imported};
+use ostler_engine::service::manifest;
+use ostler_model::{Command, ServiceKind, Text};
+use ostler_server::render::clean;
+
+use crate::error::{CommandError, Outcome};
+use crate::output::Out;
+use crate::setup::Setup;
+
+/// The file that is written.
+const FILE: &str = "ostler.toml";
+/// What a file without anything to take over exits with.
+const EXIT_NONE: u8 = 1;
+
+/// What `import` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// What it is; told from its name unless given
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+    /// Append the definitions to the ostler.toml here, rather than print them
+    #[arg(long)]
+    write: bool,
+    /// The directory of the ostler.toml; here unless given
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// A Procfile, package.json or compose file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Only these of its services, as the file calls them
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Procfile,
+    Package,
+    Compose,
+}
+
+/// Prints or writes the definitions a file comes to; what cannot be taken over is told on
+/// standard error.
+///
+/// # Errors
+/// A file that cannot be read or written, and names that are defined already.
+pub(super) fn run(_setup: &Setup, args: &ImportArgs) -> Outcome {
+    let here = std::env::current_dir().map_err(|error| failed(Path::new("."), &error))?;
+    let target = here.join(args.cwd.as_deref().unwrap_or(Path::new("")));
+    let file = here.join(&args.file);
+    let kind = args.kind.or_else(|| kind_of(&file)).ok_or_else(|| {
+        CommandError::value(format!(
+            "{} is no file that is known by its name",
+            args.file.display()
+        ))
+        .with_hint("say what it is: --kind procfile, package or compose")
+    })?;
+    let mut imported = read(&file, kind, &target, &args.file)?;
+    select(&mut imported, &args.names)?;
+    for left in &imported.left {
+        let place = format!("{}:{}", args.file.display(), left.line);
+        crate::tell(&format!(
+            "not taken over: {place}: {}: {}",
+            clean(&left.what),
+            clean(&left.reason)
+        ));
+    }
+    if imported.services.is_empty() {
+        crate::tell("there is nothing to take over");
+        return Ok(EXIT_NONE);
+    }
+    let text = import::to_toml(&imported);
+    if args.write {
+        write(&target, &text, &imported)?;
+    } else {
+        let mut out = Out::new();
+        for line in text.lines() {
+            out.line(line)?;
+        }
+        out.flush()?;
+    }
+    Ok(0)
+}
+
+fn kind_of(file: &Path) -> Option<Kind> {
+    let name = file.file_name()?.to_string_lossy().to_lowercase();
+    let ends = |ending: &str| {
+        file.extension()
+            .is_some_and(|it| it.eq_ignore_ascii_case(ending))
+    };
+    match &*name {
+        _ if name.starts_with("procfile") => Some(Kind::Procfile),
+        "package.json" => Some(Kind::Package),
+        _ if ends("yml") || ends("yaml") => Some(Kind::Compose),
+        _ => None,
+    }
+}
+
+fn read(file: &Path, kind: Kind, target: &Path, shown: &Path) -> Result<Imported, CommandError> {
+    let text = bounded(file).map_err(|error| failed(file, &error))?;
+    let from = file.parent().unwrap_or(Path::new("/"));
+    let dir = from.strip_prefix(target).unwrap_or(from).to_string_lossy();
+    let beside = Beside {
+        dir: &dir,
+        read: &|name| bounded(&from.join(name)).ok(),
+    };
+    let read = match kind {
+        Kind::Procfile => import::procfile(&text, beside),
+        Kind::Package => import::package(&text, beside, &|command| is_server(command, from)),
+        Kind::Compose => import::compose(&text, beside),
+    };
+    read.map_err(|error| CommandError::value(format!("{}:{error}", shown.display())))
+}
+
+fn bounded(file: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    // One byte more than is read: what is too long is refused, not cut off.
+    let most = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
+    fs::File::open(file)?.take(most).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn is_server(command: &str, cwd: &Path) -> bool {
+    let command = Command::Shell {
+        shell: Text::from("/bin/sh"),
+        script: Text::from(command),
+    };
+    let subject = Subject {
+        command: &command,
+        cwd,
+        env: &[],
+    };
+    let found = Table::shipped().detect(subject, &DiskFiles);
+    found.is_some_and(|it| it.ready.kind != ServiceKind::Watcher)
+}
+
+fn select(imported: &mut Imported, names: &[String]) -> Result<(), CommandError> {
+    let has = |name: &String| imported.services.iter().any(|it| it.original == *name);
+    if let Some(unknown) = names.iter().find(|name| !has(name)) {
+        let known: Vec<&str> = imported.services.iter().map(|it| &*it.original).collect();
+        let message = format!(
+            "no service '{unknown}' can be taken over; there are: {}",
+            known.join(", ")
+        );
+        return Err(CommandError::value(message));
+    }
+    if !names.is_empty() {
+        imported.services.retain(|it| names.contains(&it.original));
+        imported.left.clear();
+    }
+    Ok(())
+}
+
+/// Appends the definitions; refuses where a name is defined, and where the whole would not be
+/// read.
+fn write(target: &Path, text: &str, imported: &Imported) -> Result<(), CommandError> {
+    let file = target.join(FILE);
+    let before = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(&file, &error)),
+    };
+    let wrong = |error| CommandError::value(format!("{}: {error}", file.display()));
+    let known = manifest::parse(&before, target).map_err(wrong)?;
+    let taken: Vec<&str> = imported
+        .services
+        .iter()
+        .map(|it| &*it.name)
+        .filter(|name| known.contains_key(*name))
+        .collect();
+    if !taken.is_empty() {
+        let message = format!(
+            "{} defines {} already; nothing was written",
+            file.display(),
+            taken.join(", ")
+        );
+        return Err(CommandError::value(message)
+            .with_hint("remove them there, or name the services to take over"));
+    }
+    let gap = match before.as_str() {
+        "" => "",
+        text if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let whole = format!("{before}{gap}{text}");
+    manifest::parse(&whole, target).map_err(wrong)?;
+    let part = target.join(format!(".{FILE}.{}", std::process::id()));
+    let renamed = fs::write(&part, whole).and_then(|()| fs::rename(&part, &file));
+    renamed.map_err(|error| failed(&file, &error))?;
+    let names: Vec<&str> = imported.services.iter().map(|it| &*it.name).collect();
+    crate::tell(&format!("{}: added {}", file.display(), names.join(", ")));
+    Ok(())
+}
+
+fn failed(file: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::value(format!("{}: {error}", file.display()))
+}

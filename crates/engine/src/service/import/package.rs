@@ -1,0 +1,108 @@
+//! Scripts of a `package.json`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::names::Names;
+use super::{Beside, ImportError, Imported, Left, SERVICES, Service, check_size};
+
+/// Scripts that are called like what they start.
+const USUAL: [&str; 3] = ["dev", "start", "serve"];
+/// Package managers by the lock they leave.
+const LOCKS: [(&str, &str); 4] = [
+    ("pnpm-lock.yaml", "pnpm"),
+    ("yarn.lock", "yarn"),
+    ("bun.lock", "bun"),
+    ("bun.lockb", "bun"),
+];
+
+/// What is read of a package.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Package {
+    scripts: Map<String, Value>,
+    #[serde(rename = "packageManager")]
+    package_manager: Option<String>,
+}
+
+/// The services of a package: scripts that start a server as `is_server` tells of a command, or
+/// are called so.
+///
+/// # Errors
+/// A text that is no JSON, or no package.
+pub fn package(
+    text: &str,
+    beside: Beside<'_>,
+    is_server: &dyn Fn(&str) -> bool,
+) -> Result<Imported, ImportError> {
+    check_size(text)?;
+    let package: Package = serde_json::from_str(text).map_err(|error| ImportError {
+        line: error.line().max(1),
+        column: error.column().max(1),
+        // Its place is told already.
+        problem: error
+            .to_string()
+            .split(" at line ")
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    })?;
+    let manager = manager(&package, beside);
+    let mut imported = Imported::default();
+    let mut names = Names::default();
+    for (script, value) in &package.scripts {
+        let command = format!("{manager} run {script}");
+        let reason = match value.as_str() {
+            None => "is no text",
+            Some(_) if !script.bytes().all(is_plain) => "has a name that a shell reads otherwise",
+            Some(_) if imported.services.len() >= SERVICES => "is one service too many",
+            Some(_) if USUAL.contains(&script.as_str()) || is_server(&command) => {
+                let mut service = Service {
+                    name: names.give(script),
+                    original: script.clone(),
+                    keys: Vec::new(),
+                };
+                service.set("command", command);
+                if let Some(cwd) = beside.directory("") {
+                    service.set("cwd", cwd);
+                }
+                imported.services.push(service);
+                continue;
+            }
+            Some(_) => "starts no server that is known",
+        };
+        imported.left.push(Left {
+            line: line_of(text, script),
+            what: script.clone(),
+            reason: reason.to_owned(),
+        });
+    }
+    // JSON objects have no order of their own.
+    imported
+        .services
+        .sort_by_key(|it| line_of(text, &it.original));
+    imported.left.sort_by_key(|it| it.line);
+    Ok(imported)
+}
+
+const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.' | b'/' | b'@')
+}
+
+fn manager(package: &Package, beside: Beside<'_>) -> &'static str {
+    let said = package.package_manager.as_deref().unwrap_or_default();
+    let said = said.split('@').next().unwrap_or_default();
+    let by_name = ["npm", "pnpm", "yarn", "bun"]
+        .into_iter()
+        .find(|it| *it == said);
+    let by_lock = || LOCKS.iter().find(|(lock, _)| (beside.read)(lock).is_some());
+    by_name.unwrap_or_else(|| by_lock().map_or("npm", |(_, manager)| manager))
+}
+
+/// The line of a script: the first behind `scripts` that begins with its name.
+fn line_of(text: &str, script: &str) -> usize {
+    let key = Value::from(script).to_string();
+    let from = text.find("\"scripts\"").unwrap_or(0);
+    let at = text[from..].find(&key).map_or(from, |at| from + at);
+    1 + text[..at].matches('\n').count()
+}

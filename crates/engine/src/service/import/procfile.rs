@@ -1,0 +1,90 @@
+//! `name: command`, a line each.
+
+use toml::{Table, Value};
+
+use super::names::Names;
+use super::{Beside, ImportError, Imported, Left, SERVICES, Service, check_size, dotenv};
+
+/// The services of a Procfile. Each runs with the variables of the `.env` beside it, as its
+/// runners do.
+///
+/// # Errors
+/// A file that is too long.
+pub fn procfile(text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
+    check_size(text)?;
+    let mut imported = Imported::default();
+    let mut names = Names::default();
+    let env = (beside.read)(".env")
+        .map(|it| dotenv::read(&it))
+        .unwrap_or_default();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let mut leave = |what: &str, reason: &str| {
+            imported.left.push(Left {
+                line: at + 1,
+                what: what.to_owned(),
+                reason: reason.to_owned(),
+            });
+        };
+        match entry(line) {
+            None => leave(line, "is no line `name: command`"),
+            Some(("release", _)) => {
+                leave("release", "runs once for a deployment, it is no service")
+            }
+            Some((name, _)) if names.of(name).is_some() => leave(name, "stands there already"),
+            Some(_) if imported.services.len() >= SERVICES => {
+                leave(line, "is one service too many")
+            }
+            Some((name, command)) => {
+                let name = (names.give(name), name.to_owned());
+                imported.services.push(service(name, command, &env, beside));
+            }
+        }
+    }
+    Ok(imported)
+}
+
+fn entry(line: &str) -> Option<(&str, &str)> {
+    let (name, command) = line.split_once(':')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let command = command.trim();
+    (!name.is_empty() && name.chars().all(is_name) && !command.is_empty())
+        .then_some((name, command))
+}
+
+fn service(
+    (name, original): (String, String),
+    command: &str,
+    env: &[(String, String)],
+    beside: Beside<'_>,
+) -> Service {
+    let mut service = Service {
+        name,
+        original,
+        keys: Vec::new(),
+    };
+    service.set("command", command);
+    if let Some(cwd) = beside.directory("") {
+        service.set("cwd", cwd);
+    }
+    let named = |name: &str| env.iter().find(|(it, _)| it == name);
+    // Its runners give each its own.
+    if ["$PORT", "${PORT"].iter().any(|it| command.contains(it)) {
+        let fixed = named("PORT").and_then(|(_, value)| value.parse::<u16>().ok());
+        service.set(
+            "port",
+            fixed.map_or(Value::from("auto"), |port| i64::from(port).into()),
+        );
+    }
+    let rest = env.iter().filter(|(name, _)| name != "PORT");
+    let env: Table = rest
+        .map(|(name, value)| (name.clone(), value.clone().into()))
+        .collect();
+    if !env.is_empty() {
+        service.set("env", env);
+    }
+    service
+}
