@@ -53,6 +53,24 @@ def mounted_for_all(path, mebibytes):
 
 
 @contextlib.contextmanager
+def ext4(path, mebibytes, inodes):
+    """An ext4 of this size at `path`; as root only."""
+    image = path.with_name(path.name + ".ext4")
+    with open(image, "wb") as file:
+        file.truncate(mebibytes << 20)
+    options = ["-q", "-F", "-m", "0", "-b", "4096", "-N", str(inodes)]
+    subprocess.run(["mkfs.ext4", *options, str(image)], check=True)
+    path.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-o", "loop", str(image), str(path)], check=True)
+    path.chmod(0o700)
+    try:
+        yield Disk(path, path)
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+        image.unlink()
+
+
+@contextlib.contextmanager
 def room(path, mebibytes):
     """The same in name spaces of an ordinary user."""
     words = [sys.executable, str(ROOM), str(path), str(mebibytes)]
@@ -92,3 +110,18 @@ def fill(path, leave=0):
                 assert error.errno == errno.ENOSPC, error
                 break
     return filler
+
+
+def fill_inodes(path):
+    """Takes all inodes of the file system that holds `path`; the directory to remove to give them
+    back."""
+    filler = path / "inodes"
+    filler.mkdir(exist_ok=True)
+    number = len(list(filler.iterdir()))
+    while True:
+        try:
+            (filler / str(number)).touch()
+        except OSError as error:
+            assert error.errno == errno.ENOSPC, error
+            return filler
+        number += 1

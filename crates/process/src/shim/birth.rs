@@ -34,6 +34,8 @@ const SHOWN_CHARS: usize = 512;
 pub(crate) struct Born {
     pub(crate) plan: WirePlan,
     pub(crate) dir: OwnedFd,
+    /// Whether the room for its exit record is reserved.
+    pub(crate) has_reserve: bool,
     pub(crate) started: Moment,
     pub(crate) tree: Tree,
     pub(crate) streams: Streams,
@@ -78,13 +80,13 @@ impl Stillbirth {
 /// Writes the spec, gives birth.
 pub(crate) fn give(shim: &mut Shim, plan: WirePlan) -> Birth {
     let started = Moment::now();
-    let dir = match record::begin(
+    let home = match record::begin(
         shim.executions.as_fd(),
         &mut shim.preparation,
         &plan,
         &shim.identity,
     ) {
-        Ok(dir) => dir,
+        Ok(home) => home,
         Err(errno) => {
             let failure = Stillbirth::at(STEP_STORAGE)(errno);
             return Birth::Failed {
@@ -93,10 +95,11 @@ pub(crate) fn give(shim: &mut Shim, plan: WirePlan) -> Birth {
             };
         }
     };
-    match launch_in_slot(shim, &plan, dir.as_fd()) {
+    match launch_in_slot(shim, &plan, home.dir.as_fd()) {
         Ok((tree, streams, input)) => Birth::Born(Box::new(Born {
             plan,
-            dir,
+            dir: home.dir,
+            has_reserve: home.has_reserve,
             started,
             tree,
             streams,
@@ -104,7 +107,7 @@ pub(crate) fn give(shim: &mut Shim, plan: WirePlan) -> Birth {
         })),
         Err(failure) => Birth::Failed {
             record: Box::new(not_born(&plan, &started, &failure)),
-            dir: Some(dir),
+            dir: Some(home.dir),
         },
     }
 }

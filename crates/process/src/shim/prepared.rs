@@ -11,7 +11,7 @@ use ostler_model::ExecutionId;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::record::{EXIT_FILE, temporary, write_file};
+use super::record::{self, EXIT_FILE, temporary, write_file};
 use super::serve::Identity;
 use crate::spec_file::SPEC_FILE;
 
@@ -21,6 +21,8 @@ pub(crate) const PREPARED_PREFIX: &str = ".ready-";
 const NAMES_TRIED: usize = 4;
 /// Steps until all files of a directory are there.
 const STEPS: usize = 4;
+/// The one that reserves the room for the exit record.
+const RESERVE_STEP: usize = 1;
 /// Tries between two executions.
 const TRIES: u32 = 3;
 /// Creating a directory that takes longer shows a slow file system, in microseconds.
@@ -155,13 +157,26 @@ impl Prepared {
         self.steps == STEPS
     }
 
+    /// Whether the room for the exit record is reserved in it.
+    pub(super) const fn has_reserve(&self) -> bool {
+        self.steps > RESERVE_STEP
+    }
+
+    /// Creates its files up to the one that the exit record has its room in.
+    pub(super) fn reserve(&mut self) -> Result<(), Errno> {
+        while !self.has_reserve() {
+            self.step()?;
+        }
+        Ok(())
+    }
+
     /// Creates the next of its files.
     fn step(&mut self) -> Result<(), Errno> {
         let dir = self.dir.as_fd();
         match self.steps {
             0 => write_file(dir, SPEC_FILE, b"")?,
-            1 => OutputWriter::prepare(dir).map_err(|_| Errno::IO)?,
-            2 => write_file(dir, &temporary(EXIT_FILE), b"")?,
+            RESERVE_STEP => record::reserve(dir)?,
+            2 => OutputWriter::prepare(dir).map_err(|_| Errno::IO)?,
             3 => write_file(dir, EVENTS_FILE, b"")?,
             _ => return Ok(()),
         }

@@ -4,12 +4,15 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_model::ExecutionId;
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstatvfs, ftruncate, mkdirat, openat,
+    renameat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::prepared::Preparation;
 use super::serve::{Identity, Mode as ShimMode};
-use crate::place::ExitRecord;
+use crate::place::{ExitRecord, Outcome};
 use crate::proto::WirePlan;
 use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION};
 use crate::sys::time;
@@ -18,6 +21,32 @@ use crate::sys::time;
 pub(crate) const EXIT_FILE: &str = "exit";
 /// The control socket's name in an execution's directory, while no daemon lives.
 pub(crate) const CONTROL_SOCKET: &str = "ctl.sock";
+/// Bytes of the disk that are reserved for an exit record before there is one: one block.
+const RESERVED_BYTES: usize = 4096;
+/// Blocks and inodes of a disk that has little left.
+const SHORT_BLOCKS: u64 = 1_024;
+const SHORT_INODES: u64 = 256;
+/// Survivors that a record names which has no more room than that.
+const SHORT_SURVIVORS: usize = 32;
+/// Characters of its error.
+const SHORT_ERROR_CHARS: usize = 512;
+
+/// The directory of an execution that has its spec.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) dir: OwnedFd,
+    /// Whether the room for its exit record is reserved.
+    pub(crate) has_reserve: bool,
+}
+
+impl Home {
+    const fn without_reserve(dir: OwnedFd) -> Self {
+        Self {
+            dir,
+            has_reserve: false,
+        }
+    }
+}
 
 /// Makes the execution's directory and writes what was asked into it. A first attempt for
 /// which that fails leaves nothing.
@@ -26,7 +55,7 @@ pub(crate) fn begin(
     preparation: &mut Preparation,
     plan: &WirePlan,
     identity: &Identity,
-) -> Result<OwnedFd, Errno> {
+) -> Result<Home, Errno> {
     let spec = spec_json(plan, identity);
     if plan.attempt > 1 {
         match mkdirat(executions, plan.id.to_string(), Mode::RWXU) {
@@ -35,12 +64,19 @@ pub(crate) fn begin(
         }
         let dir = open_directory(executions, plan.id)?;
         replace_file(dir.as_fd(), SPEC_FILE, &spec)?;
-        return Ok(dir);
+        return Ok(Home::without_reserve(dir));
     }
     loop {
-        let (fresh, was_prepared) = preparation.take(executions, identity)?;
+        let (mut fresh, was_prepared) = preparation.take(executions, identity)?;
+        if is_short(executions)
+            && let Err(errno) = fresh.reserve()
+        {
+            fresh.discard(executions);
+            return Err(errno);
+        }
+        let has_reserve = fresh.has_reserve();
         match fresh.become_execution(executions, plan.id, &spec) {
-            Ok(dir) => return Ok(dir),
+            Ok(dir) => return Ok(Home { dir, has_reserve }),
             // Something of this execution is there before its spec; or it began already: a
             // client may have chosen its id and sent the start to two daemons, of which the
             // first died with its plan on the way.
@@ -48,12 +84,13 @@ pub(crate) fn begin(
                 preparation.keep(fresh);
                 let dir = open_directory(executions, plan.id)?;
                 write_new_file(dir.as_fd(), SPEC_FILE, &spec)?;
-                return Ok(dir);
+                return Ok(Home::without_reserve(dir));
             }
             Err((errno, fresh)) => {
                 fresh.discard(executions);
-                // It may have been removed while it waited.
-                if !was_prepared {
+                // It may have been removed while it waited. What a full disk has left is for the
+                // ends of those that run.
+                if !was_prepared || matches!(errno, Errno::NOSPC | Errno::DQUOT) {
                     return Err(errno);
                 }
             }
@@ -100,10 +137,73 @@ fn spec_json(plan: &WirePlan, identity: &Identity) -> Vec<u8> {
     bytes
 }
 
-/// Writes the exit record whole or not at all.
+/// Whether the disk has so little left that a start reserves the room for its end first.
+/// Otherwise that is done once the command runs. Where the file system does not say, it has.
+fn is_short(executions: BorrowedFd<'_>) -> bool {
+    fstatvfs(executions).is_ok_and(|disk| {
+        disk.f_bavail < SHORT_BLOCKS || (disk.f_files > 0 && disk.f_favail < SHORT_INODES)
+    })
+}
+
+/// Reserves the room for the exit record: the file it is renamed from, and a block of it. Where
+/// the file system cannot reserve, zeros take it; one that writes every byte to a new place needs
+/// room at the end all the same.
+pub(crate) fn reserve(dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    let file = open_unfinished(dir)?;
+    match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, RESERVED_BYTES as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_all(&file, &[0; RESERVED_BYTES]),
+        reserved => reserved,
+    }
+}
+
+/// As [`reserve`], for an attempt after the first, whose spec is written: the record of the one
+/// before is nobody's any more, and its room is this one's.
+pub(crate) fn reserve_again(dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    match renameat(dir, EXIT_FILE, dir, temporary(EXIT_FILE)) {
+        Ok(()) | Err(Errno::NOENT) => reserve(dir),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Writes the exit record whole or not at all; where the disk takes no more than was reserved,
+/// without what can be long.
 pub(crate) fn finish(dir: BorrowedFd<'_>, record: &ExitRecord) -> Result<(), Errno> {
     let bytes = serde_json::to_vec(record).map_err(|_| Errno::INVAL)?;
-    replace_file(dir, EXIT_FILE, &bytes)
+    match write_unfinished(dir, &bytes) {
+        Err(Errno::NOSPC | Errno::DQUOT) if bytes.len() > RESERVED_BYTES => {
+            let short = serde_json::to_vec(&shortened(record)).map_err(|_| Errno::INVAL)?;
+            write_unfinished(dir, &short)?;
+        }
+        written => written?,
+    }
+    renameat(dir, temporary(EXIT_FILE), dir, EXIT_FILE)
+}
+
+/// Writes over what is there: to begin anew would give the reserved room back.
+fn write_unfinished(dir: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
+    let file = open_unfinished(dir)?;
+    write_all(&file, bytes)?;
+    ftruncate(&file, bytes.len() as u64)
+}
+
+fn open_unfinished(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+    openat(dir, temporary(EXIT_FILE), flags, Mode::RUSR | Mode::WUSR)
+}
+
+/// What a record says in the room that was reserved, and that it leaves something out.
+fn shortened(record: &ExitRecord) -> ExitRecord {
+    let mut short = record.clone();
+    short.survivors.truncate(SHORT_SURVIVORS);
+    short.autorun.more += short.autorun.found.len() as u64;
+    short.autorun.found.clear();
+    if let Some(error) = &mut short.journal_error {
+        *error = error.chars().take(SHORT_ERROR_CHARS).collect();
+    }
+    if let Outcome::NotBorn { message, .. } = &mut short.outcome {
+        *message = message.chars().take(SHORT_ERROR_CHARS).collect();
+    }
+    short
 }
 
 /// Removes a file of the directory, if it is there.
@@ -132,10 +232,79 @@ pub(super) fn write_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Resul
 fn write_with(dir: BorrowedFd<'_>, name: &str, bytes: &[u8], how: OFlags) -> Result<(), Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | how;
     let file = openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+    write_all(&file, bytes)
+}
+
+fn write_all(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, rest))?;
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(file, rest))?;
         rest = &rest[written..];
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+
+    use ostler_model::{Timestamp, Usage};
+
+    use super::*;
+    use crate::place::EXIT_RECORD_VERSION;
+
+    fn record(survivors: usize) -> ExitRecord {
+        ExitRecord {
+            version: EXIT_RECORD_VERSION,
+            attempt: 1,
+            pid: 7,
+            started_at: Timestamp::UNIX_EPOCH,
+            ended_at: Timestamp::UNIX_EPOCH,
+            lived_ms: 1,
+            outcome: Outcome::NotBorn {
+                step: "exec".to_owned(),
+                errno: None,
+                message: "m".repeat(10_000),
+            },
+            leftovers: 0,
+            survivors: (0..).take(survivors).collect(),
+            out_of_memory: false,
+            limits_hit: Vec::new(),
+            usage: Usage::default(),
+            output_end: 5,
+            journal_error: Some("e".repeat(10_000)),
+            lost_bytes: 5,
+            autorun: Box::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_reserved_is_what_the_record_is_written_to() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let dir = std::fs::File::open(scratch.path()).expect("it opens");
+        let path = scratch.path().join(temporary(EXIT_FILE));
+        reserve(dir.as_fd()).expect("there is room");
+        let reserved = path.metadata().expect("it is there");
+        assert_eq!(reserved.len(), 0, "nothing is in it");
+        assert!(reserved.blocks() > 0, "and it has room");
+        for _ in 0..2 {
+            finish(dir.as_fd(), &record(3)).expect("written");
+            let exit = scratch.path().join(EXIT_FILE);
+            let written = exit.metadata().expect("it is there");
+            assert_eq!(written.ino(), reserved.ino(), "no inode was needed");
+            let bytes = std::fs::read(exit).expect("readable");
+            let read: ExitRecord = serde_json::from_slice(&bytes).expect("whole");
+            assert_eq!(read, record(3));
+            reserve_again(dir.as_fd()).expect("the room of the one before");
+        }
+    }
+
+    #[test]
+    fn what_can_be_long_is_left_out_of_a_record_that_has_to_be_short() {
+        let short = shortened(&record(256));
+        let bytes = serde_json::to_vec(&short).expect("spelled");
+        assert!(bytes.len() <= RESERVED_BYTES, "{}", bytes.len());
+        assert_eq!((short.lost_bytes, short.output_end), (5, 5));
+    }
 }

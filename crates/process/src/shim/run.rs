@@ -5,6 +5,7 @@ mod input;
 mod limits;
 mod once;
 mod pause;
+mod reserve;
 mod stopped;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -77,6 +78,8 @@ pub(crate) struct Run<'a> {
     wall_at: Option<Instant>,
     idle_at: Option<Instant>,
     listen_at: Option<Instant>,
+    /// Where there is no room reserved for the exit record: when that is tried.
+    reserve_at: Option<Instant>,
     /// When the daemon is told that it runs, unless it has ended by then.
     report_at: Option<Instant>,
     marks: Marks,
@@ -148,6 +151,7 @@ impl<'a> Run<'a> {
             wall_at: clocks.wall.and_then(|limit| now.checked_add(limit)),
             idle_at: clocks.idle.and_then(|limit| now.checked_add(limit)),
             listen_at: None,
+            reserve_at: (!born.has_reserve).then_some(now),
             report_at: Some(report_at),
             marks: Marks::new(terminal),
             unrecorded: false,
@@ -167,6 +171,7 @@ impl<'a> Run<'a> {
             self.report_start();
         }
         self.tell_news();
+        self.reserve_where_due(Instant::now());
         loop {
             let ready = self.wait();
             if ready.line {
@@ -249,6 +254,7 @@ impl<'a> Run<'a> {
             self.streams.deadline(),
             self.marks.deadline(),
             self.listen_at,
+            self.reserve_at,
             self.report_at,
         ];
         let next = clocks.into_iter().chain(others).flatten().min()?;
@@ -470,6 +476,7 @@ impl<'a> Run<'a> {
         if self.listen_at.is_some_and(|at| now >= at) {
             self.listen();
         }
+        self.reserve_where_due(now);
         match self.descent.due(now) {
             Some(act) => self.act(act),
             None => Verdict::GoOn,

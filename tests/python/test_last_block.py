@@ -1,0 +1,87 @@
+"""A disk that is full to its last block and its last inode: an end is on record all the same."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from harness import until
+from harness.disk import ext4, fill, fill_inodes, mounted
+from harness.place import is_root
+
+#: What a command prints that was told to go on; more than memory holds.
+LINES = 400_000
+#: The file systems, and what of them runs out: a tmpfs has as many inodes as the machine allows.
+CASES = [("tmpfs", "blocks"), *([("ext4", "blocks"), ("ext4", "inodes")] if is_root() else [])]
+
+pytestmark = [pytest.mark.small_disk]
+
+
+@pytest.fixture(params=CASES, ids="_".join)
+def full(request, make_place):
+    """A place whose state lies on a small file system; `take_all` takes what is left of it."""
+    kind, what = request.param
+    place = make_place()
+    place.state.mkdir(parents=True, exist_ok=True)
+    made = ext4(place.state, 24, 400) if kind == "ext4" else mounted(place.state, 24, place)
+    with made as disk:
+        place.disk = disk.outside
+        place.take_all = lambda: fill(place.disk) if what == "blocks" else fill_inodes(place.disk)
+        yield place
+        place.end_commands()
+        place.shut_down()
+
+
+def give_back(filler):
+    shutil.rmtree(filler) if filler.is_dir() else filler.unlink()
+
+
+def waiting(place, then):
+    """A command that goes on when it is told to."""
+    script = f"until [ -e go ]; do sleep .02; done; {then}"
+    return place.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+
+
+def whole():
+    return subprocess.run(["seq", str(LINES)], stdout=subprocess.PIPE, check=True).stdout
+
+
+def check(place, pid, printed, in_memory=False):
+    """The end, and of what was printed to the byte how much is there; some of it in the memory of
+    the daemon that was there at the end, which is on no disk either."""
+    assert place.cli("wait", pid, check=False).returncode == 9
+    info = place.json("info", pid)
+    assert (info["status"], info["exit_code"]) == ("failed", 9), info
+    shown = place.cli("logs", "--raw", pid, check=False)
+    missing = len(printed) - len(shown.stdout)
+    if not missing:
+        assert shown.returncode == 0, shown.stderr
+        return
+    assert shown.returncode == 74 and str(missing).encode() in shown.stderr, (missing, shown.stderr)
+    lost = [text for text in info["degraded"] if "could not be kept" in text]
+    beyond = int(lost[0].split()[0]) - missing if lost else None
+    assert beyond is not None and (0 <= beyond <= 1 << 20 if in_memory else beyond == 0), (missing, lost)
+
+
+@pytest.mark.parametrize("alive", [True, False], ids=["daemon", "no_daemon"])
+def test_an_end_is_on_record_on_a_full_disk(full, alive):
+    pid = waiting(full, f"seq {LINES}; exit 9")
+    directory, = (path for path in full.executions() if (path / "spec.json").stat().st_size)
+    filler = full.take_all()
+    if not alive:
+        daemon = full.kill_daemon()
+        until(lambda: daemon not in full.ours(), 20, "the end of the daemon")
+        full.take_all()
+    (full.work / "go").touch()
+    until(lambda: (directory / "exit").exists(), 30, "the exit record")
+    printed = whole()
+    for in_memory in (alive, False):
+        full.take_all()
+        check(full, pid, printed, in_memory)
+        full.kill_daemon()
+    give_back(filler)
+    check(full, pid, printed)
+    full.kill_daemon()
+    check(full, pid, printed)
+    assert full.cli("run", "--", "echo", "again").stdout == b"again\n"
+    assert not list(full.state.glob("executions/*/events.jsonl.damaged"))
