@@ -68,9 +68,15 @@ fn text(message: &Value) -> String {
 /// Whether the answer says that the fault keeps anything from being started.
 fn refused(fault: Option<Fault>, message: &Value) -> bool {
     let reason = match fault {
-        Some(Fault::DiskFull) => "state directory",
+        Some(Fault::DiskFull | Fault::InodesFull) => "state directory",
         Some(Fault::FewDescriptors) => "RLIMIT_NOFILE",
-        Some(Fault::RuntimeDirectoryRemoved | Fault::CgroupsRemoved) | None => return false,
+        Some(
+            Fault::RuntimeDirectoryRemoved
+            | Fault::CgroupsRemoved
+            | Fault::Neighbour
+            | Fault::InputEnds,
+        )
+        | None => return false,
     };
     message["result"]["isError"] == true && text(message).contains(reason)
 }
@@ -80,7 +86,7 @@ fn answered(plan: &Plan, fault: Option<Fault>, message: &Value) -> Result<()> {
     let text = text(message);
     let status = format!("exit {}", plan.code);
     ensure!(text.contains(&status), "it does not say '{status}'");
-    if fault == Some(Fault::DiskFull) {
+    if fault.is_some_and(Fault::is_of_disk) {
         return Ok(());
     }
     let last = plan.lines.filter(|lines| *lines > 0);

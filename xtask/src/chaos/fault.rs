@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::json;
 
 use super::plan::Fault;
-use crate::lab::{Lab, Proc};
+use crate::lab::{Lab, Mcp, Proc};
 use crate::ui::say;
 
 /// The size of the file system that can be filled: room for the rounds, quickly full.
-const STATE_FS_OPTIONS: &str = "size=192m,mode=0700";
+const STATE_FS_OPTIONS: &str = "size=192m,nr_inodes=60000,mode=0700";
 /// Descriptors that are left to a daemon which had far more.
 const DESCRIPTORS: u64 = 64;
 /// What fills the disk.
 const FILLER: &str = "filler";
+/// The directory of what takes the inodes.
+const INODES: &str = "inodes";
 const PIECE_BYTES: usize = 1024 * 1024;
 /// The depth below the mount point of a hierarchy at which our cgroups lie, at most.
 const CGROUP_DEPTH: u32 = 6;
@@ -50,6 +53,9 @@ pub(super) enum ActiveFault {
     DiskFull {
         filler: PathBuf,
     },
+    InodesFull {
+        filler: PathBuf,
+    },
     FewDescriptors {
         daemon: Proc,
         before: Rlimit,
@@ -66,6 +72,19 @@ impl ActiveFault {
                 let filler = lab.path().join("state").join(FILLER);
                 fill(&filler)?;
                 Ok(Self::DiskFull { filler })
+            }
+            Fault::InodesFull => {
+                let filler = lab.path().join("state").join(INODES);
+                take_inodes(&filler)?;
+                Ok(Self::InodesFull { filler })
+            }
+            Fault::Neighbour => {
+                meet_neighbour(lab)?;
+                Ok(Self::Done)
+            }
+            Fault::InputEnds => {
+                end_input(lab)?;
+                Ok(Self::Done)
             }
             Fault::RuntimeDirectoryRemoved => {
                 fs::remove_dir_all(lab.path().join("run/ostler"))
@@ -92,6 +111,9 @@ impl ActiveFault {
     pub(super) fn mend(self) -> Result<()> {
         match self {
             Self::DiskFull { filler } => fs::remove_file(filler).context("the filler"),
+            Self::InodesFull { filler } => {
+                fs::remove_dir_all(filler).context("what took the inodes")
+            }
             Self::FewDescriptors { daemon, before } => {
                 // It may be dead by now; the next one has limits of its own.
                 let _gone = limit(&daemon, before);
@@ -119,6 +141,39 @@ fn fill(path: &Path) -> Result<()> {
     let written = file.metadata()?.len();
     ensure!(written > 0, "the disk was full before");
     Ok(())
+}
+
+/// Makes empty files until there is no inode for another.
+fn take_inodes(directory: &Path) -> Result<()> {
+    fs::create_dir(directory).context("the inodes")?;
+    let mut taken = 0_u32;
+    while File::create(directory.join(taken.to_string())).is_ok() {
+        taken += 1;
+    }
+    ensure!(taken > 0, "there was no inode before");
+    Ok(())
+}
+
+/// A daemon of the same user on another state directory: it has a command when it is killed, and
+/// the next one ends it.
+fn meet_neighbour(lab: &Lab) -> Result<()> {
+    let binary = lab.ostler(&[]).get_program().to_owned();
+    let neighbour = Lab::new(&std::env::temp_dir(), Path::new(&binary))?;
+    let id = neighbour.start("sleep 300")?;
+    neighbour.daemon()?.kill();
+    neighbour.stop(&id).context("the neighbour's command")?;
+    neighbour.shut_down().context("the neighbour")
+}
+
+/// The call's command is nobody's any more: it ends with the client.
+fn end_input(lab: &Lab) -> Result<()> {
+    let mut client = Mcp::open(lab)?;
+    let arguments = json!({"command": ["sleep", "300"], "wait_ms": 60_000});
+    client.send(
+        "tools/call",
+        &json!({"name": "exec", "arguments": arguments}),
+    )?;
+    client.close()
 }
 
 /// Removes what rmdir(2) lets go: cgroups of this lab's daemon in which no process is.

@@ -53,21 +53,43 @@ pub(super) enum Program {
 pub(super) enum Fault {
     /// The file system of the state directory is full.
     DiskFull,
+    /// That file system has no inode left.
+    InodesFull,
     /// The runtime directory with the sockets is removed, as a logout does it.
     RuntimeDirectoryRemoved,
     /// Cgroup directories in which nothing runs are removed by somebody else.
     CgroupsRemoved,
     /// The daemon may open hardly any more descriptors (`RLIMIT_NOFILE`).
     FewDescriptors,
+    /// Another daemon of the same user, with a state directory of its own, is killed, comes again
+    /// and ends.
+    Neighbour,
+    /// An MCP client's input ends with a call in flight.
+    InputEnds,
 }
 
 impl Fault {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 7] = [
         Self::DiskFull,
+        Self::InodesFull,
         Self::RuntimeDirectoryRemoved,
         Self::CgroupsRemoved,
         Self::FewDescriptors,
+        Self::Neighbour,
+        Self::InputEnds,
     ];
+
+    /// Whether the disk of the state directory refuses.
+    pub(super) const fn is_of_disk(self) -> bool {
+        match self {
+            Self::DiskFull | Self::InodesFull => true,
+            Self::RuntimeDirectoryRemoved
+            | Self::CgroupsRemoved
+            | Self::FewDescriptors
+            | Self::Neighbour
+            | Self::InputEnds => false,
+        }
+    }
 }
 
 /// One round.

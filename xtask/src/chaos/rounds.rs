@@ -48,9 +48,7 @@ pub(crate) fn torture(binary: &Path, rounds: u32, seed: Option<u64>) -> Result<T
     let mut tally = Tally::default();
     for number in 1..=rounds {
         let mut round = Round::draw(&mut rng);
-        round.fault = round
-            .fault
-            .filter(|fault| mounted || *fault != Fault::DiskFull);
+        round.fault = round.fault.filter(|fault| mounted || !fault.is_of_disk());
         let outcome = play(&lab, &round);
         if let Err(error) = &outcome {
             say(format_args!(
@@ -124,10 +122,10 @@ fn play(lab: &Lab, round: &Round) -> Result<()> {
     if let Some(talk) = talk {
         talk.conclude(lab)?;
     }
-    let keeping = match round.fault {
-        Some(Fault::DiskFull) => Keeping::OrTold,
-        Some(Fault::RuntimeDirectoryRemoved | Fault::CgroupsRemoved | Fault::FewDescriptors)
-        | None => Keeping::Everything,
+    let keeping = if round.fault.is_some_and(Fault::is_of_disk) {
+        Keeping::OrTold
+    } else {
+        Keeping::Everything
     };
     settle(lab, commands, keeping)
 }
