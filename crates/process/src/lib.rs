@@ -28,6 +28,6 @@ pub use place::{
     STEP_STORAGE, STEP_TERMINAL, SpawnError, WorkspaceError,
 };
 pub use seal::seal_descriptors;
-pub use sys::heap::{keep_freed_memory, trim_heap};
+pub use sys::heap::{keep_freed_memory, trim_heap, unmap_program};
 pub use sys::reactor::register as register_descriptor;
 pub use watch::ended;

@@ -121,6 +121,7 @@ fn serve(config: &Config, env: &Environment, how: How) -> Result<(), CommandErro
             How::Foreground => crate::commands::serve::greet(config, web.as_ref())?,
             How::OnDemand => announce(&Readiness::Ready(std::process::id())),
         }
+        ostler_process::unmap_program();
         // Nobody can start a daemon over HTTP, so one that serves it stays.
         let idle = config.idle_exit();
         let idle = idle.filter(|_| how == How::OnDemand && web.is_none());

@@ -1,4 +1,4 @@
-//! The process's own heap.
+//! The process's own memory: its heap, and its program's pages.
 
 /// Free bytes at the end of an arena beyond which they go back to the system at once.
 #[cfg(target_env = "gnu")]
@@ -31,5 +31,44 @@ pub fn trim_heap() {
         // SAFETY: malloc_trim(3) may be called at any time by any thread; it takes the arenas'
         // locks and touches free memory only.
         let _returned = unsafe { libc::malloc_trim(0) };
+    }
+}
+
+/// Lets go of the pages of our own program that are mapped now. What only the start needed is not
+/// resident any more; what is called again is mapped again, from the page cache.
+pub fn unmap_program() {
+    if let Some((begin, bytes)) = program_text() {
+        let begin = std::ptr::with_exposed_provenance_mut(begin);
+        // SAFETY: the range is the executable mapping of our own file, private and never written
+        // to (position-independent code has no relocations there): its pages are those of the
+        // file, and the kernel maps them again when they are touched.
+        let _kept = unsafe { rustix::mm::madvise(begin, bytes, rustix::mm::Advice::LinuxDontNeed) };
+    }
+}
+
+/// The executable mapping this function is in: where it begins, and its bytes.
+fn program_text() -> Option<(usize, usize)> {
+    let own = program_text as fn() -> Option<(usize, usize)> as usize;
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| {
+        let mut fields = line.split_whitespace();
+        let (begin, end) = fields.next()?.split_once('-')?;
+        let begin = usize::from_str_radix(begin, 16).ok()?;
+        let end = usize::from_str_radix(end, 16).ok()?;
+        let is_text = fields.next() == Some("r-xp") && (begin..end).contains(&own);
+        is_text.then_some((begin, end - begin))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_whose_pages_were_let_go_of_goes_on() {
+        let (begin, bytes) = program_text().expect("we run");
+        assert!(begin > 0 && bytes > 0);
+        unmap_program();
+        assert_eq!(program_text(), Some((begin, bytes)));
     }
 }
