@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::finding::Weight;
 use super::sizes::{FUNCTION_AIM, Sizes, percentile};
 use super::source::{Source, files_below};
-use super::{arrows, forbidden, maps, paths};
+use super::{arrows, forbidden, maps, paths, requirements};
 use crate::ui::{Verdict, say};
 use crate::workspace::Workspace;
 
@@ -21,6 +21,7 @@ pub(crate) struct Args {}
 pub(crate) fn run(workspace: &Workspace, _: &Args) -> Result<Verdict> {
     let mut findings = arrows::check(&workspace.metadata);
     findings.extend(paths::check(workspace.root())?);
+    findings.extend(requirements::check(workspace.root())?);
     let mut sizes = Sizes::default();
     for source in sources(workspace)? {
         findings.extend(sizes.measure(&source));

@@ -7,6 +7,7 @@ mod finding;
 mod forbidden;
 mod maps;
 mod paths;
+mod requirements;
 mod sizes;
 mod source;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use cargo_metadata::DependencyKind;
 use super::check::failures;
 use super::sizes::Sizes;
 use super::source::Source;
-use super::{arrows, forbidden, maps, paths};
+use super::{arrows, forbidden, maps, paths, requirements};
 
 fn source(place: &str, krate: &str, text: &str) -> Source {
     Source::parse(place, krate, text.to_owned()).expect("the snippet is Rust")
@@ -252,4 +252,118 @@ fn paths_of_this_machine_are_found() {
         1
     );
     assert!(paths::check_text("a.rs", "/home/agent/project /srv/secret", &own).is_empty());
+}
+
+/// The breaches of one row in a table of requirements, among a few files with tests.
+fn requirement(row: &str) -> Vec<String> {
+    let texts = [
+        (
+            "crates/a/tests/stop.rs",
+            "#[test]\nfn ends() {}\n#[tokio::test(start_paused = true)]\n// why\nasync fn waits() {}\n\
+             fn helper() {}\n#[test]\n#[ignore = \"slow\"]\nfn ignored() {}\n",
+        ),
+        (
+            "crates/a/tests/own.rs",
+            "const CASES: &[Case] = &[\n    (\"one\", one),\n    (\n        \"two\",\n        two),\n];\n\
+             in_every_shell! {\n    three\n}\nconst CASES: &[Case] = &[(\"six\", six)];\ntrials![requirements::none,\n    cases::four,\n]\n\
+             Trial::test(\"five\", || {})\n",
+        ),
+        (
+            "tests/python/test_a.py",
+            "def test_one(place):\n    pass\n    async def test_two(place):\ndef helper():\n",
+        ),
+        (
+            "tests/clients/a.mjs",
+            "test('it arrives, and finds', () => {});\n",
+        ),
+        (
+            "xtask/src/test/plan.rs",
+            "step(\"chaos\", Tier::Quick, steps::chaos),\n",
+        ),
+        (
+            "xtask/src/bench/echo.rs",
+            "Row::ratio(\"`echo hi`, p50\", 1)\n",
+        ),
+        (
+            "docs/bench/core-2026-01-01.md",
+            "| start, p99 | 1 ms | none |\n",
+        ),
+    ];
+    let texts = texts.map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let head = "| id | requirement | from | status | tests |\n|---|---|---|---|---|\n";
+    failures(&requirements::check_text(
+        &format!("{head}{row}\n"),
+        &texts.into(),
+    ))
+}
+
+#[test]
+fn a_requirement_names_tests_that_exist() {
+    let held = [
+        "`crates/a/tests/stop.rs::ends`, `crates/a/tests/stop.rs::waits`",
+        "`crates/a/tests/own.rs::one` `crates/a/tests/own.rs::two` `crates/a/tests/own.rs::six`",
+        "`crates/a/tests/own.rs::three`, `crates/a/tests/own.rs::four`, `crates/a/tests/own.rs::five`",
+        "`tests/python/test_a.py::test_one`, `tests/python/test_a.py::test_two`",
+        "`tests/clients/a.mjs::it arrives, and finds`",
+        "`step chaos`, `bench core::echo hi, p50`, `bench core::start, p99`",
+    ];
+    for tests in held {
+        for status in ["held", "partly: half of it"] {
+            let row = format!("| run.stop | It ends. | specification | {status} | {tests} |");
+            assert_eq!(requirement(&row), [""; 0], "{row}");
+        }
+    }
+    let no_tests = [
+        "`crates/a/tests/stop.rs::end`",
+        "`crates/a/tests/stop.rs::helper`",
+        "`crates/a/tests/stop.rs::ignored`",
+        "`crates/a/tests/own.rs::cases`",
+        "`crates/a/tests/gone.rs::ends`",
+        "`tests/python/test_a.py::helper`",
+        "`tests/clients/a.mjs::it arrives`",
+        "`docs/bench/core-2026-01-01.md::start, p99`",
+        "`step fuzz`",
+        "`bench pty::start, p99`",
+        "`bench core::start`",
+        "`ends`",
+        "ends",
+    ];
+    for tests in no_tests {
+        let row = format!("| run.stop | It ends. | specification | held | {tests} |");
+        assert_eq!(requirement(&row).len(), 1, "{row}");
+    }
+}
+
+#[test]
+fn a_requirement_is_complete() {
+    let fine = [
+        "| run.stop | It ends. | command server, specification | not built | |",
+        "| run.stop | It ends. | container engine | untested | |",
+    ];
+    for row in fine {
+        assert_eq!(requirement(row), [""; 0], "{row}");
+    }
+    let test = "`crates/a/tests/stop.rs::ends`";
+    let wrong = [
+        "| run.stop | It ends. | specification | not built |".to_owned(),
+        "| stop | It ends. | specification | not built | |".to_owned(),
+        "| run.Stop | It ends. | specification | not built | |".to_owned(),
+        "| run..stop | It ends. | specification | not built | |".to_owned(),
+        "| run.stop | | specification | not built | |".to_owned(),
+        "| run.stop | It ends. | a letter | not built | |".to_owned(),
+        "| run.stop | It ends. | specification | done | |".to_owned(),
+        "| run.stop | It ends. | specification | held | |".to_owned(),
+        format!("| run.stop | It ends. | specification | partly: | {test} |"),
+        format!("| run.stop | It ends. | specification | not built | {test} |"),
+        format!("| run.stop | It ends. | specification | untested | {test} |"),
+    ];
+    for row in wrong {
+        assert_eq!(requirement(&row).len(), 1, "{row}");
+    }
+    let twice = "| run.stop | It ends. | specification | untested | |";
+    let found = requirement(&format!("{twice}\n{twice}"));
+    assert_eq!(
+        found,
+        ["failure: docs/requirements.md:4: the id 'run.stop' is used twice"]
+    );
 }
