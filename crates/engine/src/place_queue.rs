@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ostler_model::Caller;
 use tokio::sync::OwnedMutexGuard;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use crate::admission::quota::{PlaceHolder, Share, Ticket};
 use crate::begin::{Begun, check, existing};
@@ -108,7 +108,7 @@ pub(crate) async fn enter(
         biased;
         called = call => called.map_err(|_| Error::SessionEnded)?,
         () = core.closing.cancelled() => return Err(Error::Closing),
-        () = sleep(limit.saturating_sub(arrived.elapsed())) => {
+        () = sleep_until(arrived + limit) => {
             let waited = if limit.is_zero() { limit } else { arrived.elapsed() };
             let refusal = core.registry.no_place(caller, &place.share, waited);
             return Err(Error::Quota(Box::new(refusal)));

@@ -134,10 +134,10 @@ fn about(event: &EventBody, value: &serde_json::Value) -> String {
     if let Event::Refused { message, .. } = &event.event {
         return message.clone();
     }
-    if let Some(command) = event.detail.get("command").and_then(|it| it.as_str()) {
+    if let Some(command) = event.request.get("command").and_then(|it| it.as_str()) {
         return command.to_owned();
     }
-    let own = ["cursor", "at", "id", "uuid", "session", "event", "detail"];
+    let own = ["cursor", "at", "id", "uuid", "session", "event", "request"];
     let fields = value.as_object().into_iter().flatten();
     let fields = fields.filter(|(name, value)| !own.contains(&name.as_str()) && !value.is_null());
     let told = fields.map(|(name, value)| match value.as_str() {

@@ -9,7 +9,7 @@ use clap::Args;
 use hyper::Method;
 use ostler_model::{ErrorCode, ExecutionId, Text};
 use ostler_server::wire::{InfoBody, QueuedStartBody, StartBody};
-use tokio::time::sleep;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::approve;
 use crate::client::{Body, Client};
@@ -112,8 +112,11 @@ pub(crate) async fn in_turn(
 /// Says that the start with this id waits for a place, once it does.
 async fn tell_queue(client: &Client, id: ExecutionId) -> Infallible {
     let path = format!("/api/v1/starts/{id}");
+    let look = Duration::from_millis(QUEUE_LOOK_MS);
+    let mut looks = interval_at(Instant::now() + look, look);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        sleep(Duration::from_millis(QUEUE_LOOK_MS)).await;
+        looks.tick().await;
         let asked = client.call::<QueuedStartBody>(Method::GET, &path, Body::None);
         if let Ok(queued) = asked.await {
             crate::tell(&in_words(&queued));

@@ -3,6 +3,7 @@
 use super::*;
 
 use ostler_model::ExecutionId;
+use tokio::task::JoinSet;
 
 const LIMIT: u32 = 2;
 
@@ -24,15 +25,23 @@ async fn stop(lab: &Lab, id: &str) {
     stopped.expect("stopped");
 }
 
-/// A start that waits in a task of its own, under this id.
-fn queued(
-    lab: &Lab,
-    id: ExecutionId,
-) -> tokio::task::JoinHandle<Result<ostler_engine::Info, Error>> {
+/// A start under this id that waits by itself; dropped, it gives up.
+struct Waiting(JoinSet<Result<ostler_engine::Info, Error>>);
+
+impl Waiting {
+    async fn outcome(mut self) -> Result<ostler_engine::Info, Error> {
+        let ended = self.0.join_next().await.expect("it was begun");
+        ended.expect("no panic")
+    }
+}
+
+fn queued(lab: &Lab, id: ExecutionId) -> Waiting {
     let mut request = argv(&["sleep", "300"]);
     request.id = Some(id);
     let engine = lab.engine.clone();
-    tokio::spawn(async move { engine.start(&caller("one"), request).await })
+    let mut starts = JoinSet::new();
+    starts.spawn(async move { engine.start(&caller("one"), request).await });
+    Waiting(starts)
 }
 
 /// Until the start with this id waits behind so many others.
@@ -59,15 +68,12 @@ async fn starts_are_served_in_turn_and_say_how_long_they_waited() {
     let other = lab.engine.start(&caller("two"), argv(&["true"])).await;
     assert_eq!(other.expect("another session").queued, None);
     stop(&lab, &held[0]).await;
-    let begun = first.await.expect("no panic").expect("its turn");
+    let begun = first.outcome().await.expect("its turn");
     assert_eq!(begun.id, ids[0]);
     assert_eq!(begun.queued.expect("it waited").limit, LIMIT);
     waits(&lab, ids[1], Some(0)).await;
     stop(&lab, &held[1]).await;
-    assert_eq!(
-        second.await.expect("no panic").expect("its turn").id,
-        ids[1]
-    );
+    assert_eq!(second.outcome().await.expect("its turn").id, ids[1]);
     lab.engine.shutdown().await;
 }
 
@@ -102,13 +108,10 @@ async fn a_start_that_gives_up_leaves_its_turn_to_the_next() {
     waits(&lab, ids[0], Some(0)).await;
     let second = queued(&lab, ids[1]);
     waits(&lab, ids[1], Some(1)).await;
-    first.abort();
+    drop(first);
     waits(&lab, ids[1], Some(0)).await;
     stop(&lab, &held[0]).await;
-    assert_eq!(
-        second.await.expect("no panic").expect("its turn").id,
-        ids[1]
-    );
+    assert_eq!(second.outcome().await.expect("its turn").id, ids[1]);
     assert!(lab.engine.info(&caller("one"), &ids[0].short()).is_err());
     lab.engine.shutdown().await;
 }
@@ -123,10 +126,10 @@ async fn the_same_start_twice_waits_once() {
     let last = queued(&lab, other);
     waits(&lab, other, Some(1)).await;
     stop(&lab, &held[0]).await;
-    assert_eq!(first.await.expect("no panic").expect("its turn").id, id);
-    assert_eq!(again.await.expect("no panic").expect("the same").id, id);
+    assert_eq!(first.outcome().await.expect("its turn").id, id);
+    assert_eq!(again.outcome().await.expect("the same").id, id);
     waits(&lab, other, Some(0)).await;
-    last.abort();
+    drop(last);
     lab.engine.shutdown().await;
 }
 
@@ -138,7 +141,7 @@ async fn the_end_of_the_session_and_of_the_engine_answer_who_waits() {
     waits(&lab, id, Some(0)).await;
     let ended = lab.engine.end_session(&caller("one")).await;
     ended.expect("ended");
-    let told = waiting.await.expect("no panic").expect_err("no session");
+    let told = waiting.outcome().await.expect_err("no session");
     assert!(matches!(told, Error::SessionEnded), "{told}");
     assert!(lab.engine.info(&caller("one"), &id.short()).is_err());
     for _ in 0..LIMIT {
@@ -148,6 +151,6 @@ async fn the_end_of_the_session_and_of_the_engine_answer_who_waits() {
     let waiting = queued(&lab, id);
     waits(&lab, id, Some(0)).await;
     lab.engine.shutdown().await;
-    let told = waiting.await.expect("no panic").expect_err("closing");
+    let told = waiting.outcome().await.expect_err("closing");
     assert!(matches!(told, Error::Closing), "{told}");
 }

@@ -25,9 +25,9 @@ pub struct EventBody {
     /// `event`, its name, and what belongs to it.
     #[serde(flatten)]
     pub event: Event,
-    /// What people want to see beside it: the command line of a start, its directory, its level.
+    /// What was asked, with a start: its command line, directory and level.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub detail: BTreeMap<String, serde_json::Value>,
+    pub request: BTreeMap<String, serde_json::Value>,
 }
 
 /// Events, oldest first.
@@ -51,7 +51,7 @@ impl From<LedgerRecord> for EventBody {
             uuid: entry.execution,
             session: entry.by.session.map(|name| name.0),
             event: entry.event,
-            detail: entry.detail,
+            request: entry.detail,
         }
     }
 }
