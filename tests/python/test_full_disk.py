@@ -1,6 +1,7 @@
 """A full disk: output passes to its reader or its loss is told, the daemon lives, and freeing
 space always works."""
 
+import json
 import os
 import subprocess
 
@@ -197,3 +198,39 @@ async def test_a_damaged_execution_is_listed_and_removed(place, harm):
     assert "spec.json" in str(info), info
     assert place.cli("rm", pid).returncode == 0
     assert not directory.exists()
+
+
+def test_what_a_full_disk_refused_is_on_record_once_there_is_room(small):
+    pid = small.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip()
+    directory = small.state / "executions" / small.json("info", pid)["uuid"]
+    filler = fill(small.disk)
+    small.cli("stop", pid)
+    for _ in range(3):
+        assert small.cli("run", "--", "true", check=False, timeout=20).returncode == 74
+    filler.unlink()
+    assert small.cli("run", "--", "echo", "again").stdout == b"again\n"
+
+    def written():
+        lines = (small.disk / directory.relative_to(small.state) / "events.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines[1:]]
+
+    until(lambda: any(event["event"] == "finished" for event in written()), 30, "the events")
+    small.kill_daemon()
+    assert [event["seq"] for event in written()] == list(range(len(written())))
+    assert any(event["event"] == "stopping" for event in written()), written()
+    assert small.json("info", pid)["status"] == "terminated"
+    ledger = b"".join(path.read_bytes() for path in sorted((small.disk / "ledger").iterdir()))
+    assert ledger.count(b'"event":"spawn_failed"') == 3, ledger
+
+
+async def test_a_session_ends_on_a_full_disk(small):
+    async with small.agent() as agent:
+        kept = await agent.must("exec", command=["sleep", "300"], wait_ms=0, keep=True)
+        lost = await agent.must("exec", command=["sleep", "301"], wait_ms=0)
+        fill(small.disk)
+
+    def running():
+        return {entry["id"] for entry in small.json("ps")}
+
+    until(lambda: lost.id not in running(), 30, "the end of what was of the session")
+    assert kept.id in running()

@@ -25,6 +25,7 @@ use crate::retention::Calendar;
 use crate::service::Book;
 use crate::settings::Settings;
 use crate::terminal::{Readers, Screens};
+use crate::unwritten::{UnwrittenEntries, UnwrittenExecutions};
 
 /// Lifecycle events kept for a subscriber that falls behind.
 pub(crate) const NOTICES: usize = 1_024;
@@ -47,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) tracker: TaskTracker,
     pub(crate) closing: CancellationToken,
     pub(crate) calendar: Calendar,
+    /// What a full disk did not take.
+    pub(crate) unwritten: UnwrittenExecutions,
     /// Looks at services from outside.
     pub(crate) prober: Prober,
     /// One start at a time for each id that a client chose.
@@ -72,6 +75,7 @@ pub(crate) struct Core {
 #[derive(Debug)]
 struct Held {
     ledger: Ledger,
+    unwritten: UnwrittenEntries,
     _lock: File,
 }
 
@@ -92,8 +96,9 @@ impl Core {
         let ledger_end = watch::Sender::new(ledger.end());
         Ok(Arc::new(Self {
             book,
-            registry: Registry::new(settings.quotas),
+            registry: Registry::new(settings.quotas, state.join(EXECUTIONS)),
             calendar: Calendar::new(&state),
+            unwritten: UnwrittenExecutions::default(),
             starts: KeyedMutex::default(),
             desk: Desk::new(),
             screens: Screens::default(),
@@ -111,6 +116,7 @@ impl Core {
             ledger_end,
             held: Mutex::new(Some(Held {
                 ledger,
+                unwritten: UnwrittenEntries::default(),
                 _lock: lock,
             })),
         }))
@@ -132,16 +138,21 @@ impl Core {
         let Some(held) = held.as_mut() else {
             return Err(Error::Closing);
         };
-        let appended = held.ledger.append(entry);
-        let number = appended.map_err(|error| Error::Ledger(error.to_string()))?;
-        self.ledger_end.send_replace(number + 1);
+        held.unwritten
+            .append(&mut held.ledger, entry)
+            .map_err(|error| Error::Ledger(error.to_string()))?;
+        self.ledger_end.send_replace(held.ledger.end());
         Ok(())
     }
 
-    /// Appends what has happened already: a failure is told and changes nothing.
+    /// Appends what has happened already: what cannot be written now is written before the next.
     pub(crate) fn write_ledger(&self, entry: &LedgerEntry) {
         if let Err(error) = self.record(entry) {
-            tracing::error!(%error, "an entry is missing in the ledger");
+            tracing::error!(%error, "an entry is not in the ledger yet");
+            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(held) = held.as_mut() {
+                held.unwritten.keep(entry);
+            }
         }
     }
 
@@ -167,7 +178,15 @@ impl Core {
 
     /// Lets the ledger and the lock go; another engine may open the directory now.
     pub(crate) fn release(&self) {
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.catch_up();
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(error)) = held
+            .as_mut()
+            .map(|held| held.unwritten.write(&mut held.ledger))
+        {
+            tracing::error!(%error, "entries are missing in the ledger");
+        }
+        *held = None;
     }
 }
 

@@ -157,17 +157,17 @@ impl Engine {
     /// How many of the executions the caller sees run now.
     #[must_use]
     pub fn running(&self, caller: &Caller) -> u64 {
-        let entries = self.core.registry.all();
-        let run = entries.iter().filter(|entry| !entry.is_finished());
+        let run = self.core.registry.living();
         run.filter(|entry| caller.sees(&entry.owner())).count() as u64
     }
 
     /// What the caller sees and the filter lets through, newest first.
     #[must_use]
     pub fn list(&self, caller: &Caller, filter: &ListFilter) -> Vec<Info> {
-        let entries = self.core.registry.all();
+        let entries = self.core.registry.all_with(|summary| {
+            caller.sees(&summary.owner) && filter.status.is_none_or(|it| summary.status == it)
+        });
         let seen = entries
-            .iter()
             .filter(|entry| caller.sees(&entry.owner()))
             .filter(|entry| {
                 filter
@@ -184,9 +184,10 @@ impl Engine {
     /// the execution `before`, where one is named.
     #[must_use]
     pub fn page(&self, caller: &Caller, before: Option<ExecutionId>, limit: usize) -> Vec<Info> {
-        let entries = self.core.registry.all();
+        let entries = self.core.registry.all_with(|summary| {
+            caller.sees(&summary.owner) && before.is_none_or(|before| summary.id < before)
+        });
         let seen = entries
-            .iter()
             .filter(|entry| before.is_none_or(|before| entry.id < before))
             .filter(|entry| caller.sees(&entry.owner()));
         seen.take(limit).map(|entry| entry.info()).collect()

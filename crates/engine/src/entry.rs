@@ -20,6 +20,7 @@ use crate::place_queue::Queued;
 use crate::shell::RunSlot;
 use crate::short::is_not_opened;
 use crate::terminal::{Leases, Seat, Turns};
+use crate::unwritten::UnwrittenEvents;
 
 /// What the driver publishes.
 #[derive(Debug, Clone, Default)]
@@ -94,8 +95,21 @@ pub(crate) struct Entry {
     pub(crate) screen: Arc<tokio::sync::Mutex<Option<Box<Seat>>>>,
     /// Its journal with its files open, while somebody looks at it again and again.
     reader: Mutex<Option<Journal>>,
+    /// Its events that a full disk did not take.
+    pub(crate) unwritten: UnwrittenEvents,
     /// Held while files of an ended execution are rewritten or removed.
     pub(crate) upkeep: tokio::sync::Mutex<()>,
+}
+
+/// What is kept of an ended execution besides what was asked, its owner and its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Remains {
+    end: u64,
+    dropped_to: u64,
+    input_at: Option<u64>,
+    given_out: bool,
+    id_chosen: bool,
+    recovered: bool,
 }
 
 /// How many asks wait for a driver; more wait in their callers.
@@ -158,6 +172,53 @@ impl Entry {
         Arc::new(entry)
     }
 
+    /// An execution of this engine that had ended and was set aside.
+    pub(crate) fn again(
+        (id, spec, owner): (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        state: State,
+        remains: Remains,
+    ) -> Arc<Self> {
+        let live = Live {
+            state,
+            input_at: remains.input_at,
+            settled: true,
+            ..Live::default()
+        };
+        let mut entry = Self::new((id, spec, owner), dir, live, remains.end);
+        entry.turns = Turns::on_disk();
+        entry.turns.set_dropped_to(remains.dropped_to);
+        entry.given_out = AtomicBool::new(remains.given_out);
+        entry.birth.id_chosen = remains.id_chosen;
+        entry.recovered = remains.recovered;
+        entry.marks.send_modify(|mark| mark.finished = true);
+        Arc::new(entry)
+    }
+
+    /// What is to be kept of it; none where it runs, somebody hears of it, or it holds what
+    /// cannot be made again.
+    pub(crate) fn remains(&self) -> Option<Remains> {
+        let live = self.live.borrow();
+        let is_over = live.settled && live.state.is_finished() && live.survivors.is_empty();
+        let is_heard = self.live.receiver_count() > 0
+            || self.marks.receiver_count() > 0
+            || self.wishes.receiver_count() > 0;
+        let holds = self.memory.get().is_some()
+            || !self.unwritten.lock().is_empty()
+            || !self.lossless().is_empty();
+        if !is_over || is_heard || holds {
+            return None;
+        }
+        Some(Remains {
+            end: self.marks.borrow().end,
+            dropped_to: self.turns.dropped_to(),
+            input_at: live.input_at,
+            given_out: self.is_given_out(),
+            id_chosen: self.birth.id_chosen,
+            recovered: self.recovered,
+        })
+    }
+
     fn new(
         (id, spec, owner): (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
@@ -188,6 +249,7 @@ impl Entry {
             turns: Turns::new(),
             screen: Arc::default(),
             reader: Mutex::default(),
+            unwritten: UnwrittenEvents::default(),
             upkeep: tokio::sync::Mutex::new(()),
         }
     }
@@ -253,6 +315,7 @@ impl Entry {
         event: Event,
         offset: u64,
     ) -> Result<EventRecord, ostler_journal::WriteError> {
+        let mut waiting = self.unwritten.lock();
         let open = || EventWriter::open(&self.dir);
         let (mut writer, _known) = open_files::with_held(open, is_not_opened)?;
         let mut written = None;
@@ -265,8 +328,12 @@ impl Entry {
             };
             live.state.apply(&record);
             self.turns.note(&record);
-            let append = || writer.append(std::slice::from_ref(&record));
+            let records = std::slice::from_ref(&record);
+            let append = || waiting.append(&mut writer, records);
             let appended = open_files::with_held(append, is_not_opened);
+            if appended.is_err() {
+                waiting.keep(records);
+            }
             written = Some(appended.map(|()| record));
         });
         written.expect("it was just written")

@@ -45,8 +45,10 @@ mod start_id;
 #[cfg(test)]
 mod start_id_tests;
 mod stop;
+mod summary;
 pub mod supervisor;
 pub mod terminal;
+mod unwritten;
 mod watch;
 
 pub use self::core::LOCK_FILE;

@@ -22,6 +22,8 @@ use crate::session::read_owner;
 
 /// Executions looked for at the same time.
 const AT_ONCE: usize = 16;
+/// Executions that are so many that reading them leaves memory to give back.
+const MANY: usize = 256;
 /// What a garbled events file is moved to.
 const DAMAGED_SUFFIX: &str = "damaged";
 
@@ -54,6 +56,7 @@ pub(crate) async fn recover(core: &Arc<Core>) -> Result<(), Error> {
             source: error.into(),
         })
     })?;
+    let many = left.len() >= MANY;
     futures_util::stream::iter(left.into_iter().map(Ok))
         .try_for_each_concurrent(AT_ONCE, |left| take_up(core, left))
         .await?;
@@ -64,6 +67,10 @@ pub(crate) async fn recover(core: &Arc<Core>) -> Result<(), Error> {
         let dir = core.dir(id);
         let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
         tracing::info!(%id, ?found, ?removed, "was never started: removed");
+    }
+    if many {
+        // All that was read at once is not needed any more.
+        core.trim_heap();
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Every execution of a state directory, by id and by short id.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,17 +18,37 @@ use crate::error::Error;
 use crate::place_queue::QueuedStart;
 use crate::settings::Quotas;
 use crate::start_id::{self, Holder};
+use crate::summary::{Shared, Summary};
+
+/// Ended executions that are kept as they are, those that somebody asked for last.
+const WHOLE_ENDED: usize = 64;
+/// Ended executions that are looked at, with each that ends, whether they can be summed up.
+const LOOKED_AT: usize = 4;
 
 /// The registry.
 #[derive(Debug)]
 pub(crate) struct Registry {
     inner: Mutex<Inner>,
     activity: watch::Sender<u64>,
+    /// Where executions are kept.
+    executions: PathBuf,
+}
+
+/// An execution.
+#[derive(Debug, Clone)]
+enum Known {
+    /// As whoever asks gets it.
+    Whole(Arc<Entry>),
+    /// Ended, and summed up.
+    Summary(Arc<Summary>),
 }
 
 #[derive(Debug)]
 struct Inner {
-    entries: BTreeMap<ExecutionId, Arc<Entry>>,
+    entries: BTreeMap<ExecutionId, Known>,
+    /// Ended ones that are kept whole, the one asked for last at the end.
+    ended: VecDeque<ExecutionId>,
+    shared: Shared,
     shorts: HashMap<u64, ExecutionId>,
     places: Places,
     shares: HashMap<ExecutionId, Share>,
@@ -44,16 +65,19 @@ pub(crate) struct Applicant {
 }
 
 impl Registry {
-    pub(crate) fn new(quotas: Quotas) -> Self {
+    pub(crate) fn new(quotas: Quotas, executions: PathBuf) -> Self {
         Self {
             inner: Mutex::new(Inner {
                 entries: BTreeMap::new(),
+                ended: VecDeque::new(),
+                shared: Shared::default(),
                 shorts: HashMap::new(),
                 places: Places::new(quotas),
                 shares: HashMap::new(),
                 calls: HashMap::new(),
             }),
             activity: watch::Sender::new(0),
+            executions,
         }
     }
 
@@ -185,8 +209,8 @@ impl Registry {
     /// the entry.
     pub(crate) fn holder(&self, caller: &Caller, id: ExecutionId) -> (Holder, Option<Arc<Entry>>) {
         let (entry, taken) = {
-            let inner = self.lock();
-            let entry = inner.entries.get(&id).cloned();
+            let mut inner = self.lock();
+            let entry = self.whole(&mut inner, id);
             (entry, inner.shorts.contains_key(&id.short_bits()))
         };
         let principal = &caller.owner.principal;
@@ -211,7 +235,7 @@ impl Registry {
         let mut inner = self.lock();
         let id = entry.id;
         inner.shorts.insert(id.short_bits(), id);
-        inner.entries.insert(id, entry);
+        inner.entries.insert(id, Known::Whole(entry));
         if let Some(share) = alive {
             inner.places.take_anyway(share.clone(), id);
             inner.shares.insert(id, share);
@@ -255,39 +279,117 @@ impl Registry {
     /// Takes an ended execution out. None when another one was faster, or it runs.
     pub(crate) fn take_ended(&self, id: ExecutionId) -> Option<Arc<Entry>> {
         let mut inner = self.lock();
-        let ended = inner.entries.get(&id).is_some_and(|it| it.is_finished());
-        if !ended {
+        let entry = match inner.entries.get(&id)? {
+            Known::Whole(entry) => Arc::clone(entry),
+            Known::Summary(summary) => summary.entry(&self.executions)?,
+        };
+        if !entry.is_finished() {
             return None;
         }
         inner.shorts.remove(&id.short_bits());
-        inner.entries.remove(&id)
+        inner.entries.remove(&id);
+        Some(entry)
+    }
+
+    /// It has ended and nothing of it is written any more: sums it up once nobody has it.
+    pub(crate) fn ended(&self, id: ExecutionId) {
+        self.lock().ended(id);
+    }
+
+    /// The entry as it was, where it was summed up.
+    fn whole(&self, inner: &mut Inner, id: ExecutionId) -> Option<Arc<Entry>> {
+        let summary = match inner.entries.get(&id)? {
+            Known::Whole(entry) => return Some(Arc::clone(entry)),
+            Known::Summary(summary) => Arc::clone(summary),
+        };
+        let entry = summary.entry(&self.executions)?;
+        inner.entries.insert(id, Known::Whole(Arc::clone(&entry)));
+        inner.ended(id);
+        Some(entry)
+    }
+
+    /// Whether there is one with this id.
+    pub(crate) fn contains(&self, id: ExecutionId) -> bool {
+        self.lock().entries.contains_key(&id)
     }
 
     /// The entry with this id.
     pub(crate) fn get(&self, id: ExecutionId) -> Option<Arc<Entry>> {
-        self.lock().entries.get(&id).cloned()
+        self.whole(&mut self.lock(), id)
     }
 
     /// The execution a caller means, if it may see it; unknown and foreign are told alike.
     pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Arc<Entry>, Error> {
         let entry = {
-            let inner = self.lock();
+            let mut inner = self.lock();
             let id = match id.parse::<IdRef>() {
                 Ok(IdRef::Full(id)) => Some(id),
                 Ok(IdRef::Short(bits)) => inner.shorts.get(&bits).copied(),
                 Err(IdError::Empty) => return Err(ArgumentError::EmptyId.into()),
                 Err(IdError::Malformed(_)) => None,
             };
-            id.and_then(|id| inner.entries.get(&id).cloned())
+            id.and_then(|id| self.whole(&mut inner, id))
         };
         entry
             .filter(|entry| caller.sees(&entry.owner()))
             .ok_or(Error::NotFound)
     }
 
-    /// Every execution, newest first.
-    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
-        self.lock().entries.values().rev().cloned().collect()
+    /// Every execution, newest first; of what was summed up only what `wanted` lets through. It
+    /// is made again one at a time, for reading: whoever changes something asks for it by its id.
+    pub(crate) fn all_with<F: Fn(&Summary) -> bool>(
+        &self,
+        wanted: F,
+    ) -> impl Iterator<Item = Arc<Entry>> + use<F> {
+        let executions = self.executions.clone();
+        let known: Vec<Known> = {
+            let inner = self.lock();
+            let all = inner.entries.values().rev();
+            let wanted = all.filter(|it| match it {
+                Known::Whole(_) => true,
+                Known::Summary(summary) => wanted(summary),
+            });
+            wanted.cloned().collect()
+        };
+        known.into_iter().filter_map(move |it| match it {
+            Known::Whole(entry) => Some(entry),
+            Known::Summary(summary) => summary.entry(&executions),
+        })
+    }
+
+    /// Those that live, newest first.
+    pub(crate) fn living(&self) -> impl Iterator<Item = Arc<Entry>> + use<> {
+        self.all_with(|_| false)
+            .filter(|entry| !entry.is_finished())
+    }
+}
+
+impl Inner {
+    /// This one is kept whole for a while; others have been for long enough.
+    fn ended(&mut self, id: ExecutionId) {
+        self.ended.push_back(id);
+        for _ in 0..LOOKED_AT {
+            if self.ended.len() <= WHOLE_ENDED {
+                return;
+            }
+            if let Some(id) = self.ended.pop_front() {
+                self.sum_up(id);
+            }
+        }
+    }
+
+    /// Where somebody has it, it is looked at again later.
+    fn sum_up(&mut self, id: ExecutionId) {
+        let Some(Known::Whole(entry)) = self.entries.get(&id) else {
+            return;
+        };
+        if Arc::strong_count(entry) > 1 || Arc::weak_count(entry) > 0 {
+            self.ended.push_back(id);
+            return;
+        }
+        if let Some(summary) = Summary::of(entry, &mut self.shared) {
+            self.entries.insert(id, Known::Summary(Arc::new(summary)));
+        }
     }
 }
 
@@ -303,7 +405,10 @@ impl Inner {
 
     /// Holders of places, those that the caller sees.
     fn told(&self, caller: &Caller, holders: &[ExecutionId]) -> Vec<PlaceHolder> {
-        let entries = holders.iter().filter_map(|id| self.entries.get(id));
+        let entries = holders.iter().filter_map(|id| match self.entries.get(id)? {
+            Known::Whole(entry) => Some(entry),
+            Known::Summary(_) => None,
+        });
         let seen = entries.filter(|entry| caller.sees(&entry.owner()));
         seen.take(HOLDERS_TOLD).map(place_holder).collect()
     }

@@ -26,7 +26,7 @@ pub(crate) const COMPRESS_BYTES: u64 = 1024 * 1024;
 const OVERHEAD_BYTES: u64 = 16 * 1024;
 /// Files and directories of an execution, about.
 const INODES: u64 = 7;
-/// Executions that are removed before the memory they took is given back to the system.
+/// Executions that end or are removed before the memory they took is given back to the system.
 const HEAP_STEP: u64 = 512;
 /// Fewer removals than this free too little to trim the heap for.
 const HEAP_FEW: u64 = 64;
@@ -42,6 +42,8 @@ pub(crate) struct Calendar {
     inner: Mutex<Inner>,
     changed: Notify,
     policy: Option<StatePolicy>,
+    /// How many were added.
+    added: AtomicU64,
     /// How many were removed.
     removed: AtomicU64,
 }
@@ -63,6 +65,7 @@ impl Calendar {
             inner: Mutex::default(),
             changed: Notify::new(),
             policy,
+            added: AtomicU64::new(0),
             removed: AtomicU64::new(0),
         }
     }
@@ -151,6 +154,11 @@ impl Core {
     /// An execution has ended for good: from now on it only takes room.
     pub(crate) fn retire(self: &Arc<Self>, entry: &Arc<Entry>) {
         self.calendar.add(entry);
+        self.registry.ended(entry.id);
+        let ended = self.calendar.added.fetch_add(1, Ordering::Relaxed) + 1;
+        if ended.is_multiple_of(HEAP_STEP) {
+            self.trim_heap();
+        }
         let printed = entry.marks.borrow().end;
         if printed >= COMPRESS_BYTES && !self.closing.is_cancelled() {
             let (core, entry) = (Arc::clone(self), Arc::clone(entry));
@@ -271,6 +279,8 @@ impl Core {
 
     /// Gives memory back once in a while; the calendar does it once more afterwards.
     fn note_removal(&self) {
+        // There is room again.
+        self.catch_up();
         let before = self.calendar.removed.fetch_add(1, Ordering::Relaxed);
         self.calendar.changed.notify_one();
         if (before + 1).is_multiple_of(HEAP_STEP) {
@@ -278,7 +288,7 @@ impl Core {
         }
     }
 
-    fn trim_heap(&self) {
+    pub(crate) fn trim_heap(&self) {
         drop(self.tracker.spawn_blocking(ostler_process::trim_heap));
     }
 

@@ -33,17 +33,21 @@ pub(crate) async fn end(core: &Arc<Core>, caller: &Caller) -> Result<(), Error> 
     };
     let places = Share::Finite(caller.owner.principal.clone(), session.clone());
     core.registry.dismiss(&places);
-    let theirs = core.registry.all().into_iter().filter(|entry| {
-        let owner = entry.owner();
+    let is_theirs = |owner: &Owner| {
         owner.principal == caller.owner.principal && owner.session == caller.owner.session
-    });
+    };
+    let found = core.registry.all_with(|summary| is_theirs(&summary.owner));
+    let theirs = found
+        .filter(|entry| is_theirs(&entry.owner()))
+        // The one that is kept: some pass to the project.
+        .filter_map(|entry| core.registry.get(entry.id));
     let (ending, passing): (Vec<_>, Vec<_>) = theirs.partition(|entry| ends(entry));
-    for entry in passing {
-        pass(core, &entry)?;
-    }
+    // A full disk keeps nobody from being ended.
+    let passed = passing.iter().map(|entry| pass(core, entry));
+    let passed: Vec<Result<(), Error>> = passed.collect();
     core.desk.session_ended(&caller.owner);
     let ended = join_all(ending.iter().map(|entry| finish(core, entry))).await;
-    ended.into_iter().collect()
+    passed.into_iter().chain(ended).collect()
 }
 
 fn ends(entry: &Entry) -> bool {
@@ -70,12 +74,12 @@ fn pass(core: &Core, entry: &Entry) -> Result<(), Error> {
         let home = home.as_ref().map(|home| home.as_path());
         owner.project = Some(project_of(entry.spec.cwd.as_path(), home));
     }
-    write_owner(&entry.dir, &owner)?;
     core.registry
         .moved(entry.id, Share::of(&entry.spec, &owner));
     core.desk.pass_to(entry.id, &owner);
-    entry.pass_to(owner);
-    Ok(())
+    entry.pass_to(owner.clone());
+    // What is not written is passed on again by the next engine, which finds nobody of the session.
+    write_owner(&entry.dir, &owner)
 }
 
 fn write_owner(dir: &Path, owner: &Owner) -> Result<(), Error> {

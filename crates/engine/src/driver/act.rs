@@ -205,8 +205,7 @@ impl Driver {
 
     /// Writes what is pending to the ledger and the execution's events.
     pub(super) fn write_down(&mut self) {
-        let owner = self.entry.owner();
-        self.recorder.write(&self.core, self.entry.id, &owner);
+        self.recorder.write(&self.core, &self.entry);
     }
 
     /// Takes over what an exit record says of the journal and of survivors.
@@ -264,6 +263,9 @@ impl Driver {
             self.core.retire(&self.entry);
         }
         self.entry.settle();
+        if !self.entry.unwritten.lock().is_empty() {
+            self.core.unwritten.add(self.entry.id);
+        }
     }
 }
 

@@ -6,11 +6,12 @@
 
 use std::path::PathBuf;
 
-use ostler_journal::{EventWriter, LedgerEntry};
-use ostler_model::{Event, EventRecord, ExecutionId, Owner};
+use ostler_journal::{EventWriter, LedgerEntry, WriteError};
+use ostler_model::{Event, EventRecord};
 use ostler_process::open_files;
 
 use crate::core::Core;
+use crate::entry::Entry;
 use crate::short::is_not_opened;
 
 /// The pending events of one execution, and the file they go to.
@@ -46,41 +47,45 @@ impl Recorder {
 
     /// Writes everything pending: first the ledger, then the execution's events, so that an
     /// end can be told twice but never be missing.
-    pub(super) fn write(&mut self, core: &Core, id: ExecutionId, owner: &Owner) {
+    pub(super) fn write(&mut self, core: &Core, entry: &Entry) {
         if self.pending.is_empty() {
             return;
         }
+        let (id, owner) = (entry.id, entry.owner());
         let pending = std::mem::take(&mut self.pending);
         for record in pending.iter().filter(|record| is_lifecycle(&record.event)) {
             core.write_ledger(&LedgerEntry {
                 at: record.at,
                 execution: Some(id),
-                by: owner.clone(),
+                by: (*owner).clone(),
                 event: record.event.clone(),
                 detail: std::collections::BTreeMap::new(),
             });
         }
-        let appended = open_files::with_held(|| self.append(&pending), is_not_opened);
-        if let Err(error) = appended {
-            // The command must not suffer for our disk; exit record and ledger remain.
-            if !std::mem::replace(&mut self.failed, true) {
-                tracing::error!(%id, %error, "events cannot be written");
+        if self.writer.is_none() && !self.dir.is_dir() {
+            // Never born: nothing is there to keep events beside.
+            return;
+        }
+        let written = open_files::with_held(|| self.append(entry, &pending), is_not_opened);
+        match written {
+            Ok(()) => core.catch_up(),
+            // The command must not suffer for our disk: they are written with the next ones.
+            Err(error) => {
+                entry.unwritten.lock().keep(&pending);
+                if !std::mem::replace(&mut self.failed, true) {
+                    tracing::error!(%id, %error, "events cannot be written now");
+                }
             }
         }
     }
 
-    fn append(&mut self, records: &[EventRecord]) -> Result<(), ostler_journal::WriteError> {
+    fn append(&mut self, entry: &Entry, records: &[EventRecord]) -> Result<(), WriteError> {
+        let mut waiting = entry.unwritten.lock();
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => {
-                if !self.dir.is_dir() {
-                    // Never born: nothing is there to keep events beside.
-                    return Ok(());
-                }
-                self.writer.insert(EventWriter::open(&self.dir)?.0)
-            }
+            None => self.writer.insert(EventWriter::open(&self.dir)?.0),
         };
-        writer.append(records)
+        waiting.append(writer, records)
     }
 
     /// Closes the file.

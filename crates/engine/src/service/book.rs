@@ -93,7 +93,7 @@ impl Book {
         wanted.request.start.id = None;
         let mut known = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         if known.of.len() >= known.full.max(REQUESTS) {
-            known.of.retain(|id, _| core.registry.get(*id).is_some());
+            known.of.retain(|id, _| core.registry.contains(*id));
             known.full = known.of.len() * 2;
         }
         known.of.insert(id, Arc::new(wanted));

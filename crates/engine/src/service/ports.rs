@@ -89,8 +89,7 @@ async fn lease(core: &Core, seed: (&str, &[u8]), on_host: bool) -> Result<u16, E
 
 /// Every port that a living service was given, whosever it is.
 fn leased(core: &Core) -> HashSet<u16> {
-    let entries = core.registry.all();
-    let living = entries.iter().filter(|entry| !entry.is_finished());
+    let living = core.registry.living();
     living
         .filter_map(|entry| entry.spec.lifetime.plan()?.leased_port)
         .collect()
@@ -110,18 +109,15 @@ pub(crate) fn taken(core: &Core, caller: &Caller, port: u16, holder: Holder) -> 
 /// A holder with the execution it belongs to, and the name of the service that is, where the
 /// caller sees it.
 pub(crate) fn known(core: &Core, caller: &Caller, mut holder: Holder) -> (Holder, Option<String>) {
-    let entries = core.registry.all();
-    let found = entries.iter().find(|entry| {
-        if let Some(id) = holder.execution {
-            return entry.id == id;
-        }
-        let live = entry.live.borrow();
-        let mut ports = live.state.ports.iter();
-        !live.state.is_finished()
-            && ports
-                .any(|it| it.address.port() == holder.address.port() && Some(it.pid) == holder.pid)
-    });
-    match found {
+    let found = match holder.execution {
+        Some(id) => core.registry.get(id),
+        None => core.registry.living().find(|entry| {
+            let live = entry.live.borrow();
+            let mut ports = live.state.ports.iter();
+            ports.any(|it| it.address.port() == holder.address.port() && Some(it.pid) == holder.pid)
+        }),
+    };
+    match &found {
         Some(entry) if caller.sees(&entry.owner()) => {
             holder.execution = Some(entry.id);
             let service = entry.spec.lifetime.plan().map(|_| name_of(entry));

@@ -100,11 +100,8 @@ pub(crate) fn watch(core: &Arc<Core>, path: &Path) {
 /// Takes up the files of services that an earlier engine left alive. What changed meanwhile is
 /// noticed at once.
 pub(crate) fn resume(core: &Arc<Core>) {
-    let entries = core.registry.all();
-    let files = entries
-        .iter()
-        .filter(|entry| !entry.is_finished())
-        .filter_map(|entry| file_of(entry));
+    let living = core.registry.living();
+    let files = living.filter_map(|entry| file_of(&entry));
     for path in files.collect::<BTreeSet<PathBuf>>() {
         watch(core, &path);
     }
@@ -117,9 +114,9 @@ fn file_of(entry: &Entry) -> Option<PathBuf> {
 }
 
 fn living(core: &Core, path: &Path) -> Vec<Arc<Entry>> {
-    let entries = core.registry.all().into_iter();
-    entries
-        .filter(|entry| !entry.is_finished() && file_of(entry).as_deref() == Some(path))
+    let living = core.registry.living();
+    living
+        .filter(|entry| file_of(entry).as_deref() == Some(path))
         .collect()
 }
 

@@ -39,7 +39,8 @@ impl<'a> View<'a> {
 
     /// All of them, newest first.
     pub(crate) fn all(self) -> impl Iterator<Item = Arc<Entry>> + 'a {
-        let entries = self.core.registry.all().into_iter();
+        // Services are never summed up.
+        let entries = self.core.registry.all_with(|_| false);
         entries.filter(move |entry| {
             entry.spec.lifetime.plan().is_some() && self.caller.sees(&entry.owner())
         })

@@ -130,6 +130,11 @@ impl Turns {
         self.lock().push(Turn { offset, what });
     }
 
+    /// As [`Turns::load_dropped`], where that is known already.
+    pub(crate) fn set_dropped_to(&self, offset: u64) {
+        self.lock().dropped_to = offset;
+    }
+
     /// Where the newest contiguous output can begin at the earliest.
     pub(crate) fn dropped_to(&self) -> u64 {
         self.lock().dropped_to

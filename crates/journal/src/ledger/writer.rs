@@ -18,6 +18,9 @@ const SEGMENT_MODE: u32 = 0o600;
 
 /// Bytes of a segment before the next one is begun.
 pub const LEDGER_SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes of the disk that are reserved ahead for entries: what happens while it is full is on
+/// record, too.
+const ROOM_BYTES: u64 = 256 * 1024;
 /// How long entries are kept unless configured otherwise.
 pub const LEDGER_KEEP_DAYS: u64 = 90;
 /// How old a segment's first entry may grow before the next one is begun, so that expiry can
@@ -42,6 +45,8 @@ struct Current {
     file: File,
     name: String,
     bytes: u64,
+    /// Up to where the disk has room for it, as far as that could be reserved.
+    reserved: u64,
     begun: Option<Timestamp>,
 }
 
@@ -83,7 +88,10 @@ impl Ledger {
             .as_ref()
             .is_none_or(|current| current.is_full(entry.at))
         {
-            self.current = Some(self.begin_segment()?);
+            let next = self.begin_segment()?;
+            if let Some(full) = self.current.replace(next) {
+                full.give_room_back();
+            }
         }
         if let Some(current) = &mut self.current {
             current.append(&line)?;
@@ -173,6 +181,7 @@ impl Ledger {
             file,
             name,
             bytes: segment.valid_bytes,
+            reserved: 0,
             begun: segment.records.first().map(|record| record.entry.at),
         });
         Ok(())
@@ -194,6 +203,7 @@ impl Ledger {
             file,
             name,
             bytes: 0,
+            reserved: 0,
             begun: None,
         };
         if let Err(error) = current.append(&line) {
@@ -215,6 +225,7 @@ impl Current {
     }
 
     fn append(&mut self, line: &[u8]) -> Result<(), WriteError> {
+        self.reserve(line.len() as u64);
         match self.file.write_all(line) {
             Ok(()) => {
                 self.bytes += line.len() as u64;
@@ -224,9 +235,27 @@ impl Current {
         }
     }
 
-    /// Cuts what a failed write left; should that fail too, the next writer does it.
-    fn refused(&self, error: io::Error) -> WriteError {
+    /// Keeps room ahead of what is appended. Where none can be reserved, a full disk refuses
+    /// entries; they are written later.
+    fn reserve(&mut self, bytes: u64) {
+        if self.bytes + bytes + ROOM_BYTES / 2 <= self.reserved {
+            return;
+        }
+        let flags = rustix::fs::FallocateFlags::KEEP_SIZE;
+        if rustix::fs::fallocate(&self.file, flags, self.bytes, ROOM_BYTES).is_ok() {
+            self.reserved = self.bytes + ROOM_BYTES;
+        }
+    }
+
+    /// Nothing is appended any more.
+    fn give_room_back(self) {
         drop(self.file.set_len(self.bytes));
+    }
+
+    /// Cuts what a failed write left; should that fail too, the next writer does it.
+    fn refused(&mut self, error: io::Error) -> WriteError {
+        drop(self.file.set_len(self.bytes));
+        self.reserved = 0;
         WriteError::io("append to", self.name.clone(), error)
     }
 }

@@ -1,0 +1,230 @@
+//! What a full disk did not take, events and entries of the ledger: kept in memory, and written
+//! before whatever follows. What is not written by the end of the daemon is rebuilt from the spec
+//! and the exit record, as after any kill.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ostler_journal::{EventWriter, Ledger, LedgerEntry, WriteError};
+use ostler_model::event::DegradedAbility;
+use ostler_model::{Event, EventRecord, ExecutionId};
+use ostler_process::open_files;
+
+use crate::core::Core;
+use crate::short::is_not_opened;
+
+/// Events of one execution that wait.
+const EVENTS_MAX: usize = 1_024;
+/// Ended executions whose events wait.
+const EXECUTIONS_MAX: usize = 4_096;
+/// Entries of the ledger that wait.
+const ENTRIES_MAX: usize = 4_096;
+
+/// The events of one execution that are not in its file yet, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct UnwrittenEvents(Mutex<Vec<EventRecord>>);
+
+/// Held while something is written.
+pub(crate) struct WaitingEvents<'a>(MutexGuard<'a, Vec<EventRecord>>);
+
+impl UnwrittenEvents {
+    /// Whoever writes events holds this meanwhile.
+    pub(crate) fn lock(&self) -> WaitingEvents<'_> {
+        WaitingEvents(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl WaitingEvents<'_> {
+    /// Appends what waits, and after it `records`; where that is refused, nothing has changed.
+    pub(crate) fn append(
+        &mut self,
+        writer: &mut EventWriter,
+        records: &[EventRecord],
+    ) -> Result<(), WriteError> {
+        if self.0.is_empty() {
+            return writer.append(records);
+        }
+        let all: Vec<EventRecord> = self.0.iter().chain(records).cloned().collect();
+        writer.append(&all)?;
+        *self.0 = Vec::new();
+        Ok(())
+    }
+
+    /// These were refused: they wait.
+    pub(crate) fn keep(&mut self, records: &[EventRecord]) {
+        self.0.extend_from_slice(records);
+        let beyond = self.0.len().saturating_sub(EVENTS_MAX);
+        // The oldest are the start, which is rebuilt from the spec.
+        self.0.drain(..beyond);
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Writes what waits for an execution that has no driver any more.
+    fn write(&mut self, dir: &Path) -> Result<(), WriteError> {
+        let open = || EventWriter::open(dir);
+        let (mut writer, _known) = open_files::with_held(open, is_not_opened)?;
+        self.append(&mut writer, &[])
+    }
+}
+
+/// Executions that have ended and whose events wait.
+#[derive(Debug, Default)]
+pub(crate) struct UnwrittenExecutions(Mutex<BTreeSet<ExecutionId>>);
+
+impl UnwrittenExecutions {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<ExecutionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Events of this one wait, and its driver is done.
+    pub(crate) fn add(&self, id: ExecutionId) {
+        let mut ids = self.lock();
+        if ids.len() < EXECUTIONS_MAX {
+            ids.insert(id);
+        }
+    }
+}
+
+impl Core {
+    /// Writes what a full disk refused of ended executions, as far as it takes it now.
+    pub(crate) fn catch_up(&self) {
+        let mut waiting = std::mem::take(&mut *self.unwritten.lock());
+        while let Some(id) = waiting.pop_first() {
+            let Some(entry) = self.registry.get(id) else {
+                continue;
+            };
+            let mut events = entry.unwritten.lock();
+            if !events.is_empty() && events.write(&entry.dir).is_err() {
+                waiting.insert(id);
+                self.unwritten.lock().append(&mut waiting);
+                return;
+            }
+        }
+    }
+}
+
+/// Entries that are not in the ledger yet, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct UnwrittenEntries {
+    waiting: VecDeque<LedgerEntry>,
+    /// Entries beyond what may wait.
+    left_out: u64,
+}
+
+impl UnwrittenEntries {
+    /// Appends what waits, and after it `entry`.
+    pub(crate) fn append(
+        &mut self,
+        ledger: &mut Ledger,
+        entry: &LedgerEntry,
+    ) -> Result<(), WriteError> {
+        self.write(ledger)?;
+        ledger.append(entry).map(drop)
+    }
+
+    /// Appends what waits, and how many are missing.
+    pub(crate) fn write(&mut self, ledger: &mut Ledger) -> Result<(), WriteError> {
+        while let Some(first) = self.waiting.front() {
+            ledger.append(first)?;
+            let last = self.waiting.pop_front();
+            if let (true, Some(last)) = (self.waiting.is_empty() && self.left_out > 0, last) {
+                // Told beside those that it was written with.
+                ledger.append(&missing(last, self.left_out))?;
+                self.left_out = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// This one was refused: it waits.
+    pub(crate) fn keep(&mut self, entry: &LedgerEntry) {
+        if self.waiting.len() < ENTRIES_MAX {
+            self.waiting.push_back(entry.clone());
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
+fn missing(last: LedgerEntry, count: u64) -> LedgerEntry {
+    LedgerEntry {
+        execution: None,
+        event: Event::Degraded {
+            ability: DegradedAbility::Journal,
+            detail: format!("{count} later entries could not be kept while the disk was full"),
+        },
+        detail: std::collections::BTreeMap::new(),
+        ..last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_model::{Channel, Owner, Principal, Timestamp};
+
+    use super::*;
+
+    fn started(seq: u64) -> EventRecord {
+        EventRecord {
+            seq,
+            at: Timestamp::UNIX_EPOCH,
+            offset: 0,
+            event: Event::Started { attempt: 1, pid: 7 },
+        }
+    }
+
+    fn entry() -> LedgerEntry {
+        LedgerEntry {
+            at: Timestamp::UNIX_EPOCH,
+            execution: None,
+            by: Owner {
+                principal: Principal::unix(1_000),
+                project: None,
+                session: None,
+                task: None,
+                channel: Channel::Local,
+            },
+            event: Event::Started { attempt: 1, pid: 7 },
+            detail: std::collections::BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn events_that_waited_come_before_the_next_ones() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (mut writer, _) = EventWriter::open(dir.path()).expect("it opens");
+        let unwritten = UnwrittenEvents::default();
+        let mut waiting = unwritten.lock();
+        waiting.keep(&[started(0), started(1)]);
+        waiting.append(&mut writer, &[started(2)]).expect("written");
+        assert!(waiting.is_empty());
+        let read = ostler_journal::read_events(dir.path()).expect("readable");
+        assert_eq!(read, [started(0), started(1), started(2)]);
+    }
+
+    #[test]
+    fn entries_that_waited_are_written_and_those_left_out_are_counted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut ledger = Ledger::open(dir.path()).expect("it opens");
+        let mut unwritten = UnwrittenEntries::default();
+        for _ in 0..ENTRIES_MAX + 2 {
+            unwritten.keep(&entry());
+        }
+        unwritten
+            .append(&mut ledger, &entry())
+            .expect("there is room");
+        assert_eq!(ledger.end(), ENTRIES_MAX as u64 + 2);
+        assert!(ledger.reader().verify().is_ok());
+        let newest: String = std::fs::read_dir(dir.path())
+            .expect("listed")
+            .flatten()
+            .filter_map(|it| std::fs::read_to_string(it.path()).ok())
+            .collect();
+        assert!(newest.contains("2 later entries could not be kept"));
+    }
+}
