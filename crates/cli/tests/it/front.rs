@@ -6,7 +6,20 @@ use serde_json::json;
 use crate::world::{Client, Process, World, ran};
 
 fn mcp(world: &World) -> Client {
-    Client::start(world.command(&["mcp"]))
+    Client::start(world.command(&["mcp", "--tools", "core,command"]))
+}
+
+#[test]
+fn one_family_of_tools_is_offered_unless_more_are_asked_for() {
+    let world = World::new();
+    let mut client = Client::start(world.command(&["mcp"]));
+    let tools = client.ask("tools/list", json!({}));
+    let tools = tools["result"]["tools"].as_array().unwrap().iter();
+    let names: Vec<&str> = tools.map(|tool| tool["name"].as_str().unwrap()).collect();
+    let core = ["exec", "process", "process_control", "workspace", "service"];
+    assert_eq!(names, core);
+    drop(client);
+    world.ok(&["shutdown"]);
 }
 
 #[test]
@@ -14,7 +27,7 @@ fn a_client_runs_commands_and_its_session_ends_with_it() {
     let world = World::new();
     let mut client = mcp(&world);
     let tools = client.ask("tools/list", json!({}));
-    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 12);
     let here = world.path().to_str().unwrap();
     let said = client.done(
         "command_execute",
@@ -58,7 +71,8 @@ fn a_killed_front_ends_its_session() {
 fn a_named_session_is_kept_and_shared() {
     let world = World::new();
     let here = world.path().to_str().unwrap().to_owned();
-    let named = || Client::start(world.command(&["mcp", "--session", "work"]));
+    let named =
+        || Client::start(world.command(&["mcp", "--tools", "core,command", "--session", "work"]));
     let mut client = named();
     client.done(
         "command_bg_start",
@@ -107,7 +121,7 @@ fn a_shutdown_lets_the_client_go_on_when_it_speaks_again() {
     world.ok(&["shutdown"]);
     assert!(world.daemon().is_none());
     let listed = client.ask("tools/list", json!({}));
-    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 12);
     assert!(world.daemon().is_some());
     assert_eq!(client.lines.end(), 0);
 }
@@ -143,7 +157,10 @@ fn streams_that_cannot_be_handed_over_are_relayed() {
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let file = world.path().join("requests");
     std::fs::write(&file, format!("{request}\n{initialized}\n{list}\n")).unwrap();
-    for mode in [&["mcp"][..], &["mcp", "--no-daemon"]] {
+    for mode in [
+        &["mcp", "--tools", "core,command"][..],
+        &["mcp", "--tools", "core,command", "--no-daemon"],
+    ] {
         let mut command = world.command(mode);
         command.stdin(std::fs::File::open(&file).unwrap());
         let ran = ran(command.stdout(Stdio::piped()).output().unwrap());
@@ -161,7 +178,7 @@ fn socket_pairs_work_as_standard_streams() {
     let world = World::new();
     let (mut to, stdin) = UnixStream::pair().unwrap();
     let (from, stdout) = UnixStream::pair().unwrap();
-    let mut command = world.command(&["mcp"]);
+    let mut command = world.command(&["mcp", "--tools", "core,command"]);
     command
         .stdin(OwnedFd::from(stdin))
         .stdout(OwnedFd::from(stdout));
@@ -180,7 +197,7 @@ fn socket_pairs_work_as_standard_streams() {
 fn the_environment_of_a_front_tightens_what_it_may_run() {
     let world = World::new();
     let mut free = mcp(&world);
-    let mut command = world.command(&["mcp"]);
+    let mut command = world.command(&["mcp", "--tools", "core,command"]);
     command
         .env("ALLOWED_COMMANDS", "echo")
         .env("DEFAULT_ENCODING", "gbk");
@@ -205,7 +222,8 @@ fn the_environment_of_a_front_tightens_what_it_may_run() {
 #[test]
 fn an_engine_in_the_front_serves_alone() {
     let world = World::new();
-    let mut client = Client::start(world.command(&["mcp", "--no-daemon"]));
+    let mut client =
+        Client::start(world.command(&["mcp", "--tools", "core,command", "--no-daemon"]));
     let here = world.path().to_str().unwrap();
     client.done(
         "command_bg_start",
@@ -223,7 +241,8 @@ fn an_engine_in_the_front_ends_its_session_when_told_to_end() {
         if beside_a_daemon {
             world.ok(&["ps"]);
         }
-        let mut client = Client::start(world.command(&["mcp", "--no-daemon"]));
+        let mut client =
+            Client::start(world.command(&["mcp", "--tools", "core,command", "--no-daemon"]));
         let pid_file = world.path().join("pid");
         let made = std::process::Command::new("mkfifo").arg(&pid_file).status();
         assert!(made.unwrap().success());
@@ -262,7 +281,7 @@ fn half_a_line_does_not_confuse_the_next_daemon() {
         .write_all(b"y\"}\n")
         .unwrap();
     let listed = client.ask("tools/list", json!({}));
-    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 12);
     assert_eq!(client.lines.end(), 0);
 }
 
