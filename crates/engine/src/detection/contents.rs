@@ -66,8 +66,6 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn the_port_that_a_source_tells() {
         let marks = [
