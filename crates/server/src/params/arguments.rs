@@ -154,7 +154,7 @@ impl Arguments {
                 let words = words.into_iter().filter_map(into_text);
                 Some(Run::Program(words.collect()))
             }
-            _ => None,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
         }
     }
 

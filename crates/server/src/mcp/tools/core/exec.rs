@@ -128,7 +128,8 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     request.wait_for_place = options.at_most;
     if request.pty.is_some() {
         let reason = wish.says_until.then_some(reason);
-        return terminal::start(call, request, (reason, options), notify).await;
+        let starting = terminal::start(call, request, (reason, options), notify);
+        return Box::pin(starting).await;
     }
     if let Some(way) = wish.way(call, &request, &reason)? {
         let order = (way.request(request), &way);
