@@ -82,6 +82,10 @@ def test_level_limits_and_secrets_are_as_they_were(place):
     env = {"OSTLER_SECRET_TOKEN": token}
     first = place.cli(*words, env=env).stdout.decode().strip()
     place.cli("wait", first)
+    # Neither this front nor the daemon has it.
+    without = place.cli("restart", first, check=False)
+    assert without.returncode != 0 and token.encode() not in without.stderr + without.stdout, without
+    assert b"TOKEN" in without.stderr, without
     for kill in (False, True):
         if kill:
             place.kill_daemon()
@@ -95,6 +99,3 @@ def test_level_limits_and_secrets_are_as_they_were(place):
         printed = place.cli("logs", "--no-time", first).stdout
         assert b"has-secret\nseen\n99\n" in printed, printed
         assert place.cli("logs", "--no-time", again).stdout == printed
-    without = place.cli("restart", first, check=False)
-    assert without.returncode != 0 and token.encode() not in without.stderr + without.stdout, without
-    assert b"TOKEN" in without.stderr, without
