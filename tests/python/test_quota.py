@@ -68,6 +68,19 @@ async def is_so(fact, what):
     await asyncio.to_thread(until, fact, 30, what)
 
 
+async def waiting_starts(place, count, session):
+    """Until so many starts wait: as many are before one that comes behind them."""
+    for _ in range(200):
+        probe, asked = background(place, "true", session=session, place_wait_ms=400)
+        await is_so(lambda: asked.done() or queued(place, probe, session), "it waits")  # noqa: B023
+        seen = queued(place, probe, session)
+        with pytest.raises(Refused):
+            await asked
+        if seen and seen["ahead"] == count:
+            return
+    raise AssertionError(f"not {count} of them wait: {seen}")
+
+
 async def full(agent):
     return [await agent.start("sleep", "300") for _ in range(FINITE)]
 
@@ -77,11 +90,10 @@ async def test_a_start_waits_its_turn_and_says_how_long(narrow):
         held = await full(agent)
         start, first = background(narrow, "sleep", "300", session="s")
         await is_so(lambda: queued(narrow, start, "s"), "the first one waits")
-        waiting = asyncio.create_task(agent.call("exec", command=["echo", "mine"], wait_ms=40000))
         later, last = background(narrow, "true", session="s")
-        await is_so(
-            lambda: (queued(narrow, later, "s") or {}).get("ahead") == 2, "all of them wait"
-        )
+        await is_so(lambda: (queued(narrow, later, "s") or {}).get("ahead") == 1, "two wait")
+        waiting = asyncio.create_task(agent.call("exec", command=["echo", "mine"], wait_ms=40000))
+        await waiting_starts(narrow, 3, "s")
         told = queued(narrow, start, "s")
         assert told["ahead"] == 0 and told["limit"] == FINITE, told
         assert [it["id"] for it in told["holders"]] == held, told
@@ -125,6 +137,7 @@ async def test_a_cancelled_call_leaves_the_queue(narrow):
     async with narrow.agent(session="s") as agent:
         held = await full(agent)
         call = asyncio.create_task(agent.call("exec", command=["touch", "never"], wait_ms=40000))
+        await waiting_starts(narrow, 1, "s")
         start, other = background(narrow, "true", session="s")
         await is_so(lambda: (queued(narrow, start, "s") or {}).get("ahead") == 1, "two wait")
         call.cancel()
@@ -173,6 +186,7 @@ async def test_a_start_waits_on_under_the_next_daemon(narrow):
         call = asyncio.create_task(
             agent.call("exec", command=["sh", "-c", "echo ran >> once"], wait_ms=40000)
         )
+        await waiting_starts(narrow, 1, "s")
         start, other = background(narrow, "true", session="s")
         await is_so(lambda: (queued(narrow, start, "s") or {}).get("ahead") == 1, "two wait")
         await asyncio.to_thread(narrow.kill_daemon)
