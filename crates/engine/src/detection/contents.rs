@@ -14,7 +14,7 @@ static AT_START: LazyLock<Regex> = LazyLock::new(|| {
 /// A port that has a name: `const PORT = process.env.PORT || 3000`.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r#"(?i)^\s*(?:(?:export\s+)?(?:const|let|var)\s+)?(?:(?:\w*_)?port|(?-i:[a-z]\w*Port))\s*[:=][^=].{0,60}?\b(\d{4,5})\b"#,
+        r#"(?i)^\s*(?:(?:export\s+)?(?:const|let|var)\s+)?(?:(?:\w*_)?port|(?-i:[a-z]\w*Port))\s*[:=]\s*(?:[^=\d].{0,60}?)?\b(\d{4,5})\b"#,
     )
     .expect("a constant")
 });
@@ -96,6 +96,8 @@ mod tests {
             ("# app.listen(3000)", None),
             ("app.listen(70000)", None),
             ("report = 2024\napp.listen(n)", None),
+            ("port == 2024\napp.listen(n)", None),
+            ("SERVER_PORT=8000\napp.listen(n)", Some(8000)),
         ] {
             assert_eq!(super::port(text, &marks), port, "{text}");
         }
