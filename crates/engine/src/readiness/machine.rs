@@ -11,7 +11,7 @@ use super::after::{After, Health};
 use super::heard::{Care, Heard};
 use super::limits::{DOUBT_TRY, HEALTH_TRY, SETTLE, SIGNS_MAX};
 use super::listeners::{Listener, Listeners, gone};
-use super::main_port::{Hints, Reason, is_debug, ports};
+use super::main_port::{Hints, Reason, is_debug, leads_as, ports};
 use super::printed::Weight;
 use super::probing::Probing;
 use super::schedule::{Pace, ms};
@@ -467,11 +467,21 @@ impl Readiness {
         let address = main.map(|it| it.socket.address);
         let address = address.filter(|it| stands(it.port()));
         let tls = address.and_then(|it| self.tls(it.port()));
+        let url = address
+            .filter(|it| self.is_reached_by_url(it.port()))
+            .map(|it| self.hints().url(it, tls));
+        // A line that comes later and only names this machine otherwise changes nothing told.
+        let stays =
+            |it: &&String| self.is_ready() && url.as_ref().is_some_and(|url| leads_as(it, url));
         let now = Told {
             ports: ports(self.listeners.all(), address, tls == Some(true)),
-            url: address
-                .filter(|it| self.is_reached_by_url(it.port()))
-                .map(|it| self.hints().url(it, tls)),
+            url: self
+                .told
+                .url
+                .as_ref()
+                .filter(stays)
+                .cloned()
+                .or(url.clone()),
         };
         // What an earlier engine told stands until there was time to see it again.
         let seen_again = self.has_looked() || now.ports.len() >= self.told.ports.len();

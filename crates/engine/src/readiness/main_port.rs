@@ -195,6 +195,12 @@ impl Hints<'_> {
     }
 }
 
+/// Whether two URLs differ in a name of this machine at most.
+pub(super) fn leads_as(one: &str, other: &str) -> bool {
+    let plain = |url: &str| url.replacen("//127.0.0.1", "//localhost", 1);
+    plain(one) == plain(other)
+}
+
 /// The socket on a port that is probed and told.
 pub(super) fn best<'a>(listeners: &[Listener<'a>], port: u16) -> Option<Listener<'a>> {
     let on = listeners

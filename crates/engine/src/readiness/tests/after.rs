@@ -91,6 +91,10 @@ fn a_url_printed_after_ready_is_taken() {
         world.ports().1,
         Some("http://127.0.0.1:3000/tree?token=5f1")
     );
+    // One that names this machine otherwise changes nothing that was told.
+    let same = "Serving on http://127.0.0.1:3000/\n";
+    let world = play(&server(), 40_000, &[(300, Open(V4)), (2_000, Out(same))]);
+    assert_eq!(world.ports().1, Some("http://localhost:3000/"));
     // Requests of somebody else's, long after, are not.
     let world = play(&server(), 40_000, &[(300, Open(V4)), (20_000, Out(line))]);
     assert_eq!(world.ports().1, Some("http://localhost:3000/"));
