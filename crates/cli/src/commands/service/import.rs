@@ -1,6 +1,7 @@
 //! `ostler service import`.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -190,11 +191,12 @@ fn write(target: &Path, text: &str, imported: &Imported) -> Result<(), CommandEr
         text if text.ends_with('\n') => "\n",
         _ => "\n\n",
     };
-    let whole = format!("{before}{gap}{text}");
-    manifest::parse(&whole, target).map_err(wrong)?;
-    let part = target.join(format!(".{FILE}.{}", std::process::id()));
-    let renamed = fs::write(&part, whole).and_then(|()| fs::rename(&part, &file));
-    renamed.map_err(|error| failed(&file, &error))?;
+    let added = format!("{gap}{text}");
+    manifest::parse(&format!("{before}{added}"), target).map_err(wrong)?;
+    // Appended in one piece: what stands there, its owner and its mode stay as they are.
+    let open = fs::OpenOptions::new().create(true).append(true).open(&file);
+    let done = open.and_then(|mut it| it.write_all(added.as_bytes()));
+    done.map_err(|error| failed(&file, &error))?;
     let names: Vec<&str> = imported.services.iter().map(|it| &*it.name).collect();
     crate::tell(&format!("{}: added {}", file.display(), names.join(", ")));
     Ok(())
