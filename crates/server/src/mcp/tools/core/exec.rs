@@ -34,8 +34,9 @@ pub(super) const DEFINITION: Definition = Definition {
             printed, stdout and stderr in order; of long output the beginning, the end and the \
             lines that look like errors, with cursors to the rest. Each call starts a fresh shell: \
             cd and export do not carry over (for that: input tty, command \"bash\"). Background \
-            jobs left with & are ended; give what is to stay an exec of its own. Development \
-            servers are recognised and answered when they are ready, with the URL.",
+            jobs left with & are ended; give what is to stay an exec of its own. Starts beyond the \
+            session's quota (20 at once unless configured) wait their turn. Development servers \
+            are recognised and answered when they are ready, with the URL.",
     parameters: &[
         COMMAND,
         Parameter::alias("script", "command"),
