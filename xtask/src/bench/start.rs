@@ -28,7 +28,7 @@ pub(super) fn first_answer(bench: &Bench) -> Result<Vec<Row>> {
     for _ in 0..WARM_STARTS {
         warm.push(start(&lab)?);
     }
-    let mut mcp = Mcp::open(&lab)?;
+    let mut mcp = Mcp::open_with(&lab, &["mcp"])?;
     let weight = mcp.request("tools/list", &json!({}))?.to_string().len();
     let idle = lab
         .daemon()?
@@ -65,7 +65,7 @@ pub(super) fn first_answer(bench: &Bench) -> Result<Vec<Row>> {
 
 fn start(lab: &Lab) -> Result<Duration> {
     let begin = Instant::now();
-    let mut mcp = Mcp::open(lab)?;
+    let mut mcp = Mcp::open_with(lab, &["mcp"])?;
     mcp.request("tools/list", &json!({}))?;
     let took = begin.elapsed();
     mcp.close()?;

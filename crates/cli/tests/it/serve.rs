@@ -162,8 +162,8 @@ fn what_serve_prints_is_what_a_client_needs() {
     assert_eq!(http.with("wrong").status(), 401);
 
     // What an agent runs over HTTP, the person sees: it is the same principal.
-    let start = json!({"name": "command_bg_start", "arguments": {
-        "command": "sh", "args": ["-c", "pwd; exec sleep 1000"], "directory": ".",
+    let start = json!({"name": "exec", "arguments": {
+        "command": ["sh", "-c", "pwd; exec sleep 1000"], "cwd": ".", "wait_ms": 0,
         "description": "an agent's"}});
     let answer = http.post("tools/call", start);
     assert!(answer.contains("\"isError\":false"), "{answer}");
