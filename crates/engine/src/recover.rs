@@ -68,9 +68,19 @@ pub(crate) async fn recover(core: &Arc<Core>) -> Result<(), Error> {
         let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
         tracing::info!(%id, ?found, ?removed, "was never started: removed");
     }
+    let loaded = Arc::clone(core);
+    let sum_up = move || {
+        loaded.registry.loaded(|| !loaded.closing.is_cancelled());
+        if many {
+            // All that was read at once is not needed any more.
+            ostler_process::trim_heap();
+        }
+    };
     if many {
-        // All that was read at once is not needed any more.
-        core.trim_heap();
+        // Nobody waits for it.
+        drop(core.tracker.spawn_blocking(sum_up));
+    } else {
+        sum_up();
     }
     Ok(())
 }

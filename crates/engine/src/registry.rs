@@ -48,6 +48,8 @@ struct Inner {
     entries: BTreeMap<ExecutionId, Known>,
     /// Ended ones that are kept whole, the one asked for last at the end.
     ended: VecDeque<ExecutionId>,
+    /// Everything an earlier engine left is in: until then nothing is summed up.
+    is_loaded: bool,
     shared: Shared,
     shorts: HashMap<u64, ExecutionId>,
     places: Places,
@@ -296,6 +298,19 @@ impl Registry {
         self.lock().ended(id);
     }
 
+    /// Everything an earlier engine left is in: sums it up, step by step, as long as `goes_on`.
+    pub(crate) fn loaded(&self, goes_on: impl Fn() -> bool) {
+        let mut left = {
+            let mut inner = self.lock();
+            inner.is_loaded = true;
+            inner.ended.len()
+        };
+        while left > 0 && goes_on() {
+            self.lock().sum_up_old(LOOKED_AT);
+            left = left.saturating_sub(LOOKED_AT);
+        }
+    }
+
     /// The entry as it was, where it was summed up.
     fn whole(&self, inner: &mut Inner, id: ExecutionId) -> Option<Arc<Entry>> {
         let summary = match inner.entries.get(&id)? {
@@ -368,10 +383,14 @@ impl Inner {
     /// This one is kept whole for a while; others have been for long enough.
     fn ended(&mut self, id: ExecutionId) {
         self.ended.push_back(id);
-        for _ in 0..LOOKED_AT {
-            if self.ended.len() <= WHOLE_ENDED {
-                return;
-            }
+        if self.is_loaded {
+            self.sum_up_old(LOOKED_AT);
+        }
+    }
+
+    /// Looks at so many of those that have been whole for long enough.
+    fn sum_up_old(&mut self, most: usize) {
+        for _ in 0..most.min(self.ended.len().saturating_sub(WHOLE_ENDED)) {
             if let Some(id) = self.ended.pop_front() {
                 self.sum_up(id);
             }

@@ -2,7 +2,7 @@
 //! tenth of the room, from which the entry is made again when somebody asks for it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use ostler_model::spec::Io;
 use ostler_model::status::ProcessStatus;
@@ -15,6 +15,10 @@ use crate::entry::{Entry, Remains};
 const OWN_FIELDS: [&str; 4] = ["command", "cwd", "description", "labels"];
 /// Texts that are shared at most.
 const SHARED_MAX: usize = 256;
+
+/// A state before anything happens.
+static INITIAL: LazyLock<Map<String, Value>> =
+    LazyLock::new(|| object(&State::default()).unwrap_or_default());
 
 /// Parts that many summaries have in common.
 #[derive(Debug, Default)]
@@ -111,7 +115,7 @@ impl Summary {
     }
 
     fn state(&self) -> Option<State> {
-        let mut state = object(&State::default())?;
+        let mut state = INITIAL.clone();
         let mut changed: Map<String, Value> = serde_json::from_str(&self.state).ok()?;
         state.append(&mut changed);
         serde_json::from_value(Value::Object(state)).ok()
@@ -119,8 +123,8 @@ impl Summary {
 }
 
 fn state_text(state: &State) -> Option<String> {
-    let (mut changed, initial) = (object(state)?, object(&State::default())?);
-    changed.retain(|name, value| initial.get(name) != Some(value));
+    let mut changed = object(state)?;
+    changed.retain(|name, value| INITIAL.get(name) != Some(value));
     serde_json::to_string(&changed).ok()
 }
 
