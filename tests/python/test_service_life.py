@@ -420,6 +420,32 @@ async def test_a_definition_that_went_leaves_its_service_running(mine):
     assert mine.status("one") == "ready"
 
 
+async def test_services_of_a_file_that_went_are_known_where_it_was(mine):
+    defined(mine.place, {"web": {"command": served("plain", free_port())}})
+    before = (await mine.up())["web"]
+    (mine.place.work / "ostler.toml").unlink()
+    found = mine.list()
+    assert found["web"]["living"] and found["web"]["execution"]["os_pid"] == before.pid
+    until(lambda: mine.list()["web"]["notes"], 20, "the note that it is no longer defined")
+    assert mine.place.cli("service", "why", "web").returncode == 0
+    mine.place.cli("service", "stop", "web")
+    assert not mine.place.json("service", "ps")
+
+
+async def test_that_a_new_definition_is_not_in_force_is_told_until_it_is(mine):
+    services = {name: {"command": served("plain", free_port())} for name in ("db", "web")}
+    defined(mine.place, services)
+    await mine.up("web")
+    services["web"]["depends_on"] = ["db"]
+    defined(mine.place, services)
+    notes = until(lambda: mine.list()["web"]["notes"], 20, "the note")
+    assert "its new definition is not in force" in notes[0] and "db" in notes[0], notes
+    mine.place.cli("service", "up", "db")
+    mine.place.cli("service", "stop", "web")
+    mine.place.cli("service", "up", "web")
+    assert not mine.list()["web"]["notes"]
+
+
 @pytest.mark.parametrize(("text", "line", "word"), [
     ("[services.web]\ncommand = 'true'\nprot = 3000\n", 3, "port"),
     ("[services.web]\ncommand = 'true\n", 2, ""),

@@ -72,6 +72,7 @@ impl Registry {
             inner: Mutex::new(Inner {
                 entries: BTreeMap::new(),
                 ended: VecDeque::new(),
+                is_loaded: false,
                 shared: Shared::default(),
                 shorts: HashMap::new(),
                 places: Places::new(quotas),

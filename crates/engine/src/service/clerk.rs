@@ -229,7 +229,9 @@ impl<'a> Clerk<'a> {
         let mut info = told(entry, self.view().scope_of(entry));
         if let Some(at) = &info.plan.defined_in {
             let watches = &self.core.book.watches;
-            info.notes = watches.notes(at.as_path(), &info.name, !entry.is_finished());
+            let definition = info.plan.defined_as.as_deref();
+            let lives = !entry.is_finished();
+            info.notes = watches.notes(at.as_path(), (&info.name, definition), lives);
         }
         info
     }

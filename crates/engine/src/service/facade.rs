@@ -144,7 +144,8 @@ impl Engine {
     ) -> Result<Vec<Ensured>, Error> {
         let home = self.home(Some(base));
         let manifest = Manifest::find(cwd, home.as_deref())?;
-        let context = WorkspaceContext::at(cwd, home.as_deref()).with(manifest);
+        let context =
+            WorkspaceContext::at(cwd, home.as_deref(), &self.core.book.watches).with(manifest);
         let clerk = Clerk::new(&self.core, caller, &context);
         let known: Vec<String> = clerk.definitions().into_iter().map(|it| it.name).collect();
         let mut asked = if names.is_empty() {

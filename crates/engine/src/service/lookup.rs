@@ -29,7 +29,11 @@ impl Engine {
     /// Where a request's command would run.
     pub(super) fn context(&self, request: &StartRequest) -> WorkspaceContext {
         let home = self.home(Some(request));
-        WorkspaceContext::at(request.cwd.as_path(), home.as_deref())
+        WorkspaceContext::at(
+            request.cwd.as_path(),
+            home.as_deref(),
+            &self.core.book.watches,
+        )
     }
 
     /// The same with what the file says that holds there.
@@ -42,7 +46,7 @@ impl Engine {
     /// Where somebody stands who looks, or stops something: every workspace where `cwd` is none.
     pub(super) fn context_at(&self, cwd: Option<&Path>) -> WorkspaceContext {
         let home = self.home(None);
-        cwd.map(|cwd| WorkspaceContext::at(cwd, home.as_deref()))
+        cwd.map(|cwd| WorkspaceContext::at(cwd, home.as_deref(), &self.core.book.watches))
             .unwrap_or_default()
     }
 

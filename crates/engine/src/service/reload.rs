@@ -37,13 +37,26 @@ struct Watched {
     deaf: Option<String>,
     /// Names that run and are not in it.
     removed: BTreeSet<String>,
-    /// Names that could not be started anew, and why.
-    failed: BTreeMap<String, String>,
+    /// Names that could not be started anew.
+    failed: BTreeMap<String, NotInForce>,
+}
+
+/// A definition that a running service could not be started anew by.
+#[derive(Debug)]
+struct NotInForce {
+    /// Its fingerprint: a service that was started by it meanwhile is up to date.
+    definition: Option<String>,
+    problem: String,
 }
 
 impl Watches {
     fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Watched>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether services live that are defined in this file, whether or not it is still there.
+    pub(crate) fn is_watched(&self, path: &Path) -> bool {
+        self.lock().contains_key(path)
     }
 
     fn change(&self, path: &Path, change: impl FnOnce(&mut Watched)) {
@@ -52,15 +65,23 @@ impl Watches {
         }
     }
 
-    /// What deserves to be told of a service of this file.
-    pub(crate) fn notes(&self, path: &Path, name: &str, lives: bool) -> Vec<String> {
+    /// What deserves to be told of a service of this file; `definition` is the fingerprint of
+    /// what it was started by.
+    pub(crate) fn notes(
+        &self,
+        path: &Path,
+        (name, definition): (&str, Option<&str>),
+        lives: bool,
+    ) -> Vec<String> {
         let known = self.lock();
         let Some(watched) = known.get(path) else {
             return Vec::new();
         };
         let file = path.display();
         let mut notes = Vec::new();
-        notes.extend(watched.failed.get(name).cloned());
+        let failed = watched.failed.get(name);
+        let failed = failed.filter(|it| it.definition.as_deref() != definition);
+        notes.extend(failed.map(|it| it.problem.clone()));
         if !lives {
             return notes;
         }
@@ -219,9 +240,14 @@ async fn take_in(core: &Arc<Core>, path: &Path) {
             if let Err(error) = start_anew(core, entry, &manifest).await {
                 let problem = format!("its new definition is not in force: {error}");
                 tracing::warn!(id = %entry.id, %error, "a changed service is left as it is");
-                let told =
-                    |watched: &mut Watched| drop(watched.failed.insert(name.clone(), problem));
-                core.book.watches.change(path, told);
+                let definition = manifest.services.get(&name).map(|it| it.fingerprint());
+                let failed = NotInForce {
+                    definition,
+                    problem,
+                };
+                core.book.watches.change(path, |watched| {
+                    watched.failed.insert(name.clone(), failed);
+                });
             }
         }
     }

@@ -6,7 +6,8 @@ use ostler_model::Text;
 
 use super::ServiceInfo;
 use super::definitions::API;
-use super::manifest::{Manifest, locate};
+use super::manifest::{Manifest, locate, locate_or};
+use super::reload::Watches;
 use super::view::file;
 use crate::admission::environment;
 use crate::settings::Settings;
@@ -38,10 +39,11 @@ pub(crate) struct WorkspaceContext {
 }
 
 impl WorkspaceContext {
-    /// A directory, without what its file says.
-    pub(crate) fn at(dir: &Path, home: Option<&Path>) -> Self {
+    /// A directory, without what its file says. A file that was removed holds there as long as
+    /// its services live.
+    pub(crate) fn at(dir: &Path, home: Option<&Path>, watches: &Watches) -> Self {
         Self {
-            file: Some(locate(dir, home)),
+            file: Some(locate_or(dir, home, |file| watches.is_watched(file))),
             manifest: None,
         }
     }

@@ -1,5 +1,6 @@
 //! `ostler service import`.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -108,15 +109,26 @@ fn read(file: &Path, kind: Kind, target: &Path, shown: &Path) -> Result<Imported
     let text = bounded(file).map_err(|error| failed(file, &error))?;
     let from = file.parent().unwrap_or(Path::new("/"));
     let dir = from.strip_prefix(target).unwrap_or(from).to_string_lossy();
+    let has_variables = Cell::new(false);
     let beside = Beside {
         dir: &dir,
-        read: &|name| bounded(&from.join(name)).ok(),
+        read: &|name| {
+            let text = bounded(&from.join(name)).ok()?;
+            has_variables.set(true);
+            Some(text)
+        },
     };
     let read = match kind {
         Kind::Procfile => import::procfile(&text, beside),
         Kind::Package => import::package(&text, beside, &|command| is_server(command, from)),
         Kind::Compose => import::compose(&text, beside),
     };
+    if has_variables.get() {
+        crate::tell(
+            "note: values of files of variables, such as .env, are written out as text; what is \
+             secret belongs into `secrets` before anybody else gets the ostler.toml",
+        );
+    }
     read.map_err(|error| CommandError::value(format!("{}:{error}", shown.display())))
 }
 

@@ -76,6 +76,15 @@ fn refused(path: &Path, problem: String) -> ServiceError {
 
 /// The path of the nearest file, without symbolic links.
 pub(crate) fn locate(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    locate_or(cwd, home, |_| false)
+}
+
+/// The same, where a file also counts that is not there and `is_known`.
+pub(crate) fn locate_or(
+    cwd: &Path,
+    home: Option<&Path>,
+    is_known: impl Fn(&Path) -> bool,
+) -> Option<PathBuf> {
     let here = fs::canonicalize(cwd).ok()?;
     let home = home.and_then(|home| fs::canonicalize(home).ok());
     for dir in here.ancestors() {
@@ -86,6 +95,9 @@ pub(crate) fn locate(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
         let file = dir.join(FILE_NAME);
         if file.is_file() {
             return fs::canonicalize(file).ok();
+        }
+        if is_known(&file) {
+            return Some(file);
         }
         if is_end {
             return None;

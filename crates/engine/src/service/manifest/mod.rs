@@ -13,5 +13,5 @@ mod values;
 
 pub use changes::{Changes, diff};
 pub use find::FILE_NAME;
-pub(crate) use find::{Manifest, locate};
+pub(crate) use find::{Manifest, locate, locate_or};
 pub use parse::{ManifestError, parse};
