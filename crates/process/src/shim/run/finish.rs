@@ -1,6 +1,7 @@
 //! The end of a tree: the record, the news, the clean-up.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use ostler_model::Usage;
 use ostler_sandbox::cgroup::Slot;
@@ -22,6 +23,10 @@ const RETRY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: RETRY_MS.cast_signed() * 1_000_000,
 };
+
+/// How long a full disk is waited for that nobody could read the record from any more, in
+/// milliseconds: its directory was removed, or its file system was taken away.
+const UNREACHABLE_MS: u64 = 10_000;
 
 impl Run<'_> {
     /// Everything is over: the record, the news, the clean-up.
@@ -65,12 +70,17 @@ impl Run<'_> {
     }
 
     /// A full disk and no daemon: the truth is only here. Stays until there is room for the
-    /// record, or a daemon to tell.
+    /// record, or a daemon to tell, or nobody could find the record.
     fn hold_out(&mut self, record: &mut ExitRecord, why: Errno) -> Result<(), Errno> {
         let mut why = Err(why);
+        let mut reachable_at = Instant::now();
         while let Err(Errno::NOSPC | Errno::DQUOT | Errno::ROFS) = why
             && !self.link.has_daemon()
+            && reachable_at.elapsed() < Duration::from_millis(UNREACHABLE_MS)
         {
+            if is_reachable(self.dir.as_fd()) {
+                reachable_at = Instant::now();
+            }
             if self.listen_at.is_some() {
                 self.listen();
             }
@@ -139,5 +149,39 @@ impl Run<'_> {
             lost_bytes: self.sink.lost_bytes(),
             autorun: Box::new(self.tree.autorun()),
         }
+    }
+}
+
+/// Whether a directory is where its path says; true where that cannot be found out.
+fn is_reachable(dir: BorrowedFd<'_>) -> bool {
+    let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    let (Ok(path), Ok(own)) = (
+        rustix::fs::readlink(link, Vec::new()),
+        rustix::fs::fstat(dir),
+    ) else {
+        return true;
+    };
+    rustix::fs::stat(path)
+        .is_ok_and(|found| (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_was_removed_is_not_reachable() {
+        let parent = tempfile::TempDir::new().expect("a directory");
+        let path = parent.path().join("execution");
+        std::fs::create_dir(&path).expect("room");
+        let dir = std::fs::File::open(&path).expect("there");
+        assert!(is_reachable(dir.as_fd()));
+        let moved = parent.path().join("moved");
+        std::fs::rename(&path, &moved).expect("room");
+        assert!(is_reachable(dir.as_fd()), "it is found where it is now");
+        std::fs::remove_dir(&moved).expect("empty");
+        assert!(!is_reachable(dir.as_fd()));
+        std::fs::create_dir(&moved).expect("room");
+        assert!(!is_reachable(dir.as_fd()), "another one of the same name");
     }
 }
