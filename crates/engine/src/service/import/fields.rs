@@ -354,7 +354,7 @@ fn span(text: &str) -> Option<String> {
     }
     let fits = (1..=LONGEST_MS).contains(&millis);
     fits.then(|| {
-        if millis % 1000 == 0 {
+        if millis.is_multiple_of(1000) {
             format!("{}s", millis / 1000)
         } else {
             format!("{millis}ms")

@@ -32,11 +32,11 @@ pub fn procfile(text: &str, beside: Beside<'_>) -> Result<Imported, ImportError>
         match entry(line) {
             None => leave(line, "is no line `name: command`"),
             Some(("release", _)) => {
-                leave("release", "runs once for a deployment, it is no service")
+                leave("release", "runs once for a deployment, it is no service");
             }
             Some((name, _)) if names.of(name).is_some() => leave(name, "stands there already"),
             Some(_) if imported.services.len() >= SERVICES => {
-                leave(line, "is one service too many")
+                leave(line, "is one service too many");
             }
             Some((name, command)) => {
                 let name = (names.give(name), name.to_owned());

@@ -172,7 +172,11 @@ impl Tree {
                 self.begin(place, anchor, Content::Map(Vec::new(), None))
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
-            _ => Ok(()),
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd => Ok(()),
         }
     }
 

@@ -246,80 +246,83 @@ fn who_waits_says_for_what_and_how_that_stands() {
     assert_eq!(why.because, told);
 }
 
+/// What programs say of a port that is taken, and which one it is.
+const CONFLICTS: &[(&str, u16)] = &[
+    ("Port 3000 is in use, trying another one...", 3000),
+    (
+        "Error: listen EADDRINUSE: address already in use :::3000",
+        3000,
+    ),
+    (
+        "Error: listen EADDRINUSE: address already in use 127.0.0.1:8080",
+        8080,
+    ),
+    ("listen tcp :8080: bind: address already in use", 8080),
+    ("Port 5000 is already in use by another program", 5000),
+    ("Connection in use: ('127.0.0.1', 3101)", 3101),
+    (
+        "[Errno 98] error while attempting to bind on address ('127.0.0.1', 8000): address already in use",
+        8000,
+    ),
+    (
+        "java.net.BindException: Address already in use: bind :8081",
+        8081,
+    ),
+    (
+        "Web server failed to start. Port 8080 was already in use.",
+        8080,
+    ),
+    (
+        "Address already in use - bind(2) for \"127.0.0.1\" port 3000 (Errno::EADDRINUSE)",
+        3000,
+    ),
+    (
+        "Failed to listen on localhost:8000 (reason: Address already in use)",
+        8000,
+    ),
+    (
+        "nginx: [emerg] bind() to 0.0.0.0:8088 failed (98: Address already in use)",
+        8088,
+    ),
+    (
+        "Failed to bind to address http://127.0.0.1:5005: address already in use.",
+        5005,
+    ),
+    (
+        "SocketException: Failed to create server socket (OS Error: Address already in use, errno = 98), address = 0.0.0.0, port = 8080",
+        8080,
+    ),
+    (
+        "** (EXIT) shutdown: failed to start: {:listen_error, :eaddrinuse} port: 4000",
+        4000,
+    ),
+    ("error: Failed to start server. Is port 3000 in use?", 3000),
+    (
+        "2026-11-22 19:43:02: (network.c.537) can't bind to socket: 127.0.0.1:8091: Address already in use",
+        8091,
+    ),
+    (
+        "/gems/puma-5.6.5/lib/puma/binder.rb:341:in `initialize': Address already in use - bind(2) for \"0.0.0.0\" port 9292 (Errno::EADDRINUSE)",
+        9292,
+    ),
+    (
+        "cherrypy: Timeout('Port 8080 not free on 127.0.0.1.')",
+        8080,
+    ),
+    (
+        "Bind for 0.0.0.0:8090 failed: port is already allocated",
+        8090,
+    ),
+    (
+        "Could not create server TCP listening socket *:6379: bind: Address already in use",
+        6379,
+    ),
+];
+
 #[test]
 fn ports_are_read_from_what_programs_say() {
     let info = service(Restart::Never, running());
-    for (line, port) in [
-        ("Port 3000 is in use, trying another one...", 3000),
-        (
-            "Error: listen EADDRINUSE: address already in use :::3000",
-            3000,
-        ),
-        (
-            "Error: listen EADDRINUSE: address already in use 127.0.0.1:8080",
-            8080,
-        ),
-        ("listen tcp :8080: bind: address already in use", 8080),
-        ("Port 5000 is already in use by another program", 5000),
-        ("Connection in use: ('127.0.0.1', 3101)", 3101),
-        (
-            "[Errno 98] error while attempting to bind on address ('127.0.0.1', 8000): address already in use",
-            8000,
-        ),
-        (
-            "java.net.BindException: Address already in use: bind :8081",
-            8081,
-        ),
-        (
-            "Web server failed to start. Port 8080 was already in use.",
-            8080,
-        ),
-        (
-            "Address already in use - bind(2) for \"127.0.0.1\" port 3000 (Errno::EADDRINUSE)",
-            3000,
-        ),
-        (
-            "Failed to listen on localhost:8000 (reason: Address already in use)",
-            8000,
-        ),
-        (
-            "nginx: [emerg] bind() to 0.0.0.0:8088 failed (98: Address already in use)",
-            8088,
-        ),
-        (
-            "Failed to bind to address http://127.0.0.1:5005: address already in use.",
-            5005,
-        ),
-        (
-            "SocketException: Failed to create server socket (OS Error: Address already in use, errno = 98), address = 0.0.0.0, port = 8080",
-            8080,
-        ),
-        (
-            "** (EXIT) shutdown: failed to start: {:listen_error, :eaddrinuse} port: 4000",
-            4000,
-        ),
-        ("error: Failed to start server. Is port 3000 in use?", 3000),
-        (
-            "2026-11-22 19:43:02: (network.c.537) can't bind to socket: 127.0.0.1:8091: Address already in use",
-            8091,
-        ),
-        (
-            "/gems/puma-5.6.5/lib/puma/binder.rb:341:in `initialize': Address already in use - bind(2) for \"0.0.0.0\" port 9292 (Errno::EADDRINUSE)",
-            9292,
-        ),
-        (
-            "cherrypy: Timeout('Port 8080 not free on 127.0.0.1.')",
-            8080,
-        ),
-        (
-            "Bind for 0.0.0.0:8090 failed: port is already allocated",
-            8090,
-        ),
-        (
-            "Could not create server TCP listening socket *:6379: bind: Address already in use",
-            6379,
-        ),
-    ] {
+    for (line, port) in CONFLICTS.iter().copied() {
         assert_eq!(
             ports_in_question(&info, &[line.to_owned()]),
             [port],
