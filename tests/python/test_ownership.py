@@ -43,12 +43,15 @@ LISTS = {
     ("POST", "/api/process/clean_selected"): {"pids": ["ID"]},
     ("GET", "/api/processes"): None,
     ("GET", "/api/v1/executions"): None,
+    ("GET", "/api/v1/events"): None,
     ("GET", "/api/v1/health"): None,
     ("GET", "/api/v1/interactions"): None,
     ("GET", "/api/v1/approvals"): None,
     ("GET", "/api/v1/services"): None,
     ("POST", "/api/v1/detect"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},
 }
+#: What must follow the path of a list for all of it to be asked for.
+WHOLE = {"/api/v1/events": "?cursor=0"}
 #: What starts something of one's own, or ends the daemon for everybody (a scope of its own).
 OTHER = {
     ("POST", "/api/v1/executions"), ("POST", "/api/v1/shells"), ("POST", "/api/v1/shutdown"),
@@ -210,7 +213,7 @@ def websocket():
 async def test_no_list_shows_what_is_somebody_elses(guarded, anns, method, path):
     assert (method, path) in LISTS, "a new route: say here how it is asked"
     body = json.loads(json.dumps(LISTS[method, path]).replace("ID", anns))
-    status, text = ask(guarded, "bob", method, path, body)
+    status, text = ask(guarded, "bob", method, path + WHOLE.get(path, ""), body)
     assert status < 300, (status, text)
     assert SECRET not in text
     if anns in text:

@@ -426,7 +426,7 @@ async def test_services_of_a_file_that_went_are_known_where_it_was(mine):
     (mine.place.work / "ostler.toml").unlink()
     found = mine.list()
     assert found["web"]["living"] and found["web"]["execution"]["os_pid"] == before.pid
-    until(lambda: mine.list()["web"]["notes"], 20, "the note that it is no longer defined")
+    until(lambda: mine.list()["web"].get("notes"), 20, "the note that it is no longer defined")
     assert mine.place.cli("service", "why", "web").returncode == 0
     mine.place.cli("service", "stop", "web")
     assert not mine.place.json("service", "ps")
@@ -438,12 +438,12 @@ async def test_that_a_new_definition_is_not_in_force_is_told_until_it_is(mine):
     await mine.up("web")
     services["web"]["depends_on"] = ["db"]
     defined(mine.place, services)
-    notes = until(lambda: mine.list()["web"]["notes"], 20, "the note")
+    notes = until(lambda: mine.list()["web"].get("notes"), 20, "the note")
     assert "its new definition is not in force" in notes[0] and "db" in notes[0], notes
     mine.place.cli("service", "up", "db")
     mine.place.cli("service", "stop", "web")
     mine.place.cli("service", "up", "web")
-    assert not mine.list()["web"]["notes"]
+    assert not mine.list()["web"].get("notes")
 
 
 @pytest.mark.parametrize(("text", "line", "word"), [

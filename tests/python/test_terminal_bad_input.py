@@ -77,7 +77,7 @@ async def test_what_cannot_be_started(home, arguments, told):
     ("pty_run", {"script": 5}, "script"),
     ("pty_close", {"sessions": []}, "sessions"),
     ("pty_close", {"signal": "SIGNONSENSE"}, "signal"),
-    ("pty_close", {"sessions": "all"}, "sessions"),
+    ("pty_close", {"sessions": 7}, "sessions"),
 ])
 async def test_what_cannot_be_asked(home, tool, arguments, told):
     async with Terminals.connect(home) as terminals:

@@ -83,10 +83,10 @@ pub(super) async fn queued(
     Path(id): Path<String>,
     asked: Asked,
 ) -> Answer<Json<QueuedStartBody>> {
-    asked.check(&[])?;
     let queued = id.parse().ok();
     let queued = queued.and_then(|id| state.engine.queued_start(&caller, id));
     let queued = queued.ok_or(ostler_engine::Error::NotFound)?;
+    asked.check(&[])?;
     Ok(Json(queued.into()))
 }
 
