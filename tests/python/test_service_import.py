@@ -52,6 +52,17 @@ def test_two_processes_of_a_procfile_run(workspace):
         assert b"hello from a Procfile" in answers(port)
 
 
+def test_the_port_that_its_runner_would_give_is_a_free_one(workspace):
+    add(workspace, "index.html", "hello from $PORT")
+    add(workspace, "Procfile", "web: python3 -m http.server $PORT --bind 127.0.0.1\n")
+    imported(workspace, "--write", "Procfile")
+    workspace.cli("service", "up")
+    web = workspace.rest("GET", f"/api/v1/services/web?cwd={workspace.work}")
+    ports = workspace.json("info", web["execution"]["id"])["service"]["ports"]
+    port = next(it["port"] for it in ports if it["main"])
+    assert b"hello from $PORT" in answers(port)
+
+
 def test_a_script_of_a_package_runs(workspace):
     port = free_port()
     scripts = {"start": SERVE.format(port=port), "build": "true"}

@@ -139,7 +139,10 @@ fn about(event: &EventBody, value: &serde_json::Value) -> String {
     }
     let own = ["cursor", "at", "id", "uuid", "session", "event", "request"];
     let fields = value.as_object().into_iter().flatten();
-    let fields = fields.filter(|(name, value)| !own.contains(&name.as_str()) && !value.is_null());
+    // Lists and objects are for programs: --json tells them.
+    let is_plain =
+        |value: &serde_json::Value| !(value.is_null() || value.is_array() || value.is_object());
+    let fields = fields.filter(|(name, value)| !own.contains(&name.as_str()) && is_plain(value));
     let told = fields.map(|(name, value)| match value.as_str() {
         Some(text) => format!("{name}={text}"),
         None => format!("{name}={value}"),

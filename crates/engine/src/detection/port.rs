@@ -50,6 +50,11 @@ pub(super) fn arguments(entry: &Entry, call: &Call, asked: Option<Asked>) -> Opt
     if asked.is_some_and(|asked| asked.by_argument) {
         return None;
     }
+    // It follows the variable by itself.
+    let names_variable = |word: &String| ["$PORT", "${PORT}"].iter().any(|it| word.contains(it));
+    if call.args().iter().any(names_variable) {
+        return call.variable("PORT").is_none().then(Vec::new);
+    }
     let by_variable = || {
         let honoured = known.is_empty() || entry.text.port.iter().any(|it| it == "$PORT");
         (honoured && call.variable("PORT").is_none()).then(Vec::new)

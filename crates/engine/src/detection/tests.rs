@@ -363,6 +363,9 @@ fn port_arguments_reach_the_program() {
         ("python manage.py runserver", list("{port}")),
         ("python manage.py runserver 8001", None),
         ("python3 -m http.server", list("{port}")),
+        ("python3 -m http.server $PORT", list("")),
+        ("vite --port ${PORT}", list("")),
+        ("gunicorn app:app -b \"0.0.0.0:$PORT\"", list("")),
         ("poetry run uvicorn app:app", list("--port {port}")),
         ("npm start", list("")),
     ] {
