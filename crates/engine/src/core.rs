@@ -134,26 +134,32 @@ impl Core {
 
     /// Appends to the ledger; nothing runs unrecorded.
     pub(crate) fn record(&self, entry: &LedgerEntry) -> Result<(), Error> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(held) = held.as_mut() else {
-            return Err(Error::Closing);
-        };
-        held.unwritten
-            .append(&mut held.ledger, entry)
-            .map_err(|error| Error::Ledger(error.to_string()))?;
-        self.ledger_end.send_replace(held.ledger.end());
-        Ok(())
+        self.append(entry, |_| {})
     }
 
     /// Appends what has happened already: what cannot be written now is written before the next.
     pub(crate) fn write_ledger(&self, entry: &LedgerEntry) {
-        if let Err(error) = self.record(entry) {
+        if let Err(error) = self.append(entry, |unwritten| unwritten.keep(entry)) {
             tracing::error!(%error, "an entry is not in the ledger yet");
-            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(held) = held.as_mut() {
-                held.unwritten.keep(entry);
-            }
         }
+    }
+
+    fn append(
+        &self,
+        entry: &LedgerEntry,
+        refused: impl FnOnce(&mut UnwrittenEntries),
+    ) -> Result<(), Error> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(held) = held.as_mut() else {
+            return Err(Error::Closing);
+        };
+        let appended = held.unwritten.append(&mut held.ledger, entry);
+        if appended.is_err() {
+            refused(&mut held.unwritten);
+        }
+        // What waited may be in it although this one is not.
+        self.ledger_end.send_replace(held.ledger.end());
+        appended.map_err(|error| Error::Ledger(error.to_string()))
     }
 
     /// Writes down that a request was turned down.

@@ -112,8 +112,8 @@ impl Core {
 #[derive(Debug, Default)]
 pub(crate) struct UnwrittenEntries {
     waiting: VecDeque<LedgerEntry>,
-    /// Entries beyond what may wait.
-    left_out: u64,
+    /// The newest entry beyond what may wait, and how many there were.
+    left_out: Option<(LedgerEntry, u64)>,
 }
 
 impl UnwrittenEntries {
@@ -127,26 +127,26 @@ impl UnwrittenEntries {
         ledger.append(entry).map(drop)
     }
 
-    /// Appends what waits, and how many are missing.
+    /// Appends what waits, and how many are missing. Where that is refused, the rest waits on.
     pub(crate) fn write(&mut self, ledger: &mut Ledger) -> Result<(), WriteError> {
         while let Some(first) = self.waiting.front() {
             ledger.append(first)?;
-            let last = self.waiting.pop_front();
-            if let (true, Some(last)) = (self.waiting.is_empty() && self.left_out > 0, last) {
-                // Told beside those that it was written with.
-                ledger.append(&missing(last, self.left_out))?;
-                self.left_out = 0;
-            }
+            self.waiting.pop_front();
+        }
+        if let Some((last, count)) = &self.left_out {
+            ledger.append(&missing(last.clone(), *count))?;
+            self.left_out = None;
         }
         Ok(())
     }
 
     /// This one was refused: it waits.
     pub(crate) fn keep(&mut self, entry: &LedgerEntry) {
-        if self.waiting.len() < ENTRIES_MAX {
+        if self.waiting.len() < ENTRIES_MAX && self.left_out.is_none() {
             self.waiting.push_back(entry.clone());
         } else {
-            self.left_out += 1;
+            let before = self.left_out.take().map_or(0, |(_, count)| count);
+            self.left_out = Some((entry.clone(), before + 1));
         }
     }
 }
@@ -226,5 +226,25 @@ mod tests {
             .filter_map(|it| std::fs::read_to_string(it.path()).ok())
             .collect();
         assert!(newest.contains("2 later entries could not be kept"));
+    }
+
+    #[test]
+    fn how_many_were_left_out_is_kept_until_it_is_written() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut unwritten = UnwrittenEntries::default();
+        for _ in 0..ENTRIES_MAX + 2 {
+            unwritten.keep(&entry());
+        }
+        let mut ledger = Ledger::open(dir.path()).expect("it opens");
+        // The disk took all that waited, and refused what tells of the others.
+        unwritten.waiting.clear();
+        unwritten.keep(&entry());
+        unwritten.write(&mut ledger).expect("there is room");
+        let told: String = std::fs::read_dir(dir.path())
+            .expect("listed")
+            .flatten()
+            .filter_map(|it| std::fs::read_to_string(it.path()).ok())
+            .collect();
+        assert!(told.contains("3 later entries could not be kept"));
     }
 }
