@@ -124,42 +124,32 @@ pub(crate) async fn enter(
     })
 }
 
-/// Whether the request could run now, were there a place; nobody is asked about it.
+/// Whether a person is asked where the policy wants that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Consent {
+    /// Asked; a yes is not spent.
+    Obtain,
+    /// Not asked: it counts as given.
+    Assume,
+}
+
+/// Whether the request would be carried out now, were there a place.
 ///
 /// # Errors
-/// As admission refuses it.
+/// As admission refuses it; with [`Consent::Obtain`] [`Error::ApprovalRequired`] among them.
 pub(crate) async fn check(
     core: &Core,
     caller: &Caller,
     request: StartRequest,
-) -> Result<(), Error> {
-    let secrets = secrets::resolve(&core.settings, &caller.owner, &request)?;
-    let known = secrets.clone();
-    let judged = policy::judge(&core.settings, &request);
-    let checked = match judged {
-        Ok(_) => admit(core, caller, request, secrets).await.map(drop),
-        Err(error) => Err(error),
-    };
-    checked.map_err(|error| error.concealing(&known))
-}
-
-/// Whether the request would be carried out now, were there a place; a person is asked where the
-/// policy wants that, and a yes is not spent.
-///
-/// # Errors
-/// As admission refuses it, [`Error::ApprovalRequired`] among them.
-pub(crate) async fn agreed(
-    core: &Core,
-    caller: &Caller,
-    request: StartRequest,
+    consent: Consent,
 ) -> Result<(), Error> {
     let secrets = secrets::resolve(&core.settings, &caller.owner, &request)?;
     let known = secrets.clone();
     let admitted = match policy::judge(&core.settings, &request) {
-        Ok(None) => admit(core, caller, request, secrets).await,
-        Ok(Some(verdict)) => {
+        Ok(Some(verdict)) if consent == Consent::Obtain => {
             consented(core, caller, (request, secrets), (verdict, Spend::Later)).await
         }
+        Ok(_) => admit(core, caller, request, secrets).await,
         Err(error) => Err(error),
     };
     admitted.map(drop).map_err(|error| error.concealing(&known))

@@ -89,7 +89,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::start`].
     pub async fn check_start(&self, caller: &Caller, request: StartRequest) -> Result<(), Error> {
-        begin::agreed(&self.core, caller, request).await
+        begin::check(&self.core, caller, request, begin::Consent::Obtain).await
     }
 
     /// As [`Engine::begin`], but answers before the program runs: one hop less for those who

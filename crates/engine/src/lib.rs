@@ -20,6 +20,7 @@ mod feed;
 mod follow;
 pub mod info;
 pub mod interaction;
+mod json_file;
 mod keyed_mutex;
 mod lookup;
 mod loss;

@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, sleep_until};
 
 use crate::admission::quota::{PlaceHolder, Share, Ticket};
-use crate::begin::{Begun, check, existing};
+use crate::begin::{Begun, Consent, check, existing};
 use crate::core::Core;
 use crate::error::Error;
 use crate::request::StartRequest;
@@ -101,7 +101,7 @@ pub(crate) async fn enter(
     let Some(call) = applicant.call else {
         return Ok(Entered::Place(place));
     };
-    check(core, caller, request.clone()).await?;
+    check(core, caller, request.clone(), Consent::Assume).await?;
     let longest = Duration::from_millis(PLACE_WAIT_MS);
     let limit = request.wait_for_place.unwrap_or(longest).min(longest);
     tokio::select! {

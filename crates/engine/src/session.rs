@@ -13,6 +13,7 @@ use crate::admission::quota::Share;
 use crate::core::Core;
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::json_file;
 use crate::project::project_of;
 use crate::stop;
 
@@ -83,20 +84,11 @@ fn pass(core: &Core, entry: &Entry) -> Result<(), Error> {
 }
 
 fn write_owner(dir: &Path, owner: &Owner) -> Result<(), Error> {
-    let path = dir.join(OWNER_FILE);
-    let aside = dir.join(".owner.json.new");
-    let failed = |source: std::io::Error| Error::Storage {
-        what: "cannot write",
-        path: path.clone(),
-        source,
-    };
     let file = OwnerFile {
         version: OWNER_VERSION,
         owner: owner.clone(),
     };
-    let bytes = serde_json::to_vec(&file).map_err(|error| failed(error.into()))?;
-    std::fs::write(&aside, bytes).map_err(failed)?;
-    std::fs::rename(&aside, &path).map_err(failed)
+    json_file::replace(dir, OWNER_FILE, &file)
 }
 
 /// Who owns the execution since it was passed on; none if it never was.

@@ -9,8 +9,8 @@ use super::clerk::Clerk;
 use super::view::name_of;
 use super::{ServiceError, ServiceInfo};
 use crate::engine::Engine;
-use crate::entry::Entry;
 use crate::error::Error;
+use crate::json_file;
 
 /// The file in an execution's directory that says that it was dismissed.
 const FILE: &str = "dismissed.json";
@@ -45,28 +45,15 @@ impl Engine {
             .into());
         }
         if !entry.is_dismissed() {
-            write(&entry, &caller.owner.principal)?;
+            let file = DismissalFile {
+                version: VERSION,
+                by: caller.owner.principal.clone(),
+            };
+            json_file::replace(&entry.dir, FILE, &file)?;
             entry.dismiss();
         }
         Ok(clerk.told(&entry))
     }
-}
-
-fn write(entry: &Entry, by: &Principal) -> Result<(), Error> {
-    let path = entry.dir.join(FILE);
-    let aside = entry.dir.join(".dismissed.json.new");
-    let failed = |source: std::io::Error| Error::Storage {
-        what: "cannot write",
-        path: path.clone(),
-        source,
-    };
-    let file = DismissalFile {
-        version: VERSION,
-        by: by.clone(),
-    };
-    let bytes = serde_json::to_vec(&file).map_err(|error| failed(error.into()))?;
-    std::fs::write(&aside, bytes).map_err(failed)?;
-    std::fs::rename(&aside, &path).map_err(failed)
 }
 
 /// Whether an execution was dismissed under an earlier engine.

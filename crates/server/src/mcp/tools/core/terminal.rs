@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Info, StartRequest, Typed, Typing, WaitEnd, WaitFor, Waited};
+use ostler_engine::{Info, StartRequest, Typed, Typing, WaitEnd, WaitFor};
 use ostler_journal::Pattern;
 use ostler_model::{Cursor, ErrorCode, TermSize};
 
@@ -13,8 +13,7 @@ use super::shown;
 use crate::error::Failure;
 use crate::mcp::consent;
 use crate::mcp::context::Call;
-use crate::mcp::reply::Interrupted;
-use crate::mcp::tools::pty::{Outcome, Telling, Until, Wait, session, settle};
+use crate::mcp::tools::pty::{Telling, Until, Wait, session, settle};
 use crate::mcp::tools::registry::Answer;
 use crate::mcp::waiting::Options;
 
@@ -39,18 +38,8 @@ pub(super) async fn start(
         until: reason.map_or(Until::Settled, Until::Reason),
         at_most: options.at_most.unwrap_or_default(),
     };
-    let outcome = match settle::wait(call, &id, &wait, Some(Cursor::START)).await {
-        Ok(outcome) => outcome,
-        // It runs, or did: its id must not be lost.
-        Err(Interrupted::Failed(_)) => Outcome::from(Waited {
-            cursor: info.cursor(),
-            why: WaitEnd::Nothing,
-            info,
-        }),
-        Err(interrupted @ (Interrupted::Task(_) | Interrupted::Asks(_))) => {
-            return Err(interrupted);
-        }
-    };
+    let waited = settle::wait(call, &id, &wait, Some(Cursor::START)).await;
+    let outcome = settle::of_start(waited, info)?;
     outcome.waited.info.born()?;
     let failure = shown::failure(&outcome.waited.info);
     let problem = notify.and_then(|pattern| watched(call, &outcome.waited, pattern));

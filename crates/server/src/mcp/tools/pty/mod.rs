@@ -18,5 +18,5 @@ mod span;
 mod told;
 
 pub(super) use offered::TOOLS;
-pub(super) use settle::{Outcome, Until, Wait};
+pub(super) use settle::{Until, Wait};
 pub(super) use told::Telling;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Face, StartRequest, WaitEnd, Waited};
+use ostler_engine::{Face, StartRequest, WaitEnd};
 use ostler_model::{Command, Cursor, ShellKind, TermSize, Text};
 
 use super::session;
@@ -78,18 +78,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     let id = begun.id().short();
     // Until the answer is on its way the session is nobody's, and ends with the request (F7).
     let info = call.give_out(begun);
-    let outcome = match settled(call, &id, at_most).await {
-        Ok(outcome) => outcome,
-        // It runs, or did: its id must not be lost.
-        Err(Interrupted::Failed(_)) => Outcome::from(Waited {
-            cursor: info.cursor(),
-            why: WaitEnd::Nothing,
-            info,
-        }),
-        Err(interrupted @ (Interrupted::Task(_) | Interrupted::Asks(_))) => {
-            return Err(interrupted);
-        }
-    };
+    let outcome = settle::of_start(settled(call, &id, at_most).await, info)?;
     Ok(Telling::of(call, outcome).started().await)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{SentInput, WaitEnd, WaitFor, Waited};
+use ostler_engine::{Info, SentInput, WaitEnd, WaitFor, Waited};
 use ostler_journal::Pattern;
 use ostler_model::{Cursor, ErrorCode};
 use tokio::time::Instant;
@@ -144,6 +144,22 @@ impl From<Waited> for Outcome {
             waited,
             activity: None,
         }
+    }
+}
+
+/// The outcome of the wait that follows a start. Where that failed, the start is answered all the
+/// same: it runs, or did, and its id must not be lost.
+pub(in crate::mcp::tools) fn of_start(
+    waited: Result<Outcome, Interrupted>,
+    info: Info,
+) -> Result<Outcome, Interrupted> {
+    match waited {
+        Err(Interrupted::Failed(_)) => Ok(Outcome::from(Waited {
+            cursor: info.cursor(),
+            why: WaitEnd::Nothing,
+            info,
+        })),
+        waited => waited,
     }
 }
 

@@ -1,0 +1,25 @@
+//! Small JSON files that are written whole or not at all.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// Replaces a file: readers find the old text or the new one. Not made durable, a loss of power
+/// may leave either.
+///
+/// # Errors
+/// [`Error::Storage`].
+pub(crate) fn replace(dir: &Path, name: &str, value: &impl Serialize) -> Result<(), Error> {
+    let path = dir.join(name);
+    let aside = dir.join(format!(".{name}.new"));
+    let failed = |source: std::io::Error| Error::Storage {
+        what: "cannot write",
+        path: path.clone(),
+        source,
+    };
+    let bytes = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
+    std::fs::write(&aside, bytes).map_err(failed)?;
+    std::fs::rename(&aside, &path).map_err(failed)
+}
