@@ -13,11 +13,11 @@ use crate::admission::secrets::{self, Secret};
 use crate::admission::{self, Admitted, Prepared, Rules, confinement, policy};
 use crate::core::{Core, Detail};
 use crate::driver::{Driver, Errand, wait};
-use crate::entry::{Birth, Entry, Live};
+use crate::entry::{Entry, Live, StartOrigin};
 use crate::error::Error;
 use crate::info::{Info, Waited};
 use crate::interaction::Spend;
-use crate::place_queue::{self, Entered, Place, Queued};
+use crate::quota_queue::{self, QueueWait, QuotaPermit, StartAdmission};
 use crate::request::{StartRequest, WaitFor};
 use crate::settings::Settings;
 use crate::start_id::{self, Claim};
@@ -49,8 +49,8 @@ impl Begun {
 
     /// How long it waited for its place; none where one was free.
     #[must_use]
-    pub fn queued(&self) -> Option<Queued> {
-        self.entry.birth.queued
+    pub fn queued(&self) -> Option<QueueWait> {
+        self.entry.origin.queued
     }
 
     /// Waits as [`Engine::wait`](crate::Engine::wait) does.
@@ -102,21 +102,23 @@ pub(crate) async fn begin(
 ) -> Result<Begun, Error> {
     let share = Share::asked(&request, &caller.owner);
     match enter(core, caller, (&request, share)).await? {
-        Entered::Existing(begun) => Ok(begun),
-        Entered::Place(place) => begin_at(core, caller, (request, place), report_start).await,
+        StartAdmission::Existing(begun) => Ok(begun),
+        StartAdmission::Granted(permit) => {
+            begin_at(core, caller, (request, permit), report_start).await
+        }
     }
 }
 
-/// As [`place_queue::enter`]; a refusal goes into the ledger.
+/// As [`quota_queue::enter`]; a refusal goes into the ledger.
 pub(crate) async fn enter(
     core: &Arc<Core>,
     caller: &Caller,
     (request, share): (&StartRequest, Share),
-) -> Result<Entered, Error> {
+) -> Result<StartAdmission, Error> {
     if core.closing.is_cancelled() {
         return Err(Error::Closing);
     }
-    let entered = place_queue::enter(core, caller, (request, share)).await;
+    let entered = quota_queue::enter(core, caller, (request, share)).await;
     entered.inspect_err(|error| {
         let secrets = secrets::resolve(&core.settings, &caller.owner, request);
         let detail = detail(&core.settings, request, &secrets.unwrap_or_default());
@@ -159,14 +161,14 @@ pub(crate) async fn check(
 pub(crate) async fn begin_at(
     core: &Arc<Core>,
     caller: &Caller,
-    (request, place): (StartRequest, Place),
+    (request, permit): (StartRequest, QuotaPermit),
     report_start: bool,
 ) -> Result<Begun, Error> {
     let chosen = request.id;
     let lossless_reader = request.lossless_reader;
     let secrets = secrets::resolve(&core.settings, &caller.owner, &request);
     let mut detail = detail(&core.settings, &request, secrets.as_deref().unwrap_or(&[]));
-    if let Some(queued) = &place.queued {
+    if let Some(queued) = &permit.queued {
         let waited = u64::try_from(queued.waited.as_millis()).unwrap_or(u64::MAX);
         detail.insert("waited_ms".to_owned(), waited.into());
     }
@@ -184,12 +186,12 @@ pub(crate) async fn begin_at(
     };
     let admitted = admitted.map_err(|error| error.concealing(&known));
     let begun = admitted.and_then(|admitted| {
-        let id = core.registry.reserve(place.claim(), chosen)?;
+        let id = core.registry.reserve(permit.claim(), chosen)?;
         let how = How {
             report_start,
-            birth: Birth {
+            origin: StartOrigin {
                 id_chosen: chosen.is_some(),
-                queued: place.queued,
+                queued: permit.queued,
                 warns_of_host: admitted.spec.policy.lacks_of_host()
                     && !core.host_told.swap(true, Ordering::Relaxed),
             },
@@ -300,7 +302,7 @@ async fn admit(
 struct How {
     /// Whether somebody wants to hear of the start.
     report_start: bool,
-    birth: Birth,
+    origin: StartOrigin,
     /// As [`StartRequest::lossless_reader`].
     lossless_reader: bool,
 }
@@ -329,7 +331,7 @@ fn set_out(
         ..Live::default()
     };
     let whose = (id, Arc::new(admitted.spec), owner);
-    let (entry, asks) = Entry::driven(whose, core.dir(id), live, how.birth);
+    let (entry, asks) = Entry::driven(whose, core.dir(id), live, how.origin);
     core.registry.insert(Arc::clone(&entry), None);
     let errand = Errand {
         entry: Arc::clone(&entry),

@@ -20,7 +20,7 @@ use crate::entry::{Entry, Watching};
 use crate::error::Error;
 use crate::follow::Follower;
 use crate::info::{CleanOutcome, Info, Notice, WaitEnd, Waited};
-use crate::place_queue::QueuedStart;
+use crate::quota_queue::QueuedStart;
 use crate::request::{ListFilter, StartRequest, StopRequest, WaitFor};
 use crate::service::reload;
 use crate::settings::Settings;

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use crate::driver::Ask;
 use crate::error::Error;
 use crate::info::Info;
-use crate::place_queue::Queued;
+use crate::quota_queue::QueueWait;
 use crate::shell::RunSlot;
 use crate::short::is_not_opened;
 use crate::terminal::{Leases, Seat, Turns};
@@ -53,11 +53,11 @@ pub(crate) struct Wishes {
 
 /// How an execution came about under this engine.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Birth {
+pub(crate) struct StartOrigin {
     /// Whether the client chose its id, and so knows it before any answer.
     pub(crate) id_chosen: bool,
     /// How long its start waited for a place.
-    pub(crate) queued: Option<Queued>,
+    pub(crate) queued: Option<QueueWait>,
     /// Whether its answers say what no command gets on this host: those of the first one that
     /// lacks it do.
     pub(crate) warns_of_host: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Entry {
     lossless: Mutex<BTreeMap<u64, u64>>,
     given_out: AtomicBool,
     /// How it came about.
-    pub(crate) birth: Birth,
+    pub(crate) origin: StartOrigin,
     /// Whether an earlier engine left it unfinished.
     recovered: bool,
     /// Whether it is left out of lists of services.
@@ -103,7 +103,7 @@ pub(crate) struct Entry {
 
 /// What is kept of an ended execution besides what was asked, its owner and its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Remains {
+pub(crate) struct EndedFields {
     end: u64,
     dropped_to: u64,
     input_at: Option<u64>,
@@ -133,11 +133,11 @@ impl Entry {
         whose: (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
         live: Live,
-        birth: Birth,
+        origin: StartOrigin,
     ) -> (Arc<Self>, mpsc::Receiver<Ask>) {
         let (mut entry, receiver) = Self::with_asks(whose, dir, live);
         entry.given_out = AtomicBool::new(false);
-        entry.birth = birth;
+        entry.origin = origin;
         (Arc::new(entry), receiver)
     }
 
@@ -177,7 +177,7 @@ impl Entry {
         (id, spec, owner): (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
         state: State,
-        remains: Remains,
+        remains: EndedFields,
     ) -> Arc<Self> {
         let live = Live {
             state,
@@ -189,7 +189,7 @@ impl Entry {
         entry.turns = Turns::on_disk();
         entry.turns.set_dropped_to(remains.dropped_to);
         entry.given_out = AtomicBool::new(remains.given_out);
-        entry.birth.id_chosen = remains.id_chosen;
+        entry.origin.id_chosen = remains.id_chosen;
         entry.recovered = remains.recovered;
         entry.marks.send_modify(|mark| mark.finished = true);
         Arc::new(entry)
@@ -197,7 +197,7 @@ impl Entry {
 
     /// What is to be kept of it; none where it runs, somebody hears of it, or it holds what
     /// cannot be made again.
-    pub(crate) fn remains(&self) -> Option<Remains> {
+    pub(crate) fn remains(&self) -> Option<EndedFields> {
         let live = self.live.borrow();
         let is_over = live.settled && live.state.is_finished() && live.survivors.is_empty();
         let is_heard = self.live.receiver_count() > 0
@@ -209,12 +209,12 @@ impl Entry {
         if !is_over || is_heard || holds {
             return None;
         }
-        Some(Remains {
+        Some(EndedFields {
             end: self.marks.borrow().end,
             dropped_to: self.turns.dropped_to(),
             input_at: live.input_at,
             given_out: self.is_given_out(),
-            id_chosen: self.birth.id_chosen,
+            id_chosen: self.origin.id_chosen,
             recovered: self.recovered,
         })
     }
@@ -241,7 +241,7 @@ impl Entry {
             memory: MemorySlot::default(),
             lossless: Mutex::default(),
             given_out: AtomicBool::new(true),
-            birth: Birth::default(),
+            origin: StartOrigin::default(),
             dismissed: AtomicBool::new(false),
             recovered: false,
             leases: Leases::default(),
@@ -282,8 +282,8 @@ impl Entry {
             waits_for,
             given_out: self.is_given_out(),
             recovered: self.recovered,
-            queued: self.birth.queued,
-            warns_of_host: self.birth.warns_of_host,
+            queued: self.origin.queued,
+            warns_of_host: self.origin.warns_of_host,
         }
     }
 
@@ -366,7 +366,7 @@ impl Entry {
 
     /// Whether somebody may come back for it by its id under the next engine.
     pub(crate) fn is_id_known(&self) -> bool {
-        self.birth.id_chosen || self.is_given_out()
+        self.origin.id_chosen || self.is_given_out()
     }
 
     /// Nobody waits for it and nobody knows it: it must end (F7). Never blocks.

@@ -6,7 +6,7 @@ use ostler_model::{ErrorCode, ExecutionId, IsolationLevel, Text};
 use ostler_process::{ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError};
 use thiserror::Error;
 
-use crate::admission::quota::NoPlace;
+use crate::admission::quota::QuotaExceeded;
 use crate::admission::secrets::{self, Secret};
 use crate::space;
 
@@ -102,7 +102,7 @@ pub enum Error {
     },
     /// As many run as may, and none of them ended while the start waited (D6).
     #[error("{0}")]
-    Quota(Box<NoPlace>),
+    Quota(Box<QuotaExceeded>),
     /// The session ended while the start waited for a place.
     #[error("the session ended while the start waited for a place")]
     SessionEnded,

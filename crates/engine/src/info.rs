@@ -13,7 +13,7 @@ use ostler_model::{
 
 use crate::error::Error;
 use crate::interaction::Kind;
-use crate::place_queue::Queued;
+use crate::quota_queue::QueueWait;
 
 /// Everything known of one execution besides its output.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub struct Info {
     pub recovered: bool,
     /// How long its start waited for a place; none where one was free, and under a later
     /// engine.
-    pub queued: Option<Queued>,
+    pub queued: Option<QueueWait>,
     /// Whether its answers say what no command gets on this host, such as a cgroup of its own:
     /// those of the first one do that lacks it under an engine.
     pub warns_of_host: bool,

@@ -25,9 +25,9 @@ mod keyed_mutex;
 mod lookup;
 mod loss;
 mod observe;
-mod place_queue;
 mod project;
 pub mod prompt;
+mod quota_queue;
 #[cfg(test)]
 mod race_tests;
 pub mod readiness;
@@ -63,8 +63,8 @@ pub use info::{CleanOutcome, Info, Match, Notice, Prompt, WaitEnd, Waited};
 pub use interaction::{Answer, Interaction, InteractionError, InteractionId, Question};
 pub use loss::{lost_bytes, lost_tail};
 pub use ostler_process::{open_files, register_descriptor};
-pub use place_queue::{PLACE_WAIT_MS, Queued, QueuedStart};
 pub use project::project_of;
+pub use quota_queue::{PLACE_WAIT_MS, QueueWait, QueuedStart};
 pub use request::{
     Confine, Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
 };

@@ -69,7 +69,7 @@ pub(crate) async fn recover(core: &Arc<Core>) -> Result<(), Error> {
         tracing::info!(%id, ?found, ?removed, "was never started: removed");
     }
     let loaded = Arc::clone(core);
-    let sum_up = move || {
+    let summarize = move || {
         loaded.registry.loaded(|| !loaded.closing.is_cancelled());
         if many {
             // All that was read at once is not needed any more.
@@ -78,9 +78,9 @@ pub(crate) async fn recover(core: &Arc<Core>) -> Result<(), Error> {
     };
     if many {
         // Nobody waits for it.
-        drop(core.tracker.spawn_blocking(sum_up));
+        drop(core.tracker.spawn_blocking(summarize));
     } else {
-        sum_up();
+        summarize();
     }
     Ok(())
 }

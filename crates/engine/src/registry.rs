@@ -11,14 +11,15 @@ use tokio::sync::{oneshot, watch};
 
 use crate::admission::arguments::ArgumentError;
 use crate::admission::quota::{
-    HOLDER_COMMAND_CHARS, HOLDERS_TOLD, NoPlace, PlaceHolder, Places, Share, Ticket, Turn,
+    HOLDER_COMMAND_CHARS, HOLDERS_TOLD, Places, QueuePosition, QuotaExceeded, QuotaHolder, Share,
+    Ticket,
 };
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::place_queue::QueuedStart;
+use crate::quota_queue::QueuedStart;
 use crate::settings::Quotas;
 use crate::start_id::{self, Holder};
-use crate::summary::{Shared, Summary};
+use crate::summary::{SharedParts, Summary};
 
 /// Ended executions that are kept as they are, those that somebody asked for last.
 const WHOLE_ENDED: usize = 64;
@@ -36,7 +37,7 @@ pub(crate) struct Registry {
 
 /// An execution.
 #[derive(Debug, Clone)]
-enum Known {
+enum StoredEntry {
     /// As whoever asks gets it.
     Whole(Arc<Entry>),
     /// Ended, and summed up.
@@ -45,12 +46,12 @@ enum Known {
 
 #[derive(Debug)]
 struct Inner {
-    entries: BTreeMap<ExecutionId, Known>,
+    entries: BTreeMap<ExecutionId, StoredEntry>,
     /// Ended ones that are kept whole, the one asked for last at the end.
     ended: VecDeque<ExecutionId>,
     /// Everything an earlier engine left is in: until then nothing is summed up.
     is_loaded: bool,
-    shared: Shared,
+    shared: SharedParts,
     shorts: HashMap<u64, ExecutionId>,
     places: Places,
     shares: HashMap<ExecutionId, Share>,
@@ -60,7 +61,7 @@ struct Inner {
 
 /// A start that asked for a place.
 #[derive(Debug)]
-pub(crate) struct Applicant {
+pub(crate) struct QueueEntry {
     pub(crate) ticket: Ticket,
     /// Where it waits: answered when it has a place, closed where it gets none.
     pub(crate) call: Option<oneshot::Receiver<()>>,
@@ -73,7 +74,7 @@ impl Registry {
                 entries: BTreeMap::new(),
                 ended: VecDeque::new(),
                 is_loaded: false,
-                shared: Shared::default(),
+                shared: SharedParts::default(),
                 shorts: HashMap::new(),
                 places: Places::new(quotas),
                 shares: HashMap::new(),
@@ -102,25 +103,25 @@ impl Registry {
         caller: &Caller,
         share: &Share,
         chosen: Option<ExecutionId>,
-    ) -> Result<Applicant, Error> {
+    ) -> Result<QueueEntry, Error> {
         let mut inner = self.lock();
         let (ticket, call) = match inner.places.ask(share, chosen) {
-            Turn::Granted(ticket) => (ticket, None),
-            Turn::Waits(ticket) => {
+            QueuePosition::Granted(ticket) => (ticket, None),
+            QueuePosition::Waits(ticket) => {
                 let (sender, call) = oneshot::channel();
                 inner.calls.insert(ticket, sender);
                 (ticket, Some(call))
             }
-            Turn::Full => {
+            QueuePosition::Full => {
                 drop(inner);
-                let full = NoPlace {
+                let full = QuotaExceeded {
                     queue_full: true,
                     ..self.no_place(caller, share, Duration::ZERO)
                 };
                 return Err(Error::Quota(Box::new(full)));
             }
         };
-        Ok(Applicant { ticket, call })
+        Ok(QueueEntry { ticket, call })
     }
 
     /// The start needs no place any more; one that became an execution keeps its own.
@@ -145,10 +146,15 @@ impl Registry {
     }
 
     /// Why a start gets no place, as its caller may know it.
-    pub(crate) fn no_place(&self, caller: &Caller, share: &Share, waited: Duration) -> NoPlace {
+    pub(crate) fn no_place(
+        &self,
+        caller: &Caller,
+        share: &Share,
+        waited: Duration,
+    ) -> QuotaExceeded {
         let inner = self.lock();
         let holders = inner.places.holders(share);
-        NoPlace {
+        QuotaExceeded {
             running: holders.len(),
             limit: inner.places.limit(share),
             kind: share.kind(),
@@ -238,7 +244,7 @@ impl Registry {
         let mut inner = self.lock();
         let id = entry.id;
         inner.shorts.insert(id.short_bits(), id);
-        inner.entries.insert(id, Known::Whole(entry));
+        inner.entries.insert(id, StoredEntry::Whole(entry));
         if let Some(share) = alive {
             inner.places.take_anyway(share.clone(), id);
             inner.shares.insert(id, share);
@@ -283,8 +289,8 @@ impl Registry {
     pub(crate) fn take_ended(&self, id: ExecutionId) -> Option<Arc<Entry>> {
         let mut inner = self.lock();
         let entry = match inner.entries.get(&id)? {
-            Known::Whole(entry) => Arc::clone(entry),
-            Known::Summary(summary) => summary.entry(&self.executions)?,
+            StoredEntry::Whole(entry) => Arc::clone(entry),
+            StoredEntry::Summary(summary) => summary.entry(&self.executions)?,
         };
         if !entry.is_finished() {
             return None;
@@ -307,7 +313,7 @@ impl Registry {
             inner.ended.len()
         };
         while left > 0 && goes_on() {
-            self.lock().sum_up_old(LOOKED_AT);
+            self.lock().summarize_oldest(LOOKED_AT);
             left = left.saturating_sub(LOOKED_AT);
         }
     }
@@ -315,11 +321,13 @@ impl Registry {
     /// The entry as it was, where it was summed up.
     fn whole(&self, inner: &mut Inner, id: ExecutionId) -> Option<Arc<Entry>> {
         let summary = match inner.entries.get(&id)? {
-            Known::Whole(entry) => return Some(Arc::clone(entry)),
-            Known::Summary(summary) => Arc::clone(summary),
+            StoredEntry::Whole(entry) => return Some(Arc::clone(entry)),
+            StoredEntry::Summary(summary) => Arc::clone(summary),
         };
         let entry = summary.entry(&self.executions)?;
-        inner.entries.insert(id, Known::Whole(Arc::clone(&entry)));
+        inner
+            .entries
+            .insert(id, StoredEntry::Whole(Arc::clone(&entry)));
         inner.ended(id);
         Some(entry)
     }
@@ -358,18 +366,18 @@ impl Registry {
         wanted: F,
     ) -> impl Iterator<Item = Arc<Entry>> + use<F> {
         let executions = self.executions.clone();
-        let known: Vec<Known> = {
+        let known: Vec<StoredEntry> = {
             let inner = self.lock();
             let all = inner.entries.values().rev();
             let wanted = all.filter(|it| match it {
-                Known::Whole(_) => true,
-                Known::Summary(summary) => wanted(summary),
+                StoredEntry::Whole(_) => true,
+                StoredEntry::Summary(summary) => wanted(summary),
             });
             wanted.cloned().collect()
         };
         known.into_iter().filter_map(move |it| match it {
-            Known::Whole(entry) => Some(entry),
-            Known::Summary(summary) => summary.entry(&executions),
+            StoredEntry::Whole(entry) => Some(entry),
+            StoredEntry::Summary(summary) => summary.entry(&executions),
         })
     }
 
@@ -385,22 +393,22 @@ impl Inner {
     fn ended(&mut self, id: ExecutionId) {
         self.ended.push_back(id);
         if self.is_loaded {
-            self.sum_up_old(LOOKED_AT);
+            self.summarize_oldest(LOOKED_AT);
         }
     }
 
     /// Looks at so many of those that have been whole for long enough.
-    fn sum_up_old(&mut self, most: usize) {
+    fn summarize_oldest(&mut self, most: usize) {
         for _ in 0..most.min(self.ended.len().saturating_sub(WHOLE_ENDED)) {
             if let Some(id) = self.ended.pop_front() {
-                self.sum_up(id);
+                self.summarize(id);
             }
         }
     }
 
     /// Where somebody has it, it is looked at again later.
-    fn sum_up(&mut self, id: ExecutionId) {
-        let Some(Known::Whole(entry)) = self.entries.get(&id) else {
+    fn summarize(&mut self, id: ExecutionId) {
+        let Some(StoredEntry::Whole(entry)) = self.entries.get(&id) else {
             return;
         };
         if Arc::strong_count(entry) > 1 || Arc::weak_count(entry) > 0 {
@@ -408,7 +416,8 @@ impl Inner {
             return;
         }
         if let Some(summary) = Summary::of(entry, &mut self.shared) {
-            self.entries.insert(id, Known::Summary(Arc::new(summary)));
+            self.entries
+                .insert(id, StoredEntry::Summary(Arc::new(summary)));
         }
     }
 }
@@ -424,23 +433,23 @@ impl Inner {
     }
 
     /// Holders of places, those that the caller sees.
-    fn told(&self, caller: &Caller, holders: &[ExecutionId]) -> Vec<PlaceHolder> {
+    fn told(&self, caller: &Caller, holders: &[ExecutionId]) -> Vec<QuotaHolder> {
         let entries = holders.iter().filter_map(|id| match self.entries.get(id)? {
-            Known::Whole(entry) => Some(entry),
-            Known::Summary(_) => None,
+            StoredEntry::Whole(entry) => Some(entry),
+            StoredEntry::Summary(_) => None,
         });
         let seen = entries.filter(|entry| caller.sees(&entry.owner()));
         seen.take(HOLDERS_TOLD).map(place_holder).collect()
     }
 }
 
-fn place_holder(entry: &Arc<Entry>) -> PlaceHolder {
+fn place_holder(entry: &Arc<Entry>) -> QuotaHolder {
     let command = entry.spec.command.display();
     let mut short: String = command.chars().take(HOLDER_COMMAND_CHARS).collect();
     if short.len() < command.len() {
         short.push('…');
     }
-    PlaceHolder {
+    QuotaHolder {
         id: entry.id,
         command: short,
     }

@@ -9,7 +9,7 @@ use ostler_model::status::ProcessStatus;
 use ostler_model::{ExecutionId, Lifetime, Owner, Spec, State};
 use serde_json::{Map, Value};
 
-use crate::entry::{Entry, Remains};
+use crate::entry::{EndedFields, Entry};
 
 /// Fields of a spec that differ from command to command; the others are shared.
 const OWN_FIELDS: [&str; 4] = ["command", "cwd", "description", "labels"];
@@ -22,12 +22,12 @@ static INITIAL: LazyLock<Map<String, Value>> =
 
 /// Parts that many summaries have in common.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedParts {
     texts: Vec<Arc<str>>,
     owners: Vec<Arc<Owner>>,
 }
 
-impl Shared {
+impl SharedParts {
     fn text(&mut self, text: String) -> Arc<str> {
         if let Some(known) = self.texts.iter().rev().find(|it| ***it == *text) {
             return Arc::clone(known);
@@ -61,7 +61,7 @@ pub(crate) struct Summary {
     pub(crate) id: ExecutionId,
     pub(crate) owner: Arc<Owner>,
     pub(crate) status: ProcessStatus,
-    remains: Remains,
+    remains: EndedFields,
     /// What its spec shares with others.
     shared: Arc<str>,
     /// What of its spec is its own.
@@ -72,7 +72,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Of an entry that nobody else has; none where it must stay as it is.
-    pub(crate) fn of(entry: &Entry, shared: &mut Shared) -> Option<Self> {
+    pub(crate) fn of(entry: &Entry, shared: &mut SharedParts) -> Option<Self> {
         let is_command = matches!(entry.spec.lifetime, Lifetime::Finite { .. })
             && matches!(entry.spec.io, Io::Pipes { .. });
         if !is_command {
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn an_entry_is_made_again_as_it_was() {
         let entry = ended(1);
-        let summary = Summary::of(&entry, &mut Shared::default()).expect("it has ended");
+        let summary = Summary::of(&entry, &mut SharedParts::default()).expect("it has ended");
         let again = summary.entry(Path::new("")).expect("it can be made again");
         let told = |entry: &Entry| format!("{:?} {:?}", entry.info(), entry.dir);
         assert_eq!(told(&again), told(&entry));
@@ -234,14 +234,14 @@ mod tests {
     fn what_somebody_hears_of_stays_as_it_is() {
         let entry = ended(1);
         let heard = entry.live.subscribe();
-        assert!(Summary::of(&entry, &mut Shared::default()).is_none());
+        assert!(Summary::of(&entry, &mut SharedParts::default()).is_none());
         drop(heard);
-        assert!(Summary::of(&entry, &mut Shared::default()).is_some());
+        assert!(Summary::of(&entry, &mut SharedParts::default()).is_some());
     }
 
     #[test]
     fn a_summary_takes_less_than_a_kilobyte() {
-        let mut shared = Shared::default();
+        let mut shared = SharedParts::default();
         let summary = |number| Summary::of(&ended(number), &mut shared).expect("it has ended");
         let all: Vec<Summary> = (0..100).map(summary).collect();
         let own = all.iter().map(|it| it.own.len() + it.state.len());

@@ -67,7 +67,7 @@ pub struct Ticket(u64);
 
 /// What a start that asks for a place comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum QueuePosition {
     /// It has one.
     Granted(Ticket),
     /// It waits behind the starts that came before it.
@@ -78,7 +78,7 @@ pub enum Turn {
 
 /// The places of one share.
 #[derive(Debug, Default)]
-struct Line {
+struct ShareQueue {
     held: BTreeSet<ExecutionId>,
     /// Starts that have a place and no execution yet.
     granted: BTreeSet<Ticket>,
@@ -86,7 +86,7 @@ struct Line {
     waiting: BTreeMap<Ticket, Option<ExecutionId>>,
 }
 
-impl Line {
+impl ShareQueue {
     fn taken(&self) -> usize {
         self.held.len() + self.granted.len()
     }
@@ -113,7 +113,7 @@ impl Line {
 #[derive(Debug)]
 pub struct Places {
     quotas: Quotas,
-    lines: HashMap<Share, Line>,
+    lines: HashMap<Share, ShareQueue>,
     tickets: u64,
 }
 
@@ -130,20 +130,20 @@ impl Places {
 
     /// Asks for a place, for a start whose client chose this id; a running one is never ended
     /// to make room.
-    pub fn ask(&mut self, share: &Share, chosen: Option<ExecutionId>) -> Turn {
+    pub fn ask(&mut self, share: &Share, chosen: Option<ExecutionId>) -> QueuePosition {
         let limit = share.limit(self.quotas);
         let line = self.lines.entry(share.clone()).or_default();
         if line.waiting.len() >= WAITING_STARTS {
-            return Turn::Full;
+            return QueuePosition::Full;
         }
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         if line.waiting.is_empty() && line.taken() < limit as usize {
             line.granted.insert(ticket);
-            return Turn::Granted(ticket);
+            return QueuePosition::Granted(ticket);
         }
         line.waiting.insert(ticket, chosen);
-        Turn::Waits(ticket)
+        QueuePosition::Waits(ticket)
     }
 
     /// The start needs no place any more, whether it has one or waits. One that became an
@@ -216,7 +216,7 @@ impl Places {
         self.lines.values().map(|line| line.held.len()).sum()
     }
 
-    fn change(&mut self, share: &Share, change: impl FnOnce(&mut Line)) -> Vec<Ticket> {
+    fn change(&mut self, share: &Share, change: impl FnOnce(&mut ShareQueue)) -> Vec<Ticket> {
         let limit = share.limit(self.quotas);
         let Some(line) = self.lines.get_mut(share) else {
             return Vec::new();
@@ -237,7 +237,7 @@ impl Places {
 
 /// What an execution that holds a place is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceHolder {
+pub struct QuotaHolder {
     /// Its id.
     pub id: ExecutionId,
     /// Its command line, cut.
@@ -251,7 +251,7 @@ pub const HOLDER_COMMAND_CHARS: usize = 60;
 
 /// No place became free for a start (D6).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoPlace {
+pub struct QuotaExceeded {
     /// How many run.
     pub running: usize,
     /// How many may.
@@ -260,14 +260,14 @@ pub struct NoPlace {
     pub kind: &'static str,
     /// Who holds the places, oldest first: those that the caller sees, at most
     /// [`HOLDERS_TOLD`].
-    pub holders: Vec<PlaceHolder>,
+    pub holders: Vec<QuotaHolder>,
     /// How long the start waited.
     pub waited: Duration,
     /// Whether as many starts wait already as may.
     pub queue_full: bool,
 }
 
-impl fmt::Display for NoPlace {
+impl fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             running,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ostler_model::{ExecutionId, Principal, SessionName};
 use proptest::prelude::*;
 
-use super::quota::{Places, Share, Ticket, Turn, WAITING_STARTS};
+use super::quota::{Places, QueuePosition, Share, Ticket, WAITING_STARTS};
 use crate::settings::Quotas;
 
 const LIMIT: u32 = 3;
@@ -90,15 +90,15 @@ fn pick<T: Copy>(from: &[T], n: usize) -> Option<T> {
 fn apply(places: &mut Places, share: &Share, model: &mut Model, step: Step) {
     match step {
         Step::Ask => match places.ask(share, None) {
-            Turn::Granted(ticket) => {
+            QueuePosition::Granted(ticket) => {
                 assert!(model.waiting.is_empty() && model.taken() < LIMIT as usize);
                 model.serve(ticket);
             }
-            Turn::Waits(ticket) => {
+            QueuePosition::Waits(ticket) => {
                 assert!(model.taken() >= LIMIT as usize, "a place was free");
                 model.waiting.push(ticket);
             }
-            Turn::Full => panic!("few wait"),
+            QueuePosition::Full => panic!("few wait"),
         },
         Step::Leave(n) => {
             let all: Vec<_> = model
@@ -173,15 +173,18 @@ fn as_many_wait_as_may() {
     let mut waiting = Vec::new();
     for n in 0..LIMIT as usize + WAITING_STARTS {
         match places.ask(&one, None) {
-            Turn::Granted(_) => assert!(n < LIMIT as usize),
-            Turn::Waits(ticket) => waiting.push(ticket),
-            Turn::Full => panic!("{n} are few"),
+            QueuePosition::Granted(_) => assert!(n < LIMIT as usize),
+            QueuePosition::Waits(ticket) => waiting.push(ticket),
+            QueuePosition::Full => panic!("{n} are few"),
         }
     }
-    assert_eq!(places.ask(&one, None), Turn::Full);
-    assert!(matches!(places.ask(&other, None), Turn::Granted(_)));
+    assert_eq!(places.ask(&one, None), QueuePosition::Full);
+    assert!(matches!(
+        places.ask(&other, None),
+        QueuePosition::Granted(_)
+    ));
     places.leave(&one, waiting[0]);
-    assert!(matches!(places.ask(&one, None), Turn::Waits(_)));
+    assert!(matches!(places.ask(&one, None), QueuePosition::Waits(_)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use ostler_model::{
 };
 use tempfile::TempDir;
 
-use crate::admission::quota::{NoPlace, PlaceHolder, Places, Share, Turn};
+use crate::admission::quota::{Places, QueuePosition, QuotaExceeded, QuotaHolder, Share};
 use crate::admission::{Admitted, Prepared, Rules, admit};
 use crate::error::Error;
 use crate::request::{Face, RetentionRequest, StartRequest, StdinRequest};
@@ -575,18 +575,18 @@ fn a_full_session_is_told_who_holds_its_places() {
     );
     let mut places = Places::new(quotas);
     for _ in 0..2 {
-        let Turn::Granted(ticket) = places.ask(&share, None) else {
+        let QueuePosition::Granted(ticket) = places.ask(&share, None) else {
             panic!("a place is free");
         };
         assert!(places.seat(&share, ticket, ostler_model::ExecutionId::mint()));
     }
-    assert!(matches!(places.ask(&share, None), Turn::Waits(_)));
+    assert!(matches!(places.ask(&share, None), QueuePosition::Waits(_)));
     let holders = places.holders(&share);
-    let error = crate::Error::Quota(Box::new(NoPlace {
+    let error = crate::Error::Quota(Box::new(QuotaExceeded {
         running: holders.len() + 1,
         limit: places.limit(&share),
         kind: share.kind(),
-        holders: vec![PlaceHolder {
+        holders: vec![QuotaHolder {
             id: holders[0],
             command: "sleep 300".to_owned(),
         }],

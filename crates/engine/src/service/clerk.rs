@@ -17,7 +17,7 @@ use crate::begin::{self, Begun};
 use crate::core::Core;
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::place_queue::Entered;
+use crate::quota_queue::StartAdmission;
 use crate::request::StartRequest;
 
 /// Services for one caller, as they are defined where the caller stands.
@@ -174,16 +174,16 @@ impl<'a> Clerk<'a> {
         // Outside the turn: others do not wait for this one's place.
         let share = Share::Other(self.caller.owner.principal.clone());
         let entered = begin::enter(self.core, self.caller, (&request.start, share)).await?;
-        let place = match entered {
-            Entered::Existing(begun) => return Ok(begun),
-            Entered::Place(place) => place,
+        let permit = match entered {
+            StartAdmission::Existing(begun) => return Ok(begun),
+            StartAdmission::Granted(permit) => permit,
         };
         let _turn = book.admitting.lock().await;
         let name = self.name_for(request)?;
         let start = &request.start;
         let port = ports::give(self.core, self.caller, request.port, (start, &name)).await?;
         let start = self.composed(wanted, name, port);
-        let begun = begin::begin_at(self.core, self.caller, (start, place), true).await?;
+        let begun = begin::begin_at(self.core, self.caller, (start, permit), true).await?;
         book.remember(self.core, begun.id(), wanted.clone());
         if let (Some(_), Some(manifest)) = (origin, self.manifest) {
             reload::watch(self.core, &manifest.path);

@@ -33,13 +33,13 @@ const SHORT_ERROR_CHARS: usize = 512;
 
 /// The directory of an execution that has its spec.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct ExecutionDirectory {
     pub(crate) dir: OwnedFd,
     /// Whether the room for its exit record is reserved.
     pub(crate) has_reserve: bool,
 }
 
-impl Home {
+impl ExecutionDirectory {
     const fn without_reserve(dir: OwnedFd) -> Self {
         Self {
             dir,
@@ -55,7 +55,7 @@ pub(crate) fn begin(
     preparation: &mut Preparation,
     plan: &WirePlan,
     identity: &Identity,
-) -> Result<Home, Errno> {
+) -> Result<ExecutionDirectory, Errno> {
     let spec = spec_json(plan, identity);
     if plan.attempt > 1 {
         match mkdirat(executions, plan.id.to_string(), Mode::RWXU) {
@@ -64,7 +64,7 @@ pub(crate) fn begin(
         }
         let dir = open_directory(executions, plan.id)?;
         replace_file(dir.as_fd(), SPEC_FILE, &spec)?;
-        return Ok(Home::without_reserve(dir));
+        return Ok(ExecutionDirectory::without_reserve(dir));
     }
     loop {
         let (mut fresh, was_prepared) = preparation.take(executions, identity)?;
@@ -76,7 +76,7 @@ pub(crate) fn begin(
         }
         let has_reserve = fresh.has_reserve();
         match fresh.become_execution(executions, plan.id, &spec) {
-            Ok(dir) => return Ok(Home { dir, has_reserve }),
+            Ok(dir) => return Ok(ExecutionDirectory { dir, has_reserve }),
             // Something of this execution is there before its spec; or it began already: a
             // client may have chosen its id and sent the start to two daemons, of which the
             // first died with its plan on the way.
@@ -84,7 +84,7 @@ pub(crate) fn begin(
                 preparation.keep(fresh);
                 let dir = open_directory(executions, plan.id)?;
                 write_new_file(dir.as_fd(), SPEC_FILE, &spec)?;
-                return Ok(Home::without_reserve(dir));
+                return Ok(ExecutionDirectory::without_reserve(dir));
             }
             Err((errno, fresh)) => {
                 fresh.discard(executions);

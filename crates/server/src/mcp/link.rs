@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ostler_engine::{Begun, Info, Queued};
+use ostler_engine::{Begun, Info, QueueWait};
 use ostler_model::ExecutionId;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
@@ -31,7 +31,7 @@ pub(super) struct Link<'a> {
     /// What this call began and its answer will name.
     named: Mutex<Vec<Begun>>,
     /// How long what this call started waited for its place.
-    queued: Mutex<Option<Queued>>,
+    queued: Mutex<Option<QueueWait>>,
 }
 
 /// What a request is about.
@@ -199,14 +199,14 @@ impl<'a> Link<'a> {
     }
 
     /// The answer says how long what this call started waited for its place.
-    pub(super) fn queued(&self, queued: Option<Queued>) {
+    pub(super) fn queued(&self, queued: Option<QueueWait>) {
         if queued.is_some() {
             *self.queued.lock().unwrap_or_else(PoisonError::into_inner) = queued;
         }
     }
 
     /// What the answer says of the wait for a place.
-    pub(super) fn wait_for_place(&self) -> Option<Queued> {
+    pub(super) fn wait_for_place(&self) -> Option<QueueWait> {
         *self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

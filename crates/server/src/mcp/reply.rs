@@ -1,11 +1,11 @@
 //! What a tool answers, before it is spelled for the protocol.
 
-use ostler_engine::{Info, Interaction, Queued};
+use ostler_engine::{Info, Interaction, QueueWait};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Failure, object};
-use crate::wire::QueuedBody;
+use crate::wire::QueueWaitBody;
 
 /// The answer of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -65,8 +65,8 @@ impl Reply {
     }
 
     /// This answer, with how long what it started waited for its place.
-    pub(super) fn queued(mut self, queued: Option<Queued>) -> Self {
-        let Some(queued) = queued.map(QueuedBody::from) else {
+    pub(super) fn queued(mut self, queued: Option<QueueWait>) -> Self {
+        let Some(queued) = queued.map(QueueWaitBody::from) else {
             return self;
         };
         self.blocks.push(format!("[{queued}]"));

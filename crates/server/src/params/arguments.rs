@@ -26,7 +26,7 @@ pub(crate) enum Port {
 
 /// What is to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Run {
+pub(crate) enum CommandArgument {
     /// A text for a shell.
     Script(String),
     /// A program and its arguments.
@@ -147,12 +147,12 @@ impl Arguments {
     }
 
     /// What is to be run; none when it was not given.
-    pub(crate) fn run(&mut self, name: &'static str) -> Option<Run> {
+    pub(crate) fn run(&mut self, name: &'static str) -> Option<CommandArgument> {
         match self.values.remove(name)? {
-            Value::String(script) => Some(Run::Script(script)),
+            Value::String(script) => Some(CommandArgument::Script(script)),
             Value::Array(words) => {
                 let words = words.into_iter().filter_map(into_text);
-                Some(Run::Program(words.collect()))
+                Some(CommandArgument::Program(words.collect()))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
         }

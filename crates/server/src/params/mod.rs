@@ -5,7 +5,7 @@ mod arguments;
 mod names;
 mod table;
 
-pub(crate) use arguments::{Arguments, BadArguments, Port, Run};
+pub(crate) use arguments::{Arguments, BadArguments, CommandArgument, Port};
 #[cfg(test)]
-pub(crate) use table::Place;
+pub(crate) use table::ParameterPlace;
 pub(crate) use table::{Kind, Parameter, schema};

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::arguments::cut;
-use super::table::{Kind, Parameter, Place};
+use super::table::{Kind, Parameter, ParameterPlace};
 
 /// Puts every value under the one name of its parameter; what is wrong with the names.
 pub(super) fn resolve(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<String> {
@@ -25,7 +25,7 @@ fn unfold(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<String> {
     let Some(name) = options.map(|it| it.name) else {
         return Vec::new();
     };
-    let allowed = names(table, Place::Options);
+    let allowed = names(table, ParameterPlace::Options);
     let entries = match values.remove(name) {
         None => return Vec::new(),
         Some(Value::Object(entries)) => entries,
@@ -56,7 +56,7 @@ fn unfold(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<String> {
 fn rename(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();
     for parameter in table {
-        let Place::Alias(name) = parameter.place else {
+        let ParameterPlace::Alias(name) = parameter.place else {
             continue;
         };
         let Some(value) = values.remove(parameter.name) else {
@@ -79,17 +79,17 @@ fn twice(name: &str, other: &str) -> String {
 
 /// Every parameter there is, for people.
 fn allowed(table: &[Parameter]) -> String {
-    let listed = names(table, Place::Listed);
-    match names(table, Place::Options) {
+    let listed = names(table, ParameterPlace::Listed);
+    match names(table, ParameterPlace::Options) {
         rare if rare.is_empty() => listed,
         rare => format!("{listed} ({rare})"),
     }
 }
 
-fn names(table: &[Parameter], place: Place) -> String {
+fn names(table: &[Parameter], place: ParameterPlace) -> String {
     let of_place = table.iter().filter(|it| it.place == place);
     let names: Vec<&str> = of_place.map(|it| it.name).collect();
-    if names.is_empty() && place == Place::Listed {
+    if names.is_empty() && place == ParameterPlace::Listed {
         return "none".to_owned();
     }
     names.join(", ")

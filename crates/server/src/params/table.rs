@@ -9,13 +9,13 @@ pub(crate) struct Parameter {
     pub(crate) kind: Kind,
     pub(crate) required: bool,
     pub(crate) preset: Option<Preset>,
-    pub(crate) place: Place,
+    pub(crate) place: ParameterPlace,
     pub(crate) about: &'static str,
 }
 
 /// Where a parameter is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ParameterPlace {
     /// By itself, as the schema says.
     Listed,
     /// In the table's [`Kind::Options`], whose text tells of it; by itself as well.
@@ -74,7 +74,7 @@ impl Parameter {
             kind,
             required: true,
             preset: None,
-            place: Place::Listed,
+            place: ParameterPlace::Listed,
             about,
         }
     }
@@ -82,7 +82,7 @@ impl Parameter {
     /// Another name of a parameter.
     pub(crate) const fn alias(name: &'static str, of: &'static str) -> Self {
         Self {
-            place: Place::Alias(of),
+            place: ParameterPlace::Alias(of),
             ..Self::optional(name, Kind::Text, "")
         }
     }
@@ -90,7 +90,7 @@ impl Parameter {
     /// The same as an entry of the table's options.
     pub(crate) const fn rare(self) -> Self {
         Self {
-            place: Place::Options,
+            place: ParameterPlace::Options,
             ..self
         }
     }
@@ -98,7 +98,7 @@ impl Parameter {
     /// The same, not told of by the schema.
     pub(crate) const fn unlisted(self) -> Self {
         Self {
-            place: Place::Unlisted,
+            place: ParameterPlace::Unlisted,
             ..self
         }
     }
@@ -212,7 +212,7 @@ impl Preset {
 pub(crate) fn schema(parameters: &[Parameter]) -> Map<String, Value> {
     let properties: Map<String, Value> = parameters
         .iter()
-        .filter(|parameter| parameter.place == Place::Listed)
+        .filter(|parameter| parameter.place == ParameterPlace::Listed)
         .map(|parameter| (parameter.name.to_owned(), property(parameter)))
         .collect();
     let required: Vec<&str> = parameters

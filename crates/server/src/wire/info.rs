@@ -1,6 +1,6 @@
 //! One execution, a list of them, and the daemon itself.
 
-use ostler_engine::{Info, Queued, QueuedStart};
+use ostler_engine::{Info, QueueWait, QueuedStart};
 use ostler_model::ending::Cause;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{Cursor, ExecutionId, Lifetime, Phase, Text, Timestamp, Usage};
@@ -90,20 +90,20 @@ pub struct InfoBody {
     pub usage: Usage,
     /// How long its start waited for a place; absent where one was free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queued: Option<QueuedBody>,
+    pub queued: Option<QueueWaitBody>,
 }
 
 /// How long a start waited for its place.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct QueuedBody {
+pub struct QueueWaitBody {
     /// Seconds.
     pub waited: f64,
     /// How many executions may run at once.
     pub limit: u32,
 }
 
-impl From<Queued> for QueuedBody {
-    fn from(queued: Queued) -> Self {
+impl From<QueueWait> for QueueWaitBody {
+    fn from(queued: QueueWait) -> Self {
         Self {
             waited: queued.waited.as_secs_f64(),
             limit: queued.limit,
@@ -111,7 +111,7 @@ impl From<Queued> for QueuedBody {
     }
 }
 
-impl std::fmt::Display for QueuedBody {
+impl std::fmt::Display for QueueWaitBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { waited, limit } = self;
         write!(f, "waited {waited:.1} s for one of {limit} places")
@@ -233,7 +233,7 @@ impl From<&Info> for InfoBody {
             trimmed_bytes: state.trimmed_bytes,
             cursor: info.cursor(),
             usage: state.usage,
-            queued: info.queued.map(QueuedBody::from),
+            queued: info.queued.map(QueueWaitBody::from),
         }
     }
 }

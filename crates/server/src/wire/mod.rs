@@ -21,7 +21,7 @@ pub mod workspace;
 
 pub use confine::{ConfineBody, ConfinementBody, IsolationBody, NetworkBody};
 pub use event::{EventBody, EventsBody};
-pub use info::{HealthBody, HolderBody, InfoBody, ListBody, QueuedBody, QueuedStartBody};
+pub use info::{HealthBody, HolderBody, InfoBody, ListBody, QueueWaitBody, QueuedStartBody};
 pub use interaction::{AnswerBody, ApprovalBody, InteractionBody, InteractionsBody};
 pub use network::{DecisionBody, NetworkPageBody};
 pub use page::{Frame, GapBody, LineBody, PageBody};

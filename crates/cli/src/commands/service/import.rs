@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use ostler_engine::detection::{DiskFiles, Subject, Table};
-use ostler_engine::service::import::{self, Beside, FILE_BYTES, Imported};
+use ostler_engine::service::import::{self, FILE_BYTES, ImportContext, ImportResult};
 use ostler_engine::service::manifest;
 use ostler_model::{Command, ServiceKind, Text};
 use ostler_server::render::clean;
@@ -105,12 +105,17 @@ fn kind_of(file: &Path) -> Option<Kind> {
     }
 }
 
-fn read(file: &Path, kind: Kind, target: &Path, shown: &Path) -> Result<Imported, CommandError> {
+fn read(
+    file: &Path,
+    kind: Kind,
+    target: &Path,
+    shown: &Path,
+) -> Result<ImportResult, CommandError> {
     let text = bounded(file).map_err(|error| failed(file, &error))?;
     let from = file.parent().unwrap_or(Path::new("/"));
     let dir = from.strip_prefix(target).unwrap_or(from).to_string_lossy();
     let has_variables = Cell::new(false);
-    let beside = Beside {
+    let beside = ImportContext {
         dir: &dir,
         read: &|name| {
             let text = bounded(&from.join(name)).ok()?;
@@ -155,7 +160,7 @@ fn is_server(command: &str, cwd: &Path) -> bool {
     found.is_some_and(|it| it.ready.kind != ServiceKind::Watcher)
 }
 
-fn select(imported: &mut Imported, names: &[String]) -> Result<(), CommandError> {
+fn select(imported: &mut ImportResult, names: &[String]) -> Result<(), CommandError> {
     let has = |name: &String| imported.services.iter().any(|it| it.original == *name);
     if let Some(unknown) = names.iter().find(|name| !has(name)) {
         let known: Vec<&str> = imported.services.iter().map(|it| &*it.original).collect();
@@ -174,7 +179,7 @@ fn select(imported: &mut Imported, names: &[String]) -> Result<(), CommandError>
 
 /// Appends the definitions; refuses where a name is defined, and where the whole would not be
 /// read.
-fn write(target: &Path, text: &str, imported: &Imported) -> Result<(), CommandError> {
+fn write(target: &Path, text: &str, imported: &ImportResult) -> Result<(), CommandError> {
     let file = target.join(FILE);
     let before = match fs::read_to_string(&file) {
         Ok(text) => text,

@@ -5,7 +5,9 @@ use toml::{Table, Value};
 use super::fields::{self, Fields};
 use super::names::Names;
 use super::yaml::{self, Node};
-use super::{Beside, ImportError, Imported, Left, SERVICES, Service, check_size, dotenv};
+use super::{
+    ImportContext, ImportError, ImportResult, Omission, SERVICES, Service, check_size, dotenv,
+};
 
 /// Keys of a file that say nothing about a service.
 const SILENT: [&str; 3] = ["version", "name", "services"];
@@ -59,7 +61,7 @@ const REASONS: [(&str, &str); 15] = [
 ///
 /// # Errors
 /// A text that is no YAML, or no compose file.
-pub fn compose(text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
+pub fn compose(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, ImportError> {
     check_size(text)?;
     let root = yaml::read(text)?;
     let services = root.get("services");
@@ -75,7 +77,7 @@ pub fn compose(text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> 
     for (name, _) in services.pairs().iter().filter(|(_, node)| runs(node)) {
         names.give(name);
     }
-    let mut imported = Imported::default();
+    let mut imported = ImportResult::default();
     for (key, node) in root.pairs() {
         if !SILENT.contains(&key.as_str()) && !key.starts_with("x-") {
             let reason = "is about containers; there are none";
@@ -123,8 +125,8 @@ fn without_command(node: &Node) -> String {
     }
 }
 
-fn left(node: &Node, what: &str, reason: &str) -> Left {
-    Left {
+fn left(node: &Node, what: &str, reason: &str) -> Omission {
+    Omission {
         line: node.place.line,
         what: what.to_owned(),
         reason: reason.to_owned(),

@@ -4,7 +4,7 @@ use toml::{Table, Value};
 
 use super::names::Names;
 use super::yaml::Node;
-use super::{Beside, ImportError, Left, command, dotenv};
+use super::{ImportContext, ImportError, Omission, command, dotenv};
 
 /// Keys that are taken over, or left with a reason of their own.
 pub(super) const TAKEN: [&str; 11] = [
@@ -27,17 +27,17 @@ const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
 pub(super) struct Fields<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
-    pub(super) beside: Beside<'a>,
+    pub(super) beside: ImportContext<'a>,
     /// Of the `.env` beside the file.
     pub(super) variables: &'a [(String, String)],
     pub(super) names: &'a Names,
-    pub(super) left: &'a mut Vec<Left>,
+    pub(super) left: &'a mut Vec<Omission>,
 }
 
 impl Fields<'_> {
     /// Lists something that is not taken over.
     pub(super) fn leave(&mut self, at: &Node, key: &str, reason: &str) {
-        self.left.push(Left {
+        self.left.push(Omission {
             line: at.place.line,
             what: format!("{}.{key}", self.name),
             reason: reason.to_owned(),

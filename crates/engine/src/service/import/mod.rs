@@ -7,19 +7,19 @@ mod command;
 mod compose;
 mod dotenv;
 mod fields;
-mod imported;
 mod names;
 mod package;
 mod procfile;
+mod result;
 #[cfg(test)]
 mod tests;
 mod write;
 mod yaml;
 
 pub use compose::compose;
-pub use imported::{Beside, FILE_BYTES, ImportError, Imported, Left, Service};
 pub use package::package;
 pub use procfile::procfile;
+pub use result::{FILE_BYTES, ImportContext, ImportError, ImportResult, Omission, Service};
 pub use write::to_toml;
 
-use imported::{SERVICES, check_size};
+use result::{SERVICES, check_size};

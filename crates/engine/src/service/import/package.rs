@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::names::Names;
-use super::{Beside, ImportError, Imported, Left, SERVICES, Service, check_size};
+use super::{ImportContext, ImportError, ImportResult, Omission, SERVICES, Service, check_size};
 
 /// Scripts that are called like what they start.
 const USUAL: [&str; 3] = ["dev", "start", "serve"];
@@ -32,9 +32,9 @@ struct Package {
 /// A text that is no JSON, or no package.
 pub fn package(
     text: &str,
-    beside: Beside<'_>,
+    beside: ImportContext<'_>,
     is_server: &dyn Fn(&str) -> bool,
-) -> Result<Imported, ImportError> {
+) -> Result<ImportResult, ImportError> {
     check_size(text)?;
     let package: Package = serde_json::from_str(text).map_err(|error| ImportError {
         line: error.line().max(1),
@@ -48,7 +48,7 @@ pub fn package(
             .to_owned(),
     })?;
     let manager = manager(&package, beside);
-    let mut imported = Imported::default();
+    let mut imported = ImportResult::default();
     let mut names = Names::default();
     for (script, value) in &package.scripts {
         let command = format!("{manager} run {script}");
@@ -71,7 +71,7 @@ pub fn package(
             }
             Some(_) => "starts no server that is known",
         };
-        imported.left.push(Left {
+        imported.left.push(Omission {
             line: line_of(text, script),
             what: script.clone(),
             reason: reason.to_owned(),
@@ -89,7 +89,7 @@ const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.' | b'/' | b'@')
 }
 
-fn manager(package: &Package, beside: Beside<'_>) -> &'static str {
+fn manager(package: &Package, beside: ImportContext<'_>) -> &'static str {
     let said = package.package_manager.as_deref().unwrap_or_default();
     let said = said.split('@').next().unwrap_or_default();
     let by_name = ["npm", "pnpm", "yarn", "bun"]

@@ -3,16 +3,18 @@
 use toml::{Table, Value};
 
 use super::names::Names;
-use super::{Beside, ImportError, Imported, Left, SERVICES, Service, check_size, dotenv};
+use super::{
+    ImportContext, ImportError, ImportResult, Omission, SERVICES, Service, check_size, dotenv,
+};
 
 /// The services of a Procfile. Each runs with the variables of the `.env` beside it, as its
 /// runners do.
 ///
 /// # Errors
 /// A file that is too long.
-pub fn procfile(text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
+pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, ImportError> {
     check_size(text)?;
-    let mut imported = Imported::default();
+    let mut imported = ImportResult::default();
     let mut names = Names::default();
     let env = (beside.read)(".env")
         .map(|it| dotenv::read(&it))
@@ -23,7 +25,7 @@ pub fn procfile(text: &str, beside: Beside<'_>) -> Result<Imported, ImportError>
             continue;
         }
         let mut leave = |what: &str, reason: &str| {
-            imported.left.push(Left {
+            imported.left.push(Omission {
                 line: at + 1,
                 what: what.to_owned(),
                 reason: reason.to_owned(),
@@ -59,7 +61,7 @@ fn service(
     (name, original): (String, String),
     command: &str,
     env: &[(String, String)],
-    beside: Beside<'_>,
+    beside: ImportContext<'_>,
 ) -> Service {
     let mut service = Service {
         name,

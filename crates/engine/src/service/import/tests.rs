@@ -20,19 +20,19 @@ fn other(name: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn beside(dir: &str) -> Beside<'_> {
-    Beside { dir, read: &other }
+fn beside(dir: &str) -> ImportContext<'_> {
+    ImportContext { dir, read: &other }
 }
 
-fn alone() -> Beside<'static> {
-    Beside {
+fn alone() -> ImportContext<'static> {
+    ImportContext {
         dir: "",
         read: &|_| None,
     }
 }
 
 /// The file that is written, and what is left, a line each. What is written can be read.
-fn told(imported: &Imported) -> (String, Vec<String>) {
+fn told(imported: &ImportResult) -> (String, Vec<String>) {
     let text = to_toml(imported);
     let parsed =
         manifest::parse(&text, Path::new("/w")).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -43,7 +43,7 @@ fn told(imported: &Imported) -> (String, Vec<String>) {
 }
 
 #[track_caller]
-fn assert_told(imported: &Imported, toml: &str, left: &[&str]) {
+fn assert_told(imported: &ImportResult, toml: &str, left: &[&str]) {
     let (text, found) = told(imported);
     assert_eq!(text, toml);
     assert_eq!(found, left);
@@ -76,7 +76,7 @@ fn scripts_of_a_package() {
         "14: x; rm -rf ~: has a name that a shell reads otherwise",
     ];
     assert_told(&imported, include_str!("expected/package.toml"), &left);
-    let lock = Beside {
+    let lock = ImportContext {
         dir: "apps/web",
         read: &|name| (name == "yarn.lock").then(String::new),
     };

@@ -1,10 +1,10 @@
 //! An `ostler.toml` of what was imported.
 
-use super::Imported;
+use super::ImportResult;
 
 /// The services as text, with what each was called where that cannot be its name here.
 #[must_use]
-pub fn to_toml(imported: &Imported) -> String {
+pub fn to_toml(imported: &ImportResult) -> String {
     let mut text = String::new();
     for service in &imported.services {
         if !text.is_empty() {

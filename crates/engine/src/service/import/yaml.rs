@@ -18,12 +18,12 @@ const MERGE: &str = "<<";
 
 /// Where something stands, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-impl Place {
+impl Position {
     pub(super) fn error(self, problem: impl Into<String>) -> ImportError {
         ImportError {
             line: self.line,
@@ -36,7 +36,7 @@ impl Place {
 /// A node.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    pub(super) place: Place,
+    pub(super) place: Position,
     pub(super) value: Value,
     /// Itself and all below it.
     nodes: usize,
@@ -53,7 +53,7 @@ pub(super) enum Value {
 }
 
 impl Node {
-    fn new(place: Place, value: Value) -> Self {
+    fn new(place: Position, value: Value) -> Self {
         let children: Box<dyn Iterator<Item = &Self>> = match &value {
             Value::Null | Value::Text(_) => Box::new(std::iter::empty()),
             Value::List(items) => Box::new(items.iter()),
@@ -101,7 +101,7 @@ impl Node {
 
 /// A list or a map that is not finished.
 struct Open {
-    place: Place,
+    place: Position,
     anchor: usize,
     content: Content,
 }
@@ -128,7 +128,7 @@ pub(super) fn read(text: &str) -> Result<Node, ImportError> {
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let marker = error.marker();
-            let place = Place {
+            let place = Position {
                 line: marker.line().max(1),
                 column: marker.col() + 1,
             };
@@ -136,19 +136,19 @@ pub(super) fn read(text: &str) -> Result<Node, ImportError> {
         })?;
         tree.take(event, place_of(span))?;
     }
-    let empty = Place { line: 1, column: 1 };
+    let empty = Position { line: 1, column: 1 };
     Ok(tree.root.unwrap_or_else(|| Node::new(empty, Value::Null)))
 }
 
-fn place_of(span: Span) -> Place {
-    Place {
+fn place_of(span: Span) -> Position {
+    Position {
         line: span.start.line(),
         column: span.start.col() + 1,
     }
 }
 
 impl Tree {
-    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), ImportError> {
+    fn take(&mut self, event: Event<'_>, place: Position) -> Result<(), ImportError> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
                 Err(place.error("a second document begins"))
@@ -180,7 +180,12 @@ impl Tree {
         }
     }
 
-    fn begin(&mut self, place: Place, anchor: usize, content: Content) -> Result<(), ImportError> {
+    fn begin(
+        &mut self,
+        place: Position,
+        anchor: usize,
+        content: Content,
+    ) -> Result<(), ImportError> {
         if self.open.len() >= DEPTH {
             return Err(place.error(format!("stands deeper than {DEPTH} levels")));
         }
@@ -268,7 +273,7 @@ mod tests {
         assert_eq!(used.get("a").and_then(Node::text), Some("2"));
         let list = used.get("c").expect("merged");
         assert_eq!(list.items().len(), 2);
-        assert_eq!(list.place, Place { line: 3, column: 6 });
+        assert_eq!(list.place, Position { line: 3, column: 6 });
     }
 
     #[test]

@@ -7,14 +7,14 @@ use crate::params::Arguments;
 
 /// What one call writes.
 #[derive(Debug, Clone)]
-pub(super) struct Input {
+pub(super) struct InputArguments {
     text: Option<String>,
     /// Whether the text is a line, which is entered.
     enter: bool,
     keys: Vec<Key>,
 }
 
-impl Input {
+impl InputArguments {
     /// Reads `text`, `enter` and `keys`. Who gives keys says when Enter is pressed.
     pub(super) fn read(arguments: &mut Arguments) -> Result<Self, Failure> {
         let has_keys = arguments.is_given("keys");

@@ -10,7 +10,7 @@ use ostler_model::{ErrorCode, Io, Signal, Stdin};
 use serde_json::{Value, json};
 
 use super::action::{self, Action, ID, IDS, about};
-use super::input::Input;
+use super::input::InputArguments;
 use super::repl;
 use super::select::Selection;
 use super::shown;
@@ -133,7 +133,7 @@ pub(super) const DEFINITION: Definition = Definition {
 /// What is to be done to each id.
 #[derive(Debug)]
 enum Deed {
-    Write(Input),
+    Write(InputArguments),
     CloseInput,
     Signal(Signal),
     Pause,
@@ -203,7 +203,7 @@ async fn converse(call: Call<'_>, id: &str, deed: &Deed, at_most: Duration) -> A
 /// Everything is checked before anything is done.
 fn deed(word: &str, arguments: &mut Arguments) -> Result<Deed, Failure> {
     Ok(match word {
-        "write" => Deed::Write(Input::read(arguments)?),
+        "write" => Deed::Write(InputArguments::read(arguments)?),
         "close_input" => Deed::CloseInput,
         "signal" => {
             let parsed: Result<Signal, SignalError> = arguments.required_text("signal").parse();
@@ -285,7 +285,7 @@ fn has_input(call: Call<'_>, id: &str) -> Result<(), Failure> {
 }
 
 /// Writes to a pipe, or types; how many bytes were taken, and of how many.
-async fn write(call: Call<'_>, id: &str, input: &Input) -> Result<(u64, u64), Failure> {
+async fn write(call: Call<'_>, id: &str, input: &InputArguments) -> Result<(u64, u64), Failure> {
     if call.info(id)?.size().is_some() {
         let typed = terminal::typed(call, id, input).await?;
         return Ok((typed.taken, typed.bytes));

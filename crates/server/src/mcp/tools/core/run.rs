@@ -5,7 +5,7 @@ use ostler_model::{Command, Text};
 
 use crate::error::Failure;
 use crate::mcp::context::Call;
-use crate::params::{Arguments, Kind, Parameter, Run};
+use crate::params::{Arguments, CommandArgument, Kind, Parameter};
 
 /// The shell of scripts that name none, and the one where that is missing.
 const SHELL: &str = "bash";
@@ -28,18 +28,18 @@ pub(in crate::mcp::tools) fn program(
             "parameter 'command' is missing; allowed: a text, which is a script for bash, or a \
              list of a program and its arguments, as in [\"ls\", \"-l\"]",
         )),
-        Some(Run::Program(_)) if shell.is_some() => Err(Failure::value(
+        Some(CommandArgument::Program(_)) if shell.is_some() => Err(Failure::value(
             "parameter 'shell' does not go with a list as 'command', which no shell interprets; \
              allowed: shell with a text",
         )),
-        Some(Run::Program(words)) => {
+        Some(CommandArgument::Program(words)) => {
             let mut words = words.into_iter().map(Text::from);
             Ok(Command::Argv {
                 program: words.next().unwrap_or_default(),
                 args: words.collect(),
             })
         }
-        Some(Run::Script(script)) => Ok(Command::Shell {
+        Some(CommandArgument::Script(script)) => Ok(Command::Shell {
             shell: Text::from(shell.unwrap_or(SHELL)),
             script: script.into(),
         }),

@@ -8,7 +8,7 @@ use ostler_journal::Pattern;
 use ostler_model::{Cursor, ErrorCode, TermSize};
 
 use super::exec::watched;
-use super::input::Input;
+use super::input::InputArguments;
 use super::shown;
 use crate::error::Failure;
 use crate::mcp::consent;
@@ -61,7 +61,11 @@ pub(super) async fn start(
 }
 
 /// Types; how many bytes were taken, and of how many.
-pub(super) async fn typed(call: Call<'_>, id: &str, input: &Input) -> Result<Typed, Failure> {
+pub(super) async fn typed(
+    call: Call<'_>,
+    id: &str,
+    input: &InputArguments,
+) -> Result<Typed, Failure> {
     let typing = Typing {
         pieces: input.pieces(),
         lease: None,
@@ -71,7 +75,12 @@ pub(super) async fn typed(call: Call<'_>, id: &str, input: &Input) -> Result<Typ
 }
 
 /// Types, and answers what that did.
-pub(super) async fn write(call: Call<'_>, info: &Info, input: &Input, at_most: Duration) -> Answer {
+pub(super) async fn write(
+    call: Call<'_>,
+    info: &Info,
+    input: &InputArguments,
+    at_most: Duration,
+) -> Answer {
     let id = info.id.short();
     // What came since the last answer is part of this one.
     let unread = call.unread(info).unwrap_or(info.output_end);

@@ -158,7 +158,7 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Place;
+    use crate::params::ParameterPlace;
 
     #[test]
     fn actions_and_parameters_are_those_of_the_list() {
@@ -178,7 +178,10 @@ mod tests {
         }
         for parameter in DEFINITION.parameters {
             let name = parameter.name;
-            let is_other_name = !matches!(parameter.place, Place::Listed | Place::Options);
+            let is_other_name = !matches!(
+                parameter.place,
+                ParameterPlace::Listed | ParameterPlace::Options
+            );
             let used = ["action", "options"].contains(&name)
                 || is_other_name
                 || taken().any(|it| *it == name);

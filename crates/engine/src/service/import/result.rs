@@ -7,11 +7,11 @@ pub(super) const SERVICES: usize = 256;
 
 /// What a file came to.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Imported {
+pub struct ImportResult {
     /// In the order of the file.
     pub services: Vec<Service>,
     /// What was not taken over.
-    pub left: Vec<Left>,
+    pub left: Vec<Omission>,
 }
 
 /// A definition as it is written to an `ostler.toml`.
@@ -33,7 +33,7 @@ impl Service {
 
 /// Something that was not taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct Omission {
     /// Where it stands, from 1.
     pub line: usize,
     /// What: `web.networks`.
@@ -56,22 +56,22 @@ pub struct ImportError {
 
 /// What surrounds a file.
 #[derive(Clone, Copy)]
-pub struct Beside<'a> {
+pub struct ImportContext<'a> {
     /// Its directory as the `ostler.toml` names it; empty where both stand in one.
     pub dir: &'a str,
     /// The text of another file, named from its directory.
     pub read: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl std::fmt::Debug for Beside<'_> {
+impl std::fmt::Debug for ImportContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Beside")
+        f.debug_struct("ImportContext")
             .field("dir", &self.dir)
             .finish_non_exhaustive()
     }
 }
 
-impl Beside<'_> {
+impl ImportContext<'_> {
     /// A directory named from that of the file, as the `ostler.toml` names it; none for its own.
     pub(super) fn directory(&self, path: &str) -> Option<String> {
         let mut parts: Vec<&str> = match path.starts_with('/') {

@@ -7,7 +7,7 @@ use ostler_model::Caller;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, sleep_until};
 
-use crate::admission::quota::{PlaceHolder, Share, Ticket};
+use crate::admission::quota::{QuotaHolder, Share, Ticket};
 use crate::begin::{Begun, Consent, check, existing};
 use crate::core::Core;
 use crate::error::Error;
@@ -19,7 +19,7 @@ pub const PLACE_WAIT_MS: u64 = 45_000;
 
 /// How long a start waited for its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Queued {
+pub struct QueueWait {
     /// How long.
     pub waited: Duration,
     /// How many executions may run at once.
@@ -36,40 +36,40 @@ pub struct QueuedStart {
     /// How many may.
     pub limit: u32,
     /// Those that the caller sees, oldest first.
-    pub holders: Vec<PlaceHolder>,
+    pub holders: Vec<QuotaHolder>,
 }
 
 /// A place for an execution; dropped before there is one, the next start gets it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct QuotaPermit {
     core: Arc<Core>,
     share: Share,
     ticket: Ticket,
     /// Present where it was waited for.
-    pub(crate) queued: Option<Queued>,
+    pub(crate) queued: Option<QueueWait>,
     /// A start that is sent again meanwhile, with the same id, waits for the outcome of this.
     _turn: Option<OwnedMutexGuard<()>>,
 }
 
-impl Place {
+impl QuotaPermit {
     /// What it is and who has it.
     pub(crate) fn claim(&self) -> (Share, Ticket) {
         (self.share.clone(), self.ticket)
     }
 }
 
-impl Drop for Place {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
         self.core.registry.leave(&self.share, self.ticket);
     }
 }
 
 /// What a start comes to before it is carried out.
-pub(crate) enum Entered {
+pub(crate) enum StartAdmission {
     /// An earlier start with its id began this.
     Existing(Begun),
     /// It has a place.
-    Place(Place),
+    Granted(QuotaPermit),
 }
 
 /// Finds the execution that this start began already, or takes a place for it; where none is
@@ -81,25 +81,25 @@ pub(crate) async fn enter(
     core: &Arc<Core>,
     caller: &Caller,
     (request, share): (&StartRequest, Share),
-) -> Result<Entered, Error> {
+) -> Result<StartAdmission, Error> {
     let arrived = Instant::now();
     let turn = match request.id {
         Some(id) => Some(core.starts.lock(id).await),
         None => None,
     };
     if let Some(begun) = existing(core, caller, request.id)? {
-        return Ok(Entered::Existing(begun));
+        return Ok(StartAdmission::Existing(begun));
     }
-    let applicant = core.registry.ask(caller, &share, request.id)?;
-    let mut place = Place {
+    let entry = core.registry.ask(caller, &share, request.id)?;
+    let mut permit = QuotaPermit {
         core: Arc::clone(core),
         share,
-        ticket: applicant.ticket,
+        ticket: entry.ticket,
         queued: None,
         _turn: turn,
     };
-    let Some(call) = applicant.call else {
-        return Ok(Entered::Place(place));
+    let Some(call) = entry.call else {
+        return Ok(StartAdmission::Granted(permit));
     };
     check(core, caller, request.clone(), Consent::Assume).await?;
     let longest = Duration::from_millis(PLACE_WAIT_MS);
@@ -110,13 +110,13 @@ pub(crate) async fn enter(
         () = core.closing.cancelled() => return Err(Error::Closing),
         () = sleep_until(arrived + limit) => {
             let waited = if limit.is_zero() { limit } else { arrived.elapsed() };
-            let refusal = core.registry.no_place(caller, &place.share, waited);
+            let refusal = core.registry.no_place(caller, &permit.share, waited);
             return Err(Error::Quota(Box::new(refusal)));
         }
     }
-    place.queued = Some(Queued {
+    permit.queued = Some(QueueWait {
         waited: arrived.elapsed(),
-        limit: core.registry.limit(&place.share),
+        limit: core.registry.limit(&permit.share),
     });
-    Ok(Entered::Place(place))
+    Ok(StartAdmission::Granted(permit))
 }
