@@ -3,12 +3,12 @@
 
 mod bench;
 mod chaos;
-mod lab;
+mod console;
 mod setup;
-mod sh;
+mod shell;
 mod test;
+mod test_env;
 mod tidy;
-mod ui;
 mod workspace;
 
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::ui::Verdict;
+use crate::console::CheckResult;
 use crate::workspace::Workspace;
 
 #[derive(Debug, Parser)]
@@ -26,48 +26,48 @@ use crate::workspace::Workspace;
 )]
 struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: XtaskCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum XtaskCommand {
     /// Install what the tests need; quick when nothing is missing
-    Setup(setup::Args),
+    Setup(setup::SetupArgs),
     /// Run everything that must hold; non-zero on any failure
-    Test(test::Args),
+    Test(test::TestRunArgs),
     /// Check the arrows between crates, the size limits and the forbidden calls
-    Tidy(tidy::Args),
+    Tidy(tidy::TidyArgs),
     /// Kill daemon, keeper and shims at random moments and count the lines
-    Chaos(chaos::Args),
+    Chaos(chaos::ChaosArgs),
     /// Measure, each figure against a floor of the same run
-    Bench(bench::Args),
+    Bench(bench::BenchArgs),
     /// Print numbered lines, ten a second; what the measurements run a thousand of
     #[command(hide = true)]
-    Tick(bench::Ticks),
+    Tick(bench::TickArgs),
     /// Print the monotonic clock, line by line; what output is timed by
     #[command(hide = true)]
-    Stamp(bench::Stamps),
+    Stamp(bench::StampArgs),
     /// Listen on a free port and say since when; what services are measured with
     #[command(hide = true)]
-    Listen(bench::Listens),
+    Listen(bench::ListenArgs),
 }
 
 fn main() -> ExitCode {
-    let here = |act: &dyn Fn(&Workspace) -> Result<Verdict>| act(&Workspace::find()?);
+    let here = |act: &dyn Fn(&Workspace) -> Result<CheckResult>| act(&Workspace::find()?);
     let outcome = match &Args::parse().verb {
-        Verb::Setup(args) => here(&|workspace| setup::run(workspace, args)),
-        Verb::Test(args) => here(&|workspace| test::run(workspace, args)),
-        Verb::Tidy(args) => here(&|workspace| tidy::run(workspace, args)),
-        Verb::Chaos(args) => here(&|workspace| chaos::run(workspace, args)),
-        Verb::Bench(args) => here(&|workspace| bench::run(workspace, args)),
-        Verb::Tick(args) => bench::tick(args),
-        Verb::Stamp(args) => bench::stamp(args),
-        Verb::Listen(args) => bench::listen(args),
+        XtaskCommand::Setup(args) => here(&|workspace| setup::run(workspace, args)),
+        XtaskCommand::Test(args) => here(&|workspace| test::run(workspace, args)),
+        XtaskCommand::Tidy(args) => here(&|workspace| tidy::run(workspace, args)),
+        XtaskCommand::Chaos(args) => here(&|workspace| chaos::run(workspace, args)),
+        XtaskCommand::Bench(args) => here(&|workspace| bench::run(workspace, args)),
+        XtaskCommand::Tick(args) => bench::tick(args),
+        XtaskCommand::Stamp(args) => bench::stamp(args),
+        XtaskCommand::Listen(args) => bench::listen(args),
     };
     match outcome {
         Ok(verdict) => verdict.into(),
         Err(error) => {
-            ui::say(format_args!("xtask: {error:#}"));
+            console::print_line(format_args!("xtask: {error:#}"));
             ExitCode::FAILURE
         }
     }

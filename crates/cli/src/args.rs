@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::commands;
-use crate::config::Flags;
+use crate::config::ConfigFlags;
 use crate::output::nearest;
 
 /// Runs, supervises and records commands for AI agents and the people who watch them.
@@ -22,7 +22,7 @@ use crate::output::nearest;
 pub(crate) struct Cli {
     /// Where state lies and how things are configured.
     #[command(flatten)]
-    pub(crate) places: PlaceArgs,
+    pub(crate) config: ConfigArgs,
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -31,7 +31,7 @@ pub(crate) struct Cli {
 /// What every verb takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Configuration")]
-pub(crate) struct PlaceArgs {
+pub(crate) struct ConfigArgs {
     /// Directory of executions and their output
     #[arg(long, global = true, value_name = "DIR")]
     state_dir: Option<PathBuf>,
@@ -46,14 +46,14 @@ pub(crate) struct PlaceArgs {
     set: Vec<String>,
 }
 
-impl From<PlaceArgs> for Flags {
-    fn from(args: PlaceArgs) -> Self {
+impl From<ConfigArgs> for ConfigFlags {
+    fn from(args: ConfigArgs) -> Self {
         Self {
             file: args.config,
             state_dir: args.state_dir,
             runtime_dir: args.runtime_dir,
             set: args.set,
-            of_verb: Vec::new(),
+            verb_flags: Vec::new(),
         }
     }
 }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn every_exit_code_is_documented() {
-        for row in &ostler_model::code::CODES {
+        for row in &ostler_model::error_code::ERROR_CODES {
             let told = EXIT_CODES.contains(&format!("    {} ", row.exit));
             assert!(told, "{} exits with {}", row.name, row.exit);
         }

@@ -14,7 +14,7 @@ pub(crate) const EXIT_BROKEN_PIPE: u8 = 141;
 #[derive(Debug)]
 pub(crate) enum CommandError {
     /// Told to the person, with the exit code of the taxonomy.
-    Told {
+    Failure {
         /// Its row of the taxonomy.
         code: ErrorCode,
         /// What was wrong.
@@ -33,12 +33,12 @@ pub(crate) enum CommandError {
 }
 
 /// How a verb is over: an exit code, or an error.
-pub(crate) type Outcome = Result<u8, CommandError>;
+pub(crate) type CommandResult = Result<u8, CommandError>;
 
 impl CommandError {
     /// An error of this code.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self::Told {
+        Self::Failure {
             code,
             message: message.into(),
             hint: None,
@@ -58,9 +58,9 @@ impl CommandError {
     }
 
     /// The same error, which says what it is about.
-    pub(crate) fn about(mut self, what: &str) -> Self {
-        if let Self::Told { message, .. } = &mut self {
-            *message = format!("'{what}': {message}");
+    pub(crate) fn with_subject(mut self, subject: &str) -> Self {
+        if let Self::Failure { message, .. } = &mut self {
+            *message = format!("'{subject}': {message}");
         }
         self
     }
@@ -68,13 +68,13 @@ impl CommandError {
     /// The same error with what to do about it.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         match self {
-            Self::Told {
+            Self::Failure {
                 code,
                 message,
                 exit,
                 approval,
                 ..
-            } => Self::Told {
+            } => Self::Failure {
                 code,
                 message,
                 hint: Some(hint.into()),
@@ -87,7 +87,7 @@ impl CommandError {
 
     /// The same error with an exit code of its own.
     pub(crate) fn with_exit(mut self, status: u8) -> Self {
-        if let Self::Told { exit, .. } = &mut self {
+        if let Self::Failure { exit, .. } = &mut self {
             *exit = Some(status);
         }
         self
@@ -96,7 +96,7 @@ impl CommandError {
     /// What the process exits with.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Told { code, exit, .. } => exit.unwrap_or(code.row().exit),
+            Self::Failure { code, exit, .. } => exit.unwrap_or(code.row().exit),
             Self::Disconnected(_) => ErrorCode::Initialization.row().exit,
             Self::BrokenPipe => EXIT_BROKEN_PIPE,
         }
@@ -105,15 +105,15 @@ impl CommandError {
     /// The question a person has to answer before the same can be asked again.
     pub(crate) fn approval(&self) -> Option<&str> {
         match self {
-            Self::Told { approval, .. } => approval.as_deref(),
+            Self::Failure { approval, .. } => approval.as_deref(),
             Self::Disconnected(_) | Self::BrokenPipe => None,
         }
     }
 
     /// What was wrong, alone.
-    pub(crate) fn told(&self) -> Option<&str> {
+    pub(crate) fn message(&self) -> Option<&str> {
         match self {
-            Self::Told { message, .. } => Some(message),
+            Self::Failure { message, .. } => Some(message),
             Self::Disconnected(_) | Self::BrokenPipe => None,
         }
     }
@@ -122,7 +122,7 @@ impl CommandError {
     /// business.
     pub(crate) fn paragraphs(&self) -> Vec<String> {
         match self {
-            Self::Told {
+            Self::Failure {
                 code,
                 message,
                 hint,
@@ -147,7 +147,7 @@ impl CommandError {
     /// Its row of the taxonomy, where it has one.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         match self {
-            Self::Told { code, .. } => Some(*code),
+            Self::Failure { code, .. } => Some(*code),
             Self::Disconnected(_) => Some(ErrorCode::Initialization),
             Self::BrokenPipe => None,
         }
@@ -157,7 +157,9 @@ impl CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Told { .. } | Self::Disconnected(_) => f.write_str(&self.paragraphs().join("\n")),
+            Self::Failure { .. } | Self::Disconnected(_) => {
+                f.write_str(&self.paragraphs().join("\n"))
+            }
             Self::BrokenPipe => f.write_str("error: the reader of the output went away"),
         }
     }
@@ -165,7 +167,7 @@ impl fmt::Display for CommandError {
 
 impl From<Problem> for CommandError {
     fn from(problem: Problem) -> Self {
-        Self::Told {
+        Self::Failure {
             code: problem.code.0,
             message: problem.message,
             hint: problem.hint,
@@ -177,7 +179,7 @@ impl From<Problem> for CommandError {
 
 impl From<&ostler_engine::Error> for CommandError {
     fn from(error: &ostler_engine::Error) -> Self {
-        Self::Told {
+        Self::Failure {
             code: error.code(),
             message: error.to_string(),
             hint: error.hint(),
@@ -199,7 +201,7 @@ impl From<TokenError> for CommandError {
             TokenError::Unknown(_) => {
                 Self::value(message).with_hint("`ostler token list` shows them")
             }
-            TokenError::Taken(_) => {
+            TokenError::NameTaken(_) => {
                 Self::value(message).with_hint("name it differently, or revoke that one first")
             }
             TokenError::Name(_) => Self::value(message),

@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 
 use ostler_process::private_dir;
 
-use crate::config::Environment;
+use crate::config::ProcessEnv;
 use crate::error::CommandError;
 
 /// The two directories a daemon is known by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct Dirs {
     /// Executions, the ledger, the log of the daemon, its lock.
     pub(crate) state: PathBuf,
     /// Sockets.
     pub(crate) runtime: PathBuf,
 }
 
-impl Places {
+impl Dirs {
     /// The lock one daemon holds for its life; the engine locks the state directory besides.
     pub(crate) fn lock(&self) -> PathBuf {
         self.runtime.join("serve.lock")
@@ -42,8 +42,8 @@ impl Places {
     }
 
     /// The socket that takes over the standard streams of fronts.
-    pub(crate) fn front_socket(&self) -> PathBuf {
-        self.runtime.join(FRONT_SOCKET)
+    pub(crate) fn stdio_socket(&self) -> PathBuf {
+        self.runtime.join(STDIO_SOCKET)
     }
 
     /// Makes both directories, for us alone, and checks that nobody else can get in.
@@ -51,25 +51,27 @@ impl Places {
     /// # Errors
     /// When one cannot be made, or belongs to somebody else.
     pub(crate) fn prepare(&self) -> Result<(), CommandError> {
-        private_dir::make(&self.state).map_err(|error| unusable("state", &self.state, &error))?;
+        private_dir::ensure(&self.state)
+            .map_err(|error| unusable_dir("state", &self.state, &error))?;
         self.prepare_runtime()
     }
 
-    /// Makes the runtime directory, as [`Places::prepare`].
+    /// Makes the runtime directory, as [`Dirs::prepare`].
     ///
     /// # Errors
-    /// As [`Places::prepare`].
+    /// As [`Dirs::prepare`].
     pub(crate) fn prepare_runtime(&self) -> Result<(), CommandError> {
-        private_dir::make(&self.runtime).map_err(|error| unusable("runtime", &self.runtime, &error))
+        private_dir::ensure(&self.runtime)
+            .map_err(|error| unusable_dir("runtime", &self.runtime, &error))
     }
 }
 
 /// The name of the socket that speaks HTTP.
 pub(crate) const DAEMON_SOCKET: &str = "daemon.sock";
 /// The name of the socket for fronts.
-pub(crate) const FRONT_SOCKET: &str = "front.sock";
+pub(crate) const STDIO_SOCKET: &str = "front.sock";
 
-fn unusable(what: &str, path: &Path, error: &io::Error) -> CommandError {
+fn unusable_dir(what: &str, path: &Path, error: &io::Error) -> CommandError {
     CommandError::new(
         ostler_model::ErrorCode::Storage,
         format!(
@@ -84,7 +86,7 @@ fn unusable(what: &str, path: &Path, error: &io::Error) -> CommandError {
 }
 
 /// The state directory where nothing names another.
-pub(crate) fn default_state(env: &Environment) -> PathBuf {
+pub(crate) fn default_state(env: &ProcessEnv) -> PathBuf {
     match env.absolute("XDG_STATE_HOME") {
         Some(directory) => directory.join("ostler"),
         None if is_root() => PathBuf::from("/var/lib/ostler"),
@@ -94,7 +96,7 @@ pub(crate) fn default_state(env: &Environment) -> PathBuf {
 
 /// The runtime directory that goes with `state`: daemons of other state directories have
 /// sockets of their own.
-pub(crate) fn default_runtime(env: &Environment, state: &Path) -> PathBuf {
+pub(crate) fn default_runtime(env: &ProcessEnv, state: &Path) -> PathBuf {
     let base = runtime_base(env);
     if state == default_state(env) {
         return base;
@@ -103,7 +105,7 @@ pub(crate) fn default_runtime(env: &Environment, state: &Path) -> PathBuf {
     base.join(name)
 }
 
-fn runtime_base(env: &Environment) -> PathBuf {
+fn runtime_base(env: &ProcessEnv) -> PathBuf {
     if let Some(directory) = env.absolute("XDG_RUNTIME_DIR") {
         return directory.join("ostler");
     }
@@ -111,16 +113,16 @@ fn runtime_base(env: &Environment) -> PathBuf {
         return PathBuf::from("/run/ostler");
     }
     let uid = rustix::process::geteuid().as_raw();
-    temporary(env).join(format!("ostler-{uid}"))
+    temp_dir(env).join(format!("ostler-{uid}"))
 }
 
 /// A directory of our own for short-lived files; whoever makes it removes it.
 ///
 /// # Errors
 /// When none can be made where nobody else can replace it.
-pub(crate) fn make_scratch(env: &Environment, prefix: &str) -> Result<PathBuf, CommandError> {
-    let parent = temporary(env);
-    private_dir::make_unique(&parent, prefix).map_err(|error| {
+pub(crate) fn make_scratch(env: &ProcessEnv, prefix: &str) -> Result<PathBuf, CommandError> {
+    let parent = temp_dir(env);
+    private_dir::create_unique(&parent, prefix).map_err(|error| {
         CommandError::new(
             ostler_model::ErrorCode::Storage,
             format!(
@@ -133,13 +135,13 @@ pub(crate) fn make_scratch(env: &Environment, prefix: &str) -> Result<PathBuf, C
 }
 
 /// The directory for short-lived files.
-fn temporary(env: &Environment) -> PathBuf {
+fn temp_dir(env: &ProcessEnv) -> PathBuf {
     env.absolute("TMPDIR")
         .unwrap_or_else(|| PathBuf::from("/tmp"))
 }
 
 /// The configuration file of this user.
-pub(crate) fn default_config(env: &Environment) -> PathBuf {
+pub(crate) fn default_config(env: &ProcessEnv) -> PathBuf {
     env.absolute("XDG_CONFIG_HOME")
         .unwrap_or_else(|| home(env).join(".config"))
         .join("ostler/config.toml")
@@ -151,17 +153,17 @@ pub(crate) fn machine_config() -> Option<PathBuf> {
 }
 
 /// The home directory; where the environment names none, that of our line of passwd(5).
-pub(crate) fn home(env: &Environment) -> PathBuf {
+pub(crate) fn home(env: &ProcessEnv) -> PathBuf {
     env.absolute("HOME")
         .or_else(|| {
             let users = fs::read_to_string("/etc/passwd").ok()?;
-            home_of(&users, rustix::process::geteuid().as_raw())
+            home_from_passwd(&users, rustix::process::geteuid().as_raw())
         })
         .unwrap_or_else(|| PathBuf::from("/"))
 }
 
 /// The home directory of a user in the text of passwd(5).
-fn home_of(users: &str, uid: u32) -> Option<PathBuf> {
+fn home_from_passwd(users: &str, uid: u32) -> Option<PathBuf> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':').skip(2);
         let theirs = fields.next()? == uid.to_string();
@@ -187,23 +189,23 @@ fn fingerprint(text: &OsStr) -> u64 {
 mod tests {
     use super::*;
 
-    fn env(pairs: &[(&str, &str)]) -> Environment {
+    fn env(pairs: &[(&str, &str)]) -> ProcessEnv {
         pairs.iter().copied().collect()
     }
 
     #[test]
     fn relative_directories_of_the_environment_do_not_count() {
         let env = env(&[("XDG_RUNTIME_DIR", "here"), ("TMPDIR", "there")]);
-        assert_eq!(temporary(&env), Path::new("/tmp"));
+        assert_eq!(temp_dir(&env), Path::new("/tmp"));
         assert!(runtime_base(&env).is_absolute());
     }
 
     #[test]
     fn without_home_the_user_database_says_where_it_is() {
         let users = "root:x:0:0:root:/root:/bin/sh\nada:x:7:7:Ada,,:/home/ada:/bin/sh\nbad\n";
-        assert_eq!(home_of(users, 7), Some(PathBuf::from("/home/ada")));
-        assert_eq!(home_of(users, 0), Some(PathBuf::from("/root")));
-        assert_eq!(home_of(users, 8), None);
+        assert_eq!(home_from_passwd(users, 7), Some(PathBuf::from("/home/ada")));
+        assert_eq!(home_from_passwd(users, 0), Some(PathBuf::from("/root")));
+        assert_eq!(home_from_passwd(users, 8), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Directories of executions whose `spec.json` cannot be read: listed as lost, with the reason,
+//! Directories of executions whose `placeholder_spec.json` cannot be read: listed as lost, with the reason,
 //! until somebody removes them or their time is over.
 
 use std::collections::HashMap;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ostler_journal::{Journal, LedgerCursor, LedgerReader};
-use ostler_model::event::DegradedAbility;
+use ostler_model::event::DegradedCapability;
 use ostler_model::{
-    Cause, Command, Ending, Environment, Event, EventRecord, ExecutionId, Io, Lifetime,
-    LimitBackend, Limits, LostReason, Owner, Policy, Principal, Spec, State, Stdin, Text,
-    Timestamp,
+    ByteString, Command, Environment, Event, EventRecord, ExecutionId, Io, IsolationSpec, Lifetime,
+    LimitBackend, Limits, LostReason, Owner, Principal, Spec, State, StdinSource, Termination,
+    TerminationCause, Timestamp,
 };
 
-use crate::core::Core;
-use crate::entry::Entry;
-use crate::session::read_owner;
+use crate::engine_inner::EngineInner;
+use crate::execution::ExecutionHandle;
+use crate::session_end::read_owner;
 
 /// Entries of the ledger read at once.
 const LEDGER_ENTRIES: usize = 4_096;
@@ -25,7 +25,7 @@ const UNKNOWN_COMMAND: &str = "(unknown)";
 
 /// A directory that is no whole execution.
 #[derive(Debug)]
-pub(crate) struct Damaged {
+pub(crate) struct DamagedExecution {
     pub(crate) id: ExecutionId,
     pub(crate) dir: PathBuf,
     /// What is wrong with it.
@@ -34,36 +34,37 @@ pub(crate) struct Damaged {
 
 /// What the ledger remembers of a request.
 #[derive(Debug)]
-struct InputProgress {
+struct RecordedRequest {
     owner: Owner,
     command: Option<String>,
     cwd: Option<String>,
 }
 
 /// Ends what still runs of them, and lists them.
-pub(crate) async fn list(core: &Arc<Core>, damaged: Vec<Damaged>) {
+pub(crate) async fn list_as_lost(core: &Arc<EngineInner>, damaged: Vec<DamagedExecution>) {
     if damaged.is_empty() {
         return;
     }
     let ids: Vec<ExecutionId> = damaged.iter().map(|one| one.id).collect();
     let ledger = core.ledger_reader();
-    let read = tokio::task::spawn_blocking(move || remembered(ledger.as_ref(), &ids)).await;
-    let mut known = read.unwrap_or_default();
+    let recorded =
+        tokio::task::spawn_blocking(move || requests_from_ledger(ledger.as_ref(), &ids)).await;
+    let mut requests = recorded.unwrap_or_default();
     for one in damaged {
-        let found = core.place.find(one.id).await;
+        let found = core.backend.recover(one.id).await;
         tracing::warn!(id = %one.id, reason = %one.reason, ?found, "listed as lost");
-        let entry = entry(core, &one, known.remove(&one.id));
+        let entry = lost_execution(core, &one, requests.remove(&one.id));
         core.registry.insert(Arc::clone(&entry), None);
         core.retire(&entry);
     }
 }
 
 /// What the ledger has of these requests; nothing where it cannot be read.
-fn remembered(
+fn requests_from_ledger(
     ledger: Option<&LedgerReader>,
     ids: &[ExecutionId],
-) -> HashMap<ExecutionId, InputProgress> {
-    let mut known = HashMap::new();
+) -> HashMap<ExecutionId, RecordedRequest> {
+    let mut requests = HashMap::new();
     let mut from = LedgerCursor(0);
     while let Some(Ok((records, next))) = ledger.map(|it| it.read(from, LEDGER_ENTRIES)) {
         if records.is_empty() {
@@ -77,12 +78,12 @@ fn remembered(
             if !matches!(entry.event, Event::Created { .. }) {
                 continue;
             }
-            let text = |name| entry.detail.get(name)?.as_str().map(str::to_owned);
-            let (command, cwd) = (text("command"), text("cwd"));
+            let detail_text = |name| entry.detail.get(name)?.as_str().map(str::to_owned);
+            let (command, cwd) = (detail_text("command"), detail_text("cwd"));
             let owner = entry.by;
-            known.insert(
+            requests.insert(
                 id,
-                InputProgress {
+                RecordedRequest {
                     owner,
                     command,
                     cwd,
@@ -90,10 +91,14 @@ fn remembered(
             );
         }
     }
-    known
+    requests
 }
 
-fn entry(core: &Core, damaged: &Damaged, remembered: Option<InputProgress>) -> Arc<Entry> {
+fn lost_execution(
+    core: &EngineInner,
+    damaged: &DamagedExecution,
+    request: Option<RecordedRequest>,
+) -> Arc<ExecutionHandle> {
     let now = Timestamp::now();
     let created_at = damaged.id.minted_at().unwrap_or(now);
     let ended_at = modified_at(&damaged.dir).unwrap_or(now);
@@ -102,11 +107,11 @@ fn entry(core: &Core, damaged: &Damaged, remembered: Option<InputProgress>) -> A
             missing: Vec::new(),
         },
         Event::Degraded {
-            ability: DegradedAbility::Journal,
+            ability: DegradedCapability::Journal,
             detail: damaged.reason.clone(),
         },
         Event::Finished {
-            ending: Ending::without_status(Cause::Lost {
+            ending: Termination::without_status(TerminationCause::Lost {
                 reason: LostReason::FilesDamaged,
             }),
         },
@@ -121,33 +126,37 @@ fn entry(core: &Core, damaged: &Damaged, remembered: Option<InputProgress>) -> A
             event,
         })
         .collect();
-    let spec = spec(core, damaged, remembered);
+    let spec = placeholder_spec(core, damaged, request);
     let owner = read_owner(&damaged.dir).unwrap_or_else(|| spec.owner.clone());
-    let whose = (damaged.id, Arc::new(spec), Arc::new(owner));
+    let identity = (damaged.id, Arc::new(spec), Arc::new(owner));
     let journal = Journal::open(&damaged.dir);
     let end = journal.ok().and_then(|it| it.end().ok()).unwrap_or(0);
-    Entry::ended(whose, damaged.dir.clone(), State::fold(&records), end)
+    ExecutionHandle::new_ended(identity, damaged.dir.clone(), State::fold(&records), end)
 }
 
 /// The least that can be said of a request.
-fn spec(core: &Core, damaged: &Damaged, remembered: Option<InputProgress>) -> Spec {
-    let owner = remembered.as_ref().map(|it| it.owner.clone());
-    let (command, cwd) = remembered.map_or((None, None), |it| (it.command, it.cwd));
+fn placeholder_spec(
+    core: &EngineInner,
+    damaged: &DamagedExecution,
+    request: Option<RecordedRequest>,
+) -> Spec {
+    let owner = request.as_ref().map(|it| it.owner.clone());
+    let (command, cwd) = request.map_or((None, None), |it| (it.command, it.cwd));
     Spec {
         command: Command::Argv {
-            program: Text::from(UNKNOWN_COMMAND),
+            program: ByteString::from(UNKNOWN_COMMAND),
             args: Vec::new(),
         },
-        cwd: Text::from(cwd.unwrap_or_else(|| "/".to_owned())),
+        cwd: ByteString::from(cwd.unwrap_or_else(|| "/".to_owned())),
         env: Environment::default(),
         io: Io::Pipes {
-            stdin: Stdin::Empty,
+            stdin: StdinSource::Empty,
         },
         lifetime: Lifetime::Finite {
             timeout: None,
             idle: None,
         },
-        policy: Policy {
+        policy: IsolationSpec {
             level: core.settings.isolation.default,
             confinement: None,
             limits: Limits::default(),
@@ -155,8 +164,8 @@ fn spec(core: &Core, damaged: &Damaged, remembered: Option<InputProgress>) -> Sp
             in_force: Vec::new(),
             missing: Vec::new(),
         },
-        place: core.place_name.clone(),
-        owner: owner.unwrap_or_else(|| whose_directory(&damaged.dir)),
+        place: core.backend_name.clone(),
+        owner: owner.unwrap_or_else(|| directory_owner(&damaged.dir)),
         description: command.map_or_else(String::new, |it| format!("the ledger has: {it}")),
         labels: Vec::new(),
         encoding: None,
@@ -168,7 +177,7 @@ fn spec(core: &Core, damaged: &Damaged, remembered: Option<InputProgress>) -> Sp
 }
 
 /// The user whose directory it is.
-fn whose_directory(dir: &Path) -> Owner {
+fn directory_owner(dir: &Path) -> Owner {
     let uid = dir
         .metadata()
         .map_or_else(|_| rustix::process::geteuid().as_raw(), |it| it.uid());
@@ -177,7 +186,7 @@ fn whose_directory(dir: &Path) -> Owner {
         project: None,
         session: None,
         task: None,
-        channel: ostler_model::Channel::Local,
+        channel: ostler_model::RequestChannel::Local,
     }
 }
 

@@ -4,34 +4,34 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_journal::follow::Follower as Reader;
+use ostler_journal::follow::JournalFollower as Reader;
 use ostler_journal::{Journal, LedgerReader};
 use ostler_model::event::TrimReason;
-use ostler_model::{Abilities, Caller, Cursor, ExecutionId, Signal, StopOrder, TermSize};
-use ostler_process::{ControlError, Order, Place};
+use ostler_model::{Caller, CapabilitySet, Cursor, ExecutionId, Signal, StopReason, TermSize};
+use ostler_process::{Backend, ControlCommand, ControlError};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::arguments::{self, ArgumentError};
-use crate::begin::{self, Begun};
-use crate::core::Core;
-use crate::driver::{Ask, Purpose, Taken, Write, wait};
-use crate::entry::{Entry, Watching};
+use crate::driver::{DriverCommand, InputWrite, WriteKind, WriteResult, wait};
+use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::follow::Follower;
-use crate::info::{CleanOutcome, Info, Notice, WaitEnd, Waited};
+use crate::execution::{ExecutionHandle, OutputWatchGuard};
+use crate::follow::OutputFollower;
+use crate::info::{CleanOutcome, ExecutionInfo, LifecycleEvent, WaitEnd, WaitOutcome};
 use crate::quota_queue::QueuedStart;
 use crate::request::{ListFilter, StartRequest, StopRequest, WaitFor};
 use crate::service::reload;
 use crate::settings::Settings;
+use crate::start::{self, StartGuard};
 use crate::terminal::SCREEN_CATCH_UP_BYTES;
-use crate::watch::Watch;
-use crate::{recover, session, stop};
+use crate::watch::ExecutionWatch;
+use crate::{recover, session_end, stop};
 
 /// Runs, supervises and records executions. Cheap to clone; every clone is the same engine.
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) core: Arc<Core>,
+    pub(crate) inner: Arc<EngineInner>,
     /// Ends the engine's tasks with its last clone, where nobody shut it down.
     _alive: Arc<DropGuard>,
 }
@@ -47,17 +47,18 @@ impl Engine {
     /// each execution that had not finished is adopted, finished or lost (01 §3).
     ///
     /// # Errors
-    /// [`Error::Locked`] when another engine holds the directory, [`Error::Storage`] when it
+    /// [`Error::HubGuard`] when another engine holds the directory, [`Error::Storage`] when it
     /// cannot be made or read.
-    pub async fn open(settings: Settings, place: Arc<dyn Place>) -> Result<Self, Error> {
-        let core = Core::open(settings, place)?;
+    pub async fn open(settings: Settings, backend: Arc<dyn Backend>) -> Result<Self, Error> {
+        let core = EngineInner::open(settings, backend)?;
         let alive = CancellationToken::clone(&core.closing).drop_guard();
         recover::recover(&core).await?;
         reload::resume(&core);
-        core.tracker.spawn(Arc::clone(&core).keep_calendar());
-        core.tracker.spawn(Arc::clone(&core).keep_desk());
+        core.tracker.spawn(Arc::clone(&core).run_retention());
+        core.tracker
+            .spawn(Arc::clone(&core).run_interaction_timer());
         Ok(Self {
-            core,
+            inner: core,
             _alive: Arc::new(alive),
         })
     }
@@ -65,21 +66,29 @@ impl Engine {
     /// Admits and starts; answers when the program runs. The id counts as given out.
     ///
     /// # Errors
-    /// Everything admission refuses, and [`Error::NotBorn`] when the program could not be
+    /// Everything admission refuses, and [`Error::SpawnFailed`] when the program could not be
     /// executed.
-    pub async fn start(&self, caller: &Caller, request: StartRequest) -> Result<Info, Error> {
-        let begun = self.begin(caller, request).await?;
-        Ok(begun.keep())
+    pub async fn start(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+    ) -> Result<ExecutionInfo, Error> {
+        let guard = self.start_guarded(caller, request).await?;
+        Ok(guard.commit())
     }
 
     /// As [`Engine::start`], but cancelled when the answer is dropped before it was kept (F7).
     ///
     /// # Errors
     /// As [`Engine::start`].
-    pub async fn begin(&self, caller: &Caller, request: StartRequest) -> Result<Begun, Error> {
-        let begun = begin::begin(&self.core, caller, request, true).await?;
-        begun.started().await?;
-        Ok(begun)
+    pub async fn start_guarded(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+    ) -> Result<StartGuard, Error> {
+        let guard = start::start(&self.inner, caller, request, true).await?;
+        guard.wait_started().await?;
+        Ok(guard)
     }
 
     /// Whether this would be started now, were there a place: what is refused is refused as by
@@ -89,19 +98,23 @@ impl Engine {
     /// # Errors
     /// As [`Engine::start`].
     pub async fn check_start(&self, caller: &Caller, request: StartRequest) -> Result<(), Error> {
-        begin::check(&self.core, caller, request, begin::Consent::Obtain).await
+        start::check(&self.inner, caller, request, start::ApprovalMode::Request).await
     }
 
-    /// As [`Engine::begin`], but answers before the program runs: one hop less for those who
-    /// wait for more than its birth anyway. [`Info::born`] tells whether it ran at all.
+    /// As [`Engine::start_guarded`], but answers before the program runs: one hop less for those who
+    /// wait for more than its birth anyway. [`ExecutionInfo::ensure_spawned`] tells whether it ran at all.
     ///
     /// # Errors
     /// Everything admission refuses.
-    pub async fn launch(&self, caller: &Caller, request: StartRequest) -> Result<Begun, Error> {
-        begin::begin(&self.core, caller, request, false).await
+    pub async fn start_unawaited(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+    ) -> Result<StartGuard, Error> {
+        start::start(&self.inner, caller, request, false).await
     }
 
-    /// Start and wait for the end, in one hop; at most `at_most`, after which the id counts
+    /// Start and wait for the end, in one hop; at most `timeout`, after which the id counts
     /// as given out. Dropping the future before it is ready cancels the execution (F7).
     ///
     /// # Errors
@@ -110,15 +123,15 @@ impl Engine {
         &self,
         caller: &Caller,
         request: StartRequest,
-        at_most: Option<Duration>,
-    ) -> Result<Waited, Error> {
-        let begun = begin::begin(&self.core, caller, request, false).await?;
-        let mut waited = begun.wait(&WaitFor::Exit, at_most).await?;
-        if waited.why == WaitEnd::AtMost {
-            waited.info = begun.keep();
+        timeout: Option<Duration>,
+    ) -> Result<WaitOutcome, Error> {
+        let guard = start::start(&self.inner, caller, request, false).await?;
+        let mut outcome = guard.wait(&WaitFor::Exit, timeout).await?;
+        if outcome.end == WaitEnd::TimedOut {
+            outcome.info = guard.commit();
         }
-        waited.info.born()?;
-        Ok(waited)
+        outcome.info.ensure_spawned()?;
+        Ok(outcome)
     }
 
     /// Waits until something is so; the execution's end ends every wait.
@@ -130,44 +143,44 @@ impl Engine {
         caller: &Caller,
         id: &str,
         until: &WaitFor,
-        at_most: Option<Duration>,
-    ) -> Result<Waited, Error> {
+        timeout: Option<Duration>,
+    ) -> Result<WaitOutcome, Error> {
         if let WaitFor::Idle(quiet) = until {
-            arguments::in_range("idle", *quiet)?;
+            arguments::check_duration("idle", *quiet)?;
         }
-        let entry = self.core.registry.find(caller, id)?;
-        wait::wait(&self.core, &entry, until, at_most).await
+        let entry = self.inner.registry.find(caller, id)?;
+        wait::wait(&self.inner, &entry, until, timeout).await
     }
 
     /// What is known of one execution.
     ///
     /// # Errors
     /// [`Error::NotFound`].
-    pub fn info(&self, caller: &Caller, id: &str) -> Result<Info, Error> {
-        Ok(self.core.registry.find(caller, id)?.fresh_info())
+    pub fn info(&self, caller: &Caller, id: &str) -> Result<ExecutionInfo, Error> {
+        Ok(self.inner.registry.find(caller, id)?.fresh_info())
     }
 
     /// How the start with this id, which its client chose, waits for a place; none where it
     /// does not.
     #[must_use]
     pub fn queued_start(&self, caller: &Caller, id: ExecutionId) -> Option<QueuedStart> {
-        self.core.registry.queued(caller, id)
+        self.inner.registry.queued_start(caller, id)
     }
 
     /// How many of the executions the caller sees run now.
     #[must_use]
-    pub fn running(&self, caller: &Caller) -> u64 {
-        let run = self.core.registry.living();
-        run.filter(|entry| caller.sees(&entry.owner())).count() as u64
+    pub fn running_count(&self, caller: &Caller) -> u64 {
+        let running = self.inner.registry.running();
+        running.filter(|entry| caller.sees(&entry.owner())).count() as u64
     }
 
     /// What the caller sees and the filter lets through, newest first.
     #[must_use]
-    pub fn list(&self, caller: &Caller, filter: &ListFilter) -> Vec<Info> {
-        let entries = self.core.registry.all_with(|summary| {
+    pub fn list(&self, caller: &Caller, filter: &ListFilter) -> Vec<ExecutionInfo> {
+        let entries = self.inner.registry.all_with(|summary| {
             caller.sees(&summary.owner) && filter.status.is_none_or(|it| summary.status == it)
         });
-        let seen = entries
+        let visible = entries
             .filter(|entry| caller.sees(&entry.owner()))
             .filter(|entry| {
                 filter
@@ -177,20 +190,25 @@ impl Engine {
             })
             .map(|entry| entry.info())
             .filter(|info| filter.status.is_none_or(|it| info.status().process == it));
-        seen.take(filter.limit.unwrap_or(usize::MAX)).collect()
+        visible.take(filter.limit.unwrap_or(usize::MAX)).collect()
     }
 
     /// At most `limit` of what the caller sees, newest first; only what was accepted before
     /// the execution `before`, where one is named.
     #[must_use]
-    pub fn page(&self, caller: &Caller, before: Option<ExecutionId>, limit: usize) -> Vec<Info> {
-        let entries = self.core.registry.all_with(|summary| {
+    pub fn list_page(
+        &self,
+        caller: &Caller,
+        before: Option<ExecutionId>,
+        limit: usize,
+    ) -> Vec<ExecutionInfo> {
+        let entries = self.inner.registry.all_with(|summary| {
             caller.sees(&summary.owner) && before.is_none_or(|before| summary.id < before)
         });
-        let seen = entries
+        let visible = entries
             .filter(|entry| before.is_none_or(|before| entry.id < before))
             .filter(|entry| caller.sees(&entry.owner()));
-        seen.take(limit).map(|entry| entry.info()).collect()
+        visible.take(limit).map(|entry| entry.info()).collect()
     }
 
     /// Stops, and answers when it has ended. Stops that come together share the first one's
@@ -203,21 +221,21 @@ impl Engine {
         caller: &Caller,
         id: &str,
         request: StopRequest,
-    ) -> Result<Info, Error> {
+    ) -> Result<ExecutionInfo, Error> {
         let reason = request.reason.as_ref().map_or(0, String::len);
-        arguments::at_most("the reason", reason, arguments::REASON_BYTES)?;
-        let entry = self.core.registry.find(caller, id)?;
+        arguments::check_length("the reason", reason, arguments::REASON_BYTES)?;
+        let entry = self.inner.registry.find(caller, id)?;
         let grace = match request.grace {
             _ if request.force => Duration::ZERO,
             Some(grace) => grace,
-            None => self.core.settings.grace,
+            None => self.inner.settings.grace,
         };
-        let order = StopOrder::Requested {
+        let order = StopReason::Requested {
             by: caller.owner.principal.clone(),
             reason: request.reason,
             force: request.force,
         };
-        stop::carry_out(&self.core, &entry, order, grace).await?;
+        stop::stop_and_wait(&self.inner, &entry, order, grace).await?;
         Ok(entry.info())
     }
 
@@ -226,30 +244,30 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::StillRunning`].
-    pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<Info, Error> {
-        let entry = self.core.registry.find(caller, id)?;
-        let grace = self.core.settings.grace;
-        stop::carry_out(&self.core, &entry, StopOrder::Cancelled, grace).await?;
+    pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<ExecutionInfo, Error> {
+        let entry = self.inner.registry.find(caller, id)?;
+        let grace = self.inner.settings.grace;
+        stop::stop_and_wait(&self.inner, &entry, StopReason::Cancelled, grace).await?;
         Ok(entry.info())
     }
 
     /// Sends one signal to the leader's process group.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Control`] when it has ended.
+    /// [`Error::NotFound`], [`Error::ControlFailed`] when it has ended.
     pub async fn signal(&self, caller: &Caller, id: &str, signal: Signal) -> Result<(), Error> {
-        let entry = self.core.registry.find(caller, id)?;
-        pass(&entry, Order::Signal(signal)).await
+        let entry = self.inner.registry.find(caller, id)?;
+        forward_command(&entry, ControlCommand::Signal(signal)).await
     }
 
     /// Writes to standard input or the terminal; answers how many bytes were taken, fewer
     /// than given when the command does not read.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Control`] when it has ended or has no input,
-    /// [`Error::Leased`] while somebody holds its writer's lease.
+    /// [`Error::NotFound`], [`Error::ControlFailed`] when it has ended or has no input,
+    /// [`Error::LeaseChange`] while somebody holds its writer's lease.
     pub async fn write(&self, caller: &Caller, id: &str, bytes: Vec<u8>) -> Result<u64, Error> {
-        self.write_and(caller, id, bytes, false).await
+        self.write_or_close(caller, id, bytes, false).await
     }
 
     /// Ends standard input.
@@ -257,7 +275,9 @@ impl Engine {
     /// # Errors
     /// As [`Engine::write`].
     pub async fn close_input(&self, caller: &Caller, id: &str) -> Result<(), Error> {
-        self.write_and(caller, id, Vec::new(), true).await.map(drop)
+        self.write_or_close(caller, id, Vec::new(), true)
+            .await
+            .map(drop)
     }
 
     /// Gives the terminal a new size.
@@ -265,10 +285,10 @@ impl Engine {
     /// # Errors
     /// As [`Engine::write`].
     pub async fn resize(&self, caller: &Caller, id: &str, size: TermSize) -> Result<(), Error> {
-        arguments::size(size)?;
-        let entry = self.core.registry.find(caller, id)?;
+        arguments::check_terminal_size(size)?;
+        let entry = self.inner.registry.find(caller, id)?;
         entry.leases.check(entry.id, None)?;
-        pass(&entry, Order::Resize(size)).await
+        forward_command(&entry, ControlCommand::Resize(size)).await
     }
 
     /// Removes ended executions with everything they left on disk; one outcome per id, in
@@ -286,9 +306,9 @@ impl Engine {
         }
         let mut outcomes = Vec::with_capacity(ids.len());
         for id in ids {
-            let outcome = match self.core.registry.find(caller, id) {
+            let outcome = match self.inner.registry.find(caller, id) {
                 Ok(entry) if !entry.is_finished() => CleanOutcome::Running,
-                Ok(entry) => self.core.remove(entry.id).await,
+                Ok(entry) => self.inner.remove(entry.id).await,
                 Err(_) => CleanOutcome::NotFound,
             };
             outcomes.push((id.clone(), outcome));
@@ -299,29 +319,33 @@ impl Engine {
     /// Drops all output up to now, also while it runs; answers how many bytes.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::Clear`].
+    /// [`Error::NotFound`], [`Error::ClearOutput`].
     pub async fn clear_output(&self, caller: &Caller, id: &str) -> Result<u64, Error> {
-        let entry = self.core.registry.find(caller, id)?;
+        let entry = self.inner.registry.find(caller, id)?;
         let journal = entry.journal()?;
         let (from, to) = {
-            let _upkeep = entry.upkeep.lock().await;
-            self.core.keep_screen(&entry, SCREEN_CATCH_UP_BYTES).await;
+            let _maintenance = entry.maintenance_lock.lock().await;
+            self.inner
+                .checkpoint_screen(&entry, SCREEN_CATCH_UP_BYTES)
+                .await;
             let work = tokio::task::spawn_blocking(move || journal.clear()).await;
-            let gone = work.map_err(|_| Error::Closing)?.map_err(Error::Clear)?;
+            let gone = work
+                .map_err(|_| Error::Closing)?
+                .map_err(Error::ClearOutput)?;
             (gone.from, gone.to)
         };
         let by = caller.owner.principal.clone();
-        let (answer, noted) = oneshot::channel();
-        let ask = Ask::Trimmed {
+        let (reply, recorded) = oneshot::channel();
+        let command = DriverCommand::OutputCleared {
             from,
             to,
             by,
-            answer,
+            reply,
         };
-        if entry.ask(ask).await.is_err() || noted.await.is_err() {
+        if entry.send_command(command).await.is_err() || recorded.await.is_err() {
             // The driver has seen the end; once it is done, the events are ours to write.
-            entry.settled().await;
-            entry.note_trimmed((from, to), TrimReason::Cleared)?;
+            entry.wait_driver_done().await;
+            entry.record_trimmed((from, to), TrimReason::Cleared)?;
         }
         Ok(to.saturating_sub(from))
     }
@@ -331,25 +355,25 @@ impl Engine {
     /// # Errors
     /// [`Error::NotFound`], [`Error::Output`].
     pub fn journal(&self, caller: &Caller, id: &str) -> Result<Journal, Error> {
-        self.core.registry.find(caller, id)?.journal()
+        self.inner.registry.find(caller, id)?.journal()
     }
 
     /// Output from a position on, as it comes.
     ///
     /// # Errors
     /// As [`Engine::journal`].
-    pub fn follow(&self, caller: &Caller, id: &str, from: Cursor) -> Result<Follower, Error> {
-        let entry = self.core.registry.find(caller, id)?;
-        let reader = Reader::new(entry.journal()?, from, entry.marks.subscribe());
-        Ok(Follower::new(reader, Watching::new(&entry)))
+    pub fn follow(&self, caller: &Caller, id: &str, from: Cursor) -> Result<OutputFollower, Error> {
+        let entry = self.inner.registry.find(caller, id)?;
+        let reader = Reader::new(entry.journal()?, from, entry.journal_end.subscribe());
+        Ok(OutputFollower::new(reader, OutputWatchGuard::new(&entry)))
     }
 
     /// Change of one execution, as it comes.
     ///
     /// # Errors
     /// [`Error::NotFound`].
-    pub fn watch(&self, caller: &Caller, id: &str) -> Result<Watch, Error> {
-        Ok(Watch::new(self.core.registry.find(caller, id)?))
+    pub fn watch(&self, caller: &Caller, id: &str) -> Result<ExecutionWatch, Error> {
+        Ok(ExecutionWatch::new(self.inner.registry.find(caller, id)?))
     }
 
     /// Ends the caller's session: finite executions stop and are cleaned, services and
@@ -358,64 +382,64 @@ impl Engine {
     /// # Errors
     /// The first stop that failed; the others are carried out all the same.
     pub async fn end_session(&self, caller: &Caller) -> Result<(), Error> {
-        session::end(&self.core, caller).await
+        session_end::end(&self.inner, caller).await
     }
 
     /// Lifecycle events of every execution from now on. A subscriber that falls behind is
     /// told how many it missed.
     #[must_use]
-    pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
-        self.core.notices.subscribe()
+    pub fn subscribe(&self) -> broadcast::Receiver<LifecycleEvent> {
+        self.inner.lifecycle_events.subscribe()
     }
 
     /// How many executions run now.
     #[must_use]
-    pub fn activity(&self) -> watch::Receiver<u64> {
-        self.core.registry.activity()
+    pub fn running_count_watch(&self) -> watch::Receiver<u64> {
+        self.inner.registry.running_count()
     }
 
     /// What the place can enforce.
     #[must_use]
-    pub fn abilities(&self) -> &Abilities {
-        &self.core.abilities
+    pub fn capabilities(&self) -> &CapabilitySet {
+        &self.inner.capabilities
     }
 
     /// How the engine was set up.
     #[must_use]
     pub fn settings(&self) -> &Settings {
-        &self.core.settings
+        &self.inner.settings
     }
 
     /// Ends the engine: what is not durable or has no id given out is stopped, the rest goes
     /// on without it. Every later request is refused.
     pub async fn shutdown(&self) {
-        self.core.closing.cancel();
-        self.core.tracker.close();
-        self.core.tracker.wait().await;
-        self.core.store_screens();
-        self.core.place.close().await;
-        self.core.release();
+        self.inner.closing.cancel();
+        self.inner.tracker.close();
+        self.inner.tracker.wait().await;
+        self.inner.store_checkpoints();
+        self.inner.backend.close().await;
+        self.inner.release();
     }
 
     /// Until the engine begins to shut down.
     pub async fn closing(&self) {
-        self.core.closing.cancelled().await;
+        self.inner.closing.cancelled().await;
     }
 
     /// The ledger, to read from.
     #[must_use]
     pub fn ledger(&self) -> Option<LedgerReader> {
-        self.core.ledger_reader()
+        self.inner.ledger_reader()
     }
 
     /// Until everything of an ended execution is on disk; at once while it runs.
     ///
     /// # Errors
     /// [`Error::NotFound`].
-    pub async fn settled(&self, caller: &Caller, id: &str) -> Result<(), Error> {
-        let entry = self.core.registry.find(caller, id)?;
+    pub async fn flushed(&self, caller: &Caller, id: &str) -> Result<(), Error> {
+        let entry = self.inner.registry.find(caller, id)?;
         if entry.is_finished() {
-            entry.settled().await;
+            entry.wait_driver_done().await;
         }
         Ok(())
     }
@@ -429,59 +453,64 @@ impl Engine {
         caller: &Caller,
         id: &str,
     ) -> Result<Vec<ostler_model::EventRecord>, Error> {
-        let entry = self.core.registry.find(caller, id)?;
+        let entry = self.inner.registry.find(caller, id)?;
         Ok(ostler_journal::read_events(&entry.dir)?)
     }
 
-    async fn write_and(
+    async fn write_or_close(
         &self,
         caller: &Caller,
         id: &str,
         bytes: Vec<u8>,
         close: bool,
     ) -> Result<u64, Error> {
-        let entry = self.core.registry.find(caller, id)?;
+        let entry = self.inner.registry.find(caller, id)?;
         entry.leases.check(entry.id, None)?;
-        let taken = put_in(&entry, caller, bytes, close).await?;
-        Ok(taken.bytes)
+        let result = write_input(&entry, caller, bytes, close).await?;
+        Ok(result.accepted)
     }
 }
 
 /// Writes as one, and answers what became of it.
-pub(crate) async fn put_in(
-    entry: &Entry,
+pub(crate) async fn write_input(
+    entry: &ExecutionHandle,
     caller: &Caller,
     bytes: Vec<u8>,
     close: bool,
-) -> Result<Taken, Error> {
-    put(entry, caller, (bytes, close), Purpose::Input).await
+) -> Result<WriteResult, Error> {
+    submit_write(entry, caller, (bytes, close), WriteKind::Input).await
 }
 
 /// Hands bytes over to the driver, and answers what became of them.
-pub(crate) async fn put(
-    entry: &Entry,
+pub(crate) async fn submit_write(
+    entry: &ExecutionHandle,
     caller: &Caller,
     (bytes, close): (Vec<u8>, bool),
-    purpose: Purpose,
-) -> Result<Taken, Error> {
-    let (answer, taken) = oneshot::channel();
+    purpose: WriteKind,
+) -> Result<WriteResult, Error> {
+    let (reply, result) = oneshot::channel();
     let by = caller.owner.principal.clone();
-    let write = Write {
+    let write = InputWrite {
         by,
         bytes,
         close,
-        purpose,
-        answer,
+        kind: purpose,
+        reply,
     };
-    entry.ask(Ask::Write(write)).await?;
+    entry.send_command(DriverCommand::Write(write)).await?;
     // A driver that is done answers nothing more.
-    Ok(taken.await.unwrap_or(Err(ControlError::Ended))?)
+    Ok(result.await.unwrap_or(Err(ControlError::Ended))?)
 }
 
 /// Hands over an order that needs no decision.
-pub(crate) async fn pass(entry: &Entry, order: Order) -> Result<(), Error> {
-    let (answer, sent) = oneshot::channel();
-    entry.ask(Ask::Pass { order, answer }).await?;
+pub(crate) async fn forward_command(
+    entry: &ExecutionHandle,
+    command: ControlCommand,
+) -> Result<(), Error> {
+    let (reply, result) = oneshot::channel();
+    entry
+        .send_command(DriverCommand::Forward { command, reply })
+        .await?;
     // A driver that is done answers nothing more.
-    Ok(sent.await.unwrap_or(Err(ControlError::Ended))?)
+    Ok(result.await.unwrap_or(Err(ControlError::Ended))?)
 }

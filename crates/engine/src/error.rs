@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use ostler_model::{ErrorCode, ExecutionId, IsolationLevel, Text};
+use ostler_model::{ByteString, ErrorCode, ExecutionId, IsolationLevel};
 use ostler_process::{ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError};
 use thiserror::Error;
 
 use crate::admission::quota::QuotaExceeded;
-use crate::admission::secrets::{self, Secret};
-use crate::space;
+use crate::admission::secrets::{self, ResolvedSecret};
+use crate::disk_space;
 
-pub use crate::admission::allow::RefusedProgram;
+pub use crate::admission::allow_list::AllowListError;
 pub use crate::admission::arguments::ArgumentError;
 pub use crate::admission::program::ProgramError;
 pub use crate::interaction::InteractionError;
@@ -32,19 +32,19 @@ pub enum Error {
     Program(#[from] ProgramError),
     /// The allow list does not let it run.
     #[error(transparent)]
-    Refused(#[from] RefusedProgram),
+    NotAllowed(#[from] AllowListError),
     /// The level does not exist here yet; levels are never faked (D8).
     #[error("isolation level '{level}' is not built yet")]
-    LevelNotBuilt {
+    LevelUnsupported {
         /// What was asked.
         level: IsolationLevel,
     },
     /// Level high, and something of it cannot be had here (D8).
     #[error(transparent)]
-    Unmet(#[from] ostler_model::Unmet),
+    UnmetIsolation(#[from] ostler_model::UnmetIsolation),
     /// A path or host of a confinement that cannot be.
     #[error("{what} '{given}': {problem}")]
-    Confinement {
+    InvalidSandbox {
         /// What, for example `workspace`.
         what: &'static str,
         /// As it was given.
@@ -80,7 +80,7 @@ pub enum Error {
     },
     /// A secret that the settings bind to others. The same whether or not it is there.
     #[error("secret '{name}' is not given to this caller here")]
-    SecretWithheld {
+    SecretDenied {
         /// As it was asked for.
         name: String,
     },
@@ -89,13 +89,13 @@ pub enum Error {
     Service(#[from] crate::service::ServiceError),
     /// An order about an overlay that could not be carried out.
     #[error(transparent)]
-    Workspace(#[from] ostler_process::WorkspaceError),
+    Workspace(#[from] ostler_process::OverlayRequestError),
     /// The tree cannot be frozen or is not.
     #[error("{} cannot be {verb}: {reason}", id.short())]
     Freeze {
         /// Which.
         id: ExecutionId,
-        /// `paused` or `resumed`.
+        /// `paused` or `resume`.
         verb: &'static str,
         /// Why not.
         reason: String,
@@ -108,7 +108,7 @@ pub enum Error {
     SessionEnded,
     /// The attempt was admitted and never ran.
     #[error("could not start: {message}")]
-    NotBorn {
+    SpawnFailed {
         /// Which execution; it is listed with status `error`.
         id: ExecutionId,
         /// The step that failed, for example `exec`.
@@ -143,7 +143,7 @@ pub enum Error {
     },
     /// Nobody knows whether a command that may have been typed before was.
     #[error("whether the command was typed in {} is not known: {reason}", id.short())]
-    TypedUnknown {
+    TypingUncertain {
         /// Which.
         id: ExecutionId,
         /// Why not.
@@ -162,7 +162,7 @@ pub enum Error {
     Spawn(#[from] SpawnError),
     /// An order did not arrive.
     #[error(transparent)]
-    Control(#[from] ControlError),
+    ControlFailed(#[from] ControlError),
     /// It did not end in time, kill ladder included.
     #[error("{id} has not ended {waited_ms} ms after the stop")]
     StillRunning {
@@ -189,7 +189,7 @@ pub enum Error {
     Output(#[from] ostler_journal::ReadError),
     /// Output cannot be cleared.
     #[error("the output cannot be cleared: {0}")]
-    Clear(ostler_journal::WriteError),
+    ClearOutput(ostler_journal::WriteError),
     /// Another engine holds the state directory.
     #[error("{} is in use by {holder}", path.display())]
     Locked {
@@ -207,7 +207,7 @@ impl Error {
     /// The same, told to somebody who asked for a terminal session: what is not found is a
     /// session (C12).
     #[must_use]
-    pub fn of_session(self) -> Self {
+    pub fn for_session(self) -> Self {
         if matches!(self, Self::NotFound) {
             Self::SessionNotFound
         } else {
@@ -217,33 +217,33 @@ impl Error {
 
     /// The same with every secret's value replaced in what it repeats of the request.
     #[must_use]
-    pub(crate) fn concealing(mut self, secrets: &[Secret]) -> Self {
-        let conceal = |told: &mut String| {
-            *told = secrets::conceal(&Text::from(told.as_str()), secrets).to_string();
+    pub(crate) fn redacted(mut self, secrets: &[ResolvedSecret]) -> Self {
+        let redact = |field: &mut String| {
+            *field = secrets::redact(&ByteString::from(field.as_str()), secrets).to_string();
         };
         if let Self::Program(
             ProgramError::NotFound { program, .. }
             | ProgramError::NotAFile { program, .. }
             | ProgramError::Permission { program },
         )
-        | Self::Refused(
-            RefusedProgram::NotListed { program, .. }
-            | RefusedProgram::Path { program, .. }
-            | RefusedProgram::Wrapper { program, .. },
+        | Self::NotAllowed(
+            AllowListError::NotListed { program, .. }
+            | AllowListError::Path { program, .. }
+            | AllowListError::Wrapper { program, .. },
         )
-        | Self::Confinement { given: program, .. }
+        | Self::InvalidSandbox { given: program, .. }
         | Self::Denied {
             reason: program, ..
         } = &mut self
         {
-            conceal(program);
+            redact(program);
         }
         if let Self::Argument(
             ArgumentError::Directory { path, .. } | ArgumentError::DirectoryPermission { path },
         ) = &mut self
         {
-            let concealed = secrets::conceal(&Text::from(path.as_path()), secrets);
-            *path = concealed.as_path().to_owned();
+            let redacted = secrets::redact(&ByteString::from(path.as_path()), secrets);
+            *path = redacted.as_path().to_owned();
         }
         self
     }
@@ -256,41 +256,41 @@ impl Error {
             Self::SessionNotFound => ErrorCode::SessionNotFound,
             Self::Argument(ArgumentError::DirectoryPermission { .. })
             | Self::Program(ProgramError::Permission { .. })
-            | Self::SecretWithheld { .. } => ErrorCode::Permission,
+            | Self::SecretDenied { .. } => ErrorCode::Permission,
             Self::Argument(_) => ErrorCode::Value,
             Self::Program(ProgramError::NotFound { .. } | ProgramError::NotAFile { .. }) => {
                 ErrorCode::CommandExecution
             }
-            Self::Refused(_)
-            | Self::LevelNotBuilt { .. }
-            | Self::Unmet(_)
+            Self::NotAllowed(_)
+            | Self::LevelUnsupported { .. }
+            | Self::UnmetIsolation(_)
             | Self::Denied { .. }
             | Self::ApprovalRequired { .. } => ErrorCode::Security,
-            Self::Confinement { .. } | Self::Secret { .. } => ErrorCode::Value,
-            Self::Workspace(error) => workspace_code(error),
+            Self::InvalidSandbox { .. } | Self::Secret { .. } => ErrorCode::Value,
+            Self::Workspace(error) => overlay_error_code(error),
             Self::Service(error) => error.code(),
             Self::Freeze { .. } => ErrorCode::ProcessControl,
             Self::Quota(_) => ErrorCode::QuotaExceeded,
-            Self::NotBorn { step, errno, .. } => not_born_code(step, *errno),
+            Self::SpawnFailed { step, errno, .. } => spawn_failure_code(step, *errno),
             Self::Interaction(_) => ErrorCode::Interaction,
-            Self::Spawn(error) => spawn_code(error),
+            Self::Spawn(error) => spawn_error_code(error),
             Self::NoTerminal { .. } | Self::NoShell { .. } => ErrorCode::Value,
-            Self::Control(_)
+            Self::ControlFailed(_)
             | Self::StillRunning { .. }
             | Self::ShellBusy { .. }
             | Self::Leased { .. } => ErrorCode::ProcessControl,
-            Self::TypedUnknown { .. } => ErrorCode::ProcessTimeout,
+            Self::TypingUncertain { .. } => ErrorCode::ProcessTimeout,
             Self::Storage { .. } | Self::Ledger(_) => ErrorCode::Storage,
             Self::Output(_) => ErrorCode::OutputRetrieval,
-            Self::Clear(_) => ErrorCode::OutputClear,
+            Self::ClearOutput(_) => ErrorCode::OutputClear,
             Self::Locked { .. } | Self::Closing | Self::SessionEnded => ErrorCode::Initialization,
         }
     }
 
     /// The same, with what room there is where the state directory refused.
-    pub(crate) fn with_space(self, state_dir: &std::path::Path) -> Self {
+    pub(crate) fn with_disk_space(self, state_dir: &std::path::Path) -> Self {
         if let Self::Ledger(what) = &self {
-            return Self::Ledger(format!("{what}; {}", space::describe(state_dir)));
+            return Self::Ledger(format!("{what}; {}", disk_space::describe(state_dir)));
         }
         self
     }
@@ -303,16 +303,18 @@ impl Error {
             Self::SessionNotFound => Some("list the sessions to see which there are".to_owned()),
             Self::Argument(error) => argument_hint(error),
             Self::Program(error) => program_hint(error),
-            Self::Refused(error) => refused_hint(error),
-            Self::LevelNotBuilt { .. } => Some("use 'medium' or 'basic'".to_owned()),
+            Self::NotAllowed(error) => not_allowed_hint(error),
+            Self::LevelUnsupported { .. } => Some("use 'medium' or 'basic'".to_owned()),
             Self::Quota(_) => {
                 Some("wait for one of them to end, or stop one, and try again".to_owned())
             }
-            Self::NotBorn { step, errno, .. } => not_born_hint(step, *errno),
+            Self::SpawnFailed { step, errno, .. } => spawn_failure_hint(step, *errno),
             Self::Spawn(SpawnError::OpenFiles { .. }) => Some(OPEN_FILES_HINT.to_owned()),
             Self::Spawn(_) | Self::Closing => Some("try again in a moment".to_owned()),
             Self::StillRunning { .. } => Some("stop it again with force".to_owned()),
-            Self::Storage { .. } | Self::Ledger(_) | Self::Clear(_) => Some(FREE_SPACE.to_owned()),
+            Self::Storage { .. } | Self::Ledger(_) | Self::ClearOutput(_) => {
+                Some(FREE_SPACE.to_owned())
+            }
             Self::Locked { .. } => Some(
                 "connect to the engine that runs, end it, or choose another state directory"
                     .to_owned(),
@@ -324,11 +326,11 @@ impl Error {
             Self::ShellBusy { .. } => {
                 Some("look at its screen; interrupt it with ctrl-c, or answer it".to_owned())
             }
-            Self::TypedUnknown { .. } => {
+            Self::TypingUncertain { .. } => {
                 Some("look at its screen before the command is typed again".to_owned())
             }
             Self::Leased { .. } => Some("wait until it is handed back".to_owned()),
-            Self::Unmet(_) => Some(
+            Self::UnmetIsolation(_) => Some(
                 "'ostler doctor' shows what this host lacks and what helps; allow_degraded does \
                  without"
                     .to_owned(),
@@ -336,14 +338,14 @@ impl Error {
             Self::ApprovalRequired { interaction, .. } => Some(format!(
                 "a person answers with 'ostler approve {interaction}'; then ask again"
             )),
-            Self::Control(_)
+            Self::ControlFailed(_)
             | Self::Output(_)
-            | Self::Confinement { .. }
+            | Self::InvalidSandbox { .. }
             | Self::Denied { .. }
             | Self::Workspace(_)
             | Self::SessionEnded
             | Self::Freeze { .. } => None,
-            Self::SecretWithheld { name } => Some(format!(
+            Self::SecretDenied { name } => Some(format!(
                 "without a binding a secret is for the local user alone; [secrets.{name}] in the \
                  daemon's configuration names principals and projects"
             )),
@@ -355,12 +357,14 @@ impl Error {
     }
 }
 
-const fn workspace_code(error: &ostler_process::WorkspaceError) -> ErrorCode {
-    use ostler_process::WorkspaceError;
+const fn overlay_error_code(error: &ostler_process::OverlayRequestError) -> ErrorCode {
+    use ostler_process::OverlayRequestError;
     match error {
-        WorkspaceError::None(_) | WorkspaceError::Decided { .. } => ErrorCode::Value,
-        WorkspaceError::Running(_) => ErrorCode::ProcessControl,
-        WorkspaceError::Storage { .. } => ErrorCode::Storage,
+        OverlayRequestError::None(_) | OverlayRequestError::AlreadyResolved { .. } => {
+            ErrorCode::Value
+        }
+        OverlayRequestError::Running(_) => ErrorCode::ProcessControl,
+        OverlayRequestError::Storage { .. } => ErrorCode::Storage,
     }
 }
 
@@ -376,7 +380,7 @@ fn interaction_hint(error: &InteractionError) -> Option<String> {
         InteractionError::TooMany { .. } => {
             Some("answer or cancel one of them, and try again".to_owned())
         }
-        InteractionError::NotTaken { .. } => {
+        InteractionError::PartiallyWritten { .. } => {
             Some("look at the output: the command may not read its input".to_owned())
         }
         InteractionError::Question { .. }
@@ -425,15 +429,15 @@ fn program_hint(error: &ProgramError) -> Option<String> {
     }
 }
 
-fn refused_hint(error: &RefusedProgram) -> Option<String> {
+fn not_allowed_hint(error: &AllowListError) -> Option<String> {
     match error {
-        RefusedProgram::NotListed { allowed, .. }
-        | RefusedProgram::Path { allowed, .. }
-        | RefusedProgram::Script { allowed } => {
+        AllowListError::NotListed { allowed, .. }
+        | AllowListError::Path { allowed, .. }
+        | AllowListError::Script { allowed } => {
             Some(format!("allowed commands: {}", allowed.join(", ")))
         }
-        RefusedProgram::Wrapper { .. } => Some("name the program itself".to_owned()),
-        RefusedProgram::Variable { .. } => Some("leave it out".to_owned()),
+        AllowListError::Wrapper { .. } => Some("name the program itself".to_owned()),
+        AllowListError::Variable { .. } => Some("leave it out".to_owned()),
     }
 }
 
@@ -442,7 +446,7 @@ const FREE_SPACE: &str = "remove commands that have ended (`ostler rm --all`; of
                           with action clean, command_ps_clean), make room on that disk, or make \
                           the directory writable, and try again";
 
-fn not_born_hint(step: &str, errno: Option<i32>) -> Option<String> {
+fn spawn_failure_hint(step: &str, errno: Option<i32>) -> Option<String> {
     const NO_ENTRY: i32 = 2;
     const NO_EXEC: i32 = 8;
     if step == STEP_TERMINAL {
@@ -451,7 +455,7 @@ fn not_born_hint(step: &str, errno: Option<i32>) -> Option<String> {
     if step == STEP_OPEN_FILES {
         return Some(OPEN_FILES_HINT.to_owned());
     }
-    if not_born_code(step, errno) == ErrorCode::Storage {
+    if spawn_failure_code(step, errno) == ErrorCode::Storage {
         return Some(FREE_SPACE.to_owned());
     }
     match errno {
@@ -466,9 +470,9 @@ fn not_born_hint(step: &str, errno: Option<i32>) -> Option<String> {
     .map(str::to_owned)
 }
 
-const fn spawn_code(error: &SpawnError) -> ErrorCode {
+const fn spawn_error_code(error: &SpawnError) -> ErrorCode {
     match error {
-        SpawnError::Keeper(_) => ErrorCode::CommandExecution,
+        SpawnError::Zygote(_) => ErrorCode::CommandExecution,
         SpawnError::PlanTooLarge { .. } => ErrorCode::Value,
         SpawnError::Storage(_) => ErrorCode::Storage,
         SpawnError::OpenFiles { .. } => ErrorCode::QuotaExceeded,
@@ -483,7 +487,7 @@ pub const OPEN_FILES_HINT: &str = "stop an execution that is not needed, or rais
 /// The step of a birth whose plan no message can carry.
 pub(crate) const PLAN_STEP: &str = "plan";
 
-fn not_born_code(step: &str, errno: Option<i32>) -> ErrorCode {
+fn spawn_failure_code(step: &str, errno: Option<i32>) -> ErrorCode {
     use rustix::io::Errno;
     let is = |known: &[Errno]| errno.is_some_and(|it| known.iter().any(|e| e.raw_os_error() == it));
     if step == STEP_OPEN_FILES || (step == STEP_TERMINAL && is(&[Errno::AGAIN])) {

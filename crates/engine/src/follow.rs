@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use ostler_journal::follow::Follower as Reader;
+use ostler_journal::follow::JournalFollower as Reader;
 use ostler_journal::{BytePage, StreamSet};
 use ostler_model::Cursor;
 use tokio::time::Instant;
 
-use crate::entry::{Lossless, Watching};
 use crate::error::Error;
-use crate::short::{READ_WAIT_MS, is_none_left, room_to_read};
+use crate::execution::{LosslessReader, OutputWatchGuard};
+use crate::fd_shortage::{READ_WAIT_MS, is_out_of_fds, wait_for_free_fds};
 
 /// Output as it comes. While it lives, the execution's driver is told of output; nobody else
 /// is woken.
 #[derive(Debug)]
-pub struct Follower {
+pub struct OutputFollower {
     reader: Reader,
-    lossless: Option<Lossless>,
-    watching: Watching,
+    lossless: Option<LosslessReader>,
+    watch_guard: OutputWatchGuard,
 }
 
-impl Follower {
-    pub(crate) const fn new(reader: Reader, watching: Watching) -> Self {
+impl OutputFollower {
+    pub(crate) const fn new(reader: Reader, watching: OutputWatchGuard) -> Self {
         Self {
             reader,
             lossless: None,
-            watching,
+            watch_guard: watching,
         }
     }
 
@@ -34,7 +34,7 @@ impl Follower {
     #[must_use]
     pub fn lossless(mut self) -> Self {
         let offset = self.reader.cursor().offset;
-        self.lossless = Some(Lossless::new(&self.watching.0, offset));
+        self.lossless = Some(LosslessReader::new(&self.watch_guard.0, offset));
         self
     }
 
@@ -59,21 +59,21 @@ impl Follower {
     /// [`Error::Output`] when the files cannot be read.
     pub async fn next(&mut self) -> Result<Option<BytePage>, Error> {
         if let Some(lossless) = &self.lossless {
-            lossless.read_to(self.reader.cursor().offset);
+            lossless.set_read_offset(self.reader.cursor().offset);
         }
-        let mut patience = None;
+        let mut deadline = None;
         loop {
             match self.reader.next().await {
-                Err(error) if is_none_left(&error) => {
-                    let wait = Duration::from_millis(READ_WAIT_MS);
-                    let until = *patience.get_or_insert_with(|| Instant::now() + wait);
-                    if Instant::now() >= until {
+                Err(error) if is_out_of_fds(&error) => {
+                    let timeout = Duration::from_millis(READ_WAIT_MS);
+                    let deadline = *deadline.get_or_insert_with(|| Instant::now() + timeout);
+                    if Instant::now() >= deadline {
                         return Err(error.into());
                     }
                 }
                 page => return Ok(page?),
             }
-            room_to_read().await;
+            wait_for_free_fds().await;
         }
     }
 

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::ending::Cause;
-use ostler_model::policy::Degraded;
+use ostler_model::isolation::MissingCapability;
 use ostler_model::spec::Io;
-use ostler_model::status::{Projection, project};
+use ostler_model::status::{StatusNames, status_names};
+use ostler_model::termination::TerminationCause;
 use ostler_model::{
-    Cursor, EventRecord, ExecutionId, Owner, Spec, State, StreamName, TermSize, Text, Timestamp,
+    ByteString, Cursor, EventRecord, ExecutionId, Owner, Spec, State, StreamName, TermSize,
+    Timestamp,
 };
 
 use crate::error::Error;
-use crate::interaction::Kind;
+use crate::interaction::QuestionKind;
 use crate::quota_queue::QueueWait;
 
 /// Everything known of one execution besides its output.
 #[derive(Debug, Clone)]
-pub struct Info {
+pub struct ExecutionInfo {
     /// Its id.
     pub id: ExecutionId,
     /// What was asked.
@@ -31,31 +32,31 @@ pub struct Info {
     /// OS pids that survived a stop; empty, or an error to be told.
     pub survivors: Vec<u32>,
     /// What a service waits for on its way to ready, as one clause; none of what is ready.
-    pub waits_for: Option<String>,
+    pub waiting_for: Option<String>,
     /// Whether somebody was told its id (F7).
-    pub given_out: bool,
+    pub id_disclosed: bool,
     /// Whether an earlier engine left it unfinished: its end, if it ended, was told to nobody
     /// by then.
     pub recovered: bool,
     /// How long its start waited for a place; none where one was free, and under a later
     /// engine.
-    pub queued: Option<QueueWait>,
+    pub queue_wait: Option<QueueWait>,
     /// Whether its answers say what no command gets on this host, such as a cgroup of its own:
     /// those of the first one do that lacks it under an engine.
-    pub warns_of_host: bool,
+    pub warns_about_host: bool,
 }
 
-impl Info {
+impl ExecutionInfo {
     /// Its status in the words of every document.
     #[must_use]
-    pub fn status(&self) -> Projection {
-        project(&self.state, &self.spec.lifetime)
+    pub fn status(&self) -> StatusNames {
+        status_names(&self.state, &self.spec.lifetime)
     }
 
     /// What of its isolation is missing and is told without being asked for.
     #[must_use]
-    pub fn isolation_warnings(&self) -> Vec<Degraded> {
-        self.spec.policy.warnings(self.warns_of_host)
+    pub fn isolation_warnings(&self) -> Vec<MissingCapability> {
+        self.spec.policy.warnings(self.warns_about_host)
     }
 
     /// From its first start to its end, or to now.
@@ -71,41 +72,41 @@ impl Info {
     #[must_use]
     pub fn error_message(&self) -> Option<String> {
         let ending = self.state.ending.as_ref()?;
-        let told = match ending.cause {
-            Cause::Exited => ending.code != Some(0),
-            Cause::Signaled
-            | Cause::TimedOut { .. }
-            | Cause::Stopped { .. }
-            | Cause::OutOfMemory
-            | Cause::SpawnFailed { .. }
-            | Cause::Lost { .. } => true,
+        let is_failure = match ending.cause {
+            TerminationCause::Exited => ending.code != Some(0),
+            TerminationCause::Signaled
+            | TerminationCause::TimedOut { .. }
+            | TerminationCause::Stopped { .. }
+            | TerminationCause::OutOfMemory
+            | TerminationCause::SpawnFailed { .. }
+            | TerminationCause::Lost { .. } => true,
         };
-        told.then(|| ending.describe())
+        is_failure.then(|| ending.describe())
     }
 
     /// Whether its program ran at all.
     ///
     /// # Errors
-    /// [`Error::NotBorn`] when it could not be executed.
-    pub fn born(&self) -> Result<(), Error> {
+    /// [`Error::SpawnFailed`] when it could not be executed.
+    pub fn ensure_spawned(&self) -> Result<(), Error> {
         match self.state.ending.as_ref().map(|ending| &ending.cause) {
-            Some(Cause::SpawnFailed {
+            Some(TerminationCause::SpawnFailed {
                 step,
                 errno,
                 message,
-            }) => Err(Error::NotBorn {
+            }) => Err(Error::SpawnFailed {
                 id: self.id,
                 step: step.clone(),
                 errno: *errno,
                 message: message.clone(),
             }),
             Some(
-                Cause::Exited
-                | Cause::Signaled
-                | Cause::TimedOut { .. }
-                | Cause::Stopped { .. }
-                | Cause::OutOfMemory
-                | Cause::Lost { .. },
+                TerminationCause::Exited
+                | TerminationCause::Signaled
+                | TerminationCause::TimedOut { .. }
+                | TerminationCause::Stopped { .. }
+                | TerminationCause::OutOfMemory
+                | TerminationCause::Lost { .. },
             )
             | None => Ok(()),
         }
@@ -132,11 +133,11 @@ impl Info {
 
 /// How a wait was over.
 #[derive(Debug, Clone)]
-pub struct Waited {
+pub struct WaitOutcome {
     /// What was known then.
-    pub info: Info,
+    pub info: ExecutionInfo,
     /// Why it was over.
-    pub why: WaitEnd,
+    pub end: WaitEnd,
     /// The position up to which the wait looked.
     pub cursor: Cursor,
 }
@@ -147,7 +148,7 @@ pub enum WaitEnd {
     /// The execution ended.
     Exit,
     /// A line matched.
-    Pattern(Match),
+    Pattern(LineMatch),
     /// The command waits for an answer.
     Prompt(Prompt),
     /// The service is ready, or running with nothing to look at.
@@ -160,14 +161,14 @@ pub enum WaitEnd {
     /// There was no output for the time asked.
     Idle,
     /// The caller's time ran out; the execution goes on.
-    AtMost,
+    TimedOut,
     /// Nothing was waited for.
     Nothing,
 }
 
 /// A line of output that matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Match {
+pub struct LineMatch {
     /// When its first byte came.
     pub at: Timestamp,
     /// Which stream it came on.
@@ -177,7 +178,7 @@ pub struct Match {
     /// Its number within its stream.
     pub number: u64,
     /// The line, without its end.
-    pub line: Text,
+    pub line: ByteString,
 }
 
 /// A command's question.
@@ -191,7 +192,7 @@ pub struct Prompt {
     /// Whether the answer must not be shown.
     pub secret: bool,
     /// What kind of answer is wanted.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// What there is to choose from.
     pub options: Vec<String>,
     /// What an empty answer stands for.
@@ -218,7 +219,7 @@ pub enum CleanOutcome {
 
 /// One lifecycle event of one execution, for subscribers.
 #[derive(Debug, Clone)]
-pub struct Notice {
+pub struct LifecycleEvent {
     /// Whose.
     pub id: ExecutionId,
     /// Who may see it.

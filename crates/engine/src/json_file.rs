@@ -14,12 +14,12 @@ use crate::error::Error;
 pub(crate) fn replace(dir: &Path, name: &str, value: &impl Serialize) -> Result<(), Error> {
     let path = dir.join(name);
     let aside = dir.join(format!(".{name}.new"));
-    let failed = |source: std::io::Error| Error::Storage {
+    let storage_error = |source: std::io::Error| Error::Storage {
         what: "cannot write",
         path: path.clone(),
         source,
     };
-    let bytes = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
-    std::fs::write(&aside, bytes).map_err(failed)?;
-    std::fs::rename(&aside, &path).map_err(failed)
+    let bytes = serde_json::to_vec(value).map_err(|error| storage_error(error.into()))?;
+    std::fs::write(&aside, bytes).map_err(storage_error)?;
+    std::fs::rename(&aside, &path).map_err(storage_error)
 }

@@ -12,13 +12,13 @@ const KEYS: usize = 64;
 /// The mutexes; those nobody holds or waits for are forgotten.
 #[derive(Debug)]
 pub(crate) struct KeyedMutex<K> {
-    known: Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>,
+    mutexes: Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl<K> Default for KeyedMutex<K> {
     fn default() -> Self {
         Self {
-            known: Mutex::default(),
+            mutexes: Mutex::default(),
         }
     }
 }
@@ -27,15 +27,15 @@ impl<K: Eq + Hash> KeyedMutex<K> {
     /// Locks the mutex of `key`, in the order in which it was asked for.
     pub(crate) async fn lock(&self, key: K) -> OwnedMutexGuard<()> {
         let mutex = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.len() >= KEYS {
-                known.retain(|_, it| it.strong_count() > 0);
+            let mut mutexes = self.mutexes.lock().unwrap_or_else(PoisonError::into_inner);
+            if mutexes.len() >= KEYS {
+                mutexes.retain(|_, it| it.strong_count() > 0);
             }
-            match known.get(&key).and_then(Weak::upgrade) {
+            match mutexes.get(&key).and_then(Weak::upgrade) {
                 Some(mutex) => mutex,
                 None => {
                     let mutex = Arc::<tokio::sync::Mutex<()>>::default();
-                    known.insert(key, Arc::downgrade(&mutex));
+                    mutexes.insert(key, Arc::downgrade(&mutex));
                     mutex
                 }
             }

@@ -6,25 +6,25 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
-mod begin;
-mod confine;
-mod core;
+mod control;
 mod damaged;
 pub mod detection;
+mod disk_space;
 mod driver;
-pub mod effects;
 mod engine;
-mod entry;
+mod engine_inner;
 pub mod error;
-mod feed;
+mod event_feed;
+mod execution;
+mod fd_shortage;
 mod follow;
 pub mod info;
 pub mod interaction;
 mod json_file;
 mod keyed_mutex;
-mod lookup;
-mod loss;
-mod observe;
+mod lost_output;
+pub mod probes;
+mod program_lookup;
 mod project;
 pub mod prompt;
 mod quota_queue;
@@ -37,11 +37,11 @@ pub mod request;
 mod retention;
 pub mod search;
 pub mod service;
-mod session;
+mod session_end;
 pub mod settings;
 pub mod shell;
-mod short;
-mod space;
+mod snapshot;
+mod start;
 mod start_id;
 #[cfg(test)]
 mod start_id_tests;
@@ -52,34 +52,37 @@ pub mod terminal;
 mod unwritten;
 mod watch;
 
-pub use self::core::LOCK_FILE;
-pub use admission::bindings::{Binding, Holder, Holders};
-pub use begin::Begun;
+pub use self::engine_inner::LOCK_FILE;
+pub use admission::secret_bindings::{SecretBinding, SecretHolder, SecretHolders};
 pub use engine::Engine;
 pub use error::Error;
-pub use feed::{Feed, FeedQuery, SCANNED_EVENTS};
-pub use follow::Follower;
-pub use info::{CleanOutcome, Info, Match, Notice, Prompt, WaitEnd, Waited};
-pub use interaction::{Answer, Interaction, InteractionError, InteractionId, Question};
-pub use loss::{lost_bytes, lost_tail};
+pub use event_feed::{EventFeedPage, EventFeedQuery, SCANNED_EVENTS};
+pub use fd_shortage::{is_out_of_fds, read_with_free_fds, wait_for_free_fds};
+pub use follow::OutputFollower;
+pub use info::{
+    CleanOutcome, ExecutionInfo, LifecycleEvent, LineMatch, Prompt, WaitEnd, WaitOutcome,
+};
+pub use interaction::{Interaction, InteractionError, InteractionId, InteractionOutcome, Question};
+pub use lost_output::{lost_bytes, lost_tail};
 pub use ostler_process::{open_files, register_descriptor};
 pub use project::project_of;
-pub use quota_queue::{PLACE_WAIT_MS, QueueWait, QueuedStart};
+pub use quota_queue::{QUEUE_WAIT_MS, QueueWait, QueuedStart};
 pub use request::{
-    Confine, Face, ListFilter, RetentionRequest, StartRequest, StdinRequest, StopRequest, WaitFor,
+    ClientKind, ListFilter, RetentionRequest, SandboxOptions, StartRequest, StdinRequest,
+    StopRequest, WaitFor,
 };
 pub use search::SentInput;
 pub use service::{
-    Ensured, PortWish, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped, Why,
+    Diagnosis, EnsureResult, PortRequest, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped,
 };
 pub use settings::{
-    Automatic, IsolationSettings, Quotas, RetentionDefaults, SecretSource, Secrets,
+    AutoServices, IsolationSettings, Quotas, RetentionDefaults, SecretSettings, SecretSource,
     ServiceSettings, Settings,
 };
-pub use shell::{Once, ShellCommand, ShellEnd, ShellRun};
-pub use short::{is_none_left, read_in_turn, room_to_read};
+pub use shell::{IdempotencyKey, ShellCommand, ShellEnd, ShellRun};
+pub use start::StartGuard;
 pub use terminal::{
-    Lease, LeaseHolder, LeaseId, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed,
-    Typing,
+    Lease, LeaseHolder, LeaseId, TerminalEvent, TerminalEvents, TerminalInput, TerminalInputResult,
+    TerminalPage, TerminalPageQuery,
 };
-pub use watch::Watch;
+pub use watch::ExecutionWatch;

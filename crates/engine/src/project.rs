@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// What the root of a project holds.
-const MARKS: [&str; 2] = ["ostler.toml", ".git"];
+const ROOT_MARKERS: [&str; 2] = ["ostler.toml", ".git"];
 
 /// The project of a working directory: the nearest directory upwards that holds an `ostler.toml`
 /// or a `.git`, else the directory itself, without symbolic links. The home directory and what
@@ -15,7 +15,7 @@ pub fn project_of(cwd: &Path, home: Option<&Path>) -> String {
     let home = home.and_then(|home| fs::canonicalize(home).ok());
     let below_home = |dir: &&Path| Some(*dir) != home.as_deref() && dir.parent().is_some();
     let mut roots = here.ancestors().take_while(below_home);
-    let root = roots.find(|dir| MARKS.iter().any(|mark| dir.join(mark).exists()));
+    let root = roots.find(|dir| ROOT_MARKERS.iter().any(|mark| dir.join(mark).exists()));
     root.unwrap_or(&here).display().to_string()
 }
 

@@ -7,15 +7,15 @@ use ostler_model::Caller;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, sleep_until};
 
-use crate::admission::quota::{QuotaHolder, Share, Ticket};
-use crate::begin::{Begun, Consent, check, existing};
-use crate::core::Core;
+use crate::admission::quota::{QuotaHolder, QuotaKey, QuotaTicket};
+use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::request::StartRequest;
+use crate::start::{ApprovalMode, StartGuard, check, find_existing};
 
 /// The longest time a start waits for a place, and how long it waits unless its request says
 /// otherwise, in milliseconds (D6).
-pub const PLACE_WAIT_MS: u64 = 45_000;
+pub const QUEUE_WAIT_MS: u64 = 45_000;
 
 /// How long a start waited for its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,32 +42,32 @@ pub struct QueuedStart {
 /// A place for an execution; dropped before there is one, the next start gets it.
 #[derive(Debug)]
 pub(crate) struct QuotaPermit {
-    core: Arc<Core>,
-    share: Share,
-    ticket: Ticket,
+    core: Arc<EngineInner>,
+    quota_key: QuotaKey,
+    ticket: QuotaTicket,
     /// Present where it was waited for.
-    pub(crate) queued: Option<QueueWait>,
+    pub(crate) queue_wait: Option<QueueWait>,
     /// A start that is sent again meanwhile, with the same id, waits for the outcome of this.
-    _turn: Option<OwnedMutexGuard<()>>,
+    _start_lock: Option<OwnedMutexGuard<()>>,
 }
 
 impl QuotaPermit {
     /// What it is and who has it.
-    pub(crate) fn claim(&self) -> (Share, Ticket) {
-        (self.share.clone(), self.ticket)
+    pub(crate) fn key_and_ticket(&self) -> (QuotaKey, QuotaTicket) {
+        (self.quota_key.clone(), self.ticket)
     }
 }
 
 impl Drop for QuotaPermit {
     fn drop(&mut self) {
-        self.core.registry.leave(&self.share, self.ticket);
+        self.core.registry.leave_queue(&self.quota_key, self.ticket);
     }
 }
 
 /// What a start comes to before it is carried out.
 pub(crate) enum StartAdmission {
     /// An earlier start with its id began this.
-    Existing(Begun),
+    Existing(StartGuard),
     /// It has a place.
     Granted(QuotaPermit),
 }
@@ -77,46 +77,46 @@ pub(crate) enum StartAdmission {
 ///
 /// # Errors
 /// [`Error::Quota`] where no place became free in time, and what admission refuses.
-pub(crate) async fn enter(
-    core: &Arc<Core>,
+pub(crate) async fn enter_queue(
+    core: &Arc<EngineInner>,
     caller: &Caller,
-    (request, share): (&StartRequest, Share),
+    (request, share): (&StartRequest, QuotaKey),
 ) -> Result<StartAdmission, Error> {
     let arrived = Instant::now();
-    let turn = match request.id {
-        Some(id) => Some(core.starts.lock(id).await),
+    let start_lock = match request.id {
+        Some(id) => Some(core.start_locks.lock(id).await),
         None => None,
     };
-    if let Some(begun) = existing(core, caller, request.id)? {
+    if let Some(begun) = find_existing(core, caller, request.id)? {
         return Ok(StartAdmission::Existing(begun));
     }
-    let entry = core.registry.ask(caller, &share, request.id)?;
+    let entry = core.registry.enter_queue(caller, &share, request.id)?;
     let mut permit = QuotaPermit {
         core: Arc::clone(core),
-        share,
+        quota_key: share,
         ticket: entry.ticket,
-        queued: None,
-        _turn: turn,
+        queue_wait: None,
+        _start_lock: start_lock,
     };
-    let Some(call) = entry.call else {
+    let Some(granted) = entry.granted else {
         return Ok(StartAdmission::Granted(permit));
     };
-    check(core, caller, request.clone(), Consent::Assume).await?;
-    let longest = Duration::from_millis(PLACE_WAIT_MS);
-    let limit = request.wait_for_place.unwrap_or(longest).min(longest);
+    check(core, caller, request.clone(), ApprovalMode::Assume).await?;
+    let longest = Duration::from_millis(QUEUE_WAIT_MS);
+    let timeout = request.queue_timeout.unwrap_or(longest).min(longest);
     tokio::select! {
         biased;
-        called = call => called.map_err(|_| Error::SessionEnded)?,
+        called = granted => called.map_err(|_| Error::SessionEnded)?,
         () = core.closing.cancelled() => return Err(Error::Closing),
-        () = sleep_until(arrived + limit) => {
-            let waited = if limit.is_zero() { limit } else { arrived.elapsed() };
-            let refusal = core.registry.no_place(caller, &permit.share, waited);
-            return Err(Error::Quota(Box::new(refusal)));
+        () = sleep_until(arrived + timeout) => {
+            let waited = if timeout.is_zero() { timeout } else { arrived.elapsed() };
+            let exceeded = core.registry.quota_exceeded(caller, &permit.quota_key, waited);
+            return Err(Error::Quota(Box::new(exceeded)));
         }
     }
-    permit.queued = Some(QueueWait {
+    permit.queue_wait = Some(QueueWait {
         waited: arrived.elapsed(),
-        limit: core.registry.limit(&permit.share),
+        limit: core.registry.limit(&permit.quota_key),
     });
     Ok(StartAdmission::Granted(permit))
 }

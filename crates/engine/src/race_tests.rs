@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{CleanOutcome, Engine, ListFilter, Settings, StartRequest, StopRequest, WaitFor};
-use ostler_model::ending::WaitStatus;
+use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    Abilities, Ability, Caller, Cause, ErrorCode, LimitBackend, LostReason, Owner, Principal,
-    Scope, StopOrder,
+    Caller, Capability, CapabilitySet, ErrorCode, LimitBackend, LostReason, Owner, Principal,
+    Scope, StopReason, TerminationCause,
 };
-use ostler_process::{Order, SpawnError};
-use ostler_testkit::scripted::{Act, Scripted};
+use ostler_process::{ControlCommand, SpawnError};
+use ostler_testkit::fake_backend::{FakeBackend, SpawnBehavior};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ fn caller() -> Caller {
             project: None,
             session: None,
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Principal,
     }
@@ -36,27 +36,27 @@ fn request() -> StartRequest {
     request
 }
 
-fn service(restart: ostler_model::Restart) -> StartRequest {
+fn service(restart: ostler_model::RestartPolicy) -> StartRequest {
     let mut request = request();
     request.lifetime = Some(ostler_model::Lifetime::service(restart));
     request
 }
 
-async fn open(state: &TempDir, place: &Arc<Scripted>) -> Engine {
-    let place: Arc<dyn ostler_process::Place> = Arc::clone(place) as _;
+async fn open(state: &TempDir, place: &Arc<FakeBackend>) -> Engine {
+    let place: Arc<dyn ostler_process::Backend> = Arc::clone(place) as _;
     Engine::open(Settings::new(state.path()), place)
         .await
         .expect("an engine")
 }
 
-async fn lab(act: Act) -> (TempDir, Arc<Scripted>, Engine) {
+async fn lab(act: SpawnBehavior) -> (TempDir, Arc<FakeBackend>, Engine) {
     let state = TempDir::new().expect("a directory");
-    let place = Arc::new(Scripted::new(state.path(), move |_| act.clone()));
+    let place = Arc::new(FakeBackend::new(state.path(), move |_| act.clone()));
     let engine = open(&state, &place).await;
     (state, place, engine)
 }
 
-async fn wait_exit(engine: &Engine, id: &str) -> crate::Info {
+async fn wait_exit(engine: &Engine, id: &str) -> crate::ExecutionInfo {
     engine
         .wait(&caller(), id, &WaitFor::Exit, Some(PATIENCE))
         .await
@@ -64,7 +64,7 @@ async fn wait_exit(engine: &Engine, id: &str) -> crate::Info {
         .info
 }
 
-async fn one_round(engine: &Engine, place: &Arc<Scripted>, round: u32) {
+async fn one_round(engine: &Engine, place: &Arc<FakeBackend>, round: u32) {
     let info = engine.start(&caller(), request()).await.expect("started");
     let (id, text) = (info.id, info.id.to_string());
     let reason = |who: &str| StopRequest {
@@ -108,13 +108,15 @@ async fn one_round(engine: &Engine, place: &Arc<Scripted>, round: u32) {
     }
     for cause in &causes {
         match cause {
-            Cause::Exited => assert!(exited, "an exit nobody made"),
-            Cause::Stopped { reason } => assert!(!exited, "stopped ({reason:?}) and exited"),
-            other @ (Cause::Signaled
-            | Cause::TimedOut { .. }
-            | Cause::OutOfMemory
-            | Cause::SpawnFailed { .. }
-            | Cause::Lost { .. }) => panic!("{other:?}"),
+            TerminationCause::Exited => assert!(exited, "an exit nobody made"),
+            TerminationCause::Stopped { reason } => {
+                assert!(!exited, "stopped ({reason:?}) and exited")
+            }
+            other @ (TerminationCause::Signaled
+            | TerminationCause::TimedOut { .. }
+            | TerminationCause::OutOfMemory
+            | TerminationCause::SpawnFailed { .. }
+            | TerminationCause::Lost { .. }) => panic!("{other:?}"),
         }
     }
     assert!(
@@ -134,7 +136,7 @@ async fn one_round(engine: &Engine, place: &Arc<Scripted>, round: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn stop_clean_exit_and_list_never_race_into_a_wrong_state() {
-    let (state, place, engine) = lab(Act::Run).await;
+    let (state, place, engine) = lab(SpawnBehavior::Run).await;
     let mut lanes = tokio::task::JoinSet::new();
     for lane in 0..4_u32 {
         let (engine, place) = (engine.clone(), Arc::clone(&place));
@@ -147,7 +149,7 @@ async fn stop_clean_exit_and_list_never_race_into_a_wrong_state() {
     while let Some(lane) = lanes.join_next().await {
         lane.expect("no lane panics");
     }
-    assert_eq!(*engine.activity().borrow(), 0);
+    assert_eq!(*engine.running_count_watch().borrow(), 0);
     assert_eq!(place.running(), 0);
     assert!(engine.list(&caller(), &ListFilter::default()).is_empty());
     let left = std::fs::read_dir(state.path().join("executions")).expect("readable");
@@ -159,7 +161,7 @@ async fn stop_clean_exit_and_list_never_race_into_a_wrong_state() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stops_that_come_together_share_the_first_reason() {
-    let (_state, place, engine) = lab(Act::Run).await;
+    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
     let id = engine
         .start(&caller(), request())
         .await
@@ -183,17 +185,22 @@ async fn stops_that_come_together_share_the_first_reason() {
         causes.windows(2).all(|pair| pair[0] == pair[1]),
         "{causes:?}"
     );
-    let stops = |order: &Order| matches!(order, Order::Stop { .. });
-    assert_eq!(place.orders(id).iter().filter(|it| stops(it)).count(), 1);
+    let stops = |order: &ControlCommand| matches!(order, ControlCommand::Stop { .. });
+    assert_eq!(place.commands(id).iter().filter(|it| stops(it)).count(), 1);
     engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_begin_or_run_leaves_nothing() {
-    let (_state, place, engine) = lab(Act::Run).await;
-    let mut activity = engine.activity();
+    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+    let mut activity = engine.running_count_watch();
     for _ in 0..200 {
-        drop(engine.begin(&caller(), request()).await.expect("begun"));
+        drop(
+            engine
+                .start_guarded(&caller(), request())
+                .await
+                .expect("begun"),
+        );
         let caller = caller();
         let run = engine.run(&caller, request(), None);
         let gone = tokio::time::timeout(Duration::from_micros(200), run).await;
@@ -206,10 +213,10 @@ async fn a_dropped_begin_or_run_leaves_nothing() {
         .expect("counted");
     assert_eq!(place.running(), 0);
     let kept = engine
-        .begin(&caller(), request())
+        .start_guarded(&caller(), request())
         .await
         .expect("begun")
-        .keep();
+        .commit();
     assert!(
         !engine
             .info(&caller(), &kept.id.short())
@@ -222,13 +229,16 @@ async fn a_dropped_begin_or_run_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn durable_executions_go_on_without_the_engine_and_are_adopted() {
-    let (state, place, engine) = lab(Act::Run).await;
+    let (state, place, engine) = lab(SpawnBehavior::Run).await;
     let id = engine
         .start(&caller(), request())
         .await
         .expect("started")
         .id;
-    let begun = engine.begin(&caller(), request()).await.expect("begun");
+    let begun = engine
+        .start_guarded(&caller(), request())
+        .await
+        .expect("begun");
     engine.shutdown().await;
     assert_eq!(place.running(), 1, "what nobody knows is ended");
     drop(begun);
@@ -236,7 +246,7 @@ async fn durable_executions_go_on_without_the_engine_and_are_adopted() {
     let engine = open(&state, &place).await;
     let info = engine.info(&caller(), &id.short()).expect("known");
     assert_eq!(info.state.adoptions, 1);
-    assert_eq!(*engine.activity().borrow(), 1);
+    assert_eq!(*engine.running_count_watch().borrow(), 1);
     place.end(id, WaitStatus::Code(5));
     let info = wait_exit(&engine, &id.short()).await;
     assert_eq!(info.state.ending.expect("ended").code, Some(5));
@@ -245,7 +255,7 @@ async fn durable_executions_go_on_without_the_engine_and_are_adopted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_between_two_engines_is_told_with_its_own_times() {
-    let (state, place, engine) = lab(Act::Run).await;
+    let (state, place, engine) = lab(SpawnBehavior::Run).await;
     let ended = engine
         .start(&caller(), request())
         .await
@@ -268,14 +278,17 @@ async fn an_end_between_two_engines_is_told_with_its_own_times() {
     let info = engine.info(&caller(), &lost.short()).expect("known");
     let ending = info.state.ending.expect("ended");
     let reason = LostReason::NoRecord;
-    assert_eq!((ending.cause, ending.code), (Cause::Lost { reason }, None));
-    assert_eq!(*engine.activity().borrow(), 0);
+    assert_eq!(
+        (ending.cause, ending.code),
+        (TerminationCause::Lost { reason }, None)
+    );
+    assert_eq!(*engine.running_count_watch().borrow(), 0);
     engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_shim_is_a_loss_and_never_an_exit() {
-    let (_state, place, engine) = lab(Act::Run).await;
+    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
     let id = engine
         .start(&caller(), request())
         .await
@@ -286,7 +299,7 @@ async fn a_killed_shim_is_a_loss_and_never_an_exit() {
     let reason = LostReason::ShimKilled;
     assert_eq!(
         info.state.ending.as_ref().expect("ended").cause,
-        Cause::Lost { reason }
+        TerminationCause::Lost { reason }
     );
     assert_eq!(info.status().process.as_str(), "error");
     engine.shutdown().await;
@@ -295,13 +308,13 @@ async fn a_killed_shim_is_a_loss_and_never_an_exit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_durable_is_stopped_at_shutdown() {
     let state = TempDir::new().expect("a directory");
-    let abilities = Abilities {
-        present: vec![Ability::TreeKill],
+    let abilities = CapabilitySet {
+        present: vec![Capability::TreeKill],
         missing: Vec::new(),
         backend: LimitBackend::None,
         root: false,
     };
-    let place = Scripted::new(state.path(), |_| Act::Run).with_abilities(abilities);
+    let place = FakeBackend::new(state.path(), |_| SpawnBehavior::Run).with_capabilities(abilities);
     let place = Arc::new(place);
     let engine = open(&state, &place).await;
     let id = engine
@@ -312,27 +325,27 @@ async fn what_is_not_durable_is_stopped_at_shutdown() {
     engine.shutdown().await;
     assert_eq!(place.running(), 0);
     let info = engine.info(&caller(), &id.short()).expect("known");
-    assert_eq!(info.state.stopping, Some(StopOrder::Shutdown));
+    assert_eq!(info.state.stopping, Some(StopReason::Shutdown));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_birth_that_fails_is_told_and_frees_its_place() {
-    let refusal = SpawnError::Keeper("gone".to_owned());
-    let (_state, _place, engine) = lab(Act::Refuse(refusal)).await;
+    let refusal = SpawnError::Zygote("gone".to_owned());
+    let (_state, _place, engine) = lab(SpawnBehavior::Refuse(refusal)).await;
     let error = engine
         .start(&caller(), request())
         .await
         .expect_err("no birth");
     assert_eq!(error.code(), ErrorCode::CommandExecution);
-    assert_eq!(*engine.activity().borrow(), 0);
+    assert_eq!(*engine.running_count_watch().borrow(), 0);
     engine.shutdown().await;
     let full = SpawnError::Storage("no space left on device".to_owned());
-    let (_state, _place, engine) = lab(Act::Refuse(full)).await;
+    let (_state, _place, engine) = lab(SpawnBehavior::Refuse(full)).await;
     let error = engine.run(&caller(), request(), None).await;
     let error = error.expect_err("no room");
     assert_eq!(error.code(), ErrorCode::Storage, "{error}");
     engine.shutdown().await;
-    let (_state, _place, engine) = lab(Act::NotBorn { errno: 13 }).await;
+    let (_state, _place, engine) = lab(SpawnBehavior::SpawnFailed { errno: 13 }).await;
     let error = engine
         .run(&caller(), request(), None)
         .await
@@ -343,8 +356,8 @@ async fn a_birth_that_fails_is_told_and_frees_its_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_comes_back_after_its_backoff_also_in_the_next_engine() {
-    let (state, place, engine) = lab(Act::Run).await;
-    let restart = ostler_model::Restart::OnFailure { max: 3 };
+    let (state, place, engine) = lab(SpawnBehavior::Run).await;
+    let restart = ostler_model::RestartPolicy::OnFailure { max: 3 };
     let id = engine
         .start(&caller(), service(restart))
         .await
@@ -391,18 +404,18 @@ async fn a_service_comes_back_after_its_backoff_also_in_the_next_engine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watching_is_asked_for_only_while_somebody_looks() {
-    let (_state, place, engine) = lab(Act::Run).await;
+    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
     let id = engine
         .start(&caller(), request())
         .await
         .expect("started")
         .id;
-    let watches = |place: &Scripted| -> Vec<bool> {
+    let watches = |place: &FakeBackend| -> Vec<bool> {
         place
-            .orders(id)
+            .commands(id)
             .into_iter()
             .filter_map(|order| {
-                if let Order::Watch(on) = order {
+                if let ControlCommand::Watch(on) = order {
                     return Some(on);
                 }
                 None

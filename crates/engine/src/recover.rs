@@ -7,23 +7,23 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use ostler_journal::{EVENTS_FILE, OutputWriter, read_events};
 use ostler_model::{Event, EventRecord, ExecutionId, Owner, Spec, State};
-use ostler_process::Found;
+use ostler_process::RecoveryOutcome;
 use ostler_process::spec_file::{self, SPEC_FILE, SpecFileError};
 
-use crate::admission::quota::Share;
-use crate::core::Core;
-use crate::damaged::{self, Damaged};
-use crate::driver::{Driver, Errand};
-use crate::entry::{Entry, Live};
+use crate::admission::quota::QuotaKey;
+use crate::damaged::{self, DamagedExecution};
+use crate::driver::{Driver, DriverInit};
+use crate::engine_inner::EngineInner;
 use crate::error::Error;
+use crate::execution::{ExecutionHandle, LiveState};
 use crate::retention::{GONE_PREFIX, remove_directory};
 use crate::service::dismissal::was_dismissed;
-use crate::session::read_owner;
+use crate::session_end::read_owner;
 
 /// Executions looked for at the same time.
-const AT_ONCE: usize = 16;
+const RECOVERY_CONCURRENCY: usize = 16;
 /// Executions that are so many that reading them leaves memory to give back.
-const MANY: usize = 256;
+const MANY_EXECUTIONS: usize = 256;
 /// What a garbled events file is moved to.
 const DAMAGED_SUFFIX: &str = "damaged";
 
@@ -31,52 +31,52 @@ const DAMAGED_SUFFIX: &str = "damaged";
 const EXIT_FILE: &str = "exit";
 
 /// One execution as it was left.
-struct Left {
+struct StoredExecution {
     id: ExecutionId,
     dir: PathBuf,
     spec: Spec,
     owner: Owner,
     records: Vec<EventRecord>,
     /// Whether the records had to be made up from the spec.
-    rebuilt: bool,
+    is_rebuilt: bool,
 }
 
 /// Loads every execution of the state directory and takes up those that had not finished.
-pub(crate) async fn recover(core: &Arc<Core>) -> Result<(), Error> {
-    let dir = core.executions();
-    let scan = tokio::task::spawn_blocking(move || scan(&dir)).await;
-    let Scan {
-        left,
+pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
+    let dir = core.executions_dir();
+    let scan = tokio::task::spawn_blocking(move || scan_executions(&dir)).await;
+    let ExecutionScan {
+        stored,
         damaged,
         never_started,
     } = scan.unwrap_or_else(|error| {
         Err(Error::Storage {
             what: "cannot read",
-            path: core.executions(),
+            path: core.executions_dir(),
             source: error.into(),
         })
     })?;
-    let many = left.len() >= MANY;
-    futures_util::stream::iter(left.into_iter().map(Ok))
-        .try_for_each_concurrent(AT_ONCE, |left| take_up(core, left))
+    let is_many = stored.len() >= MANY_EXECUTIONS;
+    futures_util::stream::iter(stored.into_iter().map(Ok))
+        .try_for_each_concurrent(RECOVERY_CONCURRENCY, |left| reattach(core, left))
         .await?;
-    damaged::list(core, damaged).await;
+    damaged::list_as_lost(core, damaged).await;
     for id in never_started {
         // Should a spec have been emptied by somebody else, what runs of it is ended.
-        let found = core.place.find(id).await;
-        let dir = core.dir(id);
+        let found = core.backend.recover(id).await;
+        let dir = core.execution_dir(id);
         let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
         tracing::info!(%id, ?found, ?removed, "was never started: removed");
     }
-    let loaded = Arc::clone(core);
+    let inner = Arc::clone(core);
     let summarize = move || {
-        loaded.registry.loaded(|| !loaded.closing.is_cancelled());
-        if many {
+        inner.registry.on_loaded(|| !inner.closing.is_cancelled());
+        if is_many {
             // All that was read at once is not needed any more.
             ostler_process::trim_heap();
         }
     };
-    if many {
+    if is_many {
         // Nobody waits for it.
         drop(core.tracker.spawn_blocking(summarize));
     } else {
@@ -87,19 +87,19 @@ pub(crate) async fn recover(core: &Arc<Core>) -> Result<(), Error> {
 
 /// What a directory of executions holds.
 #[derive(Default)]
-struct Scan {
-    left: Vec<Left>,
-    damaged: Vec<Damaged>,
+struct ExecutionScan {
+    stored: Vec<StoredExecution>,
+    damaged: Vec<DamagedExecution>,
     never_started: Vec<ExecutionId>,
 }
 
-fn scan(executions: &Path) -> Result<Scan, Error> {
+fn scan_executions(executions: &Path) -> Result<ExecutionScan, Error> {
     let failed = |source| Error::Storage {
         what: "cannot read",
         path: executions.to_owned(),
         source,
     };
-    let mut scan = Scan::default();
+    let mut scan = ExecutionScan::default();
     for entry in std::fs::read_dir(executions).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -116,9 +116,9 @@ fn scan(executions: &Path) -> Result<Scan, Error> {
             scan.never_started.push(id);
             continue;
         }
-        match load(id, &path) {
-            Ok(found) => scan.left.push(found),
-            Err(error) if is_damage(&error) => scan.damaged.push(Damaged {
+        match load_stored(id, &path) {
+            Ok(found) => scan.stored.push(found),
+            Err(error) if is_permanent_damage(&error) => scan.damaged.push(DamagedExecution {
                 id,
                 reason: error.to_string(),
                 dir: path,
@@ -142,7 +142,7 @@ fn never_started(dir: &Path) -> bool {
 }
 
 /// Whether no engine will ever be able to read it.
-fn is_damage(error: &SpecFileError) -> bool {
+fn is_permanent_damage(error: &SpecFileError) -> bool {
     match error {
         SpecFileError::Damaged(_) => true,
         SpecFileError::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
@@ -150,7 +150,7 @@ fn is_damage(error: &SpecFileError) -> bool {
     }
 }
 
-fn load(id: ExecutionId, dir: &Path) -> Result<Left, SpecFileError> {
+fn load_stored(id: ExecutionId, dir: &Path) -> Result<StoredExecution, SpecFileError> {
     let file = spec_file::read(dir)?;
     let mut records = read_events(dir).unwrap_or_else(|error| {
         let events = dir.join("events.jsonl");
@@ -170,24 +170,24 @@ fn load(id: ExecutionId, dir: &Path) -> Result<Left, SpecFileError> {
             },
         });
     }
-    Ok(Left {
+    Ok(StoredExecution {
         id,
         dir: dir.to_owned(),
         owner: read_owner(dir).unwrap_or_else(|| file.spec.owner.clone()),
         spec: file.spec,
         records,
-        rebuilt,
+        is_rebuilt: rebuilt,
     })
 }
 
-async fn take_up(core: &Arc<Core>, left: Left) -> Result<(), Error> {
-    let state = State::fold(&left.records);
-    let share = Share::of(&left.spec, &left.owner);
-    let whose = (left.id, Arc::new(left.spec), Arc::new(left.owner));
+async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<(), Error> {
+    let state = State::fold(&stored.records);
+    let quota_key = QuotaKey::of(&stored.spec, &stored.owner);
+    let identity = (stored.id, Arc::new(stored.spec), Arc::new(stored.owner));
     if state.is_finished() {
-        let end = left.records.last().map_or(0, |record| record.offset);
-        let entry = Entry::ended(whose, left.dir, state, end);
-        entry.turns.load_dropped(&left.records);
+        let end = stored.records.last().map_or(0, |record| record.offset);
+        let entry = ExecutionHandle::new_ended(identity, stored.dir, state, end);
+        entry.timeline.load_dropped(&stored.records);
         if entry.spec.lifetime.plan().is_some() && was_dismissed(&entry.dir) {
             entry.dismiss();
         }
@@ -195,50 +195,50 @@ async fn take_up(core: &Arc<Core>, left: Left) -> Result<(), Error> {
         core.retire(&entry);
         return Ok(());
     }
-    let inputs = left.records.iter().rev();
+    let inputs = stored.records.iter().rev();
     let input_at = inputs
         .filter(|record| matches!(record.event, Event::Input { .. }))
         .map(|record| record.offset)
         .next();
-    let live = Live {
+    let live = LiveState {
         state,
-        input_at,
-        ..Live::default()
+        last_input_offset: input_at,
+        ..LiveState::default()
     };
-    let (entry, asks) = Entry::taken_up(whose, left.dir, live);
-    entry.turns.load(&left.records);
-    core.registry.insert(Arc::clone(&entry), Some(share));
-    let errand = Errand {
-        entry,
-        asks,
-        draft: None,
+    let (entry, commands) = ExecutionHandle::reattached(identity, stored.dir, live);
+    entry.timeline.load(&stored.records);
+    core.registry.insert(Arc::clone(&entry), Some(quota_key));
+    let init = DriverInit {
+        execution: entry,
+        commands,
+        template: None,
         report_start: true,
         lossless_reader: false,
     };
-    let found = core.place.find(left.id).await;
-    if let Found::NotReached(error) = found {
+    let found = core.backend.recover(stored.id).await;
+    if let RecoveryOutcome::Unreachable(error) = found {
         return Err(error.into());
     }
-    let entry = Arc::clone(&errand.entry);
-    let leased = is_leased(&left.records);
-    let mut driver = Driver::resume(Arc::clone(core), errand, &left.records);
-    if left.rebuilt {
-        driver.rebuilt(left.records);
+    let entry = Arc::clone(&init.execution);
+    let leased = is_leased(&stored.records);
+    let mut driver = Driver::resume(Arc::clone(core), init, &stored.records);
+    if stored.is_rebuilt {
+        driver.push_rebuilt(stored.records);
     }
     if leased {
         // Its holder is gone with the engine that knew them.
-        entry.leases.left_behind();
-        entry.leases_changed();
+        entry.leases.record_orphaned();
+        entry.notify_lease_change();
     }
-    if driver.recover(found).await {
-        core.tracker.spawn(driver.stay());
+    if driver.on_recovered(found).await {
+        core.tracker.spawn(driver.run_loop());
     }
     Ok(())
 }
 
 /// Whether a lease was held when the last event was recorded.
 fn is_leased(records: &[EventRecord]) -> bool {
-    let hands = |record: &&EventRecord| matches!(record.event, Event::LeaseTaken { .. });
-    let last = records.iter().rev().find(hands);
+    let is_lease_change = |record: &&EventRecord| matches!(record.event, Event::LeaseTaken { .. });
+    let last = records.iter().rev().find(is_lease_change);
     last.is_some_and(|it| matches!(it.event, Event::LeaseTaken { by: Some(_) }))
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
-    Ability, Command, Cursor, ExecutionId, Forward, IsolationLevel, Lifetime, Limits, Network,
-    ShellSession, TermSize, Text,
+    ByteString, Capability, Command, Cursor, ExecutionId, IsolationLevel, Lifetime, Limits,
+    NetworkAccess, PortForward, ShellSession, TermSize,
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,14 +22,14 @@ pub struct StartRequest {
     /// What to run.
     pub command: Command,
     /// The absolute working directory.
-    pub cwd: Text,
+    pub cwd: ByteString,
     /// Where standard input comes from; ignored with a terminal.
     pub stdin: StdinRequest,
     /// The environment of the asking front, of which D8 keeps the base names (or all, with
     /// `inherit_env`); empty takes that of the settings.
-    pub base_env: Vec<(Text, Text)>,
+    pub base_env: Vec<(ByteString, ByteString)>,
     /// Variables added or replaced.
-    pub set_env: Vec<(Text, Text)>,
+    pub set_env: Vec<(ByteString, ByteString)>,
     /// Whether all of `base_env` is passed on; none takes the setting.
     pub inherit_env: Option<bool>,
     /// Wall-clock limit of the command.
@@ -55,24 +55,24 @@ pub struct StartRequest {
     /// A terminal of this size instead of pipes.
     pub pty: Option<TermSize>,
     /// Which face asks; decides the default retention (A5).
-    pub face: Face,
+    pub client_kind: ClientKind,
     /// The only programs that may run, besides what the settings' own list says: a front can
     /// tighten, never loosen. None adds nothing.
     pub allowed: Option<Vec<String>>,
     /// What level high shows and reaches beyond its defaults; must be the default below it.
-    pub confine: Confine,
+    pub sandbox: SandboxOptions,
     /// Names of secrets whose values go into the environment under the same names; the values
     /// come from [`Settings::secrets`](crate::Settings).
     pub secrets: Vec<String>,
     /// The approval a person gave when the command policy asked: the interaction's id.
     pub approval: Option<String>,
     /// How long it waits for a place at most where as many run as may (D6); none takes
-    /// [`PLACE_WAIT_MS`](crate::PLACE_WAIT_MS), which is also the most. Zero refuses at once.
-    pub wait_for_place: Option<Duration>,
+    /// [`QUEUE_WAIT_MS`](crate::QUEUE_WAIT_MS), which is also the most. Zero refuses at once.
+    pub queue_timeout: Option<Duration>,
     /// Present where the command is an integrated shell; made by
     /// [`Engine::shell_request`](crate::Engine::shell_request).
     pub shell: Option<ShellSession>,
-    /// Whether who starts it reads its output with [`Follower::lossless`](crate::Follower) from
+    /// Whether who starts it reads its output with [`OutputFollower::lossless_offsets`](crate::OutputFollower) from
     /// the beginning: on a full disk the command waits for that reader, for a limited time
     /// until it comes. Without it, a full disk stops no command.
     pub lossless_reader: bool,
@@ -82,21 +82,21 @@ pub struct StartRequest {
 /// workspace, unless it is private inside anyway (`/tmp`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Confine {
+pub struct SandboxOptions {
     /// The writable directory; none takes the working directory, which must be below it.
-    pub workspace: Option<Text>,
+    pub workspace: Option<ByteString>,
     /// Whether writes to it are kept apart, to be committed or discarded.
     pub overlay: bool,
     /// What of the network is reached; none takes the setting.
-    pub network: Option<Network>,
+    pub network: Option<NetworkAccess>,
     /// Further paths to show read-only, absolute.
-    pub read: Vec<Text>,
+    pub read: Vec<ByteString>,
     /// Further paths to show writable, absolute.
-    pub write: Vec<Text>,
+    pub write: Vec<ByteString>,
     /// Ports of the host's loopback that lead to the command's own.
-    pub forwards: Vec<Forward>,
+    pub forwards: Vec<PortForward>,
     /// What may be missing without a refusal; every answer says what is.
-    pub allow_degraded: Vec<Ability>,
+    pub allow_degraded: Vec<Capability>,
 }
 
 /// Where standard input comes from.
@@ -108,7 +108,7 @@ pub enum StdinRequest {
     /// At end of file from the start.
     Empty,
     /// These bytes, then end of file.
-    Given(Vec<u8>),
+    Bytes(Vec<u8>),
     /// Open until closed by request.
     Open,
 }
@@ -127,7 +127,7 @@ pub enum RetentionRequest {
 
 /// The face that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Face {
+pub enum ClientKind {
     /// The tools of document 000.
     Command,
     /// The tools of document 003.
@@ -144,7 +144,7 @@ pub enum Face {
     Library,
 }
 
-impl Face {
+impl ClientKind {
     /// Its name in the ledger.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -163,7 +163,7 @@ impl Face {
 impl StartRequest {
     /// A request with every default, from the library face.
     #[must_use]
-    pub fn new(command: Command, cwd: impl Into<Text>) -> Self {
+    pub fn new(command: Command, cwd: impl Into<ByteString>) -> Self {
         Self {
             id: None,
             command,
@@ -183,12 +183,12 @@ impl StartRequest {
             keep: false,
             lifetime: None,
             pty: None,
-            face: Face::Library,
+            client_kind: ClientKind::Library,
             allowed: None,
-            confine: Confine::default(),
+            sandbox: SandboxOptions::default(),
             secrets: Vec::new(),
             approval: None,
-            wait_for_place: None,
+            queue_timeout: None,
             shell: None,
             lossless_reader: false,
         }
@@ -196,7 +196,10 @@ impl StartRequest {
 
     /// A request for a program and its arguments, with every default.
     #[must_use]
-    pub fn argv<T: Into<Text>>(words: impl IntoIterator<Item = T>, cwd: impl Into<Text>) -> Self {
+    pub fn argv<T: Into<ByteString>>(
+        words: impl IntoIterator<Item = T>,
+        cwd: impl Into<ByteString>,
+    ) -> Self {
         let mut words = words.into_iter().map(Into::into);
         let program = words.next().unwrap_or_default();
         let args = words.collect();

@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ostler_journal::retention::{Holding, StatePolicy, plan, state_policy, trim};
+use ostler_journal::retention::{ExecutionDiskUsage, StatePolicy, plan, state_policy, trim};
 use ostler_model::event::TrimReason;
 use ostler_model::{ExecutionId, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::core::Core;
-use crate::entry::Entry;
+use crate::engine_inner::EngineInner;
+use crate::execution::ExecutionHandle;
 use crate::info::CleanOutcome;
 use crate::terminal::SCREEN_CATCH_UP_BYTES;
 
 /// Whoever waited for an end may ask what it was: for so many seconds after it, a full state
 /// directory does not cost this execution.
-const SPARED_S: u64 = 60;
+const RECENT_PROTECTED_S: u64 = 60;
 /// Bytes of output from which an ended execution's journal is compressed.
 pub(crate) const COMPRESS_BYTES: u64 = 1024 * 1024;
 /// Bytes an execution takes besides its output, about: spec, events, exit record, index.
@@ -38,8 +38,8 @@ pub(crate) const GONE_PREFIX: &str = ".gone-";
 
 /// When which ended execution goes, and how much all of them hold.
 #[derive(Debug)]
-pub(crate) struct Calendar {
-    inner: Mutex<Inner>,
+pub(crate) struct RetentionScheduler {
+    inner: Mutex<RetentionInner>,
     changed: Notify,
     policy: Option<StatePolicy>,
     /// How many were added.
@@ -49,14 +49,14 @@ pub(crate) struct Calendar {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct RetentionInner {
     due: BTreeSet<(Timestamp, ExecutionId)>,
-    holdings: HashMap<ExecutionId, Holding>,
+    holdings: HashMap<ExecutionId, ExecutionDiskUsage>,
     bytes: u64,
     inodes: u64,
 }
 
-impl Calendar {
+impl RetentionScheduler {
     pub(crate) fn new(state: &Path) -> Self {
         let policy = state_policy(state)
             .inspect_err(|error| tracing::warn!(%error, "the disk cannot be measured"))
@@ -71,21 +71,21 @@ impl Calendar {
     }
 
     /// Notes an ended execution.
-    fn add(&self, entry: &Entry) {
+    fn add(&self, entry: &ExecutionHandle) {
         let info = entry.info();
         let Some(ended_at) = info.state.ended_at else {
             return;
         };
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = info.spec.retention;
+        let retention = info.spec.retention;
         // A time beyond what can be said is never.
-        if let Some(due) = kept.and_then(|kept| ended_at.checked_add(kept).ok()) {
+        if let Some(due) = retention.and_then(|kept| ended_at.checked_add(kept).ok()) {
             inner.due.insert((due, entry.id));
             if inner.due.first() == Some(&(due, entry.id)) {
                 self.changed.notify_one();
             }
         }
-        let holding = Holding {
+        let holding = ExecutionDiskUsage {
             id: entry.id,
             bytes: info.output_end + OVERHEAD_BYTES,
             inodes: INODES,
@@ -99,14 +99,14 @@ impl Calendar {
         }
     }
 
-    fn is_full(&self, inner: &Inner) -> bool {
+    fn is_full(&self, inner: &RetentionInner) -> bool {
         self.policy.is_some_and(|policy| {
             inner.bytes > policy.max_bytes || inner.inodes > policy.max_inodes
         })
     }
 
     /// Strikes out one that is gone.
-    fn remove(&self, entry: &Entry) {
+    fn remove(&self, entry: &ExecutionHandle) {
         let info = entry.info();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(holding) = inner.holdings.remove(&entry.id) {
@@ -120,9 +120,9 @@ impl Calendar {
     }
 
     /// What must go now, and when to look again.
-    fn look(&self, now: Timestamp) -> (Vec<ExecutionId>, Option<Duration>) {
+    fn plan_removals(&self, now: Timestamp) -> (Vec<ExecutionId>, Option<Duration>) {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut gone: Vec<ExecutionId> = inner
+        let mut expired: Vec<ExecutionId> = inner
             .due
             .iter()
             .take_while(|(due, _)| *due <= now)
@@ -131,35 +131,38 @@ impl Calendar {
         let next = inner.due.iter().find(|(due, _)| *due > now);
         let mut next = next.map(|(due, _)| *due);
         if let Some(policy) = self.policy.filter(|_| self.is_full(&inner)) {
-            let mut holdings: Vec<Holding> = inner.holdings.values().cloned().collect();
-            let spared = holdings.iter_mut().filter_map(|it| spare(it, now)).min();
-            gone.extend(plan(&holdings, policy));
-            next = next.into_iter().chain(spared).min();
+            let mut holdings: Vec<ExecutionDiskUsage> = inner.holdings.values().cloned().collect();
+            let protected_until = holdings
+                .iter_mut()
+                .filter_map(|it| protect_recent(it, now))
+                .min();
+            expired.extend(plan(&holdings, policy));
+            next = next.into_iter().chain(protected_until).min();
         }
         let wait = next.and_then(|due| Duration::try_from(due.duration_since(now)).ok());
-        (gone, wait)
+        (expired, wait)
     }
 }
 
 /// Keeps what has just ended out of a plan, as if it ran; answers until when.
-fn spare(holding: &mut Holding, now: Timestamp) -> Option<Timestamp> {
-    let until = holding.ended_at? + Duration::from_secs(SPARED_S);
+fn protect_recent(holding: &mut ExecutionDiskUsage, now: Timestamp) -> Option<Timestamp> {
+    let until = holding.ended_at? + Duration::from_secs(RECENT_PROTECTED_S);
     (until > now).then(|| {
         holding.ended_at = None;
         until
     })
 }
 
-impl Core {
+impl EngineInner {
     /// An execution has ended for good: from now on it only takes room.
-    pub(crate) fn retire(self: &Arc<Self>, entry: &Arc<Entry>) {
-        self.calendar.add(entry);
-        self.registry.ended(entry.id);
-        let ended = self.calendar.added.fetch_add(1, Ordering::Relaxed) + 1;
+    pub(crate) fn retire(self: &Arc<Self>, entry: &Arc<ExecutionHandle>) {
+        self.retention.add(entry);
+        self.registry.on_ended(entry.id);
+        let ended = self.retention.added.fetch_add(1, Ordering::Relaxed) + 1;
         if ended.is_multiple_of(HEAP_STEP) {
             self.trim_heap();
         }
-        let printed = entry.marks.borrow().end;
+        let printed = entry.journal_end.borrow().end;
         if printed >= COMPRESS_BYTES && !self.closing.is_cancelled() {
             let (core, entry) = (Arc::clone(self), Arc::clone(entry));
             self.tracker
@@ -167,14 +170,14 @@ impl Core {
         }
     }
 
-    async fn compress(&self, entry: &Arc<Entry>) {
+    async fn compress(&self, entry: &Arc<ExecutionHandle>) {
         // The semaphore is never closed.
-        let Ok(_one) = self.compressing.acquire().await else {
+        let Ok(_one) = self.compression_permit.acquire().await else {
             return;
         };
-        let _upkeep = entry.upkeep.lock().await;
+        let _maintenance = entry.maintenance_lock.lock().await;
         let (dir, policy) = (entry.dir.clone(), self.settings.output);
-        self.keep_screen_of_excess(entry, SCREEN_CATCH_UP_BYTES)
+        self.checkpoint_before_trim(entry, SCREEN_CATCH_UP_BYTES)
             .await;
         let work = move || -> Result<_, ostler_journal::WriteError> {
             let gone = trim(&dir, policy)?;
@@ -184,7 +187,7 @@ impl Core {
             Ok(Ok((gone, won))) => {
                 tracing::debug!(id = %entry.id, ?gone, won, "trimmed and compressed");
                 let noted = gone
-                    .map(|gone| entry.note_trimmed((gone.from, gone.to), TrimReason::Retention));
+                    .map(|gone| entry.record_trimmed((gone.from, gone.to), TrimReason::Retention));
                 if let Some(Err(error)) = noted {
                     tracing::warn!(id = %entry.id, %error, "a trim is not on record");
                 }
@@ -195,31 +198,31 @@ impl Core {
     }
 
     /// Removes what is due, for as long as the engine lives. Sleeps to the exact next moment.
-    pub(crate) async fn keep_calendar(self: Arc<Self>) {
-        let mut trimmed = 0;
+    pub(crate) async fn run_retention(self: Arc<Self>) {
+        let mut trimmed_at = 0;
         loop {
-            let (gone, wait) = self.calendar.look(Timestamp::now());
-            let mut stuck = false;
-            for id in gone {
-                stuck |= match self.remove(id).await {
+            let (expired, wait) = self.retention.plan_removals(Timestamp::now());
+            let mut failed = false;
+            for id in expired {
+                failed |= match self.remove(id).await {
                     CleanOutcome::Cleaned | CleanOutcome::Discarded => false,
                     CleanOutcome::Running | CleanOutcome::NotFound | CleanOutcome::Failed(_) => {
                         true
                     }
                 };
             }
-            let next = async {
+            let next_due = async {
                 match wait {
                     Some(wait) => tokio::time::sleep_until(Instant::now() + wait).await,
                     None => std::future::pending().await,
                 }
             };
-            if stuck {
+            if failed {
                 tracing::warn!("an execution whose time is over could not be removed");
             }
-            let removed = self.calendar.removed.load(Ordering::Relaxed);
+            let removed = self.retention.removed.load(Ordering::Relaxed);
             let quiet = async {
-                if removed - trimmed < HEAP_FEW {
+                if removed - trimmed_at < HEAP_FEW {
                     std::future::pending::<()>().await;
                 } else {
                     tokio::time::sleep_until(Instant::now() + HEAP_QUIET).await;
@@ -228,10 +231,10 @@ impl Core {
             tokio::select! {
                 biased;
                 () = self.closing.cancelled() => return,
-                () = self.calendar.changed.notified() => {}
-                () = next => {}
+                () = self.retention.changed.notified() => {}
+                () = next_due => {}
                 () = quiet => {
-                    trimmed = removed;
+                    trimmed_at = removed;
                     self.trim_heap();
                 }
             }
@@ -241,35 +244,35 @@ impl Core {
     /// Removes an ended execution with its files. Whoever takes it out of the registry first
     /// removes it; the work goes on when the asker is gone.
     pub(crate) async fn remove(self: &Arc<Self>, id: ExecutionId) -> CleanOutcome {
-        let Some(entry) = self.registry.take_ended(id) else {
+        let Some(entry) = self.registry.remove_ended(id) else {
             return match self.registry.get(id) {
                 Some(_) => CleanOutcome::Running,
                 None => {
-                    self.calendar.forget(id);
+                    self.retention.forget(id);
                     CleanOutcome::NotFound
                 }
             };
         };
         let core = Arc::clone(self);
         let removal = self.tracker.spawn(async move {
-            entry.settled().await;
-            let upkeep = entry.upkeep.lock().await;
-            let discarded = core.discard_with(&entry).await;
+            entry.wait_driver_done().await;
+            let maintenance = entry.maintenance_lock.lock().await;
+            let discarded = core.discard_overlay(&entry).await;
             let dir = entry.dir.clone();
             let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
-            drop(upkeep);
+            drop(maintenance);
             match removed {
                 Ok(Ok(())) => {
-                    core.calendar.remove(&entry);
-                    core.note_removal();
+                    core.retention.remove(&entry);
+                    core.on_removed();
                     if discarded {
                         CleanOutcome::Discarded
                     } else {
                         CleanOutcome::Cleaned
                     }
                 }
-                Ok(Err(error)) => core.put_back(entry, error.to_string()),
-                Err(error) => core.put_back(entry, error.to_string()),
+                Ok(Err(error)) => core.restore_entry(entry, error.to_string()),
+                Err(error) => core.restore_entry(entry, error.to_string()),
             }
         });
         removal
@@ -278,11 +281,11 @@ impl Core {
     }
 
     /// Gives memory back once in a while; the calendar does it once more afterwards.
-    fn note_removal(&self) {
+    fn on_removed(&self) {
         // There is room again.
-        self.catch_up();
-        let before = self.calendar.removed.fetch_add(1, Ordering::Relaxed);
-        self.calendar.changed.notify_one();
+        self.flush_unwritten();
+        let before = self.retention.removed.fetch_add(1, Ordering::Relaxed);
+        self.retention.changed.notify_one();
         if (before + 1).is_multiple_of(HEAP_STEP) {
             self.trim_heap();
         }
@@ -292,13 +295,13 @@ impl Core {
         drop(self.tracker.spawn_blocking(ostler_process::trim_heap));
     }
 
-    fn put_back(&self, entry: Arc<Entry>, why: String) -> CleanOutcome {
+    fn restore_entry(&self, entry: Arc<ExecutionHandle>, reason: String) -> CleanOutcome {
         self.registry.insert(entry, None);
-        CleanOutcome::Failed(why)
+        CleanOutcome::Failed(reason)
     }
 }
 
-impl Calendar {
+impl RetentionScheduler {
     /// Strikes out an id that is not known any more.
     fn forget(&self, id: ExecutionId) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -334,18 +337,18 @@ mod tests {
     #[test]
     fn what_has_just_ended_is_spared_for_a_while() {
         let ended = Timestamp::from_second(1_000).expect("a time");
-        let holding = || Holding {
+        let holding = || ExecutionDiskUsage {
             id: ExecutionId::mint(),
             bytes: 1,
             inodes: 1,
             ended_at: Some(ended),
         };
-        let until = ended + Duration::from_secs(SPARED_S);
+        let until = ended + Duration::from_secs(RECENT_PROTECTED_S);
         let mut fresh = holding();
-        assert_eq!(spare(&mut fresh, ended), Some(until));
+        assert_eq!(protect_recent(&mut fresh, ended), Some(until));
         assert_eq!(fresh.ended_at, None);
         let mut old = holding();
-        assert_eq!(spare(&mut old, until), None);
+        assert_eq!(protect_recent(&mut old, until), None);
         assert_eq!(old.ended_at, Some(ended));
     }
 }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::retention::OutputPolicy;
-use ostler_model::{Ability, Forward, IsolationLevel, Limits, Network, Text, autorun};
+use ostler_model::{
+    ByteString, Capability, IsolationLevel, Limits, NetworkAccess, PortForward, autorun,
+};
 
-use crate::admission::bindings::Binding;
+use crate::admission::secret_bindings::SecretBinding;
 use crate::terminal::TERMINAL_VIEW_BYTES;
 
 /// Finite executions one session may run at once (D6).
@@ -49,9 +51,9 @@ pub struct Settings {
     /// not say.
     pub inherit_env: bool,
     /// The environment of requests that bring none, and of attempts after a restart.
-    pub base_env: Vec<(Text, Text)>,
+    pub base_env: Vec<(ByteString, ByteString)>,
     /// Where programs of the allow list are looked up; never taken from a request.
-    pub trusted_path: Text,
+    pub trusted_path: ByteString,
     /// How long ledger entries are kept.
     pub ledger_retention: Duration,
     /// How much output of one execution is kept.
@@ -62,11 +64,11 @@ pub struct Settings {
     /// A live copy of every journal in this format (A2).
     pub mirror: Option<ostler_journal::export::Format>,
     /// Which commands may run, by rules (B3); none lets every command run.
-    pub policy: Option<std::sync::Arc<ostler_policy::PolicySet>>,
+    pub policy: Option<std::sync::Arc<ostler_policy::RuleSet>>,
     /// How far commands are walled off, and what level high shows (D8).
     pub isolation: IsolationSettings,
     /// Where values of secrets come from.
-    pub secrets: Secrets,
+    pub secrets: SecretSettings,
     /// How services are recognised and told.
     pub services: ServiceSettings,
 }
@@ -75,17 +77,17 @@ pub struct Settings {
 #[derive(Debug, Clone, Default)]
 pub struct ServiceSettings {
     /// Which commands are services; none takes what is shipped.
-    pub table: Option<crate::detection::Table>,
+    pub table: Option<crate::detection::DetectionTable>,
     /// Whether the faces start commands that look like services as services without being
     /// asked.
-    pub automatic: Automatic,
+    pub automatic: AutoServices,
     /// Ports that are leased, first and last; none takes 20000–29999.
     pub lease_ports: Option<(u16, u16)>,
 }
 
 /// Whether commands that look like services are started as such without being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Automatic {
+pub enum AutoServices {
     /// Yes; every such answer says so.
     #[default]
     On,
@@ -102,32 +104,32 @@ pub struct IsolationSettings {
     /// nothing beyond these settings, nor do without a wall.
     pub minimum: IsolationLevel,
     /// What of the network level high reaches.
-    pub network: Network,
+    pub network: NetworkAccess,
     /// Absolute paths whose directories may be workspaces at level high; none permits the
     /// caller's own directories outside the trees of the operating system.
-    pub workspaces: Vec<Text>,
+    pub workspaces: Vec<ByteString>,
     /// Ports a request may forward where the minimum is high.
-    pub forwards: Vec<Forward>,
+    pub forwards: Vec<PortForward>,
     /// Absolute paths level high shows read-only.
-    pub read: Vec<Text>,
+    pub read: Vec<ByteString>,
     /// Absolute paths level high shows writable.
-    pub write: Vec<Text>,
+    pub write: Vec<ByteString>,
     /// Absolute paths level high hides within what it shows; the state directory is among
     /// them without being named.
-    pub hide: Vec<Text>,
+    pub hide: Vec<ByteString>,
     /// Paths below a workspace that stay read-only.
-    pub protect: Vec<Text>,
+    pub protect: Vec<ByteString>,
     /// Paths below the home directory that stay visible, read-only.
-    pub home_visible: Vec<Text>,
+    pub home_visible: Vec<ByteString>,
     /// What may be missing without a refusal.
-    pub allow_degraded: Vec<Ability>,
+    pub allow_degraded: Vec<Capability>,
     /// Limits of requests that name none, at every level; none of a field is the level's.
     pub limits: Limits,
 }
 
 /// Paths below the home directory that level high shows read-only: toolchains and git's
 /// identity. Stores of credentials within them stay hidden
-/// (`admission::credentials`).
+/// (`admission::credentials_to_hide`).
 pub const HOME_VISIBLE: [&str; 27] = [
     ".asdf",
     ".bun/bin",
@@ -160,17 +162,17 @@ pub const HOME_VISIBLE: [&str; 27] = [
 
 impl Default for IsolationSettings {
     fn default() -> Self {
-        let texts = |list: &[&str]| list.iter().map(|it| Text::from(*it)).collect();
+        let texts = |list: &[&str]| list.iter().map(|it| ByteString::from(*it)).collect();
         Self {
             default: IsolationLevel::default(),
             minimum: IsolationLevel::Basic,
-            network: Network::None,
+            network: NetworkAccess::None,
             workspaces: Vec::new(),
             forwards: Vec::new(),
             read: Vec::new(),
             write: Vec::new(),
             hide: Vec::new(),
-            protect: autorun::protected().map(Text::from).collect(),
+            protect: autorun::protected().map(ByteString::from).collect(),
             home_visible: texts(&HOME_VISIBLE),
             allow_degraded: Vec::new(),
             limits: Limits::default(),
@@ -181,20 +183,20 @@ impl Default for IsolationSettings {
 /// Where values of secrets come from: variables of the asking front, or of the settings'
 /// environment, whose names begin with a prefix; then the source.
 #[derive(Debug, Clone, Default)]
-pub struct Secrets {
+pub struct SecretSettings {
     /// The prefixes: `OSTLER_SECRET_` gives the secret `TOKEN` from `OSTLER_SECRET_TOKEN`.
     /// Variables named so are never passed on as they are.
     pub prefixes: Vec<String>,
     /// Asked for what no variable gives.
     pub source: Option<Arc<dyn SecretSource>>,
     /// Who is given which, by name; one that is not named is for the local user alone.
-    pub bindings: BTreeMap<String, Binding>,
+    pub bindings: BTreeMap<String, SecretBinding>,
 }
 
 /// A store of secrets.
 pub trait SecretSource: fmt::Debug + Send + Sync {
     /// The value of a secret, looked up anew each time; none where it has none.
-    fn value(&self, name: &str) -> Option<Text>;
+    fn value(&self, name: &str) -> Option<ByteString>;
 
     /// Why it gives no values at all, as a clause; none where it does.
     fn problem(&self) -> Option<String> {
@@ -239,14 +241,14 @@ impl Settings {
             base_env_names: Vec::new(),
             inherit_env: false,
             base_env: Vec::new(),
-            trusted_path: Text::from(TRUSTED_PATH),
+            trusted_path: ByteString::from(TRUSTED_PATH),
             ledger_retention: Duration::from_secs(90 * DAY_S),
             output: OutputPolicy::default(),
             terminal_view_bytes: TERMINAL_VIEW_BYTES,
             mirror: None,
             policy: None,
             isolation: IsolationSettings::default(),
-            secrets: Secrets::default(),
+            secrets: SecretSettings::default(),
             services: ServiceSettings::default(),
         }
     }

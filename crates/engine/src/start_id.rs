@@ -13,7 +13,7 @@ const CLOCK_SKEW_S: u64 = 24 * 60 * 60;
 
 /// What has an id already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holder {
+pub(crate) enum IdHolder {
     /// Nothing.
     None,
     /// An execution that the caller sees and whose principal is the caller's.
@@ -24,11 +24,11 @@ pub(crate) enum Holder {
 
 /// What a start under a chosen id does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(crate) enum StartIdAction {
     /// It begins an execution with this id.
-    Begin,
+    Start,
     /// It answers the execution that has it.
-    Answer,
+    ReturnExisting,
 }
 
 /// Decides about a start under `id`.
@@ -38,15 +38,15 @@ pub(crate) enum Claim {
 /// the same words as an id whose short form is taken.
 pub(crate) fn decide(
     id: ExecutionId,
-    holder: Holder,
+    holder: IdHolder,
     now: Timestamp,
-) -> Result<Claim, ArgumentError> {
+) -> Result<StartIdAction, ArgumentError> {
     match holder {
-        Holder::Own => Ok(Claim::Answer),
-        Holder::Other => Err(taken()),
-        Holder::None => match id.minted_at() {
-            Some(at) if id.is_version_7() && is_near(at, now) => Ok(Claim::Begin),
-            Some(_) | None => Err(invalid(
+        IdHolder::Own => Ok(StartIdAction::ReturnExisting),
+        IdHolder::Other => Err(id_in_use_error()),
+        IdHolder::None => match id.minted_at() {
+            Some(at) if id.is_version_7() && is_near(at, now) => Ok(StartIdAction::Start),
+            Some(_) | None => Err(invalid_id(
                 "a UUID of version 7 is allowed, whose time is at most a day from the daemon's \
                  clock",
             )),
@@ -55,15 +55,15 @@ pub(crate) fn decide(
 }
 
 /// The refusal of an id that something else has.
-pub(crate) fn taken() -> ArgumentError {
-    invalid("it cannot be used; choose another one")
+pub(crate) fn id_in_use_error() -> ArgumentError {
+    invalid_id("it cannot be used; choose another one")
 }
 
 fn is_near(at: Timestamp, now: Timestamp) -> bool {
     at.duration_since(now).unsigned_abs() <= Duration::from_secs(CLOCK_SKEW_S)
 }
 
-fn invalid(problem: &'static str) -> ArgumentError {
+fn invalid_id(problem: &'static str) -> ArgumentError {
     ArgumentError::Invalid {
         what: "id".to_owned(),
         problem,
@@ -78,9 +78,12 @@ mod tests {
     fn an_id_begins_one_execution_and_then_answers_it() {
         let id = ExecutionId::mint();
         let now = Timestamp::now();
-        assert_eq!(decide(id, Holder::None, now), Ok(Claim::Begin));
-        assert_eq!(decide(id, Holder::Own, now), Ok(Claim::Answer));
-        assert!(decide(id, Holder::Other, now).is_err());
+        assert_eq!(decide(id, IdHolder::None, now), Ok(StartIdAction::Start));
+        assert_eq!(
+            decide(id, IdHolder::Own, now),
+            Ok(StartIdAction::ReturnExisting)
+        );
+        assert!(decide(id, IdHolder::Other, now).is_err());
     }
 
     #[test]
@@ -89,11 +92,14 @@ mod tests {
         let now = Timestamp::now();
         let day = Duration::from_secs(CLOCK_SKEW_S);
         for far in [now + day * 2, now - day * 2] {
-            assert!(decide(id, Holder::None, far).is_err());
+            assert!(decide(id, IdHolder::None, far).is_err());
             // What ran under it is answered all the same.
-            assert_eq!(decide(id, Holder::Own, far), Ok(Claim::Answer));
+            assert_eq!(
+                decide(id, IdHolder::Own, far),
+                Ok(StartIdAction::ReturnExisting)
+            );
         }
-        assert!(decide(id, Holder::None, now + day / 2).is_ok());
+        assert!(decide(id, IdHolder::None, now + day / 2).is_ok());
         for text in [
             "00000000-0000-0000-0000-000000000000",
             "ffffffff-ffff-ffff-ffff-ffffffffffff",
@@ -102,7 +108,7 @@ mod tests {
             "1ec9414c-232a-6b00-b3c8-9f6bdeced846",
         ] {
             let id: ExecutionId = text.parse().expect("a UUID");
-            let refused = decide(id, Holder::None, now).expect_err(text);
+            let refused = decide(id, IdHolder::None, now).expect_err(text);
             assert!(refused.to_string().contains("version 7"), "{refused}");
         }
     }

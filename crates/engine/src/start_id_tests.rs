@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::ending::WaitStatus;
+use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    Caller, Cause, ErrorCode, ExecutionId, Owner, Principal, Restart, Scope, SessionName,
+    Caller, ErrorCode, ExecutionId, Owner, Principal, RestartPolicy, Scope, SessionName,
+    TerminationCause,
 };
-use ostler_testkit::scripted::{Act, Scripted};
+use ostler_testkit::fake_backend::{FakeBackend, SpawnBehavior};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -23,7 +24,7 @@ fn caller(uid: u32, scope: Scope, session: Option<&str>) -> Caller {
             project: None,
             session: session.map(|name| SessionName(name.to_owned())),
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope,
     }
@@ -43,27 +44,27 @@ fn request(id: ExecutionId) -> StartRequest {
 fn service(id: ExecutionId, name: &str) -> ServiceRequest {
     ServiceRequest {
         name: Some(name.to_owned()),
-        restart: Restart::Never,
+        restart: RestartPolicy::Never,
         ..ServiceRequest::new(request(id))
     }
 }
 
-async fn open(state: &TempDir, place: &Arc<Scripted>) -> Engine {
-    let place: Arc<dyn ostler_process::Place> = Arc::clone(place) as _;
+async fn open(state: &TempDir, place: &Arc<FakeBackend>) -> Engine {
+    let place: Arc<dyn ostler_process::Backend> = Arc::clone(place) as _;
     let engine = Engine::open(Settings::new(state.path()), place).await;
     engine.expect("an engine")
 }
 
-async fn lab(act: Act) -> (TempDir, Arc<Scripted>, Engine) {
+async fn lab(act: SpawnBehavior) -> (TempDir, Arc<FakeBackend>, Engine) {
     let state = TempDir::new().expect("a directory");
-    let place = Arc::new(Scripted::new(state.path(), move |_| act.clone()));
+    let place = Arc::new(FakeBackend::new(state.path(), move |_| act.clone()));
     let engine = open(&state, &place).await;
     (state, place, engine)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn starts_that_come_together_begin_one_execution() {
-    let (_state, place, engine) = lab(Act::Run).await;
+    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
     for round in 1..=200 {
         let id = ExecutionId::mint();
         let starts: JoinSet<_> = (0..8)
@@ -85,7 +86,7 @@ async fn starts_that_come_together_begin_one_execution() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_is_answered_also_after_the_end_and_by_the_next_engine() {
-    let (state, place, engine) = lab(Act::Run).await;
+    let (state, place, engine) = lab(SpawnBehavior::Run).await;
     let (id, other) = (ExecutionId::mint(), ExecutionId::mint());
     engine.start(&me(), request(id)).await.expect("started");
     engine.start(&me(), request(other)).await.expect("started");
@@ -112,15 +113,15 @@ async fn a_start_is_answered_also_after_the_end_and_by_the_next_engine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_failed_fails_alike_and_one_refused_can_be_made_good() {
-    let (_state, _place, engine) = lab(Act::NotBorn { errno: 8 }).await;
+    let (_state, _place, engine) = lab(SpawnBehavior::SpawnFailed { errno: 8 }).await;
     let id = ExecutionId::mint();
     for _ in 0..2 {
         let error = engine.start(&me(), request(id)).await.expect_err("no");
-        assert!(matches!(&error, Error::NotBorn { id: theirs, .. } if *theirs == id));
+        assert!(matches!(&error, Error::SpawnFailed { id: theirs, .. } if *theirs == id));
     }
     engine.shutdown().await;
 
-    let (_state, _place, engine) = lab(Act::Run).await;
+    let (_state, _place, engine) = lab(SpawnBehavior::Run).await;
     let mut refused = request(id);
     refused.cwd = "/no/such/directory".into();
     assert!(engine.start(&me(), refused).await.is_err());
@@ -131,7 +132,7 @@ async fn a_start_that_failed_fails_alike_and_one_refused_can_be_made_good() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_of_others_and_ids_that_cannot_be_are_refused() {
-    let (_state, place, engine) = lab(Act::Run).await;
+    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
     let id = ExecutionId::mint();
     let mine = caller(0, Scope::Session, Some("one"));
     engine.start(&mine, request(id)).await.expect("started");
@@ -159,27 +160,41 @@ async fn ids_of_others_and_ids_that_cannot_be_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_given_up_is_cancelled_unless_another_waits_for_it() {
-    let (_state, place, engine) = lab(Act::Run).await;
+    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
     let id = ExecutionId::mint();
-    let first = engine.begin(&me(), request(id)).await.expect("begun");
-    let second = engine.begin(&me(), request(id)).await.expect("begun");
+    let first = engine
+        .start_guarded(&me(), request(id))
+        .await
+        .expect("begun");
+    let second = engine
+        .start_guarded(&me(), request(id))
+        .await
+        .expect("begun");
     drop(first);
     drop(second);
     assert_eq!(place.running(), 1, "two asked for it");
     let alone = ExecutionId::mint();
-    drop(engine.begin(&me(), request(alone)).await.expect("begun"));
+    drop(
+        engine
+            .start_guarded(&me(), request(alone))
+            .await
+            .expect("begun"),
+    );
     let waited = engine
         .wait(&me(), &alone.to_string(), &WaitFor::Exit, Some(PATIENCE))
         .await
         .expect("known");
     let cause = waited.info.state.ending.expect("it ended").cause;
-    assert!(matches!(cause, Cause::Stopped { .. }), "{cause:?}");
+    assert!(
+        matches!(cause, TerminationCause::Stopped { .. }),
+        "{cause:?}"
+    );
     engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_start_during_the_shutdown_is_answered_at_once_and_found_by_the_next_engine() {
-    let (state, place, mut engine) = lab(Act::Run).await;
+    let (state, place, mut engine) = lab(SpawnBehavior::Run).await;
     for _ in 0..30 {
         let id = ExecutionId::mint();
         let (starter, closer) = (engine.clone(), engine.clone());
@@ -203,7 +218,7 @@ async fn a_start_during_the_shutdown_is_answered_at_once_and_found_by_the_next_e
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn services_are_started_once() {
-    let (_state, place, engine) = lab(Act::Run).await;
+    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
     for round in 1..=50 {
         let id = ExecutionId::mint();
         let name = format!("service-{round}");
@@ -212,7 +227,7 @@ async fn services_are_started_once() {
                 let (engine, wish) = (engine.clone(), service(id, &name));
                 async move {
                     let begun = engine.start_service(&me(), wish).await?;
-                    Ok::<_, Error>(begun.keep())
+                    Ok::<_, Error>(begun.commit())
                 }
             })
             .collect();
@@ -230,7 +245,7 @@ async fn services_are_started_once() {
     let id = ExecutionId::mint();
     let wish = service(id, "anew");
     let begun = engine.start_service(&me(), wish).await.expect("started");
-    begun.release();
+    begun.detach();
     assert!(place.end(id, WaitStatus::Code(0)));
     engine
         .wait(&me(), &id.to_string(), &WaitFor::Exit, Some(PATIENCE))

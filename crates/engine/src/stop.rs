@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::{Principal, StopOrder};
+use ostler_model::{Principal, StopReason};
 
-use crate::core::Core;
-use crate::driver::Ask;
-use crate::entry::Entry;
+use crate::driver::DriverCommand;
+use crate::engine_inner::EngineInner;
 use crate::error::Error;
+use crate::execution::ExecutionHandle;
 
 /// How long an end may take beyond the grace, in milliseconds: the kill, the sweep and the
 /// exit record.
@@ -17,10 +17,10 @@ pub(crate) const STOP_MARGIN_MS: u64 = 15_000;
 pub(crate) const GRACE_MAX_S: u64 = 3_600;
 
 /// Decides that an execution must end, and waits until it has.
-pub(crate) async fn carry_out(
-    core: &Core,
-    entry: &Arc<Entry>,
-    order: StopOrder,
+pub(crate) async fn stop_and_wait(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
+    order: StopReason,
     grace: Duration,
 ) -> Result<(), Error> {
     let grace = grace.min(Duration::from_secs(GRACE_MAX_S));
@@ -29,44 +29,49 @@ pub(crate) async fn carry_out(
         return Ok(());
     }
     // A driver that takes no more asks has just seen the end, or the engine's.
-    let _over = entry.ask(Ask::Stop { order, grace }).await.is_err();
-    let longest = grace + Duration::from_millis(STOP_MARGIN_MS);
+    let _over = entry
+        .send_command(DriverCommand::Stop { order, grace })
+        .await
+        .is_err();
+    let timeout = grace + Duration::from_millis(STOP_MARGIN_MS);
     let ended = async {
         // What `wait_for` returns holds the lock: it must be gone before anybody looks again.
-        let seen = live.wait_for(|live| live.state.is_finished() || live.settled);
-        seen.await.is_ok_and(|live| live.state.is_finished())
+        let done = live.wait_for(|live| live.state.is_finished() || live.driver_done);
+        done.await.is_ok_and(|live| live.state.is_finished())
     };
-    match tokio::time::timeout(longest, ended).await {
+    match tokio::time::timeout(timeout, ended).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::Closing),
         Err(_) if core.closing.is_cancelled() => Err(Error::Closing),
         Err(_) => Err(Error::StillRunning {
             id: entry.id,
-            waited_ms: u64::try_from(longest.as_millis()).unwrap_or(u64::MAX),
+            waited_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
         }),
     }
 }
 
 /// Ends a service's attempt and waits until the next one is on its way; one between two
 /// attempts begins the next at once. Nothing of what has ended, or ends.
-pub(crate) async fn begin_again(
-    core: &Core,
-    entry: &Arc<Entry>,
+pub(crate) async fn restart_and_wait(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
     (by, reason): (Principal, String),
 ) -> Result<(), Error> {
     let mut live = entry.live.subscribe();
     let before = live.borrow_and_update().state.attempt;
-    entry.ask(Ask::Restart { by, reason }).await?;
-    let longest = core.settings.grace + Duration::from_millis(STOP_MARGIN_MS);
-    let begun = live.wait_for(|live| {
+    entry
+        .send_command(DriverCommand::Restart { by, reason })
+        .await?;
+    let timeout = core.settings.grace + Duration::from_millis(STOP_MARGIN_MS);
+    let restarted = live.wait_for(|live| {
         let state = &live.state;
-        state.attempt > before || state.is_finished() || live.settled
+        state.attempt > before || state.is_finished() || live.driver_done
     });
-    match tokio::time::timeout(longest, begun).await {
+    match tokio::time::timeout(timeout, restarted).await {
         Ok(_) => Ok(()),
         Err(_) => Err(Error::StillRunning {
             id: entry.id,
-            waited_ms: u64::try_from(longest.as_millis()).unwrap_or(u64::MAX),
+            waited_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
         }),
     }
 }

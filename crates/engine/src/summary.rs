@@ -9,7 +9,7 @@ use ostler_model::status::ProcessStatus;
 use ostler_model::{ExecutionId, Lifetime, Owner, Spec, State};
 use serde_json::{Map, Value};
 
-use crate::entry::{EndedFields, Entry};
+use crate::execution::{EndedFields, ExecutionHandle};
 
 /// Fields of a spec that differ from command to command; the others are shared.
 const OWN_FIELDS: [&str; 4] = ["command", "cwd", "description", "labels"];
@@ -17,18 +17,18 @@ const OWN_FIELDS: [&str; 4] = ["command", "cwd", "description", "labels"];
 const SHARED_MAX: usize = 256;
 
 /// A state before anything happens.
-static INITIAL: LazyLock<Map<String, Value>> =
-    LazyLock::new(|| object(&State::default()).unwrap_or_default());
+static INITIAL_STATE: LazyLock<Map<String, Value>> =
+    LazyLock::new(|| json_object(&State::default()).unwrap_or_default());
 
 /// Parts that many summaries have in common.
 #[derive(Debug, Default)]
-pub(crate) struct SharedParts {
+pub(crate) struct SummaryInterner {
     texts: Vec<Arc<str>>,
     owners: Vec<Arc<Owner>>,
 }
 
-impl SharedParts {
-    fn text(&mut self, text: String) -> Arc<str> {
+impl SummaryInterner {
+    fn intern_text(&mut self, text: String) -> Arc<str> {
         if let Some(known) = self.texts.iter().rev().find(|it| ***it == *text) {
             return Arc::clone(known);
         }
@@ -43,7 +43,7 @@ impl SharedParts {
         text
     }
 
-    fn owner(&mut self, owner: &Arc<Owner>) -> Arc<Owner> {
+    fn intern_owner(&mut self, owner: &Arc<Owner>) -> Arc<Owner> {
         if let Some(known) = self.owners.iter().rev().find(|it| *it == owner) {
             return Arc::clone(known);
         }
@@ -57,42 +57,45 @@ impl SharedParts {
 
 /// One ended command.
 #[derive(Debug)]
-pub(crate) struct Summary {
+pub(crate) struct ExecutionSummary {
     pub(crate) id: ExecutionId,
     pub(crate) owner: Arc<Owner>,
     pub(crate) status: ProcessStatus,
-    remains: EndedFields,
+    ended_fields: EndedFields,
     /// What its spec shares with others.
-    shared: Arc<str>,
+    shared_spec: Arc<str>,
     /// What of its spec is its own.
-    own: Box<str>,
+    own_spec: Box<str>,
     /// What of its state is not as it is before anything happens.
-    state: Box<str>,
+    state_changes: Box<str>,
 }
 
-impl Summary {
+impl ExecutionSummary {
     /// Of an entry that nobody else has; none where it must stay as it is.
-    pub(crate) fn of(entry: &Entry, shared: &mut SharedParts) -> Option<Self> {
+    pub(crate) fn from_execution(
+        entry: &ExecutionHandle,
+        shared: &mut SummaryInterner,
+    ) -> Option<Self> {
         let is_command = matches!(entry.spec.lifetime, Lifetime::Finite { .. })
             && matches!(entry.spec.io, Io::Pipes { .. });
         if !is_command {
             return None;
         }
-        let remains = entry.remains()?;
+        let ended_fields = entry.ended_fields()?;
         let info = entry.info();
-        let mut spec = object(&*entry.spec)?;
+        let mut spec = json_object(&*entry.spec)?;
         let own: Map<String, Value> = OWN_FIELDS
             .into_iter()
             .filter_map(|name| spec.remove_entry(name))
             .collect();
         let summary = Self {
             id: entry.id,
-            owner: shared.owner(&info.owner),
+            owner: shared.intern_owner(&info.owner),
             status: info.status().process,
-            remains,
-            shared: shared.text(serde_json::to_string(&spec).ok()?),
-            own: serde_json::to_string(&own).ok()?.into(),
-            state: state_text(&info.state)?.into(),
+            ended_fields,
+            shared_spec: shared.intern_text(serde_json::to_string(&spec).ok()?),
+            own_spec: serde_json::to_string(&own).ok()?.into(),
+            state_changes: state_text(&info.state)?.into(),
         };
         // Nothing may be told otherwise afterwards.
         let is_same = summary.spec().is_some_and(|it| it == *entry.spec)
@@ -101,34 +104,39 @@ impl Summary {
     }
 
     /// The entry it was made of; `executions` is where they are kept.
-    pub(crate) fn entry(&self, executions: &Path) -> Option<Arc<Entry>> {
-        let whose = (self.id, Arc::new(self.spec()?), Arc::clone(&self.owner));
+    pub(crate) fn restore(&self, executions: &Path) -> Option<Arc<ExecutionHandle>> {
+        let identity = (self.id, Arc::new(self.spec()?), Arc::clone(&self.owner));
         let dir = executions.join(self.id.to_string());
-        Some(Entry::again(whose, dir, self.state()?, self.remains))
+        Some(ExecutionHandle::restore_ended(
+            identity,
+            dir,
+            self.state()?,
+            self.ended_fields,
+        ))
     }
 
     fn spec(&self) -> Option<Spec> {
-        let mut spec: Map<String, Value> = serde_json::from_str(&self.shared).ok()?;
-        let mut own: Map<String, Value> = serde_json::from_str(&self.own).ok()?;
+        let mut spec: Map<String, Value> = serde_json::from_str(&self.shared_spec).ok()?;
+        let mut own: Map<String, Value> = serde_json::from_str(&self.own_spec).ok()?;
         spec.append(&mut own);
         serde_json::from_value(Value::Object(spec)).ok()
     }
 
     fn state(&self) -> Option<State> {
-        let mut state = INITIAL.clone();
-        let mut changed: Map<String, Value> = serde_json::from_str(&self.state).ok()?;
+        let mut state = INITIAL_STATE.clone();
+        let mut changed: Map<String, Value> = serde_json::from_str(&self.state_changes).ok()?;
         state.append(&mut changed);
         serde_json::from_value(Value::Object(state)).ok()
     }
 }
 
 fn state_text(state: &State) -> Option<String> {
-    let mut changed = object(state)?;
-    changed.retain(|name, value| INITIAL.get(name) != Some(value));
+    let mut changed = json_object(state)?;
+    changed.retain(|name, value| INITIAL_STATE.get(name) != Some(value));
     serde_json::to_string(&changed).ok()
 }
 
-fn object(value: &impl serde::Serialize) -> Option<Map<String, Value>> {
+fn json_object(value: &impl serde::Serialize) -> Option<Map<String, Value>> {
     match serde_json::to_value(value) {
         Ok(Value::Object(map)) => Some(map),
         Ok(_) | Err(_) => None,
@@ -139,11 +147,11 @@ fn object(value: &impl serde::Serialize) -> Option<Map<String, Value>> {
 mod tests {
     use std::time::Duration;
 
-    use ostler_model::ending::{Cause, Ending};
-    use ostler_model::spec::Stdin;
+    use ostler_model::spec::StdinSource;
+    use ostler_model::termination::{Termination, TerminationCause};
     use ostler_model::{
-        Command, Environment, Event, EventRecord, IsolationLevel, LimitBackend, Limits, PlaceName,
-        Policy, Principal, Text, Timestamp,
+        BackendName, ByteString, Command, Environment, Event, EventRecord, IsolationLevel,
+        IsolationSpec, LimitBackend, Limits, Principal, Timestamp,
     };
 
     use super::*;
@@ -154,26 +162,26 @@ mod tests {
             project: Some("/home/user/project".to_owned()),
             session: None,
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         }
     }
 
     fn spec(number: usize) -> Spec {
         Spec {
             command: Command::Argv {
-                program: Text::from("true"),
-                args: vec![Text::from(number.to_string())],
+                program: ByteString::from("true"),
+                args: vec![ByteString::from(number.to_string())],
             },
-            cwd: Text::from("/home/user/project"),
+            cwd: ByteString::from("/home/user/project"),
             env: Environment::default(),
             io: Io::Pipes {
-                stdin: Stdin::Empty,
+                stdin: StdinSource::Empty,
             },
             lifetime: Lifetime::Finite {
                 timeout: Some(Duration::from_secs(60)),
                 idle: None,
             },
-            policy: Policy {
+            policy: IsolationSpec {
                 level: IsolationLevel::Medium,
                 confinement: None,
                 limits: Limits::default(),
@@ -181,7 +189,7 @@ mod tests {
                 in_force: Vec::new(),
                 missing: Vec::new(),
             },
-            place: PlaceName::local(),
+            place: BackendName::local(),
             owner: owner(),
             description: String::new(),
             labels: vec!["nightly".to_owned()],
@@ -193,8 +201,8 @@ mod tests {
         }
     }
 
-    fn ended(number: usize) -> Arc<Entry> {
-        let ending = Ending::without_status(Cause::Signaled);
+    fn ended(number: usize) -> Arc<ExecutionHandle> {
+        let ending = Termination::without_status(TerminationCause::Signaled);
         let events = [
             Event::Created {
                 missing: Vec::new(),
@@ -216,36 +224,47 @@ mod tests {
             .collect();
         let id = ExecutionId::mint();
         let whose = (id, Arc::new(spec(number)), Arc::new(owner()));
-        Entry::ended(whose, id.to_string().into(), State::fold(&records), 12)
+        ExecutionHandle::new_ended(whose, id.to_string().into(), State::fold(&records), 12)
     }
 
     #[test]
     fn an_entry_is_made_again_as_it_was() {
         let entry = ended(1);
-        let summary = Summary::of(&entry, &mut SharedParts::default()).expect("it has ended");
-        let again = summary.entry(Path::new("")).expect("it can be made again");
-        let told = |entry: &Entry| format!("{:?} {:?}", entry.info(), entry.dir);
+        let summary = ExecutionSummary::from_execution(&entry, &mut SummaryInterner::default())
+            .expect("it has ended");
+        let again = summary
+            .restore(Path::new(""))
+            .expect("it can be made again");
+        let told = |entry: &ExecutionHandle| format!("{:?} {:?}", entry.info(), entry.dir);
         assert_eq!(told(&again), told(&entry));
-        assert_eq!(again.remains(), entry.remains());
-        assert!(again.marks.borrow().finished);
+        assert_eq!(again.ended_fields(), entry.ended_fields());
+        assert!(again.journal_end.borrow().finished);
     }
 
     #[test]
     fn what_somebody_hears_of_stays_as_it_is() {
         let entry = ended(1);
         let heard = entry.live.subscribe();
-        assert!(Summary::of(&entry, &mut SharedParts::default()).is_none());
+        assert!(
+            ExecutionSummary::from_execution(&entry, &mut SummaryInterner::default()).is_none()
+        );
         drop(heard);
-        assert!(Summary::of(&entry, &mut SharedParts::default()).is_some());
+        assert!(
+            ExecutionSummary::from_execution(&entry, &mut SummaryInterner::default()).is_some()
+        );
     }
 
     #[test]
     fn a_summary_takes_less_than_a_kilobyte() {
-        let mut shared = SharedParts::default();
-        let summary = |number| Summary::of(&ended(number), &mut shared).expect("it has ended");
-        let all: Vec<Summary> = (0..100).map(summary).collect();
-        let own = all.iter().map(|it| it.own.len() + it.state.len());
-        assert!(own.max().expect("some") + size_of::<Summary>() < 600);
+        let mut shared = SummaryInterner::default();
+        let summary = |number| {
+            ExecutionSummary::from_execution(&ended(number), &mut shared).expect("it has ended")
+        };
+        let all: Vec<ExecutionSummary> = (0..100).map(summary).collect();
+        let own = all
+            .iter()
+            .map(|it| it.own_spec.len() + it.state_changes.len());
+        assert!(own.max().expect("some") + size_of::<ExecutionSummary>() < 600);
         assert_eq!((shared.texts.len(), shared.owners.len()), (1, 1));
     }
 }

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ostler_journal::{EventWriter, Ledger, LedgerEntry, WriteError};
-use ostler_model::event::DegradedAbility;
+use ostler_model::event::DegradedCapability;
 use ostler_model::{Event, EventRecord, ExecutionId};
 use ostler_process::open_files;
 
-use crate::core::Core;
-use crate::short::is_not_opened;
+use crate::engine_inner::EngineInner;
+use crate::fd_shortage::is_write_out_of_fds;
 
 /// Events of one execution that wait.
 const EVENTS_MAX: usize = 1_024;
@@ -26,16 +26,16 @@ const ENTRIES_MAX: usize = 4_096;
 pub(crate) struct UnwrittenEvents(Mutex<Vec<EventRecord>>);
 
 /// Held while something is written.
-pub(crate) struct WaitingEvents<'a>(MutexGuard<'a, Vec<EventRecord>>);
+pub(crate) struct UnwrittenEventsGuard<'a>(MutexGuard<'a, Vec<EventRecord>>);
 
 impl UnwrittenEvents {
     /// Whoever writes events holds this meanwhile.
-    pub(crate) fn lock(&self) -> WaitingEvents<'_> {
-        WaitingEvents(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn lock(&self) -> UnwrittenEventsGuard<'_> {
+        UnwrittenEventsGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl WaitingEvents<'_> {
+impl UnwrittenEventsGuard<'_> {
     /// Appends what waits, and after it `records`; where that is refused, nothing has changed.
     pub(crate) fn append(
         &mut self,
@@ -52,11 +52,11 @@ impl WaitingEvents<'_> {
     }
 
     /// These were refused: they wait.
-    pub(crate) fn keep(&mut self, records: &[EventRecord]) {
+    pub(crate) fn push(&mut self, records: &[EventRecord]) {
         self.0.extend_from_slice(records);
-        let beyond = self.0.len().saturating_sub(EVENTS_MAX);
+        let excess = self.0.len().saturating_sub(EVENTS_MAX);
         // The oldest are the start, which is rebuilt from the spec.
-        self.0.drain(..beyond);
+        self.0.drain(..excess);
     }
 
     /// Whether nothing waits.
@@ -65,9 +65,9 @@ impl WaitingEvents<'_> {
     }
 
     /// Writes what waits for an execution that has no driver any more.
-    fn write(&mut self, dir: &Path) -> Result<(), WriteError> {
+    fn flush(&mut self, dir: &Path) -> Result<(), WriteError> {
         let open = || EventWriter::open(dir);
-        let (mut writer, _known) = open_files::with_held(open, is_not_opened)?;
+        let (mut writer, _known) = open_files::with_emergency_fds(open, is_write_out_of_fds)?;
         self.append(&mut writer, &[])
     }
 }
@@ -90,18 +90,18 @@ impl UnwrittenExecutions {
     }
 }
 
-impl Core {
+impl EngineInner {
     /// Writes what a full disk refused of ended executions, as far as it takes it now.
-    pub(crate) fn catch_up(&self) {
-        let mut waiting = std::mem::take(&mut *self.unwritten.lock());
-        while let Some(id) = waiting.pop_first() {
+    pub(crate) fn flush_unwritten(&self) {
+        let mut pending = std::mem::take(&mut *self.unwritten.lock());
+        while let Some(id) = pending.pop_first() {
             let Some(entry) = self.registry.get(id) else {
                 continue;
             };
             let mut events = entry.unwritten.lock();
-            if !events.is_empty() && events.write(&entry.dir).is_err() {
-                waiting.insert(id);
-                self.unwritten.lock().append(&mut waiting);
+            if !events.is_empty() && events.flush(&entry.dir).is_err() {
+                pending.insert(id);
+                self.unwritten.lock().append(&mut pending);
                 return;
             }
         }
@@ -111,51 +111,51 @@ impl Core {
 /// Entries that are not in the ledger yet, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct UnwrittenEntries {
-    waiting: VecDeque<LedgerEntry>,
+    queue: VecDeque<LedgerEntry>,
     /// The newest entry beyond what may wait, and how many there were.
-    left_out: Option<(LedgerEntry, u64)>,
+    overflow: Option<(LedgerEntry, u64)>,
 }
 
 impl UnwrittenEntries {
-    /// Appends what waits, and after it `entry`.
+    /// Appends what waits, and after it `execution`.
     pub(crate) fn append(
         &mut self,
         ledger: &mut Ledger,
         entry: &LedgerEntry,
     ) -> Result<(), WriteError> {
-        self.write(ledger)?;
+        self.flush(ledger)?;
         ledger.append(entry).map(drop)
     }
 
     /// Appends what waits, and how many are missing. Where that is refused, the rest waits on.
-    pub(crate) fn write(&mut self, ledger: &mut Ledger) -> Result<(), WriteError> {
-        while let Some(first) = self.waiting.front() {
+    pub(crate) fn flush(&mut self, ledger: &mut Ledger) -> Result<(), WriteError> {
+        while let Some(first) = self.queue.front() {
             ledger.append(first)?;
-            self.waiting.pop_front();
+            self.queue.pop_front();
         }
-        if let Some((last, count)) = &self.left_out {
-            ledger.append(&missing(last.clone(), *count))?;
-            self.left_out = None;
+        if let Some((last, count)) = &self.overflow {
+            ledger.append(&overflow_entry(last.clone(), *count))?;
+            self.overflow = None;
         }
         Ok(())
     }
 
     /// This one was refused: it waits.
-    pub(crate) fn keep(&mut self, entry: &LedgerEntry) {
-        if self.waiting.len() < ENTRIES_MAX && self.left_out.is_none() {
-            self.waiting.push_back(entry.clone());
+    pub(crate) fn push(&mut self, entry: &LedgerEntry) {
+        if self.queue.len() < ENTRIES_MAX && self.overflow.is_none() {
+            self.queue.push_back(entry.clone());
         } else {
-            let before = self.left_out.take().map_or(0, |(_, count)| count);
-            self.left_out = Some((entry.clone(), before + 1));
+            let before = self.overflow.take().map_or(0, |(_, count)| count);
+            self.overflow = Some((entry.clone(), before + 1));
         }
     }
 }
 
-fn missing(last: LedgerEntry, count: u64) -> LedgerEntry {
+fn overflow_entry(last: LedgerEntry, count: u64) -> LedgerEntry {
     LedgerEntry {
         execution: None,
         event: Event::Degraded {
-            ability: DegradedAbility::Journal,
+            ability: DegradedCapability::Journal,
             detail: format!("{count} later entries could not be kept while the disk was full"),
         },
         detail: std::collections::BTreeMap::new(),
@@ -165,7 +165,7 @@ fn missing(last: LedgerEntry, count: u64) -> LedgerEntry {
 
 #[cfg(test)]
 mod tests {
-    use ostler_model::{Channel, Owner, Principal, Timestamp};
+    use ostler_model::{Owner, Principal, RequestChannel, Timestamp};
 
     use super::*;
 
@@ -187,7 +187,7 @@ mod tests {
                 project: None,
                 session: None,
                 task: None,
-                channel: Channel::Local,
+                channel: RequestChannel::Local,
             },
             event: Event::Started { attempt: 1, pid: 7 },
             detail: std::collections::BTreeMap::new(),
@@ -200,7 +200,7 @@ mod tests {
         let (mut writer, _) = EventWriter::open(dir.path()).expect("it opens");
         let unwritten = UnwrittenEvents::default();
         let mut waiting = unwritten.lock();
-        waiting.keep(&[started(0), started(1)]);
+        waiting.push(&[started(0), started(1)]);
         waiting.append(&mut writer, &[started(2)]).expect("written");
         assert!(waiting.is_empty());
         let read = ostler_journal::read_events(dir.path()).expect("readable");
@@ -213,7 +213,7 @@ mod tests {
         let mut ledger = Ledger::open(dir.path()).expect("it opens");
         let mut unwritten = UnwrittenEntries::default();
         for _ in 0..ENTRIES_MAX + 2 {
-            unwritten.keep(&entry());
+            unwritten.push(&entry());
         }
         unwritten
             .append(&mut ledger, &entry())
@@ -233,13 +233,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let mut unwritten = UnwrittenEntries::default();
         for _ in 0..ENTRIES_MAX + 2 {
-            unwritten.keep(&entry());
+            unwritten.push(&entry());
         }
         let mut ledger = Ledger::open(dir.path()).expect("it opens");
         // The disk took all that waited, and refused what tells of the others.
-        unwritten.waiting.clear();
-        unwritten.keep(&entry());
-        unwritten.write(&mut ledger).expect("there is room");
+        unwritten.queue.clear();
+        unwritten.push(&entry());
+        unwritten.flush(&mut ledger).expect("there is room");
         let told: String = std::fs::read_dir(dir.path())
             .expect("listed")
             .flatten()

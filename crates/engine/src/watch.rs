@@ -2,65 +2,65 @@
 
 use std::sync::Arc;
 
-use ostler_journal::Mark;
+use ostler_journal::JournalEnd;
 use tokio::sync::watch;
 
-use crate::entry::{Entry, Live, Watching};
-use crate::info::Info;
+use crate::execution::{ExecutionHandle, LiveState, OutputWatchGuard};
+use crate::info::ExecutionInfo;
 
-/// One execution, watched for change. Output is told of only while [`Watch::changed`] waits,
+/// One execution, watched for change. Output is told of only while [`ExecutionWatch::changed`] waits,
 /// so a watch that pauses wakes nobody.
 #[derive(Debug)]
-pub struct Watch {
-    entry: Arc<Entry>,
-    marks: watch::Receiver<Mark>,
-    live: watch::Receiver<Live>,
+pub struct ExecutionWatch {
+    entry: Arc<ExecutionHandle>,
+    journal_end: watch::Receiver<JournalEnd>,
+    live: watch::Receiver<LiveState>,
     /// Output and events that were seen.
-    end: u64,
-    events: u64,
+    seen_end: u64,
+    seen_events: u64,
 }
 
-impl Watch {
-    pub(crate) fn new(entry: Arc<Entry>) -> Self {
+impl ExecutionWatch {
+    pub(crate) fn new(entry: Arc<ExecutionHandle>) -> Self {
         let mut watch = Self {
-            marks: entry.marks.subscribe(),
+            journal_end: entry.journal_end.subscribe(),
             live: entry.live.subscribe(),
             entry,
-            end: 0,
-            events: 0,
+            seen_end: 0,
+            seen_events: 0,
         };
-        watch.seen(&watch.entry.fresh_info());
+        watch.mark_seen(&watch.entry.fresh_info());
         watch
     }
 
     /// What is known now. What it says is not told again.
-    pub fn look(&mut self) -> Info {
+    pub fn refresh(&mut self) -> ExecutionInfo {
         let info = self.entry.fresh_info();
-        self.seen(&info);
+        self.mark_seen(&info);
         info
     }
 
-    fn seen(&mut self, info: &Info) {
-        self.end = info.output_end;
-        self.events = info.state.events;
+    fn mark_seen(&mut self, info: &ExecutionInfo) {
+        self.seen_end = info.output_end;
+        self.seen_events = info.state.events;
     }
 
-    /// Until there is output or an event that the last [`Watch::look`] did not see. Nothing
+    /// Until there is output or an event that the last [`ExecutionWatch::refresh`] did not see. Nothing
     /// more may come after the end. Cancel safe.
     pub async fn changed(&mut self) {
-        let _watching = Watching::new(&self.entry);
-        let (end, events) = (self.end, self.events);
+        let _watching = OutputWatchGuard::new(&self.entry);
+        let (end, events) = (self.seen_end, self.seen_events);
         // The senders live in the entry this holds, so neither wait can fail.
         tokio::select! {
             biased;
             _state = self.live.wait_for(|live| live.state.events > events) => {}
-            _output = self.marks.wait_for(|mark| mark.end > end) => {}
+            _output = self.journal_end.wait_for(|mark| mark.end > end) => {}
         }
     }
 
-    /// As [`Watch::changed`], whatever is printed.
+    /// As [`ExecutionWatch::changed`], whatever is printed.
     pub async fn state_changed(&mut self) {
-        let events = self.events;
+        let events = self.seen_events;
         let changed = self.live.wait_for(|live| live.state.events > events);
         // The sender lives in the entry this holds, so this cannot fail.
         let _changed = changed.await.is_ok();

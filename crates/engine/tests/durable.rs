@@ -8,8 +8,8 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use ostler_engine::{Engine, Settings, StartRequest, StopRequest, WaitEnd, WaitFor};
 use ostler_journal::{LineQuery, Pattern};
-use ostler_model::{Caller, Cause, Owner, Principal, Scope};
-use ostler_process::{KEEPER_ARGUMENT, Keeper, LocalPlace, keeper_main};
+use ostler_model::{Caller, Owner, Principal, Scope, TerminationCause};
+use ostler_process::{LocalBackend, ZYGOTE_ARGUMENT, ZygoteConfig, zygote_main};
 use tempfile::TempDir;
 
 #[path = "durable/pauses.rs"]
@@ -20,8 +20,8 @@ mod terminals;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(KEEPER_ARGUMENT) {
-        keeper_main();
+    if std::env::args().nth(1).as_deref() == Some(ZYGOTE_ARGUMENT) {
+        zygote_main();
     }
     let trials = vec![
         Trial::test("it_goes_on_and_its_true_end_is_found", || {
@@ -53,22 +53,22 @@ fn block(test: impl Future<Output = ()>) -> Result<(), Failed> {
     Ok(())
 }
 
-fn me() -> Caller {
+fn test_caller() -> Caller {
     Caller {
         owner: Owner {
             principal: Principal::unix(0),
             project: None,
             session: None,
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Principal,
     }
 }
 
 async fn open(state: &Path) -> Engine {
-    let keeper = Keeper::Executable(std::env::current_exe().expect("a path"));
-    let place = LocalPlace::open(state, keeper).await.expect("a place");
+    let keeper = ZygoteConfig::Executable(std::env::current_exe().expect("a path"));
+    let place = LocalBackend::open(state, keeper).await.expect("a place");
     let mut settings = Settings::new(state);
     settings.grace = Duration::from_millis(500);
     Engine::open(settings, Arc::new(place))
@@ -80,19 +80,20 @@ fn sh(script: &str) -> StartRequest {
     StartRequest::argv(["sh", "-c", script], "/tmp")
 }
 
-async fn ended(engine: &Engine, id: &str) -> ostler_engine::Info {
+async fn wait_end(engine: &Engine, id: &str) -> ostler_engine::ExecutionInfo {
     let waited = engine
-        .wait(&me(), id, &WaitFor::Exit, Some(PATIENCE))
+        .wait(&test_caller(), id, &WaitFor::Exit, Some(PATIENCE))
         .await
         .expect("known");
-    assert_eq!(waited.why, WaitEnd::Exit);
+    assert_eq!(waited.end, WaitEnd::Exit);
     waited.info
 }
 
 fn output(engine: &Engine, id: &str) -> Vec<String> {
-    let journal = engine.journal(&me(), id).expect("known");
+    let journal = engine.journal(&test_caller(), id).expect("known");
     let page = journal.lines(&LineQuery::default()).expect("readable");
-    let text = |line: ostler_journal::Line| String::from_utf8_lossy(&line.bytes).into_owned();
+    let text =
+        |line: ostler_journal::JournalLine| String::from_utf8_lossy(&line.bytes).into_owned();
     page.lines.into_iter().map(text).collect()
 }
 
@@ -102,7 +103,7 @@ async fn it_goes_on_and_its_true_end_is_found() {
     let mut request = sh("echo before; read x; echo after $x; exit 7");
     request.stdin = ostler_engine::StdinRequest::Open;
     let id = engine
-        .start(&me(), request)
+        .start(&test_caller(), request)
         .await
         .expect("started")
         .id
@@ -111,25 +112,28 @@ async fn it_goes_on_and_its_true_end_is_found() {
     drop(engine);
 
     let engine = open(state.path()).await;
-    let info = engine.info(&me(), &id).expect("known");
+    let info = engine.info(&test_caller(), &id).expect("known");
     assert!(!info.state.is_finished());
     assert_eq!(info.state.adoptions, 1);
     engine
-        .write(&me(), &id, b"all\n".to_vec())
+        .write(&test_caller(), &id, b"all\n".to_vec())
         .await
         .expect("taken");
     let after = WaitFor::Pattern(Pattern::new("^after all$").expect("a pattern"));
     let waited = engine
-        .wait(&me(), &id, &after, Some(PATIENCE))
+        .wait(&test_caller(), &id, &after, Some(PATIENCE))
         .await
         .expect("known");
     assert!(
-        matches!(waited.why, WaitEnd::Pattern(_)),
+        matches!(waited.end, WaitEnd::Pattern(_)),
         "{:?}",
-        waited.why
+        waited.end
     );
-    let ending = ended(&engine, &id).await.state.ending.expect("ended");
-    assert_eq!((ending.cause, ending.code), (Cause::Exited, Some(7)));
+    let ending = wait_end(&engine, &id).await.state.ending.expect("ended");
+    assert_eq!(
+        (ending.cause, ending.code),
+        (TerminationCause::Exited, Some(7))
+    );
     assert_eq!(output(&engine, &id), ["before", "after all"]);
     engine.shutdown().await;
 }
@@ -137,9 +141,9 @@ async fn it_goes_on_and_its_true_end_is_found() {
 async fn a_prompt_stands_over_a_restart_and_is_told_once() {
     async fn prompt(engine: &Engine, id: &str) -> ostler_engine::Prompt {
         let waited = engine
-            .wait(&me(), id, &WaitFor::Prompt, Some(PATIENCE))
+            .wait(&test_caller(), id, &WaitFor::Prompt, Some(PATIENCE))
             .await;
-        let why = waited.expect("known").why;
+        let why = waited.expect("known").end;
         let WaitEnd::Prompt(prompt) = why else {
             panic!("{why:?}");
         };
@@ -149,7 +153,11 @@ async fn a_prompt_stands_over_a_restart_and_is_told_once() {
     let engine = open(state.path()).await;
     let mut request = sh("printf 'Sure? [y/N] '; cat | head -n 1; exit 5");
     request.stdin = ostler_engine::StdinRequest::Open;
-    let id = engine.start(&me(), request).await.expect("started").id;
+    let id = engine
+        .start(&test_caller(), request)
+        .await
+        .expect("started")
+        .id;
     let name = id.short();
     let first = prompt(&engine, &name).await;
     assert_eq!(first.text, "Sure? [y/N] ");
@@ -158,15 +166,27 @@ async fn a_prompt_stands_over_a_restart_and_is_told_once() {
 
     let engine = open(state.path()).await;
     assert_eq!(prompt(&engine, &name).await, first);
-    let question = ostler_engine::Question::of_prompt(first, id);
-    let asked = engine.ask(&me(), question).expect("asked").id.to_string();
-    let answered = engine.answer(&me(), &asked, "no".to_owned()).await;
+    let question = ostler_engine::Question::from_prompt(first, id);
+    let asked = engine
+        .open_interaction(&test_caller(), question)
+        .expect("asked")
+        .id
+        .to_string();
+    let answered = engine
+        .answer_interaction(&test_caller(), &asked, "no".to_owned())
+        .await;
     answered.expect("taken");
-    engine.close_input(&me(), &name).await.expect("closed");
-    let ending = ended(&engine, &name).await.state.ending.expect("ended");
-    assert_eq!((ending.cause, ending.code), (Cause::Exited, Some(5)));
+    engine
+        .close_input(&test_caller(), &name)
+        .await
+        .expect("closed");
+    let ending = wait_end(&engine, &name).await.state.ending.expect("ended");
+    assert_eq!(
+        (ending.cause, ending.code),
+        (TerminationCause::Exited, Some(5))
+    );
     assert_eq!(output(&engine, &name), ["Sure? [y/N] N"]);
-    let records = engine.events(&me(), &name).expect("readable");
+    let records = engine.events(&test_caller(), &name).expect("readable");
     let told = |record: &&ostler_model::EventRecord| {
         matches!(record.event, ostler_model::Event::PromptDetected { .. })
     };
@@ -185,14 +205,14 @@ async fn an_end_without_an_engine_is_found() {
         done = done.display(),
     );
     let id = engine
-        .start(&me(), sh(&script))
+        .start(&test_caller(), sh(&script))
         .await
         .expect("started")
         .id
         .short();
     let ready = WaitFor::Pattern(Pattern::new("ready").expect("a pattern"));
     engine
-        .wait(&me(), &id, &ready, Some(PATIENCE))
+        .wait(&test_caller(), &id, &ready, Some(PATIENCE))
         .await
         .expect("known");
     engine.shutdown().await;
@@ -217,7 +237,7 @@ async fn an_end_without_an_engine_is_found() {
     assert!(done.exists());
 
     let engine = open(state.path()).await;
-    let info = engine.info(&me(), &id).expect("known");
+    let info = engine.info(&test_caller(), &id).expect("known");
     assert_eq!(info.state.ending.as_ref().and_then(|it| it.code), Some(9));
     assert_eq!(output(&engine, &id), ["ready", "after"]);
     engine.shutdown().await;
@@ -227,7 +247,10 @@ async fn what_was_adopted_can_be_stopped() {
     let state = TempDir::new().expect("a directory");
     let engine = open(state.path()).await;
     let id = engine
-        .start(&me(), sh("trap '' TERM; sleep 300 & sleep 300; sleep 300"))
+        .start(
+            &test_caller(),
+            sh("trap '' TERM; sleep 300 & sleep 300; sleep 300"),
+        )
         .await
         .expect("started")
         .id
@@ -236,12 +259,12 @@ async fn what_was_adopted_can_be_stopped() {
     drop(engine);
     let engine = open(state.path()).await;
     let info = engine
-        .stop(&me(), &id, StopRequest::default())
+        .stop(&test_caller(), &id, StopRequest::default())
         .await
         .expect("stopped");
     assert!(matches!(
         info.state.ending.expect("ended").cause,
-        Cause::Stopped { .. }
+        TerminationCause::Stopped { .. }
     ));
     assert_eq!(info.survivors, Vec::<u32>::new());
     engine.shutdown().await;

@@ -6,27 +6,27 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::{CleanOutcome, Engine, Error, Info, Settings, StartRequest};
+use ostler_engine::{CleanOutcome, Engine, Error, ExecutionInfo, Settings, StartRequest};
 use ostler_journal::LedgerCursor;
 use ostler_model::{
-    Caller, Event, Fate, IsolationLevel, Owner, Principal, Scope, SessionName, WorkspaceAnswer,
-    WorkspaceOrder,
+    Caller, Event, IsolationLevel, OverlayOutcome, OverlayRequest, OverlayResponse, Owner,
+    Principal, Scope, SessionName,
 };
-use ostler_process::{Keeper, LocalPlace, WorkspaceError};
+use ostler_process::{LocalBackend, OverlayRequestError, ZygoteConfig};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Lab {
+struct OverlayFixture {
     engine: Engine,
     workspace: TempDir,
     _state: TempDir,
 }
 
-impl Lab {
+impl OverlayFixture {
     async fn new() -> Self {
         let (state, workspace) = (directory(), directory());
-        let place = LocalPlace::open(state.path(), Keeper::None).await;
+        let place = LocalBackend::open(state.path(), ZygoteConfig::InProcess).await;
         let mut settings = Settings::new(state.path());
         settings.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let engine = Engine::open(settings, Arc::new(place.expect("a place"))).await;
@@ -43,12 +43,12 @@ impl Lab {
         let cwd = cwd.to_str().expect("a name").to_owned();
         let mut request = StartRequest::argv(["sh", "-c", script], cwd);
         request.level = Some(IsolationLevel::High);
-        request.confine.overlay = true;
+        request.sandbox.overlay = true;
         request
     }
 
     /// Runs a script to its end; none where there are no overlays here.
-    async fn run(&self, script: &str) -> Option<Info> {
+    async fn run(&self, script: &str) -> Option<ExecutionInfo> {
         let (caller, request) = (caller(), self.request(script));
         match self.engine.run(&caller, request, Some(PATIENCE)).await {
             Ok(waited) => {
@@ -56,7 +56,7 @@ impl Lab {
                 assert_eq!(ending.code, Some(0), "{ending:?}");
                 Some(waited.info)
             }
-            Err(Error::Unmet(unmet)) => {
+            Err(Error::UnmetIsolation(unmet)) => {
                 assert!(!unmet.to_string().is_empty());
                 None
             }
@@ -64,16 +64,20 @@ impl Lab {
         }
     }
 
-    async fn order(&self, info: &Info, order: WorkspaceOrder) -> Result<WorkspaceAnswer, Error> {
+    async fn request_overlay(
+        &self,
+        info: &ExecutionInfo,
+        order: OverlayRequest,
+    ) -> Result<OverlayResponse, Error> {
         let id = info.id.short();
-        self.engine.workspace(&caller(), &id, order).await
+        self.engine.handle_overlay(&caller(), &id, order).await
     }
 
     fn read(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.workspace.path().join(name)).ok()
     }
 
-    fn fates(&self, info: &Info) -> Vec<Fate> {
+    fn outcomes(&self, info: &ExecutionInfo) -> Vec<OverlayOutcome> {
         let events = self.engine.events(&caller(), &info.id.short());
         let mut fates = Vec::new();
         for record in events.expect("events") {
@@ -84,7 +88,7 @@ impl Lab {
         fates
     }
 
-    fn ledger(&self, of: Fate) -> usize {
+    fn count_ledger_entries(&self, of: OverlayOutcome) -> usize {
         let ledger = self.engine.ledger().expect("a ledger");
         let read = ledger.read(LedgerCursor::default(), usize::MAX);
         let (entries, _) = read.expect("entries");
@@ -105,86 +109,91 @@ fn caller() -> Caller {
             project: None,
             session: Some(SessionName("one".to_owned())),
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
     }
 }
 
 /// What is committed as it comes.
-const COMMIT: WorkspaceOrder = WorkspaceOrder::Commit {
+const COMMIT: OverlayRequest = OverlayRequest::Commit {
     allow_autorun: false,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_command_wrote_is_shown_and_committed_once() {
-    let lab = Lab::new().await;
+    let lab = OverlayFixture::new().await;
     let Some(info) = lab.run("echo b >>f; mkdir d; echo n >d/n; cat f").await else {
         return;
     };
     assert_eq!(lab.read("f").as_deref(), Some("a\n"));
     let listed = lab
-        .order(&info, WorkspaceOrder::Changes { limit: 10 })
+        .request_overlay(&info, OverlayRequest::Changes { limit: 10 })
         .await;
-    let WorkspaceAnswer::Changes(changes) = listed.expect("changes") else {
+    let OverlayResponse::Changes(changes) = listed.expect("changes") else {
         panic!("no changes");
     };
-    assert_eq!((changes.totals, changes.fate), ([2, 1, 0], Fate::Open));
-    let diff = WorkspaceOrder::Diff {
+    assert_eq!(
+        (changes.totals, changes.fate),
+        ([2, 1, 0], OverlayOutcome::Open)
+    );
+    let diff = OverlayRequest::Diff {
         paths: Vec::new(),
         limit_bytes: 10_000,
     };
-    let WorkspaceAnswer::Diff { text, .. } = lab.order(&info, diff).await.expect("a diff") else {
+    let OverlayResponse::Diff { text, .. } =
+        lab.request_overlay(&info, diff).await.expect("a diff")
+    else {
         panic!("no diff");
     };
     assert!(text.contains("\n+b\n"), "{text}");
-    let committed = lab.order(&info, COMMIT).await;
-    assert!(matches!(committed, Ok(WorkspaceAnswer::Committed(_))));
+    let committed = lab.request_overlay(&info, COMMIT).await;
+    assert!(matches!(committed, Ok(OverlayResponse::Committed(_))));
     assert_eq!(lab.read("f").as_deref(), Some("a\nb\n"));
     assert_eq!(lab.read("d/n").as_deref(), Some("n\n"));
-    let again = lab.order(&info, WorkspaceOrder::Discard).await;
-    let decided = WorkspaceError::Decided {
+    let again = lab.request_overlay(&info, OverlayRequest::Discard).await;
+    let decided = OverlayRequestError::AlreadyResolved {
         id: info.id,
         committed: true,
     };
     assert!(matches!(again, Err(Error::Workspace(error)) if error == decided));
-    assert_eq!(lab.fates(&info), [Fate::Committed]);
-    assert_eq!(lab.ledger(Fate::Committed), 1);
+    assert_eq!(lab.outcomes(&info), [OverlayOutcome::Committed]);
+    assert_eq!(lab.count_ledger_entries(OverlayOutcome::Committed), 1);
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conflict_commits_nothing_and_a_discard_ends_it() {
-    let lab = Lab::new().await;
+    let lab = OverlayFixture::new().await;
     let Some(info) = lab.run("echo b >>f; echo n >n").await else {
         return;
     };
     fs::write(lab.workspace.path().join("f"), "host\n").expect("written");
-    let refused = lab.order(&info, COMMIT).await;
-    let Ok(WorkspaceAnswer::Conflicts(conflicts)) = refused else {
+    let refused = lab.request_overlay(&info, COMMIT).await;
+    let Ok(OverlayResponse::Conflicts(conflicts)) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(conflicts.len(), 1);
     assert_eq!(lab.read("n"), None);
-    assert!(lab.fates(&info).is_empty());
-    let discarded = lab.order(&info, WorkspaceOrder::Discard).await;
-    assert!(matches!(discarded, Ok(WorkspaceAnswer::Discarded)));
+    assert!(lab.outcomes(&info).is_empty());
+    let discarded = lab.request_overlay(&info, OverlayRequest::Discard).await;
+    assert!(matches!(discarded, Ok(OverlayResponse::Discarded)));
     assert_eq!(lab.read("f").as_deref(), Some("host\n"));
-    assert_eq!(lab.fates(&info), [Fate::Discarded]);
+    assert_eq!(lab.outcomes(&info), [OverlayOutcome::Discarded]);
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_decided_while_it_runs() {
-    let lab = Lab::new().await;
+    let lab = OverlayFixture::new().await;
     let request = lab.request("echo b >>f; exec sleep 300");
     let info = match lab.engine.start(&caller(), request).await {
         Ok(info) => info,
-        Err(Error::Unmet(_)) => return,
+        Err(Error::UnmetIsolation(_)) => return,
         Err(error) => panic!("{error}"),
     };
-    let refused = lab.order(&info, COMMIT).await;
-    let running = WorkspaceError::Running(info.id);
+    let refused = lab.request_overlay(&info, COMMIT).await;
+    let running = OverlayRequestError::Running(info.id);
     assert!(matches!(refused, Err(Error::Workspace(error)) if error == running));
     let id = info.id.short();
     let stopped = lab.engine.stop(&caller(), &id, Default::default()).await;
@@ -194,20 +203,20 @@ async fn nothing_is_decided_while_it_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cleaning_says_what_it_discards() {
-    let lab = Lab::new().await;
+    let lab = OverlayFixture::new().await;
     let Some(info) = lab.run("echo b >>f").await else {
         return;
     };
     let cleaned = lab.engine.clean(&caller(), &[info.id.short()]).await;
     assert_eq!(cleaned.expect("a list")[0].1, CleanOutcome::Discarded);
-    assert_eq!(lab.ledger(Fate::Discarded), 1);
+    assert_eq!(lab.count_ledger_entries(OverlayOutcome::Discarded), 1);
     assert_eq!(lab.read("f").as_deref(), Some("a\n"));
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_ends_leaves_open_changes_to_its_project() {
-    let lab = Lab::new().await;
+    let lab = OverlayFixture::new().await;
     let Some(open) = lab.run("echo b >>f").await else {
         return;
     };
@@ -224,12 +233,12 @@ async fn a_session_that_ends_leaves_open_changes_to_its_project() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_without_an_overlay_has_none() {
-    let lab = Lab::new().await;
+    let lab = OverlayFixture::new().await;
     let request = StartRequest::argv(["true"], "/tmp");
     let waited = lab.engine.run(&caller(), request, Some(PATIENCE)).await;
     let info = waited.expect("it runs").info;
-    let none = lab.order(&info, COMMIT).await;
-    let error = WorkspaceError::None(info.id);
+    let none = lab.request_overlay(&info, COMMIT).await;
+    let error = OverlayRequestError::None(info.id);
     assert!(matches!(none, Err(Error::Workspace(it)) if it == error));
     lab.engine.shutdown().await;
 }

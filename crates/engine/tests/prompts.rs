@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::interaction::{CancelReason, Kind};
+use ostler_engine::interaction::{CancelReason, QuestionKind};
 use ostler_engine::{
-    Answer, Engine, Info, Prompt, Question, Settings, StartRequest, StdinRequest, StopRequest,
-    WaitEnd, WaitFor,
+    Engine, ExecutionInfo, InteractionOutcome, Prompt, Question, Settings, StartRequest,
+    StdinRequest, StopRequest, WaitEnd, WaitFor,
 };
 use ostler_journal::{LineQuery, StreamSet, Unfinished};
 use ostler_model::{Caller, Event, Owner, Principal, Scope, SessionName, TermSize};
-use ostler_process::{Keeper, LocalPlace};
+use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 
 /// No answer of a test takes longer.
@@ -18,15 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long nothing must be seen to count as never; several looks fall into it.
 const NEVER: Duration = Duration::from_millis(1_500);
 
-struct Lab {
+struct PromptFixture {
     engine: Engine,
     _state: TempDir,
 }
 
-impl Lab {
+impl PromptFixture {
     async fn new() -> Self {
         let state = TempDir::new().expect("a directory");
-        let place = LocalPlace::open(state.path(), Keeper::None).await;
+        let place = LocalBackend::open(state.path(), ZygoteConfig::InProcess).await;
         let mut settings = Settings::new(state.path());
         settings.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
         settings.grace = Duration::from_millis(500);
@@ -38,14 +38,17 @@ impl Lab {
     }
 
     async fn start(&self, request: StartRequest) -> String {
-        let started = self.engine.start(&me(), request).await;
+        let started = self.engine.start(&test_caller(), request).await;
         started.expect("it starts").id.to_string()
     }
 
-    async fn wait(&self, id: &str, until: &WaitFor, at_most: Duration) -> (WaitEnd, Info) {
-        let waited = self.engine.wait(&me(), id, until, Some(at_most)).await;
+    async fn wait(&self, id: &str, until: &WaitFor, at_most: Duration) -> (WaitEnd, ExecutionInfo) {
+        let waited = self
+            .engine
+            .wait(&test_caller(), id, until, Some(at_most))
+            .await;
         let waited = waited.expect("known");
-        (waited.why, waited.info)
+        (waited.end, waited.info)
     }
 
     async fn prompt(&self, id: &str) -> Prompt {
@@ -56,17 +59,20 @@ impl Lab {
         prompt
     }
 
-    async fn no_prompt(&self, id: &str) {
+    async fn expect_no_prompt(&self, id: &str) {
         let why = self.wait(id, &WaitFor::Prompt, NEVER).await.0;
-        assert_eq!(why, WaitEnd::AtMost, "after {:?}", self.output(id));
+        assert_eq!(why, WaitEnd::TimedOut, "after {:?}", self.output(id));
     }
 
     async fn write(&self, id: &str, text: &str) {
-        let taken = self.engine.write(&me(), id, text.as_bytes().to_vec()).await;
+        let taken = self
+            .engine
+            .write(&test_caller(), id, text.as_bytes().to_vec())
+            .await;
         assert_eq!(taken.expect("taken"), text.len() as u64);
     }
 
-    async fn ended(&self, id: &str) -> Info {
+    async fn wait_end(&self, id: &str) -> ExecutionInfo {
         let (why, info) = self.wait(id, &WaitFor::Exit, PATIENCE).await;
         assert_eq!(why, WaitEnd::Exit);
         info
@@ -77,7 +83,10 @@ impl Lab {
             force: true,
             ..StopRequest::default()
         };
-        self.engine.stop(&me(), id, request).await.expect("stopped");
+        self.engine
+            .stop(&test_caller(), id, request)
+            .await
+            .expect("stopped");
         self.engine.shutdown().await;
     }
 
@@ -87,9 +96,10 @@ impl Lab {
             unfinished: Unfinished::Preview,
             ..LineQuery::default()
         };
-        let journal = self.engine.journal(&me(), id).expect("known");
+        let journal = self.engine.journal(&test_caller(), id).expect("known");
         let page = journal.lines(&query).expect("readable");
-        let text = |line: ostler_journal::Line| String::from_utf8_lossy(&line.bytes).into_owned();
+        let text =
+            |line: ostler_journal::JournalLine| String::from_utf8_lossy(&line.bytes).into_owned();
         page.lines
             .into_iter()
             .map(text)
@@ -98,7 +108,7 @@ impl Lab {
     }
 
     fn prompts(&self, id: &str) -> Vec<(String, bool)> {
-        let records = self.engine.events(&me(), id).expect("readable");
+        let records = self.engine.events(&test_caller(), id).expect("readable");
         let told = records.into_iter().filter_map(|record| {
             if let Event::PromptDetected { text, secret } = record.event {
                 return Some((text, secret));
@@ -109,20 +119,20 @@ impl Lab {
     }
 }
 
-fn me() -> Caller {
+fn test_caller() -> Caller {
     Caller {
         owner: Owner {
             principal: Principal::unix(0),
             project: None,
             session: Some(SessionName("one".to_owned())),
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
     }
 }
 
-fn open(words: &[&str]) -> StartRequest {
+fn piped_request(words: &[&str]) -> StartRequest {
     let mut request = StartRequest::argv(words.iter().copied(), "/tmp");
     request.stdin = StdinRequest::Open;
     request
@@ -137,13 +147,13 @@ fn terminal(words: &[&str]) -> StartRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn python_asks_twice_and_is_answered_twice() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let script = "a = input('First name: '); b = input('Last name [Doe]: '); print(a, b)";
-    let id = lab.start(open(&["python3", "-c", script])).await;
+    let id = lab.start(piped_request(&["python3", "-c", script])).await;
     let first = lab.prompt(&id).await;
     assert_eq!(
         (first.text.as_str(), first.kind),
-        ("First name: ", Kind::InputRequest)
+        ("First name: ", QuestionKind::InputRequest)
     );
     assert!(!first.secret && first.options.is_empty() && first.default.is_none());
     // However often somebody looks, it is told once.
@@ -159,7 +169,7 @@ async fn python_asks_twice_and_is_answered_twice() {
         ("Last name [Doe]: ", Some("Doe"))
     );
     lab.write(&id, "Lee\n").await;
-    lab.ended(&id).await;
+    lab.wait_end(&id).await;
     assert_eq!(lab.prompts(&id).len(), 2);
     assert!(lab.output(&id).ends_with("Ann Lee"));
     lab.engine.shutdown().await;
@@ -167,10 +177,10 @@ async fn python_asks_twice_and_is_answered_twice() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interaction_for_a_prompt_is_answered_into_the_command() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let script = "import sys; sys.exit(0 if input('Continue? [y/N] ') == 'y' else 3)";
     let id = lab
-        .start(open(&[
+        .start(piped_request(&[
             "sh",
             "-c",
             "python3 -c \"$1\"; exit $?",
@@ -179,25 +189,32 @@ async fn an_interaction_for_a_prompt_is_answered_into_the_command() {
         ]))
         .await;
     let prompt = lab.prompt(&id).await;
-    assert_eq!(prompt.kind, Kind::Confirmation);
+    assert_eq!(prompt.kind, QuestionKind::Confirmation);
     assert_eq!(
         (prompt.options.clone(), prompt.default.clone()),
         (vec!["y".to_owned(), "N".to_owned()], Some("N".to_owned()))
     );
-    let question = Question::of_prompt(prompt, id.parse().expect("an id"));
+    let question = Question::from_prompt(prompt, id.parse().expect("an id"));
     let asked = lab
         .engine
-        .ask(&me(), question)
+        .open_interaction(&test_caller(), question)
         .expect("asked")
         .id
         .to_string();
-    let taken = lab.engine.answer(&me(), &asked, "yes".to_owned()).await;
+    let taken = lab
+        .engine
+        .answer_interaction(&test_caller(), &asked, "yes".to_owned())
+        .await;
     taken.expect("taken");
-    let answer = lab.engine.answered(&me(), &asked).await.expect("known");
-    assert_eq!(answer, Answer::Given("y".to_owned()));
-    let info = lab.ended(&id).await;
+    let answer = lab
+        .engine
+        .wait_for_answer(&test_caller(), &asked)
+        .await
+        .expect("known");
+    assert_eq!(answer, InteractionOutcome::Answered("y".to_owned()));
+    let info = lab.wait_end(&id).await;
     assert_eq!(info.state.ending.and_then(|it| it.code), Some(0));
-    let records = lab.engine.events(&me(), &id).expect("readable");
+    let records = lab.engine.events(&test_caller(), &id).expect("readable");
     let answered =
         |record: &ostler_model::EventRecord| matches!(record.event, Event::PromptAnswered { .. });
     assert_eq!(records.iter().filter(|it| answered(it)).count(), 1);
@@ -206,38 +223,48 @@ async fn an_interaction_for_a_prompt_is_answered_into_the_command() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_command_cancels_its_question() {
-    let lab = Lab::new().await;
-    let id = lab.start(open(&["cat"])).await;
+    let lab = PromptFixture::new().await;
+    let id = lab.start(piped_request(&["cat"])).await;
     lab.prompt(&id).await;
-    let mut question = Question::new(Kind::InputRequest, "");
+    let mut question = Question::new(QuestionKind::InputRequest, "");
     question.execution = Some(id.parse().expect("an id"));
     let asked = lab
         .engine
-        .ask(&me(), question)
+        .open_interaction(&test_caller(), question)
         .expect("asked")
         .id
         .to_string();
-    lab.engine.close_input(&me(), &id).await.expect("closed");
-    lab.ended(&id).await;
-    let answer = lab.engine.answered(&me(), &asked).await.expect("known");
-    assert_eq!(answer, Answer::Cancelled(CancelReason::AnsweredElsewhere));
+    lab.engine
+        .close_input(&test_caller(), &id)
+        .await
+        .expect("closed");
+    lab.wait_end(&id).await;
+    let answer = lab
+        .engine
+        .wait_for_answer(&test_caller(), &asked)
+        .await
+        .expect("known");
+    assert_eq!(
+        answer,
+        InteractionOutcome::Cancelled(CancelReason::AnsweredElsewhere)
+    );
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_without_a_word() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     // Without a terminal, bash shows no prompt of `read -p`.
     for words in [
         &["cat"][..],
         &["bash", "-c", "read -p 'Name: ' x; sleep 300"],
         &["sh", "-c", "cat; true"],
     ] {
-        let id = lab.start(open(words)).await;
+        let id = lab.start(piped_request(words)).await;
         let prompt = lab.prompt(&id).await;
         assert_eq!(
             (prompt.text.as_str(), prompt.kind),
-            ("", Kind::InputRequest),
+            ("", QuestionKind::InputRequest),
             "{words:?}"
         );
         assert!(prompt.pid > 0);
@@ -247,45 +274,45 @@ async fn readers_without_a_word() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bash_reads_with_words_of_its_own() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let script =
         "printf 'Working\\nPassword: '; read x; printf 'Done.\\nPath to key: '; read y; sleep 300";
-    let id = lab.start(open(&["bash", "-c", script])).await;
+    let id = lab.start(piped_request(&["bash", "-c", script])).await;
     let prompt = lab.prompt(&id).await;
     assert_eq!((prompt.text.as_str(), prompt.secret), ("Password: ", true));
     lab.write(&id, "x\n").await;
     let prompt = lab.prompt(&id).await;
     assert_eq!(
         (prompt.text.as_str(), prompt.kind),
-        ("Path to key: ", Kind::FileSelection)
+        ("Path to key: ", QuestionKind::FileSelection)
     );
     lab.write(&id, "y\n").await;
-    lab.no_prompt(&id).await;
+    lab.expect_no_prompt(&id).await;
     lab.end(&id).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_menu_of_bash() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let script = "select x in red green 'dark blue'; do echo got $x; done";
-    let id = lab.start(open(&["bash", "-c", script])).await;
+    let id = lab.start(piped_request(&["bash", "-c", script])).await;
     for _ in 0..2 {
         let prompt = lab.prompt(&id).await;
         assert_eq!(
             (prompt.text.as_str(), prompt.kind),
-            ("#? ", Kind::ChoiceSelection)
+            ("#? ", QuestionKind::ChoiceSelection)
         );
         assert_eq!(prompt.options, ["1) red", "2) green", "3) dark blue"]);
-        let question = Question::of_prompt(prompt, id.parse().expect("an id"));
+        let question = Question::from_prompt(prompt, id.parse().expect("an id"));
         let asked = lab
             .engine
-            .ask(&me(), question)
+            .open_interaction(&test_caller(), question)
             .expect("asked")
             .id
             .to_string();
         let value = "dark blue".to_owned();
         lab.engine
-            .answer(&me(), &asked, value)
+            .answer_interaction(&test_caller(), &asked, value)
             .await
             .expect("taken");
     }
@@ -296,37 +323,41 @@ async fn a_menu_of_bash() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whole_lines_that_ask() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let script = "echo 'Delete everything? (yes/no)'; read x; echo 'Your name:'; read y";
-    let id = lab.start(open(&["sh", "-c", script])).await;
+    let id = lab.start(piped_request(&["sh", "-c", script])).await;
     let prompt = lab.prompt(&id).await;
     assert_eq!(
         (prompt.text.as_str(), prompt.kind),
-        ("Delete everything? (yes/no)", Kind::Confirmation)
+        ("Delete everything? (yes/no)", QuestionKind::Confirmation)
     );
     lab.write(&id, "no\n").await;
     assert_eq!(lab.prompt(&id).await.text, "Your name:");
     lab.write(&id, "x\n").await;
-    lab.ended(&id).await;
+    lab.wait_end(&id).await;
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_read_does_not_ask() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let words = "printf 'Continue? [y/N] '";
     // Open and not read; behind another command's pipe; at end of file.
     let asleep = lab
-        .start(open(&["sh", "-c", &format!("{words}; sleep 300")]))
+        .start(piped_request(&["sh", "-c", &format!("{words}; sleep 300")]))
         .await;
     let piped = lab
-        .start(open(&["sh", "-c", &format!("{words}; sleep 300 | cat")]))
+        .start(piped_request(&[
+            "sh",
+            "-c",
+            &format!("{words}; sleep 300 | cat"),
+        ]))
         .await;
-    let mut empty = open(&["sh", "-c", &format!("{words}; cat; exec sleep 300")]);
+    let mut empty = piped_request(&["sh", "-c", &format!("{words}; cat; exec sleep 300")]);
     empty.stdin = StdinRequest::Empty;
     let empty = lab.start(empty).await;
     let closed = lab
-        .start(open(&[
+        .start(piped_request(&[
             "sh",
             "-c",
             &format!("cat; {words}; exec sleep 300"),
@@ -334,10 +365,10 @@ async fn who_does_not_read_does_not_ask() {
         .await;
     lab.prompt(&closed).await;
     lab.engine
-        .close_input(&me(), &closed)
+        .close_input(&test_caller(), &closed)
         .await
         .expect("closed");
-    let looks = [&asleep, &piped, &empty, &closed].map(|id| lab.no_prompt(id));
+    let looks = [&asleep, &piped, &empty, &closed].map(|id| lab.expect_no_prompt(id));
     futures_util::future::join_all(looks).await;
     assert!(lab.prompts(&asleep).is_empty());
     lab.engine.shutdown().await;
@@ -345,9 +376,9 @@ async fn who_does_not_read_does_not_ask() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_reader_and_an_end_are_noticed() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let script = "printf 'Name: '; sleep 1; read x; printf 'bye'; sleep 1";
-    let id = lab.start(open(&["sh", "-c", script])).await;
+    let id = lab.start(piped_request(&["sh", "-c", script])).await;
     assert_eq!(lab.prompt(&id).await.text, "Name: ");
     lab.write(&id, "x\n").await;
     let (why, _) = lab.wait(&id, &WaitFor::Prompt, PATIENCE).await;
@@ -357,7 +388,7 @@ async fn a_late_reader_and_an_end_are_noticed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn terminals_hide_show_and_edit() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     // bash shows `read -p` on a terminal; `-s` turns echo off.
     let script = "read -p 'Name: ' x; read -s -p 'Word: ' y; echo; echo \"$x$y\"";
     let id = lab.start(terminal(&["bash", "-c", script])).await;
@@ -367,7 +398,7 @@ async fn terminals_hide_show_and_edit() {
     let word = lab.prompt(&id).await;
     assert_eq!((word.text.as_str(), word.secret), ("Word: ", true));
     lab.write(&id, "b\n").await;
-    lab.ended(&id).await;
+    lab.wait_end(&id).await;
     assert_eq!(
         lab.prompts(&id),
         [("Name: ".to_owned(), false), ("Word: ".to_owned(), true)]
@@ -396,35 +427,35 @@ async fn terminals_hide_show_and_edit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_several_things_must_ask_in_words() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let script = "import os, select, sys\n\
         print(sys.argv[1], end='', flush=True)\n\
         select.select([sys.stdin, os.pipe()[0]], [], [])";
     let asks = lab
-        .start(open(&["python3", "-c", script, "Proceed? (y/n) "]))
+        .start(piped_request(&["python3", "-c", script, "Proceed? (y/n) "]))
         .await;
-    assert_eq!(lab.prompt(&asks).await.kind, Kind::Confirmation);
+    assert_eq!(lab.prompt(&asks).await.kind, QuestionKind::Confirmation);
     let serves = lab
-        .start(open(&[
+        .start(piped_request(&[
             "python3",
             "-c",
             script,
             "Local:   http://localhost:3000/\n",
         ]))
         .await;
-    lab.no_prompt(&serves).await;
+    lab.expect_no_prompt(&serves).await;
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_after_a_prompt_is_a_new_silence() {
-    let lab = Lab::new().await;
+    let lab = PromptFixture::new().await;
     let script = "import sys, threading, time\n\
         def late():\n    time.sleep(0.6); print('\\nstill here\\nName again: ', end='', flush=True)\n\
         threading.Thread(target=late, daemon=True).start()\n\
         print('Name: ', end='', flush=True)\n\
         sys.stdin.readline()";
-    let id = lab.start(open(&["python3", "-c", script])).await;
+    let id = lab.start(piped_request(&["python3", "-c", script])).await;
     let first = lab.prompt(&id).await;
     assert_eq!(first.text, "Name: ");
     let again = ostler_journal::Pattern::new("again: $").expect("a pattern");

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::interaction::Kind;
+use ostler_engine::interaction::QuestionKind;
 use ostler_engine::{Engine, Prompt, Settings, StartRequest, StopRequest, WaitEnd, WaitFor};
 use ostler_model::{Caller, Event, Owner, Principal, Scope, SessionName, TermSize};
-use ostler_process::{Keeper, LocalPlace};
+use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 use tokio::time::{Instant, timeout};
 
@@ -15,17 +15,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long nothing must be seen to count as never; several looks fall into it.
 const NEVER: Duration = Duration::from_millis(1_500);
 
-struct Lab {
+struct TerminalPromptFixture {
     engine: Engine,
     home: TempDir,
     _state: TempDir,
 }
 
-impl Lab {
+impl TerminalPromptFixture {
     async fn new() -> Self {
         let state = TempDir::new().expect("a directory");
         let home = TempDir::new().expect("a directory");
-        let place = LocalPlace::open(state.path(), Keeper::None).await;
+        let place = LocalBackend::open(state.path(), ZygoteConfig::InProcess).await;
         let mut settings = Settings::new(state.path());
         settings.base_env = vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
@@ -54,17 +54,20 @@ impl Lab {
         request.set_env = pairs
             .map(|(name, value)| ((*name).into(), (*value).into()))
             .collect();
-        let started = self.engine.start(&me(), request).await;
+        let started = self.engine.start(&test_caller(), request).await;
         started.expect("it starts").id.to_string()
     }
 
-    async fn why(&self, id: &str, until: &WaitFor, at_most: Duration) -> WaitEnd {
-        let waited = self.engine.wait(&me(), id, until, Some(at_most)).await;
-        waited.expect("known").why
+    async fn wait_for(&self, id: &str, until: &WaitFor, at_most: Duration) -> WaitEnd {
+        let waited = self
+            .engine
+            .wait(&test_caller(), id, until, Some(at_most))
+            .await;
+        waited.expect("known").end
     }
 
     async fn prompt(&self, id: &str) -> Prompt {
-        let why = self.why(id, &WaitFor::Prompt, PATIENCE).await;
+        let why = self.wait_for(id, &WaitFor::Prompt, PATIENCE).await;
         let WaitEnd::Prompt(prompt) = why else {
             panic!("{why:?} of {}", self.screen(id).await);
         };
@@ -72,11 +75,11 @@ impl Lab {
     }
 
     /// The first prompt that is this one: one before it may still stand when it is looked for.
-    async fn prompt_of(&self, id: &str, wanted: impl Fn(&Prompt) -> bool) -> Prompt {
+    async fn prompt_of(&self, id: &str, condition: impl Fn(&Prompt) -> bool) -> Prompt {
         let give_up_at = Instant::now() + PATIENCE;
         loop {
             let prompt = self.prompt(id).await;
-            if wanted(&prompt) {
+            if condition(&prompt) {
                 return prompt;
             }
             let screen = self.screen(id).await;
@@ -84,28 +87,37 @@ impl Lab {
         }
     }
 
-    async fn asks(&self, id: &str, text: &str) -> Prompt {
+    async fn wait_prompt_text(&self, id: &str, text: &str) -> Prompt {
         self.prompt_of(id, |prompt| prompt.text == text).await
     }
 
-    async fn no_prompt(&self, id: &str) {
-        let why = self.why(id, &WaitFor::Prompt, NEVER).await;
-        assert_eq!(why, WaitEnd::AtMost, "of {}", self.screen(id).await);
+    async fn expect_no_prompt(&self, id: &str) {
+        let why = self.wait_for(id, &WaitFor::Prompt, NEVER).await;
+        assert_eq!(why, WaitEnd::TimedOut, "of {}", self.screen(id).await);
     }
 
-    async fn types(&self, id: &str, text: &str) {
-        let taken = self.engine.write(&me(), id, text.as_bytes().to_vec()).await;
+    async fn type_text(&self, id: &str, text: &str) {
+        let taken = self
+            .engine
+            .write(&test_caller(), id, text.as_bytes().to_vec())
+            .await;
         assert_eq!(taken.expect("taken"), text.len() as u64);
     }
 
     async fn screen(&self, id: &str) -> String {
-        let view = self.engine.screen(&me(), id).await.expect("a screen");
+        let view = self
+            .engine
+            .screen(&test_caller(), id)
+            .await
+            .expect("a screen");
         view.text()
     }
 
-    async fn printed(&self, id: &str, pattern: &str) {
+    async fn wait_output(&self, id: &str, pattern: &str) {
         let pattern = ostler_journal::Pattern::new(pattern).expect("a pattern");
-        let why = self.why(id, &WaitFor::Pattern(pattern), PATIENCE).await;
+        let why = self
+            .wait_for(id, &WaitFor::Pattern(pattern), PATIENCE)
+            .await;
         assert!(matches!(why, WaitEnd::Pattern { .. }), "{why:?}");
     }
 
@@ -114,7 +126,10 @@ impl Lab {
             force: true,
             ..StopRequest::default()
         };
-        self.engine.stop(&me(), id, request).await.expect("stopped");
+        self.engine
+            .stop(&test_caller(), id, request)
+            .await
+            .expect("stopped");
     }
 
     async fn end(self) {
@@ -123,46 +138,51 @@ impl Lab {
     }
 }
 
-fn me() -> Caller {
+fn test_caller() -> Caller {
     Caller {
         owner: Owner {
             principal: Principal::unix(0),
             project: None,
             session: Some(SessionName("one".to_owned())),
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
     }
 }
 
 fn is_plain(prompt: &Prompt) -> bool {
-    prompt.kind == Kind::InputRequest && !prompt.secret && prompt.options.is_empty()
+    prompt.kind == QuestionKind::InputRequest && !prompt.secret && prompt.options.is_empty()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shells_at_their_prompts() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     // No character of these says that they ask.
     let bash = &["bash", "--norc", "--noprofile", "-i"];
     let bash = lab
         .start_with(bash, &[("PS1", "\\[\\e[1m\\]so far so good\\[\\e[0m\\] ")])
         .await;
-    assert!(is_plain(&lab.asks(&bash, "so far so good ").await));
-    lab.types(&bash, "sleep 300\r").await;
-    lab.printed(&bash, "sleep 300").await;
-    lab.no_prompt(&bash).await;
-    lab.types(&bash, "\x03").await;
-    lab.asks(&bash, "so far so good ").await;
-    lab.types(&bash, "echo half").await;
-    lab.asks(&bash, "so far so good echo half").await;
+    assert!(is_plain(
+        &lab.wait_prompt_text(&bash, "so far so good ").await
+    ));
+    lab.type_text(&bash, "sleep 300\r").await;
+    lab.wait_output(&bash, "sleep 300").await;
+    lab.expect_no_prompt(&bash).await;
+    lab.type_text(&bash, "\x03").await;
+    lab.wait_prompt_text(&bash, "so far so good ").await;
+    lab.type_text(&bash, "echo half").await;
+    lab.wait_prompt_text(&bash, "so far so good echo half")
+        .await;
     let zsh = lab
         .start_with(
             &["zsh", "-f", "-i"],
             &[("PS1", "at your service "), ("RPS1", "right")],
         )
         .await;
-    assert!(is_plain(&lab.asks(&zsh, "at your service ").await));
+    assert!(is_plain(
+        &lab.wait_prompt_text(&zsh, "at your service ").await
+    ));
     let fish = lab.start(&["fish", "--no-config", "-i"]).await;
     let prompt = lab
         .prompt_of(&fish, |prompt| prompt.text.ends_with(['#', '>', ' ']))
@@ -176,66 +196,68 @@ async fn shells_at_their_prompts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn interpreters_at_their_prompts() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let python = lab.start(&["python3", "-q"]).await;
-    assert!(is_plain(&lab.asks(&python, ">>> ").await));
-    lab.types(&python, "def f():\r").await;
-    assert!(is_plain(&lab.asks(&python, "... ").await));
+    assert!(is_plain(&lab.wait_prompt_text(&python, ">>> ").await));
+    lab.type_text(&python, "def f():\r").await;
+    assert!(is_plain(&lab.wait_prompt_text(&python, "... ").await));
     let node = lab.start(&["node", "-i"]).await;
-    assert!(is_plain(&lab.asks(&node, "> ").await));
-    lab.types(&node, "setTimeout(() => console.log('so', 'late'), 500)\r")
+    assert!(is_plain(&lab.wait_prompt_text(&node, "> ").await));
+    lab.type_text(&node, "setTimeout(() => console.log('so', 'late'), 500)\r")
         .await;
-    lab.printed(&node, "so late").await;
-    lab.types(&node, "while (true) {}\r").await;
-    lab.printed(&node, "while \\(true\\)").await;
-    lab.types(&node, "\x03").await;
-    lab.asks(&node, "> ").await;
+    lab.wait_output(&node, "so late").await;
+    lab.type_text(&node, "while (true) {}\r").await;
+    lab.wait_output(&node, "while \\(true\\)").await;
+    lab.type_text(&node, "\x03").await;
+    lab.wait_prompt_text(&node, "> ").await;
     lab.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_in_lines() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let script = "read -p 'Name: ' a; read -p 'Do you want to continue? [Y/n] ' b; \
                   select c in red green; do break; done; printf 'Working'; sleep 300";
     let id = lab.start(&["bash", "-c", script]).await;
-    assert!(is_plain(&lab.asks(&id, "Name: ").await));
-    lab.types(&id, "Ann\r").await;
-    let apt = lab.asks(&id, "Do you want to continue? [Y/n] ").await;
+    assert!(is_plain(&lab.wait_prompt_text(&id, "Name: ").await));
+    lab.type_text(&id, "Ann\r").await;
+    let apt = lab
+        .wait_prompt_text(&id, "Do you want to continue? [Y/n] ")
+        .await;
     assert_eq!(
         (apt.kind, apt.default.as_deref()),
-        (Kind::Confirmation, Some("Y"))
+        (QuestionKind::Confirmation, Some("Y"))
     );
-    lab.types(&id, "y\r").await;
-    let menu = lab.asks(&id, "#? ").await;
-    assert_eq!(menu.kind, Kind::ChoiceSelection);
+    lab.type_text(&id, "y\r").await;
+    let menu = lab.wait_prompt_text(&id, "#? ").await;
+    assert_eq!(menu.kind, QuestionKind::ChoiceSelection);
     assert_eq!(menu.options, ["1) red", "2) green"]);
-    lab.types(&id, "2\r").await;
-    lab.printed(&id, "Working").await;
-    lab.no_prompt(&id).await;
+    lab.type_text(&id, "2\r").await;
+    lab.wait_output(&id, "Working").await;
+    lab.expect_no_prompt(&id).await;
     // Who does not read does not ask, whatever it says.
     let says = lab
         .start(&["sh", "-c", "printf 'Continue? [y/N] '; exec sleep 300"])
         .await;
-    lab.no_prompt(&says).await;
+    lab.expect_no_prompt(&says).await;
     lab.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_are_not_shown() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let getpass = "import getpass; getpass.getpass('What is it? '); input('And this? ')";
     let id = lab.start(&["python3", "-c", getpass]).await;
-    assert!(lab.asks(&id, "What is it? ").await.secret);
-    lab.types(&id, "hunter2\r").await;
-    assert!(!lab.asks(&id, "And this? ").await.secret);
+    assert!(lab.wait_prompt_text(&id, "What is it? ").await.secret);
+    lab.type_text(&id, "hunter2\r").await;
+    assert!(!lab.wait_prompt_text(&id, "And this? ").await.secret);
     let id = lab
         .start(&["bash", "-c", "read -s -p 'Word: ' a; read b; sleep 300"])
         .await;
-    assert!(lab.asks(&id, "Word: ").await.secret);
-    lab.types(&id, "hunter2\r").await;
+    assert!(lab.wait_prompt_text(&id, "Word: ").await.secret);
+    lab.type_text(&id, "hunter2\r").await;
     // It was answered, and the next one says nothing.
-    assert!(is_plain(&lab.asks(&id, "").await));
+    assert!(is_plain(&lab.wait_prompt_text(&id, "").await));
     let key = lab
         .start(&["ssh-keygen", "-t", "ed25519", "-f", "key"])
         .await;
@@ -243,13 +265,16 @@ async fn secrets_are_not_shown() {
         .prompt_of(&key, |prompt| prompt.text.contains("passphrase"))
         .await;
     assert!(first.secret, "{first:?}");
-    lab.types(&key, "correct horse\r").await;
+    lab.type_text(&key, "correct horse\r").await;
     let again = lab
         .prompt_of(&key, |prompt| prompt.text.contains("again"))
         .await;
     assert!(again.secret, "{again:?}");
-    lab.types(&key, "correct horse\r").await;
-    assert_eq!(lab.why(&key, &WaitFor::Exit, PATIENCE).await, WaitEnd::Exit);
+    lab.type_text(&key, "correct horse\r").await;
+    assert_eq!(
+        lab.wait_for(&key, &WaitFor::Exit, PATIENCE).await,
+        WaitEnd::Exit
+    );
     assert!(lab.home.path().join("key.pub").exists());
     assert!(!lab.screen(&key).await.contains("correct horse"));
     lab.end().await;
@@ -257,56 +282,68 @@ async fn secrets_are_not_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn git_asks_for_each_hunk() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let script = "git init -q . && git config user.email a@b && git config user.name a && \
                   echo one >f && git add f && git commit -qm one && echo two >f && git add -p";
     let id = lab.start(&["sh", "-c", script]).await;
     let hunk = lab
         .prompt_of(&id, |prompt| prompt.text.contains("Stage this hunk"))
         .await;
-    assert_eq!(hunk.kind, Kind::ChoiceSelection, "{hunk:?}");
+    assert_eq!(hunk.kind, QuestionKind::ChoiceSelection, "{hunk:?}");
     assert!(hunk.options.contains(&"y".to_owned()) && !hunk.text.contains('\x1b'));
-    lab.types(&id, "y\r").await;
-    assert_eq!(lab.why(&id, &WaitFor::Exit, PATIENCE).await, WaitEnd::Exit);
+    lab.type_text(&id, "y\r").await;
+    assert_eq!(
+        lab.wait_for(&id, &WaitFor::Exit, PATIENCE).await,
+        WaitEnd::Exit
+    );
     lab.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pagers_take_keys() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let id = lab
         .start_with(&["sh", "-c", "seq 1000 | less"], &[("LESS", "")])
         .await;
-    assert!(is_plain(&lab.asks(&id, ":").await));
-    lab.types(&id, "G").await;
-    assert!(is_plain(&lab.asks(&id, "(END)").await));
-    lab.types(&id, "q").await;
-    assert_eq!(lab.why(&id, &WaitFor::Exit, PATIENCE).await, WaitEnd::Exit);
+    assert!(is_plain(&lab.wait_prompt_text(&id, ":").await));
+    lab.type_text(&id, "G").await;
+    assert!(is_plain(&lab.wait_prompt_text(&id, "(END)").await));
+    lab.type_text(&id, "q").await;
+    assert_eq!(
+        lab.wait_for(&id, &WaitFor::Exit, PATIENCE).await,
+        WaitEnd::Exit
+    );
     lab.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn full_screens_take_keys() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let vim = lab.start(&["vim", "-u", "NONE", "-N", "notes.txt"]).await;
-    assert!(is_plain(&lab.asks(&vim, "").await));
+    assert!(is_plain(&lab.wait_prompt_text(&vim, "").await));
     // What is edited asks for nothing.
-    lab.types(&vim, "iPassword: ").await;
-    lab.printed(&vim, "Password: ").await;
-    assert!(is_plain(&lab.asks(&vim, "").await));
+    lab.type_text(&vim, "iPassword: ").await;
+    lab.wait_output(&vim, "Password: ").await;
+    assert!(is_plain(&lab.wait_prompt_text(&vim, "").await));
     let again = lab.start(&["vim", "-u", "NONE", "-N", "notes.txt"]).await;
     let swap = lab
         .prompt_of(&again, |prompt| prompt.text.contains("bort"))
         .await;
     assert!(!swap.secret, "{swap:?}");
-    lab.types(&vim, "\x1b:q!\r").await;
-    assert_eq!(lab.why(&vim, &WaitFor::Exit, PATIENCE).await, WaitEnd::Exit);
+    lab.type_text(&vim, "\x1b:q!\r").await;
+    assert_eq!(
+        lab.wait_for(&vim, &WaitFor::Exit, PATIENCE).await,
+        WaitEnd::Exit
+    );
     lab.stop(&again).await;
     let top = lab.start(&["top", "-d", "3"]).await;
     let prompt = lab.prompt(&top).await;
-    assert_eq!(prompt.kind, Kind::InputRequest, "{prompt:?}");
-    lab.types(&top, "q").await;
-    assert_eq!(lab.why(&top, &WaitFor::Exit, PATIENCE).await, WaitEnd::Exit);
+    assert_eq!(prompt.kind, QuestionKind::InputRequest, "{prompt:?}");
+    lab.type_text(&top, "q").await;
+    assert_eq!(
+        lab.wait_for(&top, &WaitFor::Exit, PATIENCE).await,
+        WaitEnd::Exit
+    );
     lab.end().await;
 }
 
@@ -319,47 +356,47 @@ const PICKER: &str = "import os, select, sys, tty\n\
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_keys_among_other_things() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let picker = "true | python3 -c \"$1\" \"$2\"";
     let start = async |text: &str| lab.start(&["sh", "-c", picker, "sh", PICKER, text]).await;
     let menu = start("\\x1b[?1049h\\x1b[2Jone\\r\\ntwo\\r\\n\\x1b[24;1H> ").await;
-    assert!(is_plain(&lab.asks(&menu, ">").await));
+    assert!(is_plain(&lab.wait_prompt_text(&menu, ">").await));
     let asks = start("\\x1b[1mProceed?\\x1b[0m (y/n) ").await;
     assert_eq!(
-        lab.asks(&asks, "Proceed? (y/n) ").await.kind,
-        Kind::Confirmation
+        lab.wait_prompt_text(&asks, "Proceed? (y/n) ").await.kind,
+        QuestionKind::Confirmation
     );
     let watches = start("press h for help\\r\\n").await;
-    lab.no_prompt(&watches).await;
+    lab.expect_no_prompt(&watches).await;
     lab.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_within_the_terminal() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let script = "printf Working; sleep 1; read -s -p ' Word: ' a; sleep 300";
     let inner = format!("bash -c \"{script}\"");
     let id = lab
         .start(&["script", "-q", "-c", &inner, "/dev/null"])
         .await;
-    lab.printed(&id, "Working").await;
+    lab.wait_output(&id, "Working").await;
     let prompt = lab
         .prompt_of(&id, |prompt| prompt.text.ends_with("Word: "))
         .await;
     assert!(prompt.secret, "{prompt:?}");
-    lab.types(&id, "x\r").await;
-    lab.no_prompt(&id).await;
+    lab.type_text(&id, "x\r").await;
+    lab.expect_no_prompt(&id).await;
     lab.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_is_told_once_and_without_escapes() {
-    let lab = Lab::new().await;
+    let lab = TerminalPromptFixture::new().await;
     let script = "printf '\\033[1mName\\033[0m: '; read a";
     let id = lab.start(&["bash", "-c", script]).await;
-    lab.asks(&id, "Name: ").await;
-    lab.asks(&id, "Name: ").await;
-    let records = lab.engine.events(&me(), &id).expect("readable");
+    lab.wait_prompt_text(&id, "Name: ").await;
+    lab.wait_prompt_text(&id, "Name: ").await;
+    let records = lab.engine.events(&test_caller(), &id).expect("readable");
     let told: Vec<String> = records
         .into_iter()
         .filter_map(|record| {

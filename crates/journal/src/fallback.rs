@@ -6,9 +6,9 @@ use ostler_model::StreamName;
 
 use crate::disk_checks::{DiskChecks, Fill};
 use crate::error::WriteError;
-use crate::memory::MemorySegment;
+use crate::memory_ring::MemorySegment;
 use crate::query::Gap;
-use crate::reach::{self, Reach};
+use crate::reach::{self, MemoryExtent};
 use crate::writer::{OutputWriter, SegmentLimits};
 
 /// Appends the output of one execution, and never fails: what no file takes keeps its offsets
@@ -22,14 +22,14 @@ pub struct FallbackWriter {
     /// None where the journal could not be opened.
     disk: Option<OutputWriter>,
     /// Where output goes while it does not go to disk.
-    away: Option<Away>,
+    away: Option<FallbackState>,
     /// Bytes that are gone, those of earlier refusals.
     missing_bytes: u64,
 }
 
 /// Output that is not on disk.
 #[derive(Debug)]
-struct Away {
+struct FallbackState {
     /// None where the kernel has no memory to give.
     memory: Option<MemorySegment>,
     /// Where it begins.
@@ -38,17 +38,17 @@ struct Away {
     /// offsets would be wrong.
     beyond: u64,
     checks: DiskChecks,
-    reach: Reach,
+    reach: MemoryExtent,
 }
 
-impl Away {
+impl FallbackState {
     fn begin(memory: Result<MemorySegment, WriteError>, base: u64) -> Self {
         Self {
             memory: memory.ok(),
             base,
             beyond: 0,
             checks: DiskChecks::default(),
-            reach: Reach::default(),
+            reach: MemoryExtent::default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl FallbackWriter {
         let (disk, away, error) = match opened {
             Ok(disk) => (Some(disk), None, None),
             Err(error) => {
-                let away = Away::begin(MemorySegment::at(base), base);
+                let away = FallbackState::begin(MemorySegment::at(base), base);
                 (None, Some(away), Some(error))
             }
         };
@@ -147,7 +147,7 @@ impl FallbackWriter {
             let taken = usize::try_from(disk.end() - before).unwrap_or(bytes.len());
             // Files that are removed to make room give it back once nobody has them open.
             disk.seal();
-            self.away = Some(Away::begin(MemorySegment::after(disk), disk.end()));
+            self.away = Some(FallbackState::begin(MemorySegment::after(disk), disk.end()));
             self.append_away(at_ns, stream, &bytes[taken..]);
         }
         refused

@@ -7,7 +7,7 @@ use ostler_model::Cursor;
 use proptest::prelude::*;
 
 use super::*;
-use crate::memory::MEMORY_BYTES;
+use crate::memory_ring::MEMORY_BYTES;
 use crate::query::{ByteQuery, Chunk, LineQuery, StreamSet, Unfinished};
 use crate::refusal::{claim_room, leave_room};
 use crate::{Journal, MemorySlot};

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::index::{HEADER_BYTES, Header, Tallies};
+use crate::index::{HEADER_BYTES, Header, StreamCounters};
 use crate::reach;
 
 /// The suffix of segments.
@@ -64,7 +64,7 @@ impl std::fmt::Write for NameBuffer {
 
 /// One segment as the directory shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Listed {
+pub(crate) struct SegmentEntry {
     pub(crate) number: u32,
     pub(crate) has_index: bool,
     pub(crate) has_segment: bool,
@@ -73,9 +73,9 @@ pub(crate) struct Listed {
 
 /// What a directory holds of an execution's output.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Listing {
+pub(crate) struct SegmentListing {
     /// Segments by number.
-    pub(crate) segments: Vec<Listed>,
+    pub(crate) segments: Vec<SegmentEntry>,
     /// Whether there is a floor.
     pub(crate) has_floor: bool,
     /// Whether something says how far output in memory reached.
@@ -83,8 +83,8 @@ pub(crate) struct Listing {
 }
 
 /// Lists the segments in a directory.
-pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Listing> {
-    let mut listing = Listing::default();
+pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<SegmentListing> {
+    let mut listing = SegmentListing::default();
     for entry in Dir::read_from(dir)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else {
@@ -102,7 +102,7 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<Listing> {
     Ok(listing)
 }
 
-impl Listing {
+impl SegmentListing {
     /// Whether it holds this segment as it is written, not compressed.
     pub(crate) fn has_raw(&self, number: u32) -> bool {
         let known = self.segments.iter().find(|one| one.number == number);
@@ -112,7 +112,7 @@ impl Listing {
     fn note(&mut self, number: u32, suffix: &str) {
         let known = self.segments.iter().position(|one| one.number == number);
         let place = known.unwrap_or_else(|| {
-            self.segments.push(Listed {
+            self.segments.push(SegmentEntry {
                 number,
                 has_index: false,
                 has_segment: false,
@@ -190,27 +190,29 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usi
 /// What was cleared: everything below an offset, and what each stream had come to there.
 /// Spelled like the header of a segment that begins at that offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Floor {
+pub(crate) struct TruncationPoint {
     pub(crate) offset: u64,
-    pub(crate) tallies: Tallies,
+    pub(crate) tallies: StreamCounters,
 }
 
 /// The floor; at 0 where nothing was cleared, or where the file cannot be read.
-pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<Floor> {
+pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<TruncationPoint> {
     let Some(file) = open_named(dir, FLOOR, OFlags::RDONLY)? else {
-        return Ok(Floor::default());
+        return Ok(TruncationPoint::default());
     };
     let mut raw = [0; HEADER_BYTES];
     let filled = read_at(&file, &mut raw, 0)?;
     let header = Header::decode(&raw[..filled]);
-    Ok(header.map_or(Floor::default(), |header| Floor {
-        offset: header.base,
-        tallies: header.tallies,
-    }))
+    Ok(
+        header.map_or(TruncationPoint::default(), |header| TruncationPoint {
+            offset: header.base,
+            tallies: header.tallies,
+        }),
+    )
 }
 
 /// Replaces the floor, whole or not at all.
-pub(crate) fn write_floor(dir: BorrowedFd<'_>, floor: Floor) -> io::Result<()> {
+pub(crate) fn write_floor(dir: BorrowedFd<'_>, floor: TruncationPoint) -> io::Result<()> {
     use std::io::Write;
     const FRESH: &str = "output.floor.new";
     let header = Header {

@@ -1,12 +1,12 @@
 //! What of the lines in a range is asked for, and how many of them there are.
 
-use crate::bounds::Bounds;
-use crate::index::Tallies;
-use crate::pattern::Watch;
+use crate::index::StreamCounters;
+use crate::line_range::LineRange;
+use crate::pattern::BudgetedMatcher;
 use crate::query::{GrepMode, LineQuery, stream_code};
-use crate::scan::{Flow, MATCH_BYTES, Seen, Sink};
-use crate::segment::Trouble;
-use crate::view::View;
+use crate::scan::{LineVisitor, MATCH_BYTES, ScanControl, ScannedLine};
+use crate::segment::SegmentError;
+use crate::snapshot::JournalSnapshot;
 use ostler_model::StreamName;
 
 /// Bytes of a line carried along: what is returned, or what a pattern is tried on.
@@ -28,7 +28,7 @@ pub(crate) fn nanoseconds(at: ostler_model::Timestamp) -> i64 {
 }
 
 /// Whether a line's time is asked for.
-pub(crate) fn in_time(query: &LineQuery, line: &Seen<'_>) -> bool {
+pub(crate) fn in_time(query: &LineQuery, line: &ScannedLine<'_>) -> bool {
     query
         .since
         .is_none_or(|since| nanoseconds(since) <= line.at_ns)
@@ -40,9 +40,9 @@ pub(crate) fn in_time(query: &LineQuery, line: &Seen<'_>) -> bool {
 /// The matches of a line: itself, or in content mode each non-empty match.
 pub(crate) fn matches(
     query: &LineQuery,
-    line: &Seen<'_>,
-    watch: &Watch,
-) -> Result<Vec<std::ops::Range<usize>>, Trouble> {
+    line: &ScannedLine<'_>,
+    watch: &BudgetedMatcher,
+) -> Result<Vec<std::ops::Range<usize>>, SegmentError> {
     let (GrepMode::Content, Some(pattern)) = (query.grep_mode, &query.grep) else {
         return Ok(std::iter::once(0..line.text.len()).collect());
     };
@@ -51,7 +51,7 @@ pub(crate) fn matches(
     while from <= line.text.len() {
         let next = watch
             .find_at(pattern, line.text, from)
-            .map_err(|error| Trouble::Read(error.into()))?;
+            .map_err(|error| SegmentError::Read(error.into()))?;
         let Some(range) = next else { break };
         from = range.end.max(range.start + 1);
         if !range.is_empty() {
@@ -65,7 +65,7 @@ pub(crate) fn matches(
 /// Counts matches.
 pub(crate) struct Counter<'q> {
     pub(crate) query: &'q LineQuery,
-    pub(crate) watch: Watch,
+    pub(crate) watch: BudgetedMatcher,
     pub(crate) count: u64,
     /// The end of the last line counted.
     pub(crate) last: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Counter<'q> {
 }
 
 impl<'q> Counter<'q> {
-    pub(crate) fn new(query: &'q LineQuery, watch: Watch) -> Self {
+    pub(crate) fn new(query: &'q LineQuery, watch: BudgetedMatcher) -> Self {
         Self {
             query,
             watch,
@@ -87,13 +87,13 @@ impl<'q> Counter<'q> {
     }
 }
 
-impl Sink for Counter<'_> {
-    fn line(&mut self, line: &Seen<'_>) -> Result<Flow, Trouble> {
+impl LineVisitor for Counter<'_> {
+    fn line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError> {
         if !in_time(self.query, line) {
-            return Ok(Flow::Continue);
+            return Ok(ScanControl::Continue);
         }
         if self.stop_at.is_some_and(|most| self.count >= most) {
-            return Ok(Flow::Stop);
+            return Ok(ScanControl::Stop);
         }
         let matches = matches(self.query, line, &self.watch)?.len() as u64;
         self.count += matches;
@@ -101,19 +101,19 @@ impl Sink for Counter<'_> {
         if let Some(ends) = self.ends.as_mut().filter(|_| matches > 0) {
             ends.push((line.end, matches));
         }
-        Ok(Flow::Continue)
+        Ok(ScanControl::Continue)
     }
 }
 
-/// Lines that end in `from..bounds.until`, by the index alone.
+/// Lines that end in `from..line_range.until`, by the index alone.
 pub(crate) fn count_lines(
-    view: &View<'_>,
-    bounds: &Bounds,
+    view: &JournalSnapshot<'_>,
+    bounds: &LineRange,
     from: u64,
     query: &LineQuery,
-) -> Result<u64, Trouble> {
+) -> Result<u64, SegmentError> {
     let mut count = 0;
-    let sum = |tallies: &Tallies| -> u64 {
+    let sum = |tallies: &StreamCounters| -> u64 {
         query
             .streams
             .iter()
@@ -149,10 +149,10 @@ pub(crate) fn count_lines(
 
 /// Lines that are open at the end.
 pub(crate) fn count_open_lines(
-    view: &View<'_>,
-    bounds: &Bounds,
+    view: &JournalSnapshot<'_>,
+    bounds: &LineRange,
     query: &LineQuery,
-) -> Result<u64, Trouble> {
+) -> Result<u64, SegmentError> {
     let last = view.locate(bounds.until)?.slot;
     let tallies = view.tallies_at(last, bounds.until)?;
     let open = |stream: &StreamName| tallies[usize::from(stream_code(*stream))].open;

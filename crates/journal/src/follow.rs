@@ -9,7 +9,7 @@ use crate::query::{BytePage, ByteQuery, Gap, PAGE_BYTES, StreamSet};
 
 /// How far the writer is known to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Mark {
+pub struct JournalEnd {
     /// The journal's end.
     pub end: u64,
     /// Whether nothing will follow.
@@ -19,19 +19,19 @@ pub struct Mark {
 /// Reads a journal as it grows, each follower with its own cursor. While nothing is printed
 /// it makes no system call and is not woken.
 #[derive(Debug)]
-pub struct Follower {
+pub struct JournalFollower {
     journal: Journal,
-    marks: watch::Receiver<Mark>,
+    marks: watch::Receiver<JournalEnd>,
     query: ByteQuery,
     /// Whether everything there was is read: nothing is looked at before there is more.
     level: bool,
     done: bool,
 }
 
-impl Follower {
+impl JournalFollower {
     /// Follows what the command prints from `from` on.
     #[must_use]
-    pub const fn new(journal: Journal, from: Cursor, marks: watch::Receiver<Mark>) -> Self {
+    pub const fn new(journal: Journal, from: Cursor, marks: watch::Receiver<JournalEnd>) -> Self {
         Self {
             journal,
             marks,

@@ -25,7 +25,7 @@ const STREAM_MASK: u8 = 0x0f;
 
 /// What one stream has come to before some place in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Tally {
+pub(crate) struct StreamCounter {
     /// Bytes.
     pub(crate) bytes: u64,
     /// Newlines.
@@ -35,7 +35,7 @@ pub(crate) struct Tally {
 }
 
 /// The tallies of all streams, by stream code.
-pub(crate) type Tallies = [Tally; 4];
+pub(crate) type StreamCounters = [StreamCounter; 4];
 
 /// The beginning of an index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(crate) struct Header {
     /// The journal offset of the segment's first byte.
     pub(crate) base: u64,
     /// What was before it.
-    pub(crate) tallies: Tallies,
+    pub(crate) tallies: StreamCounters,
 }
 
 /// Why bytes are no header.
@@ -59,7 +59,7 @@ pub(crate) enum HeaderError {
 
 /// One chunk of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct IndexRecord {
     /// When it was read, in nanoseconds since the Unix epoch; never less than before.
     pub(crate) at_ns: i64,
     /// The journal offset of its first byte.
@@ -74,7 +74,7 @@ pub(crate) struct Record {
     pub(crate) fresh: bool,
 }
 
-impl Tally {
+impl StreamCounter {
     /// Takes in a chunk.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let Some(&last) = bytes.last() else { return };
@@ -113,7 +113,7 @@ impl Header {
         if crc32fast::hash(&raw[..HEADER_SUMMED]) != u32_at(raw, HEADER_SUMMED) {
             return Err(HeaderError::Damaged);
         }
-        let mut tallies = Tallies::default();
+        let mut tallies = StreamCounters::default();
         for (place, tally) in tallies.iter_mut().enumerate() {
             tally.bytes = u64_at(raw, 24 + place * 16);
             tally.newlines = u64_at(raw, 32 + place * 16);
@@ -127,7 +127,7 @@ impl Header {
     }
 }
 
-impl Record {
+impl IndexRecord {
     /// The journal offset after its last byte.
     pub(crate) const fn end(&self) -> u64 {
         self.offset.saturating_add(self.len as u64)
@@ -201,17 +201,17 @@ mod tests {
             chunk in prop::collection::vec(any::<u8>(), 1..300), flip in 0usize..(RECORD_BYTES * 8),
         ) {
             let len = u32::try_from(chunk.len()).unwrap();
-            let record = Record { at_ns, offset, len, line, stream: STREAMS[stream], fresh };
+            let record = IndexRecord { at_ns, offset, len, line, stream: STREAMS[stream], fresh };
             let mut raw = record.encode(&chunk);
-            prop_assert_eq!(Record::decode(&raw), Some(record));
-            prop_assert!(Record::is_intact(&raw, &chunk));
+            prop_assert_eq!(IndexRecord::decode(&raw), Some(record));
+            prop_assert!(IndexRecord::is_intact(&raw, &chunk));
             raw[flip / 8] ^= 1 << (flip % 8);
-            prop_assert!(!Record::is_intact(&raw, &chunk));
+            prop_assert!(!IndexRecord::is_intact(&raw, &chunk));
         }
 
         #[test]
         fn headers_survive_the_round_trip(number: u32, base: u64, counts: [(u64, u64, bool); 4], flip in 0usize..(HEADER_BYTES * 8)) {
-            let tallies = counts.map(|(bytes, newlines, open)| Tally { bytes, newlines, open });
+            let tallies = counts.map(|(bytes, newlines, open)| StreamCounter { bytes, newlines, open });
             let header = Header { number, base, tallies };
             let mut raw = header.encode();
             prop_assert_eq!(Header::decode(&raw), Ok(header));
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_refused() {
-        assert_eq!(Record::decode(&[0; RECORD_BYTES]), None);
-        assert_eq!(Record::decode(&[0xff; RECORD_BYTES]), None);
+        assert_eq!(IndexRecord::decode(&[0; RECORD_BYTES]), None);
+        assert_eq!(IndexRecord::decode(&[0xff; RECORD_BYTES]), None);
     }
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use ostler_model::{StreamName, Timestamp};
 
 use crate::error::{ReadError, WriteError};
-use crate::memory::MemorySlot;
+use crate::memory_ring::MemorySlot;
 use crate::open_files::OpenFiles;
 use crate::query::{BytePage, ByteQuery, Gap, LinePage, LineQuery, TrimmedRange, stream_code};
-use crate::segment::Trouble;
-use crate::view::{View, with_view};
+use crate::segment::SegmentError;
+use crate::snapshot::{JournalSnapshot, with_view};
 use crate::{files, lines, read, retention};
 
 /// A cheap handle on the journal of one execution. Readers need no lock: they tolerate a
@@ -203,13 +203,16 @@ impl Journal {
         })
     }
 
-    fn view<T>(&self, answer: impl Fn(&View<'_>) -> Result<T, Trouble>) -> Result<T, ReadError> {
+    fn view<T>(
+        &self,
+        answer: impl Fn(&JournalSnapshot<'_>) -> Result<T, SegmentError>,
+    ) -> Result<T, ReadError> {
         let (memory, open) = (self.memory.get(), self.open.as_deref());
         with_view(&self.dir, memory.as_deref(), open, answer)
     }
 }
 
-fn gaps(view: &View<'_>) -> Result<Vec<Gap>, Trouble> {
+fn gaps(view: &JournalSnapshot<'_>) -> Result<Vec<Gap>, SegmentError> {
     let mut gaps = Vec::new();
     let mut from = 0;
     for extent in view.extents()? {
@@ -225,7 +228,7 @@ fn gaps(view: &View<'_>) -> Result<Vec<Gap>, Trouble> {
     Ok(gaps)
 }
 
-fn stats(view: &View<'_>) -> Result<Stats, Trouble> {
+fn stats(view: &JournalSnapshot<'_>) -> Result<Stats, SegmentError> {
     let start = view.start()?;
     let mut stats = Stats {
         end: view.end,

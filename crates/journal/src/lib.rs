@@ -11,8 +11,6 @@
 //! processes or HTTP, and of tokio only in [`follow`].
 #![forbid(unsafe_code)]
 
-mod blocks;
-mod bounds;
 mod compress;
 pub mod decode;
 mod disk_checks;
@@ -26,15 +24,18 @@ pub mod follow;
 mod index;
 pub mod journal;
 pub mod ledger;
+mod line_range;
+mod line_start;
 mod lines;
-mod lookback;
-pub mod memory;
+pub mod memory_ring;
 pub mod mirror;
 mod open_files;
+mod page_builder;
 pub mod pattern;
 pub mod query;
 mod reach;
 mod read;
+mod record_iter;
 mod recover;
 #[cfg(test)]
 mod refusal;
@@ -42,9 +43,8 @@ mod restore;
 pub mod retention;
 mod scan;
 mod segment;
+mod snapshot;
 mod tail;
-mod taker;
-mod view;
 pub mod writer;
 
 pub use decode::{Decoder, Encoding, UnknownEncoding, encoding_named};
@@ -52,14 +52,14 @@ pub use error::{ReadError, WriteError};
 pub use events::{EVENTS_FILE, EventWriter, read_events};
 pub use export::{Format, Subject, export};
 pub use fallback::FallbackWriter;
-pub use follow::{Follower, Mark};
+pub use follow::{JournalEnd, JournalFollower};
 pub use journal::{Journal, Stats, StreamStats};
 pub use ledger::{Ledger, LedgerCursor, LedgerEntry, LedgerReader, LedgerRecord};
-pub use memory::{MemorySegment, MemorySlot};
+pub use memory_ring::{MemorySegment, MemorySlot};
 pub use mirror::Mirror;
 pub use pattern::{BudgetExceeded, Pattern, PatternError};
 pub use query::{
-    BytePage, ByteQuery, Chunk, Gap, GrepMode, Line, LinePage, LineQuery, StreamSet, TrimmedRange,
-    Unfinished,
+    BytePage, ByteQuery, Chunk, Gap, GrepMode, JournalLine, LinePage, LineQuery, StreamSet,
+    TrimmedRange, Unfinished,
 };
 pub use writer::{OutputWriter, SegmentLimits};

@@ -9,7 +9,7 @@ use ostler_model::Cursor;
 use serde::{Deserialize, Serialize};
 
 use crate::export::{
-    AvroSink, Entry, EntrySink, ExportError, Format, JsonlSink, Merge, Subject, YamlSink,
+    AvroSink, EntrySink, ExportEntry, ExportError, Format, JsonlSink, Merge, Subject, YamlSink,
 };
 use crate::journal::Journal;
 
@@ -127,7 +127,7 @@ fn copy(
     merge: &mut Merge<'_>,
 ) -> Result<(), ExportError> {
     if position.bytes == 0 {
-        sink.entry(&Entry::Execution {
+        sink.entry(&ExportEntry::Execution {
             id: subject.id,
             spec: subject.spec,
         })?;

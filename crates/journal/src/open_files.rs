@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::ReadError;
-use crate::files::{self, Floor, Listing};
-use crate::segment::{Shared, Trouble};
+use crate::files::{self, SegmentListing, TruncationPoint};
+use crate::segment::{SegmentError, SharedSegment};
 
 /// A directory that was changed so short a time before it was listed may be changed once more
 /// with the same time of change, in milliseconds: file times advance with the kernel's tick, of
@@ -26,9 +26,9 @@ pub(crate) struct OpenFiles(Mutex<Option<Known>>);
 #[derive(Debug)]
 struct Known {
     changed: Changed,
-    listing: Listing,
-    floor: Floor,
-    last: Option<Shared>,
+    listing: SegmentListing,
+    floor: TruncationPoint,
+    last: Option<SharedSegment>,
 }
 
 /// When a directory was changed last.
@@ -67,7 +67,10 @@ impl OpenFiles {
     }
 
     /// What the directory holds, and its newest segment where that is open.
-    pub(crate) fn look(&self, dir: &OwnedFd) -> Result<(Listing, Floor, Option<Shared>), Trouble> {
+    pub(crate) fn look(
+        &self,
+        dir: &OwnedFd,
+    ) -> Result<(SegmentListing, TruncationPoint, Option<SharedSegment>), SegmentError> {
         let failed = |error| ReadError::io("look at", "the execution's directory", error);
         let changed = Changed::of(dir).map_err(failed)?;
         let mut known = self.lock();
@@ -89,7 +92,7 @@ impl OpenFiles {
     }
 
     /// Keeps a segment open, where the directory is known.
-    pub(crate) fn keep(&self, last: Shared) {
+    pub(crate) fn keep(&self, last: SharedSegment) {
         if let Some(known) = self.lock().as_mut()
             && known.listing.has_raw(last.number())
         {
@@ -99,14 +102,14 @@ impl OpenFiles {
 }
 
 /// What a directory holds.
-pub(crate) fn list(dir: &OwnedFd) -> Result<(Listing, Floor), Trouble> {
+pub(crate) fn list(dir: &OwnedFd) -> Result<(SegmentListing, TruncationPoint), SegmentError> {
     use std::os::fd::AsFd;
     let failed = |error| ReadError::io("list", "the execution's directory", error);
     let listing = files::list(dir.as_fd()).map_err(failed)?;
     let floor = if listing.has_floor {
         files::read_floor(dir.as_fd()).map_err(failed)?
     } else {
-        Floor::default()
+        TruncationPoint::default()
     };
     Ok((listing, floor))
 }

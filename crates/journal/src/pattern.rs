@@ -152,7 +152,7 @@ impl Pattern {
         from: usize,
         budget: Duration,
     ) -> Result<Option<Range<usize>>, BudgetExceeded> {
-        Watch::new(budget).find_at(self, bytes, from)
+        BudgetedMatcher::new(budget).find_at(self, bytes, from)
     }
 
     /// Whether one of these whole lines may match; far cheaper than trying each.
@@ -214,12 +214,12 @@ impl Prefilter {
 ///
 /// Clones draw on the same budget.
 #[derive(Debug, Clone)]
-pub(crate) struct Watch {
+pub(crate) struct BudgetedMatcher {
     budget: Duration,
     used: Rc<Cell<Duration>>,
 }
 
-impl Watch {
+impl BudgetedMatcher {
     pub(crate) fn new(budget: Duration) -> Self {
         Self {
             budget,
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn a_used_up_budget_is_an_error() {
         let pattern = Pattern::new(r"(?=x)x").unwrap();
-        let watch = Watch::new(Duration::ZERO);
+        let watch = BudgetedMatcher::new(Duration::ZERO);
         assert!(watch.is_match(&pattern, b"x").is_err());
     }
 }

@@ -160,7 +160,7 @@ pub enum GrepMode {
     /// The whole line.
     #[default]
     Line,
-    /// Only what matched, one [`Line`] for each match.
+    /// Only what matched, one [`JournalLine`] for each match.
     Content,
 }
 
@@ -244,7 +244,7 @@ impl Default for LineQuery {
 
 /// One line of one stream, or one match in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct JournalLine {
     /// When its first byte was read from the command.
     pub at: Timestamp,
     /// Its stream.
@@ -267,7 +267,7 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinePage {
     /// Lines in the order of their first bytes.
-    pub lines: Vec<Line>,
+    pub lines: Vec<JournalLine>,
     /// Where to go on.
     pub next: Cursor,
     /// Bytes that are gone between the place asked for and the oldest kept after it.

@@ -16,12 +16,12 @@ const UNIT_BYTES: u64 = 256 * 1024;
 
 /// The file while it is written.
 #[derive(Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct MemoryExtent {
     file: Option<File>,
     units: u64,
 }
 
-impl Reach {
+impl MemoryExtent {
     /// Says that output reaches to `end`, before anybody is told. Where the disk does not even
     /// take an empty file, nothing says it.
     pub(crate) fn raise(&mut self, dir: BorrowedFd<'_>, end: u64) {
@@ -66,7 +66,7 @@ mod tests {
         let handle = File::open(dir.path()).expect("it opens");
         let dir = handle.as_fd();
         assert_eq!(read(dir), 0);
-        let mut reach = Reach::default();
+        let mut reach = MemoryExtent::default();
         for end in [1, 100_000, 262_144, 262_145, 10_000_000_000] {
             reach.raise(dir, end);
             assert!((end..end + UNIT_BYTES).contains(&read(dir)), "{end}");

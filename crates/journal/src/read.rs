@@ -2,11 +2,11 @@
 
 use ostler_model::{Cursor, Timestamp};
 
-use crate::blocks::{Block, Forward, Step, within};
-use crate::index::Record;
+use crate::index::IndexRecord;
 use crate::query::{BytePage, ByteQuery, Chunk, Gap};
-use crate::segment::Trouble;
-use crate::view::View;
+use crate::record_iter::{ForwardRecords, RecordBlock, RecordStep, within};
+use crate::segment::SegmentError;
+use crate::snapshot::JournalSnapshot;
 
 /// The time of a record; the end of time where the number is none.
 pub(crate) fn timestamp(at_ns: i64) -> Timestamp {
@@ -14,7 +14,10 @@ pub(crate) fn timestamp(at_ns: i64) -> Timestamp {
 }
 
 /// Answers a query on one view.
-pub(crate) fn page(view: &View<'_>, query: &ByteQuery) -> Result<BytePage, Trouble> {
+pub(crate) fn page(
+    view: &JournalSnapshot<'_>,
+    query: &ByteQuery,
+) -> Result<BytePage, SegmentError> {
     let until = query.until.unwrap_or(u64::MAX).min(view.end);
     let mut reader = Reader {
         query,
@@ -51,28 +54,28 @@ struct Reader<'q> {
 }
 
 impl Reader<'_> {
-    fn run(&mut self, view: &View<'_>) -> Result<(), Trouble> {
+    fn run(&mut self, view: &JournalSnapshot<'_>) -> Result<(), SegmentError> {
         let from = self.page.next.offset;
-        let mut forward = Forward::new(view, view.locate(from)?);
-        let mut block = Block::default();
+        let mut forward = ForwardRecords::new(view, view.locate(from)?);
+        let mut block = RecordBlock::default();
         loop {
             match forward.step(&mut block)? {
-                Step::Block => {
+                RecordStep::Block => {
                     if !self.take(&block) {
                         return Ok(());
                     }
                 }
-                Step::Gap(gap) => {
+                RecordStep::Gap(gap) => {
                     if !self.page.chunks.is_empty() {
                         return Ok(());
                     }
                     self.gap(gap);
                 }
-                Step::Damaged(at) => {
+                RecordStep::Damaged(at) => {
                     self.page.damaged = Some(at.max(self.page.next.offset));
                     return Ok(());
                 }
-                Step::End => return Ok(()),
+                RecordStep::End => return Ok(()),
             }
         }
     }
@@ -85,7 +88,7 @@ impl Reader<'_> {
     }
 
     /// Takes what belongs on the page; false once it is full.
-    fn take(&mut self, block: &Block) -> bool {
+    fn take(&mut self, block: &RecordBlock) -> bool {
         let next = self.page.next.offset;
         if block.base() > next {
             // The place asked for lies in a gap.
@@ -106,7 +109,7 @@ impl Reader<'_> {
         self.left > 0 && self.page.next.offset < self.until
     }
 
-    fn take_record(&mut self, block: &Block, record: &Record) {
+    fn take_record(&mut self, block: &RecordBlock, record: &IndexRecord) {
         let from = self.page.next.offset.max(record.offset);
         let mut to = record.end().min(self.until);
         if self.query.streams.contains(record.stream) {

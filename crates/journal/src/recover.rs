@@ -6,19 +6,19 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::OFlags;
 
 use crate::error::WriteError;
-use crate::files::{self, Floor, Listed};
+use crate::files::{self, SegmentEntry, TruncationPoint};
 use crate::index::{HEADER_BYTES, RECORD_BYTES};
 use crate::reach;
-use crate::segment::{Segment, Trouble};
-use crate::view::tallies_of;
-use crate::writer::{OpenSegment, Progress};
+use crate::segment::{OutputSegment, SegmentError};
+use crate::snapshot::tallies_of;
+use crate::writer::{OpenSegment, WriteProgress};
 
 /// Cuts what does not pass its checksum off the last segment, removes what is no segment, and
 /// says how to go on: at the valid end, or at `at_least` behind a gap.
 pub(crate) fn repair(
     dir: BorrowedFd<'_>,
     at_least: u64,
-) -> Result<(Progress, Option<OpenSegment>), WriteError> {
+) -> Result<(WriteProgress, Option<OpenSegment>), WriteError> {
     let failed = |error| WriteError::io("list", "the execution's directory", error);
     let mut listing = files::list(dir).map_err(failed)?;
     let floor = files::read_floor(dir).map_err(failed)?;
@@ -37,10 +37,10 @@ pub(crate) fn repair(
         }
     }
     Ok((
-        Progress {
+        WriteProgress {
             end: floor.offset.max(at_least),
             tallies: floor.tallies,
-            ..Progress::default()
+            ..WriteProgress::default()
         },
         None,
     ))
@@ -49,14 +49,14 @@ pub(crate) fn repair(
 /// Goes on no earlier than `offset`: bytes that were only in memory, or that were cleared, keep
 /// their offsets. A segment's number is left out, so that they read as a gap.
 fn behind(
-    progress: Progress,
+    progress: WriteProgress,
     open: Option<OpenSegment>,
     offset: u64,
-) -> (Progress, Option<OpenSegment>) {
+) -> (WriteProgress, Option<OpenSegment>) {
     if progress.end >= offset {
         return (progress, open);
     }
-    let apart = Progress {
+    let apart = WriteProgress {
         next_number: progress.next_number + 1,
         end: offset,
         ..progress
@@ -67,25 +67,25 @@ fn behind(
 /// The segment cut at its first bad record; none where its index is none.
 fn opened(
     dir: BorrowedFd<'_>,
-    listed: Listed,
-    floor: Floor,
-) -> Result<Option<Segment>, WriteError> {
+    listed: SegmentEntry,
+    floor: TruncationPoint,
+) -> Result<Option<OutputSegment>, WriteError> {
     if !listed.has_index {
         return Ok(None);
     }
-    let opened = Segment::open(dir, listed).and_then(|mut segment| {
+    let opened = OutputSegment::open(dir, listed).and_then(|mut segment| {
         segment.verify(dir, floor.offset)?;
         Ok(segment)
     });
     match opened {
         Ok(segment) => Ok(Some(segment)),
-        Err(Trouble::Damaged | Trouble::Stale) => Ok(None),
-        Err(Trouble::Read(error)) => Err(error.into()),
+        Err(SegmentError::Damaged | SegmentError::Stale) => Ok(None),
+        Err(SegmentError::Read(error)) => Err(error.into()),
     }
 }
 
 /// Removes the files of what is no segment, so that its number is free again.
-fn discard(dir: BorrowedFd<'_>, listed: Listed) -> Result<(), WriteError> {
+fn discard(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<(), WriteError> {
     let suffixes = [
         files::INDEX,
         files::NEW_INDEX,
@@ -101,10 +101,10 @@ fn discard(dir: BorrowedFd<'_>, listed: Listed) -> Result<(), WriteError> {
 
 fn resume(
     dir: BorrowedFd<'_>,
-    segment: &Segment,
-    listed: Listed,
-    floor: Floor,
-) -> Result<(Progress, Option<OpenSegment>), WriteError> {
+    segment: &OutputSegment,
+    listed: SegmentEntry,
+    floor: TruncationPoint,
+) -> Result<(WriteProgress, Option<OpenSegment>), WriteError> {
     let progress = progress(dir, segment, floor)?;
     if !listed.has_segment {
         // Compressed: sealed for good, the next segment goes on.
@@ -130,10 +130,14 @@ fn resume(
 }
 
 /// How far the journal has come at the end of its last segment.
-fn progress(dir: BorrowedFd<'_>, segment: &Segment, floor: Floor) -> Result<Progress, WriteError> {
+fn progress(
+    dir: BorrowedFd<'_>,
+    segment: &OutputSegment,
+    floor: TruncationPoint,
+) -> Result<WriteProgress, WriteError> {
     let told = |trouble| match trouble {
-        Trouble::Read(error) => WriteError::from(error),
-        Trouble::Stale | Trouble::Damaged => WriteError::Format {
+        SegmentError::Read(error) => WriteError::from(error),
+        SegmentError::Stale | SegmentError::Damaged => WriteError::Format {
             file: files::name(segment.number, files::INDEX),
         },
     };
@@ -142,7 +146,7 @@ fn progress(dir: BorrowedFd<'_>, segment: &Segment, floor: Floor) -> Result<Prog
         Some(last) => segment.record(last).map_err(told)?,
         None => None,
     };
-    Ok(Progress {
+    Ok(WriteProgress {
         next_number: segment.number + 1,
         end,
         at_ns: newest.map_or(0, |record| record.at_ns),

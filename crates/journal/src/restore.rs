@@ -11,11 +11,11 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::WriteError;
-use crate::files::{self, Floor};
+use crate::files::{self, TruncationPoint};
 use crate::index::{HEADER_BYTES, Header, RECORD_BYTES};
-use crate::memory::{MemorySegment, Snapshot};
+use crate::memory_ring::{MemorySegment, Snapshot};
 use crate::query::Gap;
-use crate::writer::{self, OpenSegment, OutputWriter, Progress};
+use crate::writer::{self, OpenSegment, OutputWriter, WriteProgress};
 
 /// Bytes of the disk that stay free when output returns to it.
 const RESERVE_BYTES: u64 = 128 * 1024;
@@ -24,7 +24,7 @@ const RESERVE_BYTES: u64 = 128 * 1024;
 pub(crate) type Missing = Vec<Gap>;
 
 impl OutputWriter {
-    /// Goes on at `end`, with what `memory` holds before it on disk; what is missing then.
+    /// Goes on at `end`, with what `memory_ring` holds before it on disk; what is missing then.
     ///
     /// # Errors
     /// When the disk refuses; nothing has changed then.
@@ -49,7 +49,7 @@ impl OutputWriter {
             Some(held) => {
                 let number = from.next_number + u32::from(held.base() > from.end);
                 let open = write_out(self.dir(), number, held)?;
-                let after = Progress {
+                let after = WriteProgress {
                     next_number: number + 1,
                     end: held.end(),
                     ..from
@@ -105,7 +105,7 @@ impl OutputWriter {
 }
 
 /// What is neither on disk nor held, between `from` and `end`; what was cleared is not missing.
-fn missing(from: u64, held: Option<&Snapshot>, (end, floor): (u64, Floor)) -> Missing {
+fn missing(from: u64, held: Option<&Snapshot>, (end, floor): (u64, TruncationPoint)) -> Missing {
     let gaps = match held {
         Some(held) => [(from, held.base()), (held.end(), end)],
         None => [(from, end), (end, end)],

@@ -12,10 +12,10 @@ use rustix::io::Errno;
 
 use crate::compress;
 use crate::error::{ReadError, WriteError};
-use crate::files::{self, Floor, Listed};
+use crate::files::{self, SegmentEntry, TruncationPoint};
 use crate::query::TrimmedRange;
-use crate::segment::Segment;
-use crate::view::with_view;
+use crate::segment::OutputSegment;
+use crate::snapshot::with_view;
 
 const DIRECTORY: &str = "the execution's directory";
 
@@ -48,7 +48,7 @@ pub struct StatePolicy {
 
 /// One execution as the sweep sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holding {
+pub struct ExecutionDiskUsage {
     /// Which.
     pub id: ExecutionId,
     /// Bytes its directory takes on disk.
@@ -70,7 +70,7 @@ impl Default for OutputPolicy {
 
 /// One segment as retention sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct SegmentExtent {
     /// Its number.
     pub number: u32,
     /// The offset of its first byte.
@@ -81,10 +81,10 @@ pub struct Extent {
 
 /// Which executions must go, oldest ended first, so that the rest fits.
 #[must_use]
-pub fn plan(holdings: &[Holding], policy: StatePolicy) -> Vec<ExecutionId> {
+pub fn plan(holdings: &[ExecutionDiskUsage], policy: StatePolicy) -> Vec<ExecutionId> {
     let mut bytes: u64 = holdings.iter().map(|one| one.bytes).sum();
     let mut inodes: u64 = holdings.iter().map(|one| one.inodes).sum();
-    let mut ended: Vec<(Timestamp, &Holding)> = holdings
+    let mut ended: Vec<(Timestamp, &ExecutionDiskUsage)> = holdings
         .iter()
         .filter_map(|one| one.ended_at.map(|at| (at, one)))
         .collect();
@@ -104,12 +104,12 @@ pub fn plan(holdings: &[Holding], policy: StatePolicy) -> Vec<ExecutionId> {
 /// Which segments lie neither in the head nor in the tail; never the newest. `segments` stand
 /// in their order.
 #[must_use]
-pub fn plan_output(segments: &[Extent], policy: OutputPolicy) -> Vec<Extent> {
+pub fn plan_output(segments: &[SegmentExtent], policy: OutputPolicy) -> Vec<SegmentExtent> {
     let Some((newest, older)) = segments.split_last() else {
         return Vec::new();
     };
     let tail = newest.to.saturating_sub(policy.tail_bytes);
-    let beyond = |one: &&Extent| one.from >= policy.head_bytes && one.to <= tail;
+    let beyond = |one: &&SegmentExtent| one.from >= policy.head_bytes && one.to <= tail;
     older.iter().filter(beyond).copied().collect()
 }
 
@@ -175,12 +175,12 @@ pub fn trim(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, Wr
     Ok(range(&dropped))
 }
 
-fn beyond(handle: &OwnedFd, policy: OutputPolicy) -> Result<Vec<Extent>, WriteError> {
+fn beyond(handle: &OwnedFd, policy: OutputPolicy) -> Result<Vec<SegmentExtent>, WriteError> {
     let segments = with_view(handle, None, None, |view| view.extents())?;
     Ok(plan_output(&segments, policy))
 }
 
-fn range(dropped: &[Extent]) -> Option<TrimmedRange> {
+fn range(dropped: &[SegmentExtent]) -> Option<TrimmedRange> {
     let (first, last) = dropped.first().zip(dropped.last())?;
     Some(TrimmedRange {
         from: first.from,
@@ -254,12 +254,12 @@ pub fn remove(dir: &Path) -> Result<(), WriteError> {
 
 /// Drops everything below the floor: whole segments where something newer stands behind them,
 /// the bytes of the last one as far as it reaches.
-pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: Floor) -> Result<(), WriteError> {
+pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: TruncationPoint) -> Result<(), WriteError> {
     files::write_floor(dir, floor).map_err(|error| failed("write", files::FLOOR, error))?;
     let listing = files::list(dir).map_err(|error| failed("list", DIRECTORY, error))?;
     let mut newer_base = None;
     for one in listing.segments.iter().rev() {
-        let Ok(segment) = Segment::open(dir, *one) else {
+        let Ok(segment) = OutputSegment::open(dir, *one) else {
             continue;
         };
         match newer_base {
@@ -273,7 +273,7 @@ pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: Floor) -> Result<(), Write
 
 /// Gives the first `bytes` of a segment back to the disk. The writer may hold the file, so it
 /// stays; a compressed one has no writer.
-fn punch(dir: BorrowedFd<'_>, listed: Listed, bytes: u64) -> Result<(), WriteError> {
+fn punch(dir: BorrowedFd<'_>, listed: SegmentEntry, bytes: u64) -> Result<(), WriteError> {
     let name = files::name(listed.number, files::SEGMENT);
     let file = files::open(dir, listed.number, files::SEGMENT, OFlags::WRONLY);
     let Some(file) = file.map_err(|error| failed("open", &name, error))? else {
@@ -335,8 +335,8 @@ fn failed(action: &'static str, file: &str, error: impl Into<io::Error>) -> Writ
 mod tests {
     use super::*;
 
-    fn holding(bytes: u64, ended: Option<i64>) -> Holding {
-        Holding {
+    fn holding(bytes: u64, ended: Option<i64>) -> ExecutionDiskUsage {
+        ExecutionDiskUsage {
             id: ExecutionId::mint(),
             bytes,
             inodes: 5,
@@ -373,8 +373,8 @@ mod tests {
 
     #[test]
     fn head_and_tail_stay() {
-        let segments: Vec<Extent> = (0..10)
-            .map(|number| Extent {
+        let segments: Vec<SegmentExtent> = (0..10)
+            .map(|number| SegmentExtent {
                 number,
                 from: u64::from(number) * 10,
                 to: u64::from(number) * 10 + 10,

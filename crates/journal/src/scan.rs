@@ -6,20 +6,20 @@
 
 use ostler_model::StreamName;
 
-use crate::blocks::{Block, Forward, Run, Step, within};
-use crate::index::Record;
-use crate::lookback;
-use crate::pattern::{Pattern, Watch};
+use crate::index::IndexRecord;
+use crate::line_start;
+use crate::pattern::{BudgetedMatcher, Pattern};
 use crate::query::{Gap, STREAMS, StreamSet, stream_code};
-use crate::segment::Trouble;
-use crate::view::View;
+use crate::record_iter::{ForwardRecords, RecordBlock, RecordRun, RecordStep, within};
+use crate::segment::SegmentError;
+use crate::snapshot::JournalSnapshot;
 
 /// Bytes of a line that is longer than a block that a pattern is tried on.
 pub(crate) const MATCH_BYTES: usize = 16 * 1024 * 1024;
 
 /// A line as the scan sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'b> {
+pub(crate) struct ScannedLine<'b> {
     pub(crate) stream: StreamName,
     /// The offset of its first byte.
     pub(crate) offset: u64,
@@ -37,18 +37,18 @@ pub(crate) struct Seen<'b> {
 
 /// Whether to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub(crate) enum ScanControl {
     Continue,
     Stop,
 }
 
 /// Takes lines.
-pub(crate) trait Sink {
-    fn line(&mut self, line: &Seen<'_>) -> Result<Flow, Trouble>;
+pub(crate) trait LineVisitor {
+    fn line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError>;
 
     /// Told before each block; `at_ns` is the time of its first record.
-    fn block(&mut self, _at_ns: i64) -> Flow {
-        Flow::Continue
+    fn block(&mut self, _at_ns: i64) -> ScanControl {
+        ScanControl::Continue
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct OpenLine {
 
 /// What is scanned, and for what.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Range<'p> {
+pub(crate) struct ScanRange<'p> {
     /// Lines that end at or after this offset.
     pub(crate) from: u64,
     /// Lines whose last byte lies before this offset.
@@ -92,16 +92,20 @@ pub(crate) struct Range<'p> {
 }
 
 /// A scan in progress.
-pub(crate) struct Scan<'v, 'd, 'p> {
-    view: &'v View<'d>,
-    range: Range<'p>,
-    watch: &'p Watch,
+pub(crate) struct LineScanner<'v, 'd, 'p> {
+    view: &'v JournalSnapshot<'d>,
+    range: ScanRange<'p>,
+    watch: &'p BudgetedMatcher,
     open: [Option<OpenLine>; STREAMS.len()],
     known: [bool; STREAMS.len()],
 }
 
-impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
-    pub(crate) fn new(view: &'v View<'d>, range: Range<'p>, watch: &'p Watch) -> Self {
+impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
+    pub(crate) fn new(
+        view: &'v JournalSnapshot<'d>,
+        range: ScanRange<'p>,
+        watch: &'p BudgetedMatcher,
+    ) -> Self {
         Self {
             view,
             range,
@@ -112,38 +116,41 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
     }
 
     /// Hands every line to `sink`.
-    pub(crate) fn run(&mut self, sink: &mut dyn Sink) -> Result<Stop, Trouble> {
+    pub(crate) fn run(&mut self, sink: &mut dyn LineVisitor) -> Result<Stop, SegmentError> {
         if self.range.from >= self.range.until {
             return Ok(Stop::End);
         }
-        let mut forward = Forward::new(self.view, self.view.locate(self.range.from)?);
-        let mut block = Block::default();
+        let mut forward = ForwardRecords::new(self.view, self.view.locate(self.range.from)?);
+        let mut block = RecordBlock::default();
         loop {
             match forward.step(&mut block)? {
-                Step::Block if block.base() >= self.range.until => return Ok(Stop::End),
-                Step::Block => {
-                    if self.block(&block, sink)? == Flow::Stop {
+                RecordStep::Block if block.base() >= self.range.until => return Ok(Stop::End),
+                RecordStep::Block => {
+                    if self.block(&block, sink)? == ScanControl::Stop {
                         return Ok(Stop::Sink);
                     }
                 }
-                Step::Gap(gap) if gap.from >= self.range.until => return Ok(Stop::End),
-                Step::Gap(gap) => {
+                RecordStep::Gap(gap) if gap.from >= self.range.until => return Ok(Stop::End),
+                RecordStep::Gap(gap) => {
                     let flow = self.flush(sink)?;
-                    let stop = if flow == Flow::Stop {
+                    let stop = if flow == ScanControl::Stop {
                         Stop::Sink
                     } else {
                         Stop::Gap(gap)
                     };
                     return Ok(stop);
                 }
-                Step::Damaged(at) => return Ok(Stop::Damaged(at)),
-                Step::End => return Ok(Stop::End),
+                RecordStep::Damaged(at) => return Ok(Stop::Damaged(at)),
+                RecordStep::End => return Ok(Stop::End),
             }
         }
     }
 
     /// Hands over the lines that are open, in the order in which they began.
-    pub(crate) fn flush(&mut self, sink: &mut dyn Sink) -> Result<Flow, Trouble> {
+    pub(crate) fn flush(
+        &mut self,
+        sink: &mut dyn LineVisitor,
+    ) -> Result<ScanControl, SegmentError> {
         let mut open: Vec<(StreamName, OpenLine)> = Vec::new();
         for stream in self.range.streams.iter() {
             let line = self.open[usize::from(stream_code(stream))].take();
@@ -152,29 +159,33 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
         open.sort_by_key(|(_, line)| line.offset);
         for (stream, line) in open {
             let seen = line.seen(stream, line.end, false);
-            if self.wanted(seen.text)? && sink.line(&seen)? == Flow::Stop {
-                return Ok(Flow::Stop);
+            if self.wanted(seen.text)? && sink.line(&seen)? == ScanControl::Stop {
+                return Ok(ScanControl::Stop);
             }
         }
-        Ok(Flow::Continue)
+        Ok(ScanControl::Continue)
     }
 
     /// Also finds the open lines of streams that printed nothing in the range.
-    pub(crate) fn find_open(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn find_open(&mut self) -> Result<(), SegmentError> {
         for stream in self.range.streams.iter() {
             let code = usize::from(stream_code(stream));
             if !self.known[code] {
                 self.known[code] = true;
                 self.open[code] =
-                    lookback::open_before(self.view, self.range.until, stream, self.range.keep)?;
+                    line_start::open_before(self.view, self.range.until, stream, self.range.keep)?;
             }
         }
         Ok(())
     }
 
-    fn block(&mut self, block: &Block, sink: &mut dyn Sink) -> Result<Flow, Trouble> {
-        if sink.block(block.records[0].at_ns) == Flow::Stop {
-            return Ok(Flow::Stop);
+    fn block(
+        &mut self,
+        block: &RecordBlock,
+        sink: &mut dyn LineVisitor,
+    ) -> Result<ScanControl, SegmentError> {
+        if sink.block(block.records[0].at_ns) == ScanControl::Stop {
+            return Ok(ScanControl::Stop);
         }
         for run in block.runs() {
             let first = run.records[0].offset;
@@ -184,16 +195,20 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
             if self.range.streams.contains(run.stream) {
                 let room = within(first, self.range.until);
                 let bytes = &run.bytes[..run.bytes.len().min(room)];
-                if self.feed(Run { bytes, ..run }, sink)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                if self.feed(RecordRun { bytes, ..run }, sink)? == ScanControl::Stop {
+                    return Ok(ScanControl::Stop);
                 }
             }
         }
-        Ok(Flow::Continue)
+        Ok(ScanControl::Continue)
     }
 
     /// Takes in a run of one stream.
-    fn feed(&mut self, run: Run<'_>, sink: &mut dyn Sink) -> Result<Flow, Trouble> {
+    fn feed(
+        &mut self,
+        run: RecordRun<'_>,
+        sink: &mut dyn LineVisitor,
+    ) -> Result<ScanControl, SegmentError> {
         let code = usize::from(stream_code(run.stream));
         if !self.known[code] {
             self.known[code] = true;
@@ -204,19 +219,22 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
             let Some(newline) = memchr::memchr(b'\n', run.bytes) else {
                 open.extend(run.bytes, lines.base, self.range.keep);
                 self.open[code] = Some(open);
-                return Ok(Flow::Continue);
+                return Ok(ScanControl::Continue);
             };
             open.extend(&run.bytes[..newline], lines.base, self.range.keep);
             let end = lines.base + newline as u64 + 1;
             let seen = open.seen(run.stream, end, true);
             lines.skip_to(newline + 1, open.number + 1);
-            if end > self.range.from && self.wanted(seen.text)? && sink.line(&seen)? == Flow::Stop {
-                return Ok(Flow::Stop);
+            if end > self.range.from
+                && self.wanted(seen.text)?
+                && sink.line(&seen)? == ScanControl::Stop
+            {
+                return Ok(ScanControl::Stop);
             }
         }
         let last = memchr::memrchr(b'\n', run.bytes).map_or(0, |newline| newline + 1);
-        if last > lines.at && self.whole_lines(&mut lines, last, sink)? == Flow::Stop {
-            return Ok(Flow::Stop);
+        if last > lines.at && self.whole_lines(&mut lines, last, sink)? == ScanControl::Stop {
+            return Ok(ScanControl::Stop);
         }
         let from = last.max(lines.at);
         if from < run.bytes.len() {
@@ -234,7 +252,7 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
             );
             self.open[code] = Some(open);
         }
-        Ok(Flow::Continue)
+        Ok(ScanControl::Continue)
     }
 
     /// The lines that begin and end inside the run, up to `last`.
@@ -242,8 +260,8 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
         &mut self,
         lines: &mut Lines<'_>,
         last: usize,
-        sink: &mut dyn Sink,
-    ) -> Result<Flow, Trouble> {
+        sink: &mut dyn LineVisitor,
+    ) -> Result<ScanControl, SegmentError> {
         // Only the run that holds the beginning of the range can end lines before it.
         let skip = within(lines.base, self.range.from);
         if skip > lines.at && skip > 0 {
@@ -257,7 +275,7 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
             let text = &lines.run.bytes[from..newline];
             if self.wanted(text)? {
                 let (record, number) = lines.locate(from);
-                let seen = Seen {
+                let seen = ScannedLine {
                     stream: lines.run.stream,
                     offset: lines.base + from as u64,
                     at_ns: record.at_ns,
@@ -267,24 +285,28 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
                     end: lines.base + newline as u64 + 1,
                     terminated: true,
                 };
-                if sink.line(&seen)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                if sink.line(&seen)? == ScanControl::Stop {
+                    return Ok(ScanControl::Stop);
                 }
             }
             lines.at = newline + 1;
         }
         lines.at = last;
-        Ok(Flow::Continue)
+        Ok(ScanControl::Continue)
     }
 
     /// The next line that may match: (its first byte, its newline).
-    fn candidate(&self, lines: &Lines<'_>, last: usize) -> Result<Option<(usize, usize)>, Trouble> {
+    fn candidate(
+        &self,
+        lines: &Lines<'_>,
+        last: usize,
+    ) -> Result<Option<(usize, usize)>, SegmentError> {
         let bytes = lines.run.bytes;
         let hit = match self.range.pattern {
             Some(pattern) => self.watch.candidate(pattern, &bytes[lines.at..last]),
             None => Ok(Some(0)),
         };
-        let Some(hit) = hit.map_err(|error| Trouble::Read(error.into()))? else {
+        let Some(hit) = hit.map_err(|error| SegmentError::Read(error.into()))? else {
             return Ok(None);
         };
         // A match at the very end belongs to the last line.
@@ -295,22 +317,22 @@ impl<'v, 'd, 'p> Scan<'v, 'd, 'p> {
         Ok(newline.map(|newline| (from, hit + newline)))
     }
 
-    fn wanted(&mut self, text: &[u8]) -> Result<bool, Trouble> {
+    fn wanted(&mut self, text: &[u8]) -> Result<bool, SegmentError> {
         let Some(pattern) = self.range.pattern else {
             return Ok(true);
         };
         self.watch
             .is_match(pattern, text)
-            .map_err(|error| Trouble::Read(error.into()))
+            .map_err(|error| SegmentError::Read(error.into()))
     }
 
     /// The line that was open when the run began.
-    fn line_before(&self, run: &Run<'_>) -> Result<Option<OpenLine>, Trouble> {
+    fn line_before(&self, run: &RecordRun<'_>) -> Result<Option<OpenLine>, SegmentError> {
         let first = &run.records[0];
         if first.fresh {
             return Ok(None);
         }
-        lookback::line_into(self.view, run.place, first, self.range.keep).map(Some)
+        line_start::line_into(self.view, run.place, first, self.range.keep).map(Some)
     }
 }
 
@@ -326,8 +348,8 @@ impl OpenLine {
         self.end = offset + bytes.len() as u64;
     }
 
-    fn seen(&self, stream: StreamName, end: u64, terminated: bool) -> Seen<'_> {
-        Seen {
+    fn seen(&self, stream: StreamName, end: u64, terminated: bool) -> ScannedLine<'_> {
+        ScannedLine {
             stream,
             offset: self.offset,
             at_ns: self.at_ns,
@@ -342,7 +364,7 @@ impl OpenLine {
 
 /// Where a run's lines are, with their numbers and times.
 struct Lines<'b> {
-    run: Run<'b>,
+    run: RecordRun<'b>,
     base: u64,
     /// The beginning of the line that comes next.
     at: usize,
@@ -353,7 +375,7 @@ struct Lines<'b> {
 }
 
 impl<'b> Lines<'b> {
-    fn new(run: Run<'b>) -> Self {
+    fn new(run: RecordRun<'b>) -> Self {
         Self {
             run,
             base: run.records[0].offset,
@@ -370,7 +392,7 @@ impl<'b> Lines<'b> {
 
     /// The record that holds the beginning of a line, and the line's number. Places asked for
     /// must not go backward.
-    fn locate(&mut self, from: usize) -> (&'b Record, u64) {
+    fn locate(&mut self, from: usize) -> (&'b IndexRecord, u64) {
         let offset = self.base + from as u64;
         let records = self.run.records;
         let ahead = records[self.record..].partition_point(|record| record.end() <= offset);

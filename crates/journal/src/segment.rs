@@ -8,37 +8,38 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::OFlags;
 
-use crate::blocks::within;
 use crate::compress::Frames;
 use crate::error::ReadError;
-use crate::files::{self, Listed};
+use crate::files::{self, SegmentEntry};
 use crate::index::{
-    CHUNK_BYTES, HEADER_BYTES, Header, HeaderError, RECORD_BYTES, Record, Tallies, VERSION,
+    CHUNK_BYTES, HEADER_BYTES, Header, HeaderError, IndexRecord, RECORD_BYTES, StreamCounters,
+    VERSION,
 };
-use crate::memory::Snapshot;
-use crate::tail::{self, RawRecord, TAIL_BYTES, TAIL_RECORDS, Tail};
+use crate::memory_ring::Snapshot;
+use crate::record_iter::within;
+use crate::tail::{self, RawRecord, TAIL_BYTES, TAIL_RECORDS, TailReader};
 
 /// Records that are looked for behind the last known one; beyond them the end is read anew.
 const NEW_RECORDS: usize = 64;
 
 /// A segment: numbered records, each speaking for the next bytes of it.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct OutputSegment {
     pub(crate) number: u32,
     pub(crate) base: u64,
     /// What was before its first byte.
-    pub(crate) tallies: Tallies,
+    pub(crate) tallies: StreamCounters,
     /// Records to be trusted as far as the file's length goes.
     pub(crate) count: u64,
     /// The last of them with its number, once it was read.
-    newest: Option<(u64, Record)>,
+    newest: Option<(u64, IndexRecord)>,
     source: Source,
 }
 
 #[derive(Debug)]
 enum Source {
     Disk {
-        shared: Shared,
+        shared: SharedSegment,
         /// Its bytes, where they are compressed.
         framed: OnceCell<Frames>,
     },
@@ -47,33 +48,33 @@ enum Source {
 
 /// A segment on disk and its open files, which several views can have in common.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(Arc<OpenSegment>);
+pub(crate) struct SharedSegment(Arc<OpenSegment>);
 
 #[derive(Debug)]
 struct OpenSegment {
     number: u32,
     base: u64,
-    tallies: Tallies,
+    tallies: StreamCounters,
     index: File,
     /// Its bytes, once they were asked for, unless they are compressed.
     raw: OnceLock<File>,
     /// Its end, once it was looked at again.
-    tail: Mutex<Tail>,
+    tail: Mutex<TailReader>,
 }
 
-impl Shared {
-    fn open(dir: BorrowedFd<'_>, listed: Listed) -> Result<Self, Trouble> {
+impl SharedSegment {
+    fn open(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<Self, SegmentError> {
         let number = listed.number;
         let failed = |error| ReadError::io("read", files::name(number, files::INDEX), error);
         let index = files::open(dir, number, files::INDEX, OFlags::RDONLY).map_err(failed)?;
-        let index = index.ok_or(Trouble::Stale)?;
+        let index = index.ok_or(SegmentError::Stale)?;
         let mut raw = [0; HEADER_BYTES];
         let filled = files::read_at(&index, &mut raw, 0).map_err(failed)?;
         let header = match Header::decode(&raw[..filled]) {
             Ok(header) if header.number == number => header,
-            Ok(_) | Err(HeaderError::Damaged) => return Err(Trouble::Damaged),
+            Ok(_) | Err(HeaderError::Damaged) => return Err(SegmentError::Damaged),
             Err(HeaderError::Version(found)) => {
-                return Err(Trouble::Read(ReadError::Version {
+                return Err(SegmentError::Read(ReadError::Version {
                     file: files::name(number, files::INDEX),
                     found,
                     known: VERSION,
@@ -98,7 +99,11 @@ impl Shared {
     /// The segment as it stands now, its end checked. What was checked before is in memory;
     /// only what is new is read, and one record more: the last one known, which shows whether
     /// the files were cut meanwhile.
-    pub(crate) fn look(&self, dir: BorrowedFd<'_>, floor: u64) -> Result<Segment, Trouble> {
+    pub(crate) fn look(
+        &self,
+        dir: BorrowedFd<'_>,
+        floor: u64,
+    ) -> Result<OutputSegment, SegmentError> {
         let mut tail = self.tail();
         if !self.read_on(dir, &mut tail)? {
             tail.clear();
@@ -106,7 +111,7 @@ impl Shared {
             self.read_end(dir, &mut tail, (count, floor))?;
         }
         if let Some((last, raw)) = tail.last() {
-            let newest = Record::decode(&raw).map(|record| (last, record));
+            let newest = IndexRecord::decode(&raw).map(|record| (last, record));
             return Ok(self.with(last + 1, newest));
         }
         drop(tail);
@@ -115,12 +120,12 @@ impl Shared {
         Ok(segment)
     }
 
-    fn tail(&self) -> MutexGuard<'_, Tail> {
+    fn tail(&self) -> MutexGuard<'_, TailReader> {
         self.0.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what is new into the tail; false where the tail is not to be gone on with.
-    fn read_on(&self, dir: BorrowedFd<'_>, tail: &mut Tail) -> Result<bool, Trouble> {
+    fn read_on(&self, dir: BorrowedFd<'_>, tail: &mut TailReader) -> Result<bool, SegmentError> {
         let Some((last, known)) = tail.last() else {
             return Ok(false);
         };
@@ -137,13 +142,14 @@ impl Shared {
     fn read_end(
         &self,
         dir: BorrowedFd<'_>,
-        tail: &mut Tail,
+        tail: &mut TailReader,
         (count, floor): (u64, u64),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SegmentError> {
         let begin = count.saturating_sub(TAIL_RECORDS as u64 / 2);
         let mut raw = Vec::new();
         self.0.records(begin, &mut raw, within(begin, count))?;
-        let is_kept = |raw: &RawRecord| Record::decode(raw).is_some_and(|it| it.offset >= floor);
+        let is_kept =
+            |raw: &RawRecord| IndexRecord::decode(raw).is_some_and(|it| it.offset >= floor);
         let cleared = raw.iter().rposition(|raw| !is_kept(raw));
         let readable = &raw[cleared.map_or(0, |at| at + 1)..];
         let fit = tail::fitting(readable, TAIL_RECORDS, TAIL_BYTES / 2);
@@ -166,9 +172,12 @@ impl Shared {
 
     /// Whether a record begins where the one before it ends, as far as that one is among these.
     fn follows(&self, begin: u64, raw: &[RawRecord], place: usize) -> bool {
-        let offset = raw.get(place).and_then(Record::decode).map(|it| it.offset);
+        let offset = raw
+            .get(place)
+            .and_then(IndexRecord::decode)
+            .map(|it| it.offset);
         match place.checked_sub(1) {
-            Some(before) => offset == Record::decode(&raw[before]).map(|it| it.end()),
+            Some(before) => offset == IndexRecord::decode(&raw[before]).map(|it| it.end()),
             None => begin > 0 || offset == Some(self.0.base),
         }
     }
@@ -177,10 +186,10 @@ impl Shared {
     fn take(
         &self,
         dir: BorrowedFd<'_>,
-        tail: &mut Tail,
+        tail: &mut TailReader,
         (first, records): (u64, &[RawRecord]),
-    ) -> Result<bool, Trouble> {
-        let decoded = |raw: Option<&RawRecord>| raw.and_then(Record::decode);
+    ) -> Result<bool, SegmentError> {
+        let decoded = |raw: Option<&RawRecord>| raw.and_then(IndexRecord::decode);
         let mut bytes = Vec::new();
         if let Some((begin, last)) = decoded(records.first()).zip(decoded(records.last())) {
             let len = within(begin.offset, last.end());
@@ -198,9 +207,9 @@ impl Shared {
         Ok(tail.extend(first, records, &bytes))
     }
 
-    fn with(&self, count: u64, newest: Option<(u64, Record)>) -> Segment {
+    fn with(&self, count: u64, newest: Option<(u64, IndexRecord)>) -> OutputSegment {
         let open = &self.0;
-        Segment {
+        OutputSegment {
             number: open.number,
             base: open.base,
             tallies: open.tallies,
@@ -214,14 +223,14 @@ impl Shared {
     }
 
     /// The segment as far as its index reaches now.
-    fn segment(&self) -> Result<Segment, Trouble> {
+    fn segment(&self) -> Result<OutputSegment, SegmentError> {
         Ok(self.with(self.0.count()?, None))
     }
 }
 
 impl OpenSegment {
     /// Whole records in the index.
-    fn count(&self) -> Result<u64, Trouble> {
+    fn count(&self) -> Result<u64, SegmentError> {
         let read = self.index.metadata();
         let length = read.map_err(|error| self.failed(files::INDEX, error))?;
         let records = length.len().saturating_sub(HEADER_BYTES as u64);
@@ -229,7 +238,12 @@ impl OpenSegment {
     }
 
     /// Replaces `buffer` with records of the index; fewer than `most` where it ends.
-    fn records(&self, first: u64, buffer: &mut Vec<RawRecord>, most: usize) -> Result<(), Trouble> {
+    fn records(
+        &self,
+        first: u64,
+        buffer: &mut Vec<RawRecord>,
+        most: usize,
+    ) -> Result<(), SegmentError> {
         buffer.clear();
         buffer.resize(most, [0; RECORD_BYTES]);
         let at = HEADER_BYTES as u64 + first * RECORD_BYTES as u64;
@@ -245,7 +259,7 @@ impl OpenSegment {
         dir: BorrowedFd<'_>,
         (from, len): (u64, usize),
         buffer: &mut Vec<u8>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, SegmentError> {
         let failed = |error| self.failed(files::SEGMENT, error);
         let file = match self.raw.get() {
             Some(file) => file,
@@ -262,8 +276,8 @@ impl OpenSegment {
         Ok(true)
     }
 
-    fn failed(&self, suffix: &str, error: io::Error) -> Trouble {
-        Trouble::Read(ReadError::io(
+    fn failed(&self, suffix: &str, error: io::Error) -> SegmentError {
+        SegmentError::Read(ReadError::io(
             "read",
             files::name(self.number, suffix),
             error,
@@ -273,7 +287,7 @@ impl OpenSegment {
 
 /// Why a segment could not be opened or read.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum SegmentError {
     /// A file went away since the directory was listed: look again.
     Stale,
     /// The index has no valid header.
@@ -282,28 +296,28 @@ pub(crate) enum Trouble {
     Read(ReadError),
 }
 
-impl From<ReadError> for Trouble {
+impl From<ReadError> for SegmentError {
     fn from(error: ReadError) -> Self {
         Self::Read(error)
     }
 }
 
-impl Segment {
-    pub(crate) fn open(dir: BorrowedFd<'_>, listed: Listed) -> Result<Self, Trouble> {
-        Shared::open(dir, listed)?.segment()
+impl OutputSegment {
+    pub(crate) fn open(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<Self, SegmentError> {
+        SharedSegment::open(dir, listed)?.segment()
     }
 
     /// Opened, and cut to what is sound. Its end is in memory then: most questions are about it.
     pub(crate) fn open_settled(
         dir: BorrowedFd<'_>,
-        listed: Listed,
+        listed: SegmentEntry,
         floor: u64,
-    ) -> Result<Self, Trouble> {
-        Shared::open(dir, listed)?.look(dir, floor)
+    ) -> Result<Self, SegmentError> {
+        SharedSegment::open(dir, listed)?.look(dir, floor)
     }
 
     /// Its files, to keep them open; none of a segment in memory.
-    pub(crate) fn shared(&self) -> Option<&Shared> {
+    pub(crate) fn shared(&self) -> Option<&SharedSegment> {
         match &self.source {
             Source::Disk { shared, .. } => Some(shared),
             Source::Memory(_) => None,
@@ -311,7 +325,7 @@ impl Segment {
     }
 
     /// The memory segment after a journal's last one.
-    pub(crate) fn memory(number: u32, tallies: Tallies, snapshot: Snapshot) -> Self {
+    pub(crate) fn memory(number: u32, tallies: StreamCounters, snapshot: Snapshot) -> Self {
         Self {
             number,
             base: snapshot.base(),
@@ -328,7 +342,7 @@ impl Segment {
         first: u64,
         buffer: &mut Vec<RawRecord>,
         most: usize,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SegmentError> {
         let left = usize::try_from(self.count.saturating_sub(first)).unwrap_or(usize::MAX);
         let wanted = most.min(left);
         buffer.clear();
@@ -348,10 +362,10 @@ impl Segment {
     }
 
     /// One record, decoded; none where it is none.
-    pub(crate) fn record(&self, place: u64) -> Result<Option<Record>, Trouble> {
+    pub(crate) fn record(&self, place: u64) -> Result<Option<IndexRecord>, SegmentError> {
         let mut buffer = Vec::with_capacity(1);
         self.records(place, &mut buffer, 1)?;
-        Ok(buffer.first().and_then(Record::decode))
+        Ok(buffer.first().and_then(IndexRecord::decode))
     }
 
     /// Replaces `buffer` with the bytes from journal offset `from`, `len` of them; fewer where
@@ -361,7 +375,7 @@ impl Segment {
         dir: BorrowedFd<'_>,
         (from, len): (u64, usize),
         buffer: &mut Vec<u8>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SegmentError> {
         let at = from.saturating_sub(self.base);
         match &self.source {
             Source::Memory(snapshot) => {
@@ -396,12 +410,12 @@ impl Segment {
         &self,
         dir: BorrowedFd<'_>,
         place: u64,
-    ) -> Result<Option<(Record, Vec<u8>)>, Trouble> {
+    ) -> Result<Option<(IndexRecord, Vec<u8>)>, SegmentError> {
         let mut raw = Vec::with_capacity(1);
         self.records(place, &mut raw, 1)?;
         let Some((raw, record)) = raw
             .first()
-            .and_then(|raw| Record::decode(raw).map(|record| (raw, record)))
+            .and_then(|raw| IndexRecord::decode(raw).map(|record| (raw, record)))
         else {
             return Ok(None);
         };
@@ -410,23 +424,23 @@ impl Segment {
         }
         let mut bytes = Vec::new();
         self.bytes(dir, (record.offset, record.len as usize), &mut bytes)?;
-        Ok(Record::is_intact(raw, &bytes).then_some((record, bytes)))
+        Ok(IndexRecord::is_intact(raw, &bytes).then_some((record, bytes)))
     }
 
     fn open_frames<'f>(
         &self,
         dir: BorrowedFd<'_>,
         framed: &'f OnceCell<Frames>,
-    ) -> Result<&'f Frames, Trouble> {
+    ) -> Result<&'f Frames, SegmentError> {
         let failed = |error| self.failed(files::COMPRESSED, error);
         let file = files::open(dir, self.number, files::COMPRESSED, OFlags::RDONLY);
-        let file = file.map_err(failed)?.ok_or(Trouble::Stale)?;
+        let file = file.map_err(failed)?.ok_or(SegmentError::Stale)?;
         let frames = Frames::open(file).map_err(failed)?;
         Ok(framed.get_or_init(|| frames))
     }
 
-    fn failed(&self, suffix: &str, error: io::Error) -> Trouble {
-        Trouble::Read(ReadError::io(
+    fn failed(&self, suffix: &str, error: io::Error) -> SegmentError {
+        SegmentError::Read(ReadError::io(
             "read",
             files::name(self.number, suffix),
             error,
@@ -435,16 +449,16 @@ impl Segment {
 
     /// Cuts `count` to the records that follow from each other and pass their checksums,
     /// looking only at the last one when that is well.
-    pub(crate) fn settle(&mut self, dir: BorrowedFd<'_>, floor: u64) -> Result<(), Trouble> {
+    pub(crate) fn settle(&mut self, dir: BorrowedFd<'_>, floor: u64) -> Result<(), SegmentError> {
         if self.count == 0 {
             return Ok(());
         }
         let last = self.count - 1;
         let mut newest = Vec::with_capacity(2);
         self.records(last.saturating_sub(1), &mut newest, 2)?;
-        let record = newest.pop().as_ref().and_then(Record::decode);
-        let before = newest.first().map(Record::decode);
-        let follows = |record: &Record| match before {
+        let record = newest.pop().as_ref().and_then(IndexRecord::decode);
+        let before = newest.first().map(IndexRecord::decode);
+        let follows = |record: &IndexRecord| match before {
             None => last == 0 && record.offset == self.base,
             Some(before) => before.is_some_and(|before| before.end() == record.offset),
         };
@@ -460,7 +474,7 @@ impl Segment {
     }
 
     /// Looks at every record from the first one not cleared, and cuts at the first bad one.
-    pub(crate) fn verify(&mut self, dir: BorrowedFd<'_>, floor: u64) -> Result<(), Trouble> {
+    pub(crate) fn verify(&mut self, dir: BorrowedFd<'_>, floor: u64) -> Result<(), SegmentError> {
         const STEP_RECORDS: usize = 1024;
         let mut expected = self.base;
         let mut bytes = Vec::with_capacity(CHUNK_BYTES);
@@ -469,7 +483,7 @@ impl Segment {
         while place < self.count {
             self.records(place, &mut raw, STEP_RECORDS)?;
             for raw in &raw {
-                let record = Record::decode(raw).filter(|record| record.offset == expected);
+                let record = IndexRecord::decode(raw).filter(|record| record.offset == expected);
                 let Some(record) = record else {
                     self.count = place;
                     return Ok(());
@@ -478,7 +492,7 @@ impl Segment {
                 if !cleared {
                     self.bytes(dir, (record.offset, record.len as usize), &mut bytes)?;
                 }
-                if !cleared && !Record::is_intact(raw, &bytes) {
+                if !cleared && !IndexRecord::is_intact(raw, &bytes) {
                     self.count = place;
                     return Ok(());
                 }
@@ -493,7 +507,7 @@ impl Segment {
     }
 
     /// The journal offset after its last record.
-    pub(crate) fn end(&self) -> Result<u64, Trouble> {
+    pub(crate) fn end(&self) -> Result<u64, SegmentError> {
         if self.count == 0 {
             return Ok(self.base);
         }

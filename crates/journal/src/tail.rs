@@ -1,7 +1,7 @@
 //! The end of a segment in memory: what was read and checked once is not read again while the
 //! segment's files stay open. Pure.
 
-use crate::index::{RECORD_BYTES, Record};
+use crate::index::{IndexRecord, RECORD_BYTES};
 
 /// A record as it stands in the index.
 pub(crate) type RawRecord = [u8; RECORD_BYTES];
@@ -13,7 +13,7 @@ pub(crate) const TAIL_RECORDS: usize = 1_024;
 
 /// The newest records of a segment with their bytes: contiguous, and found to be intact.
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub(crate) struct TailReader {
     /// The number of its first record.
     first: u64,
     /// The journal offset of its first byte.
@@ -22,7 +22,7 @@ pub(crate) struct Tail {
     bytes: Vec<u8>,
 }
 
-impl Tail {
+impl TailReader {
     /// The number of its last record, and that record.
     pub(crate) fn last(&self) -> Option<(u64, RawRecord)> {
         let last = self.records.last()?;
@@ -43,7 +43,7 @@ impl Tail {
     /// one, those from number `first` on. False, and nothing is taken over, where they do not
     /// follow from each other or are not intact.
     pub(crate) fn extend(&mut self, first: u64, records: &[RawRecord], bytes: &[u8]) -> bool {
-        let begin = match (self.last(), records.first().and_then(Record::decode)) {
+        let begin = match (self.last(), records.first().and_then(IndexRecord::decode)) {
             (_, None) => return records.is_empty() && bytes.is_empty(),
             (Some((last, _)), Some(_)) if last + 1 != first => return false,
             (Some(_), Some(_)) => self.end(),
@@ -115,20 +115,20 @@ pub(crate) fn fitting(records: &[RawRecord], most: usize, most_bytes: usize) -> 
 }
 
 fn length(record: &RawRecord) -> usize {
-    Record::decode(record).map_or(0, |record| record.len as usize)
+    IndexRecord::decode(record).map_or(0, |record| record.len as usize)
 }
 
 /// Whether these records speak for exactly these bytes, which begin at an offset.
 fn are_intact(begin: u64, records: &[RawRecord], bytes: &[u8]) -> bool {
     let (mut offset, mut rest) = (begin, bytes);
     for raw in records {
-        let Some(record) = Record::decode(raw).filter(|record| record.offset == offset) else {
+        let Some(record) = IndexRecord::decode(raw).filter(|record| record.offset == offset) else {
             return false;
         };
         let Some((chunk, behind)) = rest.split_at_checked(record.len as usize) else {
             return false;
         };
-        if !Record::is_intact(raw, chunk) {
+        if !IndexRecord::is_intact(raw, chunk) {
             return false;
         }
         (offset, rest) = (record.end(), behind);
@@ -146,7 +146,7 @@ mod tests {
     fn chunks(offset: u64, chunks: &[&[u8]]) -> (Vec<RawRecord>, Vec<u8>) {
         let mut offset = offset;
         let records = chunks.iter().map(|chunk| {
-            let record = Record {
+            let record = IndexRecord {
                 at_ns: 1,
                 offset,
                 len: u32::try_from(chunk.len()).expect("short"),
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_follows_is_taken_over_and_what_does_not_is_refused() {
-        let mut tail = Tail::default();
+        let mut tail = TailReader::default();
         assert_eq!(tail.last(), None);
         let (records, bytes) = chunks(100, &[b"one", b"two"]);
         assert!(tail.extend(7, &records, &bytes));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn it_stays_small_and_keeps_the_newest() {
-        let mut tail = Tail::default();
+        let mut tail = TailReader::default();
         let mut offset = 0;
         for number in 0..5 * TAIL_RECORDS as u64 {
             let (records, bytes) = chunks(offset, &[&[b'x'; 100]]);

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::error::WriteError;
 use crate::files;
-use crate::index::{CHUNK_BYTES, HEADER_BYTES, Header, RECORD_BYTES, Record, Tallies};
+use crate::index::{CHUNK_BYTES, HEADER_BYTES, Header, IndexRecord, RECORD_BYTES, StreamCounters};
 use crate::query::stream_code;
 use crate::recover;
 
@@ -43,12 +43,12 @@ pub struct OutputWriter {
     dir: OwnedFd,
     limits: SegmentLimits,
     open: Option<OpenSegment>,
-    progress: Progress,
+    progress: WriteProgress,
 }
 
 /// How far a journal has come: what a writer must know to go on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct WriteProgress {
     /// The number of the next segment to be begun.
     pub(crate) next_number: u32,
     /// The journal's end.
@@ -56,7 +56,7 @@ pub(crate) struct Progress {
     /// The newest time stored.
     pub(crate) at_ns: i64,
     /// What each stream has come to.
-    pub(crate) tallies: Tallies,
+    pub(crate) tallies: StreamCounters,
 }
 
 /// The pair of files being appended to.
@@ -80,7 +80,7 @@ impl OutputWriter {
             dir: duplicate(dir)?,
             limits: limits.clamped(),
             open: None,
-            progress: Progress::default(),
+            progress: WriteProgress::default(),
         })
     }
 
@@ -152,7 +152,7 @@ impl OutputWriter {
         self.progress.end
     }
 
-    pub(crate) const fn progress(&self) -> Progress {
+    pub(crate) const fn progress(&self) -> WriteProgress {
         self.progress
     }
 
@@ -161,7 +161,7 @@ impl OutputWriter {
     }
 
     /// Goes on at `progress`, in `open` or else in a segment to be begun.
-    pub(crate) fn go_on(&mut self, progress: Progress, open: Option<OpenSegment>) {
+    pub(crate) fn go_on(&mut self, progress: WriteProgress, open: Option<OpenSegment>) {
         self.progress = progress;
         self.open = open;
     }
@@ -187,7 +187,7 @@ impl OutputWriter {
         } else if let Some(open) = &mut self.open {
             open.append(&record.encode(chunk), record.offset - open.base, chunk)?;
         }
-        self.progress = Progress {
+        self.progress = WriteProgress {
             next_number: self.progress.next_number,
             ..after
         };
@@ -195,7 +195,7 @@ impl OutputWriter {
     }
 
     /// Creates the next pair of files with their first chunk in them.
-    fn begin_segment(&mut self, record: &Record, chunk: &[u8]) -> Result<(), WriteError> {
+    fn begin_segment(&mut self, record: &IndexRecord, chunk: &[u8]) -> Result<(), WriteError> {
         let number = self.progress.next_number;
         let header = Header {
             number,
@@ -233,12 +233,12 @@ impl SegmentLimits {
     }
 }
 
-impl Progress {
+impl WriteProgress {
     /// The record for the next chunk, and what will be once it is stored.
-    pub(crate) fn next(&self, at_ns: i64, stream: StreamName, chunk: &[u8]) -> (Record, Self) {
+    pub(crate) fn next(&self, at_ns: i64, stream: StreamName, chunk: &[u8]) -> (IndexRecord, Self) {
         let place = usize::from(stream_code(stream));
         let before = self.tallies[place];
-        let record = Record {
+        let record = IndexRecord {
             at_ns: at_ns.max(self.at_ns),
             offset: self.end,
             len: u32::try_from(chunk.len()).unwrap_or(u32::MAX),

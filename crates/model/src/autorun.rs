@@ -6,22 +6,22 @@
 //! for it (`Makefile`, `package.json`, a test), and what only chooses among programs that a
 //! configuration of the person names (`.gitattributes`).
 
-mod lines;
+mod rules;
 
 use serde::{Deserialize, Serialize};
 
-use lines::LASTS;
-pub use lines::LINES;
+use rules::LASTS;
+pub use rules::LINES;
 
-use crate::changes::FileKind;
-use crate::text::Text;
+use crate::byte_string::ByteString;
+use crate::overlay::FileKind;
 
 /// The most that one answer names.
 pub const UNASKED_MAX: usize = 20;
 
 /// One line of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct AutorunLine {
     /// Names in a row, at any depth; what is below them belongs to it. A `*` at one end of a name
     /// stands for anything, a `/` at the beginning for the workspace itself.
     pub path: &'static str,
@@ -30,25 +30,25 @@ pub struct Line {
     /// What that does.
     pub why: &'static str,
     /// What level high does about it.
-    pub guard: Guard,
+    pub guard: AutorunGuard,
     /// What of it makes a difference.
-    pub test: Test,
+    pub test: AutorunTest,
 }
 
 /// What level high does about a line. Everything is told, too: where it was made anew, or
 /// where it could be written all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
+pub enum AutorunGuard {
     /// In the workspace itself it cannot be written.
     Protected,
     /// Whoever asked for the command is told that it was made or changed, and a commit refuses
     /// it unless told otherwise.
-    Told,
+    Reported,
 }
 
 /// What of a file makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Test {
+pub enum AutorunTest {
     /// That it is there.
     Presence,
     /// A key of git's configuration that is not known to be harmless.
@@ -65,9 +65,9 @@ pub enum Test {
 
 /// One thing that was made or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Autorun {
+pub struct AutorunFinding {
     /// Relative to the workspace.
-    pub path: Text,
+    pub path: ByteString,
     /// Who reads it.
     pub reader: String,
     /// What that does.
@@ -80,7 +80,7 @@ pub struct Autorun {
 pub struct AutorunReport {
     /// At most [`UNASKED_MAX`], sorted by path.
     #[serde(default)]
-    pub found: Vec<Autorun>,
+    pub found: Vec<AutorunFinding>,
     /// How many more there are.
     #[serde(default)]
     pub more: u64,
@@ -103,7 +103,7 @@ impl AutorunReport {
     }
 
     /// Adds one, unless its path is there already.
-    pub fn add(&mut self, new: Autorun) {
+    pub fn add(&mut self, new: AutorunFinding) {
         match self.found.binary_search_by(|it| it.path.cmp(&new.path)) {
             Ok(_) => {}
             Err(_) if self.found.len() >= UNASKED_MAX => self.more += 1,
@@ -125,21 +125,23 @@ impl AutorunReport {
 
 /// The paths that level high protects in a workspace.
 pub fn protected() -> impl Iterator<Item = &'static str> {
-    let lines = LINES.iter().filter(|it| it.guard == Guard::Protected);
+    let lines = LINES
+        .iter()
+        .filter(|it| it.guard == AutorunGuard::Protected);
     lines.map(|it| it.path.trim_start_matches('/'))
 }
 
 /// The line that a relative path belongs to. A directory is none: what is in it may be. A
 /// symbolic link in the place of a directory of a line is one.
 #[must_use]
-pub fn line_of(path: &[u8], kind: FileKind) -> Option<&'static Line> {
+pub fn line_of(path: &[u8], kind: FileKind) -> Option<&'static AutorunLine> {
     if kind == FileKind::Directory {
         return None;
     }
     LINES.iter().find(|line| line.covers(path, kind))
 }
 
-impl Line {
+impl AutorunLine {
     fn covers(&self, path: &[u8], kind: FileKind) -> bool {
         let (wanted, rooted) = match self.path.strip_prefix('/') {
             Some(wanted) => (wanted, true),
@@ -172,7 +174,7 @@ impl Line {
             }
         }
         // What is below a `.git` has lines of its own.
-        self.test != Test::GitLink || names.next().is_none()
+        self.test != AutorunTest::GitLink || names.next().is_none()
     }
 }
 

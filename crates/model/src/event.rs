@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::ending::{Ending, LostReason, TimeoutKind, WaitStatus};
-use crate::evidence::{Ability, Usage};
+use crate::isolation::{LimitKind, MissingCapability};
 use crate::owner::Principal;
-use crate::policy::{Degraded, Limit};
-use crate::service::{Port, Sign, Stage};
+use crate::service::{ReadinessSignal, ServicePort, ServiceStage};
+use crate::snapshot::{Capability, Usage};
 use crate::spec::TermSize;
+use crate::termination::{LostReason, Termination, TimeoutKind, WaitStatus};
 
 /// One event with its place in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub enum Event {
     Created {
         /// What was asked and cannot be had here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        missing: Vec<Degraded>,
+        missing: Vec<MissingCapability>,
     },
     /// The request was turned down; only the ledger ever holds this.
     Refused {
@@ -65,7 +65,7 @@ pub enum Event {
         /// Which attempt.
         attempt: u32,
         /// All of them now; empty when the last one closed.
-        ports: Vec<Port>,
+        ports: Vec<ServicePort>,
         /// Where it is reached, as far as that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         url: Option<String>,
@@ -75,9 +75,9 @@ pub enum Event {
         /// Which attempt.
         attempt: u32,
         /// `Listening` or `Responding`; the others are [`Event::Ready`].
-        stage: Stage,
+        stage: ServiceStage,
         /// What showed it.
-        sign: Sign,
+        sign: ReadinessSignal,
     },
     /// A service answered its readiness rule, or lives with nothing to look at.
     Ready {
@@ -87,7 +87,7 @@ pub enum Event {
         evidence: String,
         /// The same, sign by sign.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        signs: Vec<Sign>,
+        signs: Vec<ReadinessSignal>,
         /// Whether there was nothing to look at: it is running, not ready.
         #[serde(default)]
         unprobed: bool,
@@ -158,14 +158,14 @@ pub enum Event {
     /// forgotten.
     Workspace {
         /// What became of it.
-        fate: crate::changes::Fate,
+        fate: crate::overlay::OverlayOutcome,
         /// By whom.
         by: Principal,
     },
     /// A limit was reached.
     LimitHit {
         /// Which.
-        limit: Limit,
+        limit: LimitKind,
     },
     /// What an attempt of level high left in its workspace that is run or obeyed unasked.
     Autorun {
@@ -175,14 +175,14 @@ pub enum Event {
     /// Something promised cannot be kept any more, for example the disk is full.
     Degraded {
         /// What is gone.
-        ability: DegradedAbility,
+        ability: DegradedCapability,
         /// For people.
         detail: String,
     },
     /// Somebody or a clock decided that it must end.
     Stopping {
         /// Who or what.
-        order: StopOrder,
+        order: StopReason,
     },
     /// The leader of an attempt ended.
     Exited {
@@ -237,14 +237,14 @@ pub enum Event {
     /// The last event of an execution's run.
     Finished {
         /// How it ended.
-        ending: Ending,
+        ending: Termination,
     },
 }
 
 /// Who or what decided that an execution must end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum StopOrder {
+pub enum StopReason {
     /// A caller asked.
     Requested {
         /// Who.
@@ -270,18 +270,18 @@ pub enum StopOrder {
     /// A limit that is kept by accounting was passed.
     LimitHit {
         /// Which.
-        limit: Limit,
+        limit: LimitKind,
     },
 }
 
 /// What can be lost while a command runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DegradedAbility {
+pub enum DegradedCapability {
     /// Output cannot be written to disk.
     Journal,
-    /// An enforced [`Ability`] is gone.
-    Enforcement(Ability),
+    /// An enforced [`Capability`] is gone.
+    Enforcement(Capability),
 }
 
 /// Why output was dropped.

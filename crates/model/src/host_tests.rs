@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn parse(text: &str) -> Result<HostRule, &'static str> {
-    text.parse().map_err(|error: HostError| error.problem)
+    text.parse().map_err(|error: HostRuleError| error.problem)
 }
 
 fn shown(text: &str) -> String {

@@ -1,5 +1,5 @@
 //! The nouns of Ostler, and nothing else: what was asked ([`Spec`]), what happened ([`Event`]),
-//! what that amounts to ([`State`]) and how it ended ([`Ending`]).
+//! what that amounts to ([`State`]) and how it ended ([`Termination`]).
 //!
 //! Everything here is plain data and pure functions. This crate must never know of async
 //! runtimes, files, sockets, JSON schema or MCP: those are edges, and edges translate into
@@ -8,62 +8,62 @@
 //! Read [`event`] first, then [`state`]: the second is a fold over the first.
 #![forbid(unsafe_code)]
 
-pub mod amount;
 pub mod autorun;
-pub mod changes;
-pub mod code;
-pub mod confinement;
+pub mod byte_string;
 pub mod cursor;
-pub mod ending;
+pub mod error_code;
 pub mod event;
-pub mod evidence;
 mod hex;
-pub mod host;
+pub mod host_pattern;
 pub mod id;
-mod network;
+pub mod isolation;
+pub mod isolation_resolve;
+mod network_access;
+pub mod overlay;
 pub mod owner;
-pub mod policy;
+pub mod quantity;
 pub mod ranges;
-pub mod resolve;
+pub mod sandbox_spec;
 pub mod service;
 pub mod signal;
+pub mod snapshot;
 pub mod spec;
 pub mod state;
 pub mod status;
-pub mod text;
+pub mod termination;
 pub mod visible;
 
-pub use autorun::{Autorun, AutorunReport};
-pub use changes::{
-    Change, ChangeKind, Changes, Conflict, ConflictReason, Fate, FileKind, WorkspaceAnswer,
-    WorkspaceOrder,
-};
-pub use code::ErrorCode;
-pub use confinement::{
-    Confinement, Forward, ForwardError, HostError, HostPattern, HostRule, Network,
-};
+pub use autorun::{AutorunFinding, AutorunReport};
+pub use byte_string::ByteString;
 pub use cursor::Cursor;
-pub use ending::{Cause, Ending, LostReason, TimeoutKind};
-pub use event::{Event, EventRecord, StopOrder};
-pub use evidence::{Abilities, Ability, Evidence, LimitBackend, Observation, Usage};
+pub use error_code::ErrorCode;
+pub use event::{Event, EventRecord, StopReason};
 pub use hex::lower_hex;
 pub use id::{ExecutionId, IdError, InputId};
-pub use owner::{Caller, Channel, Owner, Principal, Scope, SessionName};
-pub use policy::{Degraded, IsolationLevel, Limit, Limits, Policy};
+pub use isolation::{IsolationLevel, IsolationSpec, LimitKind, Limits, MissingCapability};
+pub use isolation_resolve::{IsolationRequest, UnmetIsolation, resolve_isolation};
+pub use overlay::{
+    ChangeKind, ConflictReason, FileKind, OverlayChange, OverlayChanges, OverlayConflict,
+    OverlayOutcome, OverlayRequest, OverlayResponse,
+};
+pub use owner::{Caller, Owner, Principal, RequestChannel, Scope, SessionName};
 pub use ranges::Ranges;
-pub use resolve::{Asked, Unmet, resolve};
+pub use sandbox_spec::{
+    HostPattern, HostRule, HostRuleError, NetworkAccess, PortForward, PortForwardError, SandboxSpec,
+};
 pub use service::{
-    Condition, Dependency, HealthRule, Holder, Port, ReadyRule, ReadyWhen, ServiceKind,
-    ServicePlan, Sign, SignKind, Stage,
+    Dependency, DependencyCondition, HealthRule, PortHolder, ReadinessSignal, ReadyCondition,
+    ReadyRule, ServiceKind, ServicePlan, ServicePort, ServiceStage, SignalKind,
 };
 pub use signal::Signal;
+pub use snapshot::{Capability, CapabilitySet, LimitBackend, SnapshotRequest, TreeSnapshot, Usage};
 pub use spec::{
-    Command, Environment, Io, Leftovers, Lifetime, PlaceName, Restart, SCRIPT_BYTES, ShellKind,
-    ShellSession, Spec, Stdin, StreamName, TermSize, UnknownShell, quoted,
+    BackendName, Command, Environment, Io, Lifetime, OrphanPolicy, RestartPolicy, SCRIPT_BYTES,
+    ShellKind, ShellSession, Spec, StdinSource, StreamName, TermSize, UnknownShell, quoted,
 };
 pub use state::{Phase, State};
-pub use text::Text;
-pub use visible::{Colours, has_hidden, visible, visible_json, visible_lines, visible_output};
+pub use termination::{LostReason, Termination, TerminationCause, TimeoutKind};
+pub use visible::{ColourMode, has_hidden, visible, visible_json, visible_lines, visible_output};
 
 /// A moment in time, in nanoseconds since the Unix epoch; RFC 3339 in JSON.
 pub use jiff::Timestamp;

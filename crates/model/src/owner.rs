@@ -49,15 +49,15 @@ pub struct Owner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// By which way it was asked for.
-    #[serde(default, skip_serializing_if = "Channel::is_local")]
-    pub channel: Channel,
+    #[serde(default, skip_serializing_if = "RequestChannel::is_local")]
+    pub channel: RequestChannel,
 }
 
 /// By which way a request came. It says more than the principal: a token can speak for the
 /// local user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Channel {
+pub enum RequestChannel {
     /// The unix socket of this user's daemon, or the same process.
     #[default]
     Local,
@@ -65,7 +65,7 @@ pub enum Channel {
     Network,
 }
 
-impl Channel {
+impl RequestChannel {
     /// Whether nothing needs to be written down of it.
     #[must_use]
     pub const fn is_local(&self) -> bool {

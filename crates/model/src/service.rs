@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::byte_string::ByteString;
 use crate::spec::optional_millis;
-use crate::text::Text;
 
 /// How long a wait for readiness takes unless told otherwise, in milliseconds (E1).
 pub const READY_TIMEOUT_MS: u64 = 60_000;
@@ -49,7 +49,7 @@ pub struct ServicePlan {
     pub leased_port: Option<u16>,
     /// Where its definition stands (`ostler.toml`), for those that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub defined_in: Option<Text>,
+    pub defined_in: Option<ByteString>,
     /// What tells that definition from others of its name, so that a change of it is seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defined_as: Option<String>,
@@ -60,7 +60,7 @@ pub struct ServicePlan {
 pub struct ReadyRule {
     /// What readiness means.
     #[serde(default)]
-    pub when: ReadyWhen,
+    pub when: ReadyCondition,
     /// What kind of program it is.
     #[serde(default)]
     pub kind: ServiceKind,
@@ -97,7 +97,7 @@ pub struct ReadyRule {
 impl Default for ReadyRule {
     fn default() -> Self {
         Self {
-            when: ReadyWhen::Auto,
+            when: ReadyCondition::Auto,
             kind: ServiceKind::Unknown,
             timeout: None,
             ready: Vec::new(),
@@ -140,7 +140,7 @@ pub enum ServiceKind {
 /// What readiness means.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReadyWhen {
+pub enum ReadyCondition {
     /// By kind: a server when it answers one request (or accepts, where it speaks no HTTP), a
     /// watcher by its line; with nothing to look at, when it has lived for [`ALIVE_MS`].
     #[default]
@@ -166,7 +166,7 @@ pub enum ReadyWhen {
     /// This command exits with 0, run in the service's directory and environment.
     Exec {
         /// Program and arguments.
-        argv: Vec<Text>,
+        argv: Vec<ByteString>,
     },
     /// It says `READY=1` over `NOTIFY_SOCKET` (sd_notify(3)).
     Notify,
@@ -181,7 +181,7 @@ pub enum ReadyWhen {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthRule {
     /// What is looked at: `Http`, `Tcp`, `Exec`, `Listening` or `Responding`.
-    pub probe: ReadyWhen,
+    pub probe: ReadyCondition,
     /// Between two looks; none is [`HEALTH_INTERVAL_MS`].
     #[serde(
         default,
@@ -204,13 +204,13 @@ pub struct Dependency {
     pub name: String,
     /// What must be so of it.
     #[serde(default)]
-    pub condition: Condition,
+    pub condition: DependencyCondition,
 }
 
 /// What must be so of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Condition {
+pub enum DependencyCondition {
     /// Its program runs.
     Started,
     /// A port of it listens.
@@ -225,7 +225,7 @@ pub enum Condition {
 /// How far a living service has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum ServiceStage {
     /// A port of its tree listens.
     Listening,
     /// Its main port answers, and more is asked for.
@@ -238,9 +238,9 @@ pub enum Stage {
 
 /// One thing that showed something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sign {
+pub struct ReadinessSignal {
     /// What kind of thing.
-    pub kind: SignKind,
+    pub kind: SignalKind,
     /// In words: `127.0.0.1:3000 listens (node, pid 42)`.
     pub detail: String,
     /// When it was seen.
@@ -250,7 +250,7 @@ pub struct Sign {
 /// Kinds of signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SignKind {
+pub enum SignalKind {
     /// A listening socket.
     Socket,
     /// A line of output.
@@ -269,7 +269,7 @@ pub enum SignKind {
     Alive,
 }
 
-impl SignKind {
+impl SignalKind {
     /// Its name in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -288,7 +288,7 @@ impl SignKind {
 
 /// A port a service listens on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Port {
+pub struct ServicePort {
     /// The address it is bound to, as the process sees it.
     pub address: SocketAddr,
     /// The OS pid of a process that holds it.
@@ -305,7 +305,7 @@ pub struct Port {
 
 /// Who holds a port somebody else wants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub struct PortHolder {
     /// Where it listens.
     pub address: SocketAddr,
     /// Its OS pid; none where the kernel does not show us whose it is.

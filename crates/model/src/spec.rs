@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::byte_string::ByteString;
+use crate::isolation::IsolationSpec;
 use crate::owner::Owner;
-use crate::policy::Policy;
 use crate::service::ServicePlan;
-use crate::text::Text;
 
 /// One request to run a command, resolved and admitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Spec {
     /// What to run.
     pub command: Command,
     /// The absolute working directory.
-    pub cwd: Text,
+    pub cwd: ByteString,
     /// What the environment is made of.
     pub env: Environment,
     /// How bytes go in and out.
@@ -23,9 +23,9 @@ pub struct Spec {
     /// When it may end, and what happens then.
     pub lifetime: Lifetime,
     /// Isolation and limits: asked, in force, missing.
-    pub policy: Policy,
+    pub policy: IsolationSpec,
     /// Where processes are born.
-    pub place: PlaceName,
+    pub place: BackendName,
     /// Who may see it.
     pub owner: Owner,
     /// What to call it, for people.
@@ -117,16 +117,16 @@ pub enum Command {
     /// A program and its arguments, verbatim; no shell ever sees them (A12).
     Argv {
         /// The program as the caller wrote it: a name looked up in `PATH`, or a path.
-        program: Text,
+        program: ByteString,
         /// The arguments after it.
-        args: Vec<Text>,
+        args: Vec<ByteString>,
     },
     /// A script for a shell, asked for as such.
     Shell {
         /// The shell's path, for example `/bin/sh`.
-        shell: Text,
+        shell: ByteString,
         /// The script, passed to `-c`.
-        script: Text,
+        script: ByteString,
     },
 }
 
@@ -142,15 +142,15 @@ impl Command {
     /// The argument vector as execve(2) will get it, program name first. A script of up to
     /// [`SCRIPT_BYTES`] that no single argument can carry is handed over in two.
     #[must_use]
-    pub fn argv(&self) -> Vec<Text> {
+    pub fn argv(&self) -> Vec<ByteString> {
         match self {
             Self::Argv { program, args } => std::iter::once(program).chain(args).cloned().collect(),
             Self::Shell { shell, script } => {
-                let mut words = vec![shell.clone(), Text::from("-c")];
+                let mut words = vec![shell.clone(), ByteString::from("-c")];
                 if (ARGUMENT_BYTES + 1..=SCRIPT_BYTES).contains(&script.len()) {
                     let (one, two) = script.as_bytes().split_at(ARGUMENT_BYTES);
-                    words.extend([Text::from(SCRIPT_IN_TWO), shell.clone()]);
-                    words.extend([Text::from(one), Text::from(two)]);
+                    words.extend([ByteString::from(SCRIPT_IN_TWO), shell.clone()]);
+                    words.extend([ByteString::from(one), ByteString::from(two)]);
                 } else {
                     words.push(script.clone());
                 }
@@ -161,7 +161,7 @@ impl Command {
 
     /// The program or shell to look up.
     #[must_use]
-    pub const fn program(&self) -> &Text {
+    pub const fn program(&self) -> &ByteString {
         match self {
             Self::Argv { program, .. } => program,
             Self::Shell { shell, .. } => shell,
@@ -183,7 +183,7 @@ impl Command {
 
 /// A word as a POSIX shell would need it quoted; for display, never for execution.
 #[must_use]
-pub fn quoted(word: &Text) -> String {
+pub fn quoted(word: &ByteString) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_^~".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -201,7 +201,7 @@ pub struct Environment {
     pub inherit: bool,
     /// Variables added or replaced by the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub set: Vec<(Text, Text)>,
+    pub set: Vec<(ByteString, ByteString)>,
     /// Names of secrets; their values never reach a file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
@@ -214,7 +214,7 @@ pub enum Io {
     /// Separate pipes for output and errors.
     Pipes {
         /// Where standard input comes from.
-        stdin: Stdin,
+        stdin: StdinSource,
     },
     /// One terminal.
     Pty {
@@ -226,7 +226,7 @@ pub enum Io {
 /// Where standard input comes from. The bytes themselves are not kept, only their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stdin {
+pub enum StdinSource {
     /// At end of file from the start.
     Empty,
     /// This many bytes given with the request, then end of file.
@@ -295,7 +295,7 @@ pub enum Lifetime {
     /// It is meant to stay.
     Service {
         /// What happens when it ends anyway.
-        restart: Restart,
+        restart: RestartPolicy,
         /// When it is ready, what shows that it is well, what it needs.
         #[serde(default)]
         plan: Box<ServicePlan>,
@@ -305,7 +305,7 @@ pub enum Lifetime {
 impl Lifetime {
     /// A service of which nothing is asked but to stay.
     #[must_use]
-    pub fn service(restart: Restart) -> Self {
+    pub fn service(restart: RestartPolicy) -> Self {
         Self::Service {
             restart,
             plan: Box::default(),
@@ -323,10 +323,10 @@ impl Lifetime {
 
     /// What happens to processes the leader leaves behind.
     #[must_use]
-    pub const fn leftovers(&self) -> Leftovers {
+    pub const fn leftovers(&self) -> OrphanPolicy {
         match self {
-            Self::Finite { .. } => Leftovers::Kill,
-            Self::Service { .. } => Leftovers::Keep,
+            Self::Finite { .. } => OrphanPolicy::Kill,
+            Self::Service { .. } => OrphanPolicy::Keep,
         }
     }
 }
@@ -334,7 +334,7 @@ impl Lifetime {
 /// What happens when a service's process ends without having been asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Restart {
+pub enum RestartPolicy {
     /// It stays ended.
     Never,
     /// Another attempt follows every end but a success, at most this many times.
@@ -352,7 +352,7 @@ pub enum Restart {
 /// What happens to processes that outlive the leader of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Leftovers {
+pub enum OrphanPolicy {
     /// They are ended, and counted in the answer.
     Kill,
     /// They live on under the shim until the execution is stopped.
@@ -362,9 +362,9 @@ pub enum Leftovers {
 /// The name of a place where processes are born: `local` today.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct PlaceName(pub String);
+pub struct BackendName(pub String);
 
-impl PlaceName {
+impl BackendName {
     /// This machine.
     #[must_use]
     pub fn local() -> Self {

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::autorun::AutorunReport;
-use crate::ending::Ending;
-use crate::event::{Event, EventRecord, StopOrder, TrimReason};
-use crate::evidence::Usage;
-use crate::policy::{Degraded, Limit};
+use crate::event::{Event, EventRecord, StopReason, TrimReason};
+use crate::isolation::{LimitKind, MissingCapability};
 use crate::ranges::Ranges;
-use crate::service::{Port, Sign, Stage};
+use crate::service::{ReadinessSignal, ServicePort, ServiceStage};
+use crate::snapshot::Usage;
 use crate::spec::TermSize;
+use crate::termination::Termination;
 
 /// Where an execution is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -49,13 +49,13 @@ pub struct State {
     /// How far the newest attempt of a service has come; none before its first sign of life and
     /// after its end.
     #[serde(default)]
-    pub stage: Option<Stage>,
+    pub stage: Option<ServiceStage>,
     /// The signs it came by.
     #[serde(default)]
-    pub signs: Vec<Sign>,
+    pub signs: Vec<ReadinessSignal>,
     /// What it listens on.
     #[serde(default)]
-    pub ports: Vec<Port>,
+    pub ports: Vec<ServicePort>,
     /// Where it is reached.
     #[serde(default)]
     pub url: Option<String>,
@@ -85,9 +85,9 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<TermSize>,
     /// Why it is ending, once that is decided; the first decision stands.
-    pub stopping: Option<StopOrder>,
+    pub stopping: Option<StopReason>,
     /// How it ended.
-    pub ending: Option<Ending>,
+    pub ending: Option<Termination>,
     /// Processes left behind by leaders and ended, over all attempts.
     pub leftovers: u32,
     /// Times a new daemon found it alive.
@@ -98,13 +98,13 @@ pub struct State {
     #[serde(default)]
     pub dropped: Ranges,
     /// What was asked and could not be had.
-    pub missing: Vec<Degraded>,
+    pub missing: Vec<MissingCapability>,
     /// What was lost while it ran, in words.
     pub degraded: Vec<String>,
     /// Limits that were reached, each once.
-    pub limits_hit: Vec<Limit>,
+    pub limits_hit: Vec<LimitKind>,
     /// What became of writes that were kept apart; none without an overlay or a decision.
-    pub workspace: Option<crate::changes::Fate>,
+    pub workspace: Option<crate::overlay::OverlayOutcome>,
     /// What it made or changed in its workspace that is run or obeyed unasked.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
@@ -125,7 +125,7 @@ impl State {
     /// Whether the newest attempt runs and was seen ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.stage == Some(Stage::Ready)
+        self.stage == Some(ServiceStage::Ready)
     }
 
     /// Whether it ended, finally.
@@ -161,9 +161,9 @@ impl State {
             } => {
                 self.ready_evidence = Some(evidence.clone());
                 self.stage = Some(if *unprobed {
-                    Stage::Running
+                    ServiceStage::Running
                 } else {
-                    Stage::Ready
+                    ServiceStage::Ready
                 });
                 self.signs.clone_from(signs);
                 self.warnings.clone_from(warnings);
@@ -253,7 +253,7 @@ impl State {
         to.saturating_sub(from) - self.dropped.count_within(from, to)
     }
 
-    fn stop(&mut self, order: &StopOrder) {
+    fn stop(&mut self, order: &StopReason) {
         if self.phase != Phase::Finished {
             self.phase = Phase::Stopping;
             self.stopping.get_or_insert_with(|| order.clone());
@@ -276,13 +276,13 @@ impl State {
         self.attempt = self.attempt.max(attempt);
     }
 
-    fn hit(&mut self, limit: Limit) {
+    fn hit(&mut self, limit: LimitKind) {
         if !self.limits_hit.contains(&limit) {
             self.limits_hit.push(limit);
         }
     }
 
-    fn finish(&mut self, at: Timestamp, ending: &Ending) {
+    fn finish(&mut self, at: Timestamp, ending: &Termination) {
         if self.ending.is_none() {
             self.phase = Phase::Finished;
             self.ended_at = Some(at);

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ending::{Cause, Ending};
-use crate::event::StopOrder;
-use crate::service::Stage;
-use crate::spec::{Lifetime, Restart};
+use crate::event::StopReason;
+use crate::service::ServiceStage;
+use crate::spec::{Lifetime, RestartPolicy};
 use crate::state::{Phase, State};
+use crate::termination::{Termination, TerminationCause};
 
 /// The words of document 000: background processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub const PROCESS_STATUSES: [ProcessStatus; 5] = [
 
 /// All projections of one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Projection {
+pub struct StatusNames {
     /// Document 000, process.
     pub process: ProcessStatus,
     /// Document 002, session.
@@ -74,9 +74,9 @@ impl ProcessStatus {
 
 /// The status table.
 #[must_use]
-pub fn project(state: &State, lifetime: &Lifetime) -> Projection {
+pub fn status_names(state: &State, lifetime: &Lifetime) -> StatusNames {
     match (&state.ending, state.phase) {
-        (Some(ending), _) if gave_up(ending, state, lifetime) => Projection {
+        (Some(ending), _) if gave_up(ending, state, lifetime) => StatusNames {
             service: "crash_looping",
             ..ended(ending, state)
         },
@@ -99,23 +99,26 @@ const fn first(state: &State) -> &'static str {
 }
 
 /// Whether a service ended by itself once too often: its policy would have started it again.
-fn gave_up(ending: &Ending, state: &State, lifetime: &Lifetime) -> bool {
+fn gave_up(ending: &Termination, state: &State, lifetime: &Lifetime) -> bool {
     let by_itself = matches!(
         ending.cause,
-        Cause::Exited | Cause::Signaled | Cause::OutOfMemory | Cause::SpawnFailed { .. }
+        TerminationCause::Exited
+            | TerminationCause::Signaled
+            | TerminationCause::OutOfMemory
+            | TerminationCause::SpawnFailed { .. }
     );
     let again = match lifetime {
         Lifetime::Finite { .. }
         | Lifetime::Service {
-            restart: Restart::Never,
+            restart: RestartPolicy::Never,
             ..
         } => false,
         Lifetime::Service {
-            restart: Restart::OnFailure { max },
+            restart: RestartPolicy::OnFailure { max },
             ..
         } => *max > 0 && !ending.is_success(),
         Lifetime::Service {
-            restart: Restart::Always { max },
+            restart: RestartPolicy::Always { max },
             ..
         } => *max > 0,
     };
@@ -127,15 +130,15 @@ fn running_service(state: &State, lifetime: &Lifetime) -> &'static str {
         (Lifetime::Finite { .. }, ..) => "running",
         (Lifetime::Service { .. }, _, Some(false)) => "degraded",
         (Lifetime::Service { .. }, None, _) => "starting",
-        (Lifetime::Service { .. }, Some(Stage::Listening), _) => "listening",
-        (Lifetime::Service { .. }, Some(Stage::Responding), _) => "responding",
-        (Lifetime::Service { .. }, Some(Stage::Running), _) => "running",
-        (Lifetime::Service { .. }, Some(Stage::Ready), _) => "ready",
+        (Lifetime::Service { .. }, Some(ServiceStage::Listening), _) => "listening",
+        (Lifetime::Service { .. }, Some(ServiceStage::Responding), _) => "responding",
+        (Lifetime::Service { .. }, Some(ServiceStage::Running), _) => "running",
+        (Lifetime::Service { .. }, Some(ServiceStage::Ready), _) => "ready",
     }
 }
 
-fn living(shell: &'static str, service: &'static str, state: &State) -> Projection {
-    Projection {
+fn living(shell: &'static str, service: &'static str, state: &State) -> StatusNames {
+    StatusNames {
         process: ProcessStatus::Running,
         session: "running",
         shell,
@@ -149,9 +152,9 @@ fn living(shell: &'static str, service: &'static str, state: &State) -> Projecti
     }
 }
 
-fn ended(ending: &Ending, state: &State) -> Projection {
+fn ended(ending: &Termination, state: &State) -> StatusNames {
     use ProcessStatus::{Completed, Error, Failed, Terminated};
-    let row = |process, session, shell, service, record, task| Projection {
+    let row = |process, session, shell, service, record, task| StatusNames {
         process,
         session,
         shell,
@@ -160,7 +163,7 @@ fn ended(ending: &Ending, state: &State) -> Projection {
         task,
     };
     match (&ending.cause, ending.code) {
-        (Cause::Exited, Some(0)) => row(
+        (TerminationCause::Exited, Some(0)) => row(
             Completed,
             "exited",
             "finished",
@@ -168,10 +171,10 @@ fn ended(ending: &Ending, state: &State) -> Projection {
             "completed",
             "completed",
         ),
-        (Cause::Exited | Cause::Signaled, _) => {
+        (TerminationCause::Exited | TerminationCause::Signaled, _) => {
             row(Failed, "exited", "failed", "failed", "failed", "completed")
         }
-        (Cause::TimedOut { .. }, _) => row(
+        (TerminationCause::TimedOut { .. }, _) => row(
             Terminated,
             "killed",
             "killed",
@@ -179,15 +182,17 @@ fn ended(ending: &Ending, state: &State) -> Projection {
             "failed",
             "completed",
         ),
-        (Cause::Stopped { .. }, _) => {
+        (TerminationCause::Stopped { .. }, _) => {
             let task = match state.stopping {
-                Some(StopOrder::Cancelled) => "cancelled",
+                Some(StopReason::Cancelled) => "cancelled",
                 _ => "completed",
             };
             row(Terminated, "killed", "killed", "stopped", "cancelled", task)
         }
-        (Cause::OutOfMemory, _) => row(Error, "exited", "failed", "failed", "failed", "completed"),
-        (Cause::SpawnFailed { .. } | Cause::Lost { .. }, _) => {
+        (TerminationCause::OutOfMemory, _) => {
+            row(Error, "exited", "failed", "failed", "failed", "completed")
+        }
+        (TerminationCause::SpawnFailed { .. } | TerminationCause::Lost { .. }, _) => {
             row(Error, "exited", "failed", "failed", "failed", "failed")
         }
     }

@@ -11,7 +11,7 @@ const RESET: &str = "\x1b[0m";
 
 /// What becomes of the colours in the output of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colours {
+pub enum ColourMode {
     /// The terminal shows them; a line takes back at its end what it set.
     Kept,
     /// They are left out.
@@ -111,7 +111,7 @@ fn escape(shown: &mut String, c: char) {
 /// One line that a program printed or a file holds, without its end: tabs stay, carriage
 /// returns before the end are left out, bytes that are no UTF-8 become `\xe9`.
 #[must_use]
-pub fn visible_output(line: &[u8], colours: Colours) -> String {
+pub fn visible_output(line: &[u8], colours: ColourMode) -> String {
     let mut line = line;
     while let [rest @ .., b'\r'] = line {
         line = rest;
@@ -132,17 +132,17 @@ pub fn visible_output(line: &[u8], colours: Colours) -> String {
 }
 
 /// Whether a colour was kept.
-fn output(shown: &mut String, text: &str, colours: Colours) -> bool {
+fn output(shown: &mut String, text: &str, colours: ColourMode) -> bool {
     let mut coloured = false;
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let colour = match colours {
-            Colours::Kept | Colours::Dropped => colour(rest),
-            Colours::Escaped => None,
+            ColourMode::Kept | ColourMode::Dropped => colour(rest),
+            ColourMode::Escaped => None,
         };
         let taken = match colour {
             Some(sequence) => {
-                if colours == Colours::Kept {
+                if colours == ColourMode::Kept {
                     shown.push_str(sequence);
                     coloured = true;
                 }
@@ -270,9 +270,9 @@ mod tests {
         let persian = "می\u{200c}خواهم";
         for text in ["", "grep '\\.rs$' *", "grüße 你好 é", family, persian] {
             assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
-            assert_eq!(visible_output(text.as_bytes(), Colours::Kept), text);
+            assert_eq!(visible_output(text.as_bytes(), ColourMode::Kept), text);
         }
-        assert_eq!(visible_output(b"a\tb\r", Colours::Escaped), "a\tb");
+        assert_eq!(visible_output(b"a\tb\r", ColourMode::Escaped), "a\tb");
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn only_colours_pass() {
-        let kept = |line: &str| visible_output(line.as_bytes(), Colours::Kept);
+        let kept = |line: &str| visible_output(line.as_bytes(), ColourMode::Kept);
         for style in [
             "",
             "0",
@@ -312,9 +312,12 @@ mod tests {
         ] {
             let line = format!("\x1b[{style}mtext");
             assert_eq!(kept(&line), format!("{line}{RESET}"));
-            assert_eq!(visible_output(line.as_bytes(), Colours::Dropped), "text");
+            assert_eq!(visible_output(line.as_bytes(), ColourMode::Dropped), "text");
             let escaped = format!(r"\x1b[{style}mtext");
-            assert_eq!(visible_output(line.as_bytes(), Colours::Escaped), escaped);
+            assert_eq!(
+                visible_output(line.as_bytes(), ColourMode::Escaped),
+                escaped
+            );
         }
         for sequence in [
             "[8m", "[1;8m", "[38;5m", "[38;2;1m", "[?25l", "[2J", "]0;t\x07", "[>4;1m", "[31", "c",
@@ -331,10 +334,13 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_written_out() {
         assert_eq!(
-            visible_output(b"caf\xe9 \x9b2J", Colours::Kept),
+            visible_output(b"caf\xe9 \x9b2J", ColourMode::Kept),
             r"caf\xe9 \x9b2J"
         );
-        assert_eq!(visible_output(b"10%\r20%\r\r", Colours::Kept), r"10%\r20%");
+        assert_eq!(
+            visible_output(b"10%\r20%\r\r", ColourMode::Kept),
+            r"10%\r20%"
+        );
     }
 
     proptest! {
@@ -364,11 +370,11 @@ mod tests {
                 prop_oneof![texts().prop_map(String::into_bytes), any::<Vec<u8>>()], 0..4),
         ) {
             let line = pieces.concat();
-            for colours in [Colours::Kept, Colours::Dropped, Colours::Escaped] {
+            for colours in [ColourMode::Kept, ColourMode::Dropped, ColourMode::Escaped] {
                 let shown = visible_output(&line, colours);
                 let mut rest = shown.as_str();
                 while let Some(at) = rest.find(|c| is_obeyed(c) && c != '\t') {
-                    prop_assert_eq!(colours, Colours::Kept);
+                    prop_assert_eq!(colours, ColourMode::Kept);
                     let sequence = colour(&rest[at..]);
                     prop_assert!(sequence.is_some(), "{shown:?}");
                     rest = &rest[at + sequence.map_or(1, str::len)..];

@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use ostler_model::code::{CODES, UnknownCode};
+use ostler_model::error_code::{ERROR_CODES, UnknownErrorCode};
 use ostler_model::id::{IdRef, SHORT_ID_CHARS};
 use ostler_model::{
-    Caller, Command, Cursor, Ending, ErrorCode, ExecutionId, IdError, Owner, Principal,
-    SCRIPT_BYTES, Scope, SessionName, Signal, Text,
+    ByteString, Caller, Command, Cursor, ErrorCode, ExecutionId, IdError, Owner, Principal,
+    SCRIPT_BYTES, Scope, SessionName, Signal, Termination,
 };
 use proptest::prelude::*;
 
@@ -32,9 +32,9 @@ proptest! {
 
     #[test]
     fn text_survives_json_whatever_its_bytes(bytes: Vec<u8>) {
-        let text = Text::from(bytes.clone());
+        let text = ByteString::from(bytes.clone());
         let json = serde_json::to_string(&text).expect("any bytes can be spelled");
-        let back: Text = serde_json::from_str(&json).expect("and read");
+        let back: ByteString = serde_json::from_str(&json).expect("and read");
         prop_assert_eq!(back.as_bytes(), &bytes[..]);
         let plain = std::str::from_utf8(&bytes).is_ok();
         prop_assert_eq!(json.starts_with('"'), plain);
@@ -90,9 +90,9 @@ fn base64_is_refused_when_it_is_none() {
         r#"{"base64":"aa==","more":1}"#,
         "7",
     ] {
-        assert!(serde_json::from_str::<Text>(json).is_err(), "{json}");
+        assert!(serde_json::from_str::<ByteString>(json).is_err(), "{json}");
     }
-    let text: Text = serde_json::from_str(r#"{"base64":"/w=="}"#).expect("valid");
+    let text: ByteString = serde_json::from_str(r#"{"base64":"/w=="}"#).expect("valid");
     assert_eq!(text.as_bytes(), [255]);
 }
 
@@ -130,7 +130,7 @@ fn every_signal_has_a_name_that_is_read_back() {
 
 #[test]
 fn the_code_table_is_whole() {
-    for (place, row) in CODES.iter().enumerate() {
+    for (place, row) in ERROR_CODES.iter().enumerate() {
         assert_eq!(row.code as usize, place, "{} is out of its place", row.name);
         assert_eq!(row.code.name(), row.name);
         assert_eq!(ErrorCode::try_from(row.name.to_owned()), Ok(row.code));
@@ -138,11 +138,11 @@ fn the_code_table_is_whole() {
         assert!((400..600).contains(&row.http), "{}", row.name);
         assert!(row.exit > 0, "{}", row.name);
     }
-    let mut names: Vec<&str> = CODES.iter().map(|row| row.name).collect();
+    let mut names: Vec<&str> = ERROR_CODES.iter().map(|row| row.name).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), CODES.len(), "names are distinct");
-    let unknown: Result<ErrorCode, UnknownCode> = "nonsense".to_owned().try_into();
+    assert_eq!(names.len(), ERROR_CODES.len(), "names are distinct");
+    let unknown: Result<ErrorCode, UnknownErrorCode> = "nonsense".to_owned().try_into();
     assert!(unknown.is_err());
     assert_eq!(ErrorCode::ProcessNotFound.name(), "process_not_found");
     assert_eq!(
@@ -162,21 +162,32 @@ fn a_command_line_for_people_is_quoted() {
 
 #[test]
 fn endings_are_what_a_shell_would_show() {
-    use ostler_model::ending::WaitStatus;
-    use ostler_model::{Cause, LostReason};
-    let shell = |ending: Ending| ending.shell_status();
-    assert_eq!(shell(Ending::new(Cause::Exited, WaitStatus::Code(3))), 3);
-    let killed = Ending::new(Cause::Signaled, WaitStatus::Signal(Signal::KILL));
+    use ostler_model::termination::WaitStatus;
+    use ostler_model::{LostReason, TerminationCause};
+    let shell = |ending: Termination| ending.shell_status();
+    assert_eq!(
+        shell(Termination::new(
+            TerminationCause::Exited,
+            WaitStatus::Code(3)
+        )),
+        3
+    );
+    let killed = Termination::new(TerminationCause::Signaled, WaitStatus::Signal(Signal::KILL));
     assert_eq!(shell(killed), 137);
-    let not_born = |errno| Cause::SpawnFailed {
+    let not_born = |errno| TerminationCause::SpawnFailed {
         step: "exec".to_owned(),
         errno,
         message: String::new(),
     };
-    assert_eq!(shell(Ending::without_status(not_born(Some(2)))), 127);
-    assert_eq!(shell(Ending::without_status(not_born(Some(13)))), 126);
+    assert_eq!(shell(Termination::without_status(not_born(Some(2)))), 127);
+    assert_eq!(shell(Termination::without_status(not_born(Some(13)))), 126);
     let reason = LostReason::Reboot;
-    assert_eq!(shell(Ending::without_status(Cause::Lost { reason })), 125);
+    assert_eq!(
+        shell(Termination::without_status(TerminationCause::Lost {
+            reason
+        })),
+        125
+    );
 }
 
 #[test]
@@ -186,7 +197,7 @@ fn callers_see_their_own() {
         project: project.map(str::to_owned),
         session: session.map(|it| SessionName(it.to_owned())),
         task: None,
-        channel: ostler_model::Channel::Local,
+        channel: ostler_model::RequestChannel::Local,
     };
     let agent = Caller {
         owner: owner(1, Some("a"), Some("p")),
@@ -215,13 +226,13 @@ fn a_script_reaches_its_shell_whole() {
     let argv = |bytes: usize| {
         let script = "x".repeat(bytes);
         let shell = Command::Shell {
-            shell: Text::from("/bin/sh"),
-            script: Text::from(script.as_str()),
+            shell: ByteString::from("/bin/sh"),
+            script: ByteString::from(script.as_str()),
         };
         assert_eq!(shell.display(), script);
         shell.argv()
     };
-    assert_eq!(argv(3), ["/bin/sh", "-c", "xxx"].map(Text::from));
+    assert_eq!(argv(3), ["/bin/sh", "-c", "xxx"].map(ByteString::from));
     assert_eq!(argv(SCRIPT_BYTES - 1)[2].len(), SCRIPT_BYTES - 1);
     assert_eq!(argv(SCRIPT_BYTES + 1)[2].len(), SCRIPT_BYTES + 1);
 
@@ -229,10 +240,13 @@ fn a_script_reaches_its_shell_whole() {
     let [shell, option, command, name, one, two] = longest.as_slice() else {
         panic!("{} arguments", longest.len());
     };
-    assert_eq!([shell, name], [&Text::from("/bin/sh"); 2]);
+    assert_eq!([shell, name], [&ByteString::from("/bin/sh"); 2]);
     assert_eq!(
         [option, command],
-        [&Text::from("-c"), &Text::from("eval \"shift 2;$1$2\"")]
+        [
+            &ByteString::from("-c"),
+            &ByteString::from("eval \"shift 2;$1$2\"")
+        ]
     );
     assert_eq!(one.len() + two.len(), SCRIPT_BYTES);
     assert!(one.len() < SCRIPT_BYTES, "what one argument can carry");

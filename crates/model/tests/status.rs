@@ -1,10 +1,11 @@
 //! The status table of the specification, row by row, and what must hold of every fold.
 
-use ostler_model::ending::{TimeoutKind, WaitStatus};
-use ostler_model::status::{PROCESS_STATUSES, ProcessStatus, Projection, project};
+use ostler_model::status::{PROCESS_STATUSES, ProcessStatus, StatusNames, status_names};
+use ostler_model::termination::{TimeoutKind, WaitStatus};
 use ostler_model::{
-    Cause, Ending, Event, EventRecord, Lifetime, LostReason, Phase, Principal, Restart, Sign,
-    SignKind, Signal, Stage, State, StopOrder, Timestamp, Usage,
+    Event, EventRecord, Lifetime, LostReason, Phase, Principal, ReadinessSignal, RestartPolicy,
+    ServiceStage, Signal, SignalKind, State, StopReason, Termination, TerminationCause, Timestamp,
+    Usage,
 };
 use proptest::prelude::*;
 
@@ -13,7 +14,7 @@ const FINITE: Lifetime = Lifetime::Finite {
     idle: None,
 };
 static SERVICE: std::sync::LazyLock<Lifetime> =
-    std::sync::LazyLock::new(|| Lifetime::service(Restart::OnFailure { max: 2 }));
+    std::sync::LazyLock::new(|| Lifetime::service(RestartPolicy::OnFailure { max: 2 }));
 
 fn fold(events: Vec<Event>) -> State {
     let records: Vec<EventRecord> = events
@@ -44,23 +45,23 @@ fn started() -> Event {
     Event::Started { attempt: 1, pid: 7 }
 }
 
-fn stopping(order: StopOrder) -> Event {
+fn stopping(order: StopReason) -> Event {
     Event::Stopping { order }
 }
 
-fn finished(ending: Ending) -> Event {
+fn finished(ending: Termination) -> Event {
     Event::Finished { ending }
 }
 
 fn words(state: &State, lifetime: &Lifetime) -> [&'static str; 6] {
-    let Projection {
+    let StatusNames {
         process,
         session,
         shell,
         service,
         record,
         task,
-    } = project(state, lifetime);
+    } = status_names(state, lifetime);
     [process.as_str(), session, shell, service, record, task]
 }
 
@@ -81,12 +82,12 @@ fn unwell() -> Event {
     }
 }
 
-fn stage(stage: Stage) -> Event {
+fn stage(stage: ServiceStage) -> Event {
     Event::Stage {
         attempt: 1,
         stage,
-        sign: Sign {
-            kind: SignKind::Socket,
+        sign: ReadinessSignal {
+            kind: SignalKind::Socket,
             detail: "127.0.0.1:80 listens".to_owned(),
             at: Timestamp::UNIX_EPOCH,
         },
@@ -106,7 +107,7 @@ fn what_was_seen_of_an_attempt_ends_with_it() {
     assert!(fold(events.clone()).is_ready());
     let state = fold(events.into_iter().chain([exited]).collect());
     assert_eq!((state.is_ready(), state.stage), (false, None));
-    assert_eq!(project(&state, &SERVICE).service, "starting");
+    assert_eq!(status_names(&state, &SERVICE).service, "starting");
 }
 
 #[test]
@@ -118,17 +119,17 @@ fn every_living_row() {
         text: "sure?".to_owned(),
         secret: false,
     };
-    let ends = stopping(StopOrder::SessionEnded);
+    let ends = stopping(StopReason::SessionEnded);
     // After `running`, in the words of 003, 004, 001 and MCP tasks.
     let rows = [
         (vec![], "starting pending running working"),
         (vec![started()], "running starting running working"),
         (
-            vec![started(), stage(Stage::Listening)],
+            vec![started(), stage(ServiceStage::Listening)],
             "running listening running working",
         ),
         (
-            vec![started(), stage(Stage::Responding)],
+            vec![started(), stage(ServiceStage::Responding)],
             "running responding running working",
         ),
         (
@@ -164,7 +165,7 @@ fn every_living_row() {
 /// The words of one row, in the order of the table's columns.
 type Words = [&'static str; 6];
 
-fn check(order: Option<StopOrder>, ending: Ending, expected: Words) {
+fn check(order: Option<StopReason>, ending: Termination, expected: Words) {
     let mut events = vec![created(), started()];
     events.extend(order.map(stopping));
     events.push(finished(ending));
@@ -173,8 +174,8 @@ fn check(order: Option<StopOrder>, ending: Ending, expected: Words) {
     assert_eq!(words(&state, &SERVICE), expected, "{state:?}");
 }
 
-fn by_term(cause: Cause) -> Ending {
-    Ending::new(cause, WaitStatus::Signal(Signal::TERM))
+fn by_term(cause: TerminationCause) -> Termination {
+    Termination::new(cause, WaitStatus::Signal(Signal::TERM))
 }
 
 const FAILED: Words = [
@@ -197,12 +198,12 @@ fn every_row_that_ended_by_itself() {
         "completed",
         "completed",
     ];
-    let code = |code| Ending::new(Cause::Exited, WaitStatus::Code(code));
+    let code = |code| Termination::new(TerminationCause::Exited, WaitStatus::Code(code));
     check(None, code(0), completed);
     check(None, code(1), FAILED);
-    check(None, by_term(Cause::Signaled), FAILED);
+    check(None, by_term(TerminationCause::Signaled), FAILED);
     let no_memory = ["error", "exited", "failed", "failed", "failed", "completed"];
-    check(None, by_term(Cause::OutOfMemory), no_memory);
+    check(None, by_term(TerminationCause::OutOfMemory), no_memory);
 }
 
 #[test]
@@ -216,14 +217,18 @@ fn every_row_that_was_ended() {
             "failed",
             "completed",
         ];
-        check(None, by_term(Cause::TimedOut { clock }), timed_out);
+        check(
+            None,
+            by_term(TerminationCause::TimedOut { clock }),
+            timed_out,
+        );
     }
-    let ask = StopOrder::Requested {
+    let ask = StopReason::Requested {
         by: Principal::unix(0),
         reason: None,
         force: false,
     };
-    let stopped = by_term(Cause::Stopped { reason: None });
+    let stopped = by_term(TerminationCause::Stopped { reason: None });
     let mut words = [
         "terminated",
         "killed",
@@ -234,46 +239,50 @@ fn every_row_that_was_ended() {
     ];
     check(Some(ask), stopped.clone(), words);
     words[5] = "cancelled";
-    check(Some(StopOrder::Cancelled), stopped, words);
+    check(Some(StopReason::Cancelled), stopped, words);
 }
 
 #[test]
 fn every_row_without_a_status() {
-    let not_born = Cause::SpawnFailed {
+    let not_born = TerminationCause::SpawnFailed {
         step: "exec".to_owned(),
         errno: None,
         message: String::new(),
     };
-    check(None, Ending::without_status(not_born), BROKEN);
+    check(None, Termination::without_status(not_born), BROKEN);
     for reason in [
         LostReason::Reboot,
         LostReason::ShimKilled,
         LostReason::NoRecord,
     ] {
-        check(None, Ending::without_status(Cause::Lost { reason }), BROKEN);
+        check(
+            None,
+            Termination::without_status(TerminationCause::Lost { reason }),
+            BROKEN,
+        );
     }
 }
 
 #[test]
 fn too_many_restarts_are_a_crash_loop() {
     let third = Event::Started { attempt: 3, pid: 9 };
-    let failed = Ending::new(Cause::Exited, WaitStatus::Code(1));
+    let failed = Termination::new(TerminationCause::Exited, WaitStatus::Code(1));
     let state = fold(vec![
         created(),
         started(),
         third.clone(),
         finished(failed.clone()),
     ]);
-    let service = |lifetime: &Lifetime| project(&state, lifetime).service;
+    let service = |lifetime: &Lifetime| status_names(&state, lifetime).service;
     assert_eq!(service(&SERVICE), "crash_looping");
-    assert_eq!(project(&state, &SERVICE).record, "failed");
-    let never = Lifetime::service(Restart::Never);
+    assert_eq!(status_names(&state, &SERVICE).record, "failed");
+    let never = Lifetime::service(RestartPolicy::Never);
     assert_eq!(service(&never), "failed");
     let first = fold(vec![created(), started(), finished(failed)]);
-    assert_eq!(project(&first, &never).service, "failed");
-    let well = Ending::new(Cause::Exited, WaitStatus::Code(0));
+    assert_eq!(status_names(&first, &never).service, "failed");
+    let well = Termination::new(TerminationCause::Exited, WaitStatus::Code(0));
     let state = fold(vec![created(), third, finished(well)]);
-    assert_eq!(project(&state, &SERVICE).service, "stopped");
+    assert_eq!(status_names(&state, &SERVICE).service, "stopped");
 }
 
 #[test]
@@ -286,16 +295,16 @@ fn statuses_are_read_as_they_are_spelled() {
 
 fn any_event() -> impl Strategy<Value = Event> {
     let order = prop_oneof![
-        Just(StopOrder::SessionEnded),
-        Just(StopOrder::Shutdown),
-        Just(StopOrder::Cancelled),
-        Just(StopOrder::TimedOut {
+        Just(StopReason::SessionEnded),
+        Just(StopReason::Shutdown),
+        Just(StopReason::Cancelled),
+        Just(StopReason::TimedOut {
             clock: TimeoutKind::Idle
         }),
     ];
     let ending = prop_oneof![
-        (0..4).prop_map(|code| Ending::new(Cause::Exited, WaitStatus::Code(code))),
-        Just(Ending::without_status(Cause::Lost {
+        (0..4).prop_map(|code| Termination::new(TerminationCause::Exited, WaitStatus::Code(code))),
+        Just(Termination::without_status(TerminationCause::Lost {
             reason: LostReason::NoRecord
         })),
     ];

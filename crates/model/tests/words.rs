@@ -1,21 +1,21 @@
 //! What people write of hosts, networks and limits.
 
-use ostler_model::amount::{LIMIT_NAMES, bytes};
-use ostler_model::{Ability, Limits, Network};
+use ostler_model::quantity::{LIMIT_NAMES, bytes};
+use ostler_model::{Capability, Limits, NetworkAccess};
 use proptest::prelude::*;
 
 #[test]
 fn networks_are_a_word_or_hosts() {
-    let read = |text: &str| text.parse::<Network>();
-    assert_eq!(read("none"), Ok(Network::None));
-    assert_eq!(read("full"), Ok(Network::Full));
+    let read = |text: &str| text.parse::<NetworkAccess>();
+    assert_eq!(read("none"), Ok(NetworkAccess::None));
+    assert_eq!(read("full"), Ok(NetworkAccess::Full));
     let list = read("pypi.org,*.pythonhosted.org").unwrap();
     assert_eq!(list.to_string(), "pypi.org,*.pythonhosted.org");
-    assert_eq!(Network::of_words([]), Ok(Network::None));
+    assert_eq!(NetworkAccess::of_words([]), Ok(NetworkAccess::None));
     let ports = read("a.org:80,8443, b.org").unwrap();
     assert_eq!(
         ports,
-        Network::of_words(["a.org:80,8443", "b.org"]).unwrap()
+        NetworkAccess::of_words(["a.org:80,8443", "b.org"]).unwrap()
     );
     assert_eq!(read(&ports.to_string()), Ok(ports));
     for bad in ["full,pypi.org", "none,none", "pypi.org,", "ful"] {
@@ -26,13 +26,13 @@ fn networks_are_a_word_or_hosts() {
 
 #[test]
 fn walls_have_names() {
-    for ability in Ability::ALL {
+    for ability in Capability::ALL {
         assert_eq!(ability.as_str().parse(), Ok(ability));
     }
-    let told = "moat".parse::<Ability>().unwrap_err().to_string();
+    let told = "moat".parse::<Capability>().unwrap_err().to_string();
     assert!(told.contains("landlock, seccomp"), "{told}");
     for word in told.split("allowed: ").nth(1).unwrap().split(", ") {
-        assert!(word.parse::<Ability>().is_ok(), "{word}");
+        assert!(word.parse::<Capability>().is_ok(), "{word}");
     }
 }
 
@@ -87,8 +87,8 @@ fn amounts_are_read_as_people_write_them() {
 proptest! {
     #[test]
     fn reading_never_panics(text in "\\PC{0,40}") {
-        if let Ok(network) = text.parse::<Network>() {
-            prop_assert_eq!(network.to_string().parse::<Network>(), Ok(network));
+        if let Ok(network) = text.parse::<NetworkAccess>() {
+            prop_assert_eq!(network.to_string().parse::<NetworkAccess>(), Ok(network));
         }
         let _any = bytes(&text);
     }

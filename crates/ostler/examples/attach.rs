@@ -9,8 +9,8 @@ use std::io::{IsTerminal, Read, Write};
 use std::thread;
 
 use ostler::model::{Caller, Cursor, TermSize};
-use ostler::terminal::Piece;
-use ostler::{Engine, Keeper, Lease, Settings, StartRequest, TerminalEvent, Typing};
+use ostler::terminal::InputPiece;
+use ostler::{Engine, Lease, Settings, StartRequest, TerminalEvent, TerminalInput, ZygoteConfig};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
@@ -33,7 +33,7 @@ async fn main() -> Outcome<()> {
     settings.base_env = std::env::vars_os()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
-    let engine = Engine::with(settings, Keeper::None).await?;
+    let engine = Engine::with(settings, ZygoteConfig::InProcess).await?;
     let me = engine.caller();
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     if words.is_empty() {
@@ -58,7 +58,7 @@ async fn main() -> Outcome<()> {
 /// Shows the session until it ends or the person has seen enough.
 async fn attach(engine: &Engine, me: &Caller, id: &str) -> Outcome<()> {
     // As long as this lives, nobody else types.
-    let mut lease = engine.take_lease(me, id, "the example", false).await?;
+    let mut lease = engine.acquire_lease(me, id, "the example", false).await?;
     // What is on the screen already, then what comes.
     let (paint, checkpoint) = engine.repaint(me, id).await?;
     show(&paint)?;
@@ -81,7 +81,7 @@ async fn attach(engine: &Engine, me: &Caller, id: &str) -> Outcome<()> {
                 }
                 _ => return Ok(()),
             },
-            holder = lease.lost() => {
+            holder = lease.wait_takeover() => {
                 show(format!("\r\n[{} types now]\r\n", holder.name).as_bytes())?;
                 return Ok(());
             }
@@ -95,11 +95,11 @@ async fn pass_on(
     id: &str,
     (bytes, lease): (Vec<u8>, &Lease),
 ) -> Outcome<()> {
-    let typing = Typing {
-        pieces: vec![Piece::Raw(bytes)],
+    let typing = TerminalInput {
+        pieces: vec![InputPiece::Raw(bytes)],
         lease: Some(lease.id().clone()),
     };
-    engine.type_in(me, id, typing).await?;
+    engine.send_input(me, id, typing).await?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ostler::journal::{LineQuery, Pattern, Unfinished};
-use ostler::{Engine, Keeper, Settings, StartRequest, StopRequest, WaitEnd, WaitFor};
+use ostler::{Engine, Settings, StartRequest, StopRequest, WaitEnd, WaitFor, ZygoteConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     settings.base_env = std::env::vars_os()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
-    let engine = Engine::with(settings, Keeper::None).await?;
+    let engine = Engine::with(settings, ZygoteConfig::InProcess).await?;
     let me = engine.caller();
 
     // Synchronous: start and wait for the end.
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let waited = engine
         .wait(&me, &id, &tick, Some(Duration::from_secs(10)))
         .await?;
-    if let WaitEnd::Pattern(found) = waited.why {
+    if let WaitEnd::Pattern(found) = waited.end {
         println!("{id} said {} at {}", found.line, found.at);
     }
     let stopped = engine

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ostler::journal::{Journal, LineQuery, Pattern};
-use ostler::{Engine, Keeper, StartRequest};
+use ostler::{Engine, StartRequest, ZygoteConfig};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -47,7 +47,7 @@ fn touched(bytes: usize) -> Vec<u8> {
 
 async fn serve(keeper: &Path, state: &Path) -> Outcome<()> {
     std::fs::create_dir_all(state)?;
-    let engine = Engine::open(state, Keeper::Executable(keeper.to_owned())).await?;
+    let engine = Engine::open(state, ZygoteConfig::Executable(keeper.to_owned())).await?;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let took = match line.split(' ').collect::<Vec<_>>()[..] {

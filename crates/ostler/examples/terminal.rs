@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ostler::model::{Caller, Cursor, ShellKind, TermSize};
-use ostler::terminal::Piece;
+use ostler::terminal::InputPiece;
 use ostler::{
-    Engine, Keeper, Settings, ShellCommand, ShellEnd, StartRequest, TerminalEvent, TerminalQuery,
-    Typing, WaitFor,
+    Engine, Settings, ShellCommand, ShellEnd, StartRequest, TerminalEvent, TerminalInput,
+    TerminalPageQuery, WaitFor, ZygoteConfig,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -32,7 +32,7 @@ async fn main() -> Outcome<()> {
     settings.base_env = std::env::vars_os()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
-    let engine = Engine::with(settings, Keeper::None).await?;
+    let engine = Engine::with(settings, ZygoteConfig::InProcess).await?;
     let me = engine.caller();
     a_shell(&engine, &me).await?;
     an_editor(&engine, &me).await?;
@@ -51,16 +51,16 @@ async fn a_shell(engine: &Engine, me: &Caller) -> Outcome<()> {
     let id = engine.start(me, request).await?.id.to_string();
     let command = ShellCommand {
         script: "cd /usr && echo hello from $PWD; (exit 3)".to_owned(),
-        at_most: PATIENCE,
+        timeout: PATIENCE,
         lease: None,
-        once: None,
+        idempotency: None,
     };
     let run = engine.run_in_shell(me, &id, command).await?;
     if let ShellEnd::Finished { status, cwd } = run.end {
         println!("exit status {status} in {}", cwd.unwrap_or_default());
     }
     // Exactly what the command printed: no prompt, no echo of what was typed.
-    let output = TerminalQuery {
+    let output = TerminalPageQuery {
         offset: Some(run.from),
         limit: Some(run.to - run.from),
     };
@@ -71,7 +71,7 @@ async fn a_shell(engine: &Engine, me: &Caller) -> Outcome<()> {
         engine,
         me,
         &id,
-        vec![Piece::Text("exit".to_owned()), key("enter")?],
+        vec![InputPiece::Text("exit".to_owned()), key("enter")?],
     )
     .await?;
     // Output as it comes, and the end exactly once.
@@ -100,9 +100,9 @@ async fn an_editor(engine: &Engine, me: &Caller) -> Outcome<()> {
 
     let text = "i".to_owned() + "roses are red";
     let pieces = vec![
-        Piece::Text(text),
+        InputPiece::Text(text),
         key("enter")?,
-        Piece::Text("violets".to_owned()),
+        InputPiece::Text("violets".to_owned()),
     ];
     type_in(engine, me, &id, [pieces, vec![key("escape")?]].concat()).await?;
     shown(engine, me, &id, "violets").await?;
@@ -122,7 +122,7 @@ async fn an_editor(engine: &Engine, me: &Caller) -> Outcome<()> {
         engine,
         me,
         &id,
-        vec![Piece::Text(":wq".to_owned()), key("enter")?],
+        vec![InputPiece::Text(":wq".to_owned()), key("enter")?],
     )
     .await?;
     engine.wait(me, &id, &WaitFor::Exit, Some(PATIENCE)).await?;
@@ -150,15 +150,15 @@ async fn shown(engine: &Engine, me: &Caller, id: &str, text: &str) -> Outcome<()
 }
 
 /// One write that no other gets into.
-async fn type_in(engine: &Engine, me: &Caller, id: &str, pieces: Vec<Piece>) -> Outcome<()> {
-    let typing = Typing {
+async fn type_in(engine: &Engine, me: &Caller, id: &str, pieces: Vec<InputPiece>) -> Outcome<()> {
+    let typing = TerminalInput {
         pieces,
         lease: None,
     };
-    engine.type_in(me, id, typing).await?;
+    engine.send_input(me, id, typing).await?;
     Ok(())
 }
 
-fn key(name: &str) -> Outcome<Piece> {
-    Ok(Piece::Key(name.parse()?))
+fn key(name: &str) -> Outcome<InputPiece> {
+    Ok(InputPiece::Key(name.parse()?))
 }

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use ostler::journal::Pattern;
 use ostler::model::{Caller, Cursor, ShellKind, TermSize};
-use ostler::terminal::Piece;
+use ostler::terminal::InputPiece;
 use ostler::{
-    Engine, Keeper, Settings, ShellCommand, ShellEnd, StartRequest, StopRequest, TerminalEvent,
-    TerminalEvents, Typing, WaitEnd, WaitFor,
+    Engine, Settings, ShellCommand, ShellEnd, StartRequest, StopRequest, TerminalEvent,
+    TerminalEvents, TerminalInput, WaitEnd, WaitFor, ZygoteConfig,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -53,7 +53,7 @@ async fn serve(keeper: &Path, state: &Path) -> Outcome<()> {
     settings.base_env = std::env::vars_os()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
-    let engine = Engine::with(settings, Keeper::Executable(keeper.to_owned())).await?;
+    let engine = Engine::with(settings, ZygoteConfig::Executable(keeper.to_owned())).await?;
     let me = engine.caller();
     let bench = Bench { engine, me };
     for line in std::io::stdin().lock().lines() {
@@ -104,8 +104,8 @@ impl Bench {
         let ready = WaitFor::Pattern(Pattern::new(READY)?);
         let wait = self.engine.wait(&self.me, &id, &ready, Some(PATIENCE));
         let waited = wait.await?;
-        let WaitEnd::Pattern(found) = waited.why else {
-            return Err(format!("{id}: {:?}", waited.why).into());
+        let WaitEnd::Pattern(found) = waited.end else {
+            return Err(format!("{id}: {:?}", waited.end).into());
         };
         let offset = found.offset + found.line.as_bytes().len() as u64 + 1;
         Ok((id, offset))
@@ -117,11 +117,11 @@ impl Bench {
         let mut took = Vec::with_capacity(count);
         for _ in 0..count {
             let begin = Instant::now();
-            let typing = Typing {
-                pieces: vec![Piece::Text("x".to_owned())],
+            let typing = TerminalInput {
+                pieces: vec![InputPiece::Text("x".to_owned())],
                 lease: None,
             };
-            self.engine.type_in(&self.me, &id, typing).await?;
+            self.engine.send_input(&self.me, &id, typing).await?;
             let data = output(&mut events).await?;
             took.push(begin.elapsed());
             if data != b"x" {
@@ -189,9 +189,9 @@ impl Bench {
             let begin = Instant::now();
             let command = ShellCommand {
                 script: ":".to_owned(),
-                at_most: PATIENCE,
+                timeout: PATIENCE,
                 lease: None,
-                once: None,
+                idempotency: None,
             };
             let run = self.engine.run_in_shell(&self.me, &id, command).await?;
             if !matches!(run.end, ShellEnd::Finished { status: 0, .. }) {

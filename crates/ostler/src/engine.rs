@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use ostler_engine::{CleanOutcome, ListFilter, Settings, StopRequest};
 use ostler_model::{Caller, Owner, Principal, Scope};
-use ostler_process::{Keeper, LocalPlace};
+use ostler_process::{LocalBackend, ZygoteConfig};
 use thiserror::Error;
 
 /// How often [`Engine::destroy`] looks for executions that were started meanwhile.
@@ -22,10 +22,10 @@ pub struct Engine(ostler_engine::Engine);
 
 /// An engine that could not be opened.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum EngineOpenError {
     /// This machine cannot be used as a place.
     #[error(transparent)]
-    Place(#[from] ostler_process::OpenError),
+    Backend(#[from] ostler_process::BackendOpenError),
     /// The state directory cannot be used.
     #[error(transparent)]
     Engine(#[from] ostler_engine::Error),
@@ -47,7 +47,7 @@ pub enum DestroyError {
     },
     /// Somebody starts new ones as fast as they are ended.
     #[error("executions are being started as fast as they are ended")]
-    Refilled,
+    StillStarting,
 }
 
 impl Engine {
@@ -57,7 +57,10 @@ impl Engine {
     /// # Errors
     /// When another engine holds the directory, it cannot be made or read, or the keeper
     /// cannot be started.
-    pub async fn open(state_dir: impl Into<PathBuf>, keeper: Keeper) -> Result<Self, OpenError> {
+    pub async fn open(
+        state_dir: impl Into<PathBuf>,
+        keeper: ZygoteConfig,
+    ) -> Result<Self, EngineOpenError> {
         Self::with(Settings::new(state_dir), keeper).await
     }
 
@@ -65,9 +68,9 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::open`].
-    pub async fn with(settings: Settings, keeper: Keeper) -> Result<Self, OpenError> {
-        let place = LocalPlace::open(&settings.state_dir, keeper).await?;
-        let engine = ostler_engine::Engine::open(settings, Arc::new(place)).await?;
+    pub async fn with(settings: Settings, keeper: ZygoteConfig) -> Result<Self, EngineOpenError> {
+        let backend = LocalBackend::open(&settings.state_dir, keeper).await?;
+        let engine = ostler_engine::Engine::open(settings, Arc::new(backend)).await?;
         Ok(Self(engine))
     }
 
@@ -91,13 +94,13 @@ impl Engine {
             if ids.is_empty() {
                 return Ok(());
             }
-            let ends = join_all(ids.iter().map(|id| self.end(caller, id))).await;
-            failure = ends.into_iter().find_map(Result::err);
+            let results = join_all(ids.iter().map(|id| self.end(caller, id))).await;
+            failure = results.into_iter().find_map(Result::err);
             if failure.is_some() {
                 break;
             }
         }
-        Err(failure.unwrap_or(DestroyError::Refilled))
+        Err(failure.unwrap_or(DestroyError::StillStarting))
     }
 
     async fn end(&self, caller: &Caller, id: &str) -> Result<(), DestroyError> {
@@ -135,7 +138,7 @@ impl Engine {
                 project: None,
                 session: None,
                 task: None,
-                channel: ostler_model::Channel::Local,
+                channel: ostler_model::RequestChannel::Local,
             },
             scope: Scope::Principal,
         }

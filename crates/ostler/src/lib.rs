@@ -14,9 +14,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! With [`Keeper::Executable`] commands outlive your program: give the path of a program that
+//! With [`ZygoteConfig::Executable`] commands outlive your program: give the path of a program that
 //! calls [`keeper_main`](process::keeper_main) first thing when its argument is `__keeper`
-//! (the `ostler` binary does). With [`Keeper::None`] they end with it. `examples/embed.rs`
+//! (the `ostler` binary does). With [`ZygoteConfig::None`] they end with it. `examples/embed.rs`
 //! walks through a background process.
 //!
 //! # Terminals
@@ -76,15 +76,15 @@
 //! | `IProcessManager.list_processes`, `ICommandExecutor.list_process` | [`Engine::list`](ostler_engine::Engine::list) |
 //! | `ICommandExecutor.execute_command` | [`Engine::run`](ostler_engine::Engine::run), then [`Engine::journal`](ostler_engine::Engine::journal) for stdout and stderr |
 //! | `ICommandExecutor.get_process_manager` | the same [`Engine`]: there is one model, not several managers |
-//! | `ProcessInfo` | [`Info`]; `pid` is [`Info::id`], `status` is [`Info::status`], `error_message` is [`Info::error_message`] |
+//! | `ProcessInfo` | [`ExecutionInfo`]; `pid` is [`ExecutionInfo::id`], `status` is [`ExecutionInfo::status`], `error_message` is [`ExecutionInfo::error_message`] |
 //! | `ProcessStatus` | [`model::status::ProcessStatus`] |
-//! | `CommandResult` | [`Waited`]; `execution_time` is [`Info::duration`] |
+//! | `CommandResult` | [`WaitOutcome`]; `execution_time` is [`ExecutionInfo::duration`] |
 //! | every `…Error` | [`Error::code`], one table for all faces: [`model::code`] |
 //!
 //! | document 001 | here |
 //! |---|---|
 //! | `InteractionManager.create_interaction` | [`Engine::ask`](ostler_engine::Engine::ask) with a [`Question`]; [`Question::of_prompt`] for a command's own |
-//! | `InteractionManager.wait_for_response` | [`Engine::answered`](ostler_engine::Engine::answered); its time-out and cancellation are an [`Answer`] |
+//! | `InteractionManager.wait_for_response` | [`Engine::answered`](ostler_engine::Engine::answered); its time-out and cancellation are an [`InteractionOutcome`] |
 //! | `InteractionManager.submit_response` | [`Engine::answer`](ostler_engine::Engine::answer), which validates and types the answer in |
 //! | `InteractionManager.cancel_interaction` | [`Engine::cancel_interaction`](ostler_engine::Engine::cancel_interaction) |
 //! | `pending_interactions` | [`Engine::interactions`](ostler_engine::Engine::interactions) |
@@ -93,14 +93,14 @@
 //!
 //! | document 002 | here |
 //! |---|---|
-//! | `new PTYManager(options)` | [`Engine::open`], [`Engine::with`]; its buffer limit is [`Settings::terminal_view_bytes`] (1 MiB), its TTL [`RetentionDefaults::pty`] (300 s) for requests with [`Face::Pty`], or [`StartRequest::retention`] |
-//! | `spawn(command, { args, cwd, env, cols, rows })` | [`Engine::start`](ostler_engine::Engine::start) with [`StartRequest::pty`]; `env` that extends is [`StartRequest::set_env`], one that replaces [`StartRequest::base_env`]; the id is [`Info::id`] |
-//! | `getOutput(id)` | [`Engine::read_terminal`](ostler_engine::Engine::read_terminal) with the default [`TerminalQuery`]; all that is kept, beyond the view: [`Engine::journal`](ostler_engine::Engine::journal) |
+//! | `new PTYManager(options)` | [`Engine::open`], [`Engine::with`]; its buffer limit is [`Settings::terminal_view_bytes`] (1 MiB), its TTL [`RetentionDefaults::pty`] (300 s) for requests with [`ClientKind::Pty`], or [`StartRequest::retention`] |
+//! | `spawn(command, { args, cwd, env, cols, rows })` | [`Engine::start`](ostler_engine::Engine::start) with [`StartRequest::pty`]; `env` that extends is [`StartRequest::set_env`], one that replaces [`StartRequest::base_env`]; the id is [`ExecutionInfo::id`] |
+//! | `getOutput(id)` | [`Engine::read_terminal`](ostler_engine::Engine::read_terminal) with the default [`TerminalPageQuery`]; all that is kept, beyond the view: [`Engine::journal`](ostler_engine::Engine::journal) |
 //! | `readOutput(id, { offset, limit })`, `process log` | [`Engine::read_terminal`](ostler_engine::Engine::read_terminal); `nextOffset`, `startOffset`, `truncated` are fields of [`TerminalPage`] |
 //! | `write(id, data)` | [`Engine::type_in`](ostler_engine::Engine::type_in): text, keys, pastes, bytes as [`Piece`](terminal::Piece)s; bytes alone: [`Engine::write`](ostler_engine::Engine::write) |
-//! | `getStatus(id)` | [`Engine::info`](ostler_engine::Engine::info): `status` is [`Info::status`]`().session`; `pid`, `startTime`, `endTime` are fields of [`Info::state`]; `exitCode` and the signal are in its `ending`; `outputLength` is [`Info::output_end`] |
+//! | `getStatus(id)` | [`Engine::info`](ostler_engine::Engine::info): `status` is [`ExecutionInfo::status`]`().session`; `pid`, `startTime`, `endTime` are fields of [`ExecutionInfo::state`]; `exitCode` and the signal are in its `ending`; `outputLength` is [`ExecutionInfo::output_end`] |
 //! | `kill(id, signal)` | [`Engine::stop`](ostler_engine::Engine::stop): SIGTERM (and a terminal's SIGHUP) to the whole tree, then SIGKILL; with [`StopRequest::force`] at once; one signal and no more: [`Engine::signal`](ostler_engine::Engine::signal) |
-//! | `listSessions()` | [`Engine::list`](ostler_engine::Engine::list); sessions are those with an [`Info::size`] |
+//! | `listSessions()` | [`Engine::list`](ostler_engine::Engine::list); sessions are those with an [`ExecutionInfo::size`] |
 //! | `cleanup(id)` | [`Engine::clean`](ostler_engine::Engine::clean), one [`CleanOutcome`] per id; after its TTL a session is cleaned by itself |
 //! | `resize(id, cols, rows)` | [`Engine::resize`](ostler_engine::Engine::resize) |
 //! | `on('output')`, `on('exit')` | [`Engine::terminal_events`](ostler_engine::Engine::terminal_events): [`TerminalEvent::Output`] and, once, [`TerminalEvent::Exit`]; of every session at once: [`Engine::subscribe`](ostler_engine::Engine::subscribe) |
@@ -111,17 +111,18 @@
 
 mod engine;
 
-pub use engine::{DestroyError, Engine, OpenError};
+pub use engine::{DestroyError, Engine, EngineOpenError};
 pub use ostler_engine::terminal::{LeaseId, TERMINAL_VIEW_BYTES};
 pub use ostler_engine::{
-    Answer, Begun, CleanOutcome, Error, Face, Follower, Info, Interaction, InteractionId, Lease,
-    LeaseHolder, ListFilter, Match, Notice, Once, Prompt, Question, Quotas, RetentionDefaults,
-    RetentionRequest, Settings, ShellCommand, ShellEnd, ShellRun, StartRequest, StdinRequest,
-    StopRequest, TerminalEvent, TerminalEvents, TerminalPage, TerminalQuery, Typed, Typing,
-    WaitEnd, WaitFor, Waited, Watch, interaction, prompt,
+    CleanOutcome, ClientKind, Error, ExecutionInfo, ExecutionWatch, IdempotencyKey, Interaction,
+    InteractionId, InteractionOutcome, Lease, LeaseHolder, LifecycleEvent, LineMatch, ListFilter,
+    OutputFollower, Prompt, Question, Quotas, RetentionDefaults, RetentionRequest, Settings,
+    ShellCommand, ShellEnd, ShellRun, StartGuard, StartRequest, StdinRequest, StopRequest,
+    TerminalEvent, TerminalEvents, TerminalInput, TerminalInputResult, TerminalPage,
+    TerminalPageQuery, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
 };
 pub use ostler_journal as journal;
 pub use ostler_model as model;
 pub use ostler_process as process;
-pub use ostler_process::{Keeper, LocalPlace, Place};
+pub use ostler_process::{Backend, LocalBackend, ZygoteConfig};
 pub use ostler_terminal as terminal;

@@ -3,11 +3,11 @@
 
 use ostler_model::Command;
 
+use crate::analysis::Invocation;
+use crate::analyze::analyze_command;
 use crate::flags::is_flag;
-use crate::look::look;
-use crate::seen::Call;
-use crate::word::{Word, base_name};
-use crate::wrap::{loads_files, runs_its_operand};
+use crate::word::{CommandWord, base_name};
+use crate::wrappers::{loads_files, runs_its_operand};
 
 /// One word that may name such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,20 +44,24 @@ pub struct FileWords {
 /// The words of a command that may name a file whose content runs.
 #[must_use]
 pub fn file_words(command: &Command) -> FileWords {
-    let seen = look(command);
+    let analysis = analyze_command(command);
     let mut found = FileWords::default();
-    for (number, call) in seen.calls.iter().enumerate() {
-        found.take(call, number);
+    for (number, call) in analysis.invocations.iter().enumerate() {
+        found.collect(call, number);
     }
-    for redirect in seen.redirects.iter().filter(|redirect| !redirect.writes) {
+    for redirect in analysis
+        .redirects
+        .iter()
+        .filter(|redirect| !redirect.writes)
+    {
         found.add(&redirect.target, FileRole::Script);
     }
     found
 }
 
 impl FileWords {
-    fn take(&mut self, call: &Call, number: usize) {
-        let Some((program, args)) = call.words.split_first() else {
+    fn collect(&mut self, invocation: &Invocation, number: usize) {
+        let Some((program, args)) = invocation.words.split_first() else {
             return;
         };
         self.add(program, FileRole::Program);
@@ -86,7 +90,7 @@ impl FileWords {
         }
     }
 
-    fn add(&mut self, word: &Word, role: FileRole) {
+    fn add(&mut self, word: &CommandWord, role: FileRole) {
         self.push(&word.text, role);
     }
 

@@ -1,10 +1,10 @@
 //! Options in words, in all their spellings.
 
-use crate::word::Word;
+use crate::word::CommandWord;
 
 /// Whether `flag` is among `words`: alone, with a joined value, in a cluster of short ones, or
 /// abbreviated as getopt_long(3) lets long ones be. Errs on the side of finding it.
-pub(crate) fn has_flag(words: &[Word], flag: &str) -> bool {
+pub(crate) fn has_flag(words: &[CommandWord], flag: &str) -> bool {
     words.iter().any(|word| is_flag(&word.text, flag))
 }
 
@@ -12,22 +12,22 @@ pub(crate) fn has_flag(words: &[Word], flag: &str) -> bool {
 pub(crate) fn is_flag(word: &str, flag: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
     if let Some(long) = flag.strip_prefix("--") {
-        let given = name.strip_prefix("--").unwrap_or_default();
-        return !given.is_empty() && long.starts_with(given);
+        let typed = name.strip_prefix("--").unwrap_or_default();
+        return !typed.is_empty() && long.starts_with(typed);
     }
     let Some(letters) = flag.strip_prefix('-') else {
         return word == flag;
     };
-    let Some(given) = word.strip_prefix('-') else {
+    let Some(typed) = word.strip_prefix('-') else {
         return false;
     };
     if letters.chars().count() > 1 {
         // A long option with one dash; some programs take it with two as well.
-        let name = given.strip_prefix('-').unwrap_or(given);
+        let name = typed.strip_prefix('-').unwrap_or(typed);
         return name.split('=').next() == Some(letters);
     }
-    let cluster = given.split(|c: char| !c.is_ascii_alphanumeric()).next();
-    !given.starts_with('-') && cluster.is_some_and(|cluster| cluster.contains(letters))
+    let cluster = typed.split(|c: char| !c.is_ascii_alphanumeric()).next();
+    !typed.starts_with('-') && cluster.is_some_and(|cluster| cluster.contains(letters))
 }
 
 #[cfg(test)]

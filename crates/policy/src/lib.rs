@@ -2,29 +2,29 @@
 //! parsing, seen through wrappers. Pure: must never know of files, clocks, processes or
 //! async runtimes.
 //!
-//! [`PolicySet::load`] takes the texts of rule files, [`PolicySet::judge`] a command. A policy
+//! [`RuleSet::load`] takes the texts of rule files, [`RuleSet::evaluate`] a command. A policy
 //! is for consent: it says what a person wants to be asked about. The wall is the sandbox.
 #![forbid(unsafe_code)]
 
-mod file;
+mod analysis;
+mod analyze;
+mod context;
 mod file_words;
 mod flags;
 mod load;
-mod look;
 mod paths;
 mod rule;
-mod seen;
-mod set;
+mod rule_file;
+mod ruleset;
 mod shell;
 mod source;
-mod subject;
 mod verdict;
 mod word;
-mod wrap;
+mod wrappers;
 
+pub use context::{CommandContext, ProgramLookup};
 pub use file_words::{FileRole, FileWord, FileWords, file_words};
 pub use load::LoadError;
-pub use set::{PolicySet, RuleInfo};
-pub use source::{Source, Tier};
-pub use subject::{Find, Subject};
-pub use verdict::{Decision, Fired, Verdict};
+pub use ruleset::{RuleInfo, RuleSet};
+pub use source::{RuleSource, RuleTier};
+pub use verdict::{MatchedRule, PolicyDecision, PolicyVerdict};

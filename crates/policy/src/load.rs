@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::file::{File, RuleText, Token};
-use crate::look::look_at_script;
-use crate::rule::{Program, Rule, Scene};
-use crate::set::PolicySet;
-use crate::source::{Source, Tier};
-use crate::verdict::Decision;
+use crate::analyze::analyze_script;
+use crate::rule::{MatchContext, PolicyRule, ResolvedProgram};
+use crate::rule_file::{PrefixToken, RuleFile, RuleText};
+use crate::ruleset::RuleSet;
+use crate::source::{RuleSource, RuleTier};
+use crate::verdict::PolicyDecision;
 
 /// Files of rules that cannot be used; nothing runs under half a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -55,7 +55,7 @@ pub enum LoadError {
 }
 
 /// Directories whose programs are the system's.
-const TRUSTED: [&str; 6] = [
+const TRUSTED_DIRS: [&str; 6] = [
     "/usr/bin",
     "/bin",
     "/usr/sbin",
@@ -66,58 +66,58 @@ const TRUSTED: [&str; 6] = [
 /// The working directory self-tests run in.
 const SELF_TEST_CWD: &str = "/workspace";
 /// Rules of all files together.
-const RULES: usize = 10_000;
+const RULES_MAX: usize = 10_000;
 /// Bytes of one file.
-const FILE_BYTES: usize = 1024 * 1024;
+const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Reads every source, lowest tier first.
-pub(crate) fn load(sources: &[Source]) -> Result<PolicySet, LoadError> {
-    let mut sources: Vec<&Source> = sources.iter().collect();
+pub(crate) fn load(sources: &[RuleSource]) -> Result<RuleSet, LoadError> {
+    let mut sources: Vec<&RuleSource> = sources.iter().collect();
     sources.sort_by_key(|source| source.tier);
-    let mut set = PolicySet {
+    let mut set = RuleSet {
         rules: Vec::new(),
-        default: Decision::Ask,
-        trusted: TRUSTED.iter().map(|it| (*it).to_owned()).collect(),
+        default: PolicyDecision::Ask,
+        trusted: TRUSTED_DIRS.iter().map(|it| (*it).to_owned()).collect(),
         variables: Vec::new(),
     };
     for source in sources {
-        add(&mut set, source)?;
+        add_source(&mut set, source)?;
     }
     for rule in &set.rules {
-        self_tests(&set, rule)?;
+        run_self_tests(&set, rule)?;
     }
     Ok(set)
 }
 
-/// `set` with a workspace's rules; only those are tested again.
-pub(crate) fn tightened(set: &PolicySet, source: &Source) -> Result<PolicySet, LoadError> {
-    let mut tightened = set.clone();
-    let source = Source {
-        tier: Tier::Workspace,
+/// `ruleset` with a workspace's rules; only those are tested again.
+pub(crate) fn load_workspace(set: &RuleSet, source: &RuleSource) -> Result<RuleSet, LoadError> {
+    let mut extended = set.clone();
+    let source = RuleSource {
+        tier: RuleTier::Workspace,
         ..source.clone()
     };
-    add(&mut tightened, &source)?;
-    for rule in tightened.rules.iter().skip(set.rules.len()) {
-        self_tests(&tightened, rule)?;
+    add_source(&mut extended, &source)?;
+    for rule in extended.rules.iter().skip(set.rules.len()) {
+        run_self_tests(&extended, rule)?;
     }
-    Ok(tightened)
+    Ok(extended)
 }
 
-fn add(set: &mut PolicySet, source: &Source) -> Result<(), LoadError> {
+fn add_source(set: &mut RuleSet, source: &RuleSource) -> Result<(), LoadError> {
     let syntax = |message: String| LoadError::Syntax {
         file: source.name.clone(),
         message,
     };
-    if source.text.len() > FILE_BYTES {
-        return Err(syntax(format!("longer than {FILE_BYTES} bytes")));
+    if source.text.len() > FILE_BYTES_MAX {
+        return Err(syntax(format!("longer than {FILE_BYTES_MAX} bytes")));
     }
-    let file: File = toml::from_str(&source.text).map_err(|error| syntax(error.to_string()))?;
-    if source.tier == Tier::Workspace {
-        only_tightens(&file, source)?;
+    let file: RuleFile = toml::from_str(&source.text).map_err(|error| syntax(error.to_string()))?;
+    if source.tier == RuleTier::Workspace {
+        check_only_tightens(&file, source)?;
     }
-    disable(set, &file, source)?;
+    disable_rules(set, &file, source)?;
     if let Some(default) = file.default {
-        set.default = if source.tier == Tier::Workspace {
+        set.default = if source.tier == RuleTier::Workspace {
             set.default.max(default)
         } else {
             default
@@ -126,50 +126,65 @@ fn add(set: &mut PolicySet, source: &Source) -> Result<(), LoadError> {
     set.trusted.extend(file.trusted);
     set.variables.extend(file.variables);
     for text in file.rules {
-        check(&text, source)?;
-        replace(set, &text, source)?;
-        set.rules.push(Rule {
+        check_rule(&text, source)?;
+        replace_rule(set, &text, source)?;
+        set.rules.push(PolicyRule {
             text,
             tier: source.tier,
             file: source.name.clone(),
         });
-        if set.rules.len() > RULES {
-            return Err(syntax(format!("more than {RULES} rules")));
+        if set.rules.len() > RULES_MAX {
+            return Err(syntax(format!("more than {RULES_MAX} rules")));
         }
     }
     Ok(())
 }
 
-fn only_tightens(file: &File, source: &Source) -> Result<(), LoadError> {
+fn check_only_tightens(file: &RuleFile, source: &RuleSource) -> Result<(), LoadError> {
     let loosens = |what: String| {
         Err(LoadError::Loosens {
             file: source.name.clone(),
             what,
         })
     };
-    if let Some(rule) = file.rules.iter().find(|it| it.decision == Decision::Allow) {
+    if let Some(rule) = file
+        .rules
+        .iter()
+        .find(|it| it.decision == PolicyDecision::Allow)
+    {
         return loosens(format!("rule '{}' allows", rule.id));
     }
-    for (given, key) in [
+    for (present, key) in [
         (!file.trusted.is_empty(), "trusted"),
         (!file.variables.is_empty(), "variables"),
         (!file.disable.is_empty(), "disable"),
-        (file.default == Some(Decision::Allow), "default = \"allow\""),
+        (
+            file.default == Some(PolicyDecision::Allow),
+            "default = \"allow\"",
+        ),
     ] {
-        if given {
+        if present {
             return loosens(format!("'{key}'"));
         }
     }
     Ok(())
 }
 
-fn disable(set: &mut PolicySet, file: &File, source: &Source) -> Result<(), LoadError> {
+fn disable_rules(set: &mut RuleSet, file: &RuleFile, source: &RuleSource) -> Result<(), LoadError> {
     for id in &file.disable {
         let Some(at) = set.rules.iter().position(|rule| &rule.text.id == id) else {
-            return Err(wrong(source, id, "cannot be switched off: there is none"));
+            return Err(rule_error(
+                source,
+                id,
+                "cannot be switched off: there is none",
+            ));
         };
         if set.rules[at].tier >= source.tier {
-            return Err(wrong(source, id, "cannot be switched off from this tier"));
+            return Err(rule_error(
+                source,
+                id,
+                "cannot be switched off from this tier",
+            ));
         }
         set.rules.remove(at);
     }
@@ -177,18 +192,18 @@ fn disable(set: &mut PolicySet, file: &File, source: &Source) -> Result<(), Load
 }
 
 /// A rule of a higher tier with the id of a lower one's takes its place.
-fn replace(set: &mut PolicySet, text: &RuleText, source: &Source) -> Result<(), LoadError> {
+fn replace_rule(set: &mut RuleSet, text: &RuleText, source: &RuleSource) -> Result<(), LoadError> {
     let Some(at) = set.rules.iter().position(|rule| rule.text.id == text.id) else {
         return Ok(());
     };
-    if source.tier == Tier::Workspace || set.rules[at].tier >= source.tier {
-        return Err(wrong(source, &text.id, "the id is taken"));
+    if source.tier == RuleTier::Workspace || set.rules[at].tier >= source.tier {
+        return Err(rule_error(source, &text.id, "the id is taken"));
     }
     set.rules.remove(at);
     Ok(())
 }
 
-fn wrong(source: &Source, rule: &str, problem: impl Into<String>) -> LoadError {
+fn rule_error(source: &RuleSource, rule: &str, problem: impl Into<String>) -> LoadError {
     LoadError::Rule {
         file: source.name.clone(),
         rule: rule.to_owned(),
@@ -196,9 +211,9 @@ fn wrong(source: &Source, rule: &str, problem: impl Into<String>) -> LoadError {
     }
 }
 
-fn check(rule: &RuleText, source: &Source) -> Result<(), LoadError> {
+fn check_rule(rule: &RuleText, source: &RuleSource) -> Result<(), LoadError> {
     let reserved = ["default", "not-understood", "variable", "redirection"];
-    let allows = rule.decision == Decision::Allow;
+    let allows = rule.decision == PolicyDecision::Allow;
     let problems = [
         (rule.id.trim().is_empty(), "the id is empty"),
         (
@@ -210,7 +225,7 @@ fn check(rule: &RuleText, source: &Source) -> Result<(), LoadError> {
             "the justification is empty",
         ),
         (
-            rule.prefix.iter().any(Token::is_empty),
+            rule.prefix.iter().any(PrefixToken::is_empty),
             "a word of the prefix is empty",
         ),
         (
@@ -243,29 +258,32 @@ fn check(rule: &RuleText, source: &Source) -> Result<(), LoadError> {
         ),
     ];
     match problems.iter().find(|(is, _)| *is) {
-        Some((_, problem)) => Err(wrong(source, &rule.id, *problem)),
+        Some((_, problem)) => Err(rule_error(source, &rule.id, *problem)),
         None => Ok(()),
     }
 }
 
 /// Runs a rule's own examples.
-fn self_tests(set: &PolicySet, rule: &Rule) -> Result<(), LoadError> {
+fn run_self_tests(set: &RuleSet, rule: &PolicyRule) -> Result<(), LoadError> {
     let pinned = rule.text.program.first().map(PathBuf::from);
     let find = |_: &str| pinned.clone();
-    let scene = Scene {
+    let context = MatchContext {
         cwd: SELF_TEST_CWD,
         trusted: &set.trusted,
-        find: Some(&find),
+        lookup: Some(&find),
     };
     for (examples, wanted) in [(&rule.text.matches, true), (&rule.text.not_match, false)] {
         for example in examples {
-            let seen = look_at_script(example);
-            let by_call = seen
-                .calls
+            let analysis = analyze_script(example);
+            let matches_invocation = analysis
+                .invocations
                 .iter()
-                .any(|call| rule.is_about(call, &Program::of(call, &scene), &scene));
-            let by_file = seen.redirects.iter().any(|it| rule.is_about_file(it));
-            if (by_call || by_file) != wanted {
+                .any(|call| rule.matches(call, &ResolvedProgram::of(call, &context), &context));
+            let matches_file = analysis
+                .redirects
+                .iter()
+                .any(|it| rule.matches_redirect(it));
+            if (matches_invocation || matches_file) != wanted {
                 return Err(LoadError::SelfTest {
                     file: rule.file.clone(),
                     rule: rule.text.id.clone(),

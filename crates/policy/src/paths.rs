@@ -1,7 +1,7 @@
 //! Paths in words, without looking at a disk.
 
 /// Whether `text` is like `pattern`, in which `*` stands for anything.
-pub(crate) fn is_like(text: &str, pattern: &str) -> bool {
+pub(crate) fn matches_pattern(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
         return false;
@@ -133,7 +133,7 @@ mod tests {
             ("", "*", true),
             ("x.ssh/y", "*.ssh*", true),
         ] {
-            assert_eq!(is_like(text, pattern), is, "{text} {pattern}");
+            assert_eq!(matches_pattern(text, pattern), is, "{text} {pattern}");
         }
     }
 

@@ -1,33 +1,33 @@
 //! One rule, and what it is about.
 
-use crate::file::{RuleText, Token};
+use crate::analysis::{Invocation, Redirect};
+use crate::context::ProgramLookup;
 use crate::flags::has_flag;
-use crate::paths::{is_like, leads_outside, spellings};
-use crate::seen::{Call, Redirect};
-use crate::source::Tier;
-use crate::subject::Find;
-use crate::verdict::Decision;
-use crate::word::{Known, Word, base_name};
+use crate::paths::{leads_outside, matches_pattern, spellings};
+use crate::rule_file::{PrefixToken, RuleText};
+use crate::source::RuleTier;
+use crate::verdict::PolicyDecision;
+use crate::word::{Certainty, CommandWord, base_name};
 
 /// One rule in force.
 #[derive(Debug, Clone)]
-pub(crate) struct Rule {
+pub(crate) struct PolicyRule {
     pub(crate) text: RuleText,
-    pub(crate) tier: Tier,
+    pub(crate) tier: RuleTier,
     pub(crate) file: String,
 }
 
 /// What decides which program a word means, and where it runs.
-pub(crate) struct Scene<'a> {
+pub(crate) struct MatchContext<'a> {
     pub(crate) cwd: &'a str,
     pub(crate) trusted: &'a [String],
-    pub(crate) find: Option<&'a Find<'a>>,
+    pub(crate) lookup: Option<&'a ProgramLookup<'a>>,
 }
 
 /// The program of a call.
-pub(crate) struct Program<'a> {
+pub(crate) struct ResolvedProgram<'a> {
     /// As written.
-    given: &'a str,
+    as_written: &'a str,
     /// Its bare name.
     name: &'a str,
     /// Where it is, if that is known.
@@ -36,26 +36,31 @@ pub(crate) struct Program<'a> {
     pub(crate) trusted: bool,
 }
 
-impl<'a> Program<'a> {
-    pub(crate) fn of(call: &'a Call, scene: &Scene<'_>) -> Self {
-        let given = call.words.first().map_or("", |word| word.text.as_str());
-        let name = base_name(given);
-        if given.contains('/') {
-            let directory = given.get(..given.len() - name.len() - 1).unwrap_or("");
+impl<'a> ResolvedProgram<'a> {
+    pub(crate) fn of(invocation: &'a Invocation, context: &MatchContext<'_>) -> Self {
+        let as_written = invocation
+            .words
+            .first()
+            .map_or("", |word| word.text.as_str());
+        let name = base_name(as_written);
+        if as_written.contains('/') {
+            let directory = as_written
+                .get(..as_written.len() - name.len() - 1)
+                .unwrap_or("");
             return Self {
-                given,
+                as_written,
                 name,
-                path: Some(given.to_owned()),
-                trusted: scene.trusted.iter().any(|it| it == directory),
+                path: Some(as_written.to_owned()),
+                trusted: context.trusted.iter().any(|it| it == directory),
             };
         }
-        let found = scene.find.and_then(|find| find(name));
+        let found = context.lookup.and_then(|find| find(name));
         let path = found.map(|it| it.to_string_lossy().into_owned());
         let planted = path
             .as_deref()
-            .is_some_and(|path| is_planted(path, scene.cwd));
+            .is_some_and(|path| is_planted(path, context.cwd));
         Self {
-            given,
+            as_written,
             name,
             path,
             trusted: !planted,
@@ -80,71 +85,87 @@ fn is_planted(path: &str, cwd: &str) -> bool {
         || below("/dev/shm")
 }
 
-impl Rule {
+impl PolicyRule {
     /// Whether it is about this call. An allow rule must know every word; a stricter one takes
     /// a guess.
-    pub(crate) fn is_about(&self, call: &Call, program: &Program<'_>, scene: &Scene<'_>) -> bool {
-        let allows = self.text.decision == Decision::Allow;
-        if !call.certain && self.text.decision != Decision::Deny {
+    pub(crate) fn matches(
+        &self,
+        invocation: &Invocation,
+        program: &ResolvedProgram<'_>,
+        context: &MatchContext<'_>,
+    ) -> bool {
+        let allows = self.text.decision == PolicyDecision::Allow;
+        if !invocation.certain && self.text.decision != PolicyDecision::Deny {
             return false;
         }
-        if allows && !self.knows(call, program) {
+        if allows && !self.is_certain_enough(invocation, program) {
             return false;
         }
-        if self.text.writes && !renames(call) {
+        if self.text.writes && !is_rename(invocation) {
             return false;
         }
-        self.has_prefix(call, program, allows)
-            && self.program_is(program, allows)
-            && self.has_words(call, scene)
+        self.matches_prefix(invocation, program, allows)
+            && self.matches_program(program, allows)
+            && self.matches_words(invocation, context)
     }
 
     /// Whether it is about a file opened by a redirection.
-    pub(crate) fn is_about_file(&self, redirect: &Redirect) -> bool {
+    pub(crate) fn matches_redirect(&self, redirect: &Redirect) -> bool {
         let (text, target) = (&self.text, &redirect.target);
         if text.writes && !redirect.writes {
             return false;
         }
         let only_words = text.prefix.is_empty() && text.flags.is_empty() && !text.outside;
-        only_words && text.decision != Decision::Allow && like_any(&text.words, target)
+        only_words && text.decision != PolicyDecision::Allow && matches_any(&text.words, target)
     }
 
-    fn knows(&self, call: &Call, program: &Program<'_>) -> bool {
+    fn is_certain_enough(&self, invocation: &Invocation, program: &ResolvedProgram<'_>) -> bool {
         let length = self.text.prefix.len();
-        let literal = self
-            .text
-            .prefix
-            .first()
-            .is_some_and(|token| program.given.contains('/') && token.is(program.given));
-        let sure = call.words.iter().take(length).all(Word::is_sure);
-        let rest = call.words.iter().skip(length);
-        let known = rest.map(|word| word.known).max().unwrap_or(Known::Sure);
-        let enough = match known {
-            Known::Sure | Known::Names => true,
-            Known::AnyNames => self.text.names || self.text.opaque,
-            Known::Opaque => self.text.opaque,
+        let literal = self.text.prefix.first().is_some_and(|token| {
+            program.as_written.contains('/') && token.matches(program.as_written)
+        });
+        let sure = invocation
+            .words
+            .iter()
+            .take(length)
+            .all(CommandWord::is_certain);
+        let rest = invocation.words.iter().skip(length);
+        let certainty = rest
+            .map(|word| word.certainty)
+            .max()
+            .unwrap_or(Certainty::Certain);
+        let enough = match certainty {
+            Certainty::Certain | Certainty::Names => true,
+            Certainty::AnyNames => self.text.names || self.text.opaque,
+            Certainty::Opaque => self.text.opaque,
         };
         sure && enough && (program.trusted || literal)
     }
 
-    fn has_prefix(&self, call: &Call, program: &Program<'_>, allows: bool) -> bool {
+    fn matches_prefix(
+        &self,
+        invocation: &Invocation,
+        program: &ResolvedProgram<'_>,
+        allows: bool,
+    ) -> bool {
         let mut tokens = self.text.prefix.iter();
         let Some(first) = tokens.next() else {
             return true;
         };
-        let is_program = first.is(program.given)
-            || first.is(program.name)
-            || (!allows && first.is(&program.name.to_lowercase()));
+        let is_program = first.matches(program.as_written)
+            || first.matches(program.name)
+            || (!allows && first.matches(&program.name.to_lowercase()));
         is_program
             && tokens.enumerate().all(|(at, token)| {
-                call.words
+                invocation
+                    .words
                     .get(at + 1)
-                    .is_some_and(|word| token.is(&word.text))
+                    .is_some_and(|word| token.matches(&word.text))
             })
     }
 
     /// A pinned rule allows only the pinned files; a stricter rule is not weakened by a pin.
-    fn program_is(&self, program: &Program<'_>, allows: bool) -> bool {
+    fn matches_program(&self, program: &ResolvedProgram<'_>, allows: bool) -> bool {
         let pins = &self.text.program;
         !allows
             || pins.is_empty()
@@ -154,69 +175,78 @@ impl Rule {
                 .is_some_and(|path| pins.contains(path))
     }
 
-    fn has_words(&self, call: &Call, scene: &Scene<'_>) -> bool {
+    fn matches_words(&self, invocation: &Invocation, context: &MatchContext<'_>) -> bool {
         let text = &self.text;
-        let behind = call
+        let behind = invocation
             .words
             .get(text.prefix.len().max(1)..)
             .unwrap_or_default();
-        let flagged = text.flags.is_empty() || text.flags.iter().any(|flag| has_flag(behind, flag));
-        let worded =
-            text.words.is_empty() || call.words.iter().any(|word| like_any(&text.words, word));
-        let outside = !text.outside
+        let has_flags =
+            text.flags.is_empty() || text.flags.iter().any(|flag| has_flag(behind, flag));
+        let has_word = text.words.is_empty()
+            || invocation
+                .words
+                .iter()
+                .any(|word| matches_any(&text.words, word));
+        let leaves_cwd = !text.outside
             || behind
                 .iter()
-                .any(|word| leads_outside(&word.text, scene.cwd));
+                .any(|word| leads_outside(&word.text, context.cwd));
         let few = text.operands.is_none_or(|most| {
             let operands = behind.iter().filter(|word| !word.text.starts_with('-'));
             operands.count() <= most
         });
-        let exact = !text.exact || call.words.len() == text.prefix.len();
-        flagged && worded && outside && few && exact
+        let exact = !text.exact || invocation.words.len() == text.prefix.len();
+        has_flags && has_word && leaves_cwd && few && exact
     }
 
     /// What it is about, for people.
-    pub(crate) fn about(&self) -> String {
-        let mut about: Vec<String> = self
+    pub(crate) fn describe(&self) -> String {
+        let mut parts: Vec<String> = self
             .text
             .prefix
             .iter()
             .map(|token| match token {
-                Token::One(one) => one.clone(),
-                Token::Any(any) => any.join("|"),
+                PrefixToken::One(one) => one.clone(),
+                PrefixToken::Any(any) => any.join("|"),
             })
             .collect();
-        if about.is_empty() {
-            about.push("any program".to_owned());
+        if parts.is_empty() {
+            parts.push("any program".to_owned());
         }
         if !self.text.flags.is_empty() {
-            about.push(format!("with {}", self.text.flags.join(" or ")));
+            parts.push(format!("with {}", self.text.flags.join(" or ")));
         }
         if !self.text.words.is_empty() {
-            about.push(format!("with a word like {}", self.text.words.join(" or ")));
+            parts.push(format!("with a word like {}", self.text.words.join(" or ")));
         }
         if self.text.writes {
-            about.push("written by a redirection".to_owned());
+            parts.push("written by a redirection".to_owned());
         }
         if self.text.exact {
-            about.push("alone".to_owned());
+            parts.push("alone".to_owned());
         }
         if self.text.outside {
-            about.push("with a path outside of the working directory".to_owned());
+            parts.push("with a path outside of the working directory".to_owned());
         }
-        about.join(" ")
+        parts.join(" ")
     }
 }
 
 /// Whether it gives a file another name, which it may be run by.
-fn renames(call: &Call) -> bool {
-    let text = |at: usize| call.words.get(at).map_or("", |word| word.text.as_str());
+fn is_rename(invocation: &Invocation) -> bool {
+    let text = |at: usize| {
+        invocation
+            .words
+            .get(at)
+            .map_or("", |word| word.text.as_str())
+    };
     base_name(text(0)) == "git" && text(1) == "mv"
 }
 
-fn like_any(patterns: &[String], word: &Word) -> bool {
+fn matches_any(patterns: &[String], word: &CommandWord) -> bool {
     let spelled = spellings(&word.text);
     patterns
         .iter()
-        .any(|pattern| spelled.iter().any(|text| is_like(text, pattern)))
+        .any(|pattern| spelled.iter().any(|text| matches_pattern(text, pattern)))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// Who wrote a file of rules. A higher tier may switch off or replace rules of a lower one by
 /// id; among the rules that are left the strictest wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Tier {
+pub enum RuleTier {
     /// Shipped with the program.
     Default,
     /// The user's own.
@@ -16,7 +16,7 @@ pub enum Tier {
     Workspace,
 }
 
-impl Tier {
+impl RuleTier {
     /// Its name, for example `admin`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -29,7 +29,7 @@ impl Tier {
     }
 }
 
-impl fmt::Display for Tier {
+impl fmt::Display for RuleTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -37,9 +37,9 @@ impl fmt::Display for Tier {
 
 /// One file of rules, read by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct RuleSource {
     /// Who wrote it.
-    pub tier: Tier,
+    pub tier: RuleTier,
     /// What to call it in errors: a path.
     pub name: String,
     /// Its text, TOML.
@@ -51,10 +51,10 @@ const AGENT_RULES: &str = include_str!("../data/default.toml");
 /// The allow list of document 001 §2.2, and what its templates call.
 const CLAUDE_RULES: &str = include_str!("../data/claude.toml");
 
-impl Source {
+impl RuleSource {
     /// A file of rules.
     #[must_use]
-    pub fn new(tier: Tier, name: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(tier: RuleTier, name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             tier,
             name: name.into(),
@@ -68,8 +68,8 @@ impl Source {
     #[must_use]
     pub fn shipped() -> Vec<Self> {
         vec![
-            Self::new(Tier::Default, "shipped: default", AGENT_RULES),
-            Self::new(Tier::Default, "shipped: claude", CLAUDE_RULES),
+            Self::new(RuleTier::Default, "shipped: default", AGENT_RULES),
+            Self::new(RuleTier::Default, "shipped: claude", CLAUDE_RULES),
         ]
     }
 
@@ -79,7 +79,7 @@ impl Source {
     pub fn claude_only() -> Vec<Self> {
         let head = "default = \"deny\"\n";
         vec![Self::new(
-            Tier::Default,
+            RuleTier::Default,
             "shipped: claude",
             format!("{head}{CLAUDE_RULES}"),
         )]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What may be done; the order is that of strictness, the strictest of all that apply wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Decision {
+pub enum PolicyDecision {
     /// It runs.
     Allow,
     /// A person is asked first.
@@ -18,11 +18,11 @@ pub enum Decision {
 
 /// One rule that applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fired {
+pub struct MatchedRule {
     /// The rule's id.
     pub rule: String,
     /// What it says.
-    pub decision: Decision,
+    pub decision: PolicyDecision,
     /// Why, for people.
     pub reason: String,
     /// The words it applied to.
@@ -31,18 +31,18 @@ pub struct Fired {
 
 /// What the policy says about one command, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct PolicyVerdict {
     /// The strictest of all.
-    pub decision: Decision,
+    pub decision: PolicyDecision,
     /// The rule that decided; `default`, `not-understood` where none did.
     pub rule: String,
     /// Its justification.
     pub reason: String,
     /// Every rule that applied, strictest first.
-    pub fired: Vec<Fired>,
+    pub fired: Vec<MatchedRule>,
 }
 
-impl Decision {
+impl PolicyDecision {
     /// Its name: `allow`, `ask` or `deny`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -54,13 +54,13 @@ impl Decision {
     }
 }
 
-impl fmt::Display for Decision {
+impl fmt::Display for PolicyDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for PolicyVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             decision,

@@ -2,9 +2,9 @@
 
 /// How much is known of a word's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Known {
+pub(crate) enum Certainty {
     /// All of it.
-    Sure,
+    Certain,
     /// File names below the working directory that cannot look like an option.
     Names,
     /// File names of the working directory; one could look like an option.
@@ -15,63 +15,63 @@ pub(crate) enum Known {
 
 /// What of a word is not known, and what that makes possible.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Unknown {
+pub(crate) struct UnknownPart {
     /// The variables in it; [`ANYTHING`] stands for whatever else.
-    pub(crate) from: Vec<String>,
+    pub(crate) variables: Vec<String>,
     /// Whether it begins with something unknown, and so may be an option.
-    pub(crate) begins: bool,
+    pub(crate) at_start: bool,
     /// Whether a shell may make several words of it.
-    pub(crate) splits: bool,
+    pub(crate) may_split: bool,
 }
 
 /// In place of a variable's name: a value that comes from anywhere.
 pub(crate) const ANYTHING: &str = "*";
 
-impl Unknown {
+impl UnknownPart {
     pub(crate) fn anything() -> Self {
         Self {
-            from: vec![ANYTHING.to_owned()],
-            begins: true,
-            splits: true,
+            variables: vec![ANYTHING.to_owned()],
+            at_start: true,
+            may_split: true,
         }
     }
 }
 
 /// One word, as far as it can be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct CommandWord {
     /// Its text; a best guess unless it is sure.
     pub(crate) text: String,
     /// How much is known.
-    pub(crate) known: Known,
+    pub(crate) certainty: Certainty,
     /// The rest.
-    pub(crate) unknown: Unknown,
+    pub(crate) unknown: UnknownPart,
 }
 
-impl Word {
-    pub(crate) fn sure(text: impl Into<String>) -> Self {
+impl CommandWord {
+    pub(crate) fn certain(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            known: Known::Sure,
-            unknown: Unknown::default(),
+            certainty: Certainty::Certain,
+            unknown: UnknownPart::default(),
         }
     }
 
     pub(crate) fn opaque(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            known: Known::Opaque,
-            unknown: Unknown::anything(),
+            certainty: Certainty::Opaque,
+            unknown: UnknownPart::anything(),
         }
     }
 
-    pub(crate) fn is_sure(&self) -> bool {
-        self.known == Known::Sure
+    pub(crate) fn is_certain(&self) -> bool {
+        self.certainty == Certainty::Certain
     }
 }
 
 /// The texts of words, for people.
-pub(crate) fn texts(words: &[Word]) -> Vec<String> {
+pub(crate) fn texts(words: &[CommandWord]) -> Vec<String> {
     words.iter().map(|word| word.text.clone()).collect()
 }
 

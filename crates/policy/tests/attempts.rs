@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use judge::{judge, lines, shipped};
-use ostler_policy::{Decision, PolicySet, Source};
+use ostler_policy::{PolicyDecision, RuleSet, RuleSource};
 
 /// How many attempts there are at least.
 const LEAST: usize = 1_000;
@@ -45,7 +45,7 @@ fn daily_work_is_allowed() {
     let text = include_str!("corpus/innocent.txt");
     let missed: Vec<String> = lines(text)
         .map(|line| (judge(&set, &line), line))
-        .filter(|(verdict, _)| verdict.decision != Decision::Allow)
+        .filter(|(verdict, _)| verdict.decision != PolicyDecision::Allow)
         .map(|(verdict, line)| format!("{line:?}: {verdict}"))
         .collect();
     assert!(missed.is_empty(), "{missed:#?}");
@@ -56,9 +56,9 @@ fn daily_work_is_allowed() {
 fn no_attempt_of_any_class_is_allowed() {
     let attempts = attempts();
     assert!(attempts.len() >= LEAST, "{}", attempts.len());
-    for sources in [Source::shipped(), Source::claude_only()] {
-        let set = PolicySet::load(&sources).expect("the shipped rules");
-        let allowed = |line: &str| judge(&set, line).decision == Decision::Allow;
+    for sources in [RuleSource::shipped(), RuleSource::claude_only()] {
+        let set = RuleSet::load(&sources).expect("the shipped rules");
+        let allowed = |line: &str| judge(&set, line).decision == PolicyDecision::Allow;
         let missed: Vec<_> = attempts
             .iter()
             .filter(|(_, line)| allowed(line))
@@ -132,7 +132,7 @@ fn none_is_allowed_wrapped(class: &str) {
                 continue;
             }
             let script = wrapped(wrapping, &line);
-            if judge(&set, &script).decision == Decision::Allow {
+            if judge(&set, &script).decision == PolicyDecision::Allow {
                 missed.push((class.to_owned(), script));
             }
         }

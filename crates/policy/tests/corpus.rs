@@ -4,7 +4,7 @@
 mod judge;
 
 use judge::{judge, lines, shipped};
-use ostler_policy::{Decision, PolicySet, Source};
+use ostler_policy::{PolicyDecision, RuleSet, RuleSource};
 
 const BYPASSES: &str = include_str!("corpus/bypass.txt");
 const ORDINARY: &str = include_str!("corpus/ordinary.txt");
@@ -15,7 +15,7 @@ const LEAST: usize = 300;
 fn no_attempt_is_allowed() {
     let set = shipped();
     let allowed: Vec<String> = lines(BYPASSES)
-        .filter(|line| judge(&set, line).decision == Decision::Allow)
+        .filter(|line| judge(&set, line).decision == PolicyDecision::Allow)
         .collect();
     assert!(allowed.is_empty(), "{allowed:#?}");
     assert!(lines(BYPASSES).count() >= LEAST);
@@ -35,8 +35,8 @@ fn wrapped_denials_are_found_where_everything_else_is_allowed() {
         match = ["rm x"]
         not_match = ["echo rm"]
     "#;
-    let source = Source::new(ostler_policy::Tier::User, "test", rules);
-    let set = PolicySet::load(&[source]).unwrap();
+    let source = RuleSource::new(ostler_policy::RuleTier::User, "test", rules);
+    let set = RuleSet::load(&[source]).unwrap();
     let runs_rm = |line: &String| {
         let plain = line.contains("rm x") || line.contains("rm -rf build");
         let data = ["echo", "printf", "cm0g", "$'", "trap", "| sh", "| bash"]
@@ -46,10 +46,10 @@ fn wrapped_denials_are_found_where_everything_else_is_allowed() {
     };
     let found = lines(BYPASSES).filter(runs_rm);
     let (denied, missed): (Vec<String>, Vec<String>) =
-        found.partition(|line| judge(&set, line).decision == Decision::Deny);
+        found.partition(|line| judge(&set, line).decision == PolicyDecision::Deny);
     let allowed: Vec<&String> = missed
         .iter()
-        .filter(|line| judge(&set, line).decision == Decision::Allow)
+        .filter(|line| judge(&set, line).decision == PolicyDecision::Allow)
         .collect();
     assert!(denied.len() > 100, "{}", denied.len());
     assert!(allowed.is_empty(), "{allowed:#?}");
@@ -82,15 +82,15 @@ fn an_attempt_behind_an_allowed_command_is_not_allowed() {
         for joint in ["ls; ", "ls && ", "ls | ", "ls\n"] {
             let script = format!("{joint}{line}");
             let verdict = judge(&set, &script);
-            assert_ne!(verdict.decision, Decision::Allow, "{script:?}");
+            assert_ne!(verdict.decision, PolicyDecision::Allow, "{script:?}");
         }
     }
 }
 
 #[test]
 fn the_policy_of_document_001_alone_denies_everything_else() {
-    let set = PolicySet::load(&Source::claude_only()).unwrap();
-    assert_eq!(judge(&set, "claude help").decision, Decision::Allow);
+    let set = RuleSet::load(&RuleSource::claude_only()).unwrap();
+    assert_eq!(judge(&set, "claude help").decision, PolicyDecision::Allow);
     for line in [
         "ls",
         "claude",
@@ -98,6 +98,6 @@ fn the_policy_of_document_001_alone_denies_everything_else() {
         "claude help; ls",
         "x=1",
     ] {
-        assert_eq!(judge(&set, line).decision, Decision::Deny, "{line}");
+        assert_eq!(judge(&set, line).decision, PolicyDecision::Deny, "{line}");
     }
 }

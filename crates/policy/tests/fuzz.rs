@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ostler_fuzz::fuzz;
-use ostler_model::{Command, Text};
-use ostler_policy::{Decision, PolicySet, Source, Subject};
+use ostler_model::{ByteString, Command};
+use ostler_policy::{CommandContext, PolicyDecision, RuleSet, RuleSource};
 
 const SEEDS: [&str; 12] = [
     "git status && grep -rn 'a b' src | head -5",
@@ -21,24 +21,24 @@ const SEEDS: [&str; 12] = [
     "python3 -c 'import os; os.system(\"id\")' # no",
 ];
 
-fn decision(set: &PolicySet, script: &str) -> Decision {
+fn decision(set: &RuleSet, script: &str) -> PolicyDecision {
     let command = Command::Shell {
         shell: "/bin/bash".into(),
         script: script.into(),
     };
-    let cwd = Text::from("/srv/project");
-    set.judge(&Subject::new(&command, &cwd)).decision
+    let cwd = ByteString::from("/srv/project");
+    set.evaluate(&CommandContext::new(&command, &cwd)).decision
 }
 
 #[test]
 fn fuzz_judge() {
-    let set = PolicySet::load(&Source::shipped()).expect("the shipped rules");
+    let set = RuleSet::load(&RuleSource::shipped()).expect("the shipped rules");
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/judge");
     let seeds = SEEDS.map(|seed| seed.as_bytes().to_vec()).to_vec();
     fuzz(&corpus, seeds, |input| {
         let script = String::from_utf8_lossy(input);
         assert_eq!(decision(&set, &script), decision(&set, &script));
         let before = format!("rm -rf /\n{script}");
-        assert_ne!(decision(&set, &before), Decision::Allow, "{before}");
+        assert_ne!(decision(&set, &before), PolicyDecision::Allow, "{before}");
     });
 }

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use ostler_model::{Command, Text};
-use ostler_policy::{Decision, LoadError, PolicySet, Source, Subject, Tier, Verdict};
+use ostler_model::{ByteString, Command};
+use ostler_policy::{
+    CommandContext, LoadError, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier,
+};
 use proptest::prelude::*;
 
-static SHIPPED: LazyLock<PolicySet> =
-    LazyLock::new(|| PolicySet::load(&Source::shipped()).expect("the shipped rules"));
+static SHIPPED: LazyLock<RuleSet> =
+    LazyLock::new(|| RuleSet::load(&RuleSource::shipped()).expect("the shipped rules"));
 
 fn rule(id: &str, prefix: &str, decision: &str) -> String {
     format!(
@@ -22,19 +24,19 @@ fn tested(id: &str, program: &str, decision: &str) -> String {
     format!("{head}match = [\"{program} x\"]\nnot_match = [\"no{program}\"]\n")
 }
 
-fn load(files: &[(Tier, &str)]) -> Result<PolicySet, LoadError> {
+fn load(files: &[(RuleTier, &str)]) -> Result<RuleSet, LoadError> {
     let sources = files
         .iter()
-        .map(|(tier, text)| Source::new(*tier, tier.as_str(), *text));
-    PolicySet::load(&sources.collect::<Vec<_>>())
+        .map(|(tier, text)| RuleSource::new(*tier, tier.as_str(), *text));
+    RuleSet::load(&sources.collect::<Vec<_>>())
 }
 
-fn script(set: &PolicySet, script: &str) -> Verdict {
+fn script(set: &RuleSet, script: &str) -> PolicyVerdict {
     let command = Command::Shell {
         shell: "/bin/sh".into(),
         script: script.into(),
     };
-    set.judge(&Subject::new(&command, &Text::from("/w")))
+    set.evaluate(&CommandContext::new(&command, &ByteString::from("/w")))
 }
 
 #[test]
@@ -56,39 +58,39 @@ fn rules_without_examples_or_with_wrong_ones_are_errors() {
             "unknown field",
         ),
     ] {
-        let error = load(&[(Tier::User, &format!("{bare}{tail}"))]).unwrap_err();
+        let error = load(&[(RuleTier::User, &format!("{bare}{tail}"))]).unwrap_err();
         assert!(error.to_string().contains(told), "{error}");
     }
-    assert!(load(&[(Tier::User, "[[rule]")]).is_err());
+    assert!(load(&[(RuleTier::User, "[[rule]")]).is_err());
 }
 
 #[test]
 fn higher_tiers_replace_and_switch_off_and_the_strictest_wins() {
     let (ask, allow) = (tested("a", "ls", "ask"), tested("a", "ls", "allow"));
-    let set = load(&[(Tier::User, &allow), (Tier::Default, &ask)]).unwrap();
-    assert_eq!(script(&set, "ls").decision, Decision::Allow);
+    let set = load(&[(RuleTier::User, &allow), (RuleTier::Default, &ask)]).unwrap();
+    assert_eq!(script(&set, "ls").decision, PolicyDecision::Allow);
     let set = load(&[
-        (Tier::Default, &ask),
-        (Tier::User, "disable = [\"a\"]\ndefault = \"deny\""),
+        (RuleTier::Default, &ask),
+        (RuleTier::User, "disable = [\"a\"]\ndefault = \"deny\""),
     ]);
-    assert_eq!(script(&set.unwrap(), "ls").decision, Decision::Deny);
+    assert_eq!(script(&set.unwrap(), "ls").decision, PolicyDecision::Deny);
     let both = format!(
         "{}{}",
         tested("a", "ls", "allow"),
         tested("b", "ls", "deny")
     );
-    let verdict = script(&load(&[(Tier::User, &both)]).unwrap(), "ls");
+    let verdict = script(&load(&[(RuleTier::User, &both)]).unwrap(), "ls");
     assert_eq!(
         (verdict.decision, verdict.rule.as_str()),
-        (Decision::Deny, "b")
+        (PolicyDecision::Deny, "b")
     );
     assert_eq!(verdict.fired.len(), 2);
     for below in [
         [
-            (Tier::Admin, ask.as_str()),
-            (Tier::User, "disable = [\"a\"]"),
+            (RuleTier::Admin, ask.as_str()),
+            (RuleTier::User, "disable = [\"a\"]"),
         ],
-        [(Tier::User, &ask), (Tier::User, &allow)],
+        [(RuleTier::User, &ask), (RuleTier::User, &allow)],
     ] {
         assert!(load(&below).is_err(), "{below:?}");
     }
@@ -96,11 +98,11 @@ fn higher_tiers_replace_and_switch_off_and_the_strictest_wins() {
 
 #[test]
 fn a_workspace_tightens_and_never_loosens() {
-    let set = load(&[(Tier::User, &tested("a", "ls", "allow"))]).unwrap();
-    let on_top = |text: &str| set.tightened(&Source::new(Tier::User, "w", text));
+    let set = load(&[(RuleTier::User, &tested("a", "ls", "allow"))]).unwrap();
+    let on_top = |text: &str| set.with_workspace(&RuleSource::new(RuleTier::User, "w", text));
     let tightened = on_top(&tested("b", "ls", "deny")).unwrap();
-    assert_eq!(script(&tightened, "ls").decision, Decision::Deny);
-    assert_eq!(script(&set, "ls").decision, Decision::Allow);
+    assert_eq!(script(&tightened, "ls").decision, PolicyDecision::Deny);
+    assert_eq!(script(&set, "ls").decision, PolicyDecision::Allow);
     for text in [
         tested("b", "rm", "allow"),
         "disable = [\"a\"]".to_owned(),
@@ -112,7 +114,7 @@ fn a_workspace_tightens_and_never_loosens() {
         assert!(on_top(&text).is_err(), "{text}");
     }
     let tightened = on_top("default = \"deny\"").unwrap();
-    assert_eq!(tightened.default_decision(), Decision::Deny);
+    assert_eq!(tightened.default_decision(), PolicyDecision::Deny);
 }
 
 #[test]
@@ -122,20 +124,20 @@ fn a_name_never_means_a_planted_program() {
         "{head}program = [\"/usr/bin/git\"]\nmatch = [\"git status\"]\nnot_match = [\"./git status\"]\n"
     );
     let free = format!("{head}match = [\"git status\"]\nnot_match = [\"./git status\"]\n");
-    let cwd = Text::from("/w");
+    let cwd = ByteString::from("/w");
     let judged = |text: &str, program: &str, found: Option<&str>| {
-        let set = load(&[(Tier::User, text)]).unwrap();
+        let set = load(&[(RuleTier::User, text)]).unwrap();
         let found = found.map(PathBuf::from);
         let find = |_: &str| found.clone();
         let command = Command::Argv {
             program: program.into(),
             args: vec!["status".into()],
         };
-        let subject = Subject {
-            find: Some(&find),
-            ..Subject::new(&command, &cwd)
+        let subject = CommandContext {
+            lookup: Some(&find),
+            ..CommandContext::new(&command, &cwd)
         };
-        set.judge(&subject).decision == Decision::Allow
+        set.evaluate(&subject).decision == PolicyDecision::Allow
     };
     for (text, program, found, allowed) in [
         (&free, "git", None, true),
@@ -164,7 +166,7 @@ fn a_name_never_means_a_planted_program() {
 
 #[test]
 fn scripts_that_are_too_long_deep_or_tangled_are_told_soon() {
-    let set = PolicySet::load(&Source::shipped()).unwrap();
+    let set = RuleSet::load(&RuleSource::shipped()).unwrap();
     for text in [
         "(".repeat(60_000),
         "$(".repeat(40_000),
@@ -176,7 +178,7 @@ fn scripts_that_are_too_long_deep_or_tangled_are_told_soon() {
         "a".repeat(200_000),
         "sh -c 'sh -c \"".repeat(1_000),
     ] {
-        assert_ne!(script(&set, &text).decision, Decision::Allow);
+        assert_ne!(script(&set, &text).decision, PolicyDecision::Allow);
     }
 }
 
@@ -219,7 +221,7 @@ fn word() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn quoting_changes_nothing(words in prop::collection::vec((word(), any::<u8>()), 0..6)) {
-        let set = load(&[(Tier::User, &tested("e", "echo", "allow"))]).unwrap();
+        let set = load(&[(RuleTier::User, &tested("e", "echo", "allow"))]).unwrap();
         let spelled: Vec<String> =
             words.iter().map(|(word, way)| quoted(word.clone(), *way)).collect();
         // To the grammar an escaped blank begins no word: it is not understood, and asks.
@@ -227,28 +229,28 @@ proptest! {
         let verdict = script(&set, &format!("echo {}", spelled.join(" ")));
         let mut wanted = vec!["echo".to_owned()];
         wanted.extend(words.into_iter().map(|(word, _)| word));
-        prop_assert_eq!(verdict.decision, Decision::Allow, "{:?}", verdict);
+        prop_assert_eq!(verdict.decision, PolicyDecision::Allow, "{:?}", verdict);
         prop_assert_eq!(&verdict.fired[0].words, &wanted);
     }
 
     #[test]
     fn a_word_that_begins_with_an_escaped_blank_is_never_lost(end in "[ \n]{0,2}", rest in "[a-z]{0,2}") {
-        let set = load(&[(Tier::User, &tested("e", "echo", "allow"))]).unwrap();
+        let set = load(&[(RuleTier::User, &tested("e", "echo", "allow"))]).unwrap();
         let verdict = script(&set, &format!("echo \\ {rest}{end}"));
-        prop_assert_eq!(verdict.decision, Decision::Ask, "{:?}", verdict);
+        prop_assert_eq!(verdict.decision, PolicyDecision::Ask, "{:?}", verdict);
     }
 
     #[test]
     fn garbage_never_panics_and_is_never_allowed(text in "[ -~\\n\\t]{0,60}") {
         let rules = format!("default = \"deny\"\n{}", tested("q", "qqqqqq", "allow"));
-        let set = load(&[(Tier::User, &rules)]).unwrap();
-        prop_assert_eq!(script(&set, &text).decision, Decision::Deny);
+        let set = load(&[(RuleTier::User, &rules)]).unwrap();
+        prop_assert_eq!(script(&set, &text).decision, PolicyDecision::Deny);
     }
 
     #[test]
     fn any_text_at_all_is_judged(text in any::<String>()) {
-        let set = PolicySet::load(&Source::claude_only()).unwrap();
-        prop_assert_ne!(script(&set, &text).decision, Decision::Allow);
+        let set = RuleSet::load(&RuleSource::claude_only()).unwrap();
+        prop_assert_ne!(script(&set, &text).decision, PolicyDecision::Allow);
     }
 
     #[test]
@@ -260,7 +262,7 @@ proptest! {
         let text = format!("ls {before} $(rm -rf build) {after}");
         let quoted = before.contains(['\'', '\\', '#']);
         let verdict = script(set, &text);
-        prop_assert!(quoted || verdict.decision != Decision::Allow, "{:?} {}", text, verdict);
+        prop_assert!(quoted || verdict.decision != PolicyDecision::Allow, "{:?} {}", text, verdict);
     }
 
     #[test]
@@ -274,8 +276,8 @@ proptest! {
             "find . -exec rm {} +", "ls; rm x", "git push --force", "$(ls)", "ls > ~/x", "",
             "sh -c 'git status'", "x=1", "timeout 5 ls", "rm -rf /", "claude help", "((", "eval ls",
         ];
-        let added = Source::new(Tier::User, "more", tested("more", &program, &strict));
-        let more = SHIPPED.tightened(&added).unwrap();
+        let added = RuleSource::new(RuleTier::User, "more", tested("more", &program, &strict));
+        let more = SHIPPED.with_workspace(&added).unwrap();
         let (one, other) = (script(&SHIPPED, scripts[at]), script(&more, scripts[at]));
         prop_assert!(other.decision >= one.decision, "{} {} {}", scripts[at], one, other);
     }

@@ -13,7 +13,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ostler_process::gate::{GATE_ARGUMENT, GateLink, GateStart, Outside, Resolve, Resolving};
+use ostler_process::egress::{
+    EGRESS_ARGUMENT, EgressClient, EgressConfig, Resolve, ResolveFuture, Upstream,
+};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 const UPSTREAM: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
@@ -30,7 +32,7 @@ const CLIENT: &str = "client";
 struct Here;
 
 impl Resolve for Here {
-    fn resolve(&self, _: &str) -> Resolving {
+    fn resolve(&self, _: &str) -> ResolveFuture {
         Box::pin(std::future::ready(Ok(vec![UPSTREAM.into()])))
     }
 }
@@ -38,9 +40,9 @@ impl Resolve for Here {
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [GATE_ARGUMENT] => ostler_process::gate::gate_main_with(Outside {
+        [EGRESS_ARGUMENT] => ostler_process::egress::egress_main_with(Upstream {
             resolver: Box::new(Here),
-            permit: |address| address == IpAddr::V4(UPSTREAM),
+            allow_special: |address| address == IpAddr::V4(UPSTREAM),
         }),
         [CLIENT, bytes, calls] => {
             let at = |word: &str| word.parse().expect("an address");
@@ -126,10 +128,10 @@ fn measure() {
     let hosts = rules.map(|rule| rule.parse().expect("a rule"));
     let start = || {
         let began = Instant::now();
-        let gate = GateLink::start(&GateStart {
+        let gate = EgressClient::start(&EgressConfig {
             executable: Path::new("/proc/self/exe"),
-            warden: pidfd.as_fd(),
-            spaces: None,
+            init: pidfd.as_fd(),
+            namespaces: None,
             hosts: &hosts,
             log: None,
         });
@@ -138,7 +140,7 @@ fn measure() {
     let mut starts = Vec::new();
     for _ in 0..STARTS {
         let (gate, took) = start();
-        gate.end();
+        gate.shutdown();
         starts.push(took.as_micros());
     }
     starts.sort_unstable();
@@ -171,7 +173,7 @@ fn measure() {
         "gate_resident": resident.map(|line| line.split_ascii_whitespace().skip(1).collect::<Vec<_>>().join(" ")),
     });
     println!("{told:#}");
-    gate.end();
+    gate.shutdown();
     drop(warden.stdin.take());
     drop(warden.wait());
 }

@@ -1,7 +1,7 @@
 //! What one look at the listening sockets of a tree costs, for `cargo xtask bench services`.
 //!
 //! `looks STATE_DIR` reads one order per line, `WHAT SOCKETS COUNT`, and answers each with a line
-//! of durations in nanoseconds, that many sockets listening on the host meanwhile: `observe` by
+//! of durations in nanoseconds, that many sockets listening on the host meanwhile: `snapshot` by
 //! the place, `text` by reading the kernel's tables of TCP as text.
 
 use std::error::Error;
@@ -11,9 +11,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ostler_model::{ExecutionId, Leftovers, Limits, Observation, Text};
+use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, SnapshotRequest};
 use ostler_process::{
-    Birth, Clocks, Keeper, LaunchIo, LaunchPlan, LocalPlace, Order, Place, Report,
+    Backend, ControlCommand, LaunchIo, LaunchPlan, LocalBackend, ProcessEvent, SpawnHandle,
+    Timeouts, ZygoteConfig,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
@@ -31,7 +32,7 @@ const PER_ADDRESS: usize = 1_000;
 
 fn main() -> Outcome<()> {
     match std::env::args().nth(1).as_deref() {
-        Some(ostler_process::KEEPER_ARGUMENT) => ostler_process::keeper_main(),
+        Some(ostler_process::ZYGOTE_ARGUMENT) => ostler_process::zygote_main(),
         Some(LISTEN_ARGUMENT) => listen(),
         Some(state) => serve(Path::new(state)),
         None => Err("looks STATE_DIR".into()),
@@ -49,9 +50,9 @@ fn listen() -> Outcome<()> {
 /// A tree that is looked at, and the sockets of others.
 struct Scene {
     runtime: Runtime,
-    place: LocalPlace,
+    place: LocalBackend,
     id: ExecutionId,
-    birth: Birth,
+    birth: SpawnHandle,
     others: Vec<TcpListener>,
 }
 
@@ -86,14 +87,14 @@ impl Scene {
             .worker_threads(2)
             .enable_all()
             .build()?;
-        let keeper = Keeper::Executable(std::env::current_exe()?);
-        let place = runtime.block_on(LocalPlace::open(state, keeper))?;
+        let keeper = ZygoteConfig::Executable(std::env::current_exe()?);
+        let place = runtime.block_on(LocalBackend::open(state, keeper))?;
         let program = std::env::current_exe()?;
         let plan = plan(&[program.to_str().ok_or("its path")?, LISTEN_ARGUMENT]);
         let id = plan.id;
         let mut birth = runtime.block_on(place.spawn(plan))?;
-        while let Some(report) = runtime.block_on(birth.reports.recv()) {
-            if matches!(report, Report::Started { .. }) {
+        while let Some(report) = runtime.block_on(birth.events.recv()) {
+            if matches!(report, ProcessEvent::Started { .. }) {
                 break;
             }
         }
@@ -115,11 +116,11 @@ impl Scene {
 
     /// How many sockets the tree listens on.
     fn look(&self) -> Outcome<usize> {
-        let what = Observation {
+        let what = SnapshotRequest {
             listeners: true,
-            ..Observation::default()
+            ..SnapshotRequest::default()
         };
-        let seen = self.runtime.block_on(self.place.observe(self.id, what))?;
+        let seen = self.runtime.block_on(self.place.snapshot(self.id, what))?;
         Ok(seen.listeners.len())
     }
 
@@ -155,11 +156,11 @@ impl Scene {
             mut birth,
             ..
         } = self;
-        let stop = Order::Stop {
+        let stop = ControlCommand::Stop {
             grace: Duration::ZERO,
         };
         runtime.block_on(birth.control.send(stop))?;
-        while runtime.block_on(birth.reports.recv()).is_some() {}
+        while runtime.block_on(birth.events.recv()).is_some() {}
         runtime.block_on(place.close());
         Ok(())
     }
@@ -172,26 +173,26 @@ fn apart() {
 
 fn plan(words: &[&str]) -> LaunchPlan {
     LaunchPlan {
-        confinement: None,
+        sandbox: None,
         id: ExecutionId::mint(),
         attempt: 1,
         spec: b"{}".to_vec(),
-        program: Text::from(words[0]),
-        argv: words.iter().map(|word| Text::from(*word)).collect(),
+        program: ByteString::from(words[0]),
+        argv: words.iter().map(|word| ByteString::from(*word)).collect(),
         env: Vec::new(),
-        cwd: Text::from("/"),
+        cwd: ByteString::from("/"),
         io: LaunchIo::Empty,
-        clocks: Clocks {
+        timeouts: Timeouts {
             wall: None,
             idle: None,
             grace: Duration::ZERO,
         },
-        leftovers: Leftovers::Kill,
+        orphan_policy: OrphanPolicy::Kill,
         limits: Limits::default(),
         redact: Vec::new(),
-        pinned: Vec::new(),
+        pinned_files: Vec::new(),
         report_start: true,
         lossless_reader: false,
-        output_from: 0,
+        min_output_offset: 0,
     }
 }

@@ -13,8 +13,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ostler_journal::{ByteQuery, Journal};
-use ostler_model::{Cursor, ExecutionId, Leftovers, Limits, Text};
-use ostler_process::{Clocks, Keeper, LaunchIo, LaunchPlan, LocalPlace, Place, Report};
+use ostler_model::{ByteString, Cursor, ExecutionId, Limits, OrphanPolicy};
+use ostler_process::{
+    Backend, LaunchIo, LaunchPlan, LocalBackend, ProcessEvent, Timeouts, ZygoteConfig,
+};
 
 const WORDS: [&str; 3] = ["/bin/sh", "-c", "echo hi"];
 const FLOOR_ARGUMENT: &str = "__floor";
@@ -22,7 +24,7 @@ const FLOOR_ARGUMENT: &str = "__floor";
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     match words.get(1).map(String::as_str) {
-        Some(ostler_process::KEEPER_ARGUMENT) => ostler_process::keeper_main(),
+        Some(ostler_process::ZYGOTE_ARGUMENT) => ostler_process::zygote_main(),
         Some(FLOOR_ARGUMENT) => floor_role(),
         Some(_) | None => bench(&words),
     }
@@ -45,9 +47,9 @@ fn bench(words: &[String]) {
         .enable_all()
         .build()
         .expect("a runtime");
-    let keeper = Keeper::Executable(std::env::current_exe().expect("a path"));
+    let keeper = ZygoteConfig::Executable(std::env::current_exe().expect("a path"));
     let place = runtime
-        .block_on(LocalPlace::open(state.path(), keeper))
+        .block_on(LocalBackend::open(state.path(), keeper))
         .expect("it opens");
     let mut floor = Floor::start();
     for in_flight in [1, 8] {
@@ -91,7 +93,7 @@ fn report(in_flight: usize, floor: &mut [u64], ours: &mut [u64]) {
 }
 
 async fn place_round(
-    place: &LocalPlace,
+    place: &LocalBackend,
     state: &Path,
     (in_flight, count, pause): (usize, usize, Duration),
 ) -> Vec<u64> {
@@ -105,8 +107,8 @@ async fn place_round(
             let plan = plan(&WORDS);
             let dir = state.join("executions").join(plan.id.to_string());
             let mut birth = place.spawn(plan).await.expect("born");
-            while let Some(report) = birth.reports.recv().await {
-                if let Report::Exited(record) = report {
+            while let Some(report) = birth.events.recv().await {
+                if let ProcessEvent::Exited(record) = report {
                     assert_eq!(record.output_end, 3);
                 }
             }
@@ -131,37 +133,37 @@ fn micros(begin: Instant) -> u64 {
 
 fn plan(words: &[&str]) -> LaunchPlan {
     LaunchPlan {
-        confinement: None,
+        sandbox: None,
         id: ExecutionId::mint(),
         attempt: 1,
         spec: vec![b' '; 600],
-        program: Text::from(words[0]),
-        argv: words.iter().map(|word| Text::from(*word)).collect(),
+        program: ByteString::from(words[0]),
+        argv: words.iter().map(|word| ByteString::from(*word)).collect(),
         env: std::env::vars_os()
-            .map(|(name, value)| (Text::from(name), Text::from(value)))
+            .map(|(name, value)| (ByteString::from(name), ByteString::from(value)))
             .collect(),
-        cwd: Text::from("/"),
+        cwd: ByteString::from("/"),
         io: LaunchIo::Empty,
-        clocks: Clocks {
+        timeouts: Timeouts {
             wall: Some(Duration::from_secs(15)),
             idle: None,
             grace: Duration::from_secs(5),
         },
-        leftovers: Leftovers::Kill,
+        orphan_policy: OrphanPolicy::Kill,
         limits: Limits {
             pids: Some(4096),
             ..Limits::default()
         },
         redact: Vec::new(),
-        pinned: Vec::new(),
+        pinned_files: Vec::new(),
         report_start: false,
         lossless_reader: false,
-        output_from: 0,
+        min_output_offset: 0,
     }
 }
 
 /// Private memory of shims whose commands run.
-fn memory(runtime: &tokio::runtime::Runtime, place: &LocalPlace, state: &Path) {
+fn memory(runtime: &tokio::runtime::Runtime, place: &LocalBackend, state: &Path) {
     let mut sizes = Vec::new();
     let mut births = Vec::new();
     for _ in 0..50 {
@@ -172,7 +174,7 @@ fn memory(runtime: &tokio::runtime::Runtime, place: &LocalPlace, state: &Path) {
             .join(plan.id.to_string())
             .join("spec.json");
         let mut birth = runtime.block_on(place.spawn(plan)).expect("born");
-        runtime.block_on(birth.reports.recv()).expect("it runs");
+        runtime.block_on(birth.events.recv()).expect("it runs");
         let spec = std::fs::read_to_string(spec).expect("written");
         let pid = spec
             .split("\"shim_pid\":")
@@ -191,10 +193,10 @@ fn memory(runtime: &tokio::runtime::Runtime, place: &LocalPlace, state: &Path) {
             let grace = Duration::ZERO;
             birth
                 .control
-                .send(ostler_process::Order::Stop { grace })
+                .send(ostler_process::ControlCommand::Stop { grace })
                 .await
                 .expect("sent");
-            while birth.reports.recv().await.is_some() {}
+            while birth.events.recv().await.is_some() {}
         });
     }
 }

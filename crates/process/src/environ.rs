@@ -3,13 +3,13 @@
 use std::ffi::CStr;
 use std::{fs, io, ptr};
 
-/// Takes the variables that `is_meant` names out of this process's environment, and overwrites
+/// Takes the variables that `is_secret` names out of this process's environment, and overwrites
 /// them where the kernel shows it (`/proc/PID/environ`). Programs started later do not get
 /// them.
 ///
 /// # Errors
 /// Where this process has other threads, which may be reading them: nothing is changed then.
-pub fn forget_variables(is_meant: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+pub fn scrub_variables(is_secret: impl Fn(&[u8]) -> bool) -> io::Result<()> {
     if fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("there are other threads"));
     }
@@ -23,7 +23,7 @@ pub fn forget_variables(is_meant: impl Fn(&[u8]) -> bool) -> io::Result<()> {
             let text = *from;
             let bytes = CStr::from_ptr(text).to_bytes();
             let name = bytes.split(|&byte| byte == b'=').next();
-            if is_meant(name.unwrap_or_default()) {
+            if is_secret(name.unwrap_or_default()) {
                 ptr::write_bytes(text, 0, bytes.len());
             } else {
                 *to = text;

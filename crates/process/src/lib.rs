@@ -1,33 +1,34 @@
 //! Birth, bytes and death of processes: the keeper, the shim, pipes, `trait Place` and
-//! `LocalPlace`. Must never know of services, owners or HTTP.
+//! `LocalBackend`. Must never know of services, owners or HTTP.
 
+pub mod backend;
+#[expect(unsafe_code, reason = "close_range(2)")]
+mod cloexec;
+pub mod egress;
 #[expect(unsafe_code, reason = "environ(7)")]
 mod environ;
-pub mod gate;
-pub mod keeper;
+mod idempotent_input;
 pub mod local;
-mod once;
 pub mod open_files;
-pub mod place;
+mod pidfd;
 pub mod private_dir;
 mod proto;
-#[expect(unsafe_code, reason = "close_range(2)")]
-mod seal;
 mod shim;
 pub mod spec_file;
 mod sys;
-mod watch;
+pub mod zygote;
 
-pub use environ::forget_variables;
-pub use gate::{GATE_ARGUMENT, gate_main};
-pub use keeper::{KEEPER_ARGUMENT, keeper_main};
-pub use local::{Keeper, LocalPlace, OpenError};
-pub use place::{
-    Birth, BoxFuture, Clocks, Control, ControlError, ExitRecord, Found, Ladder, LaunchIo,
-    LaunchPlan, ObserveError, Order, Outcome, PinnedFile, Place, Question, Report, STEP_OPEN_FILES,
-    STEP_STORAGE, STEP_TERMINAL, SpawnError, WorkspaceError,
+pub use backend::{
+    Backend, BoxFuture, ControlCommand, ControlError, ExitRecord, KillReason, LaunchIo, LaunchPlan,
+    LeaderOutcome, OverlayRequestError, PinnedFile, ProcessControl, ProcessEvent, RecoveryOutcome,
+    STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SnapshotError, SpawnError, SpawnHandle,
+    TerminalQuery, Timeouts,
 };
-pub use seal::seal_descriptors;
+pub use cloexec::set_cloexec_on_all;
+pub use egress::{EGRESS_ARGUMENT, egress_main};
+pub use environ::scrub_variables;
+pub use local::{BackendOpenError, LocalBackend, ZygoteConfig};
+pub use pidfd::wait_exit;
+pub use sys::async_fd::register as register_descriptor;
 pub use sys::heap::{keep_freed_memory, trim_heap, unmap_program};
-pub use sys::reactor::register as register_descriptor;
-pub use watch::ended;
+pub use zygote::{ZYGOTE_ARGUMENT, zygote_main};

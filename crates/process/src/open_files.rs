@@ -3,7 +3,7 @@
 //! the daemon was started with. A few descriptors are kept for connections and for the files an
 //! answer is read from.
 
-mod room;
+mod budget;
 
 use std::io;
 use std::sync::OnceLock;
@@ -11,11 +11,12 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
-pub use room::{
-    Claim, HELD_BACK, Lent, available, changed, closed, hold_back, is_free, is_short, wait_for,
-    wait_patiently, wanted, with_held,
+pub use budget::{
+    EMERGENCY_FDS, EmergencyFdGuard, ExpectedFds, available, has_free, is_scarce, notify_closed,
+    refill_emergency_fds, wait_for, wait_for_change, wait_for_waiter, wait_passively,
+    with_emergency_fds,
 };
-pub(crate) use room::{is_wanted, leaves_reserve};
+pub(crate) use budget::{has_reserve, has_waiters};
 
 /// Descriptors kept for other things than executions: this part of the limit.
 const RESERVED_PART: u64 = 200;
@@ -25,21 +26,21 @@ const RESERVED_MIN: u64 = 5;
 const RESERVED_MAX: u64 = 64;
 
 /// The soft limit before it was raised; none while it was not.
-static BEFORE: OnceLock<u64> = OnceLock::new();
+static ORIGINAL_LIMIT: OnceLock<u64> = OnceLock::new();
 
 /// Raises this process's soft limit to its hard one; the limit then in force. What this
-/// process starts through a [`Place`](crate::Place) gets the limit of before.
+/// process starts through a [`Backend`](crate::Backend) gets the limit of before.
 ///
 /// # Errors
 /// As setrlimit(2).
-pub fn raise() -> Result<u64, Errno> {
+pub fn raise_limit() -> Result<u64, Errno> {
     let now = getrlimit(Resource::Nofile);
-    raise_from(now.current.unwrap_or(u64::MAX))
+    raise_limit_from(now.current.unwrap_or(u64::MAX))
 }
 
 /// The same, where the limit to be given back is known.
-fn raise_from(before: u64) -> Result<u64, Errno> {
-    BEFORE.get_or_init(|| before);
+fn raise_limit_from(before: u64) -> Result<u64, Errno> {
+    ORIGINAL_LIMIT.get_or_init(|| before);
     let maximum = getrlimit(Resource::Nofile).maximum;
     let raised = Rlimit {
         current: maximum,
@@ -50,28 +51,31 @@ fn raise_from(before: u64) -> Result<u64, Errno> {
 }
 
 /// A keeper does the same, once it is asked for the first shim: by then the daemon that started it
-/// has given it the limit of before, see [`give_back`].
-pub(crate) fn raise_once() {
-    if BEFORE.get().is_none() {
-        let _not_raised = raise();
+/// has given it the limit of before, see [`restore_limit`].
+pub(crate) fn raise_limit_once() {
+    if ORIGINAL_LIMIT.get().is_none() {
+        let _not_raised = raise_limit();
     }
 }
 
 /// The soft limit for what this process starts, where its own is another one.
-pub(crate) fn before() -> Option<u64> {
+pub(crate) fn original_limit() -> Option<u64> {
     let now = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    BEFORE.get().copied().filter(|before| *before != now)
+    ORIGINAL_LIMIT
+        .get()
+        .copied()
+        .filter(|before| *before != now)
 }
 
 /// Gives a child that was just started the soft limit of before (prlimit(2)).
-pub fn give_back(child: Pid) {
-    if let Some(before) = before() {
+pub fn restore_limit(pid: Pid) {
+    if let Some(before) = original_limit() {
         let maximum = getrlimit(Resource::Nofile).maximum;
         let limit = Rlimit {
             current: Some(before),
             maximum,
         };
-        let _gone = prlimit(Some(child), Resource::Nofile, limit);
+        let _gone = prlimit(Some(pid), Resource::Nofile, limit);
     }
 }
 
@@ -93,7 +97,7 @@ pub fn is_exhausted(errno: Errno) -> bool {
 
 /// The same of an error of the standard library.
 #[must_use]
-pub fn is_none_left(error: &io::Error) -> bool {
+pub fn is_exhausted_io(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(is_exhausted)
 }
 

@@ -27,7 +27,7 @@ const GROUP_AND_OTHERS: u32 = 0o077;
 /// Who owns what belongs to users without a number in our user namespace.
 const UNMAPPED: u32 = 65_534;
 /// Links on the way, as the kernel bounds them.
-const LINKS: usize = 40;
+const LINKS_MAX: usize = 40;
 /// The longest target of a link, in bytes.
 const TARGET_BYTES: usize = 4_096;
 /// Names tried for a directory of its own.
@@ -40,22 +40,22 @@ const NAME_BYTES: usize = 10;
 ///
 /// # Errors
 /// When it belongs to somebody else, somebody else could replace it, or it cannot be made.
-pub fn make(path: &Path) -> io::Result<()> {
+pub fn ensure(path: &Path) -> io::Result<()> {
     open(path).map(drop)
 }
 
-/// As [`make`], and the directory itself.
+/// As [`ensure`], and the directory itself.
 ///
 /// # Errors
-/// As [`make`].
+/// As [`ensure`].
 pub fn open(path: &Path) -> io::Result<OwnedFd> {
-    let (directory, shown) = Walk::begin(path)?.into_directory()?;
+    let (directory, path_shown) = PathWalker::from_root(path)?.into_directory()?;
     let stat = rustix::fs::fstat(&directory)?;
     let us = geteuid().as_raw();
     if stat.st_uid != us {
         let owner = stat.st_uid;
-        return Err(refused(
-            &shown,
+        return Err(permission_denied(
+            &path_shown,
             &format!("belongs to user {owner}, not to user {us}"),
         ));
     }
@@ -70,9 +70,9 @@ pub fn open(path: &Path) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// When somebody else could replace `parent` or what is in it, or it cannot be made.
-pub fn make_unique(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
-    let (directory, shown) = Walk::begin(parent)?.into_directory()?;
-    trusted(&rustix::fs::fstat(&directory)?, &shown)?;
+pub fn create_unique(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
+    let (directory, shown) = PathWalker::from_root(parent)?.into_directory()?;
+    check_trusted(&rustix::fs::fstat(&directory)?, &shown)?;
     for _ in 0..NAMES_TRIED {
         let name = unique_name(prefix)?;
         match rustix::fs::mkdirat(&directory, &name, PRIVATE) {
@@ -95,48 +95,48 @@ pub fn unique_name(prefix: &str) -> io::Result<String> {
 }
 
 /// A walk down a path.
-struct Walk {
+struct PathWalker {
     directory: OwnedFd,
     /// Where it is, without links.
-    at: PathBuf,
-    left: VecDeque<OsString>,
+    path: PathBuf,
+    remaining: VecDeque<OsString>,
     links: usize,
 }
 
-impl Walk {
-    fn begin(path: &Path) -> io::Result<Self> {
+impl PathWalker {
+    fn from_root(path: &Path) -> io::Result<Self> {
         let absolute = std::path::absolute(path)?;
         Ok(Self {
             directory: root()?,
-            at: PathBuf::from("/"),
-            left: parts(&absolute),
+            path: PathBuf::from("/"),
+            remaining: components(&absolute),
             links: 0,
         })
     }
 
     /// The last directory, made where it is missing, and its path without links.
     fn into_directory(mut self) -> io::Result<(OwnedFd, PathBuf)> {
-        while let Some(part) = self.left.pop_front() {
-            trusted(&rustix::fs::fstat(&self.directory)?, &self.at)?;
-            self.step(&part)?;
+        while let Some(part) = self.remaining.pop_front() {
+            check_trusted(&rustix::fs::fstat(&self.directory)?, &self.path)?;
+            self.descend(&part)?;
         }
-        Ok((self.directory, self.at))
+        Ok((self.directory, self.path))
     }
 
-    fn step(&mut self, part: &OsStr) -> io::Result<()> {
+    fn descend(&mut self, part: &OsStr) -> io::Result<()> {
         if part == ".." {
-            self.at.pop();
-            self.directory = open_at(&self.directory, part)?;
+            self.path.pop();
+            self.directory = open_dir_at(&self.directory, part)?;
             return Ok(());
         }
-        match open_at(&self.directory, part) {
+        match open_dir_at(&self.directory, part) {
             Ok(directory) => self.enter(directory, part),
             Err(Errno::NOENT) => {
                 match rustix::fs::mkdirat(&self.directory, part, PRIVATE) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(errno) => return Err(self.failed(part, errno)),
                 }
-                let made = open_at(&self.directory, part);
+                let made = open_dir_at(&self.directory, part);
                 let made = made.map_err(|errno| self.failed(part, errno))?;
                 self.enter(made, part)
             }
@@ -147,23 +147,26 @@ impl Walk {
 
     fn enter(&mut self, directory: OwnedFd, part: &OsStr) -> io::Result<()> {
         self.directory = directory;
-        self.at.push(part);
+        self.path.push(part);
         Ok(())
     }
 
     /// Goes where a link leads, if it is one that only we or root can have made.
     fn follow(&mut self, part: &OsStr) -> io::Result<()> {
         let link = rustix::fs::statat(&self.directory, part, AtFlags::SYMLINK_NOFOLLOW)?;
-        let shown = self.at.join(part);
+        let link_path = self.path.join(part);
         if FileType::from_raw_mode(link.st_mode) != FileType::Symlink {
-            return Err(refused(&shown, "is no directory"));
+            return Err(permission_denied(&link_path, "is no directory"));
         }
         if !is_ours_or_roots(&link) {
             let owner = link.st_uid;
-            return Err(refused(&shown, &format!("is a link of user {owner}")));
+            return Err(permission_denied(
+                &link_path,
+                &format!("is a link of user {owner}"),
+            ));
         }
         self.links += 1;
-        if self.links > LINKS {
+        if self.links > LINKS_MAX {
             return Err(Errno::LOOP.into());
         }
         let target = rustix::fs::readlinkat(&self.directory, part, Vec::new())?;
@@ -173,17 +176,17 @@ impl Walk {
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         if target.is_absolute() {
             self.directory = root()?;
-            self.at = PathBuf::from("/");
+            self.path = PathBuf::from("/");
         }
-        for part in parts(&target).into_iter().rev() {
-            self.left.push_front(part);
+        for part in components(&target).into_iter().rev() {
+            self.remaining.push_front(part);
         }
         Ok(())
     }
 
     fn failed(&self, part: &OsStr, errno: Errno) -> io::Error {
         let error = io::Error::from(errno);
-        let path = self.at.join(part);
+        let path = self.path.join(part);
         io::Error::new(error.kind(), format!("{}: {error}", path.display()))
     }
 }
@@ -197,7 +200,7 @@ fn root() -> io::Result<OwnedFd> {
     )?)
 }
 
-fn open_at(directory: &OwnedFd, part: &OsStr) -> Result<OwnedFd, Errno> {
+fn open_dir_at(directory: &OwnedFd, part: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = directory_flags() | OFlags::NOFOLLOW;
     rustix::fs::openat(directory, part, flags, Mode::empty())
 }
@@ -206,7 +209,7 @@ fn directory_flags() -> OFlags {
     OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC
 }
 
-fn parts(path: &Path) -> VecDeque<OsString> {
+fn components(path: &Path) -> VecDeque<OsString> {
     let named = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some(OsString::from("..")),
@@ -216,11 +219,11 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 }
 
 /// Whether nobody but us and root can replace what is in a directory.
-fn trusted(stat: &Stat, path: &Path) -> io::Result<()> {
+fn check_trusted(stat: &Stat, path: &Path) -> io::Result<()> {
     let is_sticky = stat.st_mode & STICKY != 0;
     if !is_ours_or_roots(stat) {
         let owner = stat.st_uid;
-        return Err(refused(
+        return Err(permission_denied(
             path,
             &format!("belongs to user {owner}, who can replace what is in it"),
         ));
@@ -229,13 +232,16 @@ fn trusted(stat: &Stat, path: &Path) -> io::Result<()> {
         return Ok(());
     }
     if stat.st_mode & OTHERS_WRITE != 0 {
-        return Err(refused(path, "can be written by everybody"));
+        return Err(permission_denied(path, "can be written by everybody"));
     }
     // The group of one's own that many systems give each user.
     let own_group = stat.st_gid == getegid().as_raw() || stat.st_gid == 0;
     if stat.st_mode & GROUP_WRITE != 0 && !own_group {
         let group = stat.st_gid;
-        return Err(refused(path, &format!("can be written by group {group}")));
+        return Err(permission_denied(
+            path,
+            &format!("can be written by group {group}"),
+        ));
     }
     Ok(())
 }
@@ -256,8 +262,8 @@ fn is_root_mapped() -> bool {
     })
 }
 
-fn refused(path: &Path, why: &str) -> io::Error {
-    let message = format!("{} {why}", path.display());
+fn permission_denied(path: &Path, reason: &str) -> io::Error {
+    let message = format!("{} {reason}", path.display());
     io::Error::new(io::ErrorKind::PermissionDenied, message)
 }
 
@@ -281,20 +287,20 @@ mod tests {
     }
 
     fn why(path: &Path) -> String {
-        make(path).expect_err("refused").to_string()
+        ensure(path).expect_err("refused").to_string()
     }
 
     #[test]
     fn what_is_missing_is_made_for_us_alone_and_what_is_open_closed() {
         let root = TempDir::new().expect("a directory");
         let path = root.path().join("a/b");
-        make(&path).expect("made");
+        ensure(&path).expect("made");
         assert_eq!(
             (mode(&path), mode(path.parent().expect("one"))),
             (0o700, 0o700)
         );
         set(&path, 0o755);
-        make(&path).expect("closed");
+        ensure(&path).expect("closed");
         assert_eq!(mode(&path), 0o700);
     }
 
@@ -311,10 +317,10 @@ mod tests {
         let root = TempDir::new().expect("a directory");
         fs::create_dir(root.path().join("there")).expect("made");
         symlink("there", root.path().join("link")).expect("linked");
-        make(&root.path().join("link/below")).expect("made");
+        ensure(&root.path().join("link/below")).expect("made");
         assert!(root.path().join("there/below").is_dir());
         symlink("circle", root.path().join("circle")).expect("linked");
-        assert!(make(&root.path().join("circle")).is_err());
+        assert!(ensure(&root.path().join("circle")).is_err());
     }
 
     #[test]
@@ -324,12 +330,12 @@ mod tests {
         fs::create_dir(&open).expect("made");
         set(&open, 0o777);
         assert!(why(&open.join("ours")).contains("can be written by everybody"));
-        assert!(make_unique(&open, "ours-").is_err());
+        assert!(create_unique(&open, "ours-").is_err());
         set(&open, 0o1777);
-        make(&open.join("ours")).expect("made");
-        let unique = make_unique(&open, "ours-").expect("made");
+        ensure(&open.join("ours")).expect("made");
+        let unique = create_unique(&open, "ours-").expect("made");
         assert_eq!(mode(&unique), 0o700);
-        assert_ne!(unique, make_unique(&open, "ours-").expect("made"));
+        assert_ne!(unique, create_unique(&open, "ours-").expect("made"));
     }
 
     #[test]

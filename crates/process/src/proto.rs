@@ -1,15 +1,16 @@
 //! What daemon, keeper and shims say to each other: a version byte, then one postcard value,
 //! in one packet. Layout and order stand in `docs/design/002-shim-protocol.md`.
 
-use ostler_model::ending::WaitStatus;
+use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    Abilities, ExecutionId, Leftovers, Limit, Limits, Text, TimeoutKind, Timestamp,
+    ByteString, CapabilitySet, ExecutionId, LimitKind, Limits, OrphanPolicy, TimeoutKind, Timestamp,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::place::{
-    Clocks, ExitRecord, InputProgress, LaunchIo, LaunchPlan, Order, PinnedFile, Question,
+use crate::backend::{
+    ControlCommand, ExitRecord, InputProgress, LaunchIo, LaunchPlan, PinnedFile, TerminalQuery,
+    Timeouts,
 };
 
 /// The first byte of every packet. Both sides are the same executable except across an
@@ -22,22 +23,22 @@ pub(crate) const PLAN_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// From the daemon to a shim.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToShim {
+pub(crate) enum ShimRequest {
     /// Carry this out.
     Start(Box<WirePlan>),
     /// Carry out the plan in the memory file that comes with this.
     StartInMemory,
     /// An order for this attempt; one for another attempt came too late and is dropped.
-    Order {
+    Command {
         id: ExecutionId,
         attempt: u32,
-        order: Order,
+        command: ControlCommand,
     },
 }
 
 /// From a shim to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum FromShim {
+pub(crate) enum ShimEvent {
     /// The first words on `ctl.sock`: what this shim carries out.
     Hello {
         id: ExecutionId,
@@ -50,12 +51,12 @@ pub(crate) enum FromShim {
     /// The journal's end, while watched.
     Output { end: u64 },
     /// How much of the last input was taken.
-    InputTaken { len: u64 },
+    InputAccepted { len: u64 },
     /// The leader ended with 0, and what it left behind is kept: the attempt lives on. Said
     /// after `Hello` where it is so.
     Detached { status: WaitStatus },
     /// A clock ran out.
-    ClockRanOut { clock: TimeoutKind },
+    TimedOut { kind: TimeoutKind },
     /// Output goes to the memory file that comes with this, from `base` on.
     JournalFailed { detail: String, base: Option<u64> },
     /// The attempt is over and its record on disk. `idle` says that the next plan may come;
@@ -65,28 +66,28 @@ pub(crate) enum FromShim {
     /// brought, and said after `Hello`.
     Frozen { frozen: bool },
     /// A limit was reached for the first time; after `Hello`, every one that was.
-    LimitHit { limit: Limit },
+    LimitHit { limit: LimitKind },
     /// The program asked its terminal something.
-    Asked { question: Question, end: u64 },
+    TerminalQuery { query: TerminalQuery, end: u64 },
     /// Output goes to disk again, and what was in memory is there too; but for these bytes, from
     /// and to, in the order of their offsets.
-    JournalReturned { missing: Vec<(u64, u64)> },
+    JournalRecovered { missing: Vec<(u64, u64)> },
     /// How much of an input was taken that a daemon asked for.
     InputProgress { input: Option<InputProgress> },
 }
 
 /// From the daemon to the keeper.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToKeeper {
+pub(crate) enum ZygoteRequest {
     /// Fork so many shims.
     Fork { count: u32 },
 }
 
 /// From the keeper to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum FromKeeper {
+pub(crate) enum ZygoteEvent {
     /// The first words: what can be enforced here.
-    Hello { abilities: Abilities },
+    Hello { capabilities: CapabilitySet },
     /// A new shim; the daemon's end of its socket comes with this.
     Shim { pid: u32 },
     /// The kernel refused a fork.
@@ -100,31 +101,31 @@ pub(crate) enum FromKeeper {
 pub(crate) struct WirePlan {
     pub(crate) id: ExecutionId,
     pub(crate) attempt: u32,
-    pub(crate) spec: Text,
-    pub(crate) program: Text,
-    pub(crate) argv: Vec<Text>,
-    pub(crate) env: Vec<(Text, Text)>,
-    pub(crate) cwd: Text,
+    pub(crate) spec: ByteString,
+    pub(crate) program: ByteString,
+    pub(crate) argv: Vec<ByteString>,
+    pub(crate) env: Vec<(ByteString, ByteString)>,
+    pub(crate) cwd: ByteString,
     pub(crate) io: WireIo,
-    pub(crate) clocks: Clocks,
-    pub(crate) leftovers: Leftovers,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) orphan_policy: OrphanPolicy,
     pub(crate) limits: WireLimits,
-    /// JSON of a [`Confinement`](ostler_model::Confinement): it leaves fields out, which this
+    /// JSON of a [`SandboxSpec`](ostler_model::SandboxSpec): it leaves fields out, which this
     /// format cannot.
-    pub(crate) confinement: Option<String>,
-    pub(crate) redact: Vec<Text>,
-    pub(crate) pinned: Vec<PinnedFile>,
+    pub(crate) sandbox_json: Option<String>,
+    pub(crate) redact: Vec<ByteString>,
+    pub(crate) pinned_files: Vec<PinnedFile>,
     pub(crate) report_start: bool,
     pub(crate) lossless_reader: bool,
-    pub(crate) output_from: u64,
+    pub(crate) min_output_offset: u64,
 }
 
 /// [`LaunchIo`] on the wire.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum WireIo {
     Empty,
-    Given(Text),
-    Open,
+    Bytes(ByteString),
+    Piped,
     Pty(ostler_model::TermSize),
 }
 
@@ -178,29 +179,29 @@ impl From<LaunchPlan> for WirePlan {
         Self {
             id: plan.id,
             attempt: plan.attempt,
-            spec: Text::from(plan.spec),
+            spec: ByteString::from(plan.spec),
             program: plan.program,
             argv: plan.argv,
             env: plan.env,
             cwd: plan.cwd,
             io: match plan.io {
                 LaunchIo::Empty => WireIo::Empty,
-                LaunchIo::Given(bytes) => WireIo::Given(Text::from(bytes)),
-                LaunchIo::Open => WireIo::Open,
+                LaunchIo::Bytes(bytes) => WireIo::Bytes(ByteString::from(bytes)),
+                LaunchIo::Piped => WireIo::Piped,
                 LaunchIo::Pty(size) => WireIo::Pty(size),
             },
-            clocks: plan.clocks,
-            leftovers: plan.leftovers,
+            timeouts: plan.timeouts,
+            orphan_policy: plan.orphan_policy,
             limits: plan.limits.into(),
             // Were it ever unspeakable, the empty text cannot be read back: nothing is born.
-            confinement: plan
-                .confinement
+            sandbox_json: plan
+                .sandbox
                 .map(|it| serde_json::to_string(&it).unwrap_or_default()),
             redact: plan.redact,
-            pinned: plan.pinned,
+            pinned_files: plan.pinned_files,
             report_start: plan.report_start,
             lossless_reader: plan.lossless_reader,
-            output_from: plan.output_from,
+            min_output_offset: plan.min_output_offset,
         }
     }
 }

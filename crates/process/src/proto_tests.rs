@@ -14,20 +14,20 @@ fn plan() -> WirePlan {
         argv: vec!["sh".into(), "-c".into(), "true".into()],
         env: vec![("PATH".into(), "/bin".into())],
         cwd: "/".into(),
-        io: WireIo::Given("input".into()),
-        clocks: Clocks {
+        io: WireIo::Bytes("input".into()),
+        timeouts: Timeouts {
             wall: Some(Duration::from_secs(1)),
             idle: None,
             grace: Duration::from_millis(5),
         },
-        leftovers: Leftovers::Kill,
+        orphan_policy: OrphanPolicy::Kill,
         limits: Limits::default().into(),
-        confinement: None,
+        sandbox_json: None,
         redact: vec!["secret".into()],
-        pinned: Vec::new(),
+        pinned_files: Vec::new(),
         report_start: true,
         lossless_reader: false,
-        output_from: 0,
+        min_output_offset: 0,
     }
 }
 
@@ -44,21 +44,21 @@ fn fuzz_packets() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/packets");
     let missing = vec![(0, 7), (u64::MAX, 1)];
     let seeds = [
-        encode(&ToShim::Start(Box::new(plan()))),
-        encode(&ToShim::StartInMemory),
-        encode(&FromShim::Started {
+        encode(&ShimRequest::Start(Box::new(plan()))),
+        encode(&ShimRequest::StartInMemory),
+        encode(&ShimEvent::Started {
             pid: 7,
             at: Timestamp::UNIX_EPOCH,
         }),
-        encode(&FromShim::JournalReturned { missing }),
-        encode(&ToKeeper::Fork { count: 3 }),
-        encode(&FromKeeper::ForkFailed { errno: 11 }),
+        encode(&ShimEvent::JournalRecovered { missing }),
+        encode(&ZygoteRequest::Fork { count: 3 }),
+        encode(&ZygoteEvent::ForkFailed { errno: 11 }),
     ];
     let seeds = seeds.map(|packet| packet.expect("a message")).to_vec();
     fuzz(&corpus, seeds, |packet| {
-        same::<ToShim>(packet);
-        same::<FromShim>(packet);
-        same::<ToKeeper>(packet);
-        same::<FromKeeper>(packet);
+        same::<ShimRequest>(packet);
+        same::<ShimEvent>(packet);
+        same::<ZygoteRequest>(packet);
+        same::<ZygoteEvent>(packet);
     });
 }

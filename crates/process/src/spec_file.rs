@@ -23,14 +23,14 @@ pub struct SpecFile {
     /// When that attempt's birth began.
     pub created_at: Timestamp,
     /// Which shim carries it out, on which boot of the machine.
-    pub boot: BootStamp,
+    pub boot: ShimIdentity,
     /// What was asked, verbatim.
     pub spec: Spec,
 }
 
 /// A process identified beyond the reuse of pids: proc(5)'s boot id, pid and start time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BootStamp {
+pub struct ShimIdentity {
     /// `/proc/sys/kernel/random/boot_id`.
     pub id: String,
     /// The shim's OS pid.

@@ -12,7 +12,9 @@ use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ostler_sandbox::overlay::{self, Layers, Outcome as Committed, Store, Wanted};
+use ostler_sandbox::overlay::{
+    self, CommitOutcome as Committed, OverlayConfig, OverlayLayers, OverlayStore,
+};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -42,7 +44,7 @@ fn timed(base: &Path, what: &str, files: u32) -> Outcome<Duration> {
     for number in (0..files).filter(|number| number % 2 == 0) {
         write(&workspace, number, BEFORE)?;
     }
-    let wanted = Wanted {
+    let wanted = OverlayConfig {
         workspace: &workspace,
         protect: &[],
     };
@@ -65,7 +67,7 @@ fn timed(base: &Path, what: &str, files: u32) -> Outcome<Duration> {
 }
 
 fn changes(store: &Path, files: u32) -> Outcome<Duration> {
-    let store = Store::open(store)?;
+    let store = OverlayStore::open(store)?;
     let begin = Instant::now();
     let changes = store.changes(usize::try_from(files)? * 2)?;
     let took = begin.elapsed();
@@ -76,7 +78,7 @@ fn changes(store: &Path, files: u32) -> Outcome<Duration> {
 }
 
 fn commit(store: &Path) -> Outcome<Duration> {
-    let store = Store::open(store)?;
+    let store = OverlayStore::open(store)?;
     let begin = Instant::now();
     let outcome = store.commit(false)?;
     let took = begin.elapsed();
@@ -88,7 +90,7 @@ fn commit(store: &Path) -> Outcome<Duration> {
     }
 }
 
-fn copy(layers: &Layers, workspace: &Path, files: u32) -> Outcome<Duration> {
+fn copy(layers: &OverlayLayers, workspace: &Path, files: u32) -> Outcome<Duration> {
     let begin = Instant::now();
     for number in 0..files {
         let (from, to) = (place(&layers.upper, number), place(workspace, number));

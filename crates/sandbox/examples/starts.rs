@@ -13,12 +13,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ostler_model::ending::WaitStatus;
-use ostler_model::{Confinement, Limits, Text};
-use ostler_sandbox::birth::wait::{self, Waited};
-use ostler_sandbox::birth::{CArray, Launch, Pages, STACK_BYTES, spawn};
-use ostler_sandbox::cgroup::{Entry, Helpers, ShimName, Slot};
-use ostler_sandbox::{BuildAt, Cell, CellPlan, Host, Walls};
+use ostler_model::termination::WaitStatus;
+use ostler_model::{ByteString, Limits, SandboxSpec};
+use ostler_sandbox::cgroup::{CgroupJoin, CgroupSlot, HelperPids, ShimName};
+use ostler_sandbox::spawn::wait::{self, ReapOutcome};
+use ostler_sandbox::spawn::{CArray, Pages, STACK_BYTES, SpawnSpec, spawn};
+use ostler_sandbox::{HostFacts, Jail, JailOptions, JailPlan, Restrictions};
 use rustix::event::{PollFd, PollFlags};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -40,8 +40,8 @@ struct Tools {
 struct Starter {
     tools: Tools,
     stack: Pages,
-    slot: Slot,
-    confinement: Confinement,
+    slot: CgroupSlot,
+    confinement: SandboxSpec,
 }
 
 fn main() -> Outcome<()> {
@@ -57,7 +57,7 @@ fn main() -> Outcome<()> {
         writeln!(out, "{}", took?.join(" "))?;
         out.flush()?;
     }
-    starter.slot.abandon();
+    starter.slot.remove();
     Ok(())
 }
 
@@ -69,7 +69,7 @@ impl Starter {
             start: 0,
             serial: 0,
         });
-        slot.hold_shim();
+        slot.attach_shim();
         Ok(Self {
             tools: Tools {
                 workspace: CString::new(workspace)?,
@@ -79,9 +79,9 @@ impl Starter {
             },
             stack: Pages::map(STACK_BYTES)?,
             slot,
-            confinement: Confinement {
-                workspace: Some(Text::from(workspace.to_owned())),
-                ..Confinement::default()
+            confinement: SandboxSpec {
+                workspace: Some(ByteString::from(workspace.to_owned())),
+                ..SandboxSpec::default()
             },
         })
     }
@@ -91,9 +91,9 @@ impl Starter {
         match what {
             "bare" => ended(&mut Command::new("/bin/true"))?,
             "bwrap" => ended(&mut bubblewrap(self.tools.workspace.to_str()?))?,
-            "basic" => self.tools.run(&Entry::none(), None, &mut self.stack)?,
+            "basic" => self.tools.run(&CgroupJoin::none(), None, &mut self.stack)?,
             "medium" => {
-                let entry = self.slot.prepare(&limits(), &Helpers::default())?;
+                let entry = self.slot.prepare(&limits(), &HelperPids::default())?;
                 self.tools.run(&entry, None, &mut self.stack)?;
             }
             "high" => self.high()?,
@@ -104,21 +104,21 @@ impl Starter {
 
     /// Nothing is kept from one to the next: the view is looked at, compiled and built anew.
     fn high(&mut self) -> Outcome<()> {
-        let plan = CellPlan::compile(&self.confinement, &Host::read(&self.confinement))?;
-        let at = BuildAt {
-            cgroup: self.slot.clear()?,
-            ..BuildAt::default()
+        let plan = JailPlan::compile(&self.confinement, &HostFacts::read(&self.confinement))?;
+        let at = JailOptions {
+            cgroup: self.slot.prepare_for_helpers()?,
+            ..JailOptions::default()
         };
-        let mut cell = Cell::build(&plan, at)?;
-        let helpers = Helpers {
+        let mut cell = Jail::build(&plan, at)?;
+        let helpers = HelperPids {
             pids: &[cell.pid()],
-            inside: 1,
+            in_slot: 1,
         };
         let entry = self.slot.prepare(&limits(), &helpers)?;
-        let walls = Walls::new(&self.confinement);
+        let walls = Restrictions::new(&self.confinement);
         let within = Some((&cell, &walls));
         self.tools.run(&entry, within, &mut self.stack)?;
-        cell.leader_ended();
+        cell.notify_leader_exited();
         let mut gone = [PollFd::from_borrowed_fd(cell.pidfd(), PollFlags::IN)];
         rustix::event::poll(&mut gone, None)?;
         wait::reap_blocking(cell.pid());
@@ -136,34 +136,34 @@ fn limits() -> Limits {
 impl Tools {
     fn run(
         &self,
-        entry: &Entry<'_>,
-        within: Option<(&Cell, &Walls)>,
+        entry: &CgroupJoin<'_>,
+        within: Option<(&Jail, &Restrictions)>,
         stack: &mut Pages,
     ) -> Outcome<()> {
         let joins: Vec<BorrowedFd<'_>> = entry.joins().collect();
-        let launch = Launch {
+        let launch = SpawnSpec {
             program: PROGRAM,
-            pinned: None,
+            expected: None,
             argv: &self.argv,
             env: &self.env,
             cwd: &self.workspace,
             stdio: [self.null.as_fd(); 3],
             terminal: false,
-            joins: &joins,
-            cgroup: entry.birthplace(),
+            cgroup_procs: &joins,
+            cgroup: entry.clone_into(),
             dies_with_parent: true,
-            ignored: &[],
+            reset_signals: &[],
             soft_open_files: None,
             rlimits: &[],
-            cell: within.map(|(cell, _)| cell),
-            walls: within.map(|(_, walls)| walls),
+            jail: within.map(|(cell, _)| cell),
+            restrictions: within.map(|(_, walls)| walls),
         };
         let born = spawn(&launch, stack).map_err(|failure| format!("{failure:?}"))?;
         let mut ended = [PollFd::new(&born.pidfd, PollFlags::IN)];
         rustix::event::poll(&mut ended, None)?;
         match wait::reap(born.pid) {
-            Waited::Reaped(it) if it.status == WaitStatus::Code(0) => Ok(()),
-            other @ (Waited::Reaped(_) | Waited::Living | Waited::None) => {
+            ReapOutcome::Reaped(it) if it.status == WaitStatus::Code(0) => Ok(()),
+            other @ (ReapOutcome::Reaped(_) | ReapOutcome::Running | ReapOutcome::NoChildren) => {
                 Err(format!("{other:?}").into())
             }
         }

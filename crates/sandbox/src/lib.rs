@@ -5,20 +5,20 @@
 //! [`Sandbox`] is all of it for one command; [`probe`] tells what works on this machine.
 
 pub mod autorun;
-pub mod birth;
-pub mod cell;
 pub mod cgroup;
+pub mod fs_probe;
+pub mod jail;
 pub mod landlock;
 pub mod overlay;
 #[expect(unsafe_code, reason = "a child that enters a cgroup and ends")]
 mod probe;
+pub mod restrictions;
 pub mod rlimit;
 mod sandbox;
 pub mod seccomp;
-pub mod survey;
-pub mod walls;
+pub mod spawn;
 
-pub use cell::{BuildAt, Cell, CellError, CellPlan, Host, Overlay};
+pub use jail::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs};
 pub use probe::probe;
-pub use sandbox::{Child, Command, Sandbox, SpawnError, Stdio};
-pub use walls::Walls;
+pub use restrictions::Restrictions;
+pub use sandbox::{Sandbox, SandboxChild, SandboxCommand, SandboxError, SandboxStdio};

@@ -1,41 +1,41 @@
 //! What this machine and user can enforce, each missing piece with its reason.
 
-mod walls;
+mod full_sandbox;
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use ostler_model::{Abilities, Ability, Degraded, LimitBackend};
+use ostler_model::{Capability, CapabilitySet, LimitBackend, MissingCapability};
 
-use crate::cgroup::subtree::Version;
-use crate::cgroup::{Controller, Layout, Subtree, SubtreeError};
+use crate::cgroup::root::CgroupVersion;
+use crate::cgroup::{CgroupLayout, CgroupRoot, CgroupRootError, Controller};
 
 /// Finds out by doing it: makes our cgroups, and moves this process into them (`adopt`) or a
 /// child that ends at once. The subtree is for slots; the abilities say what it is good for.
-/// [`Ability::Durable`] is the caller's to add.
+/// [`Capability::Durable`] is the caller's to add.
 #[must_use]
-pub fn probe(adopt: bool) -> (Subtree, Abilities) {
-    let layout = Layout::read();
-    let (subtree, error) = Subtree::open(&layout, |leaf| enter(leaf, adopt));
-    let mut abilities = Abilities {
+pub fn probe(adopt: bool) -> (CgroupRoot, CapabilitySet) {
+    let layout = CgroupLayout::read();
+    let (root, error) = CgroupRoot::open(&layout, |leaf| enter(leaf, adopt));
+    let mut capabilities = CapabilitySet {
         present: vec![
-            Ability::CleanEnvironment,
-            Ability::OwnGroup,
-            Ability::ProcessLimits,
+            Capability::CleanEnvironment,
+            Capability::OwnGroup,
+            Capability::ProcessLimits,
         ],
-        ..Abilities::default()
+        ..CapabilitySet::default()
     };
     let reason = error
         .as_ref()
-        .map(SubtreeError::to_string)
+        .map(CgroupRootError::to_string)
         .unwrap_or_default();
-    abilities.note(Ability::TreeKill, true, "");
-    abilities.note(Ability::OwnCgroup, subtree.has_unified(), &reason);
-    for (ability, controller) in [
-        (Ability::PidsLimit, Controller::Pids),
-        (Ability::MemoryLimit, Controller::Memory),
-        (Ability::CpuLimit, Controller::Cpu),
+    capabilities.record(Capability::TreeKill, true, "");
+    capabilities.record(Capability::OwnCgroup, root.has_unified(), &reason);
+    for (capability, controller) in [
+        (Capability::PidsLimit, Controller::Pids),
+        (Capability::MemoryLimit, Controller::Memory),
+        (Capability::CpuLimit, Controller::Cpu),
     ] {
         let reason = format!(
             "no {} controller that this user may write, neither in the unified hierarchy ({}) \
@@ -47,41 +47,45 @@ pub fn probe(adopt: bool) -> (Subtree, Abilities) {
                 &reason
             },
         );
-        abilities.note(ability, subtree.limits(controller).is_some(), &reason);
+        capabilities.record(
+            capability,
+            root.limit_version(controller).is_some(),
+            &reason,
+        );
     }
-    abilities.backend = backend(&subtree);
+    capabilities.backend = backend(&root);
     let no_freezer = "neither the unified hierarchy nor a freezer of version 1 is ours to write";
-    abilities.note(Ability::Freezer, subtree.has_freezer(), no_freezer);
+    capabilities.record(Capability::Freezer, root.has_freezer(), no_freezer);
     // By accounting: a look at the workspace needs nothing.
-    abilities.note(Ability::DiskLimit, true, "");
-    walls::note(&mut abilities);
-    (subtree, abilities)
+    capabilities.record(Capability::DiskLimit, true, "");
+    full_sandbox::probe_sandbox(&mut capabilities);
+    (root, capabilities)
 }
 
-pub(crate) trait Note {
-    fn note(&mut self, ability: Ability, present: bool, reason: &str);
+pub(crate) trait RecordCapability {
+    fn record(&mut self, capability: Capability, present: bool, reason: &str);
 }
 
-impl Note for Abilities {
-    fn note(&mut self, ability: Ability, present: bool, reason: &str) {
+impl RecordCapability for CapabilitySet {
+    fn record(&mut self, capability: Capability, present: bool, reason: &str) {
         if present {
-            self.present.push(ability);
+            self.present.push(capability);
         } else {
-            self.missing.push(Degraded {
-                ability,
+            self.missing.push(MissingCapability {
+                ability: capability,
                 reason: reason.to_owned(),
             });
         }
     }
 }
 
-fn backend(subtree: &Subtree) -> LimitBackend {
-    match subtree
-        .limits(Controller::Pids)
-        .or(subtree.limits(Controller::Memory))
+fn backend(root: &CgroupRoot) -> LimitBackend {
+    match root
+        .limit_version(Controller::Pids)
+        .or(root.limit_version(Controller::Memory))
     {
-        Some(Version::Two) => LimitBackend::CgroupV2,
-        Some(Version::One) => LimitBackend::CgroupV1,
+        Some(CgroupVersion::Two) => LimitBackend::CgroupV2,
+        Some(CgroupVersion::One) => LimitBackend::CgroupV1,
         None => LimitBackend::Rlimits,
     }
 }

@@ -5,7 +5,7 @@ use ostler_model::Limits;
 
 /// `(resource, limit)` pairs for a child to lower before exec: open files and file size.
 #[must_use]
-pub fn lowered(limits: &Limits) -> Vec<(i32, u64)> {
+pub fn child_limits(limits: &Limits) -> Vec<(i32, u64)> {
     let open_files = limits
         .open_files
         .map(|count| (number(libc::RLIMIT_NOFILE), u64::from(count)));
@@ -26,13 +26,13 @@ const LOCKED_BYTES: u64 = 8 << 20;
 /// The same for a command of a cell, with its share of what the kernel counts per user. It counts
 /// per user and user namespace too (since Linux 5.14), and the namespace is the cell's own: what
 /// the host's user has does not count here. So can processes be counted, where no cgroup
-/// does (`counted`).
+/// does (`cgroup_counts_pids`).
 #[must_use]
-pub fn lowered_in_cell(limits: &Limits, counted: bool) -> Vec<(i32, u64)> {
-    const WARDEN: u64 = 1;
-    let mut all = lowered(limits);
-    let count = limits.pids.filter(|_| !counted);
-    let count = count.map(|count| u64::from(count) + WARDEN);
+pub fn jail_limits(limits: &Limits, cgroup_counts_pids: bool) -> Vec<(i32, u64)> {
+    const INIT: u64 = 1;
+    let mut all = child_limits(limits);
+    let count = limits.pids.filter(|_| !cgroup_counts_pids);
+    let count = count.map(|count| u64::from(count) + INIT);
     all.extend(count.map(|count| (number(libc::RLIMIT_NPROC), count)));
     all.extend([
         (number(libc::RLIMIT_SIGPENDING), PENDING_SIGNALS),
@@ -53,25 +53,25 @@ mod tests {
 
     #[test]
     fn only_what_was_asked_is_lowered() {
-        assert_eq!(lowered(&Limits::default()), []);
+        assert_eq!(child_limits(&Limits::default()), []);
         let limits = Limits {
             open_files: Some(64),
             ..Limits::default()
         };
-        assert_eq!(lowered(&limits), [(number(libc::RLIMIT_NOFILE), 64)]);
+        assert_eq!(child_limits(&limits), [(number(libc::RLIMIT_NOFILE), 64)]);
         let limits = Limits {
             pids: Some(8),
             ..Limits::default()
         };
-        assert_eq!(lowered(&limits), []);
+        assert_eq!(child_limits(&limits), []);
         let processes = (number(libc::RLIMIT_NPROC), 9);
-        assert_eq!(lowered_in_cell(&limits, false).first(), Some(&processes));
-        assert!(!lowered_in_cell(&limits, true).contains(&processes));
+        assert_eq!(jail_limits(&limits, false).first(), Some(&processes));
+        assert!(!jail_limits(&limits, true).contains(&processes));
     }
 
     #[test]
     fn a_cell_has_a_share_of_what_is_counted_per_user() {
-        let all = lowered_in_cell(&Limits::default(), true);
+        let all = jail_limits(&Limits::default(), true);
         let of = |resource| all.iter().find(|(it, _)| *it == number(resource));
         for resource in [
             libc::RLIMIT_SIGPENDING,

@@ -9,44 +9,44 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::ending::WaitStatus;
-use ostler_model::{Confinement, Limits, Usage};
+use ostler_model::termination::WaitStatus;
+use ostler_model::{Limits, SandboxSpec, Usage};
 use rustix::fs::{Gid, Mode, OFlags, Uid, fchown};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
-use crate::birth::{self, CArray, Failure, Launch, Pages, STACK_BYTES, Step, wait};
-use crate::{BuildAt, Cell, CellError, CellPlan, Host, Overlay, Walls, rlimit};
+use crate::spawn::{self, CArray, Pages, STACK_BYTES, SpawnSpec, SpawnStep, SpawnStepError, wait};
+use crate::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs, Restrictions, rlimit};
 
 /// A confinement and limits, for any number of commands.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    confinement: Confinement,
+    spec: SandboxSpec,
     limits: Limits,
 }
 
 /// What runs in it.
 #[derive(Debug, Clone, Copy)]
-pub struct Command<'a> {
+pub struct SandboxCommand<'a> {
     /// An absolute path, as the command's view has it, and its arguments, the zeroth included.
     pub program: &'a Path,
     /// The argument vector.
     pub argv: &'a [CString],
-    /// The whole environment, `NAME=value`.
+    /// The whole environment, `NAME=read_value`.
     pub env: &'a [CString],
     /// The directory to start in, without symbolic links.
     pub cwd: &'a Path,
     /// Standard streams.
-    pub stdio: Stdio<'a>,
+    pub stdio: SandboxStdio<'a>,
     /// Directories of the overlay, where the confinement has one.
-    pub overlay: Option<Overlay<'a>>,
+    pub overlay: Option<OverlayDirs<'a>>,
 }
 
 /// Standard streams of a command.
 #[derive(Debug, Clone, Copy)]
-pub enum Stdio<'a> {
-    /// Nothing to read; output and errors into one pipe, which [`Child::output`] is.
+pub enum SandboxStdio<'a> {
+    /// Nothing to read; output and errors into one pipe, which [`SandboxChild::output`] is.
     Pipe,
     /// A terminal's slave for all three.
     Terminal(BorrowedFd<'a>),
@@ -54,15 +54,15 @@ pub enum Stdio<'a> {
 
 /// Why a command does not run.
 #[derive(Debug, thiserror::Error)]
-pub enum SpawnError {
+pub enum SandboxError {
     /// Its cell could not be built.
     #[error(transparent)]
-    Cell(#[from] CellError),
+    Jail(#[from] JailError),
     /// It could not be born in it.
     #[error("{}: {}", .step.name(), io::Error::from_raw_os_error(.errno.raw_os_error()))]
-    Birth {
+    Spawn {
         /// The step that failed.
-        step: Step,
+        step: SpawnStep,
         /// Why.
         errno: Errno,
     },
@@ -74,16 +74,16 @@ pub enum SpawnError {
     Path(PathBuf),
 }
 
-impl From<Failure> for SpawnError {
-    fn from(failure: Failure) -> Self {
-        Self::Birth {
+impl From<SpawnStepError> for SandboxError {
+    fn from(failure: SpawnStepError) -> Self {
+        Self::Spawn {
             step: failure.step,
             errno: failure.errno,
         }
     }
 }
 
-impl From<Errno> for SpawnError {
+impl From<Errno> for SandboxError {
     fn from(errno: Errno) -> Self {
         Self::Resources(errno)
     }
@@ -91,89 +91,86 @@ impl From<Errno> for SpawnError {
 
 /// A running command. Dropped, it is killed with everything it started.
 #[derive(Debug)]
-pub struct Child {
+pub struct SandboxChild {
     pid: i32,
     pidfd: OwnedFd,
     /// Its output and errors; none for a terminal, or when taken.
     pub output: Option<File>,
-    cell: Option<Cell>,
-    ended: Option<(WaitStatus, Usage)>,
+    jail: Option<Jail>,
+    exit_status: Option<(WaitStatus, Usage)>,
 }
 
 impl Sandbox {
     /// With this confinement; of the limits, those per process.
     #[must_use]
-    pub const fn new(confinement: Confinement, limits: Limits) -> Self {
-        Self {
-            confinement,
-            limits,
-        }
+    pub const fn new(spec: SandboxSpec, limits: Limits) -> Self {
+        Self { spec, limits }
     }
 
     /// Builds a cell and runs a command in it.
     ///
     /// # Errors
     /// What failed; then nothing runs and nothing is left.
-    pub fn spawn(&self, command: &Command<'_>) -> Result<Child, SpawnError> {
-        let cell = self.cell(command)?;
-        let streams = Streams::open(&command.stdio)?;
-        if let Some(cell) = &cell {
-            streams.give_to(cell.host_ids())?;
+    pub fn spawn(&self, command: &SandboxCommand<'_>) -> Result<SandboxChild, SandboxError> {
+        let jail = self.build_jail(command)?;
+        let streams = SandboxStreams::open(&command.stdio)?;
+        if let Some(cell) = &jail {
+            streams.chown_to(cell.host_ids())?;
         }
-        let walls = Walls::new(&self.confinement);
-        let rlimits = match &cell {
-            Some(_) => rlimit::lowered_in_cell(&self.limits, true),
-            None => rlimit::lowered(&self.limits),
+        let restrictions = Restrictions::new(&self.spec);
+        let rlimits = match &jail {
+            Some(_) => rlimit::jail_limits(&self.limits, true),
+            None => rlimit::child_limits(&self.limits),
         };
         let (program, cwd) = (c_path(command.program)?, c_path(command.cwd)?);
-        let ignored: Vec<i32> = birth::signals::ALL.collect();
-        let launch = Launch {
+        let ignored: Vec<i32> = spawn::signals::ALL.collect();
+        let spawn_spec = SpawnSpec {
             program: &program,
-            pinned: None,
+            expected: None,
             argv: &CArray::new(command.argv.to_vec()),
             env: &CArray::new(command.env.to_vec()),
             cwd: &cwd,
             stdio: streams.child.each_ref().map(AsFd::as_fd),
-            terminal: matches!(command.stdio, Stdio::Terminal(_)),
-            joins: &[],
+            terminal: matches!(command.stdio, SandboxStdio::Terminal(_)),
+            cgroup_procs: &[],
             cgroup: None,
             dies_with_parent: false,
-            ignored: &ignored,
+            reset_signals: &ignored,
             soft_open_files: None,
             rlimits: &rlimits,
-            cell: cell.as_ref(),
-            walls: Some(&walls),
+            jail: jail.as_ref(),
+            restrictions: Some(&restrictions),
         };
-        let born = birth::spawn(&launch, &mut Pages::map(STACK_BYTES)?)?;
-        Ok(Child {
-            pid: born.pid,
-            pidfd: born.pidfd,
+        let child = spawn::spawn(&spawn_spec, &mut Pages::map(STACK_BYTES)?)?;
+        Ok(SandboxChild {
+            pid: child.pid,
+            pidfd: child.pidfd,
             output: streams.output.map(File::from),
-            cell,
-            ended: None,
+            jail,
+            exit_status: None,
         })
     }
 
-    fn cell(&self, command: &Command<'_>) -> Result<Option<Cell>, CellError> {
-        if !Walls::in_cell(&self.confinement) {
+    fn build_jail(&self, command: &SandboxCommand<'_>) -> Result<Option<Jail>, JailError> {
+        if !Restrictions::needs_jail(&self.spec) {
             return Ok(None);
         }
-        let plan = CellPlan::compile(&self.confinement, &Host::read(&self.confinement))?;
+        let plan = JailPlan::compile(&self.spec, &HostFacts::read(&self.spec))?;
         let terminal = match command.stdio {
-            Stdio::Terminal(terminal) => Some(terminal),
-            Stdio::Pipe => None,
+            SandboxStdio::Terminal(terminal) => Some(terminal),
+            SandboxStdio::Pipe => None,
         };
-        let at = BuildAt {
+        let options = JailOptions {
             cgroup: None,
             overlay: command.overlay,
             terminal,
             dies_with_parent: false,
         };
-        Cell::build(&plan, at).map(Some)
+        Jail::build(&plan, options).map(Some)
     }
 }
 
-impl Child {
+impl SandboxChild {
     /// Its pid, as this process sees it.
     #[must_use]
     pub const fn pid(&self) -> i32 {
@@ -182,8 +179,8 @@ impl Child {
 
     /// The cell it lives in; none where the confinement does without.
     #[must_use]
-    pub const fn cell(&self) -> Option<&Cell> {
-        self.cell.as_ref()
+    pub const fn jail(&self) -> Option<&Jail> {
+        self.jail.as_ref()
     }
 
     /// Waits until it has ended; what it left behind ends with this value, or by itself.
@@ -191,8 +188,8 @@ impl Child {
     /// # Errors
     /// When somebody else has reaped it.
     pub fn wait(&mut self) -> io::Result<(WaitStatus, Usage)> {
-        if let Some(ended) = self.ended {
-            return Ok(ended);
+        if let Some(exit_status) = self.exit_status {
+            return Ok(exit_status);
         }
         let mut ready = [rustix::event::PollFd::new(
             &self.pidfd,
@@ -200,21 +197,21 @@ impl Child {
         )];
         rustix::io::retry_on_intr(|| rustix::event::poll(&mut ready, None))?;
         match wait::reap(self.pid) {
-            wait::Waited::Reaped(reaped) => {
-                let ended = (reaped.status, reaped.usage);
-                self.ended = Some(ended);
-                if let Some(cell) = &mut self.cell {
-                    cell.leader_ended();
+            wait::ReapOutcome::Reaped(reaped) => {
+                let exit_status = (reaped.status, reaped.usage);
+                self.exit_status = Some(exit_status);
+                if let Some(cell) = &mut self.jail {
+                    cell.notify_leader_exited();
                 }
-                Ok(ended)
+                Ok(exit_status)
             }
-            wait::Waited::Living | wait::Waited::None => Err(Errno::CHILD.into()),
+            wait::ReapOutcome::Running | wait::ReapOutcome::NoChildren => Err(Errno::CHILD.into()),
         }
     }
 
     /// Kills it with everything it started.
     pub fn kill(&self) {
-        match &self.cell {
+        match &self.jail {
             Some(cell) => cell.kill(),
             None => {
                 let _gone = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
@@ -223,9 +220,9 @@ impl Child {
     }
 }
 
-impl Drop for Child {
+impl Drop for SandboxChild {
     fn drop(&mut self) {
-        if self.ended.is_none() {
+        if self.exit_status.is_none() {
             self.kill();
             let _gone = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
             wait::reap_blocking(self.pid);
@@ -234,24 +231,32 @@ impl Drop for Child {
 }
 
 /// The command's ends and ours.
-struct Streams {
+struct SandboxStreams {
     child: [OwnedFd; 3],
     output: Option<OwnedFd>,
 }
 
-impl Streams {
-    fn open(stdio: &Stdio<'_>) -> Result<Self, Errno> {
+impl SandboxStreams {
+    fn open(stdio: &SandboxStdio<'_>) -> Result<Self, Errno> {
         match stdio {
-            Stdio::Terminal(terminal) => Ok(Self {
-                child: [above(terminal)?, above(terminal)?, above(terminal)?],
+            SandboxStdio::Terminal(terminal) => Ok(Self {
+                child: [
+                    dup_above_stdio(terminal)?,
+                    dup_above_stdio(terminal)?,
+                    dup_above_stdio(terminal)?,
+                ],
                 output: None,
             }),
-            Stdio::Pipe => {
+            SandboxStdio::Pipe => {
                 let (output, write) = pipe_with(PipeFlags::CLOEXEC)?;
                 let flags = OFlags::RDONLY | OFlags::CLOEXEC;
                 let null = rustix::fs::open(c"/dev/null", flags, Mode::empty())?;
                 Ok(Self {
-                    child: [above(&null)?, above(&write)?, above(&write)?],
+                    child: [
+                        dup_above_stdio(&null)?,
+                        dup_above_stdio(&write)?,
+                        dup_above_stdio(&write)?,
+                    ],
                     output: Some(output),
                 })
             }
@@ -259,7 +264,7 @@ impl Streams {
     }
 
     /// A stream can be opened by name inside only by whoever owns it.
-    fn give_to(&self, (uid, gid): (u32, u32)) -> Result<(), Errno> {
+    fn chown_to(&self, (uid, gid): (u32, u32)) -> Result<(), Errno> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
         }
@@ -271,10 +276,10 @@ impl Streams {
 }
 
 /// A copy with a number that the child's dup2 cannot overwrite.
-fn above(descriptor: &impl AsFd) -> Result<OwnedFd, Errno> {
+fn dup_above_stdio(descriptor: &impl AsFd) -> Result<OwnedFd, Errno> {
     rustix::io::fcntl_dupfd_cloexec(descriptor, 3)
 }
 
-fn c_path(path: &Path) -> Result<CString, SpawnError> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| SpawnError::Path(path.to_owned()))
+fn c_path(path: &Path) -> Result<CString, SandboxError> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| SandboxError::Path(path.to_owned()))
 }

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use ostler_model::confinement::Confinement;
-use ostler_model::{Ability, Text};
-use ostler_sandbox::landlock::{self, Rules};
+use ostler_model::sandbox_spec::SandboxSpec;
+use ostler_model::{ByteString, Capability};
+use ostler_sandbox::landlock::{self, LandlockRuleset};
 use ostler_sandbox::seccomp;
 
 /// Runs a check in a thread of its own, behind what `raise` puts up: both walls hold for the
@@ -31,7 +31,7 @@ fn behind<T: Send + 'static>(
 }
 
 fn behind_seccomp<T: Send + 'static>(check: impl FnOnce() -> T + Send + 'static) -> T {
-    let program = seccomp::program(&Confinement::default());
+    let program = seccomp::build_filter(&SandboxSpec::default());
     behind(move || program.install().expect("installed"), check)
 }
 
@@ -140,11 +140,11 @@ fn seccomp_is_not_in_the_way_of_ordinary_programs() {
 
 #[test]
 fn seccomp_stands_in_for_a_missing_network_namespace() {
-    let confinement = Confinement {
-        without: vec![Ability::NetworkNamespace],
-        ..Confinement::default()
+    let confinement = SandboxSpec {
+        without: vec![Capability::NetworkNamespace],
+        ..SandboxSpec::default()
     };
-    let program = seccomp::program(&confinement);
+    let program = seccomp::build_filter(&confinement);
     behind(
         move || program.install().expect("installed"),
         || {
@@ -167,11 +167,11 @@ fn landlocked<T: Send + 'static>(
     }
     let workspace = workspace.to_owned();
     let text = workspace.to_str().expect("test paths are text").to_owned();
-    let confinement = Confinement {
-        workspace: Some(Text::from(text)),
-        ..Confinement::default()
+    let confinement = SandboxSpec {
+        workspace: Some(ByteString::from(text)),
+        ..SandboxSpec::default()
     };
-    let rules = Rules::new(&confinement, abi);
+    let rules = LandlockRuleset::new(&confinement, abi);
     let raise = move || rules.install().expect("installed");
     Some(behind(raise, move || check(&workspace)))
 }

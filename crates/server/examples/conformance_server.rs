@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::{Engine, Settings};
-use ostler_model::Text;
+use ostler_model::ByteString;
 use ostler_model::owner::Principal;
-use ostler_process::{Keeper, LocalPlace};
-use ostler_server::http::{Access, HttpOptions, Parts};
+use ostler_process::{LocalBackend, ZygoteConfig};
+use ostler_server::http::{AppParts, HttpAccess, HttpOptions};
 use ostler_server::listen::{HEAD_MS, listen_tcp};
-use ostler_server::mcp::{Desk, FrontContext, McpOptions, conformance_app};
+use ostler_server::mcp::{ClientContext, McpOptions, McpState, conformance_app};
 use ostler_server::rest::{RestState, router};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -25,19 +25,19 @@ use tokio_util::task::TaskTracker;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let state = tempfile::tempdir()?;
-    let place = LocalPlace::open(state.path(), Keeper::None).await?;
+    let place = LocalBackend::open(state.path(), ZygoteConfig::InProcess).await?;
     let engine = Engine::open(Settings::new(state.path()), Arc::new(place)).await?;
     let shutdown = CancellationToken::new();
     let tasks = TaskTracker::new();
     let principal = Principal::unix(rustix::process::geteuid().as_raw());
-    let front = FrontContext {
-        cwd: Text::from(state.path()),
-        ..FrontContext::default()
+    let front = ClientContext {
+        cwd: ByteString::from(state.path()),
+        ..ClientContext::default()
     };
-    let router = conformance_app(Parts {
-        desk: Desk::new(engine.clone(), McpOptions::default()),
+    let router = conformance_app(AppParts {
+        mcp_state: McpState::new(engine.clone(), McpOptions::default()),
         rest: router(RestState::new(engine, shutdown.clone())),
-        options: HttpOptions::new(Access::Open(principal), front),
+        options: HttpOptions::new(HttpAccess::Open(principal), front),
         shutdown: shutdown.clone(),
         tasks: tasks.clone(),
     });

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use ostler_engine::error::OPEN_FILES_HINT;
-use ostler_engine::{Error, is_none_left};
+use ostler_engine::{Error, is_out_of_fds};
 use ostler_journal::{PatternError, ReadError, WriteError};
 use ostler_model::ErrorCode;
 use serde_json::{Map, Value, json};
 
-use crate::params::BadArguments;
+use crate::params::ArgumentsError;
 use crate::render::TimeError;
 
 /// The most characters of a message; quotas name their holders, errors what was given.
@@ -16,7 +16,7 @@ const MESSAGE_CHARS: usize = 4_000;
 
 /// A request that could not be carried out, as every face tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ApiError {
     /// The stable code; its row has the numbers of every face.
     pub code: ErrorCode,
     /// What was wrong, where, and what is allowed.
@@ -27,7 +27,7 @@ pub struct Failure {
     pub approval: Option<String>,
 }
 
-impl Failure {
+impl ApiError {
     /// A failure without a hint.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -86,7 +86,7 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         if let Error::Output(error) = error {
             return error.into();
@@ -105,10 +105,10 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<ReadError> for Failure {
+impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
         let message = error.to_string();
-        if is_none_left(&error) {
+        if is_out_of_fds(&error) {
             return Self::new(ErrorCode::QuotaExceeded, message).with_hint(OPEN_FILES_HINT);
         }
         match error {
@@ -121,19 +121,19 @@ impl From<ReadError> for Failure {
     }
 }
 
-impl From<WriteError> for Failure {
+impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> Self {
         Self::new(ErrorCode::OutputClear, error.to_string())
     }
 }
 
-impl From<BadArguments> for Failure {
-    fn from(error: BadArguments) -> Self {
+impl From<ArgumentsError> for ApiError {
+    fn from(error: ArgumentsError) -> Self {
         Self::value(error.to_string())
     }
 }
 
-impl From<TimeError> for Failure {
+impl From<TimeError> for ApiError {
     fn from(error: TimeError) -> Self {
         Self::value(error.to_string())
     }
@@ -149,9 +149,9 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
 }
 
 /// A pattern that is none, with the parameter it came in.
-pub(crate) fn bad_pattern(name: &str, given: &str, error: &PatternError) -> Failure {
+pub(crate) fn bad_pattern(name: &str, given: &str, error: &PatternError) -> ApiError {
     let PatternError { message, position } = error;
-    Failure::value(format!(
+    ApiError::value(format!(
         "parameter '{name}' is '{given}': {message} at position {position}; \
          allowed: a Perl-style expression"
     ))

@@ -8,7 +8,7 @@
 //! * [`rest`]: one file per resource, [`rest::router`] puts them together.
 //! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity.
 //! * [`http`]: the network face: MCP and REST on TCP, with tokens and sessions.
-//! * [`mcp`]: [`mcp::serve`] speaks MCP over any reader and writer; one file per tool.
+//! * [`mcp`]: [`mcp::as_service`] speaks MCP over any reader and writer; one file per tool.
 //! * [`render`]: output for agents: budgets, clean text, times. Pure.
 #![forbid(unsafe_code)]
 
@@ -16,9 +16,9 @@ pub mod error;
 pub mod http;
 pub mod listen;
 pub mod mcp;
+mod output_reader;
+mod pagination;
 mod params;
-mod reading;
 pub mod render;
 pub mod rest;
-mod window;
 pub mod wire;

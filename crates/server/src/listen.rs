@@ -1,10 +1,10 @@
 //! Serves a router on a Unix socket, where the kernel says who is asking and nothing wakes up
 //! while nobody does; or on TCP, where the router must find out.
 
+mod accept_policy;
 mod acceptor;
 mod addresses;
-mod short;
-mod turn;
+mod shortage;
 
 use std::any::Any;
 use std::io;
@@ -33,10 +33,10 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
-pub use self::acceptor::{Accepted, Acceptor, Terms, Turn};
-pub use self::addresses::CONNECTIONS_OF_ONE;
-use self::addresses::{Addresses, ConnectionGuard};
-use self::short::InTurn;
+pub use self::acceptor::{AcceptedSocket, Acceptor, ConnectionTerms, SingleRequestPermit};
+pub use self::addresses::CONNECTIONS_PER_ADDRESS;
+use self::addresses::{AddressCounts, AddressGuard};
+use self::shortage::SingleRequestOnly;
 
 /// Connections served at once; further ones wait in the kernel's queue.
 pub const CONNECTIONS: usize = 1_024;
@@ -45,27 +45,27 @@ pub const HEAD_MS: u64 = 30_000;
 
 /// How long a connection may take to send its first request while others wait for descriptors
 /// or places, in milliseconds.
-const FIRST_MS: u64 = 1_000;
+const FIRST_REQUEST_MS: u64 = 1_000;
 /// How long a connection may last that is served in turn, in milliseconds: its request, and the
 /// time the client takes to read the answer.
-const TURN_MS: u64 = 30_000;
+const SINGLE_REQUEST_MS: u64 = 30_000;
 
 /// The address of ours that a TCP peer reached; among the extensions of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reached(pub IpAddr);
+pub struct LocalAddr(pub IpAddr);
 
 /// The place of a connection among [`CONNECTIONS`]; among the extensions of its requests. What
 /// goes on after the answer, on an upgraded connection, holds it.
 #[derive(Debug, Clone)]
-pub struct Seat {
-    _held: Arc<Held>,
+pub struct ConnectionPermit {
+    _guards: Arc<PermitGuards>,
     _request: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Seat {
+impl ConnectionPermit {
     /// The same place; whoever holds it holds `request` too.
     #[must_use]
-    pub fn holding(self, request: Arc<dyn Any + Send + Sync>) -> Self {
+    pub fn with_request(self, request: Arc<dyn Any + Send + Sync>) -> Self {
         Self {
             _request: Some(request),
             ..self
@@ -74,10 +74,10 @@ impl Seat {
 }
 
 #[derive(Debug)]
-struct Held {
-    _place: OwnedSemaphorePermit,
-    _connection: TaskTrackerToken,
-    _counted: Option<ConnectionGuard>,
+struct PermitGuards {
+    _permit: OwnedSemaphorePermit,
+    _tracker: TaskTrackerToken,
+    _address_guard: Option<AddressGuard>,
 }
 
 /// Serves `router` until `shutdown`; then no request is begun any more, those under way end,
@@ -92,30 +92,30 @@ pub async fn listen(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let acceptor = Acceptor::local(listener)?;
-    listen_up_to(CONNECTIONS, (acceptor, Local), router, shutdown).await
+    accept_loop(CONNECTIONS, (acceptor, UnixTransport), router, shutdown).await
 }
 
 /// The same on TCP. Who is asking is the router's business; slow heads end the connection
-/// after `head`, usually [`HEAD_MS`].
+/// after `head_timeout`, usually [`HEAD_MS`].
 ///
 /// # Errors
 /// As [`listen`].
 pub async fn listen_tcp(
     listener: TcpListener,
-    head: Duration,
+    head_timeout: Duration,
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let acceptor = Acceptor::network(listener)?;
-    let network = Network {
-        head,
+    let transport = TcpTransport {
+        head_timeout,
         addresses: Arc::default(),
     };
-    listen_up_to(CONNECTIONS, (acceptor, network), router, shutdown).await
+    accept_loop(CONNECTIONS, (acceptor, transport), router, shutdown).await
 }
 
 /// What connections of a listener are.
-trait Protocol: Send {
+trait ListenerTransport: Send {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
@@ -123,123 +123,125 @@ trait Protocol: Send {
     ///
     /// # Errors
     /// A reason for the log, when nobody may ask here.
-    fn open(&self, socket: OwnedFd) -> Result<Connection<Self::Stream>, &'static str>;
+    fn open(&self, socket: OwnedFd) -> Result<IncomingStream<Self::Stream>, &'static str>;
 
     /// How long the head of a request may take; no timer costs no wake-up.
-    fn head(&self) -> Option<Duration>;
+    fn head_timeout(&self) -> Option<Duration>;
 }
 
 /// A connection.
-struct Connection<S> {
+struct IncomingStream<S> {
     stream: S,
     /// What every request of it carries among its extensions.
     extensions: http::Extensions,
-    counted: Option<ConnectionGuard>,
+    address_guard: Option<AddressGuard>,
 }
 
 /// The Unix socket.
-struct Local;
+struct UnixTransport;
 
-impl Protocol for Local {
+impl ListenerTransport for UnixTransport {
     type Stream = UnixStream;
 
-    fn open(&self, socket: OwnedFd) -> Result<Connection<UnixStream>, &'static str> {
+    fn open(&self, socket: OwnedFd) -> Result<IncomingStream<UnixStream>, &'static str> {
         let stream = UnixStream::from_std(socket.into()).map_err(|_| "it cannot be registered")?;
         let mut extensions = http::Extensions::new();
-        extensions.insert(identify(&stream)?);
-        Ok(Connection {
+        extensions.insert(peer_caller(&stream)?);
+        Ok(IncomingStream {
             stream,
             extensions,
-            counted: None,
+            address_guard: None,
         })
     }
 
-    fn head(&self) -> Option<Duration> {
+    fn head_timeout(&self) -> Option<Duration> {
         None
     }
 }
 
 /// TCP, and how patient it is.
-struct Network {
-    head: Duration,
-    addresses: Arc<Addresses>,
+struct TcpTransport {
+    head_timeout: Duration,
+    addresses: Arc<AddressCounts>,
 }
 
-impl Protocol for Network {
+impl ListenerTransport for TcpTransport {
     type Stream = TcpStream;
 
-    fn open(&self, socket: OwnedFd) -> Result<Connection<TcpStream>, &'static str> {
+    fn open(&self, socket: OwnedFd) -> Result<IncomingStream<TcpStream>, &'static str> {
         let gone = "the peer is gone";
         let stream = TcpStream::from_std(socket.into()).map_err(|_| gone)?;
         stream.set_nodelay(true).map_err(|_| gone)?;
         let local = stream.local_addr().map_err(|_| gone)?;
         let peer = stream.peer_addr().map_err(|_| gone)?;
-        let counted = self.addresses.open(peer.ip());
-        let counted = counted.ok_or("its address has all connections that one may have")?;
+        let address_guard = self.addresses.acquire(peer.ip());
+        let address_guard =
+            address_guard.ok_or("its address has all connections that one may have")?;
         let mut extensions = http::Extensions::new();
-        extensions.insert(Reached(local.ip().to_canonical()));
-        Ok(Connection {
+        extensions.insert(LocalAddr(local.ip().to_canonical()));
+        Ok(IncomingStream {
             stream,
             extensions,
-            counted: Some(counted),
+            address_guard: Some(address_guard),
         })
     }
 
-    fn head(&self) -> Option<Duration> {
-        Some(self.head)
+    fn head_timeout(&self) -> Option<Duration> {
+        Some(self.head_timeout)
     }
 }
 
-async fn listen_up_to(
+async fn accept_loop(
     limit: usize,
-    (acceptor, protocol): (Acceptor, impl Protocol),
+    (acceptor, transport): (Acceptor, impl ListenerTransport),
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = router.layer(middleware::from_fn(short::guard));
+    let router = router.layer(middleware::from_fn(shortage::limit_requests));
     let connections = TaskTracker::new();
-    let places = Arc::new(Semaphore::new(limit));
-    let crowded = watch::Sender::new(false);
+    let permits = Arc::new(Semaphore::new(limit));
+    let at_capacity = watch::Sender::new(false);
     let next = async || {
-        let seat = match places.clone().try_acquire_owned() {
-            Ok(seat) => seat,
+        let permit = match permits.clone().try_acquire_owned() {
+            Ok(permit) => permit,
             Err(_) => {
-                crowded.send_replace(true);
-                let seat = places.clone().acquire_owned().await;
-                crowded.send_replace(false);
-                seat.map_err(io::Error::other)?
+                at_capacity.send_replace(true);
+                let permit = permits.clone().acquire_owned().await;
+                at_capacity.send_replace(false);
+                permit.map_err(io::Error::other)?
             }
         };
-        Ok((seat, acceptor.accept().await?))
+        Ok((permit, acceptor.accept().await?))
     };
-    let served = loop {
-        let (seat, Accepted { socket, terms }) = match shutdown.run_until_cancelled(next()).await {
-            None => break Ok(()),
-            Some(Ok(accepted)) => accepted,
-            Some(Err(error)) => break Err(error),
-        };
-        match protocol.open(socket) {
+    let result = loop {
+        let (permit, AcceptedSocket { socket, terms }) =
+            match shutdown.run_until_cancelled(next()).await {
+                None => break Ok(()),
+                Some(Ok(accepted)) => accepted,
+                Some(Err(error)) => break Err(error),
+            };
+        match transport.open(socket) {
             Ok(opened) => {
-                let Connection {
+                let IncomingStream {
                     stream,
                     mut extensions,
-                    counted,
+                    address_guard,
                 } = opened;
-                extensions.insert(Seat {
-                    _held: Arc::new(Held {
-                        _place: seat,
-                        _connection: connections.token(),
-                        _counted: counted,
+                extensions.insert(ConnectionPermit {
+                    _guards: Arc::new(PermitGuards {
+                        _permit: permit,
+                        _tracker: connections.token(),
+                        _address_guard: address_guard,
                     }),
                     _request: None,
                 });
-                let about = About {
+                let context = ConnectionContext {
                     extensions,
-                    head: protocol.head(),
-                    crowded: crowded.subscribe(),
+                    head_timeout: transport.head_timeout(),
+                    at_capacity: at_capacity.subscribe(),
                 };
-                let serving = serve((stream, terms), router.clone(), about, shutdown.clone());
-                connections.spawn(serving);
+                let connection = serve((stream, terms), router.clone(), context, shutdown.clone());
+                connections.spawn(connection);
             }
             Err(reason) => warn!(reason, "connection refused"),
         }
@@ -248,14 +250,14 @@ async fn listen_up_to(
     drop(acceptor);
     connections.close();
     connections.wait().await;
-    served
+    result
 }
 
 /// The caller at the other end: this process's own user, or root.
 ///
 /// # Errors
 /// A reason for the log when it is somebody else or cannot be told.
-pub fn identify(stream: &UnixStream) -> Result<Caller, &'static str> {
+pub fn peer_caller(stream: &UnixStream) -> Result<Caller, &'static str> {
     let credential = stream
         .peer_cred()
         .map_err(|_| "the peer's credential cannot be read")?;
@@ -269,102 +271,109 @@ pub fn identify(stream: &UnixStream) -> Result<Caller, &'static str> {
             project: None,
             session: None,
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Principal,
     })
 }
 
 /// What holds for a connection.
-struct About {
+struct ConnectionContext {
     /// What every request of it carries.
     extensions: http::Extensions,
     /// How long the head of one may take.
-    head: Option<Duration>,
+    head_timeout: Option<Duration>,
     /// Whether others wait for a place.
-    crowded: watch::Receiver<bool>,
+    at_capacity: watch::Receiver<bool>,
 }
 
 async fn serve(
-    (stream, terms): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Terms),
+    (stream, terms): (
+        impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        ConnectionTerms,
+    ),
     router: Router,
-    mut about: About,
+    mut context: ConnectionContext,
     shutdown: CancellationToken,
 ) {
-    let in_turn = matches!(&terms, Terms::InTurn(_));
-    let _given_back_last = terms;
-    if !in_turn {
-        return converse(stream, router, about, shutdown).await;
+    let single_request = matches!(&terms, ConnectionTerms::SingleRequest(_));
+    let _dropped_last = terms;
+    if !single_request {
+        return serve_http1(stream, router, context, shutdown).await;
     }
-    about.extensions.insert(InTurn);
-    let first = Duration::from_millis(FIRST_MS);
-    about.head = Some(about.head.map_or(first, |head| head.min(first)));
-    let conversation = converse(stream, router, about, shutdown);
-    let limit = Duration::from_millis(TURN_MS);
-    if timeout(limit, conversation).await.is_err() {
+    context.extensions.insert(SingleRequestOnly);
+    let first_request = Duration::from_millis(FIRST_REQUEST_MS);
+    context.head_timeout = Some(
+        context
+            .head_timeout
+            .map_or(first_request, |head| head.min(first_request)),
+    );
+    let serving = serve_http1(stream, router, context, shutdown);
+    let limit = Duration::from_millis(SINGLE_REQUEST_MS);
+    if timeout(limit, serving).await.is_err() {
         debug!("a connection took longer than its turn");
     }
 }
 
-async fn converse(
+async fn serve_http1(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
-    about: About,
+    context: ConnectionContext,
     shutdown: CancellationToken,
 ) {
-    let About {
+    let ConnectionContext {
         extensions,
-        head,
-        crowded,
-    } = about;
-    let asked = Arc::new(AtomicBool::new(false));
-    let given_up = give_up_when_wanted(&asked, crowded);
-    let asks = Arc::clone(&asked);
+        head_timeout,
+        at_capacity,
+    } = context;
+    let has_request = Arc::new(AtomicBool::new(false));
+    let close_requested = until_room_is_needed(&has_request, at_capacity);
+    let request_flag = Arc::clone(&has_request);
     let service = router.map_request(move |mut request: Request<Incoming>| {
-        asks.store(true, Ordering::Relaxed);
+        request_flag.store(true, Ordering::Relaxed);
         request.extensions_mut().extend(extensions.clone());
         request.map(axum::body::Body::new)
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(head)
+        .header_read_timeout(head_timeout)
         .auto_date_header(false);
     let connection = http
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-        () = given_up => {
+        () = close_requested => {
             connection.as_mut().graceful_shutdown();
-            let first = Duration::from_millis(FIRST_MS);
-            match timeout(first, connection.as_mut()).await {
-                Ok(ended) => ended,
-                Err(_) if asked.load(Ordering::Relaxed) => connection.await,
+            let first_request = Duration::from_millis(FIRST_REQUEST_MS);
+            match timeout(first_request, connection.as_mut()).await {
+                Ok(result) => result,
+                Err(_) if has_request.load(Ordering::Relaxed) => connection.await,
                 Err(_) => return debug!("a connection asked nothing while others waited"),
             }
         }
     };
-    if let Err(error) = ended {
+    if let Err(error) = result {
         debug!(%error, "connection broke off");
     }
 }
 
 /// Until somebody else needs the descriptor, or the place, of a connection on which nobody asks
 /// anything, or nobody will once this answer is given; one that has just begun is waited for.
-async fn give_up_when_wanted(asked: &AtomicBool, mut crowded: watch::Receiver<bool>) {
-    let first_until = Instant::now() + Duration::from_millis(FIRST_MS);
+async fn until_room_is_needed(has_request: &AtomicBool, mut at_capacity: watch::Receiver<bool>) {
+    let first_deadline = Instant::now() + Duration::from_millis(FIRST_REQUEST_MS);
     tokio::select! {
-        () = open_files::wanted() => {}
+        () = open_files::wait_for_waiter() => {}
         // Once nobody listens any more, nobody waits for a place.
-        Ok(_) = crowded.wait_for(|crowded| *crowded) => {}
+        Ok(_) = at_capacity.wait_for(|crowded| *crowded) => {}
     }
-    if !asked.load(Ordering::Relaxed) {
-        sleep_until(first_until).await;
+    if !has_request.load(Ordering::Relaxed) {
+        sleep_until(first_deadline).await;
     }
 }
 
@@ -412,7 +421,12 @@ mod tests {
         let shutdown = CancellationToken::new();
         let mut server = JoinSet::new();
         let acceptor = Acceptor::local(listener).unwrap();
-        server.spawn(listen_up_to(2, (acceptor, Local), router, shutdown.clone()));
+        server.spawn(accept_loop(
+            2,
+            (acceptor, UnixTransport),
+            router,
+            shutdown.clone(),
+        ));
         let (mut first, mut second) = (ask(&socket).await, ask(&socket).await);
         let mut third = ask(&socket).await;
         answers.add_permits(2);
@@ -437,7 +451,12 @@ mod tests {
         let shutdown = CancellationToken::new();
         let mut server = JoinSet::new();
         let acceptor = Acceptor::local(listener).unwrap();
-        server.spawn(listen_up_to(2, (acceptor, Local), router, shutdown.clone()));
+        server.spawn(accept_loop(
+            2,
+            (acceptor, UnixTransport),
+            router,
+            shutdown.clone(),
+        ));
         let mut silent = UnixStream::connect(&socket).await.unwrap();
         let mut half = UnixStream::connect(&socket).await.unwrap();
         half.write_all(&REQUEST[..10]).await.unwrap();
@@ -456,7 +475,7 @@ mod tests {
     #[tokio::test]
     async fn the_kernel_says_who_asks() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let caller = identify(&ours).unwrap();
+        let caller = peer_caller(&ours).unwrap();
         let own = rustix::process::geteuid().as_raw();
         assert_eq!(caller.owner.principal, Principal::unix(own));
         assert_eq!(caller.scope, Scope::Principal);

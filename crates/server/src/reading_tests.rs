@@ -4,7 +4,7 @@ use ostler_journal::{OutputWriter, Pattern, SegmentLimits};
 use proptest::prelude::*;
 
 use super::*;
-use crate::render::Hidden;
+use crate::render::HiddenLines;
 
 /// A journal with these chunks, one nanosecond apart.
 fn journal(chunks: &[(StreamName, Vec<u8>)]) -> (tempfile::TempDir, Journal) {
@@ -32,25 +32,25 @@ fn query(streams: StreamSet) -> LineQuery {
 }
 
 /// Lines shown and lines hidden.
-fn count(slice: &Slice) -> (u64, u64) {
+fn count(slice: &RowSlice) -> (u64, u64) {
     let shown: u64 = shown(slice).map(|row| row.lines).sum();
     (shown, hidden(slice).map(|hidden| hidden.lines).sum())
 }
 
-fn shown(slice: &Slice) -> impl Iterator<Item = &Row> {
-    let middle = slice.middle.iter().filter_map(Piece::row);
+fn shown(slice: &RowSlice) -> impl Iterator<Item = &OutputRow> {
+    let middle = slice.middle.iter().filter_map(ExcerptPiece::row);
     slice.front.iter().chain(middle).chain(&slice.back)
 }
 
-fn hidden(slice: &Slice) -> impl Iterator<Item = &Hidden> {
+fn hidden(slice: &RowSlice) -> impl Iterator<Item = &HiddenLines> {
     slice.middle.iter().filter_map(|piece| match piece {
-        Piece::Hidden(hidden) => Some(hidden),
-        Piece::Row(_) => None,
+        ExcerptPiece::Hidden(hidden) => Some(hidden),
+        ExcerptPiece::Row(_) => None,
     })
 }
 
 /// Bytes shown and bytes hidden.
-fn bytes(slice: &Slice) -> u64 {
+fn bytes(slice: &RowSlice) -> u64 {
     let shown: u64 = shown(slice).map(|row| row.bytes).sum();
     shown
         + hidden(slice)
@@ -61,7 +61,7 @@ fn bytes(slice: &Slice) -> u64 {
 #[test]
 fn small_journals_are_read_whole() {
     let (_dir, journal) = journal(&[numbered(StreamName::Stdout, 100)]);
-    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     assert_eq!(count(&slice), (100, 0));
     assert!(!slice.is_partial() && slice.back.is_empty());
 }
@@ -69,7 +69,7 @@ fn small_journals_are_read_whole() {
 #[test]
 fn hidden_lines_and_bytes_of_one_stream_are_exact() {
     let (_dir, journal) = journal(&[numbered(StreamName::Stdout, 200_000)]);
-    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     let (shown, hidden) = count(&slice);
     assert_eq!(shown + hidden, 200_000);
     assert_eq!(bytes(&slice), journal.end().unwrap());
@@ -87,7 +87,7 @@ fn hidden_lines_are_exact_over_two_streams_and_for_each() {
     let out = StreamSet::only(StreamName::Stdout);
     let err = StreamSet::only(StreamName::Stderr);
     for (streams, total) in [(StreamSet::OUTPUT, 150_010), (out, 100_000), (err, 50_010)] {
-        let slice = read(&journal, &query(streams), None).unwrap();
+        let slice = read_rows(&journal, &query(streams), None).unwrap();
         let (shown, hidden) = count(&slice);
         assert_eq!(shown + hidden, total, "{streams:?}");
         let whole: u64 = streams
@@ -102,7 +102,7 @@ fn hidden_lines_are_exact_over_two_streams_and_for_each() {
 fn hidden_matches_are_counted() {
     let (_dir, journal) = journal(&[numbered(StreamName::Stdout, 300_000)]);
     let grep = Some(Pattern::new("[02468]$").unwrap());
-    let slice = read(
+    let slice = read_rows(
         &journal,
         &LineQuery {
             grep,
@@ -119,7 +119,7 @@ fn hidden_matches_are_counted() {
 fn a_tail_hides_only_what_is_within_it() {
     let (_dir, journal) = journal(&[numbered(StreamName::Stdout, 200_000)]);
     let tail = Some(100_000);
-    let slice = read(
+    let slice = read_rows(
         &journal,
         &LineQuery {
             tail,
@@ -137,7 +137,7 @@ fn a_tail_hides_only_what_is_within_it() {
 fn a_line_too_long_to_fetch_keeps_its_ends_and_its_size() {
     let long = [b"begin".as_slice(), &[b'x'; 500_000], b"end\n", b"after\n"].concat();
     let (_dir, journal) = journal(&[(StreamName::Stdout, long)]);
-    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     let text = &slice.front[0].text;
     assert!(
         text.starts_with("beginx") && text.ends_with("xend"),
@@ -169,7 +169,7 @@ fn what_failed_in_the_middle_is_found_and_every_stretch_exact() {
         failing(StreamName::Stdout, 100_000, &[]),
     ];
     let (_dir, journal) = journal(&chunks);
-    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     let (seen, left) = count(&slice);
     assert_eq!(seen + left, 260_000);
     assert_eq!(bytes(&slice), journal.end().unwrap());
@@ -194,12 +194,12 @@ fn what_is_too_much_to_search_is_told() {
         failing(StreamName::Stdout, 2_000_000, &[1_000_000]),
         failing(StreamName::Stdout, 100_000, &[90_000]),
     ]);
-    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     assert!(slice.unsearched > 0);
     let (seen, left) = count(&slice);
     assert_eq!(seen + left, 2_100_000);
     assert_eq!(bytes(&slice), journal.end().unwrap());
-    let is_newest = |row: &Row| row.text == "error: item 90000 of Stdout";
+    let is_newest = |row: &OutputRow| row.text == "error: item 90000 of Stdout";
     assert!(shown(&slice).any(is_newest));
 }
 
@@ -210,7 +210,7 @@ fn a_huge_redraw_shows_its_last_state() {
         .collect();
     bytes.extend_from_slice(b"\rdone at 40000\n");
     let (_dir, journal) = journal(&[(StreamName::Stdout, bytes)]);
-    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     assert_eq!(slice.front[0].text, "done at 40000");
 }
 
@@ -238,7 +238,7 @@ proptest! {
         }
         let (_dir, journal) = journal(&chunks);
         let encoding = encoding_named(label).unwrap();
-        let slice = read(&journal, &query(StreamSet::OUTPUT), Some(encoding)).unwrap();
+        let slice = read_rows(&journal, &query(StreamSet::OUTPUT), Some(encoding)).unwrap();
         let shown: Vec<&str> = slice.front.iter().map(|row| row.text.as_str()).collect();
         prop_assert_eq!(shown, lines);
     }
@@ -259,8 +259,8 @@ fn encoded(label: &str, text: &str) -> Vec<u8> {
 fn lines_between_failures_that_are_close_are_fetched() {
     let errors: Vec<usize> = (50_000..50_140).step_by(2).collect();
     let (_dir, journal) = journal(&[failing(StreamName::Stdout, 100_000, &errors)]);
-    let slice = read(&journal, &query(StreamSet::OUTPUT), None).unwrap();
-    let short: Vec<&Hidden> = hidden(&slice).filter(|hidden| hidden.lines <= 3).collect();
+    let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
+    let short: Vec<&HiddenLines> = hidden(&slice).filter(|hidden| hidden.lines <= 3).collect();
     assert!(short.is_empty(), "{short:?}");
     let (seen, left) = count(&slice);
     assert_eq!(seen + left, 100_000);

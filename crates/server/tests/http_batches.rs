@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::text;
 use serde_json::{Value, json};
-use web::{Agent, Answer, Tell, Web};
+use web::{HttpFixture, HttpTestClient, HttpTestResponse, PidPipe};
 
 const REVISION: &str = "2025-03-26";
 /// Members that a batch may have.
@@ -19,7 +19,7 @@ fn ping(id: impl Into<Value>) -> Value {
     json!({"jsonrpc": "2.0", "id": id.into(), "method": "ping"})
 }
 
-fn execute(agent: &Agent, id: &str, script: &str) -> Value {
+fn execute(agent: &HttpTestClient, id: &str, script: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
            "params": {"name": "command_execute", "arguments": agent.script(script)}})
 }
@@ -29,7 +29,7 @@ fn cancel(id: &str) -> Value {
 }
 
 /// The answers of the stream to its end, by their ids as JSON.
-async fn answers(mut answer: Answer) -> BTreeMap<String, Vec<Value>> {
+async fn answers(mut answer: HttpTestResponse) -> BTreeMap<String, Vec<Value>> {
     assert_eq!(answer.status, 200);
     assert_eq!(answer.headers["content-type"], "text/event-stream");
     let mut answers: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -50,8 +50,8 @@ fn code(answers: &BTreeMap<String, Vec<Value>>, id: &Value) -> i64 {
 
 #[tokio::test]
 async fn each_member_is_answered_in_one_stream() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized_in(REVISION).await;
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize_with(REVISION).await;
     let mixed = json!([
         ping("a"),
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}},
@@ -87,8 +87,8 @@ async fn each_member_is_answered_in_one_stream() {
 
 #[tokio::test]
 async fn notifications_and_responses_are_accepted_without_an_answer() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized_in(REVISION).await;
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize_with(REVISION).await;
     let silent = json!([cancel("x"), {"jsonrpc": "2.0", "id": 4, "result": {}}, {"jsonrpc": "1.0", "method": "x"}]);
     let accepted = agent.post(&silent).await;
     assert_eq!(accepted.status, 202);
@@ -108,10 +108,10 @@ async fn notifications_and_responses_are_accepted_without_an_answer() {
 
 #[tokio::test]
 async fn what_is_no_batch_of_this_revision_is_refused_as_a_whole() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
-    let old = agent.initialized_in(REVISION).await;
-    let new = agent.initialized().await;
+    let old = agent.initialize_with(REVISION).await;
+    let new = agent.initialize().await;
     let many: Vec<Value> = (0..=MEMBERS).map(ping).collect();
     for (agent, batch) in [
         (&old, json!([])),
@@ -146,8 +146,8 @@ async fn what_is_no_batch_of_this_revision_is_refused_as_a_whole() {
 
 #[tokio::test]
 async fn an_id_that_is_used_twice_is_refused_and_not_run() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized_in(REVISION).await;
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize_with(REVISION).await;
     let twice = json!([
         execute(&agent, "same", "echo ran >> twice"),
         execute(&agent, "same", "echo ran >> twice"),
@@ -162,7 +162,7 @@ async fn an_id_that_is_used_twice_is_refused_and_not_run() {
     assert!(!web.bench.work.path().join("twice").exists());
 
     // Of one that is in flight the second is refused, in a batch and by itself.
-    let tell = Tell::new(web.bench.work.path(), "tell");
+    let tell = PidPipe::new(web.bench.work.path(), "tell");
     let long = agent.post(&execute(&agent, "long", &tell.script())).await;
     let process = tell.process().await;
     let again = json!([execute(&agent, "long", "echo no"), ping("b")]);
@@ -178,17 +178,17 @@ async fn an_id_that_is_used_twice_is_refused_and_not_run() {
             .contains("in flight"),
         "{refused}"
     );
-    assert!(process.lives());
+    assert!(process.is_alive());
     drop(long);
     web.close().await;
 }
 
 #[tokio::test]
 async fn two_clients_use_the_same_ids_at_the_same_time() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
     let ask = async |name: &str| {
-        let agent = agent.initialized_in(REVISION).await;
+        let agent = agent.initialize_with(REVISION).await;
         let batch = json!([execute(&agent, "1", &format!("echo {name}")), ping("2")]);
         let found = answers(agent.post(&batch).await).await;
         assert_eq!(found.len(), 2, "{found:?}");
@@ -202,9 +202,9 @@ async fn two_clients_use_the_same_ids_at_the_same_time() {
 
 #[tokio::test]
 async fn answers_come_as_they_are_ready_and_a_cancelled_member_has_none() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized_in(REVISION).await;
-    let tell = Tell::new(web.bench.work.path(), "tell");
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize_with(REVISION).await;
+    let tell = PidPipe::new(web.bench.work.path(), "tell");
     let batch = json!([execute(&agent, "long", &tell.script()), ping("short")]);
     let mut answer = agent.post(&batch).await;
     let first = answer.message().await.unwrap();
@@ -212,7 +212,7 @@ async fn answers_come_as_they_are_ready_and_a_cancelled_member_has_none() {
     let process = tell.process().await;
     assert_eq!(agent.post(&cancel("long")).await.status, 202);
     assert_eq!(answer.message().await, None, "the stream ends");
-    process.goes().await;
+    process.wait_exit().await;
     // The id is free again.
     let again = json!([execute(&agent, "long", "echo again")]);
     let found = answers(agent.post(&again).await).await;
@@ -225,10 +225,10 @@ async fn answers_come_as_they_are_ready_and_a_cancelled_member_has_none() {
 
 #[tokio::test]
 async fn members_are_answered_when_their_session_ends() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized_in(REVISION).await;
-    let one = Tell::new(web.bench.work.path(), "one");
-    let two = Tell::new(web.bench.work.path(), "two");
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize_with(REVISION).await;
+    let one = PidPipe::new(web.bench.work.path(), "one");
+    let two = PidPipe::new(web.bench.work.path(), "two");
     let batch = json!([
         execute(&agent, "one", &one.script()),
         ping("short"),
@@ -244,17 +244,17 @@ async fn members_are_answered_when_their_session_ends() {
         assert_eq!(code(&found, &json!(id)), -32_000);
     }
     assert_eq!(code(&answers(alone).await, &json!("alone")), -32_000);
-    one.goes().await;
-    two.goes().await;
+    one.wait_exit().await;
+    two.wait_exit().await;
     web.close().await;
 }
 
 #[tokio::test]
 async fn a_batch_whose_client_leaves_stops_its_commands() {
-    let web = Web::with(|change| change.options.resume = Duration::from_millis(100)).await;
-    let agent = web.agent(&web.token).initialized_in(REVISION).await;
-    let one = Tell::new(web.bench.work.path(), "one");
-    let two = Tell::new(web.bench.work.path(), "two");
+    let web = HttpFixture::with(|change| change.options.resume = Duration::from_millis(100)).await;
+    let agent = web.agent(&web.token).initialize_with(REVISION).await;
+    let one = PidPipe::new(web.bench.work.path(), "one");
+    let two = PidPipe::new(web.bench.work.path(), "two");
     let batch = json!([
         execute(&agent, "one", &one.script()),
         execute(&agent, "two", &two.script())
@@ -262,7 +262,7 @@ async fn a_batch_whose_client_leaves_stops_its_commands() {
     let asked = agent.post(&batch).await;
     let (one, two) = (one.process().await, two.process().await);
     drop(asked);
-    one.goes().await;
-    two.goes().await;
+    one.wait_exit().await;
+    two.wait_exit().await;
     web.close().await;
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Bench, PATIENCE};
+use common::{PATIENCE, ServerFixture};
 use ostler_server::listen::listen;
 use ostler_server::rest::{RestState, router};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -23,7 +23,7 @@ async fn get(socket: &Path, path: &str) -> BufReader<UnixStream> {
 
 #[tokio::test]
 async fn requests_are_answered_and_connections_drained() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let socket = bench.work.path().join("daemon.sock");
     let shutdown = CancellationToken::new();
     let listener = UnixListener::bind(&socket).unwrap();
@@ -48,7 +48,7 @@ async fn requests_are_answered_and_connections_drained() {
 
 #[tokio::test]
 async fn a_client_that_stops_reading_stalls_only_itself() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let socket = bench.work.path().join("daemon.sock");
     let shutdown = CancellationToken::new();
     let listener = UnixListener::bind(&socket).unwrap();
@@ -67,7 +67,7 @@ async fn a_client_that_stops_reading_stalls_only_itself() {
     .await;
     let mut line = String::new();
     slow.read_line(&mut line).await.unwrap();
-    client.ended(&pid).await;
+    client.wait_end(&pid).await;
     assert!(bench.work.path().join("done").exists());
 
     let mut rest = Vec::new();

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Bench, text};
+use common::{ServerFixture, text};
 use serde_json::{Value, json};
 
 /// The most characters of an answer (F3).
@@ -62,7 +62,7 @@ fn count(fields: &Value, name: &str) -> u64 {
 }
 
 async fn check(kind: &str) {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let dir = bench.work.path();
     let failures = printed(kind, dir);
     let (out, err) = (lines(&dir.join("out")), lines(&dir.join("err")));
@@ -121,7 +121,7 @@ async fn a_long_log_of_npm_keeps_what_failed() {
 /// F3: ten thousand updates of three rows cost three lines.
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_redraws_of_three_rows_cost_three_lines() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let failures = printed("bars", bench.work.path());
     let mut client = bench.client("bars").await;
     let result = client.execute("cat out; exit 1", json!({})).await;

@@ -6,10 +6,10 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{Bench, Client, PATIENCE, text};
+use common::{McpTestClient, PATIENCE, ServerFixture, text};
 use ostler_engine::{StartRequest, StopRequest, WaitFor};
-use ostler_model::Text;
-use ostler_server::mcp::{Group, ToolSet};
+use ostler_model::ByteString;
+use ostler_server::mcp::{ToolGroup, ToolSet};
 use serde_json::{Value, json};
 
 const MESSAGE: &str = "notifications/message";
@@ -37,13 +37,13 @@ fn without_seconds(line: &str) -> String {
 }
 
 /// A call that is about nothing else.
-async fn look(client: &mut Client) -> Vec<String> {
+async fn look(client: &mut McpTestClient) -> Vec<String> {
     let missing = json!({"labels": ["there is none"]});
     news(&client.call("command_ps_list", missing).await)
 }
 
 /// A command that ends when it is told to; what it then does.
-async fn waits(bench: &Bench, client: &mut Client, then: &str) -> (String, PathBuf) {
+async fn waits(bench: &ServerFixture, client: &mut McpTestClient, then: &str) -> (String, PathBuf) {
     static GATES: AtomicU32 = AtomicU32::new(0);
     let gate = format!("gate{}", GATES.fetch_add(1, Ordering::Relaxed));
     let gate = bench.work.path().join(gate);
@@ -61,7 +61,7 @@ fn open(gate: &Path) {
 
 #[tokio::test]
 async fn an_end_is_told_at_once_and_on_the_next_answer_and_then_no_more() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let (pid, gate) = waits(
         &bench,
@@ -78,12 +78,12 @@ async fn an_end_is_told_at_once_and_on_the_next_answer_and_then_no_more() {
     assert_eq!(without_seconds(message["data"].as_str().unwrap()), told);
     assert_eq!(look(&mut client).await, [format!("[news: {told}]")]);
     assert_eq!(look(&mut client).await, Vec::<String>::new());
-    assert_eq!(client.waiting(MESSAGE).await, 0);
+    assert_eq!(client.count_notifications(MESSAGE).await, 0);
 }
 
 #[tokio::test]
 async fn success_is_news_without_an_alarm() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let (pid, gate) = waits(&bench, &mut client, "echo done").await;
     open(&gate);
@@ -95,7 +95,7 @@ async fn success_is_news_without_an_alarm() {
 
 #[tokio::test]
 async fn what_an_answer_says_itself_is_no_news() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client.execute("exit 3", json!({})).await;
     assert_eq!(news(&result), Vec::<String>::new());
@@ -111,11 +111,11 @@ async fn what_an_answer_says_itself_is_no_news() {
     assert_eq!(news(&result), Vec::<String>::new());
 
     assert_eq!(look(&mut client).await, Vec::<String>::new());
-    assert_eq!(client.waiting(MESSAGE).await, 0);
+    assert_eq!(client.count_notifications(MESSAGE).await, 0);
 }
 
 /// Somebody else ends it.
-async fn stop(bench: &Bench, pid: &str) {
+async fn stop(bench: &ServerFixture, pid: &str) {
     let request = StopRequest {
         force: true,
         reason: Some("too loud".to_owned()),
@@ -127,7 +127,7 @@ async fn stop(bench: &Bench, pid: &str) {
 
 #[tokio::test]
 async fn a_stop_from_outside_is_news() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client.start("exec sleep 300", json!({})).await;
     stop(&bench, &pid).await;
@@ -138,7 +138,7 @@ async fn a_stop_from_outside_is_news() {
 
 #[tokio::test]
 async fn every_peer_of_the_session_is_told_and_nobody_else() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut one = bench.client("s").await;
     let mut two = bench.client("s").await;
     let mut other = bench.client("other").await;
@@ -146,7 +146,7 @@ async fn every_peer_of_the_session_is_told_and_nobody_else() {
     open(&gate);
     one.notification(MESSAGE).await;
     two.notification(MESSAGE).await;
-    assert_eq!(other.waiting(MESSAGE).await, 0);
+    assert_eq!(other.count_notifications(MESSAGE).await, 0);
     assert_eq!(look(&mut other).await, Vec::<String>::new());
     assert_eq!(look(&mut two).await.len(), 1);
     assert_eq!(look(&mut one).await, Vec::<String>::new());
@@ -154,7 +154,7 @@ async fn every_peer_of_the_session_is_told_and_nobody_else() {
 
 #[tokio::test]
 async fn a_level_that_was_set_is_kept_to() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let answer = client
         .request("logging/setLevel", json!({"level": "warning"}))
@@ -166,13 +166,13 @@ async fn a_level_that_was_set_is_kept_to() {
     open(&gate);
     let message = client.notification(MESSAGE).await;
     assert_eq!(message["level"], "warning", "{message}");
-    assert_eq!(client.waiting(MESSAGE).await, 0);
+    assert_eq!(client.count_notifications(MESSAGE).await, 0);
     let answer = client
         .request("logging/setLevel", json!({"level": "loud"}))
         .await;
     assert!(answer.get("error").is_some(), "{answer}");
 
-    let mut modern = bench.stranger("s");
+    let mut modern = bench.raw_client("s");
     let params = json!({"level": "info", "_meta": meta()});
     let answer = modern.request("logging/setLevel", params).await;
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
@@ -180,8 +180,8 @@ async fn a_level_that_was_set_is_kept_to() {
 
 #[tokio::test]
 async fn a_listener_is_told_by_resource_and_reads_it_once() {
-    let bench = Bench::new().await;
-    let mut client = bench.stranger("s");
+    let bench = ServerFixture::new().await;
+    let mut client = bench.raw_client("s");
     let filter = json!({"resourceSubscriptions": ["proc://news"]});
     let params = json!({"notifications": filter, "_meta": meta()});
     client.send("subscriptions/listen", params).await;
@@ -210,7 +210,7 @@ async fn a_listener_is_told_by_resource_and_reads_it_once() {
 /// the line on a later answer or by a message.
 #[tokio::test]
 async fn a_short_command_in_the_background_is_news_too() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let (mut pids, mut lines) = (Vec::new(), String::new());
     for _ in 0..10 {
@@ -230,11 +230,11 @@ async fn a_short_command_in_the_background_is_news_too() {
 
 #[tokio::test]
 async fn a_flood_is_one_line_that_counts_the_rest() {
-    let bench = Bench::with(|settings| settings.quotas.finite_per_session = 100).await;
+    let bench = ServerFixture::with(|settings| settings.quotas.finite_per_session = 100).await;
     let mut client = bench.client("s").await;
     let caller = bench.caller(Some("s"));
     for _ in 0..40 {
-        let request = StartRequest::argv(["false"], Text::from(bench.work.path()));
+        let request = StartRequest::argv(["false"], ByteString::from(bench.work.path()));
         let info = bench.engine.start(&caller, request).await.unwrap();
         let id = info.id.short();
         let ended = bench
@@ -257,23 +257,23 @@ async fn a_flood_is_one_line_that_counts_the_rest() {
 
 #[tokio::test]
 async fn the_end_of_a_session_is_no_news_to_a_later_one() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     client.start("exec sleep 300", json!({})).await;
     let ended = client.start("exit 1", json!({})).await;
     client.notification(MESSAGE).await;
     client.close().await;
     let caller = bench.caller(Some("s"));
-    bench.desk.end_session(&caller).await.unwrap();
+    bench.mcp_state.end_session(&caller).await.unwrap();
     assert!(bench.engine.info(&caller, &ended).is_err());
     let mut client = bench.client("s").await;
     assert_eq!(look(&mut client).await, Vec::<String>::new());
-    assert_eq!(client.waiting(MESSAGE).await, 0);
+    assert_eq!(client.count_notifications(MESSAGE).await, 0);
 }
 
 #[tokio::test]
 async fn words_that_break_lines_stay_in_theirs() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let script = r"printf 'a\033[31m red\rb\tc\n\n' >&2; exit 1";
     let pid = client
@@ -288,8 +288,10 @@ async fn words_that_break_lines_stay_in_theirs() {
 
 #[tokio::test]
 async fn a_line_that_was_watched_for_is_news() {
-    let bench = Bench::new().await;
-    let mut client = bench.client_with("s", ToolSet::of(&[Group::Core])).await;
+    let bench = ServerFixture::new().await;
+    let mut client = bench
+        .client_with("s", ToolSet::from_groups(&[ToolGroup::Core]))
+        .await;
     let gate = bench.work.path().join("gate");
     let script = "mkfifo gate; echo up; read line < gate; echo 'ready in 300 ms'; exec sleep 300";
     let arguments = json!({
@@ -301,7 +303,7 @@ async fn a_line_that_was_watched_for_is_news() {
         .as_str()
         .unwrap()
         .to_owned();
-    assert_eq!(client.waiting(MESSAGE).await, 0);
+    assert_eq!(client.count_notifications(MESSAGE).await, 0);
     let caller = bench.caller(Some("s"));
     let until = WaitFor::Pattern(ostler_journal::Pattern::new("^up$").unwrap());
     bench
@@ -321,8 +323,10 @@ async fn a_line_that_was_watched_for_is_news() {
 
 #[tokio::test]
 async fn a_session_watches_for_so_many_patterns_and_no_more() {
-    let bench = Bench::with(|settings| settings.quotas.finite_per_session = 100).await;
-    let mut client = bench.client_with("s", ToolSet::of(&[Group::Core])).await;
+    let bench = ServerFixture::with(|settings| settings.quotas.finite_per_session = 100).await;
+    let mut client = bench
+        .client_with("s", ToolSet::from_groups(&[ToolGroup::Core]))
+        .await;
     for number in 1..=17 {
         let arguments = json!({"command": ["sleep", "300"], "wait_ms": 0, "notify": "never"});
         let started = client.call("exec", arguments).await;
@@ -330,9 +334,9 @@ async fn a_session_watches_for_so_many_patterns_and_no_more() {
         assert_eq!(refused, number > 16, "{number}: {started}");
     }
     client.close().await;
-    bench.desk.close().await;
+    bench.mcp_state.close().await;
     bench
-        .desk
+        .mcp_state
         .end_session(&bench.caller(Some("s")))
         .await
         .unwrap();
@@ -342,7 +346,7 @@ async fn a_session_watches_for_so_many_patterns_and_no_more() {
 /// back, once, and not again after the next restart.
 #[tokio::test]
 async fn what_ended_while_nobody_lived_is_news_when_the_session_comes_back() {
-    let before = Bench::new().await;
+    let before = ServerFixture::new().await;
     let mut client = before.client("s").await;
     let told = client.start("exit 7", json!({})).await;
     client.notification(MESSAGE).await;
@@ -355,9 +359,9 @@ async fn what_ended_while_nobody_lived_is_news_when_the_session_comes_back() {
         .status();
     assert!(copied.unwrap().success());
     let caller = before.caller(Some("s"));
-    before.desk.end_session(&caller).await.unwrap();
+    before.mcp_state.end_session(&caller).await.unwrap();
 
-    let after = Bench::over(state, |_| {}).await;
+    let after = ServerFixture::with_state(state, |_| {}).await;
     let mut other = after.client("other").await;
     let mut client = after.client("s").await;
     eprintln!(
@@ -379,11 +383,11 @@ async fn what_ended_while_nobody_lived_is_news_when_the_session_comes_back() {
     assert_eq!(look(&mut other).await, Vec::<String>::new());
     client.close().await;
     other.close().await;
-    let Bench { engine, state, .. } = after;
+    let ServerFixture { engine, state, .. } = after;
     engine.shutdown().await;
     drop(engine);
 
-    let again = Bench::over(state, |_| {}).await;
+    let again = ServerFixture::with_state(state, |_| {}).await;
     let mut client = again.client("s").await;
     assert_eq!(look(&mut client).await, Vec::<String>::new());
 }
@@ -391,12 +395,12 @@ async fn what_ended_while_nobody_lived_is_news_when_the_session_comes_back() {
 /// The feed may miss events when very much happens at once; it then looks at the list.
 #[tokio::test]
 async fn nothing_is_missed_when_the_feed_falls_behind() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let (pid, gate) = waits(&bench, &mut client, "exit 1").await;
     let caller = bench.caller(Some("other"));
     let noisy = {
-        let mut request = StartRequest::argv(["cat"], Text::from(bench.work.path()));
+        let mut request = StartRequest::argv(["cat"], ByteString::from(bench.work.path()));
         request.stdin = ostler_engine::StdinRequest::Open;
         let info = bench.engine.start(&caller, request).await.unwrap();
         info.id.short()

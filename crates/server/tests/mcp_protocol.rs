@@ -6,16 +6,16 @@ mod common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Bench, PATIENCE, settled, text};
+use common::{PATIENCE, ServerFixture, normalize_text, text};
 use ostler_engine::ListFilter;
-use ostler_model::code::CODES;
+use ostler_model::error_code::ERROR_CODES;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn every_revision_shakes_hands() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut client = bench.stranger("s");
+        let mut client = bench.raw_client("s");
         let params = json!({
             "protocolVersion": version, "capabilities": {},
             "clientInfo": {"name": "test", "version": "0"}
@@ -32,8 +32,8 @@ async fn every_revision_shakes_hands() {
 
 #[tokio::test]
 async fn the_newest_revision_needs_no_handshake() {
-    let bench = Bench::new().await;
-    let mut client = bench.stranger("s");
+    let bench = ServerFixture::new().await;
+    let mut client = bench.raw_client("s");
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -61,7 +61,7 @@ async fn the_newest_revision_needs_no_handshake() {
 
 #[tokio::test]
 async fn an_unknown_tool_is_the_only_protocol_error() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let params = json!({"name": "command_run", "arguments": {}});
     let answer = client.request("tools/call", params).await;
@@ -120,7 +120,7 @@ command_ps_detail {"pid": null}
 
 #[tokio::test]
 async fn bad_input_says_what_where_and_what_is_allowed() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     std::fs::write(bench.work.path().join("file"), "").unwrap();
     let file = format!("{}/file", bench.directory());
     let mut client = bench.client("s").await;
@@ -136,8 +136,8 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
         let code = result["_meta"]["code"].as_str().unwrap();
         assert!(text(&result).starts_with(&format!("{code}: ")), "{result}");
         let shown: String = arguments.to_string().chars().take(160).collect();
-        let shown = settled(&shown.replace(&dir, "[directory]"));
-        let said = settled(&text(&result).replace(&dir, "[directory]"));
+        let shown = normalize_text(&shown.replace(&dir, "[directory]"));
+        let said = normalize_text(&text(&result).replace(&dir, "[directory]"));
         told.push_str(&format!(
             "{tool} {shown}\n  {}\n",
             said.replace('\n', "\n  ")
@@ -154,12 +154,12 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
 
 #[tokio::test]
 async fn a_catastrophic_pattern_is_stopped_by_its_budget() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client
         .start("head -c 40 /dev/zero | tr '\\0' a; echo", json!({}))
         .await;
-    client.ended(&pid).await;
+    client.wait_end(&pid).await;
     let arguments = json!({"pid": pid, "grep": r"^(?=(a+)+$)(a|aa)+\1$"});
     let result = client.call("command_ps_logs", arguments).await;
     assert_eq!(result["isError"], true, "{result}");
@@ -169,7 +169,7 @@ async fn a_catastrophic_pattern_is_stopped_by_its_budget() {
 
 #[tokio::test]
 async fn a_cancelled_call_ends_its_command_and_nothing_else() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let kept = client.start("exec sleep 300", json!({})).await;
     let arguments = client.script("touch begun; exec sleep 300", json!({"timeout": 300}));
@@ -189,7 +189,7 @@ async fn a_cancelled_call_ends_its_command_and_nothing_else() {
 
 #[tokio::test]
 async fn a_client_that_leaves_takes_its_call_along() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let kept = client.start("exec sleep 300", json!({})).await;
     let arguments = client.script("touch begun; exec sleep 300", json!({"timeout": 300}));
@@ -210,7 +210,7 @@ async fn a_client_that_leaves_takes_its_call_along() {
 
 #[tokio::test]
 async fn calls_do_not_wait_for_each_other() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let mut ids = Vec::new();
     for number in 0..8 {
@@ -220,13 +220,13 @@ async fn calls_do_not_wait_for_each_other() {
         ids.push(client.send("tools/call", params).await);
     }
     let last = *ids.last().unwrap();
-    let answer = client.answer(last).await;
+    let answer = client.wait_response(last).await;
     assert!(text(&answer["result"]).starts_with("7\n"), "{answer}");
 }
 
 #[tokio::test]
 async fn what_nobody_asked_is_not_declared() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     for method in ["tasks/get", "prompts/get", "resources/subscribe", "no/such"] {
         let params = json!({"taskId": "t", "level": "info", "uri": "x://y"});
@@ -237,7 +237,7 @@ async fn what_nobody_asked_is_not_declared() {
 
 #[tokio::test]
 async fn a_session_at_its_quota_is_refused_with_the_holders() {
-    let bench = Bench::with(|settings| settings.quotas.finite_per_session = 2).await;
+    let bench = ServerFixture::with(|settings| settings.quotas.finite_per_session = 2).await;
     let mut client = bench.client("s").await;
     let holders = [
         client.start("exec sleep 300", json!({})).await,
@@ -256,11 +256,11 @@ async fn a_session_at_its_quota_is_refused_with_the_holders() {
 
 #[test]
 fn every_code_is_told_alike_on_every_face() {
-    use ostler_server::error::Failure;
+    use ostler_server::error::ApiError;
     use ostler_server::wire::Problem;
     let mut table = String::new();
-    for row in CODES {
-        let failure = Failure::new(row.code, "what").with_hint("do");
+    for row in ERROR_CODES {
+        let failure = ApiError::new(row.code, "what").with_hint("do");
         let fields = Value::Object(failure.fields());
         let expected = json!({"code": row.name, "retryable": row.retryable, "rpc": row.rpc});
         assert_eq!(fields, expected);
@@ -282,8 +282,8 @@ fn every_code_is_told_alike_on_every_face() {
 }
 
 /// Waits until as many executions run.
-async fn running(bench: &Bench, count: u64) {
-    let mut activity = bench.engine.activity();
+async fn running(bench: &ServerFixture, count: u64) {
+    let mut activity = bench.engine.running_count_watch();
     let reached = activity.wait_for(|&running| running == count);
     tokio::time::timeout(PATIENCE, reached)
         .await

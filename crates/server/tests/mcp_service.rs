@@ -6,16 +6,16 @@ mod common;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use common::{Bench, Client, settled, text};
-use ostler_engine::{Automatic, ListFilter, StopRequest};
-use ostler_server::mcp::{Group, ToolSet};
+use common::{McpTestClient, ServerFixture, normalize_text, text};
+use ostler_engine::{AutoServices, ListFilter, StopRequest};
+use ostler_server::mcp::{ToolGroup, ToolSet};
 use serde_json::{Value, json};
 
 /// For answers in which there is none.
 const NO_PORT: u16 = 65_432;
 const MESSAGE: &str = "notifications/message";
 
-async fn client(bench: &Bench) -> Client {
+async fn client(bench: &ServerFixture) -> McpTestClient {
     bench
         .client_with("s", "core,command".parse().unwrap())
         .await
@@ -46,7 +46,7 @@ fn quiet(line: &str) -> Value {
     json!(["sh", "-c", format!("echo {line}; exec sleep 300")])
 }
 
-async fn service(client: &mut Client, action: &str, more: Value) -> Value {
+async fn service(client: &mut McpTestClient, action: &str, more: Value) -> Value {
     let mut arguments = more;
     arguments["action"] = action.into();
     client.call("service", arguments).await
@@ -59,7 +59,7 @@ fn body(result: &Value) -> &Value {
 
 /// What differs from run to run replaced.
 fn plain(text: &str, port: u16) -> String {
-    let mut text = settled(text).replace(&port.to_string(), "PORT");
+    let mut text = normalize_text(text).replace(&port.to_string(), "PORT");
     for (rule, by) in [
         (r"ID: [0-9a-z]{8}", "ID: [id]"),
         (r"ID [0-9a-z]{8}", "ID [id]"),
@@ -83,7 +83,7 @@ fn first_line(port: u16) -> String {
 }
 
 /// Services stay when their session ends: each is stopped.
-async fn end(bench: &Bench) {
+async fn end(bench: &ServerFixture) {
     let everybody = bench.caller(None);
     for info in bench.engine.list(&everybody, &ListFilter::default()) {
         let force = StopRequest {
@@ -97,7 +97,7 @@ async fn end(bench: &Bench) {
 
 #[tokio::test]
 async fn a_server_is_started_found_and_stopped_by_its_name() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let port = free_port();
     let more = json!({"name": "web", "command": server(port)});
@@ -157,7 +157,7 @@ async fn a_server_is_started_found_and_stopped_by_its_name() {
 
 #[tokio::test]
 async fn what_fails_says_how_at_once() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let missing = service(
         &mut client,
@@ -197,7 +197,7 @@ async fn what_fails_says_how_at_once() {
 
 #[tokio::test]
 async fn a_wait_that_is_over_leaves_it_running_and_readiness_is_news() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let gate = bench.work.path().join("gate");
     let fifo = gate.to_str().unwrap();
@@ -236,7 +236,7 @@ async fn a_wait_that_is_over_leaves_it_running_and_readiness_is_news() {
 
 #[tokio::test]
 async fn a_crash_after_ready_reaches_the_agent() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let port = free_port();
     let started = service(
@@ -266,7 +266,7 @@ async fn a_crash_after_ready_reaches_the_agent() {
 
 #[tokio::test]
 async fn a_server_is_recognised_unless_told_otherwise() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let port = free_port();
     let started = client.call("exec", json!({"command": server(port)})).await;
@@ -294,8 +294,8 @@ async fn a_server_is_recognised_unless_told_otherwise() {
 
 #[tokio::test]
 async fn a_timeout_bounds_the_wait_for_a_server_and_does_not_end_it() {
-    let bench = Bench::new().await;
-    let tools = ToolSet::of(&[Group::Core, Group::Command, Group::Shell]);
+    let bench = ServerFixture::new().await;
+    let tools = ToolSet::from_groups(&[ToolGroup::Core, ToolGroup::Command, ToolGroup::Shell]);
     let mut client = bench.client_with("s", tools).await;
     let directory = bench.directory();
     let call = |port: u16, more: &str| {
@@ -364,8 +364,10 @@ async fn a_timeout_bounds_the_wait_for_a_server_and_does_not_end_it() {
 
 #[tokio::test]
 async fn the_tools_of_the_documents_recognise_servers_too() {
-    let bench = Bench::new().await;
-    let mut client = bench.client_with("s", ToolSet::of(&[Group::Command])).await;
+    let bench = ServerFixture::new().await;
+    let mut client = bench
+        .client_with("s", ToolSet::from_groups(&[ToolGroup::Command]))
+        .await;
     let port = free_port();
     let directory = bench.directory();
     let mut words = server(port).as_array().unwrap().clone();
@@ -376,7 +378,9 @@ async fn the_tools_of_the_documents_recognise_servers_too() {
 
     let port = free_port();
     let line = format!("python3 -u -m http.server --bind 127.0.0.1 {port}");
-    let mut client = bench.client_with("s", ToolSet::of(&[Group::Shell])).await;
+    let mut client = bench
+        .client_with("s", ToolSet::from_groups(&[ToolGroup::Shell]))
+        .await;
     let answer = client.call("execute_shell", json!({"command": line})).await;
     let told = text(&answer);
     assert!(told.starts_with("Service started with ID: "), "{told}");
@@ -395,7 +399,9 @@ async fn the_tools_of_the_documents_recognise_servers_too() {
     let command = words.remove(0);
     let more =
         json!({"command": command, "args": words, "directory": directory, "description": "web"});
-    let mut client = bench.client_with("s", ToolSet::of(&[Group::Command])).await;
+    let mut client = bench
+        .client_with("s", ToolSet::from_groups(&[ToolGroup::Command]))
+        .await;
     let answer = client.call("command_bg_start", more).await;
     let told = &answer["structuredContent"];
     assert!(
@@ -411,7 +417,8 @@ async fn the_tools_of_the_documents_recognise_servers_too() {
 
 #[tokio::test]
 async fn nothing_is_recognised_where_that_is_switched_off() {
-    let bench = Bench::with(|settings| settings.services.automatic = Automatic::Off).await;
+    let bench =
+        ServerFixture::with(|settings| settings.services.automatic = AutoServices::Off).await;
     let mut client = client(&bench).await;
     let port = free_port();
     let more = json!({"command": server(port), "wait_ms": 200});
@@ -433,7 +440,7 @@ async fn nothing_is_recognised_where_that_is_switched_off() {
 
 #[tokio::test]
 async fn readiness_is_waited_for_where_there_can_be_any() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let port = free_port();
     let more = json!({"command": server(port), "until": "ready"});
@@ -500,7 +507,7 @@ async fn readiness_is_waited_for_where_there_can_be_any() {
 
 #[tokio::test]
 async fn what_is_defined_starts_by_its_name() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let port = free_port();
     let define = json!({"name": "web", "command": server(port)});
@@ -527,7 +534,7 @@ async fn what_is_defined_starts_by_its_name() {
 
 #[tokio::test]
 async fn names_hold_within_the_workspace_of_the_session() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let root = std::path::PathBuf::from(bench.directory());
     let other = root.join("other");
     std::fs::create_dir(&other).unwrap();

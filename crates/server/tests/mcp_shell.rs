@@ -1,27 +1,27 @@
-//! The tools of profiles `shell` and `interaction`, each through whole conversations.
+//! The tools of profiles `shell_state` and `interaction`, each through whole conversations.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
 
 use std::time::Duration;
 
-use common::{Bench, Client, settled, stable, text};
-use ostler_engine::interaction::Kind;
+use common::{McpTestClient, ServerFixture, normalize, normalize_text, text};
+use ostler_engine::interaction::QuestionKind;
 use ostler_engine::{Question, WaitFor};
 use ostler_model::ExecutionId;
-use ostler_server::mcp::{Group, ToolSet};
+use ostler_server::mcp::{ToolGroup, ToolSet};
 use regex::Regex;
 use serde_json::{Value, json};
 
 const DENIED: &str = "Process not found or access denied";
 
-async fn client(bench: &Bench, session: &str) -> Client {
-    let tools = ToolSet::of(&[Group::Shell, Group::Interaction]);
+async fn client(bench: &ServerFixture, session: &str) -> McpTestClient {
+    let tools = ToolSet::from_groups(&[ToolGroup::Shell, ToolGroup::Interaction]);
     bench.client_with(session, tools).await
 }
 
 /// A script in the background; its process id.
-async fn start(client: &mut Client, script: &str) -> String {
+async fn start(client: &mut McpTestClient, script: &str) -> String {
     let arguments = json!({"command": script, "run_mode": "async"});
     let result = client.call("execute_shell", arguments).await;
     assert_eq!(result["isError"], false, "{result}");
@@ -29,7 +29,7 @@ async fn start(client: &mut Client, script: &str) -> String {
     id.as_str().unwrap().to_owned()
 }
 
-async fn ended(bench: &Bench, session: &str, id: &str) {
+async fn ended(bench: &ServerFixture, session: &str, id: &str) {
     let caller = bench.caller(Some(session));
     let waited = bench.engine.wait(&caller, id, &WaitFor::Exit, None);
     waited.await.unwrap();
@@ -48,7 +48,7 @@ fn told(result: &Value) -> Value {
             r#"\"process_id\":\"[id]\""#,
         ),
     ];
-    let mut text = stable(result).to_string();
+    let mut text = normalize(result).to_string();
     for (mask, by) in masks {
         let mask = Regex::new(mask).unwrap();
         text = mask.replace_all(&text, by).into_owned();
@@ -58,16 +58,18 @@ fn told(result: &Value) -> Value {
 
 #[tokio::test]
 async fn the_list_of_tools_is_the_documents() {
-    let bench = Bench::new().await;
-    let mut client = bench.client_with("s", ToolSet::of(&[Group::Shell])).await;
+    let bench = ServerFixture::new().await;
+    let mut client = bench
+        .client_with("s", ToolSet::from_groups(&[ToolGroup::Shell]))
+        .await;
     let answer = client.request("tools/list", json!({})).await;
     insta::assert_json_snapshot!(answer["result"]);
 }
 
 #[tokio::test]
 async fn the_list_of_tools_for_questions() {
-    let bench = Bench::new().await;
-    let tools = ToolSet::of(&[Group::Interaction]);
+    let bench = ServerFixture::new().await;
+    let tools = ToolSet::from_groups(&[ToolGroup::Interaction]);
     let mut client = bench.client_with("s", tools).await;
     let answer = client.request("tools/list", json!({})).await;
     insta::assert_json_snapshot!(answer["result"]);
@@ -75,7 +77,7 @@ async fn the_list_of_tools_for_questions() {
 
 #[tokio::test]
 async fn sync_answers_output_exit_code_and_time() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let arguments = json!({"command": "echo out; echo err >&2; exit 3"});
     let result = client.call("execute_shell", arguments).await;
@@ -84,7 +86,7 @@ async fn sync_answers_output_exit_code_and_time() {
 
 #[tokio::test]
 async fn sync_ends_at_its_timeout_with_the_output_so_far() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let arguments = json!({"command": "echo before; sleep 300", "timeout": 1});
     let result = client.call("execute_shell", arguments).await;
@@ -95,7 +97,7 @@ async fn sync_ends_at_its_timeout_with_the_output_so_far() {
 
 #[tokio::test]
 async fn a_background_process_lives_its_life() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let script = "echo one; echo two >&2; echo three; exec sleep 300";
     let arguments = json!({"command": script, "run_mode": "background", "timeout": 5});
@@ -124,7 +126,7 @@ async fn a_background_process_lives_its_life() {
 
 #[tokio::test]
 async fn status_tools_say_the_same_twice() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let id = start(&mut client, "echo a").await;
     ended(&bench, "s", &id).await;
@@ -142,7 +144,7 @@ async fn status_tools_say_the_same_twice() {
 
 #[tokio::test]
 async fn as_many_lines_as_the_document_gives() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let id = start(&mut client, "seq 1 200").await;
     ended(&bench, "s", &id).await;
@@ -166,7 +168,7 @@ async fn as_many_lines_as_the_document_gives() {
 
 #[tokio::test]
 async fn sessions_do_not_see_each_other() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut one = client(&bench, "one").await;
     let mut two = client(&bench, "two").await;
     let id = start(&mut one, "exec sleep 300").await;
@@ -189,7 +191,7 @@ async fn sessions_do_not_see_each_other() {
 
 #[tokio::test]
 async fn wrong_arguments_are_told_in_the_documents_words() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let mut answers = Vec::new();
     for (tool, arguments) in [
@@ -230,7 +232,7 @@ async fn wrong_arguments_are_told_in_the_documents_words() {
 
 #[tokio::test]
 async fn a_sync_script_is_seen_running_by_others() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut one = client(&bench, "s").await;
     let mut two = client(&bench, "s").await;
     let call = json!({
@@ -247,12 +249,16 @@ async fn a_sync_script_is_seen_running_by_others() {
     };
     assert!(process["pid"].is_number(), "{process}");
     std::fs::write(bench.work.path().join("go"), "").unwrap();
-    let answer = one.answer(call).await;
+    let answer = one.wait_response(call).await;
     assert!(text(&answer["result"]).starts_with("went\n"), "{answer}");
 }
 
 /// Something that reads its input, and a question about it.
-async fn asking(bench: &Bench, client: &mut Client, question: Question) -> (ExecutionId, String) {
+async fn asking(
+    bench: &ServerFixture,
+    client: &mut McpTestClient,
+    question: Question,
+) -> (ExecutionId, String) {
     let caller = bench.caller(Some("s"));
     let command = ["sh", "-c", "read -r line; echo \"got $line\""];
     let mut request = ostler_engine::StartRequest::argv(command, bench.directory());
@@ -262,7 +268,7 @@ async fn asking(bench: &Bench, client: &mut Client, question: Question) -> (Exec
         execution: Some(info.id),
         ..question
     };
-    let interaction = bench.engine.ask(&caller, question).unwrap();
+    let interaction = bench.engine.open_interaction(&caller, question).unwrap();
     let listed = client.call("interaction_list", json!({})).await;
     let told = listed["structuredContent"]["interactions"][0]["id"].clone();
     assert_eq!(told, interaction.id.to_string());
@@ -271,7 +277,7 @@ async fn asking(bench: &Bench, client: &mut Client, question: Question) -> (Exec
 
 /// A result with the ids and times of interactions and their processes replaced.
 fn question_told(result: &Value) -> Value {
-    let mut text = stable(result).to_string();
+    let mut text = normalize(result).to_string();
     for (mask, by) in [
         (
             r#"\\?"execution\\?":\\?"[0-9a-z]{8}\\?""#,
@@ -282,17 +288,20 @@ fn question_told(result: &Value) -> Value {
         let mask = Regex::new(mask).unwrap();
         text = mask.replace_all(&text, by).into_owned();
     }
-    Value::String(settled(&text))
+    Value::String(normalize_text(&text))
 }
 
 #[tokio::test]
 async fn a_question_is_listed_and_answered() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let question = Question {
         default: Some("no".to_owned()),
         timeout: Duration::from_secs(60),
-        ..Question::new(Kind::Confirmation, "\u{1b}[1mOverwrite?\u{1b}[0m [y/N] ")
+        ..Question::new(
+            QuestionKind::Confirmation,
+            "\u{1b}[1mOverwrite?\u{1b}[0m [y/N] ",
+        )
     };
     let (process, id) = asking(&bench, &mut client, question).await;
     let listed = client.call("interaction_list", json!({})).await;
@@ -330,13 +339,13 @@ async fn a_question_is_listed_and_answered() {
 /// A session has 32 questions open at most; with long messages they are too much for one answer.
 #[tokio::test]
 async fn more_questions_than_fit_are_gone_through_by_the_cursor() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let caller = bench.caller(Some("s"));
     let mut asked = Vec::new();
     for _ in 0..32 {
-        let question = Question::new(Kind::InputRequest, "why? ".repeat(200));
-        let interaction = bench.engine.ask(&caller, question).unwrap();
+        let question = Question::new(QuestionKind::InputRequest, "why? ".repeat(200));
+        let interaction = bench.engine.open_interaction(&caller, question).unwrap();
         asked.insert(0, interaction.id.to_string());
     }
     let mut told: Vec<String> = Vec::new();
@@ -364,9 +373,9 @@ async fn more_questions_than_fit_are_gone_through_by_the_cursor() {
 
 #[tokio::test]
 async fn a_question_can_be_given_up() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
-    let question = Question::new(Kind::InputRequest, "Name: ");
+    let question = Question::new(QuestionKind::InputRequest, "Name: ");
     let (process, id) = asking(&bench, &mut client, question).await;
     let arguments = json!({"id": id, "cancel": true, "reason": "not needed"});
     let cancelled = client.call("interaction_answer", arguments).await;
@@ -380,13 +389,13 @@ async fn a_question_can_be_given_up() {
 
 #[tokio::test]
 async fn a_choice_of_many_is_told_in_part_and_taken_by_number() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let question = Question {
         options: (1..=100)
             .map(|n| format!("{n}) {}", "x".repeat(300)))
             .collect(),
-        ..Question::new(Kind::ChoiceSelection, "Which?")
+        ..Question::new(QuestionKind::ChoiceSelection, "Which?")
     };
     let (process, id) = asking(&bench, &mut client, question).await;
     let listed = client.call("interaction_list", json!({})).await;
@@ -404,10 +413,10 @@ async fn a_choice_of_many_is_told_in_part_and_taken_by_number() {
 
 #[tokio::test]
 async fn secrets_are_not_taken_here() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let question = || Question {
         secret: true,
-        ..Question::new(Kind::InputRequest, "Password: ")
+        ..Question::new(QuestionKind::InputRequest, "Password: ")
     };
     let mut plain = client(&bench, "s").await;
     let (_, id) = asking(&bench, &mut plain, question()).await;
@@ -421,7 +430,7 @@ async fn secrets_are_not_taken_here() {
     let refused = plain.call("interaction_answer", arguments.clone()).await;
     insta::assert_snapshot!("secret_without_control", question_told(&refused));
 
-    let tools = ToolSet::of(&[Group::Core, Group::Interaction]);
+    let tools = ToolSet::from_groups(&[ToolGroup::Core, ToolGroup::Interaction]);
     let mut core = bench.client_with("s", tools).await;
     let refused = core.call("interaction_answer", arguments).await;
     insta::assert_snapshot!("secret_with_control", question_told(&refused));
@@ -432,10 +441,10 @@ async fn secrets_are_not_taken_here() {
 
 #[tokio::test]
 async fn questions_of_others_are_not_seen() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut one = client(&bench, "s").await;
     let mut two = client(&bench, "two").await;
-    let question = Question::new(Kind::InputRequest, "Name: ");
+    let question = Question::new(QuestionKind::InputRequest, "Name: ");
     let (_, id) = asking(&bench, &mut one, question).await;
     let listed = two.call("interaction_list", json!({})).await;
     assert_eq!(listed["structuredContent"]["total"], 0);

@@ -6,10 +6,10 @@ mod web;
 use ostler_engine::StopRequest;
 use ostler_model::{Caller, Scope};
 use serde_json::{Value, json};
-use web::{Answer, Web};
+use web::{HttpFixture, HttpTestResponse};
 
 /// The next notification of this kind on a stream.
-async fn notification(stream: &mut Answer, method: &str) -> Value {
+async fn notification(stream: &mut HttpTestResponse, method: &str) -> Value {
     loop {
         let mut message = stream.message().await.expect("an open stream");
         if message["method"] == method {
@@ -25,16 +25,16 @@ fn pid(result: &Value) -> &str {
 
 #[tokio::test]
 async fn a_session_of_the_handshake_era_is_told_on_its_stream() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web
         .agent(&web.token)
         .with("ostler-session", "s")
-        .initialized()
+        .initialize()
         .await;
     let mut stream = agent.get().await;
     assert_eq!(stream.status, 200);
     let started = agent
-        .called("command_bg_start", agent.background("exec sleep 300"))
+        .call_initialized("command_bg_start", agent.background("exec sleep 300"))
         .await;
     let uri = format!("proc://{}", pid(&started));
     agent
@@ -72,7 +72,7 @@ async fn a_session_of_the_handshake_era_is_told_on_its_stream() {
 
 #[tokio::test]
 async fn a_listener_over_http_is_told_until_it_closes_its_stream() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token).with("ostler-session", "s");
     let filter = json!({"resourceSubscriptions": ["proc://news"], "resourcesListChanged": true});
     let listen = json!({"notifications": filter});
@@ -87,7 +87,7 @@ async fn a_listener_over_http_is_told_until_it_closes_its_stream() {
     assert_eq!(update["uri"], "proc://news");
     let named = agent.with("mcp-name", "proc://news");
     let read = named
-        .asked("resources/read", json!({"uri": "proc://news"}))
+        .request_modern("resources/read", json!({"uri": "proc://news"}))
         .await;
     assert!(read.to_string().contains(pid(&started)), "{read}");
     drop(stream);

@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{Bench, settled, stable, text};
+use common::{ServerFixture, normalize, normalize_text, text};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn the_list_of_tools_is_small_and_closed() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let answer = client.request("tools/list", json!({})).await;
     let tools = &answer["result"]["tools"];
@@ -22,29 +22,29 @@ async fn the_list_of_tools_is_small_and_closed() {
 
 #[tokio::test]
 async fn the_hello_says_who_and_where() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let client = bench.client("s").await;
     let hello = &client.hello;
     assert_eq!(hello["serverInfo"]["name"], "ostler");
     assert_eq!(hello["capabilities"]["tools"], json!({}));
     let instructions = hello["instructions"].as_str().unwrap();
     assert!(instructions.len() <= 1_024, "{}", instructions.len());
-    insta::assert_snapshot!(settled(instructions));
+    insta::assert_snapshot!(normalize_text(instructions));
 }
 
 #[tokio::test]
 async fn execute_answers_output_exit_code_and_time() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client
         .execute("echo out; echo err >&2; exit 3", json!({}))
         .await;
-    insta::assert_json_snapshot!(stable(&result));
+    insta::assert_json_snapshot!(normalize(&result));
 }
 
 #[tokio::test]
 async fn execute_interprets_nothing() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let arguments = json!({
         "command": "printf", "args": ["%s\n", "$(id)", ";", "`rm`", "*", "a b", "\"q\""],
@@ -60,7 +60,7 @@ async fn execute_interprets_nothing() {
 
 #[tokio::test]
 async fn execute_passes_stdin_variables_and_directory() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let more = json!({"stdin": "from stdin\n", "envs": {"MINE": "set"}, "directory": "."});
     let result = client.execute("cat; echo $MINE; pwd", more).await;
@@ -70,7 +70,7 @@ async fn execute_passes_stdin_variables_and_directory() {
 
 #[tokio::test]
 async fn execute_without_stdin_reads_its_end() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client.execute("cat; echo done", json!({})).await;
     assert!(text(&result).starts_with("done\n"), "{}", text(&result));
@@ -78,17 +78,17 @@ async fn execute_without_stdin_reads_its_end() {
 
 #[tokio::test]
 async fn execute_ends_at_its_timeout_with_the_output_so_far() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client
         .execute("echo before; sleep 300", json!({"timeout": 1}))
         .await;
-    insta::assert_json_snapshot!(stable(&result));
+    insta::assert_json_snapshot!(normalize(&result));
 }
 
 #[tokio::test]
 async fn execute_tells_a_signal_from_a_code() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client.execute("kill -SEGV $$", json!({})).await;
     assert_eq!(result["isError"], false);
@@ -102,7 +102,7 @@ async fn execute_tells_a_signal_from_a_code() {
 
 #[tokio::test]
 async fn execute_decodes_on_reading() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let script = r"printf '\304\343'; printf '\272'; printf '\303\n'";
     let result = client.execute(script, json!({"encoding": "gbk"})).await;
@@ -116,7 +116,7 @@ async fn execute_decodes_on_reading() {
 
 #[tokio::test]
 async fn long_output_is_cut_counted_and_can_be_read_on() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client.execute("seq 1 100000", json!({})).await;
     let shown = text(&result);
@@ -155,7 +155,7 @@ async fn long_output_is_cut_counted_and_can_be_read_on() {
 
 #[tokio::test]
 async fn both_streams_share_a_reply() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client
         .execute("seq 1 100000; seq 1 100000 >&2", json!({}))
@@ -172,7 +172,7 @@ async fn both_streams_share_a_reply() {
 
 #[tokio::test]
 async fn redraws_and_colours_do_not_reach_the_reply() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let script = r"i=0; while [ $i -lt 10000 ]; do printf '\rat %5d of 10000 [##########################]' $i; i=$((i+1)); done; printf '\r\033[32mdone\033[0m\033[K\n'";
     let result = client.execute(script, json!({})).await;
@@ -181,7 +181,7 @@ async fn redraws_and_colours_do_not_reach_the_reply() {
 
 #[tokio::test]
 async fn a_huge_line_is_shown_by_its_ends() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let script = "printf begin; head -c 3000000 /dev/zero | tr '\\0' x; echo end; echo after";
     let result = client.execute(script, json!({})).await;
@@ -193,7 +193,7 @@ async fn a_huge_line_is_shown_by_its_ends() {
 
 #[tokio::test]
 async fn blocks_hold_limit_lines() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client
         .execute("seq 1 5; echo e >&2", json!({"limit_lines": 2}))
@@ -205,7 +205,7 @@ async fn blocks_hold_limit_lines() {
 
 #[tokio::test]
 async fn leftovers_are_ended_and_told() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let result = client.execute("sleep 300 & echo started", json!({})).await;
     let shown = text(&result);
@@ -218,14 +218,14 @@ async fn leftovers_are_ended_and_told() {
 
 #[tokio::test]
 async fn a_background_process_lives_its_life() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let arguments = client.script(
         "echo one; echo two >&2; exec sleep 300",
         json!({"description": "a server", "labels": ["web", "dev"]}),
     );
     let started = client.call("command_bg_start", arguments).await;
-    insta::assert_json_snapshot!("started", stable(&started));
+    insta::assert_json_snapshot!("started", normalize(&started));
     let pid = started["structuredContent"]["pid"]
         .as_str()
         .unwrap()
@@ -233,39 +233,39 @@ async fn a_background_process_lives_its_life() {
 
     let arguments = json!({"labels": ["web", "dev"], "status": "running"});
     let listed = client.call("command_ps_list", arguments).await;
-    insta::assert_json_snapshot!("listed", stable(&listed));
+    insta::assert_json_snapshot!("listed", normalize(&listed));
 
     let logs = client
         .call("command_ps_logs", json!({"pid": pid, "with_stderr": true}))
         .await;
-    insta::assert_json_snapshot!("logs", stable(&logs));
+    insta::assert_json_snapshot!("logs", normalize(&logs));
 
     let detail = client.call("command_ps_detail", json!({"pid": pid})).await;
-    insta::assert_json_snapshot!("detail", stable(&detail));
+    insta::assert_json_snapshot!("detail", normalize(&detail));
 
     let refused = client
         .call("command_ps_clean", json!({"pids": [pid, "zzzzzzzz"]}))
         .await;
-    insta::assert_json_snapshot!("not_cleaned", stable(&refused));
+    insta::assert_json_snapshot!("not_cleaned", normalize(&refused));
 
     let arguments = json!({"pid": pid, "reason": "enough"});
     let stopped = client.call("command_ps_stop", arguments).await;
-    insta::assert_json_snapshot!("stopped", stable(&stopped));
+    insta::assert_json_snapshot!("stopped", normalize(&stopped));
 
     let cleaned = client
         .call("command_ps_clean", json!({"pids": [pid]}))
         .await;
-    insta::assert_json_snapshot!("cleaned", stable(&cleaned));
+    insta::assert_json_snapshot!("cleaned", normalize(&cleaned));
     let gone = client.call("command_ps_detail", json!({"pid": pid})).await;
-    insta::assert_json_snapshot!("gone", stable(&gone));
+    insta::assert_json_snapshot!("gone", normalize(&gone));
 }
 
 #[tokio::test]
 async fn status_tools_say_the_same_twice() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client.start("exit 0", json!({})).await;
-    client.ended(&pid).await;
+    client.wait_end(&pid).await;
     for (tool, arguments) in [
         ("command_ps_list", json!({})),
         ("command_ps_detail", json!({"pid": pid})),
@@ -280,12 +280,12 @@ async fn status_tools_say_the_same_twice() {
 
 #[tokio::test]
 async fn logs_by_tail_grep_and_time() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client
         .start("seq 1 50; echo 'key=value other=thing'", json!({}))
         .await;
-    client.ended(&pid).await;
+    client.wait_end(&pid).await;
     let mut logs = async |more: Value| {
         let mut arguments = json!({"pid": pid, "add_time_prefix": false});
         for (name, value) in more.as_object().unwrap() {
@@ -315,13 +315,13 @@ async fn logs_by_tail_grep_and_time() {
 
 #[tokio::test]
 async fn logs_carry_times_as_asked() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client.start("echo line", json!({})).await;
-    client.ended(&pid).await;
+    client.wait_end(&pid).await;
     let result = client.call("command_ps_logs", json!({"pid": pid})).await;
     assert_eq!(
-        settled(&text(&result)),
+        normalize_text(&text(&result)),
         "[time] line\n-----\n[status: completed, exit code 0]"
     );
     let arguments = json!({"pid": pid, "time_prefix_format": "%Y|"});
@@ -336,7 +336,7 @@ async fn logs_carry_times_as_asked() {
 
 #[tokio::test]
 async fn following_collects_until_the_end() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client
         .start("echo a; read -r line; echo b", json!({"stdin": "x\n"}))
@@ -351,13 +351,13 @@ async fn following_collects_until_the_end() {
 
 #[tokio::test]
 async fn following_nothing_answers_at_once() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client.start("exec sleep 300", json!({})).await;
     let arguments = json!({"pid": pid, "follow_seconds": 0});
     let result = client.call("command_ps_logs", arguments).await;
     let expected = "[no output matches]\n[status: running; later output: since=[cursor]]";
-    assert_eq!(settled(&text(&result)), expected);
+    assert_eq!(normalize_text(&text(&result)), expected);
     client
         .call("command_ps_stop", json!({"pid": pid, "force": true}))
         .await;
@@ -365,10 +365,10 @@ async fn following_nothing_answers_at_once() {
 
 #[tokio::test]
 async fn a_timed_out_background_process_is_terminated() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client.start("exec sleep 300", json!({"timeout": 1})).await;
-    client.ended(&pid).await;
+    client.wait_end(&pid).await;
     let detail = client.call("command_ps_detail", json!({"pid": pid})).await;
     let detail = &detail["structuredContent"];
     assert_eq!(detail["status"], "terminated");
@@ -384,7 +384,7 @@ async fn a_timed_out_background_process_is_terminated() {
 
 #[tokio::test]
 async fn sessions_do_not_see_each_other() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut one = bench.client("one").await;
     let mut two = bench.client("two").await;
     let pid = one.start("exec sleep 300", json!({})).await;

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
-use common::{Bench, PATIENCE};
+use common::{PATIENCE, ServerFixture};
 use http_body_util::BodyExt;
 use ostler_server::rest::{RestState, router};
 use serde_json::{Value, json};
@@ -19,14 +19,14 @@ use tower::ServiceExt;
 /// Longer than a server takes to start here.
 const WAIT_MS: u64 = 30_000;
 
-struct Web {
-    bench: Bench,
+struct HttpFixture {
+    bench: ServerFixture,
     router: Router,
 }
 
-impl Web {
+impl HttpFixture {
     async fn new() -> Self {
-        let bench = Bench::new().await;
+        let bench = ServerFixture::new().await;
         let state = RestState::new(bench.engine.clone(), CancellationToken::new());
         let router = router(state);
         Self { bench, router }
@@ -91,7 +91,7 @@ fn free_port() -> u16 {
 
 #[tokio::test]
 async fn a_server_is_started_waited_for_listed_and_stopped() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let port = free_port();
     let body = web.server(port, json!({"name": "files", "wait_ms": WAIT_MS}));
     let (status, begun) = web.post("/api/v1/services", body).await;
@@ -147,7 +147,7 @@ async fn a_server_is_started_waited_for_listed_and_stopped() {
 
 #[tokio::test]
 async fn a_server_that_dies_is_told_at_once() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let body = web.body(
         &["sh", "-c", "echo cannot go on >&2; exit 3"],
         json!({"name": "bad", "ready_when": "listening", "wait_ms": WAIT_MS}),
@@ -164,7 +164,7 @@ async fn a_server_that_dies_is_told_at_once() {
 
 #[tokio::test]
 async fn a_wait_that_takes_too_long_leaves_it_running() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let body = web.body(
         &["sleep", "300"],
         json!({"name": "slow", "ready_when": "listening", "wait_ms": 300}),
@@ -188,7 +188,7 @@ async fn a_wait_that_takes_too_long_leaves_it_running() {
 
 #[tokio::test]
 async fn definitions_are_kept_started_by_name_and_forgotten() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let port = free_port();
     let (status, told) = web
         .ask(
@@ -228,7 +228,7 @@ async fn definitions_are_kept_started_by_name_and_forgotten() {
 
 #[tokio::test]
 async fn what_cannot_be_is_a_problem_that_says_what_is_allowed() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let (status, unknown) = web.get("/api/v1/services/nobody").await;
     assert_eq!(
         (status, &unknown["code"]),
@@ -283,7 +283,7 @@ async fn what_cannot_be_is_a_problem_that_says_what_is_allowed() {
 
 #[tokio::test]
 async fn a_command_is_recognised_without_being_started() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let (status, found) = web
         .post("/api/v1/detect", web.server(8_123, json!({})))
         .await;
@@ -304,7 +304,7 @@ async fn a_command_is_recognised_without_being_started() {
 
 #[tokio::test]
 async fn a_start_may_leave_it_to_the_table() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let body = web.server(free_port(), json!({"service": "auto"}));
     let (status, info) = web.post("/api/v1/executions", body).await;
     assert_eq!(
@@ -325,7 +325,7 @@ async fn a_start_may_leave_it_to_the_table() {
 
 #[tokio::test]
 async fn names_hold_within_the_workspace_of_the_directory_that_is_given() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let root = std::path::PathBuf::from(web.bench.directory());
     for name in ["a", "b"] {
         std::fs::create_dir(root.join(name)).unwrap();

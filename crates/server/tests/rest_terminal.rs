@@ -5,22 +5,22 @@ mod common;
 mod socket;
 mod web;
 
-use common::stable;
+use common::normalize;
 use http::Method;
 use serde_json::{Value, json};
-use socket::Socket;
-use web::{Agent, Web};
+use socket::TestWebSocket;
+use web::{HttpFixture, HttpTestClient};
 
 const API: &str = "/api/v1/executions";
 
 struct Desk {
-    web: Web,
-    agent: Agent,
+    web: HttpFixture,
+    agent: HttpTestClient,
 }
 
 impl Desk {
     async fn new() -> Self {
-        let web = Web::new().await;
+        let web = HttpFixture::new().await;
         let agent = web.agent(&web.token);
         Self { web, agent }
     }
@@ -71,7 +71,7 @@ impl Desk {
         assert_eq!(waited["why"], "exit", "{waited}");
     }
 
-    async fn attach(&self, id: &str, query: &str) -> Socket {
+    async fn attach(&self, id: &str, query: &str) -> TestWebSocket {
         self.try_attach(id, query, &[]).await.unwrap()
     }
 
@@ -80,12 +80,12 @@ impl Desk {
         id: &str,
         query: &str,
         more: &[(&'static str, &str)],
-    ) -> Result<Socket, socket::Refused> {
+    ) -> Result<TestWebSocket, socket::HandshakeRefusal> {
         let bearer = format!("Bearer {}", self.web.token);
         let mut headers = vec![("authorization", bearer.as_str())];
         headers.extend_from_slice(more);
         let path = format!("{API}/{id}/terminal{query}");
-        Socket::tcp(self.web.address, &path, &headers).await
+        TestWebSocket::tcp(self.web.address, &path, &headers).await
     }
 
     async fn close(self) {
@@ -214,18 +214,18 @@ async fn a_socket_shows_types_and_tells_the_end() {
         .await;
     desk.printed(&id, "hello").await;
     let mut socket = desk.attach(&id, "").await;
-    let hello = socket.heard("hello").await;
+    let hello = socket.wait_message("hello").await;
     let wanted = json!({"type": "hello", "id": id, "size": {"cols": 80, "rows": 24}, "offset": 5,
         "alternate": false, "title": "", "holder": null});
     assert_eq!(hello, wanted);
-    socket.seen("hello").await;
+    socket.wait_output("hello").await;
     socket.type_in("no\r").await;
-    let refused = socket.heard("refused").await;
+    let refused = socket.wait_message("refused").await;
     assert_eq!(refused["code"], "process_control_error", "{refused}");
-    socket.take("a test").await;
+    socket.take_lease("a test").await;
     socket.type_in("it\r").await;
-    socket.seen("got it\r\n").await;
-    let mut exit = socket.heard("exit").await;
+    socket.wait_output("got it\r\n").await;
+    let mut exit = socket.wait_message("exit").await;
     assert_eq!(
         (&exit["exit_code"], &exit["status"]),
         (&json!(3), &json!("failed"))
@@ -235,7 +235,7 @@ async fn a_socket_shows_types_and_tells_the_end() {
     for time in ["created_at", "start_time", "end_time"] {
         exit[time] = "[time]".into();
     }
-    insta::assert_json_snapshot!("exit", stable(&exit));
+    insta::assert_json_snapshot!("exit", normalize(&exit));
     socket.end().await;
     assert_eq!(u16::from(socket.closed.unwrap().code), 1000);
     desk.close().await;
@@ -248,14 +248,14 @@ async fn one_types_at_a_time_and_takes_over() {
         .start("stty -echo; while read x; do echo \"[$x]\"; done")
         .await;
     let (mut first, mut second) = (desk.attach(&id, "").await, desk.attach(&id, "").await);
-    first.take("first").await;
-    let lease = second.heard("lease").await;
+    first.take_lease("first").await;
+    let lease = second.wait_message("lease").await;
     assert_eq!(
         lease,
         json!({"type": "lease", "holder": "first", "yours": false})
     );
-    second.say(json!({"type": "take", "name": "second"})).await;
-    let refused = second.heard("refused").await;
+    second.send(json!({"type": "take", "name": "second"})).await;
+    let refused = second.wait_message("refused").await;
     assert!(
         refused["message"].as_str().unwrap().contains("first"),
         "{refused}"
@@ -269,29 +269,29 @@ async fn one_types_at_a_time_and_takes_over() {
     );
 
     second
-        .say(json!({"type": "take", "take_over": true, "name": "second"}))
+        .send(json!({"type": "take", "take_over": true, "name": "second"}))
         .await;
-    assert_eq!(second.heard("lease").await["yours"], true);
-    let lost = first.heard("lease").await;
+    assert_eq!(second.wait_message("lease").await["yours"], true);
+    let lost = first.wait_message("lease").await;
     assert_eq!(
         lost,
         json!({"type": "lease", "holder": "second", "yours": false})
     );
     first.type_in("first\r").await;
-    first.heard("refused").await;
+    first.wait_message("refused").await;
     second.type_in("second\r").await;
-    second.seen("[second]").await;
-    first.seen("[second]").await;
+    second.wait_output("[second]").await;
+    first.wait_output("[second]").await;
 
-    second.say(json!({"type": "hand_back"})).await;
-    assert_eq!(first.heard("lease").await["holder"], Value::Null);
-    first.take("first").await;
+    second.send(json!({"type": "hand_back"})).await;
+    assert_eq!(first.wait_message("lease").await["holder"], Value::Null);
+    first.take_lease("first").await;
     first.type_in("again\r").await;
-    first.seen("[again]").await;
+    first.wait_output("[again]").await;
     first.close().await;
     // The lease ended with its connection.
     let free = json!({"type": "lease", "holder": null, "yours": false});
-    while second.heard("lease").await != free {}
+    while second.wait_message("lease").await != free {}
     second.close().await;
     desk.close().await;
 }
@@ -303,28 +303,28 @@ async fn who_takes_the_lease_is_first_told_the_answer() {
                   read x; echo \"[$x]\"";
     let id = desk.start(script).await;
     let (mut first, mut second) = (desk.attach(&id, "").await, desk.attach(&id, "").await);
-    first.heard("hello").await;
+    first.wait_message("hello").await;
     let keys = json!({"pieces": [{"key": "enter"}]});
     desk.post(&format!("{API}/{id}/keys"), keys).await;
     desk.printed(&id, "the end").await;
     // More than fits on the way is to be shown, so the daemon has something else to say first.
-    first.say(json!({"type": "take", "name": "first"})).await;
-    let lease = second.heard("lease").await;
+    first.send(json!({"type": "take", "name": "first"})).await;
+    let lease = second.wait_message("lease").await;
     assert_eq!(lease["holder"], "first", "{lease}");
     let answer = json!({"type": "lease", "holder": "first", "yours": true});
-    assert_eq!(first.heard("lease").await, answer);
+    assert_eq!(first.wait_message("lease").await, answer);
 
     // Every wish has its own answer, also that of the holder.
     let take = json!({"type": "take", "name": "again"});
-    first.say(take.clone()).await;
-    assert_eq!(first.heard("lease").await, answer);
-    second.say(take).await;
-    assert_eq!(second.heard("refused").await["take"], true);
-    second.say(json!({"type": "repaint"})).await;
+    first.send(take.clone()).await;
+    assert_eq!(first.wait_message("lease").await, answer);
+    second.send(take).await;
+    assert_eq!(second.wait_message("refused").await["take"], true);
+    second.send(json!({"type": "repaint"})).await;
     second.type_in("x").await;
-    assert_eq!(second.heard("refused").await["take"], Value::Null);
+    assert_eq!(second.wait_message("refused").await["take"], Value::Null);
     first.type_in("mine\r").await;
-    first.seen("[mine]").await;
+    first.wait_output("[mine]").await;
     desk.close().await;
 }
 
@@ -333,22 +333,22 @@ async fn a_size_lasts_as_long_as_whoever_gave_it() {
     let desk = Desk::new().await;
     let id = desk.start("cat").await;
     let mut watcher = desk.attach(&id, "").await;
-    watcher.heard("hello").await;
+    watcher.wait_message("hello").await;
     watcher
-        .say(json!({"type": "resize", "cols": 10, "rows": 10}))
+        .send(json!({"type": "resize", "cols": 10, "rows": 10}))
         .await;
-    watcher.heard("refused").await;
+    watcher.wait_message("refused").await;
     let mut writer = desk.attach(&id, "").await;
-    writer.take("writer").await;
+    writer.take_lease("writer").await;
     for cols in [100, 110] {
         writer
-            .say(json!({"type": "resize", "cols": cols, "rows": 30}))
+            .send(json!({"type": "resize", "cols": cols, "rows": 30}))
             .await;
-        let resized = watcher.heard("resized").await;
+        let resized = watcher.wait_message("resized").await;
         assert_eq!(resized["size"], json!({"cols": cols, "rows": 30}));
     }
     writer.close().await;
-    let resized = watcher.heard("resized").await;
+    let resized = watcher.wait_message("resized").await;
     assert_eq!(resized["size"], json!({"cols": 80, "rows": 24}));
     watcher.close().await;
     desk.close().await;
@@ -361,18 +361,18 @@ async fn who_does_not_read_is_shown_the_screen_later_and_slows_nobody() {
         "read x; yes xxxxxxxxx | head -c 20000000; printf '\\033[2J\\033[Hthe end'; read x";
     let id = desk.start(script).await;
     let mut slow = desk.attach(&id, "").await;
-    slow.heard("hello").await;
+    slow.wait_message("hello").await;
     let keys = json!({"pieces": [{"key": "enter"}]});
     desk.post(&format!("{API}/{id}/keys"), keys.clone()).await;
     // Nothing of it is read meanwhile, and it ends all the same.
     desk.printed(&id, "the end").await;
-    slow.seen("the end").await;
-    let gap = slow.heard("gap").await;
+    slow.wait_output("the end").await;
+    let gap = slow.wait_message("gap").await;
     assert!(
         gap["to"].as_u64().unwrap() > gap["from"].as_u64().unwrap(),
         "{gap}"
     );
-    slow.heard("paint").await;
+    slow.wait_message("paint").await;
     assert!(slow.shown.len() < 11_000_000, "{}", slow.shown.len());
 
     // Whoever wants everything gets everything that is kept.
@@ -394,14 +394,14 @@ async fn output_goes_on_where_somebody_was() {
     let id = desk.start("printf 'one two'; read x").await;
     desk.printed(&id, "two").await;
     let mut socket = desk.attach(&id, "?offset=4").await;
-    assert_eq!(socket.heard("hello").await["offset"], 4);
-    socket.seen("two").await;
+    assert_eq!(socket.wait_message("hello").await["offset"], 4);
+    socket.wait_output("two").await;
     assert_eq!(socket.shown, b"two");
-    socket.say(json!({"type": "repaint"})).await;
-    assert_eq!(socket.heard("paint").await["offset"], 7);
-    socket.seen("one two").await;
-    socket.say(json!({"type": "shout"})).await;
-    assert_eq!(socket.heard("refused").await["code"], "value_error");
+    socket.send(json!({"type": "repaint"})).await;
+    assert_eq!(socket.wait_message("paint").await["offset"], 7);
+    socket.wait_output("one two").await;
+    socket.send(json!({"type": "shout"})).await;
+    assert_eq!(socket.wait_message("refused").await["code"], "value_error");
     socket.close().await;
     desk.close().await;
 }
@@ -412,7 +412,7 @@ async fn strangers_are_refused() {
     let id = desk.start("cat").await;
     let path = format!("{API}/{id}/terminal");
     let at = desk.web.address;
-    let (status, _) = Socket::tcp(at, &path, &[]).await.err().unwrap();
+    let (status, _) = TestWebSocket::tcp(at, &path, &[]).await.err().unwrap();
     assert_eq!(status, 401);
     let evil = [("origin", "https://evil.example")];
     let (status, _) = desk.try_attach(&id, "", &evil).await.err().unwrap();
@@ -424,7 +424,7 @@ async fn strangers_are_refused() {
     let other = desk.web.secret("second", "token:two", &[]);
     let bearer = format!("Bearer {other}");
     let theirs = [("authorization", bearer.as_str())];
-    let (status, _) = Socket::tcp(at, &path, &theirs).await.err().unwrap();
+    let (status, _) = TestWebSocket::tcp(at, &path, &theirs).await.err().unwrap();
     assert_eq!(status, 404);
     let elsewhere = [("ostler-session", "elsewhere")];
     let (status, _) = desk.try_attach(&id, "", &elsewhere).await.err().unwrap();
@@ -434,7 +434,7 @@ async fn strangers_are_refused() {
     let mut page = desk
         .try_attach(&id, "", &[("origin", &own), ("host", &at.to_string())])
         .await;
-    page.as_mut().unwrap().heard("hello").await;
+    page.as_mut().unwrap().wait_message("hello").await;
     desk.close().await;
 }
 
@@ -443,11 +443,11 @@ async fn too_long_a_message_closes_the_connection() {
     let desk = Desk::new().await;
     let id = desk.start("cat").await;
     let mut socket = desk.attach(&id, "").await;
-    socket.take("a test").await;
+    socket.take_lease("a test").await;
     socket.type_in(&"x".repeat(70_000)).await;
     socket.end().await;
     let mut next = desk.attach(&id, "").await;
-    next.take("another").await;
+    next.take_lease("another").await;
     desk.close().await;
 }
 
@@ -456,8 +456,8 @@ async fn a_server_that_leaves_says_so() {
     let desk = Desk::new().await;
     let id = desk.start("cat").await;
     let mut socket = desk.attach(&id, "").await;
-    socket.heard("hello").await;
-    let bench = desk.web.leave().await;
+    socket.wait_message("hello").await;
+    let bench = desk.web.close_keeping_state().await;
     assert!(
         socket
             .end()

@@ -9,17 +9,17 @@ use http::Method;
 use ostler_engine::ListFilter;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use web::{Agent, Answer, Tell, Web};
+use web::{HttpFixture, HttpTestClient, HttpTestResponse, PidPipe};
 
 /// A connected client: its stream, and where its messages go.
 struct Connected {
-    stream: Answer,
-    messages: Agent,
+    stream: HttpTestResponse,
+    messages: HttpTestClient,
     next: u64,
 }
 
 impl Connected {
-    async fn to(agent: &Agent) -> Self {
+    async fn to(agent: &HttpTestClient) -> Self {
         let mut stream = agent.get().await;
         assert_eq!(stream.status, 200);
         let first = stream.event().await.unwrap();
@@ -76,8 +76,8 @@ impl Connected {
     }
 }
 
-async fn web() -> Web {
-    Web::with(|change| change.options.legacy_sse = true).await
+async fn web() -> HttpFixture {
+    HttpFixture::with(|change| change.options.legacy_sse = true).await
 }
 
 #[tokio::test]
@@ -170,8 +170,8 @@ async fn sessions_are_apart_and_end_with_their_stream_unless_they_have_a_name() 
     one.greet().await;
     named.greet().await;
     let (a, b) = (
-        Tell::new(web.bench.work.path(), "a"),
-        Tell::new(web.bench.work.path(), "b"),
+        PidPipe::new(web.bench.work.path(), "a"),
+        PidPipe::new(web.bench.work.path(), "b"),
     );
     one.call("command_bg_start", agent.background(&a.script()))
         .await;
@@ -188,7 +188,7 @@ async fn sessions_are_apart_and_end_with_their_stream_unless_they_have_a_name() 
     }
     let messages = one.messages.clone();
     drop(one);
-    a.goes().await;
+    a.wait_exit().await;
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     assert_eq!(messages.post(&list).await.status, 404);
     drop(named);
@@ -203,7 +203,7 @@ async fn sessions_are_apart_and_end_with_their_stream_unless_they_have_a_name() 
             .len(),
         1
     );
-    assert!(b.lives());
+    assert!(b.is_alive());
     web.close().await;
 }
 
@@ -214,8 +214,8 @@ async fn a_stream_closed_early_stops_its_command() {
     let mut client = Connected::to(&agent).await;
     client.greet().await;
     let (going, kept) = (
-        Tell::new(web.bench.work.path(), "a"),
-        Tell::new(web.bench.work.path(), "b"),
+        PidPipe::new(web.bench.work.path(), "a"),
+        PidPipe::new(web.bench.work.path(), "b"),
     );
     client
         .call("command_bg_start", agent.background(&kept.script()))
@@ -231,8 +231,8 @@ async fn a_stream_closed_early_stops_its_command() {
         .await;
     let going = going.process().await;
     drop(client);
-    going.goes().await;
-    assert!(kept.lives());
+    going.wait_exit().await;
+    assert!(kept.is_alive());
     web.close().await;
 }
 

@@ -8,10 +8,10 @@
 //! * Erasing leaves the background colour and nothing else of the pen.
 //! * Repetition ends at the right margin, so that a few bytes cannot keep us busy for long.
 
-mod history;
-mod paint;
-mod pen;
-mod place;
+mod combining;
+mod repaint;
+mod scrollback;
+mod sgr;
 mod width;
 
 use std::collections::HashSet;
@@ -21,9 +21,9 @@ use avt::parser::{AnsiMode, DecMode, EdScope, Function, Parser, State};
 use avt::{ScreenKind, Terminal};
 use ostler_model::TermSize;
 
-use self::pen::{Pens, leaves_blanks};
-use crate::clusters::{Clusters, JOINER, is_stand_in};
-use crate::emulator::{Dump, Emulator, Painting};
+use self::sgr::{Pens, leaves_blanks};
+use crate::emulator::{Emulator, EmulatorState, Repaint};
+use crate::graphemes::{Graphemes, JOINER, is_stand_in};
 
 /// A control sequence longer than this is not obeyed.
 const CONTROL_BYTES: usize = 256;
@@ -35,7 +35,7 @@ const MARKS_FROM: char = '\u{300}';
 pub(crate) struct Avt {
     parser: Parser,
     terminal: Terminal,
-    clusters: Clusters,
+    clusters: Graphemes,
     /// The sequence that is not complete, as far as the parser has to know of it.
     incomplete: String,
     /// Insert mode (IRM), which `avt` does not tell.
@@ -63,8 +63,8 @@ impl Avt {
         let (cols, rows) = (usize::from(size.cols), usize::from(size.rows));
         Self {
             parser: Parser::new(),
-            terminal: history::blank(cols, rows),
-            clusters: Clusters::default(),
+            terminal: scrollback::blank(cols, rows),
+            clusters: Graphemes::default(),
             incomplete: String::new(),
             insert: false,
             joins: false,
@@ -192,7 +192,7 @@ impl Avt {
     /// As [`Self::execute`], with a pen that would show on blank cells.
     fn execute_with_plain_blanks(&mut self, function: Function) {
         if let Function::Decset(modes) = &function {
-            for step in modes.as_slice().iter().flat_map(|mode| pen::steps(*mode)) {
+            for step in modes.as_slice().iter().flat_map(|mode| sgr::steps(*mode)) {
                 let blanks = *step == DecMode::AltScreenBuffer;
                 self.execute_plainly(Function::Decset(vec![*step].into()), blanks);
             }
@@ -368,7 +368,7 @@ impl Emulator for Avt {
         self.terminal.active_screen_kind() == ScreenKind::Alternate
     }
 
-    fn dump(&self) -> Dump {
+    fn dump(&self) -> EmulatorState {
         let mut text = self.history();
         text.push_str(&self.terminal.dump());
         text.push_str(&self.incomplete);
@@ -378,10 +378,10 @@ impl Emulator for Avt {
             .filter_map(|c| Some((c, self.clusters.get(c)?.to_owned())))
             .collect();
         clusters.sort_unstable();
-        Dump { text, clusters }
+        EmulatorState { text, clusters }
     }
 
-    fn load(&mut self, dump: &Dump) {
+    fn load(&mut self, dump: &EmulatorState) {
         for (c, cluster) in &dump.clusters {
             self.clusters.restore(*c, cluster);
         }
@@ -393,9 +393,9 @@ impl Emulator for Avt {
         self.incomplete.clear();
     }
 
-    fn paint(&self) -> Painting {
-        Painting {
-            text: paint::for_real(&self.terminal.dump(), &self.clusters),
+    fn paint(&self) -> Repaint {
+        Repaint {
+            text: repaint::for_real(&self.terminal.dump(), &self.clusters),
             incomplete: self.incomplete.clone(),
         }
     }

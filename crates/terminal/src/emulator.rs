@@ -20,19 +20,19 @@ pub trait Emulator: Send + std::fmt::Debug {
     fn is_alternate(&self) -> bool;
     /// What brings an emulator of the same size, fresh from its making, to what is visible
     /// here: both screens, cursor, modes and a sequence that is not complete.
-    fn dump(&self) -> Dump;
+    fn dump(&self) -> EmulatorState;
     /// Takes in a dump; on an emulator fresh from its making.
-    fn load(&mut self, dump: &Dump);
+    fn load(&mut self, dump: &EmulatorState);
     /// Forgets a sequence that is not complete: its rest will never come.
     fn forget_incomplete(&mut self);
     /// Sequences that paint this onto a real terminal of the same size that shows a blank
     /// primary screen and has its modes reset, and a sequence that is not complete.
-    fn paint(&self) -> Painting;
+    fn paint(&self) -> Repaint;
 }
 
 /// What an emulator is, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Dump {
+pub struct EmulatorState {
     /// Text and control sequences, in the emulator's own dialect.
     pub text: String,
     /// Characters in `text` that stand for several in one cell, with what they stand for.
@@ -42,7 +42,7 @@ pub struct Dump {
 
 /// What is sent to a real terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Painting {
+pub struct Repaint {
     /// Text and control sequences that paint.
     pub text: String,
     /// The beginning of a sequence whose rest is still to come; to be sent last.

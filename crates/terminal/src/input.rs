@@ -1,11 +1,11 @@
 //! What is typed, and the bytes a terminal sends for it.
 
-use crate::key::{Base, Held, Key, control_byte};
+use crate::key::{Base, HeldModifiers, Key, control_byte};
 use crate::modes::Modes;
 
 /// One thing that is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum InputPiece {
     /// Text as it is; a newline in it is sent as carriage return, as a keyboard would.
     Text(String),
     /// One key.
@@ -22,14 +22,14 @@ const DEL: u8 = 0x7f;
 /// The bytes a terminal in these modes sends for what is typed: xterm's, which is what
 /// `TERM=xterm-256color` promises, without `modifyOtherKeys`.
 #[must_use]
-pub fn encode(pieces: &[Piece], modes: Modes) -> Vec<u8> {
+pub fn encode(pieces: &[InputPiece], modes: Modes) -> Vec<u8> {
     let mut out = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Text(text) => push_text(&mut out, text),
-            Piece::Key(key) => push_key(&mut out, *key, modes),
-            Piece::Paste(text) => push_paste(&mut out, text, modes),
-            Piece::Raw(bytes) => out.extend_from_slice(bytes),
+            InputPiece::Text(text) => push_text(&mut out, text),
+            InputPiece::Key(key) => push_key(&mut out, *key, modes),
+            InputPiece::Paste(text) => push_paste(&mut out, text, modes),
+            InputPiece::Raw(bytes) => out.extend_from_slice(bytes),
         }
     }
     out
@@ -88,7 +88,7 @@ fn push_key(out: &mut Vec<u8>, key: Key, modes: Modes) {
     }
 }
 
-fn push_char(out: &mut Vec<u8>, c: char, held: Held) {
+fn push_char(out: &mut Vec<u8>, c: char, held: HeldModifiers) {
     push_alt(out, held);
     match control_byte(c) {
         Some(byte) if held.ctrl => out.push(byte),
@@ -96,12 +96,12 @@ fn push_char(out: &mut Vec<u8>, c: char, held: Held) {
     }
 }
 
-fn push_alone(out: &mut Vec<u8>, byte: u8, held: Held) {
+fn push_alone(out: &mut Vec<u8>, byte: u8, held: HeldModifiers) {
     push_alt(out, held);
     out.push(byte);
 }
 
-fn push_alt(out: &mut Vec<u8>, held: Held) {
+fn push_alt(out: &mut Vec<u8>, held: HeldModifiers) {
     if held.alt {
         out.push(ESC);
     }
@@ -130,12 +130,12 @@ fn cursor_letter(base: Base) -> Option<u8> {
 }
 
 /// xterm's number for modifiers: 1, plus 1 for Shift, 2 for Alt, 4 for Ctrl.
-fn modifier_number(held: Held) -> u8 {
+fn modifier_number(held: HeldModifiers) -> u8 {
     1 + u8::from(held.shift) + 2 * u8::from(held.alt) + 4 * u8::from(held.ctrl)
 }
 
 /// `CSI A`, `SS3 A` (`ss3`), or `CSI 1 ; m A` with modifiers.
-fn push_lettered(out: &mut Vec<u8>, letter: u8, held: Held, ss3: bool) {
+fn push_lettered(out: &mut Vec<u8>, letter: u8, held: HeldModifiers, ss3: bool) {
     match modifier_number(held) {
         1 if ss3 => out.extend_from_slice(&[ESC, b'O', letter]),
         1 => out.extend_from_slice(&[ESC, b'[', letter]),
@@ -147,7 +147,7 @@ fn push_lettered(out: &mut Vec<u8>, letter: u8, held: Held, ss3: bool) {
 }
 
 /// `CSI n ~`, or `CSI n ; m ~` with modifiers.
-fn push_numbered(out: &mut Vec<u8>, code: u8, held: Held) {
+fn push_numbered(out: &mut Vec<u8>, code: u8, held: HeldModifiers) {
     let sequence = match modifier_number(held) {
         1 => format!("\x1b[{code}~"),
         number => format!("\x1b[{code};{number}~"),
@@ -157,12 +157,12 @@ fn push_numbered(out: &mut Vec<u8>, code: u8, held: Held) {
 
 /// F1 to F4 have letters, F5 to F12 numbers; F13 to F20 are F1 to F8 with Shift, as the
 /// terminfo entry of xterm-256color has them (`kf13=\E[1;2P`).
-fn push_function(out: &mut Vec<u8>, number: u8, held: Held) {
+fn push_function(out: &mut Vec<u8>, number: u8, held: HeldModifiers) {
     const NUMBERS: [u8; 8] = [15, 17, 18, 19, 20, 21, 23, 24];
     let (number, held) = if number > 12 {
         (
             number - 12,
-            Held {
+            HeldModifiers {
                 shift: true,
                 ..held
             },

@@ -15,12 +15,12 @@ use thiserror::Error;
 #[serde(try_from = "String", into = "String")]
 pub struct Key {
     pub(crate) base: Base,
-    pub(crate) held: Held,
+    pub(crate) held: HeldModifiers,
 }
 
 /// Modifiers that are held down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldModifiers {
     pub(crate) ctrl: bool,
     pub(crate) alt: bool,
     pub(crate) shift: bool,
@@ -184,8 +184,8 @@ impl FromStr for Key {
 }
 
 /// Takes `ctrl-`, `M-`, `^` and so on from the front of a name.
-fn take_modifiers(given: &str) -> (Held, &str) {
-    let mut held = Held::default();
+fn take_modifiers(given: &str) -> (HeldModifiers, &str) {
+    let mut held = HeldModifiers::default();
     let mut rest = given;
     loop {
         if let Some(after) = rest.strip_prefix('^')
@@ -241,7 +241,7 @@ fn named_char(c: char) -> Option<Base> {
 }
 
 /// A character with modifiers that can be sent; Shift is worked into a letter.
-fn typed(given: &str, c: char, held: &mut Held) -> Result<Base, KeyError> {
+fn typed(given: &str, c: char, held: &mut HeldModifiers) -> Result<Base, KeyError> {
     let refused = |why| {
         Err(KeyError::Unsendable {
             given: given.to_owned(),
@@ -337,7 +337,7 @@ impl fmt::Display for Base {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Held { ctrl, alt, shift } = self.held;
+        let HeldModifiers { ctrl, alt, shift } = self.held;
         for (held, name) in [(ctrl, "ctrl-"), (alt, "alt-"), (shift, "shift-")] {
             if held {
                 f.write_str(name)?;

@@ -5,23 +5,23 @@
 //! stands behind the trait [`Emulator`](emulator::Emulator), so that it can be replaced.
 #![forbid(unsafe_code)]
 
-pub mod answers;
 mod avt;
-mod clusters;
+pub mod control_sequences;
+pub mod device_reports;
 pub mod emulator;
+mod graphemes;
 pub mod input;
 pub mod key;
-pub mod marks;
 pub mod modes;
 pub mod screen;
 pub mod shell;
+pub mod snapshot;
 mod utf8;
-pub mod view;
 
-pub use input::{Piece, encode};
+pub use control_sequences::{ControlEvent, LocatedEvent, Scanner};
+pub use input::{InputPiece, encode};
 pub use key::{Key, KeyError};
-pub use marks::{Mark, Marked, Scanner};
 pub use modes::Modes;
 pub use screen::{Checkpoint, CheckpointError, Screen};
 pub use shell::ShellState;
-pub use view::{CursorAt, View};
+pub use snapshot::{CursorPosition, ScreenSnapshot};

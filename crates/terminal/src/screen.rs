@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::avt::Avt;
-use crate::emulator::{Dump, Emulator};
-use crate::marks::{ScanState, Scanner};
+use crate::control_sequences::{ScanState, Scanner};
+use crate::emulator::{Emulator, EmulatorState};
 use crate::modes::Modes;
 use crate::shell::ShellState;
-use crate::utf8::Carry;
-use crate::view::{CursorAt, View};
+use crate::snapshot::{CursorPosition, ScreenSnapshot};
+use crate::utf8::Utf8Remainder;
 
 /// A screen, its title, its modes, and where its shell stands.
 #[derive(Debug)]
 pub struct Screen {
     emulator: Box<dyn Emulator>,
     scanner: Scanner,
-    carry: Carry,
+    carry: Utf8Remainder,
     shell: ShellState,
     exact: bool,
 }
@@ -32,14 +32,14 @@ pub struct Checkpoint {
     /// The size.
     pub size: TermSize,
     /// Text that brings a fresh emulator of this size here.
-    pub dump: Dump,
+    pub dump: EmulatorState,
     /// Bytes of a character that is not complete.
     #[serde(default)]
     pub carry: Vec<u8>,
-    /// The title, as [`Self::scan`] has it.
+    /// The title, as [`Self::scanner`] has it.
     #[serde(default)]
     pub title: String,
-    /// The modes, as [`Self::scan`] has them.
+    /// The modes, as [`Self::scanner`] has them.
     #[serde(default)]
     pub modes: Modes,
     /// What the scanner remembers: modes, titles, a sequence that is not complete.
@@ -48,7 +48,7 @@ pub struct Checkpoint {
     /// The shell.
     #[serde(default)]
     pub shell: ShellState,
-    /// As [`View::exact`].
+    /// As [`ScreenSnapshot::exact`].
     pub exact: bool,
 }
 
@@ -80,7 +80,7 @@ impl Screen {
         Self {
             emulator: Box::new(Avt::new(size)),
             scanner: Scanner::new(0, nonce),
-            carry: Carry::default(),
+            carry: Utf8Remainder::default(),
             shell: ShellState::default(),
             exact: true,
         }
@@ -115,7 +115,7 @@ impl Screen {
         Ok(Self {
             emulator: Box::new(emulator),
             scanner: Scanner::restore(checkpoint.offset, nonce, checkpoint.scan.clone()),
-            carry: Carry::restored(&checkpoint.carry),
+            carry: Utf8Remainder::restored(&checkpoint.carry),
             shell: checkpoint.shell.clone(),
             exact: checkpoint.exact,
         })
@@ -141,7 +141,7 @@ impl Screen {
             return;
         }
         self.scanner.skip_to(offset);
-        self.carry = Carry::default();
+        self.carry = Utf8Remainder::default();
         self.emulator.forget_incomplete();
         self.exact = false;
     }
@@ -172,12 +172,12 @@ impl Screen {
 
     /// What is on it.
     #[must_use]
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> ScreenSnapshot {
         let (col, row, visible) = self.emulator.cursor();
-        View {
+        ScreenSnapshot {
             size: self.emulator.size(),
             rows: self.emulator.rows(),
-            cursor: CursorAt { col, row, visible },
+            cursor: CursorPosition { col, row, visible },
             title: self.scanner.title().to_owned(),
             alternate: self.emulator.is_alternate(),
             modes: self.modes(),

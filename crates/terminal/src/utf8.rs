@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 /// What is left of a character that is not complete: at most three bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Carry(Vec<u8>);
+pub(crate) struct Utf8Remainder(Vec<u8>);
 
 /// The longest character.
 const CHAR_BYTES: usize = 4;
 
-impl Carry {
+impl Utf8Remainder {
     /// What was carried, as a checkpoint has it; what cannot be one is dropped.
     pub(crate) fn restored(bytes: &[u8]) -> Self {
         let incomplete = std::str::from_utf8(bytes)
@@ -76,7 +76,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn decoded(pieces: &[&[u8]]) -> (String, usize) {
-        let mut carry = Carry::default();
+        let mut carry = Utf8Remainder::default();
         let mut text = String::new();
         for piece in pieces {
             carry.decode(piece, |part| text.push_str(part));
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn only_what_can_be_carried_is_restored() {
-        assert_eq!(Carry::restored(b"\xe2\x82").bytes(), b"\xe2\x82");
-        assert_eq!(Carry::restored(b"abc").bytes(), b"");
-        assert_eq!(Carry::restored(b"\xff").bytes(), b"");
-        assert_eq!(Carry::restored(b"a\xe2").bytes(), b"");
+        assert_eq!(Utf8Remainder::restored(b"\xe2\x82").bytes(), b"\xe2\x82");
+        assert_eq!(Utf8Remainder::restored(b"abc").bytes(), b"");
+        assert_eq!(Utf8Remainder::restored(b"\xff").bytes(), b"");
+        assert_eq!(Utf8Remainder::restored(b"a\xe2").bytes(), b"");
     }
 }

@@ -2,6 +2,6 @@
 //! takes real processes.
 #![forbid(unsafe_code)]
 
-pub mod scripted;
+pub mod fake_backend;
 
-pub use scripted::{Act, Scripted};
+pub use fake_backend::{FakeBackend, SpawnBehavior};

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use rustix::fs::{Advice, fadvise};
 
-use super::engine::measure;
-use super::orders::Orders;
-use super::output::{quiet, start};
-use super::report::{Limit, Row};
-use super::run::Bench;
-use super::stats::{Summary, median};
-use crate::sh;
+use super::engine::start_driver;
+use super::line_process::LineProcess;
+use super::output::{start_script, wait_idle};
+use super::report::{ReportRow, Threshold};
+use super::run::BenchContext;
+use super::stats::{LatencySummary, median};
+use crate::shell;
 
 /// `seq 1 LAST` prints about 1 GB.
 const LAST: u64 = 111_111_111;
@@ -23,46 +23,46 @@ const NEEDLE: &str = "110987654";
 const TAILS: usize = 20;
 
 /// tail and grep, through the library, against what people use on files.
-pub(super) fn reading(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.lab()?;
+pub(super) fn reading(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
     // It goes on living, so that nothing is compressed meanwhile.
-    let id = start(&lab, &format!("seq 1 {LAST}; exec sleep 300"))?;
-    quiet(&lab, &id)?;
-    let dir = lab.state().join("executions").join(lab.info(&id)?.uuid);
-    let mut reader = measure(bench, &lab, 0)?;
+    let id = start_script(&env, &format!("seq 1 {LAST}; exec sleep 300"))?;
+    wait_idle(&env, &id)?;
+    let dir = env.state().join("executions").join(env.info(&id)?.uuid);
+    let mut reader = start_driver(bench, &env, 0)?;
     let mut rows = tails(&mut reader, &dir)?;
     rows.extend(grep(bench, &mut reader, &dir)?);
     reader.close()?;
-    lab.stop(&id)?;
+    env.stop(&id)?;
     Ok(rows)
 }
 
-fn tails(reader: &mut Orders, dir: &Path) -> Result<Vec<Row>> {
-    let ask = format!("tail 1000 {}", dir.display());
+fn tails(reader: &mut LineProcess, dir: &Path) -> Result<Vec<ReportRow>> {
+    let request = format!("tail 1000 {}", dir.display());
     let (mut warm, mut cold) = (Vec::new(), Vec::new());
     for _ in 0..TAILS {
-        forget(dir)?;
-        cold.extend(reader.ask(&ask)?);
-        warm.extend(reader.ask(&ask)?);
+        evict_page_cache(dir)?;
+        cold.extend(reader.request(&request)?);
+        warm.extend(reader.request(&request)?);
     }
     Ok(vec![
-        Row::absolute(
+        ReportRow::absolute(
             "tail -n 1000 of a 1 GB journal, warm, p50",
-            Summary::of(&warm).p50,
+            LatencySummary::from_samples(&warm).p50,
             "ms",
-            (Limit::AtMost(1.0), "< 1 ms"),
+            (Threshold::AtMost(1.0), "< 1 ms"),
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "the same, cold",
-            Summary::of(&cold).p50,
+            LatencySummary::from_samples(&cold).p50,
             "ms",
-            (Limit::AtMost(5.0), "< 5 ms"),
+            (Threshold::AtMost(5.0), "< 5 ms"),
         ),
     ])
 }
 
 /// Asks the kernel to drop these files from its cache.
-fn forget(dir: &Path) -> Result<()> {
+fn evict_page_cache(dir: &Path) -> Result<()> {
     for path in segments(dir)? {
         let file = File::open(path)?;
         file.sync_all()?;
@@ -81,16 +81,16 @@ fn segments(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn grep(bench: &Bench, reader: &mut Orders, dir: &Path) -> Result<Vec<Row>> {
-    let ask = format!("grep {NEEDLE} {}", dir.display());
-    let peer = if sh::on_path("rg") {
+fn grep(bench: &BenchContext, reader: &mut LineProcess, dir: &Path) -> Result<Vec<ReportRow>> {
+    let request = format!("grep {NEEDLE} {}", dir.display());
+    let peer_command = if shell::is_on_path("rg") {
         vec!["rg", "-j1", "-N", "-I"]
     } else {
         vec!["grep", "-h", "-F"]
     };
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..=bench.rounds.min(4) {
-        let (seen, other) = (reader.ask(&ask)?, peer_grep(&peer, dir)?);
+        let (seen, other) = (reader.request(&request)?, peer_grep(&peer_command, dir)?);
         if round > 0 {
             ours.extend(seen.iter().map(Duration::as_secs_f64));
             theirs.push(other.as_secs_f64());
@@ -98,13 +98,13 @@ fn grep(bench: &Bench, reader: &mut Orders, dir: &Path) -> Result<Vec<Row>> {
     }
     let what = format!(
         "literal grep of a 1 GB journal, speed (time of `{}` over ours)",
-        peer.join(" ")
+        peer_command.join(" ")
     );
-    Ok(vec![Row::ratio(
+    Ok(vec![ReportRow::ratio(
         &what,
         (median(&theirs), median(&ours)),
         "s",
-        (Limit::AtLeast(0.8), "≥ 80 % of `rg -j1`"),
+        (Threshold::AtLeast(0.8), "≥ 80 % of `rg -j1`"),
     )])
 }
 
@@ -112,10 +112,10 @@ fn peer_grep(words: &[&str], dir: &Path) -> Result<Duration> {
     let texts = segments(dir)?
         .into_iter()
         .filter(|path| path.extension().is_some_and(|e| e == "seg"));
-    let mut command = sh::command(words[0], dir);
+    let mut command = shell::command(words[0], dir);
     command.args(&words[1..]).arg(NEEDLE).args(texts);
     let begin = Instant::now();
-    let found = sh::capture(&mut command)?;
+    let found = shell::capture(&mut command)?;
     let took = begin.elapsed();
     ensure!(
         found.trim().ends_with(NEEDLE),

@@ -12,11 +12,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::machine::Machine;
-use super::run::Bench;
+use super::run::BenchContext;
 use super::stats::median;
-use crate::lab::Mcp;
-use crate::sh;
-use crate::ui::say;
+use crate::console::print_line;
+use crate::shell;
+use crate::test_env::McpClient;
 use crate::workspace::Workspace;
 
 /// Makes the projects whose logs are looked at.
@@ -58,66 +58,66 @@ const LARGE: &[(&str, &str, &[&str])] = &[
 
 /// What the generator says of a project.
 #[derive(Debug, Deserialize)]
-struct Plan {
+struct LogPlan {
     run: Vec<String>,
     failures: Vec<Vec<String>>,
 }
 
 /// One line of the table.
-struct Line {
+struct LogRow {
     name: String,
     lines: usize,
     bytes: usize,
     answer_chars: usize,
     answer_ms: f64,
     failures: usize,
-    told: usize,
+    reported: usize,
     head_and_tail: usize,
 }
 
 /// Prints, asks, compares, writes the table below `docs/bench`.
-pub(super) fn measure(bench: &Bench, machine: &Machine, only: &[String]) -> Result<PathBuf> {
-    let lab = bench.lab()?;
-    let mut mcp = Mcp::open(&lab)?;
+pub(super) fn measure(bench: &BenchContext, machine: &Machine, only: &[String]) -> Result<PathBuf> {
+    let env = bench.started_env()?;
+    let mut mcp = McpClient::open(&env)?;
     let mut table = Vec::new();
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
-    for (kind, program) in KINDS.iter().filter(|(kind, _)| wanted(kind)) {
-        if !sh::on_path(program) {
-            say(format_args!("{kind}: there is no {program}"));
+    let is_selected = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+    for (kind, program) in KINDS.iter().filter(|(kind, _)| is_selected(kind)) {
+        if !shell::is_on_path(program) {
+            print_line(format_args!("{kind}: there is no {program}"));
             continue;
         }
-        say(format_args!("measuring {kind}"));
-        let (log, plan) = printed(bench.workspace, lab.path(), kind)?;
+        print_line(format_args!("measuring {kind}"));
+        let (log, plan) = generate_log(bench.workspace, env.path(), kind)?;
         let script = format!("cat '{}'", log.display());
         let text = fs::read(&log)?;
         let text = String::from_utf8_lossy(&text).into_owned();
-        table.push(compared(
+        table.push(compare(
             bench,
             &mut mcp,
             (kind, &script, &text),
             &plan.failures,
         )?);
     }
-    for (name, script, needles) in LARGE.iter().filter(|(name, ..)| wanted(name)) {
-        say(format_args!("measuring {name}"));
-        let text = sh::capture(sh::command("sh", lab.path()).args(["-c", script]))?;
+    for (name, script, needles) in LARGE.iter().filter(|(name, ..)| is_selected(name)) {
+        print_line(format_args!("measuring {name}"));
+        let text = shell::capture(shell::command("sh", env.path()).args(["-c", script]))?;
         let failures: Vec<_> = needles
             .iter()
             .map(|part| vec![(*part).to_owned()])
             .collect();
-        table.push(compared(bench, &mut mcp, (name, script, &text), &failures)?);
+        table.push(compare(bench, &mut mcp, (name, script, &text), &failures)?);
     }
     mcp.close()?;
     publish(bench.workspace.root(), machine, &table)
 }
 
 /// Runs the tool on a project of this kind; its log, both streams as they came.
-fn printed(workspace: &Workspace, dir: &Path, kind: &str) -> Result<(PathBuf, Plan)> {
+fn generate_log(workspace: &Workspace, dir: &Path, kind: &str) -> Result<(PathBuf, LogPlan)> {
     let project = dir.join("logs").join(kind);
     fs::create_dir_all(&project)?;
-    let mut generate = sh::command("python3", workspace.root());
-    let plan = sh::capture(generate.arg(GENERATE).arg(kind).arg(&project))?;
-    let plan: Plan = serde_json::from_str(&plan).context("what the generator prints")?;
+    let mut generate = shell::command("python3", workspace.root());
+    let plan = shell::capture(generate.arg(GENERATE).arg(kind).arg(&project))?;
+    let plan: LogPlan = serde_json::from_str(&plan).context("what the generator prints")?;
     let [program, arguments @ ..] = plan.run.as_slice() else {
         bail!("{kind}: nothing to run");
     };
@@ -127,12 +127,12 @@ fn printed(workspace: &Workspace, dir: &Path, kind: &str) -> Result<(PathBuf, Pl
     };
     let log = dir.join("logs").join(format!("{kind}.log"));
     let file = File::create(&log)?;
-    let mut tool: Command = sh::command(program, &project);
+    let mut tool: Command = shell::command(program, &project);
     tool.args(arguments)
         .env("CARGO_TARGET_DIR", project.join("target"))
         .stdout(file.try_clone()?)
         .stderr(file);
-    let status = tool.status().with_context(|| sh::shown(&tool))?;
+    let status = tool.status().with_context(|| shell::display(&tool))?;
     if status.success() {
         bail!("{kind} was to fail");
     }
@@ -140,38 +140,38 @@ fn printed(workspace: &Workspace, dir: &Path, kind: &str) -> Result<(PathBuf, Pl
 }
 
 /// Asks for the log as an agent would, some times over, and compares.
-fn compared(
-    bench: &Bench,
-    mcp: &mut Mcp,
+fn compare(
+    bench: &BenchContext,
+    mcp: &mut McpClient,
     (name, script, log): (&str, &str, &str),
     failures: &[Vec<String>],
-) -> Result<Line> {
-    let mut took = Vec::new();
+) -> Result<LogRow> {
+    let mut millis = Vec::new();
     let mut answer = String::new();
     for _round in 0..=bench.rounds {
         let begin = Instant::now();
-        answer = asked(mcp, script)?;
-        took.push(begin.elapsed().as_secs_f64() * 1e3);
+        answer = run_command(mcp, script)?;
+        millis.push(begin.elapsed().as_secs_f64() * 1e3);
     }
-    took.remove(0);
-    let told = |text: &str| {
+    millis.remove(0);
+    let count_reported = |text: &str| {
         let told = |failure: &&Vec<String>| failure.iter().all(|part| text.contains(part));
         failures.iter().filter(told).count()
     };
     let answer_chars = answer.chars().count();
-    Ok(Line {
+    Ok(LogRow {
         name: name.to_owned(),
         lines: log.lines().count(),
         bytes: log.len(),
         answer_chars,
-        answer_ms: median(&took),
+        answer_ms: median(&millis),
         failures: failures.len(),
-        told: told(&answer),
-        head_and_tail: told(&ends(log, answer_chars)),
+        reported: count_reported(&answer),
+        head_and_tail: count_reported(&head_and_tail_of(log, answer_chars)),
     })
 }
 
-fn asked(mcp: &mut Mcp, script: &str) -> Result<String> {
+fn run_command(mcp: &mut McpClient, script: &str) -> Result<String> {
     let arguments = json!({
         "command": "/bin/sh", "args": ["-c", script], "directory": "/", "timeout": 60
     });
@@ -183,7 +183,7 @@ fn asked(mcp: &mut Mcp, script: &str) -> Result<String> {
 }
 
 /// What most tools answer: the first and the last characters.
-fn ends(log: &str, chars: usize) -> String {
+fn head_and_tail_of(log: &str, chars: usize) -> String {
     let half = chars / 2;
     let head: String = log.chars().take(half).collect();
     let tail: String = log.chars().rev().take(half).collect();
@@ -191,7 +191,7 @@ fn ends(log: &str, chars: usize) -> String {
     format!("{head}\n…\n{tail}")
 }
 
-fn publish(root: &Path, machine: &Machine, table: &[Line]) -> Result<PathBuf> {
+fn publish(root: &Path, machine: &Machine, table: &[LogRow]) -> Result<PathBuf> {
     let mut text = format!(
         "# What failed, in answers to long logs, {}\n\n{machine}\n\
          Logs printed by running the tools on generated projects; the answer is that of \
@@ -214,11 +214,11 @@ fn publish(root: &Path, machine: &Machine, table: &[Line]) -> Result<PathBuf> {
             line.answer_chars,
             line.answer_ms,
             line.failures,
-            line.told,
+            line.reported,
             line.head_and_tail
         );
     }
-    say(format_args!("{text}"));
+    print_line(format_args!("{text}"));
     let path = root.join(format!("docs/bench/logs-{}.md", machine.date));
     fs::write(&path, text)?;
     Ok(path)
@@ -226,10 +226,10 @@ fn publish(root: &Path, machine: &Machine, table: &[Line]) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::ends;
+    use super::head_and_tail_of;
 
     #[test]
     fn head_and_tail_are_what_they_say() {
-        assert_eq!(ends("abcdefgh", 4), "ab\n…\ngh");
+        assert_eq!(head_and_tail_of("abcdefgh", 4), "ab\n…\ngh");
     }
 }

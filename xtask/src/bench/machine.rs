@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::sh;
+use crate::shell;
 
 /// Files made to learn what one costs.
 const PROBE_FILES: u32 = 500;
@@ -29,10 +29,10 @@ pub(super) struct Machine {
 impl Machine {
     /// This one, with state kept in `dir`.
     pub(super) fn here(root: &Path, dir: &Path) -> Result<Self> {
-        let mut git = sh::command("git", root);
-        let commit = sh::capture(git.args(["rev-parse", "--short", "HEAD"])).unwrap_or_default();
-        let mut stat = sh::command("stat", dir);
-        let kind = sh::capture(stat.args(["-f", "-c", "%T", "."]))?;
+        let mut git = shell::command("git", root);
+        let commit = shell::capture(git.args(["rev-parse", "--short", "HEAD"])).unwrap_or_default();
+        let mut stat = shell::command("stat", dir);
+        let kind = shell::capture(stat.args(["-f", "-c", "%T", "."]))?;
         Ok(Self {
             date: jiff::Zoned::now().date().to_string(),
             cpu: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),

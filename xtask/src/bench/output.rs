@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::report::{Limit, Row};
-use super::run::Bench;
+use super::report::{ReportRow, Threshold};
+use super::run::BenchContext;
 use super::stats::median;
-use crate::lab::{Lab, Proc};
-use crate::sh;
+use crate::shell;
+use crate::test_env::{ProcessHandle, TestEnv};
 
 /// `seq 1 LAST` prints about 100 MB.
 const LAST: u64 = 12_345_678;
@@ -24,38 +24,38 @@ const READ_BYTES: usize = 256 * 1024;
 const RUN_MS: u64 = 120_000;
 
 /// 100 MB of numbers, everything kept, against `seq > file`; and what memory it takes.
-pub(super) fn hundred_megabytes(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.lab()?;
+pub(super) fn hundred_megabytes(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
     let script = format!("seq 1 {LAST}");
     let (mut bare, mut ours) = (Vec::new(), Vec::new());
     for round in 0..=bench.rounds.min(4) {
-        let (file, (kept, _)) = (to_file(&lab, &script)?, through(&lab, &script)?);
+        let (file, (kept, _)) = (to_file(&env, &script)?, run_through(&env, &script)?);
         if round > 0 {
             bare.push(file.as_secs_f64());
             ours.push(kept.as_secs_f64());
         }
     }
-    let growth = memory_growth(&lab, &script)?;
+    let growth = memory_growth(&env, &script)?;
     Ok(vec![
-        Row::ratio(
+        ReportRow::ratio(
             "100 MB of `seq`, all of it kept, wall",
             (median(&ours), median(&bare)),
             "s",
-            (Limit::AtMost(1.3), "≤ 1.3× `seq > file`"),
+            (Threshold::AtMost(1.3), "≤ 1.3× `seq > file`"),
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "growth of daemon and shim by it (resident)",
             growth,
             "MB",
-            (Limit::AtMost(10.0), "< 10 MB"),
+            (Threshold::AtMost(10.0), "< 10 MB"),
         ),
     ])
 }
 
-fn to_file(lab: &Lab, script: &str) -> Result<Duration> {
-    let path = lab.work().join("bare");
+fn to_file(env: &TestEnv, script: &str) -> Result<Duration> {
+    let path = env.work().join("bare");
     let begin = Instant::now();
-    let status = sh::command("sh", &lab.work())
+    let status = shell::command("sh", &env.work())
         .args(["-c", script])
         .stdout(File::create(&path)?)
         .status()?;
@@ -67,21 +67,21 @@ fn to_file(lab: &Lab, script: &str) -> Result<Duration> {
 
 /// The same kept by us, from the request to the answer that it ended; and the CPU seconds of
 /// that time. Journals of ended executions are compressed, which is not a part of it.
-fn through(lab: &Lab, script: &str) -> Result<(Duration, f64)> {
-    let (before, begin) = (cpu_seconds(lab), Instant::now());
-    let id = start(lab, script)?;
-    let info = ended(lab, &id)?;
-    let (took, spent) = (begin.elapsed(), cpu_seconds(lab) - before);
+fn run_through(env: &TestEnv, script: &str) -> Result<(Duration, f64)> {
+    let (before, begin) = (cpu_seconds(env), Instant::now());
+    let id = start_script(env, script)?;
+    let info = wait_exit(env, &id)?;
+    let (took, spent) = (begin.elapsed(), cpu_seconds(env) - before);
     ensure!(info["exit_code"] == 0, "{script} ended as {info}");
-    lab.ask("DELETE", &format!("/api/v1/executions/{id}"), None)?;
+    env.request("DELETE", &format!("/api/v1/executions/{id}"), None)?;
     Ok((took, spent))
 }
 
 /// Starts a script through REST; its id.
-pub(super) fn start(lab: &Lab, script: &str) -> Result<String> {
+pub(super) fn start_script(env: &TestEnv, script: &str) -> Result<String> {
     let command = json!({"argv": {"program": "/bin/sh", "args": ["-c", script]}});
-    let body = json!({"command": command, "cwd": lab.work()});
-    let info = lab.ask("POST", "/api/v1/executions", Some(&body))?;
+    let body = json!({"command": command, "cwd": env.work()});
+    let info = env.request("POST", "/api/v1/executions", Some(&body))?;
     info["id"]
         .as_str()
         .map(str::to_owned)
@@ -89,9 +89,9 @@ pub(super) fn start(lab: &Lab, script: &str) -> Result<String> {
 }
 
 /// Waits for an end; what is known then.
-pub(super) fn ended(lab: &Lab, id: &str) -> Result<serde_json::Value> {
+pub(super) fn wait_exit(env: &TestEnv, id: &str) -> Result<serde_json::Value> {
     let body = json!({"until": "exit", "at_most_ms": RUN_MS});
-    let waited = lab.ask(
+    let waited = env.request(
         "POST",
         &format!("/api/v1/executions/{id}/wait"),
         Some(&body),
@@ -100,9 +100,9 @@ pub(super) fn ended(lab: &Lab, id: &str) -> Result<serde_json::Value> {
 }
 
 /// Waits until it has printed nothing for a second.
-pub(super) fn quiet(lab: &Lab, id: &str) -> Result<()> {
+pub(super) fn wait_idle(env: &TestEnv, id: &str) -> Result<()> {
     let body = json!({"until": "idle", "idle_ms": 1_000, "at_most_ms": RUN_MS});
-    lab.ask(
+    env.request(
         "POST",
         &format!("/api/v1/executions/{id}/wait"),
         Some(&body),
@@ -111,30 +111,30 @@ pub(super) fn quiet(lab: &Lab, id: &str) -> Result<()> {
 }
 
 /// Megabytes that daemon and shim hold more after the output than before it.
-fn memory_growth(lab: &Lab, script: &str) -> Result<f64> {
-    let daemon = lab.daemon()?;
-    let before = resident(&daemon)?;
-    let id = start(lab, &format!("{script}; exec sleep 300"))?;
-    let shim = lab.shim(&lab.info(&id)?)?;
+fn memory_growth(env: &TestEnv, script: &str) -> Result<f64> {
+    let daemon = env.daemon()?;
+    let before = resident_memory(&daemon)?;
+    let id = start_script(env, &format!("{script}; exec sleep 300"))?;
+    let shim = env.shim(&env.info(&id)?)?;
     let quiet = json!({"until": "idle", "idle_ms": 1_000, "at_most_ms": RUN_MS});
-    lab.ask(
+    env.request(
         "POST",
         &format!("/api/v1/executions/{id}/wait"),
         Some(&quiet),
     )?;
-    let grown = resident(&daemon)? - before + private(&shim)?;
-    lab.stop(&id)?;
+    let grown = resident_memory(&daemon)? - before + private_memory(&shim)?;
+    env.stop(&id)?;
     Ok(grown)
 }
 
 /// Resident megabytes.
-pub(super) fn resident(proc: &Proc) -> Result<f64> {
+pub(super) fn resident_memory(proc: &ProcessHandle) -> Result<f64> {
     let kilobytes = proc.status("VmRSS:").context("it is gone")?;
     Ok(kilobytes.parse::<f64>()? * 1_024.0 / 1e6)
 }
 
 /// Megabytes that only this process holds.
-pub(super) fn private(proc: &Proc) -> Result<f64> {
+pub(super) fn private_memory(proc: &ProcessHandle) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", proc.pid))?;
     let lines = text.lines().filter(|line| line.starts_with("Private_"));
     let kilobytes = lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
@@ -142,18 +142,18 @@ pub(super) fn private(proc: &Proc) -> Result<f64> {
 }
 
 /// A gigabyte of lines against a bare read/write loop, and what it costs in CPU.
-pub(super) fn ingest(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.lab()?;
-    let source = lab.work().join("source");
-    sh::run(sh::command("sh", &lab.work()).args([
+pub(super) fn ingest(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
+    let source = env.work().join("source");
+    shell::run(shell::command("sh", &env.work()).args([
         "-c",
         &format!("yes 'a line of the length that lines have, about sixty bytes' | head -c {INGEST_BYTES} > source"),
     ]))?;
     let script = format!("exec cat {}", source.display());
     let (mut bare, mut ours, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=bench.rounds.min(3) {
-        let loop_took = bare_loop(&lab, &script)?;
-        let (took, spent) = through(&lab, &script)?;
+        let loop_took = bare_loop(&env, &script)?;
+        let (took, spent) = run_through(&env, &script)?;
         if round > 0 {
             bare.push(loop_took.as_secs_f64());
             ours.push(took.as_secs_f64());
@@ -163,26 +163,26 @@ pub(super) fn ingest(bench: &Bench) -> Result<Vec<Row>> {
     fs::remove_file(source)?;
     Ok(vec![
         // As speed: the bare loop's time over ours.
-        Row::ratio(
+        ReportRow::ratio(
             "ingest of 1 GB with time and line index, speed (time of the bare loop over ours)",
             (median(&bare), median(&ours)),
             "s",
-            (Limit::AtLeast(0.9), "≥ 90 % of a bare read/write loop"),
+            (Threshold::AtLeast(0.9), "≥ 90 % of a bare read/write loop"),
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "CPU of daemon and shims for it",
             median(&cpu),
             "s",
-            (Limit::AtMost(0.45), "≤ 0.45 CPU-s per GB"),
+            (Threshold::AtMost(0.45), "≤ 0.45 CPU-s per GB"),
         ),
     ])
 }
 
 /// The producer through a pipe into a file, by nothing but read and write.
-fn bare_loop(lab: &Lab, script: &str) -> Result<Duration> {
-    let path = lab.work().join("bare");
+fn bare_loop(env: &TestEnv, script: &str) -> Result<Duration> {
+    let path = env.work().join("bare");
     let begin = Instant::now();
-    let mut child = sh::command("sh", &lab.work())
+    let mut child = shell::command("sh", &env.work())
         .args(["-c", script])
         .stdout(Stdio::piped())
         .spawn()?;
@@ -204,8 +204,8 @@ fn bare_loop(lab: &Lab, script: &str) -> Result<Duration> {
 }
 
 /// CPU seconds of every daemon, keeper and shim of a lab so far.
-pub(super) fn cpu_seconds(lab: &Lab) -> f64 {
+pub(super) fn cpu_seconds(env: &TestEnv) -> f64 {
     let roles = ["ostler-daemon", "ostler-keeper", "ostler-shim"];
-    let procs = roles.iter().flat_map(|role| lab.roles(role));
+    let procs = roles.iter().flat_map(|role| env.processes_named(role));
     procs.map(|proc| proc.cpu_seconds()).sum()
 }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::machine::Machine;
-use crate::ui::say;
+use crate::console::print_line;
 
 /// One row of the table.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct ReportRow {
     /// What was measured.
     pub(super) what: String,
     /// What was seen, with its unit.
@@ -23,20 +23,20 @@ pub(super) struct Row {
     /// The promise as specification 03 words it.
     pub(super) promise: &'static str,
     /// Whether the promise was kept.
-    pub(super) met: bool,
+    pub(super) holds: bool,
 }
 
 /// Which side of a limit keeps a promise.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Limit {
+pub(super) enum Threshold {
     /// The figure must not be larger.
     AtMost(f64),
     /// The figure must not be smaller.
     AtLeast(f64),
 }
 
-impl Limit {
-    fn keeps(self, figure: f64) -> bool {
+impl Threshold {
+    fn holds(self, figure: f64) -> bool {
         match self {
             Self::AtMost(limit) => figure <= limit,
             Self::AtLeast(limit) => figure >= limit,
@@ -44,22 +44,22 @@ impl Limit {
     }
 }
 
-impl Row {
+impl ReportRow {
     /// A figure against its floor; `unit` stands behind both.
     pub(super) fn ratio(
         what: &str,
         (value, floor): (f64, f64),
         unit: &str,
-        (limit, promise): (Limit, &'static str),
+        (limit, promise): (Threshold, &'static str),
     ) -> Self {
         let figure = value / floor;
         Self {
             what: what.to_owned(),
-            value: format!("{} {unit}", short(value)),
-            floor: format!("{} {unit}", short(floor)),
+            value: format!("{} {unit}", format_value(value)),
+            floor: format!("{} {unit}", format_value(floor)),
             figure,
             promise,
-            met: limit.keeps(figure),
+            holds: limit.holds(figure),
         }
     }
 
@@ -68,21 +68,21 @@ impl Row {
         what: &str,
         value: f64,
         unit: &str,
-        (limit, promise): (Limit, &'static str),
+        (limit, promise): (Threshold, &'static str),
     ) -> Self {
         Self {
             what: what.to_owned(),
-            value: format!("{} {unit}", short(value)),
+            value: format!("{} {unit}", format_value(value)),
             floor: String::new(),
             figure: value,
             promise,
-            met: limit.keeps(value),
+            holds: limit.holds(value),
         }
     }
 }
 
 /// Three significant digits are all a noisy machine can tell.
-fn short(value: f64) -> String {
+fn format_value(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
@@ -93,8 +93,8 @@ fn short(value: f64) -> String {
 }
 
 /// Says the table.
-pub(super) fn tell(suite: &str, machine: &Machine, rows: &[Row]) {
-    say(format_args!("{}", render(suite, machine, rows)));
+pub(super) fn print(suite: &str, machine: &Machine, rows: &[ReportRow]) {
+    print_line(format_args!("{}", render(suite, machine, rows)));
 }
 
 /// Says the table and writes it below `docs/bench`.
@@ -102,10 +102,10 @@ pub(super) fn publish(
     root: &Path,
     suite: &str,
     machine: &Machine,
-    rows: &[Row],
+    rows: &[ReportRow],
 ) -> Result<PathBuf> {
     let text = render(suite, machine, rows);
-    say(format_args!("{text}"));
+    print_line(format_args!("{text}"));
     let dir = root.join("docs/bench");
     fs::create_dir_all(&dir)?;
     let path = dir.join(format!("{suite}-{}.md", machine.date));
@@ -113,7 +113,7 @@ pub(super) fn publish(
     Ok(path)
 }
 
-fn render(suite: &str, machine: &Machine, rows: &[Row]) -> String {
+fn render(suite: &str, machine: &Machine, rows: &[ReportRow]) -> String {
     let mut text = format!("# Measurements: {suite}, {}\n\n{machine}\n", machine.date);
     text.push_str("| what | seen | floor | ratio | promise | kept |\n|---|---|---|---|---|---|\n");
     for row in rows {
@@ -122,12 +122,12 @@ fn render(suite: &str, machine: &Machine, rows: &[Row]) -> String {
         } else {
             format!("{:.2}", row.figure)
         };
-        let kept = if row.met { "yes" } else { "**no**" };
+        let verdict = if row.holds { "yes" } else { "**no**" };
         let (what, value, floor, promise) = (&row.what, &row.value, &row.floor, row.promise);
         // Writing to a string does not fail.
         let _written = writeln!(
             text,
-            "| {what} | {value} | {floor} | {ratio} | {promise} | {kept} |"
+            "| {what} | {value} | {floor} | {ratio} | {promise} | {verdict} |"
         );
     }
     text
@@ -139,9 +139,12 @@ mod tests {
 
     #[test]
     fn a_promise_is_kept_at_its_limit() {
-        let at = |value| Row::ratio("x", (value, 2.0), "ms", (Limit::AtMost(1.5), "≤ 1.5×")).met;
+        let at = |value| {
+            ReportRow::ratio("x", (value, 2.0), "ms", (Threshold::AtMost(1.5), "≤ 1.5×")).holds
+        };
         assert!(at(2.9) && at(3.0) && !at(3.1));
-        let rate = |value| Row::absolute("x", value, "/s", (Limit::AtLeast(10.0), "≥ 10")).met;
+        let rate =
+            |value| ReportRow::absolute("x", value, "/s", (Threshold::AtLeast(10.0), "≥ 10")).holds;
         assert!(rate(10.0) && !rate(9.9));
     }
 }

@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::machine::Machine;
-use super::report::{self, Row};
+use super::report::{self, ReportRow};
 use super::{
-    echo, engine, faces, isolation, journal, kept, logs, many, output, pty, services, start,
+    concurrency, echo, engine, isolation, journal, logs, output, pty, retained_memory, services,
+    start, transports,
 };
-use crate::lab::Lab;
-use crate::sh;
-use crate::ui::{Verdict, say};
+use crate::console::{CheckResult, print_line};
+use crate::shell;
+use crate::test_env::TestEnv;
 use crate::workspace::{Profile, Workspace};
 
 /// What bench can be told.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     /// Which suite
     #[arg(value_enum)]
     suite: Suite,
@@ -53,7 +54,7 @@ enum Suite {
 
 /// What every measurement needs to know.
 #[derive(Debug)]
-pub(super) struct Bench<'a> {
+pub(super) struct BenchContext<'a> {
     /// Where things are.
     pub(super) workspace: &'a Workspace,
     /// Measured rounds.
@@ -64,19 +65,19 @@ pub(super) struct Bench<'a> {
 }
 
 /// What a brief run divides its counts by.
-const BRIEF: usize = 10;
+const BRIEF_DIVISOR: usize = 10;
 
-impl Bench<'_> {
+impl BenchContext<'_> {
     /// A fresh lab on the file system chosen, its daemon up.
-    pub(super) fn lab(&self) -> Result<Lab> {
-        let lab = self.quiet_lab()?;
-        lab.list()?;
-        Ok(lab)
+    pub(super) fn started_env(&self) -> Result<TestEnv> {
+        let env = self.idle_env()?;
+        env.list()?;
+        Ok(env)
     }
 
     /// A fresh lab in which nothing runs yet.
-    pub(super) fn quiet_lab(&self) -> Result<Lab> {
-        Lab::new(&self.dir, &self.binary)
+    pub(super) fn idle_env(&self) -> Result<TestEnv> {
+        TestEnv::new(&self.dir, &self.binary)
     }
 
     /// The binary that is measured.
@@ -87,7 +88,7 @@ impl Bench<'_> {
     /// That many, or fewer in a brief run.
     pub(super) fn count(&self, full: usize) -> usize {
         if self.brief {
-            full.div_ceil(BRIEF)
+            full.div_ceil(BRIEF_DIVISOR)
         } else {
             full
         }
@@ -95,18 +96,18 @@ impl Bench<'_> {
 
     /// Builds with optimisation, unless the run is brief; the profile's directory.
     pub(super) fn build(&self, args: &[&str]) -> Result<PathBuf> {
-        let mut cargo = sh::command("cargo", self.workspace.root());
+        let mut cargo = shell::command("cargo", self.workspace.root());
         cargo.args(["build", "--quiet"]).args(args);
         if !self.brief {
             cargo.arg("--release");
         }
-        sh::run(&mut cargo)?;
+        shell::run(&mut cargo)?;
         let profile = if self.brief { "debug" } else { "release" };
         Ok(self.workspace.target().join(profile))
     }
 }
 
-pub(super) type Measure = fn(&Bench<'_>) -> Result<Vec<Row>>;
+pub(super) type Measure = fn(&BenchContext<'_>) -> Result<Vec<ReportRow>>;
 
 const CORE: &[(&str, Measure)] = &[
     ("echo", echo::one_in_flight),
@@ -116,20 +117,20 @@ const CORE: &[(&str, Measure)] = &[
     ("output", output::hundred_megabytes),
     ("ingest", output::ingest),
     ("journal", journal::reading),
-    ("memory", kept::after_commands),
-    ("shims", many::memory),
-    ("printing", many::printing),
+    ("memory", retained_memory::after_commands),
+    ("shims", concurrency::memory),
+    ("printing", concurrency::printing),
 ];
 
 const MCP: &[(&str, Measure)] = &[
-    ("faces", faces::one_in_flight),
-    ("faces-flood", faces::in_flight),
-    ("weights", faces::weights),
+    ("faces", transports::one_in_flight),
+    ("faces-flood", transports::in_flight),
+    ("weights", transports::tool_list_sizes),
 ];
 
 /// Builds, measures, publishes. A missed promise is told, not failed: machines differ.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
-    let mut bench = Bench {
+pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<CheckResult> {
+    let mut bench = BenchContext {
         workspace,
         rounds: args.rounds,
         brief: args.brief,
@@ -141,46 +142,46 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
     }
     let machine = Machine::here(workspace.root(), &bench.dir)?;
     match args.suite {
-        Suite::Core => tabled(&bench, &machine, args, ("core", CORE)),
-        Suite::Mcp => tabled(&bench, &machine, args, ("mcp", MCP)),
-        Suite::Pty => tabled(&bench, &machine, args, ("pty", pty::ALL)),
-        Suite::Isolation => tabled(&bench, &machine, args, ("isolation", isolation::ALL)),
-        Suite::Services => tabled(&bench, &machine, args, ("services", services::ALL)),
+        Suite::Core => run_suite(&bench, &machine, args, ("core", CORE)),
+        Suite::Mcp => run_suite(&bench, &machine, args, ("mcp", MCP)),
+        Suite::Pty => run_suite(&bench, &machine, args, ("pty", pty::ALL)),
+        Suite::Isolation => run_suite(&bench, &machine, args, ("isolation", isolation::ALL)),
+        Suite::Services => run_suite(&bench, &machine, args, ("services", services::ALL)),
         Suite::Logs => {
             let path = logs::measure(&bench, &machine, &args.only)?;
-            say(format_args!("written to {}", path.display()));
-            Ok(Verdict::of(true))
+            print_line(format_args!("written to {}", path.display()));
+            Ok(CheckResult::from_success(true))
         }
     }
 }
 
 /// Measures one by one, and publishes the table.
-fn tabled(
-    bench: &Bench,
+fn run_suite(
+    bench: &BenchContext,
     machine: &Machine,
-    args: &Args,
+    args: &BenchArgs,
     (title, measures): (&str, &[(&str, Measure)]),
-) -> Result<Verdict> {
+) -> Result<CheckResult> {
     let mut rows = Vec::new();
     let mut broken = false;
     for (name, measure) in measures {
         if !args.only.is_empty() && !args.only.iter().any(|only| only == name) {
             continue;
         }
-        say(format_args!("measuring {name}"));
+        print_line(format_args!("measuring {name}"));
         match measure(bench).with_context(|| format!("the measurement {name}")) {
             Ok(more) => rows.extend(more),
             Err(error) => {
                 broken = true;
-                say(format_args!("{error:#}"));
+                print_line(format_args!("{error:#}"));
             }
         }
     }
     if bench.brief {
-        report::tell(title, machine, &rows);
-        return Ok(Verdict::of(!broken));
+        report::print(title, machine, &rows);
+        return Ok(CheckResult::from_success(!broken));
     }
     let path = report::publish(bench.workspace.root(), title, machine, &rows)?;
-    say(format_args!("written to {}", path.display()));
-    Ok(Verdict::of(!broken))
+    print_line(format_args!("written to {}", path.display()));
+    Ok(CheckResult::from_success(!broken))
 }

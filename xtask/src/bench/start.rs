@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::json;
 
-use super::report::{Limit, Row};
-use super::run::Bench;
-use super::stats::Summary;
-use crate::lab::{Lab, Mcp};
+use super::report::{ReportRow, Threshold};
+use super::run::BenchContext;
+use super::stats::LatencySummary;
+use crate::test_env::{McpClient, TestEnv};
 
 /// Starts with a daemon already up.
 const WARM_STARTS: u32 = 50;
@@ -18,54 +18,54 @@ const COLD_STARTS: u32 = 15;
 const KILO: f64 = 1_000.0;
 
 /// Both starts, and what the list weighs.
-pub(super) fn first_answer(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.lab()?;
+pub(super) fn first_answer(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..COLD_STARTS {
-        lab.shut_down()?;
-        cold.push(start(&lab)?);
+        env.shut_down()?;
+        cold.push(start(&env)?);
     }
     for _ in 0..WARM_STARTS {
-        warm.push(start(&lab)?);
+        warm.push(start(&env)?);
     }
-    let mut mcp = Mcp::open_with(&lab, &["mcp"])?;
+    let mut mcp = McpClient::open_with(&env, &["mcp"])?;
     let weight = mcp.request("tools/list", &json!({}))?.to_string().len();
-    let idle = lab
+    let idle = env
         .daemon()?
         .status("VmRSS:")
         .and_then(|rss| rss.parse::<f64>().ok());
     mcp.close()?;
     Ok(vec![
-        Row::absolute(
+        ReportRow::absolute(
             "start of `ostler mcp` to the first tools/list answer, daemon up, p50",
-            Summary::of(&warm).p50,
+            LatencySummary::from_samples(&warm).p50,
             "ms",
-            (Limit::AtMost(10.0), "≤ 10 ms"),
+            (Threshold::AtMost(10.0), "≤ 10 ms"),
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "the same, daemon not up, p50",
-            Summary::of(&cold).p50,
+            LatencySummary::from_samples(&cold).p50,
             "ms",
-            (Limit::AtMost(60.0), "≤ 60 ms"),
+            (Threshold::AtMost(60.0), "≤ 60 ms"),
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "tools/list of the profile served",
             f64::from(u32::try_from(weight)?) / KILO,
             "kB",
-            (Limit::AtMost(10.0), "≤ 10 kB"),
+            (Threshold::AtMost(10.0), "≤ 10 kB"),
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "resident memory of the idle daemon",
             idle.unwrap_or(f64::NAN) * 1_024.0 / 1e6,
             "MB",
-            (Limit::AtMost(20.0), "≤ 20 MB"),
+            (Threshold::AtMost(20.0), "≤ 20 MB"),
         ),
     ])
 }
 
-fn start(lab: &Lab) -> Result<Duration> {
+fn start(env: &TestEnv) -> Result<Duration> {
     let begin = Instant::now();
-    let mut mcp = Mcp::open_with(lab, &["mcp"])?;
+    let mut mcp = McpClient::open_with(env, &["mcp"])?;
     mcp.request("tools/list", &json!({}))?;
     let took = begin.elapsed();
     mcp.close()?;

@@ -4,24 +4,24 @@ use std::time::Duration;
 
 /// Median and 99th percentile.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Summary {
+pub(super) struct LatencySummary {
     /// Half of the samples are at most this, in milliseconds.
     pub(super) p50: f64,
     /// All but one in a hundred are at most this, in milliseconds.
     pub(super) p99: f64,
 }
 
-impl Summary {
+impl LatencySummary {
     /// Of at least one sample.
-    pub(super) fn of(samples: &[Duration]) -> Self {
+    pub(super) fn from_samples(samples: &[Duration]) -> Self {
         let mut millis: Vec<f64> = samples
             .iter()
             .map(|sample| sample.as_secs_f64() * 1_000.0)
             .collect();
         millis.sort_unstable_by(f64::total_cmp);
         Self {
-            p50: at(&millis, 50),
-            p99: at(&millis, 99),
+            p50: percentile(&millis, 50),
+            p99: percentile(&millis, 99),
         }
     }
 }
@@ -30,10 +30,10 @@ impl Summary {
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_unstable_by(f64::total_cmp);
-    at(&values, 50)
+    percentile(&values, 50)
 }
 
-fn at(sorted: &[f64], percent: usize) -> f64 {
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted
         .get((last * percent).div_ceil(100))
@@ -49,8 +49,8 @@ mod tests {
     fn percentiles_of_known_samples() {
         let samples: Vec<Duration> = (0..=100).map(Duration::from_millis).collect();
         assert_eq!(
-            Summary::of(&samples),
-            Summary {
+            LatencySummary::from_samples(&samples),
+            LatencySummary {
                 p50: 50.0,
                 p99: 99.0
             }

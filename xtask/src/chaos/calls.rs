@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::plan::{Fault, Plan};
-use crate::lab::{Lab, Mcp};
+use super::plan::{CommandPlan, Fault};
+use crate::test_env::{McpClient, TestEnv};
 
 /// How long a call asks to be waited for, in milliseconds: longer than any command of a round.
 const WAIT_MS: u64 = 40_000;
@@ -18,15 +18,15 @@ const ANSWERED_MS: u64 = 40_000;
 /// A client and what it waits for.
 #[derive(Debug)]
 pub(super) struct CallsInFlight {
-    client: Mcp,
+    client: McpClient,
     /// By request id.
-    waiting: HashMap<u64, Plan>,
+    pending: HashMap<u64, CommandPlan>,
 }
 
 impl CallsInFlight {
     /// Sends every call, and reads no answer yet.
-    pub(super) fn send(lab: &Lab, plans: &[Plan]) -> Result<Self> {
-        let mut client = Mcp::open(lab)?;
+    pub(super) fn send(env: &TestEnv, plans: &[CommandPlan]) -> Result<Self> {
+        let mut client = McpClient::open(env)?;
         let mut waiting = HashMap::new();
         for plan in plans {
             let command = ["sh", "-c", &plan.script()];
@@ -34,24 +34,27 @@ impl CallsInFlight {
             let call = json!({"name": "exec", "arguments": arguments});
             waiting.insert(client.send("tools/call", &call)?, *plan);
         }
-        Ok(Self { client, waiting })
+        Ok(Self {
+            client,
+            pending: waiting,
+        })
     }
 
     /// Reads every answer, holds each against its command, and closes the session. Under a fault
     /// that refuses starts a call may have been refused, in words of that fault.
     pub(super) fn check(mut self, fault: Option<Fault>) -> Result<()> {
         let deadline = Instant::now() + Duration::from_millis(ANSWERED_MS);
-        while !self.waiting.is_empty() {
-            let left = self.waiting.len();
+        while !self.pending.is_empty() {
+            let remaining = self.pending.len();
             let answer = self.client.read_until(deadline);
             let (id, message) =
-                answer.with_context(|| format!("{left} calls without an answer"))?;
-            let Some(plan) = self.waiting.remove(&id) else {
+                answer.with_context(|| format!("{remaining} calls without an answer"))?;
+            let Some(plan) = self.pending.remove(&id) else {
                 bail!("an answer nobody waits for: {message}");
             };
-            if !refused(fault, &message) {
-                let held = answered(&plan, fault, &message);
-                held.with_context(|| format!("call {id}: {message}"))?;
+            if !is_expected_error(fault, &message) {
+                let result = check_answer(&plan, fault, &message);
+                result.with_context(|| format!("call {id}: {message}"))?;
             }
         }
         self.client.close()
@@ -66,7 +69,7 @@ fn text(message: &Value) -> String {
 }
 
 /// Whether the answer says that the fault keeps anything from being started.
-fn refused(fault: Option<Fault>, message: &Value) -> bool {
+fn is_expected_error(fault: Option<Fault>, message: &Value) -> bool {
     let reason = match fault {
         Some(Fault::DiskFull | Fault::InodesFull) => "state directory",
         Some(Fault::FewDescriptors) => "RLIMIT_NOFILE",
@@ -82,7 +85,7 @@ fn refused(fault: Option<Fault>, message: &Value) -> bool {
 }
 
 /// The status and the last line are the command's; a full disk may have cost the line.
-fn answered(plan: &Plan, fault: Option<Fault>, message: &Value) -> Result<()> {
+fn check_answer(plan: &CommandPlan, fault: Option<Fault>, message: &Value) -> Result<()> {
     let text = text(message);
     let status = format!("exit {}", plan.code);
     ensure!(text.contains(&status), "it does not say '{status}'");

@@ -4,30 +4,30 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-use super::plan::Plan;
-use crate::lab::{Info, Lab};
+use super::plan::CommandPlan;
+use crate::test_env::{CliInfo, TestEnv};
 
 /// How long the tree of a dead shim, or of a stopped command, may take to go, in milliseconds.
 const TREE_GONE_MS: u64 = 5_000;
 
 /// Whether everything must be there, or what is missing may be told instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeping {
+pub(super) enum OutputGuarantee {
     /// Every line, once.
-    Everything,
+    Complete,
     /// The disk was full for a while: the first lines, each once, and that others are missing.
-    OrTold,
+    CompleteOrDegraded,
 }
 
 /// A command that ran to its end in spite of the kill: every line once, its own status.
-pub(super) fn finished(
-    lab: &Lab,
+pub(super) fn check_finished(
+    env: &TestEnv,
     id: &str,
-    plan: &Plan,
+    plan: &CommandPlan,
     lines: u32,
-    keeping: Keeping,
-) -> Result<Info> {
-    let info = lab.wait(id)?;
+    guarantee: OutputGuarantee,
+) -> Result<CliInfo> {
+    let info = env.wait(id)?;
     let code = Some(i32::from(plan.code));
     let status = if plan.code == 0 {
         "completed"
@@ -41,9 +41,10 @@ pub(super) fn finished(
         info.exit_code,
         info.error_message
     );
-    let (output, expected) = (lab.output(id)?, Plan::output(lines));
-    if keeping == Keeping::OrTold && output != expected && info.is_degraded() {
-        unbroken(id, &output)?;
+    let (output, expected) = (env.output(id)?, CommandPlan::output(lines));
+    if guarantee == OutputGuarantee::CompleteOrDegraded && output != expected && info.is_degraded()
+    {
+        check_contiguous(id, &output)?;
         return Ok(info);
     }
     ensure!(
@@ -55,54 +56,58 @@ pub(super) fn finished(
 }
 
 /// A command that ran until it was stopped: lines without a gap or a double.
-pub(super) fn stopped(lab: &Lab, id: &str) -> Result<Info> {
-    lab.stop(id)?;
-    let info = lab.info(id)?;
+pub(super) fn check_stopped(env: &TestEnv, id: &str) -> Result<CliInfo> {
+    env.stop(id)?;
+    let info = env.info(id)?;
     ensure!(
         info.status == "terminated",
         "{id} was stopped but is told as {}",
         info.status
     );
-    unbroken(id, &lab.output(id)?)?;
+    check_contiguous(id, &env.output(id)?)?;
     Ok(info)
 }
 
 /// A command whose shim was killed: its tree is dead, and nobody invents how it ended.
-pub(super) fn lost(lab: &Lab, id: &str, before: &Info) -> Result<()> {
-    let info = lab.wait(id)?;
+pub(super) fn check_lost(env: &TestEnv, id: &str, before: &CliInfo) -> Result<()> {
+    let info = env.wait(id)?;
     ensure!(
         info.status == "error" && info.exit_code.is_none(),
         "{id} lost its shim but is told as {} {:?}",
         info.status,
         info.exit_code
     );
-    unbroken(id, &lab.output(id)?)?;
-    nobody_left(id, before)
+    check_contiguous(id, &env.output(id)?)?;
+    check_tree_gone(id, before)
 }
 
 /// No process carries the execution's id any more.
-pub(super) fn nobody_left(id: &str, info: &Info) -> Result<()> {
+pub(super) fn check_tree_gone(id: &str, info: &CliInfo) -> Result<()> {
     let deadline = Instant::now() + Duration::from_millis(TREE_GONE_MS);
-    for member in Lab::members(info) {
+    for member in TestEnv::members(info) {
         ensure!(member.wait_gone(deadline), "{id} left process {member}");
     }
-    let left = Lab::members(info);
-    ensure!(left.is_empty(), "{id} left {} processes", left.len());
+    let remaining = TestEnv::members(info);
+    ensure!(
+        remaining.is_empty(),
+        "{id} left {} processes",
+        remaining.len()
+    );
     Ok(())
 }
 
 /// Numbered lines from 1 on, the last of them possibly torn by the kill.
-fn unbroken(id: &str, output: &str) -> Result<()> {
+fn check_contiguous(id: &str, output: &str) -> Result<()> {
     let whole = output.rfind('\n').map_or("", |end| &output[..=end]);
     let count = u32::try_from(whole.lines().count())?;
-    let expected = Plan::output(count);
+    let expected = CommandPlan::output(count);
     if whole != expected {
         bail!("{id}: {}", difference(whole, &expected));
     }
-    let (torn, next) = (&output[whole.len()..], format!("line {}", count + 1));
+    let (partial, next) = (&output[whole.len()..], format!("line {}", count + 1));
     ensure!(
-        next.starts_with(torn),
-        "{id}: the torn line is {torn:?}, not a part of {next:?}"
+        next.starts_with(partial),
+        "{id}: the torn line is {partial:?}, not a part of {next:?}"
     );
     Ok(())
 }

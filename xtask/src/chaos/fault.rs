@@ -9,8 +9,8 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 
 use super::plan::Fault;
-use crate::lab::{Lab, Mcp, Proc};
-use crate::ui::say;
+use crate::console::print_line;
+use crate::test_env::{McpClient, ProcessHandle, TestEnv};
 
 /// The size of the file system that can be filled: room for the rounds, quickly full.
 const STATE_FS_OPTIONS: &str = "size=192m,nr_inodes=60000,mode=0700";
@@ -26,8 +26,8 @@ const CGROUP_DEPTH: u32 = 6;
 
 /// Gives the lab's state directory a file system of its own, where we may mount; whether it has
 /// one. Without it no round fills a disk.
-pub(super) fn mount_state(lab: &Lab) -> bool {
-    let state = lab.path().join("state");
+pub(super) fn mount_state(env: &TestEnv) -> bool {
+    let state = env.path().join("state");
     let mounted = rustix::mount::mount(
         "tmpfs",
         &state,
@@ -36,14 +36,14 @@ pub(super) fn mount_state(lab: &Lab) -> bool {
         Some(&*std::ffi::CString::new(STATE_FS_OPTIONS).unwrap_or_default()),
     );
     if let Err(error) = &mounted {
-        say(format_args!("chaos: no disk is filled: {error}"));
+        print_line(format_args!("chaos: no disk is filled: {error}"));
     }
     mounted.is_ok()
 }
 
 /// Takes it away again. Nothing of the lab runs any more.
-pub(super) fn unmount_state(lab: &Lab) -> Result<()> {
-    let state = lab.path().join("state");
+pub(super) fn unmount_state(env: &TestEnv) -> Result<()> {
+    let state = env.path().join("state");
     rustix::mount::unmount(&state, rustix::mount::UnmountFlags::empty()).context("umount")
 }
 
@@ -57,7 +57,7 @@ pub(super) enum ActiveFault {
         filler: PathBuf,
     },
     FewDescriptors {
-        daemon: Proc,
+        daemon: ProcessHandle,
         before: Rlimit,
     },
     /// Nothing that we would have to mend.
@@ -66,37 +66,37 @@ pub(super) enum ActiveFault {
 
 impl ActiveFault {
     /// Makes the fault.
-    pub(super) fn make(lab: &Lab, fault: Fault) -> Result<Self> {
+    pub(super) fn inject(env: &TestEnv, fault: Fault) -> Result<Self> {
         match fault {
             Fault::DiskFull => {
-                let filler = lab.path().join("state").join(FILLER);
+                let filler = env.path().join("state").join(FILLER);
                 fill(&filler)?;
                 Ok(Self::DiskFull { filler })
             }
             Fault::InodesFull => {
-                let filler = lab.path().join("state").join(INODES);
-                take_inodes(&filler)?;
+                let filler = env.path().join("state").join(INODES);
+                exhaust_inodes(&filler)?;
                 Ok(Self::InodesFull { filler })
             }
             Fault::Neighbour => {
-                meet_neighbour(lab)?;
+                start_neighbour(env)?;
                 Ok(Self::Done)
             }
             Fault::InputEnds => {
-                end_input(lab)?;
+                end_input(env)?;
                 Ok(Self::Done)
             }
             Fault::RuntimeDirectoryRemoved => {
-                fs::remove_dir_all(lab.path().join("run/ostler"))
+                fs::remove_dir_all(env.path().join("run/ostler"))
                     .context("the runtime directory")?;
                 Ok(Self::Done)
             }
             Fault::CgroupsRemoved => {
-                remove_empty_cgroups(lab);
+                remove_empty_cgroups(env);
                 Ok(Self::Done)
             }
             Fault::FewDescriptors => {
-                let daemon = lab.daemon()?;
+                let daemon = env.daemon()?;
                 let few = Rlimit {
                     current: Some(DESCRIPTORS),
                     maximum: getrlimit(Resource::Nofile).maximum,
@@ -108,7 +108,7 @@ impl ActiveFault {
     }
 
     /// Mends it.
-    pub(super) fn mend(self) -> Result<()> {
+    pub(super) fn clear(self) -> Result<()> {
         match self {
             Self::DiskFull { filler } => fs::remove_file(filler).context("the filler"),
             Self::InodesFull { filler } => {
@@ -124,7 +124,7 @@ impl ActiveFault {
     }
 }
 
-fn limit(daemon: &Proc, limits: Rlimit) -> Result<Rlimit> {
+fn limit(daemon: &ProcessHandle, limits: Rlimit) -> Result<Rlimit> {
     let pid = Pid::from_raw(i32::try_from(daemon.pid)?).context("pid 0")?;
     Ok(prlimit(Some(pid), Resource::Nofile, limits)?)
 }
@@ -144,21 +144,21 @@ fn fill(path: &Path) -> Result<()> {
 }
 
 /// Makes empty files until there is no inode for another.
-fn take_inodes(directory: &Path) -> Result<()> {
+fn exhaust_inodes(directory: &Path) -> Result<()> {
     fs::create_dir(directory).context("the inodes")?;
-    let mut taken = 0_u32;
-    while File::create(directory.join(taken.to_string())).is_ok() {
-        taken += 1;
+    let mut created = 0_u32;
+    while File::create(directory.join(created.to_string())).is_ok() {
+        created += 1;
     }
-    ensure!(taken > 0, "there was no inode before");
+    ensure!(created > 0, "there was no inode before");
     Ok(())
 }
 
 /// A daemon of the same user on another state directory: it has a command when it is killed, and
 /// the next one ends it.
-fn meet_neighbour(lab: &Lab) -> Result<()> {
-    let binary = lab.ostler(&[]).get_program().to_owned();
-    let neighbour = Lab::new(&std::env::temp_dir(), Path::new(&binary))?;
+fn start_neighbour(env: &TestEnv) -> Result<()> {
+    let binary = env.ostler(&[]).get_program().to_owned();
+    let neighbour = TestEnv::new(&std::env::temp_dir(), Path::new(&binary))?;
     let id = neighbour.start("sleep 300")?;
     neighbour.daemon()?.kill();
     neighbour.stop(&id).context("the neighbour's command")?;
@@ -166,8 +166,8 @@ fn meet_neighbour(lab: &Lab) -> Result<()> {
 }
 
 /// The call's command is nobody's any more: it ends with the client.
-fn end_input(lab: &Lab) -> Result<()> {
-    let mut client = Mcp::open(lab)?;
+fn end_input(env: &TestEnv) -> Result<()> {
+    let mut client = McpClient::open(env)?;
     let arguments = json!({"command": ["sleep", "300"], "wait_ms": 60_000});
     client.send(
         "tools/call",
@@ -177,8 +177,8 @@ fn end_input(lab: &Lab) -> Result<()> {
 }
 
 /// Removes what rmdir(2) lets go: cgroups of this lab's daemon in which no process is.
-fn remove_empty_cgroups(lab: &Lab) {
-    let Ok(daemon) = lab.daemon() else {
+fn remove_empty_cgroups(env: &TestEnv) {
+    let Ok(daemon) = env.daemon() else {
         return;
     };
     let own = fs::read_to_string(format!("/proc/{}/cgroup", daemon.pid)).unwrap_or_default();

@@ -4,9 +4,9 @@
 
 mod calls;
 mod checks;
-mod dialogue;
 mod fault;
 mod plan;
-mod rounds;
+mod runner;
+mod terminal_sessions;
 
-pub(crate) use rounds::{Args, run, torture};
+pub(crate) use runner::{ChaosArgs, run, torture};

@@ -19,7 +19,7 @@ pub(super) enum Victim {
 
 /// One command of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct CommandPlan {
     /// How many lines it prints; `None` until it is stopped.
     pub(super) lines: Option<u32>,
     /// The status it returns after its last line.
@@ -32,16 +32,16 @@ pub(super) struct Plan {
 
 /// A program in a terminal that is talked to before the kill and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Dialogue {
+pub(super) struct TerminalPlan {
     /// Which.
-    pub(super) program: Program,
+    pub(super) program: TerminalProgram,
     /// What is said, so that no other is taken for it.
     pub(super) word: u32,
 }
 
 /// A program that can be talked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Program {
+pub(super) enum TerminalProgram {
     /// An editor with a text that is not saved yet.
     Vim,
     /// A shell with a variable of its own.
@@ -94,13 +94,13 @@ impl Fault {
 
 /// One round.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Round {
+pub(super) struct RoundPlan {
     /// Its commands; the first is the one that may lose its shim.
-    pub(super) commands: Vec<Plan>,
+    pub(super) commands: Vec<CommandPlan>,
     /// Who is talked to across the kill.
-    pub(super) dialogue: Option<Dialogue>,
+    pub(super) dialogue: Option<TerminalPlan>,
     /// Commands an MCP client waits for across the kill, all at once.
-    pub(super) calls: Vec<Plan>,
+    pub(super) calls: Vec<CommandPlan>,
     /// What goes wrong besides.
     pub(super) fault: Option<Fault>,
     /// Who dies.
@@ -118,7 +118,7 @@ const MOST_LINES: u32 = 600;
 /// Most calls of an MCP client in flight.
 const MOST_CALLS: u32 = 8;
 
-impl Round {
+impl RoundPlan {
     /// The next round of a sequence.
     pub(super) fn draw(rng: &mut Rng) -> Self {
         let victim = match rng.u32(0..8) {
@@ -127,17 +127,18 @@ impl Round {
             5 => Victim::Keeper,
             _ => Victim::Shim,
         };
-        let mut commands: Vec<Plan> = (0..rng.u32(2..5)).map(|_| Plan::draw(rng)).collect();
+        let mut commands: Vec<CommandPlan> =
+            (0..rng.u32(2..5)).map(|_| CommandPlan::draw(rng)).collect();
         if victim == Victim::Shim {
             // The one whose shim dies must still run by then.
             commands[0].lines = None;
         }
         let burst = victim != Victim::Shim && rng.u32(0..4) == 0;
         // What is said in a burst may be said to nobody.
-        let dialogue = (!burst && rng.u32(0..2) == 0).then(|| Dialogue::draw(rng));
+        let dialogue = (!burst && rng.u32(0..2) == 0).then(|| TerminalPlan::draw(rng));
         let calls = if !burst && rng.bool() {
             (0..rng.u32(1..=MOST_CALLS))
-                .map(|_| Plan::call(rng))
+                .map(|_| CommandPlan::call(rng))
                 .collect()
         } else {
             Vec::new()
@@ -157,20 +158,20 @@ impl Round {
     }
 }
 
-impl Dialogue {
+impl TerminalPlan {
     fn draw(rng: &mut Rng) -> Self {
         Self {
             program: if rng.bool() {
-                Program::Vim
+                TerminalProgram::Vim
             } else {
-                Program::Bash
+                TerminalProgram::Bash
             },
             word: rng.u32(100_000..1_000_000),
         }
     }
 }
 
-impl Plan {
+impl CommandPlan {
     fn draw(rng: &mut Rng) -> Self {
         let endless = rng.u32(0..4) == 0;
         Self {
@@ -224,7 +225,9 @@ mod tests {
     fn the_same_seed_draws_the_same_rounds() {
         let draw = |seed| {
             let mut rng = Rng::with_seed(seed);
-            (0..50).map(|_| Round::draw(&mut rng)).collect::<Vec<_>>()
+            (0..50)
+                .map(|_| RoundPlan::draw(&mut rng))
+                .collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));

@@ -5,10 +5,10 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::steps::Tier;
-use crate::sh;
+use crate::shell;
 
 /// One package of the distribution.
-struct Package {
+struct AptPackage {
     /// Its Debian name.
     name: &'static str,
     /// A program of it, to look for where there is no dpkg.
@@ -17,15 +17,15 @@ struct Package {
     tier: Tier,
 }
 
-const fn package(name: &'static str, program: &'static str, tier: Tier) -> Package {
-    Package {
+const fn package(name: &'static str, program: &'static str, tier: Tier) -> AptPackage {
+    AptPackage {
         name,
         program,
         tier,
     }
 }
 
-const PACKAGES: &[Package] = &[
+const PACKAGES: &[AptPackage] = &[
     package("python3", "python3", Tier::Quick),
     package("python3-venv", "python3", Tier::Quick),
     // setpriv, unshare, mount
@@ -91,15 +91,15 @@ const PACKAGES: &[Package] = &[
 
 /// Installs what is missing, as root or through `sudo -n`; else says what to install.
 pub(super) fn ensure(dir: &Path, tier: Tier) -> Result<()> {
-    let wanted = PACKAGES.iter().filter(|package| package.tier <= tier);
-    let missing: Vec<&str> = wanted
-        .filter(|package| !is_here(dir, package))
+    let selected = PACKAGES.iter().filter(|package| package.tier <= tier);
+    let missing: Vec<&str> = selected
+        .filter(|package| !is_installed(dir, package))
         .map(|package| package.name)
         .collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let Some(prefix) = privilege(dir).filter(|_| sh::on_path("apt-get")) else {
+    let Some(prefix) = privilege(dir).filter(|_| shell::is_on_path("apt-get")) else {
         bail!("please install: {}", missing.join(" "));
     };
     apt_get(dir, prefix, &["update", "-q"])?;
@@ -107,13 +107,13 @@ pub(super) fn ensure(dir: &Path, tier: Tier) -> Result<()> {
     apt_get(dir, prefix, &[&install, missing.as_slice()].concat())
 }
 
-fn is_here(dir: &Path, package: &Package) -> bool {
-    if !sh::on_path("dpkg-query") {
-        return sh::on_path(package.program);
+fn is_installed(dir: &Path, package: &AptPackage) -> bool {
+    if !shell::is_on_path("dpkg-query") {
+        return shell::is_on_path(package.program);
     }
-    let mut query = sh::command("dpkg-query", dir);
+    let mut query = shell::command("dpkg-query", dir);
     query.args(["-W", "-f=${db:Status-Status}", package.name]);
-    sh::capture(&mut query).is_ok_and(|status| status == "installed")
+    shell::capture(&mut query).is_ok_and(|status| status == "installed")
 }
 
 /// The words before a command that needs root; `None` where there is no way.
@@ -121,14 +121,14 @@ fn privilege(dir: &Path) -> Option<&'static [&'static str]> {
     if rustix::process::geteuid().is_root() {
         return Some(&[]);
     }
-    let may = sh::capture(sh::command("sudo", dir).args(["-n", "true"]));
+    let may = shell::capture(shell::command("sudo", dir).args(["-n", "true"]));
     may.is_ok().then_some(&["sudo", "-n"])
 }
 
 fn apt_get(dir: &Path, prefix: &[&str], args: &[&str]) -> Result<()> {
     let words = [prefix, &["apt-get"], args].concat();
-    let mut command = sh::command(words[0], dir);
-    sh::run(
+    let mut command = shell::command(words[0], dir);
+    shell::run(
         command
             .args(&words[1..])
             .env("DEBIAN_FRONTEND", "noninteractive"),

@@ -11,4 +11,4 @@ mod tools;
 pub(crate) use npm::{PEERS, node};
 pub(crate) use python::peers as python_peers;
 pub(crate) use servers::servers;
-pub(crate) use steps::{Args, Tier, run};
+pub(crate) use steps::{SetupArgs, Tier, run};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::steps::Tier;
-use crate::sh;
-use crate::ui::say;
+use crate::console::print_line;
+use crate::shell;
 use crate::workspace::Workspace;
 
 /// The oldest Node the suites run on.
@@ -29,7 +29,7 @@ pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
         // Compiled with node-gyp. Measurements go without a peer that cannot be: no test needs
         // one.
         if let Err(error) = renew(&workspace.root().join(PEERS), &[]) {
-            say(format_args!("setup: {PEERS} is left out: {error:#}"));
+            print_line(format_args!("setup: {PEERS} is left out: {error:#}"));
         }
     }
     Ok(())
@@ -38,17 +38,17 @@ pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
 /// Installs what the lock names when it differs from what is installed.
 pub(super) fn renew(dir: &Path, options: &[&str]) -> Result<()> {
     let lock = dir.join("package-lock.json");
-    let asked = fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
+    let lock_text = fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
     let stamp = dir.join(STAMP);
-    if fs::read_to_string(&stamp).is_ok_and(|has| has == asked) {
+    if fs::read_to_string(&stamp).is_ok_and(|has| has == lock_text) {
         return Ok(());
     }
-    if !sh::on_path("npm") {
+    if !shell::is_on_path("npm") {
         bail!("npm is not here; please install Node.js (https://nodejs.org), any version from 20");
     }
-    let mut npm = sh::command("npm", dir);
-    sh::run(npm.args(["ci", "--loglevel=error"]).args(options))?;
-    fs::write(&stamp, asked).with_context(|| stamp.display().to_string())
+    let mut npm = shell::command("npm", dir);
+    shell::run(npm.args(["ci", "--loglevel=error"]).args(options))?;
+    fs::write(&stamp, lock_text).with_context(|| stamp.display().to_string())
 }
 
 /// A Node that is new enough: the one that npm brought for this machine, else the one on the
@@ -69,6 +69,6 @@ pub(crate) fn node(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 fn major(workspace: &Workspace, node: &Path) -> Option<u32> {
-    let said = sh::capture(sh::command(node, workspace.root()).arg("--version")).ok()?;
-    said.strip_prefix('v')?.split('.').next()?.parse().ok()
+    let version = shell::capture(shell::command(node, workspace.root()).arg("--version")).ok()?;
+    version.strip_prefix('v')?.split('.').next()?.parse().ok()
 }

@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 
 use super::npm::PEERS;
 use super::steps::Tier;
-use crate::sh;
-use crate::ui::say;
+use crate::console::print_line;
+use crate::shell;
 use crate::workspace::Workspace;
 
 /// The packages and their versions.
@@ -17,15 +17,15 @@ const REQUIREMENTS: &str = "tests/python/requirements.txt";
 
 /// The environment the tests run in, and for the full tier that of the peers.
 pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
-    let asked = workspace.root().join(REQUIREMENTS);
-    renew(workspace, &asked, &workspace.target().join("venv"))?;
+    let requirements = workspace.root().join(REQUIREMENTS);
+    renew(workspace, &requirements, &workspace.target().join("venv"))?;
     if tier == Tier::Full {
-        let asked = workspace.root().join(PEERS).join("requirements.txt");
+        let requirements = workspace.root().join(PEERS).join("requirements.txt");
         // Measurements go without a peer that cannot be installed: no test needs one.
-        if let Err(error) = renew(workspace, &asked, &peers(workspace)) {
-            say(format_args!(
+        if let Err(error) = renew(workspace, &requirements, &peers(workspace)) {
+            print_line(format_args!(
                 "setup: {} is left out: {error:#}",
-                asked.display()
+                requirements.display()
             ));
         }
     }
@@ -39,24 +39,24 @@ pub(crate) fn peers(workspace: &Workspace) -> PathBuf {
 
 /// Makes or renews an environment when what is asked differs from what its stamp says.
 pub(super) fn renew(workspace: &Workspace, requirements: &Path, venv: &Path) -> Result<()> {
-    let asked =
+    let requirements_text =
         fs::read_to_string(requirements).with_context(|| requirements.display().to_string())?;
     let stamp = venv.join("requirements.stamp");
     let here = venv.join("bin/python").exists();
-    if here && fs::read_to_string(&stamp).is_ok_and(|has| has == asked) {
+    if here && fs::read_to_string(&stamp).is_ok_and(|has| has == requirements_text) {
         return Ok(());
     }
     install(workspace.root(), requirements, venv)?;
-    fs::write(&stamp, asked).with_context(|| stamp.display().to_string())
+    fs::write(&stamp, requirements_text).with_context(|| stamp.display().to_string())
 }
 
 fn install(root: &Path, requirements: &Path, venv: &Path) -> Result<()> {
-    sh::run(
-        sh::command("python3", root)
+    shell::run(
+        shell::command("python3", root)
             .args(["-m", "venv", "--clear"])
             .arg(venv),
     )?;
-    let mut pip = sh::command(venv.join("bin/python"), root);
+    let mut pip = shell::command(venv.join("bin/python"), root);
     pip.args([
         "-m",
         "pip",
@@ -64,5 +64,5 @@ fn install(root: &Path, requirements: &Path, venv: &Path) -> Result<()> {
         "--quiet",
         "--disable-pip-version-check",
     ]);
-    sh::run(pip.arg("-r").arg(requirements))
+    shell::run(pip.arg("-r").arg(requirements))
 }

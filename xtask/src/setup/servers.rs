@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::steps::Tier;
 use super::{npm, python};
-use crate::sh;
+use crate::shell;
 use crate::workspace::Workspace;
 
 /// What each set is, below the repository's root.
@@ -61,18 +61,18 @@ fn install(workspace: &Workspace, tier: Tier) -> Result<()> {
 
 /// One set: what its lock and its requirements name.
 fn set(workspace: &Workspace, name: &str) -> Result<()> {
-    let asked = workspace.root().join(SETS).join(name);
+    let source_dir = workspace.root().join(SETS).join(name);
     let dir = servers(workspace).join(name);
     fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
     for file in ["package.json", "package-lock.json", ".npmrc"] {
-        let from = asked.join(file);
+        let from = source_dir.join(file);
         fs::copy(&from, dir.join(file)).with_context(|| from.display().to_string())?;
     }
     // What these compile or fetch when they are installed, they do without.
     npm::renew(&dir, &["--ignore-scripts"])?;
     python::renew(
         workspace,
-        &asked.join("requirements.txt"),
+        &source_dir.join("requirements.txt"),
         &dir.join("venv"),
     )
 }
@@ -87,19 +87,23 @@ fn unpack(dir: &Path) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    if !sh::on_path("apt-get") || !sh::on_path("dpkg-deb") {
+    if !shell::is_on_path("apt-get") || !shell::is_on_path("dpkg-deb") {
         bail!("nginx, redis and others come as Debian packages; there is no apt-get here");
     }
     let fetched = dir.join("packages");
     fs::create_dir_all(&fetched).with_context(|| fetched.display().to_string())?;
-    sh::run(
-        sh::command("apt-get", &fetched)
+    shell::run(
+        shell::command("apt-get", &fetched)
             .args(["download", "-q"])
             .args(missing),
     )?;
     for package in fs::read_dir(&fetched)? {
         let package = package?.path();
-        sh::run(sh::command("dpkg-deb", dir).arg("-x").args([&package, dir]))?;
+        shell::run(
+            shell::command("dpkg-deb", dir)
+                .arg("-x")
+                .args([&package, dir]),
+        )?;
     }
     fs::remove_dir_all(&fetched).with_context(|| fetched.display().to_string())
 }

@@ -3,12 +3,12 @@
 use anyhow::Result;
 
 use super::{apt, npm, python, servers, tools};
-use crate::ui::{Verdict, say};
+use crate::console::{CheckResult, print_line};
 use crate::workspace::Workspace;
 
 /// What setup can be told.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SetupArgs {
     /// Also what only the full tier needs, some of it compiled from source for minutes
     #[arg(long)]
     pub(crate) full: bool,
@@ -31,15 +31,15 @@ impl Tier {
 }
 
 /// Brings everything here that is missing.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
+pub(crate) fn run(workspace: &Workspace, args: &SetupArgs) -> Result<CheckResult> {
     let tier = Tier::of(args.full);
     apt::ensure(workspace.root(), tier)?;
     python::ensure(workspace, tier)?;
     npm::ensure(workspace, tier)?;
     servers::ensure(workspace, tier)?;
     tools::ensure(workspace, tier)?;
-    say(format_args!(
+    print_line(format_args!(
         "setup: everything the {tier:?} tier needs is here"
     ));
-    Ok(Verdict::Holds)
+    Ok(CheckResult::Holds)
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::steps::Tier;
-use crate::sh;
+use crate::shell;
 use crate::workspace::Workspace;
 
 /// `(crate, version, program)`, installed below the target directory.
@@ -18,12 +18,12 @@ pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
         return Ok(());
     }
     let here = |program: &str| {
-        sh::on_path(program) || workspace.tools().join("bin").join(program).exists()
+        shell::is_on_path(program) || workspace.tools().join("bin").join(program).exists()
     };
     for (name, version, _) in TOOLS.iter().filter(|(.., program)| !here(program)) {
-        let mut cargo = sh::command("cargo", workspace.root());
+        let mut cargo = shell::command("cargo", workspace.root());
         cargo.args(["install", "--locked", name, "--version", version, "--root"]);
-        sh::run(cargo.arg(workspace.tools()))?;
+        shell::run(cargo.arg(workspace.tools()))?;
     }
     Ok(())
 }

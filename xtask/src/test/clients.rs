@@ -3,20 +3,22 @@
 
 use anyhow::Result;
 
-use super::plan::Context;
-use super::tally::Tally;
-use crate::{setup, sh};
+use super::counts::TestCounts;
+use super::plan::StepContext;
+use crate::{setup, shell};
 
-pub(super) fn run(context: Context<'_>) -> Result<Tally> {
+pub(super) fn run(context: StepContext<'_>) -> Result<TestCounts> {
     let workspace = context.workspace;
     let node = setup::node(workspace)?;
-    let mut test = sh::command(&node, &workspace.clients());
+    let mut test = shell::command(&node, &workspace.clients());
     test.args(["--test", "--test-reporter=tap", "--test-concurrency=2"])
         .arg("test/*.test.mjs")
         .env("OSTLER_BIN", context.ostler())
         .env("NODE", &node);
-    let mut tally = Tally::default();
-    let status = sh::watch(&mut test, |line| tally += counted(line).unwrap_or_default())?;
+    let mut tally = TestCounts::default();
+    let status = shell::watch(&mut test, |line| {
+        tally += parse_counts(line).unwrap_or_default()
+    })?;
     if !status.success() && tally.failed == 0 {
         tally.failed = 1;
     }
@@ -24,17 +26,17 @@ pub(super) fn run(context: Context<'_>) -> Result<Tally> {
 }
 
 /// The closing lines of Node's runner: `# pass 12`, `# fail 0`.
-fn counted(line: &str) -> Option<Tally> {
+fn parse_counts(line: &str) -> Option<TestCounts> {
     let (word, count) = line.strip_prefix("# ")?.split_once(' ')?;
     let count = count.parse().ok()?;
     match word {
-        "pass" => Some(Tally {
+        "pass" => Some(TestCounts {
             passed: count,
-            ..Tally::default()
+            ..TestCounts::default()
         }),
-        "fail" | "cancelled" | "skipped" | "todo" => Some(Tally {
+        "fail" | "cancelled" | "skipped" | "todo" => Some(TestCounts {
             failed: count,
-            ..Tally::default()
+            ..TestCounts::default()
         }),
         _ => None,
     }
@@ -47,9 +49,9 @@ mod tests {
     #[test]
     fn what_was_not_run_counts_as_failed() {
         let lines = ["# tests 14", "# pass 12", "# fail 0", "# skipped 2"];
-        let mut tally = Tally::default();
+        let mut tally = TestCounts::default();
         for line in lines {
-            tally += counted(line).unwrap_or_default();
+            tally += parse_counts(line).unwrap_or_default();
         }
         assert_eq!((tally.passed, tally.failed), (12, 2));
     }

@@ -2,12 +2,12 @@
 
 mod clients;
 mod conformance;
-mod guest;
+mod counts;
 mod plan;
 mod run;
 mod server;
 mod steps;
-mod tally;
+mod vm;
 
-pub(crate) use run::{Args, run};
-pub(crate) use tally::Tally;
+pub(crate) use counts::TestCounts;
+pub(crate) use run::{TestRunArgs, run};

@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::tally::Tally;
-use super::{clients, conformance, guest, steps};
+use super::counts::TestCounts;
+use super::{clients, conformance, steps, vm};
 use crate::setup::Tier;
 use crate::workspace::{Profile, Workspace};
 
 /// What a step needs to know.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a> {
+pub(super) struct StepContext<'a> {
     /// Where things are.
     pub(super) workspace: &'a Workspace,
     /// How much is asked.
     pub(super) tier: Tier,
 }
 
-impl Context<'_> {
+impl StepContext<'_> {
     /// The binary that is tested: in the quick tier the one that the unit tests are built with,
     /// so that nothing is compiled twice; in the full tier the one that ships.
     pub(super) fn ostler(self) -> PathBuf {
@@ -31,21 +31,29 @@ impl Context<'_> {
 
 /// One step.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct TestStep {
     /// Its name, for `--only` and the table.
     pub(super) name: &'static str,
     /// The first tier that runs it.
     pub(super) tier: Tier,
     /// Does it. `Err` is a step that could not be done at all.
-    pub(super) act: fn(Context<'_>) -> Result<Tally>,
+    pub(super) run: fn(StepContext<'_>) -> Result<TestCounts>,
 }
 
-const fn step(name: &'static str, tier: Tier, act: fn(Context<'_>) -> Result<Tally>) -> Step {
-    Step { name, tier, act }
+const fn step(
+    name: &'static str,
+    tier: Tier,
+    act: fn(StepContext<'_>) -> Result<TestCounts>,
+) -> TestStep {
+    TestStep {
+        name,
+        tier,
+        run: act,
+    }
 }
 
 /// Cheap checks first, so that a typing error is told within a minute.
-pub(super) const STEPS: &[Step] = &[
+pub(super) const STEPS: &[TestStep] = &[
     step("setup", Tier::Quick, steps::setup),
     step("fmt", Tier::Quick, steps::fmt),
     step("tidy", Tier::Quick, steps::tidy),
@@ -58,7 +66,7 @@ pub(super) const STEPS: &[Step] = &[
     step("conformance", Tier::Quick, conformance::run),
     step("clients", Tier::Quick, clients::run),
     step("chaos", Tier::Quick, steps::chaos),
-    step("guest", Tier::Full, guest::run),
+    step("guest", Tier::Full, vm::run),
     step("fuzz", Tier::Full, steps::fuzz),
     step("deny", Tier::Full, steps::deny),
 ];

@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::plan::{Context, STEPS, Step};
-use super::tally::Tally;
+use super::counts::TestCounts;
+use super::plan::{STEPS, StepContext, TestStep};
+use crate::console::{CheckResult, heading, print_line};
 use crate::setup::Tier;
-use crate::ui::{Verdict, heading, say};
 use crate::workspace::Workspace;
 
 /// What a test run can be told.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TestRunArgs {
     /// Everything the issues name; the quick tier is what CI runs
     #[arg(long)]
     full: bool,
@@ -22,24 +22,24 @@ pub(crate) struct Args {
 }
 
 /// How one step went.
-struct Row {
+struct StepResult {
     name: &'static str,
-    tally: Tally,
-    took: Duration,
+    tally: TestCounts,
+    duration: Duration,
 }
 
 /// Every step asked for, whatever the ones before it found.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<Verdict> {
+pub(crate) fn run(workspace: &Workspace, args: &TestRunArgs) -> Result<CheckResult> {
     let tier = Tier::of(args.full);
     let mut rows = Vec::new();
-    for step in chosen(args, tier)? {
+    for step in select_steps(args, tier)? {
         heading(step.name);
-        rows.push(take(step, Context { workspace, tier }));
+        rows.push(run_step(step, StepContext { workspace, tier }));
     }
-    Ok(conclude(&rows))
+    Ok(summarize(&rows))
 }
 
-fn chosen(args: &Args, tier: Tier) -> Result<Vec<&'static Step>> {
+fn select_steps(args: &TestRunArgs, tier: Tier) -> Result<Vec<&'static TestStep>> {
     let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
     if let Some(unknown) = args
         .only
@@ -51,38 +51,42 @@ fn chosen(args: &Args, tier: Tier) -> Result<Vec<&'static Step>> {
             names.join(", ")
         );
     }
-    let wanted = |step: &&Step| match args.only.as_slice() {
+    let is_selected = |step: &&TestStep| match args.only.as_slice() {
         [] => step.tier <= tier,
         only => only.iter().any(|name| name == step.name),
     };
-    Ok(STEPS.iter().filter(wanted).collect())
+    Ok(STEPS.iter().filter(is_selected).collect())
 }
 
-fn take(step: &Step, context: Context<'_>) -> Row {
+fn run_step(step: &TestStep, context: StepContext<'_>) -> StepResult {
     let begin = Instant::now();
-    let tally = (step.act)(context).unwrap_or_else(|error| {
-        say(format_args!("{}: {error:#}", step.name));
-        Tally::of(false)
+    let tally = (step.run)(context).unwrap_or_else(|error| {
+        print_line(format_args!("{}: {error:#}", step.name));
+        TestCounts::from_success(false)
     });
-    Row {
+    StepResult {
         name: step.name,
         tally,
-        took: begin.elapsed(),
+        duration: begin.elapsed(),
     }
 }
 
 /// The table for people, and the one line for machines.
-fn conclude(rows: &[Row]) -> Verdict {
+fn summarize(rows: &[StepResult]) -> CheckResult {
     heading("result");
-    let mut sum = Tally::default();
+    let mut sum = TestCounts::default();
     for row in rows {
         let word = if row.tally.failed == 0 {
             "ok"
         } else {
             "FAILED"
         };
-        let (passed, failed, took) = (row.tally.passed, row.tally.failed, row.took.as_secs_f64());
-        say(format_args!(
+        let (passed, failed, took) = (
+            row.tally.passed,
+            row.tally.failed,
+            row.duration.as_secs_f64(),
+        );
+        print_line(format_args!(
             "{:<11} {word:<6} {took:>7.1} s {passed:>6} passed {failed:>4} failed",
             row.name
         ));
@@ -92,9 +96,9 @@ fn conclude(rows: &[Row]) -> Verdict {
         0 => String::new(),
         flaky => format!(", {flaky} of them at the second attempt only"),
     };
-    say(format_args!(
+    print_line(format_args!(
         "{} passed{flaky}, {} failed",
         sum.passed, sum.failed
     ));
-    Verdict::of(sum.failed == 0)
+    CheckResult::from_success(sum.failed == 0)
 }

@@ -9,41 +9,41 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::lab::Proc;
-use crate::sh;
+use crate::shell;
+use crate::test_env::ProcessHandle;
 
 /// How long a server may take to print its address, in milliseconds.
-const STARTS_MS: u64 = 30_000;
+const START_TIMEOUT_MS: u64 = 30_000;
 /// How long one may take to end, in milliseconds.
-const ENDS_MS: u64 = 15_000;
+const END_TIMEOUT_MS: u64 = 15_000;
 
 /// A running server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct TestServer {
     child: Child,
     /// Where its MCP endpoint is.
     pub(super) url: String,
 }
 
-impl Server {
+impl TestServer {
     /// Starts it and waits for its address.
     pub(super) fn start(command: &mut Command) -> Result<Self> {
-        let shown = sh::shown(command);
+        let shown = shell::display(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot run {shown}"))?;
         let out = child.stdout.take().context("it has no output")?;
-        let (found, address) = mpsc::sync_channel(1);
+        let (sender, address) = mpsc::sync_channel(1);
         // Reads on after the address, so that the server never waits for a reader.
         thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
                 if let Some(url) = address_in(&line) {
-                    let _only_the_first = found.try_send(url);
+                    let _only_the_first = sender.try_send(url);
                 }
             }
         });
-        match address.recv_timeout(Duration::from_millis(STARTS_MS)) {
+        match address.recv_timeout(Duration::from_millis(START_TIMEOUT_MS)) {
             Ok(url) => Ok(Self { child, url }),
             Err(_) => {
                 child.kill()?;
@@ -55,8 +55,8 @@ impl Server {
     /// Ends it in order: it has been told, or is told by the end of its input.
     pub(super) fn end(mut self) -> Result<()> {
         drop(self.child.stdin.take());
-        let held = Proc::open(self.child.id())?;
-        if !held.wait_gone(Instant::now() + Duration::from_millis(ENDS_MS)) {
+        let process = ProcessHandle::open(self.child.id())?;
+        if !process.wait_gone(Instant::now() + Duration::from_millis(END_TIMEOUT_MS)) {
             self.child.kill()?;
             bail!("the server did not end when it was told");
         }

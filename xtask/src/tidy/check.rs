@@ -5,46 +5,46 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 #[cfg(test)]
-use super::finding::Finding;
-use super::finding::Weight;
+use super::diagnostic::Diagnostic;
+use super::diagnostic::Severity;
 use super::sizes::{FUNCTION_AIM, Sizes, percentile};
-use super::source::{Source, files_below};
-use super::{arrows, forbidden, maps, paths, requirements};
-use crate::ui::{Verdict, say};
+use super::source::{SourceFile, files_below};
+use super::{crate_deps, forbidden, mod_files, paths, requirements};
+use crate::console::{CheckResult, print_line};
 use crate::workspace::Workspace;
 
 /// What tidy can be told.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct TidyArgs {}
 
 /// Says every finding; fails on any failure.
-pub(crate) fn run(workspace: &Workspace, _: &Args) -> Result<Verdict> {
-    let mut findings = arrows::check(&workspace.metadata);
+pub(crate) fn run(workspace: &Workspace, _: &TidyArgs) -> Result<CheckResult> {
+    let mut findings = crate_deps::check(&workspace.metadata);
     findings.extend(paths::check(workspace.root())?);
     findings.extend(requirements::check(workspace.root())?);
     let mut sizes = Sizes::default();
     for source in sources(workspace)? {
         findings.extend(sizes.measure(&source));
-        findings.extend(maps::check(&source));
+        findings.extend(mod_files::check(&source));
         findings.extend(forbidden::check(&source));
     }
     findings.sort();
     for finding in &findings {
-        say(format_args!("{finding}"));
+        print_line(format_args!("{finding}"));
     }
-    say_sizes(&mut sizes);
+    print_sizes(&mut sizes);
     let failures = findings
         .iter()
-        .filter(|finding| finding.weight == Weight::Failure)
+        .filter(|finding| finding.severity == Severity::Failure)
         .count();
-    say(format_args!(
+    print_line(format_args!(
         "tidy: {failures} failures, {} warnings",
         findings.len() - failures
     ));
-    Ok(Verdict::of(failures == 0))
+    Ok(CheckResult::from_success(failures == 0))
 }
 
-fn sources(workspace: &Workspace) -> Result<Vec<Source>> {
+fn sources(workspace: &Workspace) -> Result<Vec<SourceFile>> {
     let mut sources = Vec::new();
     for package in workspace.metadata.workspace_packages() {
         let dir = package
@@ -52,13 +52,13 @@ fn sources(workspace: &Workspace) -> Result<Vec<Source>> {
             .parent()
             .map_or_else(PathBuf::new, Into::into);
         for path in files_below(&dir, &["rs"])? {
-            sources.push(Source::read(workspace.root(), &path, &package.name)?);
+            sources.push(SourceFile::read(workspace.root(), &path, &package.name)?);
         }
     }
     Ok(sources)
 }
 
-fn say_sizes(sizes: &mut Sizes) {
+fn print_sizes(sizes: &mut Sizes) {
     let files = (
         percentile(&mut sizes.files, 50),
         percentile(&mut sizes.files, 95),
@@ -68,13 +68,13 @@ fn say_sizes(sizes: &mut Sizes) {
         percentile(&mut sizes.functions, 95),
     );
     let (median, p95) = FUNCTION_AIM;
-    say(format_args!(
+    print_line(format_args!(
         "functions: {} of them, median {} lines (aim {median}), p95 {} (aim {p95})",
         sizes.functions.len(),
         functions.0,
         functions.1
     ));
-    say(format_args!(
+    print_line(format_args!(
         "files: {} of them, median {} lines without tests, p95 {} (aim 500)",
         sizes.files.len(),
         files.0,
@@ -84,9 +84,9 @@ fn say_sizes(sizes: &mut Sizes) {
 
 /// The failures among findings, as text; for the tests of the rules.
 #[cfg(test)]
-pub(super) fn failures(findings: &[Finding]) -> Vec<String> {
+pub(super) fn failures(findings: &[Diagnostic]) -> Vec<String> {
     let failing = findings
         .iter()
-        .filter(|finding| finding.weight == Weight::Failure);
+        .filter(|finding| finding.severity == Severity::Failure);
     failing.map(ToString::to_string).collect()
 }

@@ -4,67 +4,75 @@ use syn::UseTree;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-use super::finding::Finding;
-use super::source::{Source, Word};
+use super::diagnostic::Diagnostic;
+use super::source::{SourceFile, SourceToken};
 
 /// A word sequence and where it may stand.
-struct Rule {
+struct ForbiddenRule {
     /// The words, in order; `*` stands for any one.
     words: &'static [&'static str],
     /// The same as a path in a `use`, where it can be imported.
     import: Option<&'static str>,
     /// Crates where it may stand.
-    homes: &'static [&'static str],
+    allowed_crates: &'static [&'static str],
     /// Whether tests may use it everywhere.
     in_tests: bool,
     /// What to do instead.
     advice: &'static str,
 }
 
-const fn rule(words: &'static [&'static str], advice: &'static str) -> Rule {
-    Rule {
+const fn rule(words: &'static [&'static str], advice: &'static str) -> ForbiddenRule {
+    ForbiddenRule {
         words,
         import: None,
-        homes: &[],
+        allowed_crates: &[],
         in_tests: false,
         advice,
     }
 }
 
-impl Rule {
+impl ForbiddenRule {
     const fn import(mut self, path: &'static str) -> Self {
         self.import = Some(path);
         self
     }
 
     const fn only_in(mut self, homes: &'static [&'static str]) -> Self {
-        self.homes = homes;
+        self.allowed_crates = homes;
         self
     }
 
-    const fn tests_may(mut self) -> Self {
+    const fn allowed_in_tests(mut self) -> Self {
         self.in_tests = true;
         self
     }
 }
 
-const PEOPLE: &[&str] = &["ostler-cli", "ostler-fuzz", "ostler-testkit", "xtask"];
+const PRINTING_CRATES: &[&str] = &["ostler-cli", "ostler-fuzz", "ostler-testkit", "xtask"];
 const STDOUT: &str = "standard output is the MCP wire; only cli speaks to people";
 const EXPECT: &str = "use #[expect(…, reason = …)], which ends with its cause";
 const FACTS: &str = "wait for the fact, not for time; sleep_until for deadlines";
 const EDGES: &str = "only cli reads the environment; take the value as an argument";
 
-const RULES: &[Rule] = &[
+const RULES: &[ForbiddenRule] = &[
     rule(&["#", "[", "allow", "("], EXPECT),
     rule(&["#", "!", "[", "allow", "("], EXPECT),
     rule(&["cfg_attr", "(", "*", ",", "allow", "("], EXPECT),
     rule(&["todo", "!"], "finish it"),
     rule(&["unimplemented", "!"], "finish it"),
     rule(&["dbg", "!"], "remove it"),
-    rule(&["println", "!"], STDOUT).only_in(PEOPLE).tests_may(),
-    rule(&["print", "!"], STDOUT).only_in(PEOPLE).tests_may(),
-    rule(&["eprintln", "!"], STDOUT).only_in(PEOPLE).tests_may(),
-    rule(&["eprint", "!"], STDOUT).only_in(PEOPLE).tests_may(),
+    rule(&["println", "!"], STDOUT)
+        .only_in(PRINTING_CRATES)
+        .allowed_in_tests(),
+    rule(&["print", "!"], STDOUT)
+        .only_in(PRINTING_CRATES)
+        .allowed_in_tests(),
+    rule(&["eprintln", "!"], STDOUT)
+        .only_in(PRINTING_CRATES)
+        .allowed_in_tests(),
+    rule(&["eprint", "!"], STDOUT)
+        .only_in(PRINTING_CRATES)
+        .allowed_in_tests(),
     rule(
         &["process", ":", ":", "exit"],
         "return an ExitCode from main",
@@ -73,8 +81,8 @@ const RULES: &[Rule] = &[
     .only_in(&["ostler-cli", "ostler-process", "ostler-testkit"]),
     rule(&["std", ":", ":", "env"], EDGES)
         .import("std::env")
-        .only_in(PEOPLE)
-        .tests_may(),
+        .only_in(PRINTING_CRATES)
+        .allowed_in_tests(),
     rule(&["unsafe"], "unsafe code lives in process and sandbox")
         .only_in(&["ostler-process", "ostler-sandbox"]),
     rule(&["thread", ":", ":", "sleep"], FACTS)
@@ -101,72 +109,76 @@ const RULES: &[Rule] = &[
 ];
 
 /// Everything that stands where it may not.
-pub(super) fn check(source: &Source) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| spoken(source, rule)).collect();
-    findings.extend(imported(source));
+pub(super) fn check(source: &SourceFile) -> Vec<Diagnostic> {
+    let mut findings: Vec<Diagnostic> = RULES
+        .iter()
+        .flat_map(|rule| token_violations(source, rule))
+        .collect();
+    findings.extend(import_violations(source));
     findings.sort();
-    findings.dedup_by(|a, b| (&a.place, a.line) == (&b.place, b.line) && a.message == b.message);
+    findings.dedup_by(|a, b| (&a.path, a.line) == (&b.path, b.line) && a.message == b.message);
     findings
 }
 
-fn spoken(source: &Source, rule: &Rule) -> Vec<Finding> {
+fn token_violations(source: &SourceFile, rule: &ForbiddenRule) -> Vec<Diagnostic> {
     let length = rule.words.len();
     let hits = source
         .words
         .windows(length)
-        .filter(|window| says(window, rule.words));
+        .filter(|window| matches_tokens(window, rule.words));
     let lines = hits
         .map(|window| window[0].line)
-        .filter(|line| !permitted(source, rule, *line));
+        .filter(|line| !is_permitted(source, rule, *line));
     lines.map(|line| finding(source, rule, line)).collect()
 }
 
-fn says(window: &[Word], words: &[&str]) -> bool {
+fn matches_tokens(window: &[SourceToken], words: &[&str]) -> bool {
     window
         .iter()
         .zip(words)
         .all(|(word, wanted)| *wanted == "*" || word.text == *wanted)
 }
 
-fn permitted(source: &Source, rule: &Rule, line: usize) -> bool {
-    rule.homes.contains(&source.krate.as_str()) || (rule.in_tests && source.is_test(line))
+fn is_permitted(source: &SourceFile, rule: &ForbiddenRule, line: usize) -> bool {
+    rule.allowed_crates.contains(&source.krate.as_str()) || (rule.in_tests && source.is_test(line))
 }
 
-fn finding(source: &Source, rule: &Rule, line: usize) -> Finding {
+fn finding(source: &SourceFile, rule: &ForbiddenRule, line: usize) -> Diagnostic {
     let what = rule.words.concat();
-    Finding::failure(&source.place, line, format!("`{what}`: {}", rule.advice))
+    Diagnostic::failure(&source.place, line, format!("`{what}`: {}", rule.advice))
 }
 
 /// Imports of what the rules forbid, and of the scripted place by tests that claim to go
 /// through the public interface.
-fn imported(source: &Source) -> Vec<Finding> {
-    let mut imports = Imports(Vec::new());
+fn import_violations(source: &SourceFile) -> Vec<Diagnostic> {
+    let mut imports = ImportVisitor(Vec::new());
     imports.visit_file(&source.syntax);
     let mut findings = Vec::new();
     for (path, line) in imports.0 {
         let broken = RULES.iter().filter(|rule| {
-            rule.import.is_some_and(|import| reaches(&path, import))
-                && !permitted(source, rule, line)
+            rule.import
+                .is_some_and(|import| is_import_of(&path, import))
+                && !is_permitted(source, rule, line)
         });
         findings.extend(broken.map(|rule| finding(source, rule, line)));
-        if source.below("tests") && reaches(&path, "ostler_testkit::scripted") {
+        if source.is_below("tests") && is_import_of(&path, "ostler_testkit::scripted") {
             let message = "tests of the public interface use a real place, not the scripted one";
-            findings.push(Finding::failure(&source.place, line, message));
+            findings.push(Diagnostic::failure(&source.place, line, message));
         }
     }
     findings
 }
 
 /// Whether an imported path is this one or something in it.
-fn reaches(path: &str, wanted: &str) -> bool {
+fn is_import_of(path: &str, wanted: &str) -> bool {
     path.strip_prefix(wanted)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 /// Every path that `use` brings in, with its line.
-struct Imports(Vec<(String, usize)>);
+struct ImportVisitor(Vec<(String, usize)>);
 
-impl Imports {
+impl ImportVisitor {
     fn expand(&mut self, prefix: &str, tree: &UseTree) {
         let below = |name: &syn::Ident| match prefix {
             "" => name.to_string(),
@@ -188,7 +200,7 @@ impl Imports {
     }
 }
 
-impl<'ast> Visit<'ast> for Imports {
+impl<'ast> Visit<'ast> for ImportVisitor {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         self.expand("", &item.tree);
         visit::visit_item_use(self, item);

@@ -1,11 +1,11 @@
 //! The rules of the house that neither rustc nor clippy know: which crate may use which, how
 //! large things may grow, and which calls belong to which room.
 
-mod arrows;
 mod check;
-mod finding;
+mod crate_deps;
+mod diagnostic;
 mod forbidden;
-mod maps;
+mod mod_files;
 mod paths;
 mod requirements;
 mod sizes;
@@ -13,4 +13,4 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use check::{Args, run};
+pub(crate) use check::{TidyArgs, run};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::finding::Finding;
+use super::diagnostic::Diagnostic;
 use super::source::files_below;
 
 /// What is text here.
@@ -16,7 +16,7 @@ const TEXT: &[&str] = &[
 const OWN: &[&str] = &[".cargo", ".rustup", ".cache", ".local/share", ".config"];
 
 /// Every line of every text file against this machine's own places.
-pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
+pub(super) fn check(root: &Path) -> Result<Vec<Diagnostic>> {
     let places = own_places(root, std::env::var_os("HOME").map(PathBuf::from).as_deref());
     let mut findings = Vec::new();
     for path in files_below(root, TEXT)? {
@@ -43,10 +43,10 @@ pub(super) fn own_places(root: &Path, home: Option<&Path>) -> Vec<String> {
 }
 
 /// The lines of a text that name one of these places.
-pub(super) fn check_text(place: &str, text: &str, own: &[String]) -> Vec<Finding> {
+pub(super) fn check_text(place: &str, text: &str, own: &[String]) -> Vec<Diagnostic> {
     let named = |line: &str| own.iter().any(|path| line.contains(path.as_str()));
     let lines = text.lines().enumerate().filter(|(_, line)| named(line));
     lines
-        .map(|(index, _)| Finding::failure(place, index + 1, "names a path of this machine"))
+        .map(|(index, _)| Diagnostic::failure(place, index + 1, "names a path of this machine"))
         .collect()
 }

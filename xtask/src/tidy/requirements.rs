@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::finding::Finding;
+use super::diagnostic::Diagnostic;
 use super::source::files_below;
 
 /// The file that this rule checks.
@@ -33,7 +33,7 @@ const RESULTS: &str = "docs/bench/";
 pub(super) type Texts = BTreeMap<String, String>;
 
 /// Every row of the file in the repository, against the tests that are there.
-pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
+pub(super) fn check(root: &Path) -> Result<Vec<Diagnostic>> {
     let text = fs::read_to_string(root.join(PLACE)).with_context(|| PLACE.to_owned())?;
     Ok(check_text(&text, &texts(root, &text)?))
 }
@@ -58,12 +58,12 @@ fn texts(root: &Path, text: &str) -> Result<Texts> {
 }
 
 /// The breaches in this text, where `texts` are the files that its rows may name.
-pub(super) fn check_text(text: &str, texts: &Texts) -> Vec<Finding> {
+pub(super) fn check_text(text: &str, texts: &Texts) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut ids = BTreeSet::new();
     for (line, cells) in rows(text) {
-        for message in breaches(&cells, texts, &mut ids) {
-            findings.push(Finding::failure(PLACE, line, message));
+        for message in violations(&cells, texts, &mut ids) {
+            findings.push(Diagnostic::failure(PLACE, line, message));
         }
     }
     findings
@@ -96,7 +96,7 @@ fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-fn breaches<'a>(cells: &[&'a str], texts: &Texts, ids: &mut BTreeSet<&'a str>) -> Vec<String> {
+fn violations<'a>(cells: &[&'a str], texts: &Texts, ids: &mut BTreeSet<&'a str>) -> Vec<String> {
     let &[id, requirement, from, status, tests] = cells else {
         return vec![format!("a row has the columns {}", COLUMNS.join(", "))];
     };
@@ -115,7 +115,7 @@ fn breaches<'a>(cells: &[&'a str], texts: &Texts, ids: &mut BTreeSet<&'a str>) -
         let allowed = ORIGINS.join(", ");
         found.push(format!("'{origin}' is no origin; allowed: {allowed}"));
     }
-    found.extend(unproved(status, tests, texts));
+    found.extend(missing_proofs(status, tests, texts));
     found
 }
 
@@ -128,7 +128,7 @@ fn is_id(id: &str) -> bool {
 }
 
 /// What is wrong with a status and the tests that prove it.
-fn unproved(status: &str, tests: &str, texts: &Texts) -> Vec<String> {
+fn missing_proofs(status: &str, tests: &str, texts: &Texts) -> Vec<String> {
     let references: Vec<&str> = code_spans(tests).collect();
     let names_tests = match status {
         "held" => true,
@@ -205,7 +205,7 @@ fn is_python_test(line: &str, name: &str) -> bool {
 fn is_rust_test(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let declared = lines.iter().enumerate().any(|(index, line)| {
-        is_function(line, name) && is_run(lines.get(..index).unwrap_or_default())
+        is_function(line, name) && is_test_attribute(lines.get(..index).unwrap_or_default())
     });
     declared || lines.iter().any(|line| is_listed(line, name))
 }
@@ -216,7 +216,7 @@ fn is_function(line: &str, name: &str) -> bool {
 }
 
 /// Whether the attributes above a function make it a test that is not ignored.
-fn is_run(above: &[&str]) -> bool {
+fn is_test_attribute(above: &[&str]) -> bool {
     let attributes = above
         .iter()
         .rev()

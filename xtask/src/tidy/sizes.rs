@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use proc_macro2::Span;
 use syn::visit::{self, Visit};
 
-use super::finding::Finding;
-use super::source::{Source, Tests};
+use super::diagnostic::Diagnostic;
+use super::source::{SourceFile, TestScope};
 
 /// Lines of a file without its tests: listed above the first, failing above the second.
 pub(super) const FILE_LINES: (usize, usize) = (500, 800);
@@ -31,9 +31,9 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Measures one file and says what is too large in it.
-    pub(super) fn measure(&mut self, source: &Source) -> Vec<Finding> {
+    pub(super) fn measure(&mut self, source: &SourceFile) -> Vec<Diagnostic> {
         let mut findings = Vec::new();
-        if let Tests::Lines(tests) = &source.tests {
+        if let TestScope::Lines(tests) = &source.tests {
             let in_tests: usize = tests
                 .iter()
                 .map(|range| range.end() + 1 - range.start())
@@ -51,7 +51,7 @@ impl Sizes {
             }
         }
         let code = source.words.iter().map(|word| word.line).collect();
-        let mut walk = Functions {
+        let mut walk = FunctionVisitor {
             source,
             code,
             lengths: Vec::new(),
@@ -65,32 +65,32 @@ impl Sizes {
 }
 
 fn too_long(
-    source: &Source,
+    source: &SourceFile,
     line: usize,
     what: &str,
     lines: usize,
     (listed, failing): (usize, usize),
-) -> Option<Finding> {
+) -> Option<Diagnostic> {
     if lines > failing {
         let message = format!("{what} has {lines} lines, more than {failing}");
-        return Some(Finding::failure(&source.place, line, message));
+        return Some(Diagnostic::failure(&source.place, line, message));
     }
     (lines > listed).then(|| {
         let message = format!("{what} has {lines} lines, aim for {listed} or fewer");
-        Finding::warning(&source.place, line, message)
+        Diagnostic::warning(&source.place, line, message)
     })
 }
 
 /// Walks every function of a file.
-struct Functions<'a> {
-    source: &'a Source,
+struct FunctionVisitor<'a> {
+    source: &'a SourceFile,
     /// Lines with code on them.
     code: BTreeSet<usize>,
     lengths: Vec<usize>,
-    findings: Vec<Finding>,
+    findings: Vec<Diagnostic>,
 }
 
-impl Functions<'_> {
+impl FunctionVisitor<'_> {
     fn body(&mut self, signature: &syn::Signature, block: &syn::Block) {
         let line = signature.ident.span().start().line;
         let lines = self.code_between(
@@ -114,7 +114,7 @@ impl Functions<'_> {
             let message =
                 format!("fn {name} has {count} parameters; more than {PARAMETERS} want a struct");
             self.findings
-                .push(Finding::failure(&self.source.place, line, message));
+                .push(Diagnostic::failure(&self.source.place, line, message));
         }
     }
 
@@ -129,7 +129,7 @@ impl Functions<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Functions<'_> {
+impl<'ast> Visit<'ast> for FunctionVisitor<'_> {
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         self.parameters(&item.sig);
         self.body(&item.sig, &item.block);

@@ -10,7 +10,7 @@ use syn::spanned::Spanned;
 
 /// One file.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct SourceFile {
     /// From the repository's root.
     pub(super) place: String,
     /// The crate's name.
@@ -20,14 +20,14 @@ pub(super) struct Source {
     /// As rustc reads it.
     pub(super) syntax: syn::File,
     /// Every word and sign outside comments, flat.
-    pub(super) words: Vec<Word>,
+    pub(super) words: Vec<SourceToken>,
     /// What of it only tests see.
-    pub(super) tests: Tests,
+    pub(super) tests: TestScope,
 }
 
 /// Which lines of a file only tests see.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Tests {
+pub(super) enum TestScope {
     /// All of them.
     Whole,
     /// These ranges of lines.
@@ -36,14 +36,14 @@ pub(super) enum Tests {
 
 /// One token; a literal's content is never a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct SourceToken {
     /// Its text; `""` for any literal.
     pub(super) text: String,
     /// Its line, from 1.
     pub(super) line: usize,
 }
 
-impl Source {
+impl SourceFile {
     /// Reads one file of a crate.
     pub(super) fn read(root: &Path, path: &Path, krate: &str) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
@@ -63,10 +63,10 @@ impl Source {
             .map_err(|error| anyhow::anyhow!("{place} is not Rust: {error}"))?;
         let mut words = Vec::new();
         flatten(stream, &mut words);
-        let tests = if only_for_tests(place) {
-            Tests::Whole
+        let tests = if is_test_file(place) {
+            TestScope::Whole
         } else {
-            Tests::Lines(test_lines(&syntax.items))
+            TestScope::Lines(test_lines(&syntax.items))
         };
         Ok(Self {
             place: place.to_owned(),
@@ -81,13 +81,13 @@ impl Source {
     /// Whether only tests see this line.
     pub(super) fn is_test(&self, line: usize) -> bool {
         match &self.tests {
-            Tests::Whole => true,
-            Tests::Lines(ranges) => ranges.iter().any(|range| range.contains(&line)),
+            TestScope::Whole => true,
+            TestScope::Lines(ranges) => ranges.iter().any(|range| range.contains(&line)),
         }
     }
 
     /// Whether it lies in a directory of this name below its crate.
-    pub(super) fn below(&self, directory: &str) -> bool {
+    pub(super) fn is_below(&self, directory: &str) -> bool {
         Path::new(&self.place).iter().any(|part| part == directory)
     }
 
@@ -98,7 +98,7 @@ impl Source {
 }
 
 /// Files that hold nothing but tests, measurements or examples, by where they lie.
-fn only_for_tests(place: &str) -> bool {
+fn is_test_file(place: &str) -> bool {
     let path = Path::new(place);
     let by_directory = ["tests", "benches", "examples", "testing"];
     path.parent().is_some_and(|dir| {
@@ -156,31 +156,31 @@ pub(super) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     }
 }
 
-fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
+fn flatten(stream: TokenStream, words: &mut Vec<SourceToken>) {
     for tree in stream {
         let line = tree.span().start().line;
         match tree {
-            TokenTree::Ident(ident) => words.push(Word {
+            TokenTree::Ident(ident) => words.push(SourceToken {
                 text: ident.to_string(),
                 line,
             }),
-            TokenTree::Punct(punct) => words.push(Word {
+            TokenTree::Punct(punct) => words.push(SourceToken {
                 text: punct.as_char().to_string(),
                 line,
             }),
-            TokenTree::Literal(_) => words.push(Word {
+            TokenTree::Literal(_) => words.push(SourceToken {
                 text: String::new(),
                 line,
             }),
             TokenTree::Group(group) => {
                 let (open, close) = brackets(group.delimiter());
-                words.push(Word {
+                words.push(SourceToken {
                     text: open.to_owned(),
                     line,
                 });
                 let end = group.span_close().end().line;
                 flatten(group.stream(), words);
-                words.push(Word {
+                words.push(SourceToken {
                     text: close.to_owned(),
                     line: end,
                 });

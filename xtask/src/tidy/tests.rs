@@ -6,46 +6,55 @@ use cargo_metadata::DependencyKind;
 
 use super::check::failures;
 use super::sizes::Sizes;
-use super::source::Source;
-use super::{arrows, forbidden, maps, paths, requirements};
+use super::source::SourceFile;
+use super::{crate_deps, forbidden, mod_files, paths, requirements};
 
-fn source(place: &str, krate: &str, text: &str) -> Source {
-    Source::parse(place, krate, text.to_owned()).expect("the snippet is Rust")
+fn source(place: &str, krate: &str, text: &str) -> SourceFile {
+    SourceFile::parse(place, krate, text.to_owned()).expect("the snippet is Rust")
 }
 
-fn engine(text: &str) -> Source {
+fn engine(text: &str) -> SourceFile {
     source("crates/engine/src/driver.rs", "ostler-engine", text)
 }
 
-fn forbidden_in(source: &Source) -> usize {
+fn forbidden_in(source: &SourceFile) -> usize {
     failures(&forbidden::check(source)).len()
 }
 
 #[test]
 fn an_arrow_outside_the_list_is_found() {
-    let allowed = arrows::allowed("ostler-engine");
+    let allowed = crate_deps::allowed("ostler-engine");
     let normal = DependencyKind::Normal;
-    assert!(arrows::inside("ostler-engine", "ostler-journal", normal, allowed).is_none());
-    assert!(arrows::inside("ostler-engine", "ostler-sandbox", normal, allowed).is_some());
-    assert!(arrows::inside("ostler-engine", "ostler-server", normal, allowed).is_some());
+    assert!(
+        crate_deps::check_internal("ostler-engine", "ostler-journal", normal, allowed).is_none()
+    );
+    assert!(
+        crate_deps::check_internal("ostler-engine", "ostler-sandbox", normal, allowed).is_some()
+    );
+    assert!(
+        crate_deps::check_internal("ostler-engine", "ostler-server", normal, allowed).is_some()
+    );
 }
 
 #[test]
 fn the_test_kit_is_for_tests_only() {
-    let allowed = arrows::allowed("ostler-cli");
+    let allowed = crate_deps::allowed("ostler-cli");
     let (normal, dev) = (DependencyKind::Normal, DependencyKind::Development);
-    assert!(arrows::inside("ostler-cli", "ostler-testkit", normal, allowed).is_some());
-    assert!(arrows::inside("ostler-cli", "ostler-testkit", dev, allowed).is_none());
+    assert!(crate_deps::check_internal("ostler-cli", "ostler-testkit", normal, allowed).is_some());
+    assert!(crate_deps::check_internal("ostler-cli", "ostler-testkit", dev, allowed).is_none());
 }
 
 #[test]
 fn third_party_crates_stay_in_their_rooms() {
     let normal = DependencyKind::Normal;
-    assert!(arrows::outside("ostler-engine", "rmcp", normal).is_some());
-    assert!(arrows::outside("ostler-server", "rmcp", normal).is_none());
-    assert!(arrows::outside("ostler-sandbox", "tokio", normal).is_some());
-    assert!(arrows::outside("ostler-model", "tokio", normal).is_some());
-    assert!(arrows::outside("ostler-model", "serde_json", DependencyKind::Development).is_none());
+    assert!(crate_deps::check_external("ostler-engine", "rmcp", normal).is_some());
+    assert!(crate_deps::check_external("ostler-server", "rmcp", normal).is_none());
+    assert!(crate_deps::check_external("ostler-sandbox", "tokio", normal).is_some());
+    assert!(crate_deps::check_external("ostler-model", "tokio", normal).is_some());
+    assert!(
+        crate_deps::check_external("ostler-model", "serde_json", DependencyKind::Development)
+            .is_none()
+    );
 }
 
 #[test]
@@ -144,7 +153,7 @@ fn the_scripted_place_proves_nothing_through_the_public_interface() {
 #[test]
 fn maps_hold_no_logic() {
     let map = "//! Docs.\n#![forbid(unsafe_code)]\nmod a;\npub use a::B;\n#[cfg(test)]\nmod tests;";
-    assert!(maps::check(&source("crates/model/src/lib.rs", "ostler-model", map)).is_empty());
+    assert!(mod_files::check(&source("crates/model/src/lib.rs", "ostler-model", map)).is_empty());
     for logic in [
         "fn f() {}",
         "struct S;",
@@ -153,10 +162,10 @@ fn maps_hold_no_logic() {
         "const X: u8 = 1;",
     ] {
         let text = format!("#![forbid(unsafe_code)]\n{logic}");
-        let found = maps::check(&source("crates/model/src/lib.rs", "ostler-model", &text));
+        let found = mod_files::check(&source("crates/model/src/lib.rs", "ostler-model", &text));
         assert_eq!(found.len(), 1, "{logic}");
         assert_eq!(
-            maps::check(&source("crates/x/src/a/mod.rs", "x", logic)).len(),
+            mod_files::check(&source("crates/x/src/a/mod.rs", "x", logic)).len(),
             1,
             "{logic}"
         );
@@ -165,9 +174,9 @@ fn maps_hold_no_logic() {
 
 #[test]
 fn a_crate_root_forbids_unsafe_code() {
-    let found = maps::check(&source("crates/model/src/lib.rs", "ostler-model", "mod a;"));
+    let found = mod_files::check(&source("crates/model/src/lib.rs", "ostler-model", "mod a;"));
     assert_eq!(failures(&found).len(), 1);
-    let home = maps::check(&source(
+    let home = mod_files::check(&source(
         "crates/process/src/lib.rs",
         "ostler-process",
         "mod a;",

@@ -2,19 +2,19 @@
 
 use hyper::Method;
 use ostler_model::{Signal, TermSize};
-use ostler_server::wire::InfoBody;
+use ostler_server::wire::ExecutionBody;
 use tokio::io::Stdin;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::keys::{DetachKey, Keys};
-use super::signals::{Call, Signals};
-use super::turn::Turn;
-use super::window::{Window, is_typed};
-use crate::client::{Attempts, Body, Client, Socket, is_leaving};
-use crate::commands::{ended, feed, ids, tell_refused};
-use crate::error::{CommandError, Outcome};
-use crate::loss::{Missing, Wanted};
+use super::input_gate::InputGate;
+use super::key_parser::{DetachKey, KeyParser};
+use super::signals::{AttachSignals, SignalEvent};
+use super::tty::{Tty, is_stdin_terminal};
+use crate::client::{DaemonClient, RequestBody, RetryLimit, TerminalSocket, is_daemon_exiting};
+use crate::commands::{feed_stdin, ids, output_exit_code, report_refused_hosts};
+use crate::error::{CommandError, CommandResult};
+use crate::missing_output::{LossScope, MissingOutput};
 use crate::output::Style;
 
 /// What a shell adds to the number of the signal that ended a command.
@@ -22,7 +22,7 @@ const SIGNAL_EXIT: u8 = 128;
 
 /// How somebody wants to attach.
 #[derive(Debug)]
-pub(crate) struct Wish {
+pub(crate) struct AttachOptions {
     /// Which session.
     pub(crate) id: String,
     /// Whether only to watch.
@@ -32,19 +32,19 @@ pub(crate) struct Wish {
     /// The key that begins a command to ourselves.
     pub(crate) key: DetachKey,
     /// What is shown first.
-    pub(crate) begin: Begin,
+    pub(crate) initial_view: InitialView,
 }
 
 /// What is shown first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Begin {
+pub(crate) enum InitialView {
     /// The screen as it is.
     Screen,
     /// The session's output from its start, for one we have just started.
     Start,
 }
 
-impl Begin {
+impl InitialView {
     /// Where in the output that is; none is painted instead.
     const fn offset(self) -> Option<u64> {
         match self {
@@ -56,59 +56,59 @@ impl Begin {
 
 /// Why we went.
 #[derive(Debug)]
-pub(super) enum Parted {
+pub(super) enum DetachReason {
     /// It ended.
-    Exit(Box<InfoBody>),
+    Exit(Box<ExecutionBody>),
     /// The person wanted to go.
     Detached,
     /// Somebody or something told us to go.
-    Told(Signal),
+    Signal(Signal),
 }
 
 /// A session and our window onto it.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) wish: Wish,
-    pub(super) window: Window,
-    pub(super) signals: Signals,
-    pub(super) keys: Keys,
+pub(super) struct AttachSession {
+    pub(super) options: AttachOptions,
+    pub(super) tty: Tty,
+    pub(super) signals: AttachSignals,
+    pub(super) keys: KeyParser,
     /// Our standard input, where somebody types on it.
     pub(super) stdin: Option<Stdin>,
     /// Feeds our standard input to the session, where nobody types on it.
-    pub(super) feeding: JoinSet<Result<(), CommandError>>,
-    pub(super) known: Known,
-    client: Client,
+    pub(super) input_tasks: JoinSet<Result<(), CommandError>>,
+    pub(super) state: AttachState,
+    client: DaemonClient,
 }
 
 /// What we know of the session.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct AttachState {
     /// The offset up to which output was shown.
     pub(super) offset: Option<u64>,
     /// Its size now, and before we changed it.
     pub(super) size: Option<TermSize>,
-    pub(super) former: Option<TermSize>,
+    pub(super) original_size: Option<TermSize>,
     /// Who types.
     pub(super) holder: Option<String>,
     /// Whether that is us.
-    pub(super) turn: Turn,
+    pub(super) input_gate: InputGate,
     /// Whether this connection was greeted; before that, nothing can be typed over it.
-    pub(super) greeted: bool,
+    pub(super) has_hello: bool,
     /// Whether we asked for a painting that is still to come.
-    pub(super) repainting: bool,
+    pub(super) repaint_pending: bool,
     /// What is to be told once the screen is painted.
     pub(super) notice: Option<String>,
     /// Whether a notice covers a part of the screen.
-    pub(super) covered: bool,
+    pub(super) notice_covers: bool,
     /// Whether the next bytes are a painting.
-    pub(super) painting: bool,
+    pub(super) paint_expected: bool,
     /// When to leave, once our input is over: then, unless something is shown before, but at
     /// the later time in any case.
     pub(super) leave_at: Option<(Instant, Instant)>,
     /// Connections that broke in a row.
-    pub(super) attempts: Attempts,
+    pub(super) attempts: RetryLimit,
     /// Output that was not there any more when it was to be shown.
-    pub(super) missing: Missing,
+    pub(super) missing_output: MissingOutput,
 }
 
 /// Attaches until the session ends or somebody goes.
@@ -116,149 +116,157 @@ pub(super) struct Known {
 /// # Errors
 /// When there is no such terminal, no daemon can be reached any more, or our output cannot be
 /// written.
-pub(crate) async fn attach(client: Client, wish: Wish) -> Outcome {
-    let mut signals = Signals::catch()?;
-    let id = wish.id.clone();
-    let mut attempts = Attempts::new();
-    let first = connect_to_any(&client, &wish, None, &mut attempts);
+pub(crate) async fn attach(client: DaemonClient, options: AttachOptions) -> CommandResult {
+    let mut signals = AttachSignals::install()?;
+    let id = options.id.clone();
+    let mut attempts = RetryLimit::new();
+    let first = connect_with_retry(&client, &options, None, &mut attempts);
     let socket = tokio::select! {
         socket = first => socket,
-        signal = told_to_go(&mut signals) => return Ok(of_signal(signal)),
+        signal = wait_for_exit_signal(&mut signals) => return Ok(signal_exit_code(signal)),
     };
     let socket = match socket {
         Ok(socket) => socket,
         Err(error) => return Err(ids::suggest(&client, &id, error).await),
     };
     let mut feeding = JoinSet::new();
-    if !is_typed() && !wish.watch {
+    if !is_stdin_terminal() && !options.watch {
         // The end of our input is that of a command we started; somebody else's goes on.
-        let close = wish.begin == Begin::Start;
-        feeding.spawn(feed(client.clone(), id.clone(), close));
+        let close = options.initial_view == InitialView::Start;
+        feeding.spawn(feed_stdin(client.clone(), id.clone(), close));
     }
-    let mut session = Session {
-        keys: Keys::new(wish.key.clone()),
-        window: Window::open(),
-        stdin: is_typed().then(tokio::io::stdin),
-        feeding,
-        known: Known {
-            offset: wish.begin.offset(),
-            turn: Turn::new(is_typed() && !wish.watch),
-            ..Known::default()
+    let mut session = AttachSession {
+        keys: KeyParser::new(options.key.clone()),
+        tty: Tty::open(),
+        stdin: is_stdin_terminal().then(tokio::io::stdin),
+        input_tasks: feeding,
+        state: AttachState {
+            offset: options.initial_view.offset(),
+            input_gate: InputGate::new(is_stdin_terminal() && !options.watch),
+            ..AttachState::default()
         },
         signals,
-        wish,
+        options,
         client,
     };
-    let parted = session.follow(socket).await;
-    match &parted {
-        Ok(Parted::Exit(_)) => session.window.end(),
-        Ok(Parted::Detached | Parted::Told(_)) | Err(_) => session.window.leave(),
+    let reason = session.follow(socket).await;
+    match &reason {
+        Ok(DetachReason::Exit(_)) => session.tty.close(),
+        Ok(DetachReason::Detached | DetachReason::Signal(_)) | Err(_) => session.tty.restore(),
     }
-    let lost = session.known.turn.forget();
+    let lost = session.state.input_gate.discard();
     if lost > 0 {
-        crate::tell(&format!("{lost} bytes typed here last were not sent"));
+        crate::print_note(&format!("{lost} bytes typed here last were not sent"));
     }
-    match parted? {
-        Parted::Exit(info) => {
-            tell_refused(&session.client, &info).await;
-            ended(&info, session.known.missing, Wanted::Kept)
+    match reason? {
+        DetachReason::Exit(info) => {
+            report_refused_hosts(&session.client, &info).await;
+            output_exit_code(&info, session.state.missing_output, LossScope::Retained)
         }
-        Parted::Detached => {
-            crate::tell(&format!("detached; `ostler attach {id}` comes back"));
-            session.whole().await
+        DetachReason::Detached => {
+            crate::print_note(&format!("detached; `ostler attach {id}` comes back"));
+            session.check_output_complete().await
         }
-        Parted::Told(signal) => {
-            crate::tell(&format!("{id} goes on; `ostler attach {id}` comes back"));
-            Ok(of_signal(signal))
+        DetachReason::Signal(signal) => {
+            crate::print_note(&format!("{id} goes on; `ostler attach {id}` comes back"));
+            Ok(signal_exit_code(signal))
         }
     }
 }
 
-fn of_signal(signal: Signal) -> u8 {
+fn signal_exit_code(signal: Signal) -> u8 {
     SIGNAL_EXIT + u8::try_from(signal.number()).unwrap_or_default()
 }
 
-async fn told_to_go(signals: &mut Signals) -> Signal {
+async fn wait_for_exit_signal(signals: &mut AttachSignals) -> Signal {
     loop {
         match signals.next().await {
-            Call::Leave(signal) => return signal,
-            Call::Suspend => super::signals::stop_here(),
-            Call::Resume | Call::Resized => {}
+            SignalEvent::Exit(signal) => return signal,
+            SignalEvent::Suspend => super::signals::stop_self(),
+            SignalEvent::Resume | SignalEvent::Resized => {}
         }
     }
 }
 
 /// Connects; output goes on at `offset` where we were connected before.
 async fn connect(
-    client: &Client,
-    wish: &Wish,
+    client: &DaemonClient,
+    options: &AttachOptions,
     offset: Option<u64>,
-) -> Result<Socket, CommandError> {
-    let offset = offset.or(wish.begin.offset());
+) -> Result<TerminalSocket, CommandError> {
+    let offset = offset.or(options.initial_view.offset());
     // Nobody looks at a pipe: whoever reads it wants every byte.
     let whole = !Style::is_stdout_terminal();
     let mut rest = format!("/terminal?whole={whole}");
     if let Some(offset) = offset {
         rest.push_str(&format!("&offset={offset}"));
     }
-    match client.terminal(&ids::path(&wish.id, &rest)).await {
+    match client
+        .connect_terminal(&ids::path(&options.id, &rest))
+        .await
+    {
         Ok(socket) => Ok(socket),
         Err(error) => Err(client
-            .why_refused(&ids::path(&wish.id, "/screen"), error)
+            .handshake_error(&ids::path(&options.id, "/screen"), error)
             .await),
     }
 }
 
 /// The same, with the next daemon where one dies meanwhile or is about to end.
-async fn connect_to_any(
-    client: &Client,
-    wish: &Wish,
+async fn connect_with_retry(
+    client: &DaemonClient,
+    options: &AttachOptions,
     offset: Option<u64>,
-    attempts: &mut Attempts,
-) -> Result<Socket, CommandError> {
+    attempts: &mut RetryLimit,
+) -> Result<TerminalSocket, CommandError> {
     loop {
-        match connect(client, wish, offset).await {
-            Err(error @ CommandError::Disconnected(_)) => attempts.next(error)?,
-            Err(error) if is_leaving(&error) => attempts.next(error)?,
-            answer => return answer,
+        match connect(client, options, offset).await {
+            Err(error @ CommandError::Disconnected(_)) => attempts.allow_retry(error)?,
+            Err(error) if is_daemon_exiting(&error) => attempts.allow_retry(error)?,
+            result => return result,
         }
     }
 }
 
-impl Session {
+impl AttachSession {
     /// Follows the session over the deaths of daemons.
-    async fn follow(&mut self, mut socket: Socket) -> Result<Parted, CommandError> {
+    async fn follow(&mut self, mut socket: TerminalSocket) -> Result<DetachReason, CommandError> {
         loop {
-            let broken = match self.talk(&mut socket).await {
-                Ok(Parted::Exit(info)) => return Ok(Parted::Exit(info)),
-                Ok(parted) => {
-                    self.give_back(&mut socket).await;
+            let error = match self.run_connection(&mut socket).await {
+                Ok(DetachReason::Exit(info)) => return Ok(DetachReason::Exit(info)),
+                Ok(reason) => {
+                    self.restore_size(&mut socket).await;
                     socket.close().await;
-                    return Ok(parted);
+                    return Ok(reason);
                 }
                 Err(error @ CommandError::Disconnected(_)) => error,
                 Err(error) => return Err(error),
             };
-            socket = self.again(broken).await?;
+            socket = self.reconnect(error).await?;
         }
     }
 
     /// Whether everything was shown that was printed meanwhile: the exit code of who leaves.
-    async fn whole(&self) -> Outcome {
-        if self.known.missing.missed(Wanted::Kept) > 0 {
-            let path = ids::path(&self.wish.id, "");
-            let info: InfoBody = self.client.call(Method::GET, &path, Body::None).await?;
-            self.known.missing.check(Wanted::Kept, &info)?;
+    async fn check_output_complete(&self) -> CommandResult {
+        if self.state.missing_output.missing_bytes(LossScope::Retained) > 0 {
+            let path = ids::path(&self.options.id, "");
+            let info: ExecutionBody = self
+                .client
+                .call(Method::GET, &path, RequestBody::None)
+                .await?;
+            self.state
+                .missing_output
+                .check(LossScope::Retained, &info)?;
         }
         Ok(0)
     }
 
     /// Another connection; a daemon is started where none is left.
-    async fn again(&mut self, broken: CommandError) -> Result<Socket, CommandError> {
-        self.known.turn.broken();
-        (self.known.greeted, self.known.repainting) = (false, false);
-        self.known.attempts.next(broken)?;
-        let (offset, attempts) = (self.known.offset, &mut self.known.attempts);
-        connect_to_any(&self.client, &self.wish, offset, attempts).await
+    async fn reconnect(&mut self, error: CommandError) -> Result<TerminalSocket, CommandError> {
+        self.state.input_gate.disconnected();
+        (self.state.has_hello, self.state.repaint_pending) = (false, false);
+        self.state.attempts.allow_retry(error)?;
+        let (offset, attempts) = (self.state.offset, &mut self.state.attempts);
+        connect_with_retry(&self.client, &self.options, offset, attempts).await
     }
 }

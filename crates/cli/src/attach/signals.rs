@@ -10,9 +10,9 @@ use crate::error::CommandError;
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum SignalEvent {
     /// To go; the session stays.
-    Leave(Signal),
+    Exit(Signal),
     /// To stop for a while.
     Suspend,
     /// We were stopped and go on.
@@ -23,7 +23,7 @@ pub(super) enum Call {
 
 /// Caught signals.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(super) struct AttachSignals {
     terminate: unix::Signal,
     hangup: unix::Signal,
     interrupt: unix::Signal,
@@ -32,18 +32,18 @@ pub(super) struct Signals {
     window: unix::Signal,
 }
 
-impl Signals {
+impl AttachSignals {
     /// Catches them.
     ///
     /// # Errors
     /// When the system does not let us.
-    pub(super) fn catch() -> Result<Self, CommandError> {
-        Self::all().map_err(|error| {
+    pub(super) fn install() -> Result<Self, CommandError> {
+        Self::register().map_err(|error| {
             CommandError::new(ErrorCode::Internal, format!("no signal handler: {error}"))
         })
     }
 
-    fn all() -> io::Result<Self> {
+    fn register() -> io::Result<Self> {
         let raw = |signal: rustix::process::Signal| SignalKind::from_raw(signal.as_raw());
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -56,20 +56,20 @@ impl Signals {
     }
 
     /// The next one. Cancel safe.
-    pub(super) async fn next(&mut self) -> Call {
+    pub(super) async fn next(&mut self) -> SignalEvent {
         tokio::select! {
-            _ = self.terminate.recv() => Call::Leave(Signal::TERM),
-            _ = self.hangup.recv() => Call::Leave(Signal::HUP),
-            _ = self.interrupt.recv() => Call::Leave(Signal::INT),
-            _ = self.stop.recv() => Call::Suspend,
-            _ = self.resume.recv() => Call::Resume,
-            _ = self.window.recv() => Call::Resized,
+            _ = self.terminate.recv() => SignalEvent::Exit(Signal::TERM),
+            _ = self.hangup.recv() => SignalEvent::Exit(Signal::HUP),
+            _ = self.interrupt.recv() => SignalEvent::Exit(Signal::INT),
+            _ = self.stop.recv() => SignalEvent::Suspend,
+            _ = self.resume.recv() => SignalEvent::Resume,
+            _ = self.window.recv() => SignalEvent::Resized,
         }
     }
 }
 
 /// Stops this process until somebody continues it.
-pub(super) fn stop_here() {
+pub(super) fn stop_self() {
     if let Err(error) = kill_process(getpid(), rustix::process::Signal::STOP) {
         tracing::debug!(%error, "not stopped");
     }

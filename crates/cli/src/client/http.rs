@@ -16,26 +16,26 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
-use super::attempts::{Attempts, is_leaving};
-use crate::daemon::Launch;
+use super::retry::{RetryLimit, is_daemon_exiting};
+use crate::daemon::DaemonLauncher;
 use crate::error::CommandError;
 
 /// The largest answer that is read at once; streams are read piece by piece.
-const ANSWER_BYTES: usize = 256 * 1024 * 1024;
+const RESPONSE_BYTES: usize = 256 * 1024 * 1024;
 const JSON: &str = "application/json";
 const OCTETS: &str = "application/octet-stream";
 
 /// A client of one daemon. Every request has a connection of its own, so that a stream, a
 /// signal and input never wait for each other.
 #[derive(Debug, Clone)]
-pub(crate) struct Client {
+pub(crate) struct DaemonClient {
     socket: PathBuf,
-    launch: Option<Launch>,
+    launch: Option<DaemonLauncher>,
 }
 
 /// What a request carries; cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) enum Body {
+pub(crate) enum RequestBody {
     /// Nothing.
     None,
     /// JSON.
@@ -44,7 +44,7 @@ pub(crate) enum Body {
     Octets(Bytes),
 }
 
-impl Body {
+impl RequestBody {
     /// A value as JSON.
     pub(crate) fn json<T: Serialize>(value: &T) -> Result<Self, CommandError> {
         serde_json::to_vec(value)
@@ -55,14 +55,14 @@ impl Body {
 
 /// An answer whose body is still to be read, with the connection it comes on.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct DaemonResponse {
     response: Response<Incoming>,
     connection: JoinSet<()>,
 }
 
-impl Client {
+impl DaemonClient {
     /// A client of the daemon at `socket`, which is started with `launch` when it is not there.
-    pub(crate) fn new(socket: PathBuf, launch: Option<Launch>) -> Self {
+    pub(crate) fn new(socket: PathBuf, launch: Option<DaemonLauncher>) -> Self {
         Self { socket, launch }
     }
 
@@ -71,104 +71,107 @@ impl Client {
         &self,
         method: Method,
         path: &str,
-        body: Body,
+        body: RequestBody,
     ) -> Result<T, CommandError> {
-        let bytes = self.bytes(method, path, body).await?;
-        understood(path, &bytes)
+        let bytes = self.call_bytes(method, path, body).await?;
+        decode(path, &bytes)
     }
 
     /// Asks, and reads the answer as bytes.
-    pub(crate) async fn bytes(
+    pub(crate) async fn call_bytes(
         &self,
         method: Method,
         path: &str,
-        body: Body,
+        body: RequestBody,
     ) -> Result<Bytes, CommandError> {
-        self.ask(method, path, body).await?.bytes().await
+        self.request(method, path, body).await?.into_bytes().await
     }
 
-    /// As [`Client::call`], for a request that may arrive twice: repeated also when its answer
+    /// As [`DaemonClient::call`], for a request that may arrive twice: repeated also when its answer
     /// was lost with the daemon.
-    pub(crate) async fn call_repeatable<T: DeserializeOwned>(
+    pub(crate) async fn call_idempotent<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        body: Body,
+        body: RequestBody,
     ) -> Result<T, CommandError> {
-        let answer = self.repeat(method, path, body, true).await?;
-        understood(path, &answer.bytes().await?)
+        let response = self.request_with_retry(method, path, body, true).await?;
+        decode(path, &response.into_bytes().await?)
     }
 
-    /// As [`Client::call_repeatable`], for a request that says whether it is sent again: `body`
+    /// As [`DaemonClient::call_idempotent`], for a request that says whether it is sent again: `into_body`
     /// makes it.
-    pub(crate) async fn call_again<T: DeserializeOwned>(
+    pub(crate) async fn call_retrying<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        mut body: impl FnMut(bool) -> Result<Body, CommandError>,
+        mut body: impl FnMut(bool) -> Result<RequestBody, CommandError>,
     ) -> Result<T, CommandError> {
-        let mut attempts = Attempts::new();
-        let mut again = false;
+        let mut attempts = RetryLimit::new();
+        let mut is_retry = false;
         loop {
             let stream = self.connect().await?;
-            let asked = match exchange(stream, method.clone(), path, body(again)?).await {
-                Ok(answer) => answer.bytes().await,
+            let result = match exchange(stream, method.clone(), path, body(is_retry)?).await {
+                Ok(answer) => answer.into_bytes().await,
                 Err(error) => Err(error),
             };
-            match asked {
-                Err(error) if self.may_repeat(&error, true) => attempts.next(error)?,
-                answer => return understood(path, &answer?),
+            match result {
+                Err(error) if self.is_retryable(&error, true) => attempts.allow_retry(error)?,
+                answer => return decode(path, &answer?),
             }
-            again = true;
+            is_retry = true;
         }
     }
 
     /// Asks; a problem is an error, and any other answer is still to be read. A daemon that is
     /// about to end did nothing, and what only looks can be asked again: then the next one is.
-    pub(crate) async fn ask(
+    pub(crate) async fn request(
         &self,
         method: Method,
         path: &str,
-        body: Body,
-    ) -> Result<Answer, CommandError> {
-        let repeatable = method == Method::GET;
-        self.repeat(method, path, body, repeatable).await
+        body: RequestBody,
+    ) -> Result<DaemonResponse, CommandError> {
+        let is_idempotent = method == Method::GET;
+        self.request_with_retry(method, path, body, is_idempotent)
+            .await
     }
 
-    /// Asks one daemon after the other; `repeatable` where the answer may have been lost.
-    async fn repeat(
+    /// Asks one daemon after the other; `is_idempotent` where the answer may have been lost.
+    async fn request_with_retry(
         &self,
         method: Method,
         path: &str,
-        body: Body,
-        repeatable: bool,
-    ) -> Result<Answer, CommandError> {
-        let mut attempts = Attempts::new();
+        body: RequestBody,
+        is_idempotent: bool,
+    ) -> Result<DaemonResponse, CommandError> {
+        let mut attempts = RetryLimit::new();
         loop {
             let stream = self.connect().await;
-            let asked = match stream {
+            let result = match stream {
                 Ok(stream) => exchange(stream, method.clone(), path, body.clone()).await,
                 Err(error) => return Err(error),
             };
-            match asked {
-                Err(error) if self.may_repeat(&error, repeatable) => attempts.next(error)?,
+            match result {
+                Err(error) if self.is_retryable(&error, is_idempotent) => {
+                    attempts.allow_retry(error)?
+                }
                 answer => return answer,
             }
         }
     }
 
-    fn may_repeat(&self, error: &CommandError, repeatable: bool) -> bool {
+    fn is_retryable(&self, error: &CommandError, is_idempotent: bool) -> bool {
         let lost = matches!(error, CommandError::Disconnected(_));
-        self.launch.is_some() && (is_leaving(error) || (repeatable && lost))
+        self.launch.is_some() && (is_daemon_exiting(error) || (is_idempotent && lost))
     }
 
     /// A connection to the daemon.
     pub(super) async fn connect(&self) -> Result<UnixStream, CommandError> {
         let (socket, launch) = (self.socket.clone(), self.launch.clone());
         // Starting the daemon waits on a lock and a pipe, which blocks.
-        let reach = move || crate::daemon::reach(&socket, launch.as_ref());
-        let reached = tokio::task::spawn_blocking(reach).await;
-        let stream = reached
+        let connect_daemon = move || crate::daemon::connect_or_start(&socket, launch.as_ref());
+        let connected = tokio::task::spawn_blocking(connect_daemon).await;
+        let stream = connected
             .map_err(|error| CommandError::new(ErrorCode::Internal, error.to_string()))??;
         stream
             .set_nonblocking(true)
@@ -177,18 +180,21 @@ impl Client {
     }
 }
 
-impl Answer {
+impl DaemonResponse {
     /// The number in a header; 0 without one.
-    pub(crate) fn number(&self, name: &HeaderName) -> u64 {
+    pub(crate) fn header_number(&self, name: &HeaderName) -> u64 {
         let value = self.response.headers().get(name);
         let text = value.and_then(|value| value.to_str().ok());
         text.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
     /// The whole body.
-    pub(crate) async fn bytes(self) -> Result<Bytes, CommandError> {
-        let body = Limited::new(self.response.into_body(), ANSWER_BYTES);
-        let collected = body.collect().await.map_err(|error| broken(&*error))?;
+    pub(crate) async fn into_bytes(self) -> Result<Bytes, CommandError> {
+        let body = Limited::new(self.response.into_body(), RESPONSE_BYTES);
+        let collected = body
+            .collect()
+            .await
+            .map_err(|error| connection_error(&*error))?;
         Ok(collected.to_bytes())
     }
 
@@ -202,17 +208,17 @@ async fn exchange(
     stream: UnixStream,
     method: Method,
     path: &str,
-    body: Body,
-) -> Result<Answer, CommandError> {
-    let answer = send(stream, request(method, path, body)?).await?;
-    let status = answer.response.status();
+    body: RequestBody,
+) -> Result<DaemonResponse, CommandError> {
+    let response = send(stream, build_request(method, path, body)?).await?;
+    let status = response.response.status();
     if status.is_success() {
-        return Ok(answer);
+        return Ok(response);
     }
-    Err(refusal(status, &answer.bytes().await?))
+    Err(error_from_response(status, &response.into_bytes().await?))
 }
 
-fn understood<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, CommandError> {
+fn decode<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, CommandError> {
     serde_json::from_slice(bytes).map_err(|error| {
         CommandError::new(
             ErrorCode::Internal,
@@ -222,17 +228,21 @@ fn understood<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, Comman
     })
 }
 
-fn request(method: Method, path: &str, body: Body) -> Result<Request<Full<Bytes>>, CommandError> {
-    let (kind, bytes) = match body {
-        Body::None => (None, Bytes::new()),
-        Body::Json(json) => (Some(JSON), json),
-        Body::Octets(bytes) => (Some(OCTETS), bytes),
+fn build_request(
+    method: Method,
+    path: &str,
+    body: RequestBody,
+) -> Result<Request<Full<Bytes>>, CommandError> {
+    let (content_type, bytes) = match body {
+        RequestBody::None => (None, Bytes::new()),
+        RequestBody::Json(json) => (Some(JSON), json),
+        RequestBody::Octets(bytes) => (Some(OCTETS), bytes),
     };
     let mut request = Request::builder()
         .method(method)
         .uri(path)
         .header("host", "ostler");
-    if let Some(kind) = kind {
+    if let Some(kind) = content_type {
         request = request.header("content-type", kind);
     }
     request
@@ -240,22 +250,25 @@ fn request(method: Method, path: &str, body: Body) -> Result<Request<Full<Bytes>
         .map_err(|error| CommandError::value(format!("'{path}' cannot be asked for: {error}")))
 }
 
-async fn send(stream: UnixStream, request: Request<Full<Bytes>>) -> Result<Answer, CommandError> {
+async fn send(
+    stream: UnixStream,
+    request: Request<Full<Bytes>>,
+) -> Result<DaemonResponse, CommandError> {
     let handshake = http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, driver) = handshake.map_err(|error| broken(&error))?;
+    let (mut sender, driver) = handshake.map_err(|error| connection_error(&error))?;
     let mut connection = JoinSet::new();
     // A broken connection shows in the answer.
     connection.spawn(async move { drop(driver.await) });
     let response = sender.send_request(request).await;
-    let response = response.map_err(|error| broken(&error))?;
-    Ok(Answer {
+    let response = response.map_err(|error| connection_error(&error))?;
+    Ok(DaemonResponse {
         response,
         connection,
     })
 }
 
 /// What an answer that is no success says.
-pub(super) fn refusal(status: StatusCode, body: &[u8]) -> CommandError {
+pub(super) fn error_from_response(status: StatusCode, body: &[u8]) -> CommandError {
     serde_json::from_slice::<Problem>(body).map_or_else(
         |_| {
             let text = String::from_utf8_lossy(body);
@@ -269,6 +282,6 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> CommandError {
 }
 
 /// The connection broke: the daemon ended or was killed.
-pub(crate) fn broken(error: &dyn std::error::Error) -> CommandError {
+pub(crate) fn connection_error(error: &dyn std::error::Error) -> CommandError {
     CommandError::Disconnected(error.to_string())
 }

@@ -1,11 +1,11 @@
 //! The client of the daemon: HTTP and WebSocket over its Unix socket.
 
-mod attempts;
 mod frames;
 mod http;
-mod socket;
+mod retry;
+mod websocket;
 
-pub(crate) use attempts::{Attempts, is_leaving};
-pub(crate) use frames::Frames;
-pub(crate) use http::{Answer, Body, Client};
-pub(crate) use socket::{Heard, Socket};
+pub(crate) use frames::OutputFrames;
+pub(crate) use http::{DaemonClient, DaemonResponse, RequestBody};
+pub(crate) use retry::{RetryLimit, is_daemon_exiting};
+pub(crate) use websocket::{SocketEvent, TerminalSocket};

@@ -8,11 +8,11 @@ use hyper::Method;
 use ostler_model::Timestamp;
 use ostler_server::wire::{AnswerBody, InteractionBody, InteractionsBody};
 
-use crate::client::{Body, Client};
-use crate::commands::ps::tell_of_more;
-use crate::error::{CommandError, Outcome};
-use crate::output::{self, Line, Out, Table, ago, cells, print_json};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::commands::ps::note_more_results;
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{self, StdoutWriter, StyledLine, TextTable, cells, format_age, print_json};
 
 /// What `approve` takes.
 #[derive(Debug, Args)]
@@ -40,15 +40,15 @@ pub(crate) struct ApprovalsArgs {
 ///
 /// # Errors
 /// When one is unknown, or no longer open.
-pub(crate) fn run(setup: &Setup, args: &ApproveArgs) -> Outcome {
-    let client = setup.client();
+pub(crate) fn run(context: &CliContext, args: &ApproveArgs) -> CommandResult {
+    let client = context.client();
     block_on(async {
-        let mut out = Out::new();
+        let mut out = StdoutWriter::new();
         for id in &args.ids {
             let answered = answer(&client, id, !args.deny).await?;
             let verb = if args.deny { "denied" } else { "approved" };
             let command = answered.approval.map_or(answered.message, |it| it.command);
-            out.line(format!("{id} {verb}: {command}"))?;
+            out.write_line(format!("{id} {verb}: {command}"))?;
         }
         out.flush()?;
         Ok(0)
@@ -56,11 +56,15 @@ pub(crate) fn run(setup: &Setup, args: &ApproveArgs) -> Outcome {
 }
 
 /// Says yes or no.
-async fn answer(client: &Client, id: &str, yes: bool) -> Result<InteractionBody, CommandError> {
+async fn answer(
+    client: &DaemonClient,
+    id: &str,
+    yes: bool,
+) -> Result<InteractionBody, CommandError> {
     let value = if yes { "yes" } else { "no" }.to_owned();
     let encoded: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     let path = format!("/api/v1/interactions/{encoded}/answer");
-    let body = Body::json(&AnswerBody { value })?;
+    let body = RequestBody::json(&AnswerBody { value })?;
     client.call(Method::POST, &path, body).await
 }
 
@@ -68,32 +72,32 @@ async fn answer(client: &Client, id: &str, yes: bool) -> Result<InteractionBody,
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn list(setup: &Setup, args: &ApprovalsArgs) -> Outcome {
-    let client = setup.client();
+pub(crate) fn list(context: &CliContext, args: &ApprovalsArgs) -> CommandResult {
+    let client = context.client();
     let limit = args.limit.map(|limit| format!("?limit={limit}"));
     let path = format!("/api/v1/interactions{}", limit.unwrap_or_default());
-    let list: InteractionsBody = block_on(client.call(Method::GET, &path, Body::None))?;
-    let looked = list.interactions.len();
-    let asked = |it: &InteractionBody| it.approval.is_some();
-    let open: Vec<InteractionBody> = list.interactions.into_iter().filter(asked).collect();
-    tell_of_more(looked, list.total, list.next.as_deref());
+    let list: InteractionsBody = block_on(client.call(Method::GET, &path, RequestBody::None))?;
+    let scanned = list.interactions.len();
+    let has_approval = |it: &InteractionBody| it.approval.is_some();
+    let open: Vec<InteractionBody> = list.interactions.into_iter().filter(has_approval).collect();
+    note_more_results(scanned, list.total, list.next.as_deref());
     if args.json {
         print_json(&open)?;
         return Ok(0);
     }
-    let mut table = Table::new(&["ID", "ASKED", "RULE", "COMMAND"]);
-    for asked in open {
-        let Some(approval) = asked.approval else {
+    let mut table = TextTable::new(&["ID", "ASKED", "RULE", "COMMAND"]);
+    for interaction in open {
+        let Some(approval) = interaction.approval else {
             continue;
         };
-        table.row(cells![
-            asked.id,
-            ago(asked.created_at, Timestamp::now()),
+        table.push_row(cells![
+            interaction.id,
+            format_age(interaction.created_at, Timestamp::now()),
             approval.rule,
             approval.command,
         ]);
     }
-    let mut out = Out::new();
+    let mut out = StdoutWriter::new();
     table.print(&mut out)?;
     out.flush()?;
     Ok(0)
@@ -103,27 +107,27 @@ pub(crate) fn list(setup: &Setup, args: &ApprovalsArgs) -> Outcome {
 ///
 /// # Errors
 /// When the daemon does not take the answer.
-pub(crate) async fn at_terminal(
-    client: &Client,
+pub(crate) async fn ask_at_terminal(
+    client: &DaemonClient,
     id: &str,
-    (command, why): (&str, &str),
+    (command, reason): (&str, &str),
 ) -> Result<Option<bool>, CommandError> {
     let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
         return Ok(None);
     };
-    let why = Line::from(format!("ostler: {why}"));
+    let reason = StyledLine::from(format!("ostler: {reason}"));
     let question = format!("run {command}? [y/N] ");
-    let asking = tokio::task::spawn_blocking(move || ask(&terminal, why, &question));
+    let prompt = tokio::task::spawn_blocking(move || read_answer(&terminal, reason, &question));
     let yes = tokio::select! {
-        answered = asking => answered.ok().and_then(Result::ok).unwrap_or(false),
+        answered = prompt => answered.ok().and_then(Result::ok).unwrap_or(false),
         _interrupted = tokio::signal::ctrl_c() => false,
     };
     answer(client, id, yes).await?;
     Ok(Some(yes))
 }
 
-fn ask(terminal: &File, why: Line, question: &str) -> std::io::Result<bool> {
-    output::ask(terminal, &[why], question)?;
+fn read_answer(terminal: &File, reason: StyledLine, question: &str) -> std::io::Result<bool> {
+    output::print_prompt(terminal, &[reason], question)?;
     let mut line = String::new();
     BufReader::new(terminal).read_line(&mut line)?;
     Ok(matches!(

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::attach::{self, Begin, DETACH_KEY, DetachKey, Wish};
-use crate::error::Outcome;
-use crate::setup::{Setup, block_on};
+use crate::attach::{self, AttachOptions, DETACH_KEY, DetachKey, InitialView};
+use crate::context::{CliContext, block_on};
+use crate::error::CommandResult;
 
 /// What `attach` takes.
 #[derive(Debug, Args)]
@@ -50,13 +50,13 @@ for half a second, or after five seconds; a command that was started with the sa
 ///
 /// # Errors
 /// When there is no such session, or no daemon can be reached.
-pub(crate) fn run(setup: &Setup, args: AttachArgs) -> Outcome {
-    let wish = Wish {
+pub(crate) fn run(context: &CliContext, args: AttachArgs) -> CommandResult {
+    let options = AttachOptions {
         id: args.id,
         watch: args.watch,
         take_over: args.take_over,
         key: args.key.detach_key,
-        begin: Begin::Screen,
+        initial_view: InitialView::Screen,
     };
-    block_on(attach::attach(setup.client(), wish))
+    block_on(attach::attach(context.client(), options))
 }

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::DroppedBody;
+use ostler_server::wire::ClearOutputResponse;
 
 use super::ids;
-use crate::client::Body;
-use crate::error::Outcome;
-use crate::output::Out;
-use crate::setup::{Setup, block_on};
+use crate::client::RequestBody;
+use crate::context::{CliContext, block_on};
+use crate::error::CommandResult;
+use crate::output::StdoutWriter;
 
 /// What `clear` takes.
 #[derive(Debug, Args)]
@@ -22,15 +22,17 @@ pub(crate) struct ClearArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &ClearArgs) -> Outcome {
-    let client = setup.client();
-    block_on(ids::each(&client, &args.ids, |id| {
+pub(crate) fn run(context: &CliContext, args: &ClearArgs) -> CommandResult {
+    let client = context.client();
+    block_on(ids::for_each(&client, &args.ids, |id| {
         let client = &client;
         async move {
             let path = ids::path(&id, "/output");
-            let dropped: DroppedBody = client.call(Method::DELETE, &path, Body::None).await?;
-            let mut out = Out::new();
-            out.line(format!("{id}: {} bytes dropped", dropped.dropped_bytes))?;
+            let dropped: ClearOutputResponse = client
+                .call(Method::DELETE, &path, RequestBody::None)
+                .await?;
+            let mut out = StdoutWriter::new();
+            out.write_line(format!("{id}: {} bytes dropped", dropped.dropped_bytes))?;
             out.flush()
         }
     }))

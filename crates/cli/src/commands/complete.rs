@@ -6,20 +6,20 @@ use clap::{Arg, Args, Command, CommandFactory as _};
 use hyper::Method;
 use ostler_server::wire::ServicesBody;
 
-use super::id_alias::{LAST, LAST_SERVICE, listed};
-use super::start::directory;
+use super::id_alias::{LAST, LAST_SERVICE, list_executions};
+use super::start::resolve_directory;
 use crate::args::Cli;
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Line, Out};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, StyledLine};
 
 /// Words that are offered at once.
-const OFFERED: &str = "100";
+const LIMIT: &str = "100";
 /// Characters of what is told of one.
 const ABOUT_CHARS: usize = 40;
 /// Nobody waits longer than this after the Tab key.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What `__complete` takes.
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) struct CompleteArgs {
 
 /// What is to be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum CompletionKind {
     /// Ids of executions of this status, or of any.
     Ids(Option<&'static str>),
     /// Names of services.
@@ -43,101 +43,105 @@ enum Wanted {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(crate) fn run(setup: &Setup, args: &CompleteArgs) -> Outcome {
+pub(crate) fn run(context: &CliContext, args: &CompleteArgs) -> CommandResult {
     let Some((typed, before)) = args.words.split_last() else {
         return Ok(0);
     };
-    let Some(wanted) = wanted(before).filter(|_| !typed.starts_with('-')) else {
+    let Some(kind) = completion_kind(before).filter(|_| !typed.starts_with('-')) else {
         return Ok(0);
     };
-    let client = setup.client_of_running();
+    let client = context.running_daemon_client();
     let words = block_on(async {
-        let asked = tokio::time::timeout(PATIENCE, words(&client, wanted, typed)).await;
-        Ok(asked.ok().and_then(Result::ok).unwrap_or_default())
+        let result = tokio::time::timeout(TIMEOUT, completions(&client, kind, typed)).await;
+        Ok(result.ok().and_then(Result::ok).unwrap_or_default())
     })?;
-    let mut out = Out::new();
+    let mut out = StdoutWriter::new();
     for (word, about) in words.iter().filter(|(word, _)| word.starts_with(typed)) {
-        out.part(word)?;
-        out.raw(b"\t")?;
-        out.line(Line::from(about).shortened(ABOUT_CHARS))?;
+        out.write_line_part(word)?;
+        out.write_raw(b"\t")?;
+        out.write_line(StyledLine::from(about).shortened(ABOUT_CHARS))?;
     }
     out.flush()?;
     Ok(0)
 }
 
-type Words = Vec<(String, String)>;
+type Completions = Vec<(String, String)>;
 
-async fn words(client: &Client, wanted: Wanted, typed: &str) -> Result<Words, CommandError> {
-    match wanted {
-        Wanted::Services => services(client).await,
-        Wanted::Ids(_) if typed.starts_with('@') => {
+async fn completions(
+    client: &DaemonClient,
+    kind: CompletionKind,
+    typed: &str,
+) -> Result<Completions, CommandError> {
+    match kind {
+        CompletionKind::Services => service_completions(client).await,
+        CompletionKind::Ids(_) if typed.starts_with('@') => {
             let of = |what: &str| format!("the newest {what}");
             Ok(vec![
                 (LAST.to_owned(), of("execution")),
                 (LAST_SERVICE.to_owned(), of("service")),
             ])
         }
-        Wanted::Ids(status) => {
+        CompletionKind::Ids(status) => {
             let status = status.map(|status| ("status", status));
-            let asked = [("limit", OFFERED), ("id", typed)];
+            let query = [("limit", LIMIT), ("id", typed)];
             // What begins with nothing is all.
-            let asked = asked.into_iter().filter(|(_, value)| !value.is_empty());
-            let query: Vec<_> = asked.chain(status).collect();
-            let list = listed(client, &query).await?;
+            let query = query.into_iter().filter(|(_, value)| !value.is_empty());
+            let query: Vec<_> = query.chain(status).collect();
+            let list = list_executions(client, &query).await?;
             let words = list.executions.into_iter();
             Ok(words.map(|info| (info.id, info.command)).collect())
         }
     }
 }
 
-async fn services(client: &Client) -> Result<Words, CommandError> {
-    let cwd = directory(None)?;
+async fn service_completions(client: &DaemonClient) -> Result<Completions, CommandError> {
+    let cwd = resolve_directory(None)?;
     let cwd: String = form_urlencoded::byte_serialize(cwd.as_bytes()).collect();
-    let path = format!("/api/v1/services?limit={OFFERED}&cwd={cwd}");
-    let list: ServicesBody = client.call(Method::GET, &path, Body::None).await?;
+    let path = format!("/api/v1/services?limit={LIMIT}&cwd={cwd}");
+    let list: ServicesBody = client.call(Method::GET, &path, RequestBody::None).await?;
     let words = list.services.into_iter();
     Ok(words.map(|it| (it.name, it.status)).collect())
 }
 
 /// What may follow these words.
-fn wanted(before: &[String]) -> Option<Wanted> {
+fn completion_kind(before: &[String]) -> Option<CompletionKind> {
     let mut root = Cli::command();
     root.build();
     let mut path = Vec::new();
-    let (mut verb, mut places, mut only_places) = (&root, 0, false);
+    let (mut verb, mut positionals, mut only_positionals) = (&root, 0, false);
     let mut words = before.iter();
     while let Some(word) = words.next() {
-        if only_places || !word.starts_with('-') || word == "-" {
+        if only_positionals || !word.starts_with('-') || word == "-" {
             if !verb.has_subcommands() {
-                places += 1;
+                positionals += 1;
                 continue;
             }
             verb = verb.find_subcommand(word)?;
             path.push(verb.get_name());
         } else if word == "--" {
-            only_places = true;
+            only_positionals = true;
         } else if takes_next(verb, word) {
             // Its value: what is typed now where no more follows.
             words.next()?;
         }
     }
-    let place = place(verb, places)?;
-    match (&path[..], place) {
-        (["service", ..], "NAME" | "ID") => Some(Wanted::Services),
+    let value_name = positional_name(verb, positionals)?;
+    match (&path[..], value_name) {
+        (["service", ..], "NAME" | "ID") => Some(CompletionKind::Services),
         (["approve", ..], _) => None,
-        ([verb], "ID") => Some(Wanted::Ids(status(verb))),
+        ([verb], "ID") => Some(CompletionKind::Ids(status(verb))),
         _ => None,
     }
 }
 
 /// What is asked for at this place.
-fn place(verb: &Command, at: usize) -> Option<&str> {
-    let places: Vec<&Arg> = verb.get_positionals().collect();
-    let last = places.last().filter(|last| {
+fn positional_name(verb: &Command, at: usize) -> Option<&str> {
+    let positionals: Vec<&Arg> = verb.get_positionals().collect();
+    let last = positionals.last().filter(|last| {
         let values = last.get_num_args();
         values.is_some_and(|values| values.max_values() > 1)
     });
-    let arg = places.get(at).or(last)?;
+    let arg = positionals.get(at).or(last)?;
     arg.get_value_names()?.first().map(AsRef::as_ref)
 }
 
@@ -168,18 +172,18 @@ mod tests {
     fn ids_and_names_are_offered_where_they_stand() {
         let asked = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            wanted(&words)
+            completion_kind(&words)
         };
-        let any = Some(Wanted::Ids(None));
+        let any = Some(CompletionKind::Ids(None));
         assert_eq!(asked("logs"), any);
         assert_eq!(asked("logs -n 5"), any);
         assert_eq!(asked("logs -n"), None);
         assert_eq!(asked("logs k3v9x0qa"), None);
         assert_eq!(asked("--state-dir /x logs --no-time"), any);
         assert_eq!(asked("rm k3v9x0qa"), any);
-        assert_eq!(asked("stop --"), Some(Wanted::Ids(Some("running"))));
-        assert_eq!(asked("service stop"), Some(Wanted::Services));
-        assert_eq!(asked("svc restart web"), Some(Wanted::Services));
+        assert_eq!(asked("stop --"), Some(CompletionKind::Ids(Some("running"))));
+        assert_eq!(asked("service stop"), Some(CompletionKind::Services));
+        assert_eq!(asked("svc restart web"), Some(CompletionKind::Services));
         for line in [
             "",
             "run",

@@ -3,8 +3,8 @@
 use clap::{Arg, Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 
-use crate::error::Outcome;
-use crate::output::Out;
+use crate::error::CommandResult;
+use crate::output::StdoutWriter;
 
 /// What `completions` takes.
 #[derive(Debug, Args)]
@@ -18,12 +18,12 @@ pub(crate) struct CompletionsArgs {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(crate) fn run(args: &CompletionsArgs) -> Outcome {
+pub(crate) fn run(args: &CompletionsArgs) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut verbs(), "ostler", &mut script);
-    let script = with_words(args.shell, String::from_utf8_lossy(&script).into_owned());
-    let mut out = Out::new();
-    out.raw(script.as_bytes())?;
+    let script = with_dynamic_completion(args.shell, String::from_utf8_lossy(&script).into_owned());
+    let mut out = StdoutWriter::new();
+    out.write_raw(script.as_bytes())?;
     out.flush()?;
     Ok(0)
 }
@@ -37,7 +37,7 @@ fn verbs() -> Command {
 
 /// The script with what makes it ask for ids and names; of other shells as it is.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the list of shells is open")]
-fn with_words(shell: Shell, script: String) -> String {
+fn with_dynamic_completion(shell: Shell, script: String) -> String {
     match shell {
         Shell::Bash => script + BASH,
         Shell::Fish => script + FISH,
@@ -107,7 +107,7 @@ mod tests {
         for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut verbs(), "ostler", &mut script);
-            let script = with_words(shell, String::from_utf8(script).unwrap());
+            let script = with_dynamic_completion(shell, String::from_utf8(script).unwrap());
             assert!(script.contains("ostler __complete -- "), "{shell}");
         }
     }

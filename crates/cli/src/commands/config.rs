@@ -3,10 +3,10 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::config::{KEYS, Key, Setting, describe_binding};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Table, cells, print_json};
-use crate::setup::Setup;
+use crate::config::{KEYS, Setting, SettingKey, describe_binding};
+use crate::context::CliContext;
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, TextTable, cells, print_json};
 
 /// The verbs of `config`.
 #[derive(Debug, Subcommand)]
@@ -19,17 +19,17 @@ pub(crate) enum ConfigVerb {
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// Only these keys
-    #[arg(value_name = "KEY", value_parser = key)]
+    #[arg(value_name = "KEY", value_parser = parse_key)]
     keys: Vec<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
 }
 
-fn key(name: &str) -> Result<String, String> {
-    match (Key::named(name), Key::like(name)) {
+fn parse_key(name: &str) -> Result<String, String> {
+    match (SettingKey::by_name(name), SettingKey::suggest(name)) {
         (Some(key), _) => Ok(key.name.to_owned()),
-        (None, Some(like)) => Err(format!("no such key; did you mean {like}?")),
+        (None, Some(suggestion)) => Err(format!("no such key; did you mean {suggestion}?")),
         (None, None) => {
             let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
             Err(format!("no such key; there are {}", names.join(", ")))
@@ -41,28 +41,33 @@ fn key(name: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(crate) fn run(setup: &Setup, verb: &ConfigVerb) -> Outcome {
+pub(crate) fn run(context: &CliContext, verb: &ConfigVerb) -> CommandResult {
     let ConfigVerb::Explain(args) = verb;
-    let asked = |setting: &&Setting| {
+    let is_selected = |setting: &&Setting| {
         args.keys.is_empty() || args.keys.iter().any(|name| name == setting.key.name)
     };
-    let settings: Vec<&Setting> = setup.config.settings().iter().filter(asked).collect();
+    let settings: Vec<&Setting> = context
+        .config
+        .settings()
+        .iter()
+        .filter(is_selected)
+        .collect();
     if args.json {
         print_json(
             &settings
                 .iter()
-                .map(|setting| as_json(setup, setting))
+                .map(|setting| as_json(context, setting))
                 .collect::<Vec<_>>(),
         )?;
     } else {
-        print(setup, &settings)?;
+        print_table(context, &settings)?;
     }
-    Ok(setup.tell_problems())
+    Ok(context.report_problems())
 }
 
-fn as_json(setup: &Setup, setting: &Setting) -> serde_json::Value {
+fn as_json(context: &CliContext, setting: &Setting) -> serde_json::Value {
     let warnings = match setting.key.name {
-        "allowed_commands" => setup.config.warnings(),
+        "allowed_commands" => context.config.warnings(),
         _ => Vec::new(),
     };
     let mut value = json!({
@@ -79,11 +84,11 @@ fn as_json(setup: &Setup, setting: &Setting) -> serde_json::Value {
     value
 }
 
-fn print(setup: &Setup, settings: &[&Setting]) -> Result<(), CommandError> {
-    let mut out = Out::new();
-    let mut table = Table::new(&["KEY", "VALUE", "FROM", "MEANING"]);
+fn print_table(context: &CliContext, settings: &[&Setting]) -> Result<(), CommandError> {
+    let mut out = StdoutWriter::new();
+    let mut table = TextTable::new(&["KEY", "VALUE", "FROM", "MEANING"]);
     for setting in settings {
-        table.row(cells![
+        table.push_row(cells![
             setting.key.name,
             setting.value.to_string(),
             setting.source.to_string(),
@@ -91,18 +96,18 @@ fn print(setup: &Setup, settings: &[&Setting]) -> Result<(), CommandError> {
         ]);
     }
     table.print(&mut out)?;
-    out.line("")?;
-    for (name, binding) in setup.config.bindings() {
-        out.line(format!("secret {name}: {}", describe_binding(binding)))?;
+    out.write_line("")?;
+    for (name, binding) in context.config.bindings() {
+        out.write_line(format!("secret {name}: {}", describe_binding(binding)))?;
     }
-    for file in setup.config.files() {
+    for file in context.config.files() {
         let there = if file.exists() { "read" } else { "not there" };
-        out.line(format!("file {} ({there})", file.display()))?;
+        out.write_line(format!("file {} ({there})", file.display()))?;
     }
     let lists = settings.iter().any(|it| it.key.name == "allowed_commands");
-    for warning in setup.config.warnings().iter().filter(|_| lists) {
-        out.line(format!("warning: {warning}"))?;
+    for warning in context.config.warnings().iter().filter(|_| lists) {
+        out.write_line(format!("warning: {warning}"))?;
     }
-    out.line("Flags win over the environment, that over files, those over defaults.")?;
+    out.write_line("Flags win over the environment, that over files, those over defaults.")?;
     out.flush()
 }

@@ -7,14 +7,14 @@ use std::process::Command;
 use clap::Args;
 use ostler_model::ErrorCode;
 
+use crate::context::{CliContext, block_on};
 use crate::daemon;
 use crate::doctor::examine;
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Style, print_json};
-use crate::setup::{Setup, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, Style, print_json};
 
 /// The exit code where level high is not whole.
-const EXIT_NOT_WHOLE: u8 = 1;
+const EXIT_INCOMPLETE: u8 = 1;
 /// What exit codes mean, for people.
 const CODES: &str = "\
 Exit codes: 0 when level high is whole: nothing of it is missing, and every attempt was denied or
@@ -36,28 +36,32 @@ pub(crate) struct DoctorArgs {
 ///
 /// # Errors
 /// When no engine can be opened on a scratch directory.
-pub(crate) fn run(setup: &Setup, args: &DoctorArgs) -> Outcome {
+pub(crate) fn run(context: &CliContext, args: &DoctorArgs) -> CommandResult {
     if let Some(user) = &args.user {
-        return as_user(user, args.json);
+        return run_as_user(user, args.json);
     }
-    let report = block_on(examine(setup))?;
+    let report = block_on(examine(context))?;
     if args.json {
         print_json(&report.json())?;
     } else {
-        let mut out = Out::new();
-        report.print(&mut out, Style::of_stdout(&setup.env))?;
+        let mut out = StdoutWriter::new();
+        report.print(&mut out, Style::of_stdout(&context.env))?;
         out.flush()?;
     }
-    Ok(if report.is_whole() { 0 } else { EXIT_NOT_WHOLE })
+    Ok(if report.is_whole() {
+        0
+    } else {
+        EXIT_INCOMPLETE
+    })
 }
 
 /// The same program again, as somebody else and with nothing of our environment.
-fn as_user(user: &str, json: bool) -> Outcome {
+fn run_as_user(user: &str, json: bool) -> CommandResult {
     if !rustix::process::geteuid().is_root() {
         let error = CommandError::new(ErrorCode::Permission, "--user: only root may");
         return Err(error.with_hint(format!("sudo ostler doctor --user {user}")));
     }
-    let account = account(user)?;
+    let account = find_account(user)?;
     let mut command = Command::new(daemon::executable());
     command
         .arg("doctor")
@@ -86,19 +90,19 @@ struct Account {
     home: String,
 }
 
-fn account(user: &str) -> Result<Account, CommandError> {
+fn find_account(user: &str) -> Result<Account, CommandError> {
     let text = fs::read_to_string("/etc/passwd").map_err(|error| {
         CommandError::new(ErrorCode::Environment, format!("/etc/passwd: {error}"))
     })?;
-    let found = text.lines().filter_map(line);
-    let found = found
+    let accounts = text.lines().filter_map(parse_account);
+    let account = accounts
         .into_iter()
         .find(|it| it.name == user || it.uid.to_string() == user);
-    found.ok_or_else(|| CommandError::value(format!("--user {user}: there is no such user")))
+    account.ok_or_else(|| CommandError::value(format!("--user {user}: there is no such user")))
 }
 
 /// `name:password:uid:gid:comment:home:shell`.
-fn line(line: &str) -> Option<Account> {
+fn parse_account(line: &str) -> Option<Account> {
     let fields: Vec<&str> = line.split(':').collect();
     let [name, _, uid, gid, _, home, _] = fields[..] else {
         return None;
@@ -117,15 +121,17 @@ mod tests {
 
     #[test]
     fn accounts_are_read_as_passwd_has_them() {
-        let read = line("nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin");
+        let read = parse_account("nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin");
         assert_eq!(
             read.map(|it| (it.uid, it.home)),
             Some((65_534, "/nonexistent".to_owned()))
         );
-        assert_eq!(line("# a comment"), None);
-        assert!(account("root").is_ok_and(|it| it.uid == 0));
-        assert!(account("0").is_ok_and(|it| it.name == "root"));
-        let told = account("nobody-has-this-name").unwrap_err().to_string();
+        assert_eq!(parse_account("# a comment"), None);
+        assert!(find_account("root").is_ok_and(|it| it.uid == 0));
+        assert!(find_account("0").is_ok_and(|it| it.name == "root"));
+        let told = find_account("nobody-has-this-name")
+            .unwrap_err()
+            .to_string();
         assert!(told.contains("there is no such user"), "{told}");
     }
 }

@@ -8,10 +8,10 @@ use ostler_server::wire::{EventBody, EventsBody};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::ids;
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, clock};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, format_time};
 
 /// How long one request waits for events, in milliseconds.
 const WAIT_MS: u64 = 30_000;
@@ -53,43 +53,43 @@ pub(crate) struct EventsArgs {
 ///
 /// # Errors
 /// When there is no such execution, or the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &EventsArgs) -> Outcome {
-    let client = setup.client();
+pub(crate) fn run(context: &CliContext, args: &EventsArgs) -> CommandResult {
+    let client = context.client();
     block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())
             .map_err(|error| CommandError::daemon(format!("no signal handler: {error}")))?;
         tokio::select! {
-            told = follow(&client, args) => told,
+            result = follow(&client, args) => result,
             _ = interrupt.recv() => Ok(0),
         }
     })
 }
 
-async fn follow(client: &Client, args: &EventsArgs) -> Outcome {
+async fn follow(client: &DaemonClient, args: &EventsArgs) -> CommandResult {
     let (mut id, mut has_ended) = (None, false);
-    if let Some(given) = &args.id {
-        let info = ids::info(client, given).await?;
+    if let Some(requested) = &args.id {
+        let info = ids::info(client, requested).await?;
         has_ended = info.is_finished();
         id = Some(info.id);
     }
     let mut cursor = args.since_cursor;
     loop {
         let path = path(args, id.as_deref(), cursor);
-        let page: EventsBody = client.call(Method::GET, &path, Body::None).await?;
-        let mut out = Out::new();
+        let page: EventsBody = client.call(Method::GET, &path, RequestBody::None).await?;
+        let mut out = StdoutWriter::new();
         for event in &page.events {
             print(&mut out, event, args.json)?;
         }
         out.flush()?;
-        let over = id.is_some() && page.events.iter().any(is_end);
-        if over || ((args.no_follow || has_ended) && !page.behind) {
+        let is_finished = id.is_some() && page.events.iter().any(is_end_event);
+        if is_finished || ((args.no_follow || has_ended) && !page.behind) {
             return Ok(0);
         }
         cursor = Some(page.next);
     }
 }
 
-const fn is_end(event: &EventBody) -> bool {
+const fn is_end_event(event: &EventBody) -> bool {
     matches!(event.event, Event::Finished { .. })
 }
 
@@ -112,22 +112,25 @@ fn path(args: &EventsArgs, id: Option<&str>, cursor: Option<u64>) -> String {
     format!("/api/v1/events?{}", query.finish())
 }
 
-fn print(out: &mut Out, event: &EventBody, json: bool) -> Result<(), CommandError> {
+fn print(out: &mut StdoutWriter, event: &EventBody, json: bool) -> Result<(), CommandError> {
     let value = serde_json::to_value(event).unwrap_or_default();
     if json {
-        out.raw(value.to_string().as_bytes())?;
-        return out.raw(b"\n");
+        out.write_raw(value.to_string().as_bytes())?;
+        return out.write_raw(b"\n");
     }
     let name = value.get("event").and_then(|it| it.as_str());
-    let at = clock(event.at, &TimeZone::system());
+    let at = format_time(event.at, &TimeZone::system());
     let id = event.id.as_deref().unwrap_or("-");
-    let about: String = about(event, &value).chars().take(ABOUT_CHARS).collect();
+    let about: String = describe_event(event, &value)
+        .chars()
+        .take(ABOUT_CHARS)
+        .collect();
     let line = format!("{at}  {id:8}  {}  {about}", name.unwrap_or("-"));
-    out.line(line.trim_end())
+    out.write_line(line.trim_end())
 }
 
 /// What belongs to it, on one line.
-fn about(event: &EventBody, value: &serde_json::Value) -> String {
+fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
     if let Event::Finished { ending } = &event.event {
         return ending.describe();
     }
@@ -143,9 +146,9 @@ fn about(event: &EventBody, value: &serde_json::Value) -> String {
     let is_plain =
         |value: &serde_json::Value| !(value.is_null() || value.is_array() || value.is_object());
     let fields = fields.filter(|(name, value)| !own.contains(&name.as_str()) && is_plain(value));
-    let told = fields.map(|(name, value)| match value.as_str() {
+    let fields = fields.map(|(name, value)| match value.as_str() {
         Some(text) => format!("{name}={text}"),
         None => format!("{name}={value}"),
     });
-    told.collect::<Vec<String>>().join(" ")
+    fields.collect::<Vec<String>>().join(" ")
 }

@@ -8,22 +8,22 @@ use hyper::Method;
 use ostler_model::{Cursor, ErrorCode, InputId};
 use ostler_server::render::clean;
 use ostler_server::wire::{
-    GapBody, InfoBody, PromptBody, ShellEndBody, ShellRanBody, ShellRunBody,
+    ExecutionBody, GapBody, PromptBody, ShellRunBody, ShellRunOutcomeBody, ShellRunResponse,
 };
 
-use super::follow::{Event, Piece, Tail};
-use super::{follow, ids, parse};
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::loss::{Missing, Wanted};
-use crate::output::{Out, Style};
-use crate::setup::{Setup, block_on};
+use super::output_tail::{OutputPiece, OutputTail, TailEvent};
+use super::{ids, output_tail, value_parsers};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::missing_output::{LossScope, MissingOutput};
+use crate::output::{StdoutWriter, Style};
 
 /// What a shell shows when nobody can say how a command ended.
-const EXIT_UNTOLD: u8 = 125;
+const EXIT_STATUS_UNKNOWN: u8 = 125;
 
 /// Nobody knows what became of the command.
-const EXIT_UNKNOWN: u8 = 75;
+const EXIT_OUTCOME_UNKNOWN: u8 = 75;
 
 /// The exit codes besides the command's own.
 const EXIT_CODES: &str = "\
@@ -47,7 +47,7 @@ pub(crate) struct ExecArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// At most this long, for example 30s; then the exit code is 75 and it goes on running
-    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = value_parsers::duration)]
     timeout: Option<Duration>,
     /// The command, as it would be typed: words are joined by spaces; one word may be a script
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
@@ -58,63 +58,63 @@ pub(crate) struct ExecArgs {
 ///
 /// # Errors
 /// When it cannot be run there, or has not ended.
-pub(crate) fn run(setup: &Setup, args: ExecArgs) -> Outcome {
-    let script = script(args.command)?;
-    let client = setup.client();
+pub(crate) fn run(context: &CliContext, args: ExecArgs) -> CommandResult {
+    let script = join_words(args.command)?;
+    let client = context.client();
     block_on(async {
-        let ran = ask(&client, &args.id, (script, args.timeout)).await?;
+        let run = run_in_shell(&client, &args.id, (script, args.timeout)).await?;
         // What came of an incomplete command is the shell's wish for more.
-        if matches!(ran.end, ShellEndBody::Incomplete) {
-            return outcome(ran);
+        if matches!(run.end, ShellRunOutcomeBody::Incomplete) {
+            return exit_result(run);
         }
-        let missing = print(&client, &ran).await?;
-        let lost = missing.check(Wanted::Kept, &ran.info);
-        let code = outcome(ran)?;
-        lost.map(|()| code)
+        let missing = print_output(&client, &run).await?;
+        let check = missing.check(LossScope::Retained, &run.info);
+        let code = exit_result(run)?;
+        check.map(|()| code)
     })
 }
 
 /// Has it typed, once, and waits for its end, under as many daemons as it takes.
-async fn ask(
-    client: &Client,
+async fn run_in_shell(
+    client: &DaemonClient,
     id: &str,
     (script, timeout): (String, Option<Duration>),
-) -> Result<ShellRanBody, CommandError> {
+) -> Result<ShellRunResponse, CommandError> {
     let path = ids::path(id, "/shell/run");
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut body = ShellRunBody {
         script,
         at_most_ms: None,
         id: Some(InputId::mint()),
         again: false,
     };
-    let asked = client.call_again(Method::POST, &path, |again| {
-        let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
-        body.at_most_ms = left.map(parse::millis);
+    let result = client.call_retrying(Method::POST, &path, |again| {
+        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        body.at_most_ms = left.map(value_parsers::millis);
         body.again = again;
-        Body::json(&body)
+        RequestBody::json(&body)
     });
-    match asked.await {
+    match result.await {
         Ok(ran) => Ok(ran),
         Err(error) if body.again && error.code() == Some(ErrorCode::Initialization) => {
-            Err(lost(id, &error))
+            Err(outcome_unknown(id, &error))
         }
         Err(error) => Err(ids::suggest(client, id, error).await),
     }
 }
 
 /// The daemon died while the command ran, and no other one answers.
-fn lost(id: &str, error: &CommandError) -> CommandError {
-    let what = error.told().unwrap_or("the connection broke");
+fn outcome_unknown(id: &str, error: &CommandError) -> CommandError {
+    let reason = error.message().unwrap_or("the connection broke");
     CommandError::daemon(format!(
-        "the daemon died while the command was in {id}: {what}; whether it runs there, or ended \
+        "the daemon died while the command was in {id}: {reason}; whether it runs there, or ended \
          and how, is not known"
     ))
     .with_hint(format!("look at it with `ostler screen {id}`"))
-    .with_exit(EXIT_UNKNOWN)
+    .with_exit(EXIT_OUTCOME_UNKNOWN)
 }
 
-fn script(words: Vec<OsString>) -> Result<String, CommandError> {
+fn join_words(words: Vec<OsString>) -> Result<String, CommandError> {
     let words: Result<Vec<String>, OsString> =
         words.into_iter().map(OsString::into_string).collect();
     words.map(|words| words.join(" ")).map_err(|word| {
@@ -124,52 +124,55 @@ fn script(words: Vec<OsString>) -> Result<String, CommandError> {
 }
 
 /// Its output: as it was printed for a terminal, as plain text for everybody else.
-async fn print(client: &Client, ran: &ShellRanBody) -> Result<Missing, CommandError> {
+async fn print_output(
+    client: &DaemonClient,
+    run: &ShellRunResponse,
+) -> Result<MissingOutput, CommandError> {
     let from = Cursor {
-        offset: ran.from,
+        offset: run.from,
         event: 0,
     };
-    let mut tail = Tail::new(client.clone(), &ran.info.id, String::new(), from);
-    let mut printer = Printer::new();
-    let mut left = ran.to.saturating_sub(ran.from);
-    let mut missing = Missing::default();
-    while left > 0 {
-        match tail.next().await? {
-            Event::Output(Piece::Bytes(_, mut bytes)) => {
-                bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-                left -= bytes.len() as u64;
+    let mut output_tail = OutputTail::new(client.clone(), &run.info.id, String::new(), from);
+    let mut printer = ShellPrinter::new();
+    let mut remaining = run.to.saturating_sub(run.from);
+    let mut missing = MissingOutput::default();
+    while remaining > 0 {
+        match output_tail.next().await? {
+            TailEvent::Output(OutputPiece::Bytes(_, mut bytes)) => {
+                bytes.truncate(usize::try_from(remaining).unwrap_or(usize::MAX));
+                remaining -= bytes.len() as u64;
                 printer.print(&bytes)?;
             }
-            Event::Output(Piece::Gap(gap)) => {
+            TailEvent::Output(OutputPiece::Gap(gap)) => {
                 let gap = GapBody {
-                    to: gap.to.min(ran.to),
-                    lost_bytes: gap.lost_bytes.min(left),
+                    to: gap.to.min(run.to),
+                    lost_bytes: gap.lost_bytes.min(remaining),
                     ..gap
                 };
-                left -= gap.bytes().min(left);
-                missing.tell(gap);
+                remaining -= gap.bytes().min(remaining);
+                missing.report_gap(gap);
             }
-            Event::End(_) => break,
+            TailEvent::End(_) => break,
         }
     }
-    let is_told = !matches!(ran.end, ShellEndBody::Finished { .. });
-    printer.finish(is_told)?;
+    let ends_with_newline = !matches!(run.end, ShellRunOutcomeBody::Finished { .. });
+    printer.finish(ends_with_newline)?;
     Ok(missing)
 }
 
 /// Prints line by line where control sequences are taken out.
-struct Printer {
-    out: Out,
+struct ShellPrinter {
+    out: StdoutWriter,
     plain: bool,
     line: Vec<u8>,
     /// Whether the last line printed has no end.
     is_open: bool,
 }
 
-impl Printer {
+impl ShellPrinter {
     fn new() -> Self {
         Self {
-            out: Out::new(),
+            out: StdoutWriter::new(),
             plain: !Style::is_stdout_terminal(),
             line: Vec::new(),
             is_open: false,
@@ -179,7 +182,7 @@ impl Printer {
     fn print(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         self.is_open = bytes.last().map_or(self.is_open, |&last| last != b'\n');
         if !self.plain {
-            return self.out.raw(bytes);
+            return self.out.write_raw(bytes);
         }
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(piece);
@@ -195,42 +198,46 @@ impl Printer {
         let ended = line.pop_if(|byte| *byte == b'\n').is_some();
         let _carriage = line.pop_if(|byte| ended && *byte == b'\r');
         let text = String::from_utf8_lossy(&line);
-        self.out.raw(clean(&text).as_bytes())?;
-        if ended { self.out.raw(b"\n") } else { Ok(()) }
+        self.out.write_raw(clean(&text).as_bytes())?;
+        if ended {
+            self.out.write_raw(b"\n")
+        } else {
+            Ok(())
+        }
     }
 
     /// Prints what is left; on a terminal, what we say next has a line of its own.
-    fn finish(mut self, is_told: bool) -> Result<(), CommandError> {
+    fn finish(mut self, ends_with_newline: bool) -> Result<(), CommandError> {
         if !self.line.is_empty() {
             self.line()?;
         }
-        if is_told && self.is_open && !self.plain {
-            self.out.raw(b"\n")?;
+        if ends_with_newline && self.is_open && !self.plain {
+            self.out.write_raw(b"\n")?;
         }
         self.out.flush()
     }
 }
 
-fn outcome(ran: ShellRanBody) -> Outcome {
-    let id = ran.info.id.clone();
-    match ran.end {
-        ShellEndBody::Finished { status, .. } => Ok(u8::try_from(status).unwrap_or(EXIT_UNTOLD)),
-        ShellEndBody::Prompt { prompt } => Err(asks(&id, &prompt)),
-        ShellEndBody::Incomplete => Err(CommandError::value(format!(
+fn exit_result(run: ShellRunResponse) -> CommandResult {
+    let id = run.info.id.clone();
+    match run.end {
+        ShellRunOutcomeBody::Finished { status, .. } => Ok(u8::try_from(status).unwrap_or(EXIT_STATUS_UNKNOWN)),
+        ShellRunOutcomeBody::Prompt { prompt } => Err(prompt_error(&id, &prompt)),
+        ShellRunOutcomeBody::Incomplete => Err(CommandError::value(format!(
             "the shell of {id} wants more: the command is not complete"
         ))
         .with_hint(format!(
             "type the rest with `ostler send {id} …`, or drop it with `ostler send {id} --key ctrl-c`"
         ))),
-        ShellEndBody::Silent => {
-            crate::tell(&format!(
+        ShellRunOutcomeBody::Silent => {
+            crate::print_note(&format!(
                 "the shell of {id} takes commands again but did not tell how this one ended: its \
                  prompt was changed"
             ));
-            Ok(EXIT_UNTOLD)
+            Ok(EXIT_STATUS_UNKNOWN)
         }
-        ShellEndBody::ShellEnded => Ok(shell_ended(&ran.info)),
-        ShellEndBody::AtMost => Err(CommandError::new(
+        ShellRunOutcomeBody::ShellEnded => Ok(shell_ended(&run.info)),
+        ShellRunOutcomeBody::TimedOut => Err(CommandError::new(
             ErrorCode::ProcessTimeout,
             format!("the command still runs in {id}"),
         )
@@ -240,7 +247,7 @@ fn outcome(ran: ShellRanBody) -> Outcome {
     }
 }
 
-fn asks(id: &str, prompt: &PromptBody) -> CommandError {
+fn prompt_error(id: &str, prompt: &PromptBody) -> CommandError {
     let what = if prompt.secret {
         "a secret"
     } else {
@@ -258,7 +265,7 @@ fn asks(id: &str, prompt: &PromptBody) -> CommandError {
     ))
 }
 
-fn shell_ended(info: &InfoBody) -> u8 {
-    crate::tell(&format!("the shell of {} ended", info.id));
-    follow::exit_code(info)
+fn shell_ended(info: &ExecutionBody) -> u8 {
+    crate::print_note(&format!("the shell of {} ended", info.id));
+    output_tail::exit_code(info)
 }

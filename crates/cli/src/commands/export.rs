@@ -9,14 +9,14 @@ use http_body_util::BodyExt as _;
 use hyper::Method;
 use ostler_model::ErrorCode;
 use ostler_process::private_dir::unique_name;
-use ostler_server::rest::LOST_BYTES;
-use ostler_server::wire::InfoBody;
+use ostler_server::rest::LOST_BYTES_HEADER;
+use ostler_server::wire::ExecutionBody;
 
 use super::ids;
-use crate::client::{Answer, Body, Client};
-use crate::error::{CommandError, Outcome, output_failed};
-use crate::loss::{Missing, Wanted};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, DaemonResponse, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult, output_failed};
+use crate::missing_output::{LossScope, MissingOutput};
 
 /// What `export` takes.
 #[derive(Debug, Args)]
@@ -63,42 +63,42 @@ impl ExportFormat {
 ///
 /// # Errors
 /// When it cannot be read or written.
-pub(crate) fn run(setup: &Setup, args: &ExportArgs) -> Outcome {
-    let client = setup.client();
+pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
+    let client = context.client();
     block_on(async {
         let rest = format!("/export?format={}", args.format.as_str());
         let path = ids::path(&args.id, &rest);
-        let answer = match client.ask(Method::GET, &path, Body::None).await {
+        let response = match client.request(Method::GET, &path, RequestBody::None).await {
             Ok(answer) => answer,
             Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
         };
-        let missing = Missing::lost(answer.number(&LOST_BYTES));
+        let missing = MissingOutput::of_lost_bytes(response.header_number(&LOST_BYTES_HEADER));
         match &args.output {
             Some(file) => {
-                to_file(answer, file).await?;
+                to_file(response, file).await?;
             }
             None => {
                 #[expect(clippy::disallowed_methods, reason = "an export is exact")]
                 let mut stdout = io::stdout().lock();
-                copy(answer, &mut stdout, |error| output_failed(&error)).await?;
+                copy(response, &mut stdout, |error| output_failed(&error)).await?;
             }
         }
-        whole(&client, &args.id, missing).await
+        check_complete(&client, &args.id, missing).await
     })
 }
 
 /// What there was to export is written by now, gaps and all; that it is not whole is told.
-async fn whole(client: &Client, id: &str, missing: Missing) -> Outcome {
-    if missing.missed(Wanted::Kept) > 0 {
+async fn check_complete(client: &DaemonClient, id: &str, missing: MissingOutput) -> CommandResult {
+    if missing.missing_bytes(LossScope::Retained) > 0 {
         let path = ids::path(id, "");
-        let info: InfoBody = client.call(Method::GET, &path, Body::None).await?;
-        missing.check(Wanted::Kept, &info)?;
+        let info: ExecutionBody = client.call(Method::GET, &path, RequestBody::None).await?;
+        missing.check(LossScope::Retained, &info)?;
     }
     Ok(0)
 }
 
 /// Writes beside the file and puts it in place when it is whole.
-async fn to_file(answer: Answer, file: &Path) -> Result<(), CommandError> {
+async fn to_file(response: DaemonResponse, file: &Path) -> Result<(), CommandError> {
     let failed = |error: io::Error| {
         CommandError::new(
             ErrorCode::Storage,
@@ -110,8 +110,8 @@ async fn to_file(answer: Answer, file: &Path) -> Result<(), CommandError> {
     let part = PathBuf::from(name);
     // Never somebody else's file, and never through somebody else's link.
     let mut target = File::create_new(&part).map_err(failed)?;
-    let copied = copy(answer, &mut target, failed).await;
-    match copied {
+    let result = copy(response, &mut target, failed).await;
+    match result {
         Ok(()) => fs::rename(&part, file).map_err(failed),
         Err(error) => {
             // The error above says more than one about a leftover would.
@@ -122,11 +122,11 @@ async fn to_file(answer: Answer, file: &Path) -> Result<(), CommandError> {
 }
 
 async fn copy(
-    answer: Answer,
+    response: DaemonResponse,
     target: &mut impl Write,
     failed: impl Fn(io::Error) -> CommandError,
 ) -> Result<(), CommandError> {
-    let (mut body, _connection) = answer.into_parts();
+    let (mut body, _connection) = response.into_parts();
     while let Some(piece) = body.frame().await {
         let piece = piece.map_err(|error| CommandError::Disconnected(error.to_string()))?;
         if let Ok(data) = piece.into_data() {

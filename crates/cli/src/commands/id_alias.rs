@@ -2,14 +2,14 @@
 
 use hyper::Method;
 use ostler_model::id::IdRef;
-use ostler_server::wire::{InfoBody, ListBody};
+use ostler_server::wire::{ExecutionBody, ExecutionsBody};
 
-use crate::client::{Body, Client};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
 use crate::error::CommandError;
-use crate::setup::{Setup, block_on};
 
 /// The shortest beginning of an id that is looked up.
-const BEGINNING_CHARS: usize = 4;
+const MIN_PREFIX_CHARS: usize = 4;
 /// Executions that are named where a beginning is that of several.
 const CANDIDATES: &str = "10";
 /// Characters of a command by which a person recognises it.
@@ -19,16 +19,19 @@ pub(crate) const LAST: &str = "@last";
 /// The newest service.
 pub(crate) const LAST_SERVICE: &str = "@last-service";
 /// What may be written.
-pub(crate) const TAKEN: &str = "an id has 8 characters; its first 4 or more, @last and \
+pub(crate) const ID_HINT: &str = "an id has 8 characters; its first 4 or more, @last and \
     @last-service are taken too; `ostler ps -a` lists what there is";
 
 /// Puts the whole id in the place of what stands for it.
 ///
 /// # Errors
-/// As [`whole`].
-pub(crate) fn complete(setup: &Setup, word: &mut String) -> Result<(), CommandError> {
-    if stands_for_one(word) {
-        *word = block_on(whole(&setup.client(), word))?;
+/// As [`resolve`].
+pub(crate) fn resolve_in_place(
+    context: &CliContext,
+    word: &mut String,
+) -> Result<(), CommandError> {
+    if is_alias(word) {
+        *word = block_on(resolve(&context.client(), word))?;
     }
     Ok(())
 }
@@ -37,31 +40,31 @@ pub(crate) fn complete(setup: &Setup, word: &mut String) -> Result<(), CommandEr
 ///
 /// # Errors
 /// For the beginning of several, and a name after `@` that there is not.
-pub(crate) async fn whole(client: &Client, word: &str) -> Result<String, CommandError> {
-    if !stands_for_one(word) {
+pub(crate) async fn resolve(client: &DaemonClient, word: &str) -> Result<String, CommandError> {
+    if !is_alias(word) {
         return Ok(word.to_owned());
     }
     match word {
         LAST => newest(client, word, &[("limit", "1")]).await,
         LAST_SERVICE => newest(client, word, &[("limit", "1"), ("service", "true")]).await,
         _ if word.starts_with('@') => {
-            Err(CommandError::value(format!("'{word}' stands for nothing")).with_hint(TAKEN))
+            Err(CommandError::value(format!("'{word}' stands for nothing")).with_hint(ID_HINT))
         }
-        _ => begun(client, word).await,
+        _ => by_prefix(client, word).await,
     }
 }
 
-fn stands_for_one(word: &str) -> bool {
-    let is_beginning = || word.len() >= BEGINNING_CHARS && word.parse::<IdRef>().is_err();
-    word.starts_with('@') || is_beginning()
+fn is_alias(word: &str) -> bool {
+    let is_prefix = || word.len() >= MIN_PREFIX_CHARS && word.parse::<IdRef>().is_err();
+    word.starts_with('@') || is_prefix()
 }
 
 async fn newest(
-    client: &Client,
+    client: &DaemonClient,
     word: &str,
     query: &[(&str, &str)],
 ) -> Result<String, CommandError> {
-    let list = listed(client, query).await?;
+    let list = list_executions(client, query).await?;
     let newest = list.executions.into_iter().next().map(|info| info.id);
     newest.ok_or_else(|| {
         CommandError::new(
@@ -71,18 +74,18 @@ async fn newest(
     })
 }
 
-async fn begun(client: &Client, word: &str) -> Result<String, CommandError> {
-    let list = listed(client, &[("id", word), ("limit", CANDIDATES)]).await?;
+async fn by_prefix(client: &DaemonClient, word: &str) -> Result<String, CommandError> {
+    let list = list_executions(client, &[("id", word), ("limit", CANDIDATES)]).await?;
     match &list.executions[..] {
         [] => Ok(word.to_owned()),
-        [one] => Ok(one.id.clone()),
+        [info] => Ok(info.id.clone()),
         several => Err(ambiguous(word, several, list.total)),
     }
 }
 
-fn ambiguous(word: &str, several: &[InfoBody], total: Option<usize>) -> CommandError {
+fn ambiguous(word: &str, several: &[ExecutionBody], total: Option<usize>) -> CommandError {
     let total = total.unwrap_or(several.len());
-    let shown = several.iter().map(|info| {
+    let lines = several.iter().map(|info| {
         let command: String = info.command.chars().take(COMMAND_CHARS).collect();
         format!("\n{} ({command})", info.id)
     });
@@ -92,7 +95,7 @@ fn ambiguous(word: &str, several: &[InfoBody], total: Option<usize>) -> CommandE
     };
     CommandError::value(format!(
         "{total} ids begin with '{word}':{}{more}",
-        shown.collect::<String>()
+        lines.collect::<String>()
     ))
     .with_hint("write more of it")
 }
@@ -101,14 +104,14 @@ fn ambiguous(word: &str, several: &[InfoBody], total: Option<usize>) -> CommandE
 ///
 /// # Errors
 /// As the daemon answers.
-pub(crate) async fn listed(
-    client: &Client,
+pub(crate) async fn list_executions(
+    client: &DaemonClient,
     query: &[(&str, &str)],
-) -> Result<ListBody, CommandError> {
+) -> Result<ExecutionsBody, CommandError> {
     let query = form_urlencoded::Serializer::new(String::from("/api/v1/executions?"))
         .extend_pairs(query)
         .finish();
-    client.call(Method::GET, &query, Body::None).await
+    client.call(Method::GET, &query, RequestBody::None).await
 }
 
 #[cfg(test)]
@@ -123,10 +126,10 @@ mod tests {
             "",
             "01a20436-34ce-713e-bce9-bef10252b5d8",
         ] {
-            assert!(!stands_for_one(word), "{word}");
+            assert!(!is_alias(word), "{word}");
         }
         for word in ["k3v9", "k3v9x0q", "01a20436-34", "@last", "@x"] {
-            assert!(stands_for_one(word), "{word}");
+            assert!(is_alias(word), "{word}");
         }
     }
 }

@@ -5,13 +5,13 @@ use std::future::Future;
 use clap::Args;
 use hyper::Method;
 use ostler_model::ErrorCode;
-use ostler_server::wire::InfoBody;
+use ostler_server::wire::ExecutionBody;
 
-use super::id_alias::{TAKEN, listed, whole};
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, nearest, print_json};
-use crate::setup::{Setup, block_on};
+use super::id_alias::{ID_HINT, list_executions, resolve};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, nearest, print_json};
 
 /// The path of what belongs to one execution.
 pub(crate) fn path(id: &str, rest: &str) -> String {
@@ -23,32 +23,38 @@ pub(crate) fn path(id: &str, rest: &str) -> String {
 ///
 /// # Errors
 /// As the daemon answers; an unknown id with what it looks like.
-pub(crate) async fn info(client: &Client, id: &str) -> Result<InfoBody, CommandError> {
-    let answer = client.call(Method::GET, &path(id, ""), Body::None).await;
-    match answer {
+pub(crate) async fn info(client: &DaemonClient, id: &str) -> Result<ExecutionBody, CommandError> {
+    let result = client
+        .call(Method::GET, &path(id, ""), RequestBody::None)
+        .await;
+    match result {
         Ok(info) => Ok(info),
         Err(error) => Err(suggest(client, id, error).await),
     }
 }
 
 /// Does the same for each id; goes on after an error, and exits with the first one's code.
-pub(crate) async fn each<F, Fut>(client: &Client, ids: &[String], verb: F) -> Outcome
+pub(crate) async fn for_each<F, Fut>(
+    client: &DaemonClient,
+    ids: &[String],
+    action: F,
+) -> CommandResult
 where
     F: Fn(String) -> Fut,
     Fut: Future<Output = Result<(), CommandError>>,
 {
     let mut code = 0;
     for id in ids {
-        let done = match whole(client, id).await {
-            Ok(whole) => verb(whole).await,
+        let result = match resolve(client, id).await {
+            Ok(id) => action(id).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = done {
+        if let Err(error) = result {
             let error = suggest(client, id, error).await;
             if matches!(error, CommandError::BrokenPipe) {
                 return Err(error);
             }
-            crate::report(&error);
+            crate::print_error(&error);
             code = if code == 0 { error.exit_code() } else { code };
         }
     }
@@ -70,18 +76,18 @@ pub(crate) struct IdListArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn post_each(setup: &Setup, args: &IdListArgs, rest: &str) -> Outcome {
-    let client = setup.client();
-    block_on(each(&client, &args.ids, |id| {
+pub(crate) fn post_each(context: &CliContext, args: &IdListArgs, rest: &str) -> CommandResult {
+    let client = context.client();
+    block_on(for_each(&client, &args.ids, |id| {
         let client = &client;
         async move {
             let path = path(&id, rest);
-            let info: InfoBody = client.call(Method::POST, &path, Body::None).await?;
+            let info: ExecutionBody = client.call(Method::POST, &path, RequestBody::None).await?;
             if args.json {
                 return print_json(&info);
             }
-            let mut out = Out::new();
-            out.line(&info.id)?;
+            let mut out = StdoutWriter::new();
+            out.write_line(&info.id)?;
             out.flush()
         }
     }))
@@ -89,20 +95,20 @@ pub(crate) fn post_each(setup: &Setup, args: &IdListArgs, rest: &str) -> Outcome
 
 /// The same error with the id in it; where no execution has it, with the one that looks most
 /// like it, or with what is taken.
-pub(crate) async fn suggest(client: &Client, id: &str, error: CommandError) -> CommandError {
+pub(crate) async fn suggest(client: &DaemonClient, id: &str, error: CommandError) -> CommandError {
     let unknown = [ErrorCode::ProcessNotFound, ErrorCode::SessionNotFound];
     if !error.code().is_some_and(|code| unknown.contains(&code)) {
         return error;
     }
-    let error = error.about(id).with_hint(TAKEN);
-    let Ok(list) = listed(client, &[("limit", "1000")]).await else {
+    let error = error.with_subject(id).with_hint(ID_HINT);
+    let Ok(list) = list_executions(client, &[("limit", "1000")]).await else {
         return error;
     };
-    let known = list.executions.iter().map(|info| info.id.as_str());
-    let Some(like) = nearest(id, known) else {
+    let ids = list.executions.iter().map(|info| info.id.as_str());
+    let Some(suggestion) = nearest(id, ids) else {
         return error;
     };
-    let command = list.executions.iter().find(|info| info.id == like);
+    let command = list.executions.iter().find(|info| info.id == suggestion);
     let command = command.map_or("", |info| info.command.as_str());
-    error.with_hint(format!("did you mean {like} ({command})?"))
+    error.with_hint(format!("did you mean {suggestion} ({command})?"))
 }

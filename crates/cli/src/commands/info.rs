@@ -3,14 +3,16 @@
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use ostler_model::{LimitBackend, Text};
-use ostler_server::render::{clean, service as words, walls};
-use ostler_server::wire::{ConfinementBody, InfoBody, ServiceStateBody};
+use ostler_model::{ByteString, LimitBackend};
+use ostler_server::render::{clean, isolation, service as words};
+use ostler_server::wire::{ExecutionBody, SandboxInfoBody, ServiceStateBody};
 
-use super::{ids, refused};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Line, Out, Style, clock, line, print_json, span};
-use crate::setup::{Setup, block_on};
+use super::{ids, refused_hosts};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{
+    StdoutWriter, Style, StyledLine, format_duration, format_time, line, print_json,
+};
 
 /// What `info` takes.
 #[derive(Debug, Args)]
@@ -27,35 +29,36 @@ pub(crate) struct InfoArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &InfoArgs) -> Outcome {
-    let client = setup.client();
-    let style = Style::of_stdout(&setup.env);
-    block_on(ids::each(&client, &args.ids, |id| {
+pub(crate) fn run(context: &CliContext, args: &InfoArgs) -> CommandResult {
+    let client = context.client();
+    let style = Style::of_stdout(&context.env);
+    block_on(ids::for_each(&client, &args.ids, |id| {
         let client = &client;
         async move {
             let info = ids::info(client, &id).await?;
             if args.json {
                 return print_json(&info);
             }
-            print(&info, refused::of(client, &info).await, style)
+            print(&info, refused_hosts::describe(client, &info).await, style)
         }
     }))
 }
 
-fn print(info: &InfoBody, refused: Option<String>, style: Style) -> Result<(), CommandError> {
+fn print(info: &ExecutionBody, refused: Option<String>, style: Style) -> Result<(), CommandError> {
     const NAME_CHARS: usize = 12;
-    let mut out = Out::new();
-    let refused = refused.map(|hosts| ("refused", Line::from(hosts)));
+    let mut out = StdoutWriter::new();
+    let refused = refused.map(|hosts| ("refused", StyledLine::from(hosts)));
     for (name, value) in rows(info, style).into_iter().chain(refused) {
         let name = style.dim(&format!("{name:NAME_CHARS$}"));
-        out.line(line![name, " ", value])?;
+        out.write_line(line![name, " ", value])?;
     }
     out.flush()
 }
 
-fn rows(info: &InfoBody, style: Style) -> Vec<(&'static str, Line)> {
+fn rows(info: &ExecutionBody, style: Style) -> Vec<(&'static str, StyledLine)> {
     let zone = TimeZone::system();
-    let time = |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), |at| clock(at, &zone));
+    let time =
+        |at: Option<Timestamp>| at.map_or_else(|| "-".to_owned(), |at| format_time(at, &zone));
     let mut rows = vec![
         ("id", line![format!("{} ({})", info.id, info.uuid)]),
         ("command", line![&info.command]),
@@ -64,16 +67,18 @@ fn rows(info: &InfoBody, style: Style) -> Vec<(&'static str, Line)> {
         ("created", line![time(info.created_at)]),
         ("started", line![time(info.start_time)]),
         ("ended", line![time(info.end_time)]),
-        ("duration", line![span(info.duration)]),
+        ("duration", line![format_duration(info.duration)]),
     ];
-    let service = info.service.iter().flat_map(|state| service(state));
-    let more = optional(info).chain(service).chain(isolation(info));
+    let service = info.service.iter().flat_map(|state| service_rows(state));
+    let more = optional_rows(info)
+        .chain(service)
+        .chain(isolation_rows(info));
     rows.extend(more.map(|(name, value)| (name, value.into())));
-    rows.push(("output", output(info).into()));
+    rows.push(("output", describe_output(info).into()));
     rows
 }
 
-fn status(info: &InfoBody, style: Style) -> Line {
+fn status(info: &ExecutionBody, style: Style) -> StyledLine {
     let status = super::ps::status(info, style);
     if info.paused && !info.is_finished() {
         status.and(", paused")
@@ -82,9 +87,9 @@ fn status(info: &InfoBody, style: Style) -> Line {
     }
 }
 
-fn optional(info: &InfoBody) -> impl Iterator<Item = (&'static str, String)> {
+fn optional_rows(info: &ExecutionBody) -> impl Iterator<Item = (&'static str, String)> {
     let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let seconds = info.timeout.map(span);
+    let seconds = info.timeout.map(format_duration);
     let rows = [
         ("description", text(&info.description)),
         ("labels", text(&info.labels.join(", "))),
@@ -120,9 +125,9 @@ fn optional(info: &InfoBody) -> impl Iterator<Item = (&'static str, String)> {
 }
 
 /// What is known of it as a service.
-fn service(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
+fn service_rows(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
     let ports: Vec<_> = state.ports.iter().map(|port| &port.bound).collect();
-    let when = |at: Timestamp| clock(at, &TimeZone::system());
+    let time = |at: Timestamp| format_time(at, &TimeZone::system());
     let health = state.health.as_ref().map(|health| match health.ok {
         true => format!("well: {}", health.detail),
         false => format!("ill: {}", health.detail),
@@ -137,7 +142,7 @@ fn service(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
         ("url", state.url.clone()),
         (
             "ports",
-            Some(words::ports(&ports)).filter(|told| !told.is_empty()),
+            Some(words::render_ports(&ports)).filter(|told| !told.is_empty()),
         ),
         ("evidence", state.evidence.clone()),
         ("waits for", state.waits_for.clone()),
@@ -147,7 +152,7 @@ fn service(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
             (state.restarts > 0).then(|| state.restarts.to_string()),
         ),
         ("last end", state.last_end.clone()),
-        ("next attempt", state.backoff_until.map(when)),
+        ("next attempt", state.backoff_until.map(time)),
     ];
     let warnings = state.warnings.iter().map(|it| ("WARNING", it.clone()));
     rows.into_iter()
@@ -157,39 +162,41 @@ fn service(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-fn isolation(info: &InfoBody) -> Vec<(&'static str, String)> {
+fn isolation_rows(info: &ExecutionBody) -> Vec<(&'static str, String)> {
     let isolation = &info.isolation;
     let mut rows = vec![("isolation", isolation.asked.to_string())];
     let names = isolation.in_force.iter().map(|it| it.as_str());
     rows.push(("in force", names.collect::<Vec<_>>().join(", ")));
     if !isolation.missing.is_empty() {
-        rows.push(("MISSING", walls::pieces(&isolation.missing)));
+        rows.push(("MISSING", isolation::describe_missing(&isolation.missing)));
     }
     if let Some(confinement) = &isolation.confinement {
-        rows.extend(confined(confinement));
+        rows.extend(sandbox_rows(confinement));
     }
-    let limits = limits(info);
+    let limits = describe_limits(info);
     if !limits.is_empty() {
         rows.push(("limits", limits));
     }
-    let reached = super::walls::reached(info);
-    rows.extend(reached.into_iter().map(|told| ("reached", told)));
-    let autorun = walls::autorun(&info.isolation.autorun);
-    rows.extend(autorun.into_iter().map(|told| ("autorun", told)));
+    let reached = super::isolation_args::limits_reached(info);
+    rows.extend(reached.into_iter().map(|limit| ("reached", limit)));
+    let autorun = isolation::describe_autorun(&info.isolation.autorun);
+    rows.extend(autorun.into_iter().map(|line| ("autorun", line)));
     rows
 }
 
 /// What it sees and reaches.
-fn confined(confinement: &ConfinementBody) -> Vec<(&'static str, String)> {
-    let paths = |paths: &[Text]| {
-        let told: Vec<String> = paths.iter().map(ToString::to_string).collect();
-        Some(told.join(", ")).filter(|told| !told.is_empty())
+fn sandbox_rows(confinement: &SandboxInfoBody) -> Vec<(&'static str, String)> {
+    let paths = |paths: &[ByteString]| {
+        let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
+        Some(paths.join(", ")).filter(|told| !told.is_empty())
     };
     let workspace = confinement.workspace.as_ref().map(ToString::to_string);
-    let fate = confinement.overlay.map(|it| walls::fate(it).to_owned());
+    let overlay = confinement
+        .overlay
+        .map(|it| isolation::outcome_word(it).to_owned());
     let rows = [
         ("workspace", workspace),
-        ("overlay", fate),
+        ("overlay", overlay),
         ("network", Some(confinement.network.0.to_string())),
         ("reads also", paths(&confinement.read)),
         ("writes also", paths(&confinement.write)),
@@ -201,14 +208,16 @@ fn confined(confinement: &ConfinementBody) -> Vec<(&'static str, String)> {
 }
 
 /// `512 MiB memory, 0.5 cores, 4096 processes (cgroup_v2)`.
-fn limits(info: &InfoBody) -> String {
+fn describe_limits(info: &ExecutionBody) -> String {
     let limits = &info.isolation.limits;
-    let size = |bytes: Option<u64>, what: &str| Some(format!("{} {what}", walls::size(bytes?)));
+    let size = |bytes: Option<u64>, what: &str| {
+        Some(format!("{} {what}", isolation::format_bytes(bytes?)))
+    };
     let count = |count: Option<u32>, what: &str| Some(format!("{} {what}", count?));
     let cores = limits
         .cpu_millis
         .map(|millis| format!("{} cores", f64::from(millis) / 1_000.0));
-    let told: Vec<String> = [
+    let limits: Vec<String> = [
         size(limits.memory_bytes, "memory"),
         cores,
         count(limits.pids, "processes"),
@@ -219,17 +228,17 @@ fn limits(info: &InfoBody) -> String {
     .into_iter()
     .flatten()
     .collect();
-    if told.is_empty() {
+    if limits.is_empty() {
         return String::new();
     }
     format!(
         "{} (by {})",
-        told.join(", "),
-        backend(info.isolation.backend)
+        limits.join(", "),
+        backend_name(info.isolation.backend)
     )
 }
 
-const fn backend(backend: LimitBackend) -> &'static str {
+const fn backend_name(backend: LimitBackend) -> &'static str {
     match backend {
         LimitBackend::CgroupV2 => "cgroup v2",
         LimitBackend::CgroupV1 => "cgroup v1",
@@ -238,10 +247,10 @@ const fn backend(backend: LimitBackend) -> &'static str {
     }
 }
 
-fn output(info: &InfoBody) -> String {
-    let gone = match info.trimmed_bytes {
+fn describe_output(info: &ExecutionBody) -> String {
+    let missing = match info.trimmed_bytes {
         0 => String::new(),
         gone => format!(", {gone} of them gone"),
     };
-    format!("{} bytes{gone}", info.output_bytes)
+    format!("{} bytes{missing}", info.output_bytes)
 }

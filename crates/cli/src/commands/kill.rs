@@ -5,16 +5,16 @@ use hyper::Method;
 use ostler_model::Signal;
 use ostler_server::wire::SignalBody;
 
-use super::{ids, parse};
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::setup::{Setup, block_on};
+use super::{ids, value_parsers};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
 
 /// What `kill` takes.
 #[derive(Debug, Args)]
 pub(crate) struct KillArgs {
     /// Which signal, by name or number
-    #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", value_parser = parse::signal)]
+    #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", value_parser = value_parsers::signal)]
     signal: Signal,
     /// Which executions
     #[arg(required = true, value_name = "ID")]
@@ -25,9 +25,9 @@ pub(crate) struct KillArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &KillArgs) -> Outcome {
-    let client = setup.client();
-    block_on(ids::each(&client, &args.ids, |id| {
+pub(crate) fn run(context: &CliContext, args: &KillArgs) -> CommandResult {
+    let client = context.client();
+    block_on(ids::for_each(&client, &args.ids, |id| {
         let client = &client;
         async move { send(client, &id, args.signal).await }
     }))
@@ -37,8 +37,12 @@ pub(crate) fn run(setup: &Setup, args: &KillArgs) -> Outcome {
 ///
 /// # Errors
 /// As the daemon answers.
-pub(crate) async fn send(client: &Client, id: &str, signal: Signal) -> Result<(), CommandError> {
-    let body = Body::json(&SignalBody { signal })?;
+pub(crate) async fn send(
+    client: &DaemonClient,
+    id: &str,
+    signal: Signal,
+) -> Result<(), CommandError> {
+    let body = RequestBody::json(&SignalBody { signal })?;
     let path = ids::path(id, "/signal");
-    client.bytes(Method::POST, &path, body).await.map(drop)
+    client.call_bytes(Method::POST, &path, body).await.map(drop)
 }

@@ -4,15 +4,15 @@ use clap::{Args, ValueEnum};
 use hyper::Method;
 use jiff::tz::TimeZone;
 use ostler_model::{Cursor, StreamName};
-use ostler_server::wire::{GapBody, InfoBody, LineBody, PageBody};
+use ostler_server::wire::{ExecutionBody, GapBody, LineBody, OutputPageBody};
 
-use super::follow::{Event, Piece, Tail};
-use super::{ids, parse, refused};
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::loss::{Missing, Wanted};
-use crate::output::{Out, Style, clock, raw_error};
-use crate::setup::{Setup, block_on};
+use super::output_tail::{OutputPiece, OutputTail, TailEvent};
+use super::{ids, refused_hosts, value_parsers};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::missing_output::{LossScope, MissingOutput};
+use crate::output::{StdoutWriter, Style, format_time, write_stderr_raw};
 
 /// Lines asked for at once.
 const PAGE_LINES: u64 = 10_000;
@@ -99,21 +99,21 @@ impl StreamArg {
 ///
 /// # Errors
 /// When it cannot be read or written.
-pub(crate) fn run(setup: &Setup, args: LogsArgs) -> Outcome {
-    let client = setup.client();
-    let style = Style::of_stdout(&setup.env);
+pub(crate) fn run(context: &CliContext, args: LogsArgs) -> CommandResult {
+    let client = context.client();
+    let style = Style::of_stdout(&context.env);
     block_on(async {
         let id = args.id.clone();
-        let shown = if args.raw {
-            raw(client.clone(), &args).await
+        let result = if args.raw {
+            print_raw(client.clone(), &args).await
         } else {
-            lines(client.clone(), args, style).await
+            print_lines(client.clone(), args, style).await
         };
-        match shown {
+        match result {
             Ok(()) => {
                 // What is not known any more was told as it is.
                 if let Ok(info) = ids::info(&client, &id).await {
-                    refused::tell(&client, &info).await;
+                    refused_hosts::report(&client, &info).await;
                 }
                 Ok(0)
             }
@@ -122,28 +122,28 @@ pub(crate) fn run(setup: &Setup, args: LogsArgs) -> Outcome {
     })
 }
 
-async fn raw(client: Client, args: &LogsArgs) -> Result<(), CommandError> {
+async fn print_raw(client: DaemonClient, args: &LogsArgs) -> Result<(), CommandError> {
     let follow = if args.follow { "&follow=true" } else { "" };
-    let query = format!("{}{follow}", streams(&args.stream));
-    let mut tail = Tail::new(client, &args.id, query, Cursor::START);
-    let mut out = Out::new();
-    let mut missing = Missing::default();
+    let query = format!("{}{follow}", stream_query(&args.stream));
+    let mut output_tail = OutputTail::new(client, &args.id, query, Cursor::START);
+    let mut out = StdoutWriter::new();
+    let mut missing_output = MissingOutput::default();
     loop {
-        match tail.next().await? {
-            Event::End(info) => {
+        match output_tail.next().await? {
+            TailEvent::End(info) => {
                 out.flush()?;
-                return missing.check(Wanted::Kept, &info);
+                return missing_output.check(LossScope::Retained, &info);
             }
-            Event::Output(Piece::Gap(gap)) => {
+            TailEvent::Output(OutputPiece::Gap(gap)) => {
                 out.flush()?;
-                missing.tell(gap);
+                missing_output.report_gap(gap);
             }
-            Event::Output(Piece::Bytes(StreamName::Stderr, bytes)) => {
+            TailEvent::Output(OutputPiece::Bytes(StreamName::Stderr, bytes)) => {
                 out.flush()?;
-                raw_error(&bytes);
+                write_stderr_raw(&bytes);
             }
-            Event::Output(Piece::Bytes(_, bytes)) => {
-                out.raw(&bytes)?;
+            TailEvent::Output(OutputPiece::Bytes(_, bytes)) => {
+                out.write_raw(&bytes)?;
                 if args.follow {
                     out.flush()?;
                 }
@@ -152,143 +152,154 @@ async fn raw(client: Client, args: &LogsArgs) -> Result<(), CommandError> {
     }
 }
 
-fn streams(streams: &[StreamArg]) -> String {
-    let one = |stream: &StreamArg| format!("&stream={}", stream.as_str());
-    streams.iter().map(one).collect()
+fn stream_query(streams: &[StreamArg]) -> String {
+    let query = |stream: &StreamArg| format!("&stream={}", stream.as_str());
+    streams.iter().map(query).collect()
 }
 
-async fn lines(client: Client, args: LogsArgs, style: Style) -> Result<(), CommandError> {
-    let mut reader = Reader::new(client.clone(), &args, style);
-    reader.pages().await?;
+async fn print_lines(
+    client: DaemonClient,
+    args: LogsArgs,
+    style: Style,
+) -> Result<(), CommandError> {
+    let mut reader = LogReader::new(client.clone(), &args, style);
+    reader.read_pages().await?;
     if !args.follow {
-        return reader.whole().await;
+        return reader.check_complete().await;
     }
     // The raw stream only says that there is more; the lines come from the same pages as
     // without --follow, so that both show the same.
-    let mut tail = Tail::new(client, &args.id, "&follow=true".to_owned(), reader.next);
+    let mut output_tail = OutputTail::new(client, &args.id, "&follow=true".to_owned(), reader.next);
     loop {
-        let event = tail.next().await?;
-        reader.pages().await?;
-        if let Event::End(info) = event {
-            return reader.finish()?.check(Wanted::Kept, &info);
+        let event = output_tail.next().await?;
+        reader.read_pages().await?;
+        if let TailEvent::End(info) = event {
+            return reader.finish()?.check(LossScope::Retained, &info);
         }
     }
 }
 
 /// Reads page after page.
-struct Reader {
-    client: Client,
+struct LogReader {
+    client: DaemonClient,
     id: String,
     /// Conditions of every page.
     filter: String,
     /// Conditions of the first page.
-    first: Option<String>,
+    start: Option<String>,
     /// How many more lines are wanted.
     head: Option<u64>,
     follow: bool,
     /// Lines without an end, at most one of each stream.
-    held: Vec<LineBody>,
-    missing: Missing,
+    partial_lines: Vec<LineBody>,
+    missing_output: MissingOutput,
     /// What is gone behind the last line.
-    gap_after: Option<GapBody>,
+    trailing_gap: Option<GapBody>,
     next: Cursor,
-    printer: Printer,
+    printer: LogPrinter,
 }
 
-impl Reader {
-    fn new(client: Client, args: &LogsArgs, style: Style) -> Self {
+impl LogReader {
+    fn new(client: DaemonClient, args: &LogsArgs, style: Style) -> Self {
         Self {
             client,
             id: args.id.clone(),
-            filter: filter(args),
-            first: Some(first(args)),
+            filter: filter_query(args),
+            start: Some(start_query(args)),
             head: args.head,
             follow: args.follow,
-            held: Vec::new(),
-            missing: Missing::default(),
-            gap_after: None,
+            partial_lines: Vec::new(),
+            missing_output: MissingOutput::default(),
+            trailing_gap: None,
             next: Cursor::START,
-            printer: Printer::new(args, style),
+            printer: LogPrinter::new(args, style),
         }
     }
 
     /// Prints everything that is there now.
-    async fn pages(&mut self) -> Result<(), CommandError> {
+    async fn read_pages(&mut self) -> Result<(), CommandError> {
         loop {
-            let page = self.page().await?;
-            self.tell(page.gap)?;
+            let page = self.read_page().await?;
+            self.report_gap(page.gap)?;
             let count = page.lines.len() as u64;
             self.head = self.head.map(|head| head.saturating_sub(count));
             for line in page.lines {
-                self.take(line)?;
+                self.push_line(line)?;
             }
             self.next = page.next;
             if !page.more || self.head == Some(0) {
-                self.gap_after = page.gap_after.filter(|_| self.head != Some(0));
+                self.trailing_gap = page.gap_after.filter(|_| self.head != Some(0));
                 return self.printer.out.flush();
             }
         }
     }
 
     /// Says that lines are missing here; those before them are out by then.
-    fn tell(&mut self, gap: Option<GapBody>) -> Result<(), CommandError> {
+    fn report_gap(&mut self, gap: Option<GapBody>) -> Result<(), CommandError> {
         if let Some(gap) = gap {
             self.printer.out.flush()?;
-            self.missing.tell(gap);
+            self.missing_output.report_gap(gap);
         }
         Ok(())
     }
 
     /// Whether nothing that was kept is missing in what was printed.
-    async fn whole(mut self) -> Result<(), CommandError> {
-        let after = self.gap_after.take();
-        self.tell(after)?;
-        if self.missing.missed(Wanted::Kept) == 0 {
+    async fn check_complete(mut self) -> Result<(), CommandError> {
+        let gap = self.trailing_gap.take();
+        self.report_gap(gap)?;
+        if self.missing_output.missing_bytes(LossScope::Retained) == 0 {
             return Ok(());
         }
         let path = ids::path(&self.id, "");
-        let info: InfoBody = self.client.call(Method::GET, &path, Body::None).await?;
-        self.missing.check(Wanted::Kept, &info)
+        let info: ExecutionBody = self
+            .client
+            .call(Method::GET, &path, RequestBody::None)
+            .await?;
+        self.missing_output.check(LossScope::Retained, &info)
     }
 
     /// Prints a line; one whose rest may still come is held back while it is followed.
-    fn take(&mut self, line: LineBody) -> Result<(), CommandError> {
+    fn push_line(&mut self, line: LineBody) -> Result<(), CommandError> {
         let same = |held: &LineBody| (held.stream, held.offset) == (line.stream, line.offset);
-        self.held.retain(|held| !same(held));
+        self.partial_lines.retain(|held| !same(held));
         if self.follow && !line.terminated {
-            self.held.push(line);
+            self.partial_lines.push(line);
             return Ok(());
         }
         self.printer.print(&line)
     }
 
     /// Nothing comes any more: what was held back is whole.
-    fn finish(mut self) -> Result<Missing, CommandError> {
-        let mut held = std::mem::take(&mut self.held);
-        held.sort_by_key(|line| line.offset);
-        held.iter().try_for_each(|line| self.printer.print(line))?;
-        let after = self.gap_after.take();
-        self.tell(after)?;
+    fn finish(mut self) -> Result<MissingOutput, CommandError> {
+        let mut partial_lines = std::mem::take(&mut self.partial_lines);
+        partial_lines.sort_by_key(|line| line.offset);
+        partial_lines
+            .iter()
+            .try_for_each(|line| self.printer.print(line))?;
+        let gap = self.trailing_gap.take();
+        self.report_gap(gap)?;
         self.printer.out.flush()?;
-        Ok(self.missing)
+        Ok(self.missing_output)
     }
 
-    async fn page(&mut self) -> Result<PageBody, CommandError> {
-        let place = match self.first.take() {
+    async fn read_page(&mut self) -> Result<OutputPageBody, CommandError> {
+        let start = match self.start.take() {
             Some(first) => first,
             None => format!("&cursor={}", self.next),
         };
         let head = self
             .head
             .map_or_else(String::new, |head| format!("&head={head}"));
-        let rest = format!("/output?limit={PAGE_LINES}{place}{head}{}", self.filter);
+        let rest = format!("/output?limit={PAGE_LINES}{start}{head}{}", self.filter);
         let path = ids::path(&self.id, &rest);
-        self.client.call(Method::GET, &path, Body::None).await
+        self.client
+            .call(Method::GET, &path, RequestBody::None)
+            .await
     }
 }
 
-fn filter(args: &LogsArgs) -> String {
-    let mut query = form_urlencoded::Serializer::new(streams(&args.stream));
+fn filter_query(args: &LogsArgs) -> String {
+    let mut query = form_urlencoded::Serializer::new(stream_query(&args.stream));
     if let Some(until) = &args.until {
         query.append_pair("until", until);
     }
@@ -300,10 +311,10 @@ fn filter(args: &LogsArgs) -> String {
         };
         query.append_pair("grep_mode", mode);
     }
-    parse::joined(&query.finish())
+    value_parsers::append_query(&query.finish())
 }
 
-fn first(args: &LogsArgs) -> String {
+fn start_query(args: &LogsArgs) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     if let Some(since) = &args.since {
         query.append_pair("since", since);
@@ -311,22 +322,22 @@ fn first(args: &LogsArgs) -> String {
     if let Some(tail) = args.tail {
         query.append_pair("tail", &tail.to_string());
     }
-    parse::joined(&query.finish())
+    value_parsers::append_query(&query.finish())
 }
 
 /// Prints lines.
-struct Printer {
-    out: Out,
+struct LogPrinter {
+    out: StdoutWriter,
     style: Style,
     zone: TimeZone,
     time: bool,
     json: bool,
 }
 
-impl Printer {
+impl LogPrinter {
     fn new(args: &LogsArgs, style: Style) -> Self {
         Self {
-            out: Out::new(),
+            out: StdoutWriter::new(),
             style,
             zone: TimeZone::system(),
             time: !args.no_time,
@@ -339,20 +350,20 @@ impl Printer {
             let text = serde_json::to_string(line).map_err(|error| {
                 CommandError::new(ostler_model::ErrorCode::Internal, error.to_string())
             })?;
-            return self.out.document(&text);
+            return self.out.write_json(&text);
         }
         if self.time {
-            let time = self.style.dim(&clock(line.at, &self.zone));
-            self.out.part(time.and(" "))?;
+            let time = self.style.dim(&format_time(line.at, &self.zone));
+            self.out.write_line_part(time.and(" "))?;
         }
         let warns = line.stream == StreamName::Stderr;
         let colour = self.style.warning().filter(|_| warns);
         let text = line.text.as_bytes();
-        self.out.printed(text, self.style.colours(), colour)?;
+        self.out.output_line(text, self.style.colours(), colour)?;
         if line.clipped_bytes > 0 {
             let more = format!(" [{} more bytes: --raw shows them]", line.clipped_bytes);
-            self.out.part(self.style.dim(&more))?;
+            self.out.write_line_part(self.style.dim(&more))?;
         }
-        self.out.end()
+        self.out.end_line()
     }
 }

@@ -1,14 +1,14 @@
 //! `ostler mcp`.
 
 use clap::Args;
-use ostler_model::Text;
-use ostler_server::mcp::{self, Client, FrontContext};
+use ostler_model::ByteString;
+use ostler_server::mcp::{self, ClientContext, ConnectedClient};
 
 use crate::config::TOOL_PROFILES;
-use crate::daemon::{self, embedded::Embedded};
-use crate::error::{CommandError, Outcome};
-use crate::front::{self, Front};
-use crate::setup::Setup;
+use crate::context::CliContext;
+use crate::daemon::{self, in_process::InProcessEngine};
+use crate::error::{CommandError, CommandResult};
+use crate::stdio_proxy::{self, StdioProxy};
 
 /// The longest name of a session.
 const SESSION_NAME_BYTES: usize = 128;
@@ -17,7 +17,7 @@ const SESSION_NAME_BYTES: usize = 128;
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
     /// Share a session with others of this name, and keep it when this client leaves
-    #[arg(long, value_name = "NAME", value_parser = session)]
+    #[arg(long, value_name = "NAME", value_parser = parse_session)]
     session: Option<String>,
     /// Which tools to offer: command
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(TOOL_PROFILES))]
@@ -27,14 +27,14 @@ pub(crate) struct McpArgs {
     no_daemon: bool,
 }
 
-fn session(name: &str) -> Result<String, String> {
+fn parse_session(name: &str) -> Result<String, String> {
     let fits = (1..=SESSION_NAME_BYTES).contains(&name.len());
     if !fits || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!(
             "allowed: 1 to {SESSION_NAME_BYTES} printable ASCII characters"
         ));
     }
-    if daemon::is_front_session(name) {
+    if daemon::is_stdio_session(name) {
         return Err("names that begin with 'front-' are taken by fronts without one".to_owned());
     }
     Ok(name.to_owned())
@@ -44,73 +44,77 @@ fn session(name: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// When no engine can be reached or opened.
-pub(crate) fn run(setup: &Setup, args: McpArgs) -> Outcome {
+pub(crate) fn run(context: &CliContext, args: McpArgs) -> CommandResult {
     let tools = if args.tools.is_empty() {
-        setup.config.tools()
+        context.config.tools()
     } else {
         args.tools
     };
-    setup.tell_warnings();
+    context.report_warnings();
     if args.no_daemon {
-        return alone(setup, args.session, &tools);
+        return run_in_process(context, args.session, &tools);
     }
-    let front = Front {
+    let proxy = StdioProxy {
         session: args.session,
         tools,
-        policy: setup.config.front_policy(),
-        places: setup.places.clone(),
-        launch: setup.launch.clone(),
+        policy: context.config.client_policy(),
+        dirs: context.dirs.clone(),
+        launcher: context.launch.clone(),
     };
-    front::run(&front, &setup.env)
+    stdio_proxy::run(&proxy, &context.env)
 }
 
 /// The engine in this process: ends with its client.
-fn alone(setup: &Setup, session: Option<String>, tools: &[String]) -> Outcome {
+fn run_in_process(
+    context: &CliContext,
+    session: Option<String>,
+    tools: &[String],
+) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| CommandError::daemon(format!("no runtime: {error}")))?;
     let outcome = runtime.block_on(async {
-        let embedded = Embedded::open(&setup.config, &setup.env).await?;
-        let served = serve(&embedded, setup, session, tools).await;
+        let embedded = InProcessEngine::open(&context.config, &context.env).await?;
+        let result = serve(&embedded, context, session, tools).await;
         embedded.close().await;
-        served.map(|()| 0)
+        result.map(|()| 0)
     });
     runtime.shutdown_background();
     outcome
 }
 
 async fn serve(
-    embedded: &Embedded,
-    setup: &Setup,
+    embedded: &InProcessEngine,
+    context: &CliContext,
     session: Option<String>,
     tools: &[String],
 ) -> Result<(), CommandError> {
-    let kept = session.is_some();
-    let own =
-        || daemon::front_session(std::process::id()).unwrap_or_else(|| "front-0-0".to_owned());
-    let session = session.unwrap_or_else(own);
+    let is_named = session.is_some();
+    let unnamed =
+        || daemon::stdio_session(std::process::id()).unwrap_or_else(|| "front-0-0".to_owned());
+    let session = session.unwrap_or_else(unnamed);
     let tools = daemon::tool_set(tools).map_err(|error| CommandError::value(error.to_string()))?;
     let cwd = std::env::current_dir().unwrap_or_default();
-    let context = FrontContext {
-        cwd: Text::from(cwd),
-        env: setup.env.to_texts(),
+    let context = ClientContext {
+        cwd: ByteString::from(cwd),
+        env: context.env.to_texts(),
         tools,
-        ..FrontContext::default()
+        ..ClientContext::default()
     };
-    let client = Client {
-        caller: daemon::session_caller(&session),
-        front: context,
+    let client = ConnectedClient {
+        caller: daemon::stdio_session_caller(&session),
+        context,
     };
-    let (reader, writer) = daemon::streams::own().map_err(|error| {
+    let (reader, writer) = daemon::streams::standard_streams().map_err(|error| {
         CommandError::daemon(format!("standard input and output cannot be used: {error}"))
     })?;
-    let served = tokio::select! {
-        served = mcp::serve(embedded.desk.clone(), client, reader, writer) => served,
-        told = daemon::told_to_end() => told.map(Ok)?,
+    let result = tokio::select! {
+        served = mcp::serve(embedded.mcp_state.clone(), client, reader, writer) => served,
+        signal = daemon::wait_for_shutdown_signal() => signal.map(Ok)?,
     };
-    if !kept {
+    if !is_named {
         daemon::end_session(&embedded.engine, &session).await;
     }
-    served.map_err(|error| CommandError::daemon(error.to_string()))
+    result.map_err(|error| CommandError::daemon(error.to_string()))
 }

@@ -1,13 +1,13 @@
 //! `ostler pause`.
 
 use super::ids::{self, IdListArgs};
-use crate::error::Outcome;
-use crate::setup::Setup;
+use crate::context::CliContext;
+use crate::error::CommandResult;
 
 /// Freezes each execution's whole tree.
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &IdListArgs) -> Outcome {
-    ids::post_each(setup, args, "/pause")
+pub(crate) fn run(context: &CliContext, args: &IdListArgs) -> CommandResult {
+    ids::post_each(context, args, "/pause")
 }

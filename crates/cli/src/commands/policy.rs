@@ -4,16 +4,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use ostler_engine::admission::policy::with_workspace;
-use ostler_model::{Command, ErrorCode, Text};
-use ostler_policy::{Decision, PolicySet, Source, Subject, Tier, Verdict};
+use ostler_engine::admission::command_policy::with_workspace_rules;
+use ostler_model::{ByteString, Command, ErrorCode};
+use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
 use serde_json::json;
 
-use super::start::{directory, variables};
+use super::start::{parse_variables, resolve_directory};
 use crate::config::policy;
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Table, cells, print_json};
-use crate::setup::Setup;
+use crate::context::CliContext;
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, TextTable, cells, print_json};
 
 /// The verbs of `policy`.
 #[derive(Debug, Subcommand)]
@@ -77,33 +77,33 @@ pub(crate) struct ShowArgs {
 ///
 /// # Errors
 /// When rules cannot be read.
-pub(crate) fn run(setup: &Setup, verb: PolicyVerb) -> Outcome {
+pub(crate) fn run(context: &CliContext, verb: PolicyVerb) -> CommandResult {
     match verb {
-        PolicyVerb::Check(args) => check(setup, args),
-        PolicyVerb::Test(args) => test(setup, &args),
-        PolicyVerb::Show(args) => show(setup, &args),
+        PolicyVerb::Check(args) => check(context, args),
+        PolicyVerb::Test(args) => test(context, &args),
+        PolicyVerb::Show(args) => show(context, &args),
     }
 }
 
-fn in_force(setup: &Setup, shipped: bool) -> Result<Option<PolicySet>, CommandError> {
+fn load_policy(context: &CliContext, shipped: bool) -> Result<Option<RuleSet>, CommandError> {
     if shipped {
-        return loaded(&Source::shipped()).map(Some);
+        return load_sources(&RuleSource::shipped()).map(Some);
     }
-    policy::load(&setup.config, &setup.env)
+    policy::load(&context.config, &context.env)
 }
 
-fn loaded(sources: &[Source]) -> Result<PolicySet, CommandError> {
-    PolicySet::load(sources)
+fn load_sources(sources: &[RuleSource]) -> Result<RuleSet, CommandError> {
+    RuleSet::load(sources)
         .map_err(|error| CommandError::new(ErrorCode::Environment, error.to_string()))
 }
 
-fn check(setup: &Setup, args: CheckArgs) -> Outcome {
+fn check(context: &CliContext, args: CheckArgs) -> CommandResult {
     let json = args.json;
-    setup.tell_warnings();
-    let verdict = match in_force(setup, args.shipped)? {
-        Some(set) => judged(setup, &set, args)?,
-        None => Verdict {
-            decision: Decision::Allow,
+    context.report_warnings();
+    let verdict = match load_policy(context, args.shipped)? {
+        Some(set) => evaluate(context, &set, args)?,
+        None => PolicyVerdict {
+            decision: PolicyDecision::Allow,
             rule: "none".to_owned(),
             reason: "no policy is set: every command may run".to_owned(),
             fired: Vec::new(),
@@ -112,69 +112,73 @@ fn check(setup: &Setup, args: CheckArgs) -> Outcome {
     if json {
         print_json(&verdict)?;
     } else {
-        let mut out = Out::new();
-        out.line(format!(
+        let mut out = StdoutWriter::new();
+        out.write_line(format!(
             "{}  {}: {}",
             verdict.decision, verdict.rule, verdict.reason
         ))?;
         out.flush()?;
     }
     Ok(match verdict.decision {
-        Decision::Allow | Decision::Ask => 0,
-        Decision::Deny => ErrorCode::Security.row().exit,
+        PolicyDecision::Allow | PolicyDecision::Ask => 0,
+        PolicyDecision::Deny => ErrorCode::Security.row().exit,
     })
 }
 
-fn judged(setup: &Setup, set: &PolicySet, args: CheckArgs) -> Result<Verdict, CommandError> {
-    let cwd = directory(args.cwd)?;
-    let set_env = variables(setup, args.env)?;
+fn evaluate(
+    context: &CliContext,
+    set: &RuleSet,
+    args: CheckArgs,
+) -> Result<PolicyVerdict, CommandError> {
+    let cwd = resolve_directory(args.cwd)?;
+    let set_env = parse_variables(context, args.env)?;
     let command = match args.script {
         Some(script) => Command::Shell {
             shell: "/bin/sh".into(),
-            script: Text::from(script),
+            script: ByteString::from(script),
         },
         None => {
-            let mut words = args.command.into_iter().map(Text::from);
+            let mut words = args.command.into_iter().map(ByteString::from);
             Command::Argv {
                 program: words.next().unwrap_or_default(),
                 args: words.collect(),
             }
         }
     };
-    let tightened = with_workspace(set, &cwd).map_err(|error| CommandError::from(&error))?;
-    let search = setup
+    let effective = with_workspace_rules(set, &cwd).map_err(|error| CommandError::from(&error))?;
+    let search = context
         .env
         .get("PATH")
         .map(OsString::from)
         .unwrap_or_default();
-    let find = |name: &str| {
+    let find_program = |name: &str| {
         let candidates = std::env::split_paths(&search);
         candidates
             .map(|directory| cwd.as_path().join(directory).join(name))
             .find(|candidate| candidate.is_file())
     };
-    Ok(tightened.as_ref().unwrap_or(set).judge(&Subject {
+    Ok(effective.as_ref().unwrap_or(set).evaluate(&CommandContext {
         command: &command,
         cwd: &cwd,
         set_env: &set_env,
-        find: Some(&find),
+        lookup: Some(&find_program),
     }))
 }
 
-fn test(setup: &Setup, args: &TestArgs) -> Outcome {
+fn test(context: &CliContext, args: &TestArgs) -> CommandResult {
     let sources = if args.files.is_empty() {
-        policy::sources(&setup.config, &setup.env)?
+        policy::sources(&context.config, &context.env)?
     } else {
         args.files
             .iter()
-            .map(|file| read(file))
+            .map(|file| read_source(file))
             .collect::<Result<_, _>>()?
     };
-    let set = loaded(&sources)?;
+    let set = load_sources(&sources)?;
     let rules = set.rules();
     let examples: usize = rules.iter().map(|rule| rule.self_tests).sum();
-    let mut out = Out::new();
-    out.line(format!(
+    let mut out = StdoutWriter::new();
+    out.write_line(format!(
         "{} files, {} rules, {examples} examples: all hold",
         sources.len(),
         rules.len()
@@ -183,20 +187,20 @@ fn test(setup: &Setup, args: &TestArgs) -> Outcome {
     Ok(0)
 }
 
-fn read(file: &Path) -> Result<Source, CommandError> {
+fn read_source(file: &Path) -> Result<RuleSource, CommandError> {
     let name = file.display().to_string();
     match std::fs::read_to_string(file) {
-        Ok(text) => Ok(Source::new(Tier::User, name, text)),
+        Ok(text) => Ok(RuleSource::new(RuleTier::User, name, text)),
         Err(error) => Err(CommandError::value(format!("{name}: {error}"))),
     }
 }
 
-fn show(setup: &Setup, args: &ShowArgs) -> Outcome {
-    let Some(set) = in_force(setup, args.shipped)? else {
+fn show(context: &CliContext, args: &ShowArgs) -> CommandResult {
+    let Some(set) = load_policy(context, args.shipped)? else {
         if args.json {
             print_json(&json!({"default": "allow", "rules": []}))?;
         } else {
-            crate::tell("no policy is set: every command may run");
+            crate::print_note("no policy is set: every command may run");
         }
         return Ok(0);
     };
@@ -212,9 +216,9 @@ fn show(setup: &Setup, args: &ShowArgs) -> Outcome {
         print_json(&json!({"default": set.default_decision(), "rules": rules}))?;
         return Ok(0);
     }
-    let mut table = Table::new(&["DECISION", "RULE", "TIER", "ABOUT", "REASON"]);
+    let mut table = TextTable::new(&["DECISION", "RULE", "TIER", "ABOUT", "REASON"]);
     for rule in rules {
-        table.row(cells![
+        table.push_row(cells![
             rule.decision.to_string(),
             rule.id,
             rule.tier.to_string(),
@@ -223,8 +227,8 @@ fn show(setup: &Setup, args: &ShowArgs) -> Outcome {
         ]);
     }
     let (decision, rest) = (set.default_decision().to_string(), "everything else");
-    table.row(cells![decision, "default", "", rest, "",]);
-    let mut out = Out::new();
+    table.push_row(cells![decision, "default", "", rest, "",]);
+    let mut out = StdoutWriter::new();
     table.print(&mut out)?;
     out.flush()?;
     Ok(0)

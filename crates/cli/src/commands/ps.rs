@@ -5,19 +5,21 @@ use hyper::Method;
 use jiff::Timestamp;
 use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
 use ostler_server::render::clean;
-use ostler_server::wire::{InfoBody, ListBody};
+use ostler_server::wire::{ExecutionBody, ExecutionsBody};
 
 use super::watch;
 use crate::attach::window_size;
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Line, Out, Style, Table, ago, cells, print_json, span};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{
+    StdoutWriter, Style, StyledLine, TextTable, cells, format_age, format_duration, print_json,
+};
 
 /// Columns of a table that nobody's terminal shows.
 const COLUMNS: usize = 80;
 /// The fewest characters of a command and of labels that are shown, however narrow it is.
-const LEAST_CHARS: usize = 8;
+const MIN_CHARS: usize = 8;
 /// Characters of labels beyond which the command is not shortened for them.
 const LABEL_CHARS: usize = 16;
 /// Frozen, as a status that can be asked for.
@@ -30,15 +32,15 @@ pub(crate) struct PsArgs {
     #[arg(short, long)]
     all: bool,
     /// Only those with this status: running, paused, completed, failed, terminated or error
-    #[arg(long, value_name = "STATUS", value_parser = status_word)]
+    #[arg(long, value_name = "STATUS", value_parser = parse_status)]
     status: Option<&'static str>,
     /// Only those with this label; with all of them where it is repeated
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
     /// Only those: status=…, label=… or name=…, a part of their description or of a service's
     /// name; with all of them where it is repeated
-    #[arg(short, long, value_name = "KEY=VALUE", value_parser = filter)]
-    filter: Vec<Filter>,
+    #[arg(short, long, value_name = "KEY=VALUE", value_parser = parse_filter)]
+    filter: Vec<PsFilter>,
     /// At most so many
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
@@ -72,28 +74,28 @@ enum PsFormat {
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Filter {
+enum PsFilter {
     Status(&'static str),
     Label(String),
     Name(String),
 }
 
-fn status_word(text: &str) -> Result<&'static str, String> {
+fn parse_status(text: &str) -> Result<&'static str, String> {
     if text == PAUSED {
         return Ok(PAUSED);
     }
-    let known = ProcessStatus::parse(text).map(ProcessStatus::as_str);
-    known.ok_or_else(|| {
-        let known = PROCESS_STATUSES.map(ProcessStatus::as_str);
-        format!("allowed: {}, {PAUSED}", known.join(", "))
+    let parsed = ProcessStatus::parse(text).map(ProcessStatus::as_str);
+    parsed.ok_or_else(|| {
+        let names = PROCESS_STATUSES.map(ProcessStatus::as_str);
+        format!("allowed: {}, {PAUSED}", names.join(", "))
     })
 }
 
-fn filter(text: &str) -> Result<Filter, String> {
+fn parse_filter(text: &str) -> Result<PsFilter, String> {
     match text.split_once('=') {
-        Some(("status", value)) => status_word(value).map(Filter::Status),
-        Some(("label", value)) => Ok(Filter::Label(value.to_owned())),
-        Some(("name", value)) => Ok(Filter::Name(value.to_owned())),
+        Some(("status", value)) => parse_status(value).map(PsFilter::Status),
+        Some(("label", value)) => Ok(PsFilter::Label(value.to_owned())),
+        Some(("name", value)) => Ok(PsFilter::Name(value.to_owned())),
         Some(_) | None => Err("allowed: status=…, label=…, name=…".to_owned()),
     }
 }
@@ -102,17 +104,17 @@ fn filter(text: &str) -> Result<Filter, String> {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: PsArgs) -> Outcome {
-    let query = query(&args)?;
-    let client = setup.client();
-    let style = Style::of_stdout(&setup.env);
-    let shown = |list: &ListBody| table(&list.executions, style, args.no_trunc);
+pub(crate) fn run(context: &CliContext, args: PsArgs) -> CommandResult {
+    let query = list_query(&args)?;
+    let client = context.client();
+    let style = Style::of_stdout(&context.env);
+    let render = |list: &ExecutionsBody| executions_table(&list.executions, style, args.no_trunc);
     if args.watch {
-        let look = || list(&client, &query);
-        return block_on(watch::watch(look, |list| shown(list).lines()));
+        let fetch = || fetch_list(&client, &query);
+        return block_on(watch::watch(fetch, |list| render(list).lines()));
     }
-    let list = block_on(list(&client, &query))?;
-    let mut out = Out::new();
+    let list = block_on(fetch_list(&client, &query))?;
+    let mut out = StdoutWriter::new();
     match format_of(&args) {
         PsFormat::Json => {
             print_json(&list.executions)?;
@@ -120,17 +122,17 @@ pub(crate) fn run(setup: &Setup, args: PsArgs) -> Outcome {
         }
         PsFormat::Ids => {
             let mut ids = list.executions.iter().map(|info| &info.id);
-            ids.try_for_each(|id| out.line(id))?;
+            ids.try_for_each(|id| out.write_line(id))?;
         }
-        PsFormat::Table => shown(&list).print(&mut out)?,
+        PsFormat::Table => render(&list).print(&mut out)?,
     }
     out.flush()?;
-    tell_of_more(list.executions.len(), list.total, list.next.as_deref());
+    note_more_results(list.executions.len(), list.total, list.next.as_deref());
     Ok(0)
 }
 
-async fn list(client: &Client, query: &str) -> Result<ListBody, CommandError> {
-    client.call(Method::GET, query, Body::None).await
+async fn fetch_list(client: &DaemonClient, query: &str) -> Result<ExecutionsBody, CommandError> {
+    client.call(Method::GET, query, RequestBody::None).await
 }
 
 fn format_of(args: &PsArgs) -> PsFormat {
@@ -142,15 +144,15 @@ fn format_of(args: &PsArgs) -> PsFormat {
 }
 
 /// Says how many entries of a list there are where its window does not hold them all.
-pub(crate) fn tell_of_more(shown: usize, total: Option<usize>, next: Option<&str>) {
+pub(crate) fn note_more_results(count: usize, total: Option<usize>, next: Option<&str>) {
     if let (Some(total), Some(_)) = (total, next) {
-        crate::tell(&format!(
-            "{shown} of {total} are shown; -n {total} shows all"
+        crate::print_note(&format!(
+            "{count} of {total} are shown; -n {total} shows all"
         ));
     }
 }
 
-fn query(args: &PsArgs) -> Result<String, CommandError> {
+fn list_query(args: &PsArgs) -> Result<String, CommandError> {
     let mut query = form_urlencoded::Serializer::new(String::from("/api/v1/executions?"));
     let mut statuses: Vec<&str> = args.status.into_iter().collect();
     let mut names = Vec::new();
@@ -159,9 +161,9 @@ fn query(args: &PsArgs) -> Result<String, CommandError> {
     }
     for filter in &args.filter {
         match filter {
-            Filter::Status(status) => statuses.push(status),
-            Filter::Label(label) => drop(query.append_pair("label", label)),
-            Filter::Name(name) => names.push(name),
+            PsFilter::Status(status) => statuses.push(status),
+            PsFilter::Label(label) => drop(query.append_pair("label", label)),
+            PsFilter::Name(name) => names.push(name),
         }
     }
     statuses.dedup();
@@ -178,45 +180,47 @@ fn query(args: &PsArgs) -> Result<String, CommandError> {
     Ok(query.finish())
 }
 
-/// The table; columns in which there is nothing are left out, and unless it is to be `whole`
+/// The table; columns in which there is nothing are left out, and unless it is to be `no_trunc`
 /// it is as wide as where it is shown, where that can be.
-fn table(executions: &[InfoBody], style: Style, whole: bool) -> Table {
-    let any = |has: fn(&InfoBody) -> bool| executions.iter().any(has);
-    let with_exits = any(InfoBody::is_finished);
+fn executions_table(executions: &[ExecutionBody], style: Style, no_trunc: bool) -> TextTable {
+    let any = |has: fn(&ExecutionBody) -> bool| executions.iter().any(has);
+    let with_exits = any(ExecutionBody::is_finished);
     let with_labels = any(|info| !info.labels.is_empty());
-    let with_urls = any(|info| url(info).is_some());
+    let with_urls = any(|info| service_url(info).is_some());
     let mut headings = vec!["ID", "STATUS"];
     headings.extend(with_exits.then_some("EXIT"));
     headings.extend(["CREATED", "TIME"]);
     headings.extend(with_labels.then_some("LABELS"));
     headings.extend(with_urls.then_some("URL"));
     headings.push("COMMAND");
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     let now = Timestamp::now();
     for info in executions {
-        let mut row = cells![&info.id, standing(info, style)];
-        row.extend(with_exits.then(|| exit(info).into()));
+        let mut row = cells![&info.id, status_or_paused(info, style)];
+        row.extend(with_exits.then(|| exit_text(info).into()));
         row.push(
             info.created_at
-                .map_or_else(Line::default, |at| ago(at, now).into()),
+                .map_or_else(StyledLine::default, |at| format_age(at, now).into()),
         );
-        row.push(span(info.duration).into());
+        row.push(format_duration(info.duration).into());
         row.extend(with_labels.then(|| info.labels.join(",").into()));
-        row.extend(with_urls.then(|| url(info).map_or_else(|| "-".into(), Line::from)));
-        row.push(Line::from(&info.command));
-        table.row(row);
+        row.extend(
+            with_urls.then(|| service_url(info).map_or_else(|| "-".into(), StyledLine::from)),
+        );
+        row.push(StyledLine::from(&info.command));
+        table.push_row(row);
     }
-    if !whole {
+    if !no_trunc {
         let columns = window_size().map_or(COLUMNS, |size| size.cols.into());
         table.shorten("LABELS", LABEL_CHARS);
-        table.fit("COMMAND", columns, LEAST_CHARS);
-        table.fit("LABELS", columns, LEAST_CHARS);
+        table.fit_width("COMMAND", columns, MIN_CHARS);
+        table.fit_width("LABELS", columns, MIN_CHARS);
     }
     table
 }
 
 /// Its status, or that it is frozen.
-fn standing(info: &InfoBody, style: Style) -> Line {
+fn status_or_paused(info: &ExecutionBody, style: Style) -> StyledLine {
     if info.paused && !info.is_finished() {
         return style.service(PAUSED);
     }
@@ -224,7 +228,7 @@ fn standing(info: &InfoBody, style: Style) -> Line {
 }
 
 /// Its status; a service's in the words of services.
-pub(crate) fn status(info: &InfoBody, style: Style) -> Line {
+pub(crate) fn status(info: &ExecutionBody, style: Style) -> StyledLine {
     match &info.service {
         Some(state) => style.service(&state.status),
         None => style.status(info.status),
@@ -232,12 +236,12 @@ pub(crate) fn status(info: &InfoBody, style: Style) -> Line {
 }
 
 /// Where a living service is reached.
-fn url(info: &InfoBody) -> Option<String> {
+fn service_url(info: &ExecutionBody) -> Option<String> {
     let state = info.service.as_deref().filter(|_| !info.is_finished())?;
     Some(clean(state.url.as_deref()?).into_owned())
 }
 
-fn exit(info: &InfoBody) -> String {
+fn exit_text(info: &ExecutionBody) -> String {
     match (info.exit_code, &info.signal) {
         (Some(code), _) => code.to_string(),
         (None, Some(signal)) => signal.clone(),
@@ -246,10 +250,10 @@ fn exit(info: &InfoBody) -> String {
 }
 
 /// One line of a command.
-pub(crate) fn shown(command: &str, whole: bool) -> Line {
+pub(crate) fn command_cell(command: &str, no_trunc: bool) -> StyledLine {
     const COMMAND_CHARS: usize = 60;
-    let line = Line::from(command);
-    if whole {
+    let line = StyledLine::from(command);
+    if no_trunc {
         return line;
     }
     line.shortened(COMMAND_CHARS)

@@ -5,9 +5,9 @@ use hyper::Method;
 use ostler_server::wire::ResizeBody;
 
 use super::ids;
-use crate::client::Body;
-use crate::error::Outcome;
-use crate::setup::{Setup, block_on};
+use crate::client::RequestBody;
+use crate::context::{CliContext, block_on};
+use crate::error::CommandResult;
 
 /// What `resize` takes.
 #[derive(Debug, Args)]
@@ -16,15 +16,15 @@ pub(crate) struct ResizeArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Columns and rows, for example 120x40
-    #[arg(value_name = "COLSxROWS", value_parser = size)]
+    #[arg(value_name = "COLSxROWS", value_parser = parse_size)]
     size: ResizeBody,
 }
 
-fn size(text: &str) -> Result<ResizeBody, String> {
-    let refused = || "write columns and rows, both at least 1, such as 120x40".to_owned();
-    let (cols, rows) = text.split_once('x').ok_or_else(refused)?;
+fn parse_size(text: &str) -> Result<ResizeBody, String> {
+    let invalid = || "write columns and rows, both at least 1, such as 120x40".to_owned();
+    let (cols, rows) = text.split_once('x').ok_or_else(invalid)?;
     let number = |word: &str| word.parse::<u16>().ok().filter(|&number| number > 0);
-    let (cols, rows) = number(cols).zip(number(rows)).ok_or_else(refused)?;
+    let (cols, rows) = number(cols).zip(number(rows)).ok_or_else(invalid)?;
     Ok(ResizeBody { cols, rows })
 }
 
@@ -32,12 +32,12 @@ fn size(text: &str) -> Result<ResizeBody, String> {
 ///
 /// # Errors
 /// When there is no such session, or somebody else types in it.
-pub(crate) fn run(setup: &Setup, args: &ResizeArgs) -> Outcome {
-    let client = setup.client();
+pub(crate) fn run(context: &CliContext, args: &ResizeArgs) -> CommandResult {
+    let client = context.client();
     block_on(async {
         let path = ids::path(&args.id, "/resize");
         match client
-            .bytes(Method::POST, &path, Body::json(&args.size)?)
+            .call_bytes(Method::POST, &path, RequestBody::json(&args.size)?)
             .await
         {
             Ok(_) => Ok(0),

@@ -3,12 +3,12 @@
 use clap::Args;
 use hyper::Method;
 use ostler_model::{ErrorCode, ExecutionId};
-use ostler_server::wire::{AgainBody, InfoBody};
+use ostler_server::wire::{ExecutionBody, RerunBody};
 
-use super::{approve, ids, start, walls};
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::setup::{Setup, block_on};
+use super::{approve, ids, isolation_args, start};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
 
 /// What `restart` takes.
 #[derive(Debug, Args)]
@@ -30,53 +30,57 @@ pub(crate) struct RestartArgs {
 ///
 /// # Errors
 /// When there is no such command, or it cannot be stopped or started.
-pub(crate) fn run(setup: &Setup, args: &RestartArgs) -> Outcome {
-    let client = setup.client();
-    let body = AgainBody {
+pub(crate) fn run(context: &CliContext, args: &RestartArgs) -> CommandResult {
+    let client = context.client();
+    let body = RerunBody {
         id: Some(ExecutionId::mint()),
-        base_env: setup.env.to_texts(),
+        base_env: context.env.to_texts(),
         stop: true,
         approval: None,
-        allowed: setup.config.front_policy().allowed_commands,
+        allowed: context.config.client_policy().allowed_commands,
         cli: true,
     };
     block_on(async {
-        let before = ids::info(&client, &args.id).await?;
-        if let Some(service) = &before.service {
-            let problem = format!("{} is a service", before.id);
+        let previous = ids::info(&client, &args.id).await?;
+        if let Some(service) = &previous.service {
+            let problem = format!("{} is a service", previous.id);
             return Err(CommandError::new(ErrorCode::Value, problem)
                 .with_hint(format!("`ostler service restart {}`", service.name)));
         }
-        let info = again(&client, &before, body).await?;
-        walls::tell_missing(&info);
-        start::told(&info, args.json)
+        let info = restart_with_approval(&client, &previous, body).await?;
+        isolation_args::warn_missing(&info);
+        start::print_started(&info, args.json)
     })
 }
 
 /// Asks for it, and a person where a rule wants one asked.
-async fn again(
-    client: &Client,
-    before: &InfoBody,
-    mut body: AgainBody,
-) -> Result<InfoBody, CommandError> {
-    let error = match post(client, &before.id, &body).await {
+async fn restart_with_approval(
+    client: &DaemonClient,
+    previous: &ExecutionBody,
+    mut body: RerunBody,
+) -> Result<ExecutionBody, CommandError> {
+    let error = match post(client, &previous.id, &body).await {
         Err(error) if error.approval().is_some() => error,
-        answer => return answer.map_err(start::as_a_shell),
+        result => return result.map_err(start::with_shell_exit_code),
     };
     let id = error.approval().unwrap_or_default().to_owned();
-    let what = (&*before.command, error.told().unwrap_or_default());
-    if approve::at_terminal(client, &id, what).await? != Some(true) {
+    let approval_request = (&*previous.command, error.message().unwrap_or_default());
+    if approve::ask_at_terminal(client, &id, approval_request).await? != Some(true) {
         return Err(error);
     }
     body.approval = Some(id);
-    post(client, &before.id, &body)
+    post(client, &previous.id, &body)
         .await
-        .map_err(start::as_a_shell)
+        .map_err(start::with_shell_exit_code)
 }
 
 /// The body has an id, so it can be repeated.
-async fn post(client: &Client, id: &str, body: &AgainBody) -> Result<InfoBody, CommandError> {
+async fn post(
+    client: &DaemonClient,
+    id: &str,
+    body: &RerunBody,
+) -> Result<ExecutionBody, CommandError> {
     let path = ids::path(id, "/again");
-    let starting = client.call_repeatable(Method::POST, &path, Body::json(body)?);
-    start::in_turn(client, body.id, starting).await
+    let starting = client.call_idempotent(Method::POST, &path, RequestBody::json(body)?);
+    start::with_queue_notice(client, body.id, starting).await
 }

@@ -1,13 +1,13 @@
 //! `ostler resume`.
 
 use super::ids::{self, IdListArgs};
-use crate::error::Outcome;
-use crate::setup::Setup;
+use crate::context::CliContext;
+use crate::error::CommandResult;
 
 /// Lets go on each execution's whole tree.
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &IdListArgs) -> Outcome {
-    ids::post_each(setup, args, "/resume")
+pub(crate) fn run(context: &CliContext, args: &IdListArgs) -> CommandResult {
+    ids::post_each(context, args, "/resume")
 }

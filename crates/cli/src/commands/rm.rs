@@ -2,13 +2,13 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::{CleanAllBody, StopBody};
+use ostler_server::wire::{CleanAllResponse, StopBody};
 
 use super::{ids, stop};
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::Out;
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::StdoutWriter;
 
 /// What `rm` takes.
 #[derive(Debug, Args)]
@@ -32,23 +32,23 @@ pub(crate) struct RmArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &RmArgs) -> Outcome {
-    let client = setup.client();
+pub(crate) fn run(context: &CliContext, args: &RmArgs) -> CommandResult {
+    let client = context.client();
     if args.all {
-        return block_on(all(&client));
+        return block_on(remove_all(&client));
     }
-    block_on(ids::each(&client, &args.ids, |id| {
+    block_on(ids::for_each(&client, &args.ids, |id| {
         let client = &client;
         async move {
             remove(client, &id, args.force).await?;
-            let mut out = Out::new();
-            out.line(id)?;
+            let mut out = StdoutWriter::new();
+            out.write_line(id)?;
             out.flush()
         }
     }))
 }
 
-async fn remove(client: &Client, id: &str, force: bool) -> Result<(), CommandError> {
+async fn remove(client: &DaemonClient, id: &str, force: bool) -> Result<(), CommandError> {
     if force {
         let body = StopBody {
             force,
@@ -58,17 +58,17 @@ async fn remove(client: &Client, id: &str, force: bool) -> Result<(), CommandErr
     }
     let path = ids::path(id, "");
     client
-        .bytes(Method::DELETE, &path, Body::None)
+        .call_bytes(Method::DELETE, &path, RequestBody::None)
         .await
         .map(drop)
 }
 
-async fn all(client: &Client) -> Outcome {
-    let cleaned: CleanAllBody = client
-        .call(Method::POST, "/api/process/clean_all", Body::None)
+async fn remove_all(client: &DaemonClient) -> CommandResult {
+    let result: CleanAllResponse = client
+        .call(Method::POST, "/api/process/clean_all", RequestBody::None)
         .await?;
-    let mut out = Out::new();
-    out.line(format!("{} removed", cleaned.count))?;
+    let mut out = StdoutWriter::new();
+    out.write_line(format!("{} removed", result.count))?;
     out.flush()?;
     let error = |pid: &str, reason: &str| {
         CommandError::new(
@@ -77,9 +77,9 @@ async fn all(client: &Client) -> Outcome {
         )
     };
     let mut code = 0;
-    for entry in &cleaned.failed {
+    for entry in &result.failed {
         let error = error(&entry.pid, &entry.reason);
-        crate::report(&error);
+        crate::print_error(&error);
         code = error.exit_code();
     }
     Ok(code)

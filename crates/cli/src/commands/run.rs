@@ -4,19 +4,21 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use ostler_model::{Command, ExecutionId, Text};
+use ostler_model::{ByteString, Command, ExecutionId};
 use ostler_server::wire::{ShellStartBody, StartBody, StdinBody};
 
 use super::attach::KeyArgs;
-use super::start::{CommonArgs, directory, inherits, start, told, variables};
-use super::walls::WallArgs;
-use super::{parse, passthrough, walls};
-use crate::attach::{self, Begin, DetachKey, Wish, window_size};
-use crate::client::Client;
-use crate::daemon::embedded::Embedded;
-use crate::error::{CommandError, Outcome};
+use super::isolation_args::IsolationArgs;
+use super::start::{
+    CommonArgs, inherits_env, parse_variables, print_started, resolve_directory, start,
+};
+use super::{attached_run, isolation_args, value_parsers};
+use crate::attach::{self, AttachOptions, DetachKey, InitialView, window_size};
+use crate::client::DaemonClient;
+use crate::context::{CliContext, block_on};
+use crate::daemon::in_process::InProcessEngine;
+use crate::error::{CommandError, CommandResult};
 use crate::paths::{DAEMON_SOCKET, make_scratch};
-use crate::setup::{Setup, block_on};
 
 /// What `run` takes.
 #[derive(Debug, Args)]
@@ -24,10 +26,10 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     common: CommonArgs,
     /// End it after this long, for example 90 or 1h30m
-    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = value_parsers::duration)]
     timeout: Option<Duration>,
     /// End it after this long without output
-    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = value_parsers::duration)]
     idle_timeout: Option<Duration>,
     /// In a terminal of its own, of the size of yours; what can be typed there tells
     /// `ostler attach --help`
@@ -51,7 +53,7 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "detach")]
     json: bool,
     #[command(flatten)]
-    walls: WallArgs,
+    isolation: IsolationArgs,
     /// The program and its arguments; no shell sees them
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -61,74 +63,74 @@ pub(crate) struct RunArgs {
 ///
 /// # Errors
 /// When it cannot be started or followed.
-pub(crate) fn run(setup: &Setup, args: RunArgs) -> Outcome {
-    let (detach, json, alone) = (args.detach, args.json, args.no_daemon);
+pub(crate) fn run(context: &CliContext, args: RunArgs) -> CommandResult {
+    let (detach, json, in_process) = (args.detach, args.json, args.no_daemon);
     let (tty, key) = (args.tty, args.key.detach_key.clone());
-    let mut body = body(setup, args)?;
+    let mut body = start_body(context, args)?;
     if detach {
-        return block_on(detached(&setup.client(), &body, json));
+        return block_on(run_detached(&context.client(), &body, json));
     }
     // Alone, it ends with us: there is nothing to come back to.
-    let key = if alone { DetachKey::none() } else { key };
-    let way = if tty {
-        Way::Terminal(key)
+    let key = if in_process { DetachKey::none() } else { key };
+    let mode = if tty {
+        RunMode::Terminal(key)
     } else {
-        Way::streams(&mut body)
+        RunMode::from_stdin(&mut body)
     };
     block_on(async {
-        if alone {
-            return embedded(setup, &body, way).await;
+        if in_process {
+            return run_in_process(context, &body, mode).await;
         }
-        attached(setup.client(), &body, way).await
+        run_attached(context.client(), &body, mode).await
     })
 }
 
 /// How its input and output reach us.
-enum Way {
-    Streams(passthrough::Stdin),
+enum RunMode {
+    Streams(attached_run::StdinMode),
     Terminal(DetachKey),
 }
 
-impl Way {
-    fn streams(body: &mut StartBody) -> Self {
-        let stdin = passthrough::Stdin::open();
-        body.stdin = stdin.request();
+impl RunMode {
+    fn from_stdin(body: &mut StartBody) -> Self {
+        let stdin = attached_run::StdinMode::open();
+        body.stdin = stdin.to_body();
         body.lossless_reader = true;
         Self::Streams(stdin)
     }
 }
 
-async fn detached(client: &Client, body: &StartBody, json: bool) -> Outcome {
+async fn run_detached(client: &DaemonClient, body: &StartBody, json: bool) -> CommandResult {
     let info = start(client, body).await?;
-    walls::tell_missing(&info);
-    told(&info, json)
+    isolation_args::warn_missing(&info);
+    print_started(&info, json)
 }
 
-async fn attached(client: Client, body: &StartBody, way: Way) -> Outcome {
-    match way {
-        Way::Streams(stdin) => {
-            let mut signals = passthrough::Signals::catch()?;
+async fn run_attached(client: DaemonClient, body: &StartBody, mode: RunMode) -> CommandResult {
+    match mode {
+        RunMode::Streams(stdin) => {
+            let mut signals = attached_run::ForwardedSignals::install()?;
             // A start that nobody waits for any more is cancelled by the daemon.
             let info = tokio::select! {
                 started = start(&client, body) => started?,
-                code = signals.leave() => return Ok(code),
+                code = signals.wait_for_exit() => return Ok(code),
             };
-            walls::tell_missing(&info);
-            passthrough::follow(client, &info, stdin, signals).await
+            isolation_args::warn_missing(&info);
+            attached_run::run_attached(client, &info, stdin, signals).await
         }
-        Way::Terminal(key) => {
+        RunMode::Terminal(key) => {
             let info = start(&client, body).await?;
-            walls::tell_missing(&info);
-            let wish = Wish {
+            isolation_args::warn_missing(&info);
+            let options = AttachOptions {
                 id: info.id.clone(),
                 watch: false,
                 take_over: false,
                 key,
-                begin: Begin::Start,
+                initial_view: InitialView::Start,
             };
-            match attach::attach(client.clone(), wish).await {
+            match attach::attach(client.clone(), options).await {
                 Err(CommandError::BrokenPipe) => {
-                    Err(passthrough::unread(&client, &info, CommandError::BrokenPipe).await)
+                    Err(attached_run::stop_unread(&client, &info, CommandError::BrokenPipe).await)
                 }
                 outcome => outcome,
             }
@@ -137,50 +139,50 @@ async fn attached(client: Client, body: &StartBody, way: Way) -> Outcome {
 }
 
 /// The same, with a daemon inside this process.
-async fn embedded(setup: &Setup, body: &StartBody, way: Way) -> Outcome {
-    let engine = Embedded::open(&setup.config, &setup.env).await?;
-    let scratch = make_scratch(&setup.env, "ostler-run-")?;
+async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -> CommandResult {
+    let in_process = InProcessEngine::open(&context.config, &context.env).await?;
+    let scratch = make_scratch(&context.env, "ostler-run-")?;
     let socket = scratch.join(DAEMON_SOCKET);
-    let outcome = match engine.listen(&socket) {
-        Ok(()) => attached(Client::new(socket, None), body, way).await,
+    let outcome = match in_process.listen(&socket) {
+        Ok(()) => run_attached(DaemonClient::new(socket, None), body, mode).await,
         Err(error) => Err(error),
     };
-    engine.close().await;
+    in_process.close().await;
     // Nobody else can have put anything there.
     drop(std::fs::remove_dir_all(&scratch));
     outcome
 }
 
-fn body(setup: &Setup, args: RunArgs) -> Result<StartBody, CommandError> {
-    let mut words = args.command.into_iter().map(Text::from);
+fn start_body(context: &CliContext, args: RunArgs) -> Result<StartBody, CommandError> {
+    let mut words = args.command.into_iter().map(ByteString::from);
     let program = words.next().unwrap_or_default();
     let command = Command::Argv {
         program,
         args: words.collect(),
     };
     // Told here, and not by a daemon that cannot start.
-    drop(crate::config::policy::load(&setup.config, &setup.env)?);
-    let policy = setup.config.front_policy();
-    let mut body = StartBody::new(command, directory(args.common.cwd)?);
+    drop(crate::config::policy::load(&context.config, &context.env)?);
+    let policy = context.config.client_policy();
+    let mut body = StartBody::new(command, resolve_directory(args.common.cwd)?);
     body.stdin = StdinBody::Default;
-    body.base_env = setup.env.to_texts();
-    body.inherit_env = Some(inherits(setup, args.common.clean_env));
-    body.env = variables(setup, args.common.env)?;
-    body.timeout_ms = args.timeout.map(parse::millis);
-    body.idle_ms = args.idle_timeout.map(parse::millis);
-    let asked = args.walls.walls(&setup.config)?;
-    body.isolation = asked.level;
-    body.confine = asked.confine;
-    body.limits = asked.limits;
-    body.secrets = asked.secrets;
-    body.approval = asked.approval;
+    body.base_env = context.env.to_texts();
+    body.inherit_env = Some(inherits_env(context, args.common.clean_env));
+    body.env = parse_variables(context, args.common.env)?;
+    body.timeout_ms = args.timeout.map(value_parsers::millis);
+    body.idle_ms = args.idle_timeout.map(value_parsers::millis);
+    let isolation = args.isolation.into_options(&context.config)?;
+    body.isolation = isolation.level;
+    body.confine = isolation.confine;
+    body.limits = isolation.limits;
+    body.secrets = isolation.secrets;
+    body.approval = isolation.approval;
     body.labels = args.common.label;
     body.description = args.common.description;
     body.encoding = args.encoding.or(policy.default_encoding);
     body.allowed = policy.allowed_commands;
     body.keep = args.keep;
-    let size = || window_size().unwrap_or(ShellStartBody::SIZE);
-    body.pty = args.tty.then(size);
+    let window = || window_size().unwrap_or(ShellStartBody::SIZE);
+    body.pty = args.tty.then(window);
     body.id = Some(ExecutionId::mint());
     body.cli = true;
     Ok(body)

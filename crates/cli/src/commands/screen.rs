@@ -5,12 +5,12 @@ use hyper::Method;
 use ostler_server::wire::ScreenBody;
 
 use super::ids;
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, print_json};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, print_json};
 
-/// What `screen` takes.
+/// What `fetch_screen` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArgs {
     /// Which session
@@ -25,21 +25,21 @@ pub(crate) struct ScreenArgs {
 ///
 /// # Errors
 /// When there is no such session.
-pub(crate) fn run(setup: &Setup, args: &ScreenArgs) -> Outcome {
-    let screen = block_on(screen(&setup.client(), &args.id))?;
+pub(crate) fn run(context: &CliContext, args: &ScreenArgs) -> CommandResult {
+    let screen = block_on(fetch_screen(&context.client(), &args.id))?;
     if args.json {
         print_json(&screen)?;
         return Ok(0);
     }
-    let mut out = Out::new();
-    out.printed_lines(screen.text().as_bytes())?;
+    let mut out = StdoutWriter::new();
+    out.output_lines(screen.text().as_bytes())?;
     out.flush()?;
     Ok(0)
 }
 
-async fn screen(client: &Client, id: &str) -> Result<ScreenBody, CommandError> {
+async fn fetch_screen(client: &DaemonClient, id: &str) -> Result<ScreenBody, CommandError> {
     let path = ids::path(id, "/screen");
-    match client.call(Method::GET, &path, Body::None).await {
+    match client.call(Method::GET, &path, RequestBody::None).await {
         Ok(screen) => Ok(screen),
         Err(error) => Err(ids::suggest(client, id, error).await),
     }

@@ -5,12 +5,12 @@ use std::io::{self, Read as _};
 use clap::Args;
 use hyper::Method;
 use ostler_model::ErrorCode;
-use ostler_server::wire::{KeysBody, PieceBody, TakenBody, TypedBody};
+use ostler_server::wire::{InputPieceBody, InputResponse, KeysBody, KeysResponse};
 
 use super::ids;
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
 
 /// The most that is typed at once from standard input.
 const RAW_BYTES: u64 = 1024 * 1024;
@@ -48,52 +48,52 @@ pub(crate) struct SendArgs {
 ///
 /// # Errors
 /// When there is no such session, somebody else types, or the program does not read.
-pub(crate) fn run(setup: &Setup, args: SendArgs) -> Outcome {
-    let raw = if args.raw { Some(read()?) } else { None };
+pub(crate) fn run(context: &CliContext, args: SendArgs) -> CommandResult {
+    let raw = if args.raw { Some(read_stdin()?) } else { None };
     let id = args.id.clone();
-    let pieces = pieces(args);
+    let pieces = input_pieces(args);
     if raw.is_none() && pieces.is_empty() {
         return Err(
             CommandError::value("there is nothing to type").with_hint("give TEXT, --key or --raw")
         );
     }
-    let client = setup.client();
+    let client = context.client();
     block_on(async {
-        let sent = match raw {
-            Some(bytes) => write(&client, &id, bytes).await,
-            None => type_in(&client, &id, pieces).await,
+        let result = match raw {
+            Some(bytes) => send_raw(&client, &id, bytes).await,
+            None => send_pieces(&client, &id, pieces).await,
         };
-        match sent {
-            Ok((bytes, taken)) if taken < bytes => Err(CommandError::new(
+        match result {
+            Ok((bytes, accepted)) if accepted < bytes => Err(CommandError::new(
                 ErrorCode::ProcessControl,
-                format!("the program does not read: {taken} of {bytes} bytes were taken"),
+                format!("the program does not read: {accepted} of {bytes} bytes were taken"),
             )),
             Ok(_) => Ok(0),
-            Err(error) => Err(ids::suggest(&client, &id, of_keys(error)).await),
+            Err(error) => Err(ids::suggest(&client, &id, key_error(error)).await),
         }
     })
 }
 
-fn pieces(args: SendArgs) -> Vec<PieceBody> {
+fn input_pieces(args: SendArgs) -> Vec<InputPieceBody> {
     let mut pieces = Vec::new();
     let enter = args.text.is_some() && args.key.is_empty() && !args.no_enter;
     if let Some(text) = args.text.filter(|text| !text.is_empty()) {
         pieces.push(if args.paste {
-            PieceBody::Paste(text)
+            InputPieceBody::Paste(text)
         } else {
-            PieceBody::Text(text)
+            InputPieceBody::Text(text)
         });
     }
-    pieces.extend(args.key.into_iter().map(PieceBody::Key));
+    pieces.extend(args.key.into_iter().map(InputPieceBody::Key));
     if enter {
-        pieces.push(PieceBody::Key("enter".to_owned()));
+        pieces.push(InputPieceBody::Key("enter".to_owned()));
     }
     pieces
 }
 
 /// In the words of the command line: of the pieces, only a key can be none.
-fn of_keys(mut error: CommandError) -> CommandError {
-    if let CommandError::Told { message, .. } = &mut error
+fn key_error(mut error: CommandError) -> CommandError {
+    if let CommandError::Failure { message, .. } = &mut error
         && let Some((_, reason)) = message
             .strip_prefix("field 'pieces[")
             .and_then(|rest| rest.split_once("]': "))
@@ -103,7 +103,7 @@ fn of_keys(mut error: CommandError) -> CommandError {
     error
 }
 
-fn read() -> Result<Vec<u8>, CommandError> {
+fn read_stdin() -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     let read = io::stdin()
         .lock()
@@ -118,21 +118,25 @@ fn read() -> Result<Vec<u8>, CommandError> {
 }
 
 /// Types pieces; how many bytes they were, and how many were taken.
-async fn type_in(
-    client: &Client,
+async fn send_pieces(
+    client: &DaemonClient,
     id: &str,
-    pieces: Vec<PieceBody>,
+    pieces: Vec<InputPieceBody>,
 ) -> Result<(u64, u64), CommandError> {
     let path = ids::path(id, "/keys");
-    let body = Body::json(&KeysBody { pieces })?;
-    let typed: TypedBody = client.call(Method::POST, &path, body).await?;
-    Ok((typed.bytes, typed.taken))
+    let body = RequestBody::json(&KeysBody { pieces })?;
+    let result: KeysResponse = client.call(Method::POST, &path, body).await?;
+    Ok((result.bytes, result.taken))
 }
 
-async fn write(client: &Client, id: &str, bytes: Vec<u8>) -> Result<(u64, u64), CommandError> {
-    let whole = bytes.len() as u64;
+async fn send_raw(
+    client: &DaemonClient,
+    id: &str,
+    bytes: Vec<u8>,
+) -> Result<(u64, u64), CommandError> {
+    let count = bytes.len() as u64;
     let path = ids::path(id, "/input");
-    let asked = client.call(Method::POST, &path, Body::Octets(bytes.into()));
-    let TakenBody { taken } = asked.await?;
-    Ok((whole, taken))
+    let response = client.call(Method::POST, &path, RequestBody::Octets(bytes.into()));
+    let InputResponse { taken } = response.await?;
+    Ok((count, taken))
 }

@@ -5,9 +5,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::config::{Config, FlagValue};
-use crate::daemon::{Pass, Web};
+use crate::daemon::{HttpListener, TokenStatus};
 use crate::error::CommandError;
-use crate::output::Out;
+use crate::output::StdoutWriter;
 
 /// What `serve` takes.
 #[derive(Debug, Args)]
@@ -48,10 +48,10 @@ impl ServeArgs {
             ("http.tokens", "--no-token", on(self.no_token, "off")),
             ("log", "--debug", on(self.debug, "debug")),
         ];
-        let given = |(key, flag, value): (_, _, Option<String>)| {
+        let flag_value = |(key, flag, value): (_, _, Option<String>)| {
             value.map(|value| FlagValue { key, flag, value })
         };
-        values.into_iter().filter_map(given).collect()
+        values.into_iter().filter_map(flag_value).collect()
     }
 }
 
@@ -60,79 +60,90 @@ impl ServeArgs {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(crate) fn greet(config: &Config, web: Option<&Web>) -> Result<(), CommandError> {
-    let places = config.places();
-    let mut out = Out::new();
-    out.line(format!("ostler {} serves", env!("CARGO_PKG_VERSION")))?;
+pub(crate) fn print_banner(
+    config: &Config,
+    web: Option<&HttpListener>,
+) -> Result<(), CommandError> {
+    let dirs = config.dirs();
+    let mut out = StdoutWriter::new();
+    out.write_line(format!("ostler {} serves", env!("CARGO_PKG_VERSION")))?;
     if let Some(web) = web {
         let is_any_port = config.http_address().is_ok_and(|it| it.port() == 0);
-        greet_http(&mut out, web, is_any_port)?;
+        print_http(&mut out, web, is_any_port)?;
     }
-    out.line(format!("  socket   {}", places.daemon_socket().display()))?;
-    out.line(format!("  fronts   {}", places.front_socket().display()))?;
-    out.line(format!("  state    {}", places.state.display()))?;
-    out.line(format!("  pid      {}", std::process::id()))?;
-    paste(
+    out.write_line(format!("  socket   {}", dirs.daemon_socket().display()))?;
+    out.write_line(format!("  fronts   {}", dirs.stdio_socket().display()))?;
+    out.write_line(format!("  state    {}", dirs.state.display()))?;
+    out.write_line(format!("  pid      {}", std::process::id()))?;
+    print_client_config(
         &mut out,
         "Paste this into the configuration of an MCP client:",
         stdio_client(config),
     )?;
     if let Some(web) = web {
-        paste(&mut out, "or, over HTTP:", http_client(web))?;
+        print_client_config(&mut out, "or, over HTTP:", http_client(web))?;
     }
-    out.line("")?;
-    out.line("Ctrl-C ends the daemon; running commands go on.")?;
+    out.write_line("")?;
+    out.write_line("Ctrl-C ends the daemon; running commands go on.")?;
     out.flush()
 }
 
-fn greet_http(out: &mut Out, web: &Web, is_any_port: bool) -> Result<(), CommandError> {
+fn print_http(
+    out: &mut StdoutWriter,
+    web: &HttpListener,
+    is_any_port: bool,
+) -> Result<(), CommandError> {
     let url = web.url();
-    out.line(format!("  http     {url}/mcp (MCP), {url}/api (REST)"))?;
+    out.write_line(format!("  http     {url}/mcp (MCP), {url}/api (REST)"))?;
     if is_any_port {
-        out.line("           on another port with each start; --port N keeps one")?;
+        out.write_line("           on another port with each start; --port N keeps one")?;
     }
     if web.has_legacy_sse() {
-        out.line(format!("  sse      {url}/sse (MCP 2024-11-05)"))?;
+        out.write_line(format!("  sse      {url}/sse (MCP 2024-11-05)"))?;
     }
     if !web.address().ip().is_loopback() {
-        out.line(format!(
+        out.write_line(format!(
             "  bound    {}, reachable from other machines",
             web.address()
         ))?;
     }
-    match web.pass() {
-        Pass::Fresh(secret) => {
+    match web.token_status() {
+        TokenStatus::Created(secret) => {
             let secret = secret.reveal();
-            out.line(format!("  token    {secret}"))?;
-            out.line("           shown this once; `ostler token` makes and revokes others")
+            out.write_line(format!("  token    {secret}"))?;
+            out.write_line("           shown this once; `ostler token` makes and revokes others")
         }
-        Pass::Known | Pass::Missing => {
-            out.line("  token    made earlier; `ostler token new NAME` makes another")
+        TokenStatus::Exists | TokenStatus::Missing => {
+            out.write_line("  token    made earlier; `ostler token new NAME` makes another")
         }
-        Pass::Open => {
-            out.line("  token    NONE NEEDED: every user of this machine may run commands as you")
-        }
+        TokenStatus::NotRequired => out.write_line(
+            "  token    NONE NEEDED: every user of this machine may run commands as you",
+        ),
     }
 }
 
-fn paste(out: &mut Out, heading: &str, client: Value) -> Result<(), CommandError> {
+fn print_client_config(
+    out: &mut StdoutWriter,
+    heading: &str,
+    client: Value,
+) -> Result<(), CommandError> {
     let servers = json!({"mcpServers": {"ostler": client}});
-    out.line("")?;
-    out.line(heading)?;
-    out.line("")?;
-    out.document(&format!("{servers:#}"))
+    out.write_line("")?;
+    out.write_line(heading)?;
+    out.write_line("")?;
+    out.write_json(&format!("{servers:#}"))
 }
 
 fn stdio_client(config: &Config) -> Value {
     json!({"command": crate::daemon::executable(), "args": client_arguments(config)})
 }
 
-fn http_client(web: &Web) -> Value {
+fn http_client(web: &HttpListener) -> Value {
     let mut client = json!({"type": "http", "url": format!("{}/mcp", web.url())});
-    let token = match web.pass() {
-        Pass::Fresh(secret) => secret.reveal(),
-        Pass::Known | Pass::Missing => "TOKEN",
-        Pass::Open => return client,
+    let token = match web.token_status() {
+        TokenStatus::Created(secret) => secret.reveal(),
+        TokenStatus::Exists | TokenStatus::Missing => "TOKEN",
+        TokenStatus::NotRequired => return client,
     };
     client["headers"] = json!({"Authorization": format!("Bearer {token}")});
     client
@@ -140,14 +151,14 @@ fn http_client(web: &Web) -> Value {
 
 /// What a client must add to find this daemon where its directories are not the usual ones.
 fn client_arguments(config: &Config) -> Vec<String> {
-    let named = [
+    let flags = [
         ("state_dir", "--state-dir"),
         ("runtime_dir", "--runtime-dir"),
     ];
-    let given = named.iter().flat_map(|(key, flag)| {
+    let arguments = flags.iter().flat_map(|(key, flag)| {
         let setting = config.get(key);
-        let default = setting.source == crate::config::Source::Default;
+        let default = setting.source == crate::config::SettingSource::Default;
         (!default).then(|| [(*flag).to_owned(), setting.value.to_string()])
     });
-    given.flatten().chain(["mcp".to_owned()]).collect()
+    arguments.flatten().chain(["mcp".to_owned()]).collect()
 }

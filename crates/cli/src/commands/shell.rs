@@ -3,16 +3,16 @@
 use clap::Args;
 use hyper::Method;
 use ostler_model::{ExecutionId, ShellKind};
-use ostler_server::wire::{InfoBody, ShellStartBody};
+use ostler_server::wire::{ExecutionBody, ShellStartBody};
 
 use super::attach::{KeyArgs, MENU};
+use super::isolation_args::IsolationArgs;
 use super::start::CommonArgs;
-use super::walls::WallArgs;
-use super::{start, walls};
-use crate::attach::{self, Begin, Wish, window_size};
-use crate::client::Body;
-use crate::error::Outcome;
-use crate::setup::{Setup, block_on};
+use super::{isolation_args, start};
+use crate::attach::{self, AttachOptions, InitialView, window_size};
+use crate::client::RequestBody;
+use crate::context::{CliContext, block_on};
+use crate::error::CommandResult;
 
 /// What `shell` takes.
 #[derive(Debug, Args)]
@@ -32,54 +32,55 @@ pub(crate) struct ShellArgs {
     #[command(flatten)]
     key: KeyArgs,
     #[command(flatten)]
-    walls: WallArgs,
+    isolation: IsolationArgs,
 }
 
 /// Starts the shell.
 ///
 /// # Errors
 /// When it cannot be started, or not attached to.
-pub(crate) fn run(setup: &Setup, args: ShellArgs) -> Outcome {
-    let kind = args.kind.unwrap_or_else(|| own_shell(setup));
-    let mut body = ShellStartBody::new(kind, start::directory(args.common.cwd)?);
+pub(crate) fn run(context: &CliContext, args: ShellArgs) -> CommandResult {
+    let kind = args.kind.unwrap_or_else(|| login_shell(context));
+    let mut body = ShellStartBody::new(kind, start::resolve_directory(args.common.cwd)?);
     let size = window_size().unwrap_or(ShellStartBody::SIZE);
     (body.cols, body.rows) = (size.cols, size.rows);
-    body.base_env = setup.env.to_texts();
-    body.inherit_env = Some(start::inherits(setup, args.common.clean_env));
-    body.env = start::variables(setup, args.common.env)?;
+    body.base_env = context.env.to_texts();
+    body.inherit_env = Some(start::inherits_env(context, args.common.clean_env));
+    body.env = start::parse_variables(context, args.common.env)?;
     body.labels = args.common.label;
     body.description = args.common.description;
-    let asked = args.walls.walls(&setup.config)?;
-    body.isolation = asked.level;
-    body.confine = asked.confine;
-    body.limits = asked.limits;
-    body.secrets = asked.secrets;
-    body.approval = asked.approval;
-    body.allowed = setup.config.front_policy().allowed_commands;
+    let isolation = args.isolation.into_options(&context.config)?;
+    body.isolation = isolation.level;
+    body.confine = isolation.confine;
+    body.limits = isolation.limits;
+    body.secrets = isolation.secrets;
+    body.approval = isolation.approval;
+    body.allowed = context.config.client_policy().allowed_commands;
     body.id = Some(ExecutionId::mint());
     body.cli = true;
-    let client = setup.client();
+    let client = context.client();
     block_on(async {
-        let asked = client.call_repeatable(Method::POST, "/api/v1/shells", Body::json(&body)?);
-        let info: InfoBody = asked.await.map_err(start::as_a_shell)?;
-        walls::tell_missing(&info);
+        let response =
+            client.call_idempotent(Method::POST, "/api/v1/shells", RequestBody::json(&body)?);
+        let info: ExecutionBody = response.await.map_err(start::with_shell_exit_code)?;
+        isolation_args::warn_missing(&info);
         if args.detach {
-            return start::told(&info, args.json);
+            return start::print_started(&info, args.json);
         }
-        let wish = Wish {
+        let options = AttachOptions {
             id: info.id,
             watch: false,
             take_over: false,
             key: args.key.detach_key,
-            begin: Begin::Start,
+            initial_view: InitialView::Start,
         };
-        attach::attach(client, wish).await
+        attach::attach(client, options).await
     })
 }
 
 /// The shell of whoever asks, where it can tell about its commands.
-fn own_shell(setup: &Setup) -> ShellKind {
-    let own = setup.env.exact("SHELL").and_then(|shell| shell.to_str());
+fn login_shell(context: &CliContext) -> ShellKind {
+    let own = context.env.exact("SHELL").and_then(|shell| shell.to_str());
     own.and_then(|shell| shell.parse().ok())
         .unwrap_or(ShellKind::Bash)
 }

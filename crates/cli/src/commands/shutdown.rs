@@ -8,9 +8,9 @@ use ostler_server::wire::HealthBody;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::client::Body;
-use crate::error::Outcome;
-use crate::setup::{Setup, block_on};
+use crate::client::RequestBody;
+use crate::context::{CliContext, block_on};
+use crate::error::CommandResult;
 
 /// What `shutdown` takes.
 #[derive(Debug, Args)]
@@ -20,19 +20,19 @@ pub(crate) struct ShutdownArgs {}
 ///
 /// # Errors
 /// When no daemon is running.
-pub(crate) fn run(setup: &Setup) -> Outcome {
-    let client = setup.client_of_running();
+pub(crate) fn run(context: &CliContext) -> CommandResult {
+    let client = context.running_daemon_client();
     let daemon = block_on(async {
-        let asked = client.call::<HealthBody>(Method::GET, "/api/v1/health", Body::None);
-        let daemon = pidfd(asked.await?.pid);
-        let asked = client.bytes(Method::POST, "/api/v1/shutdown", Body::None);
-        asked.await.map(|_| daemon)
+        let health = client.call::<HealthBody>(Method::GET, "/api/v1/health", RequestBody::None);
+        let daemon = pidfd(health.await?.pid);
+        let shutdown = client.call_bytes(Method::POST, "/api/v1/shutdown", RequestBody::None);
+        shutdown.await.map(|_| daemon)
     })?;
     if let Some(daemon) = daemon {
         let mut fds = [PollFd::from_borrowed_fd(daemon.as_fd(), PollFlags::IN)];
-        let waited = rustix::io::retry_on_intr(|| poll(&mut fds, None));
-        if let Err(error) = waited {
-            crate::tell(&format!("the daemon's end cannot be waited for: {error}"));
+        let result = rustix::io::retry_on_intr(|| poll(&mut fds, None));
+        if let Err(error) = result {
+            crate::print_note(&format!("the daemon's end cannot be waited for: {error}"));
         }
     }
     Ok(0)

@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use clap::Args;
 use hyper::Method;
-use ostler_model::{ErrorCode, ExecutionId, Text};
-use ostler_server::wire::{InfoBody, QueuedStartBody, StartBody};
+use ostler_model::{ByteString, ErrorCode, ExecutionId};
+use ostler_server::wire::{ExecutionBody, QueuedStartBody, StartBody};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::approve;
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, print_json};
-use crate::setup::Setup;
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::CliContext;
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, print_json};
 
 /// How often it is looked whether a start that is not answered waits for a place, in
 /// milliseconds.
-const QUEUE_LOOK_MS: u64 = 500;
+const QUEUE_POLL_MS: u64 = 500;
 /// Executions named to a person who waits for their places.
-const HOLDERS_TOLD: usize = 5;
+const MAX_HOLDERS: usize = 5;
 /// What a shell shows when a program was not found.
 const EXIT_NOT_FOUND: u8 = 127;
 /// What a shell shows when a program could not be executed.
@@ -55,108 +55,116 @@ pub(crate) struct CommonArgs {
 
 /// Whether it gets our whole environment: what a person starts does, unless the flag or a
 /// setting says otherwise.
-pub(crate) fn inherits(setup: &Setup, clean_env: bool) -> bool {
-    !clean_env && setup.config.inherits_at_prompt()
+pub(crate) fn inherits_env(context: &CliContext, clean_env: bool) -> bool {
+    !clean_env && context.config.inherits_at_prompt()
 }
 
 /// Starts it.
 ///
 /// # Errors
 /// As the daemon answers; what cannot run exits as it would in a shell.
-pub(crate) async fn start(client: &Client, body: &StartBody) -> Result<InfoBody, CommandError> {
-    let error = match post(client, body).await {
+pub(crate) async fn start(
+    client: &DaemonClient,
+    body: &StartBody,
+) -> Result<ExecutionBody, CommandError> {
+    let error = match post_start(client, body).await {
         Err(error) if error.approval().is_some() => error,
-        answer => return answer.map_err(as_a_shell),
+        result => return result.map_err(with_shell_exit_code),
     };
     let id = error.approval().unwrap_or_default().to_owned();
-    let why = error.told().unwrap_or_default();
-    let what = (&*body.command.display(), why);
-    if approve::at_terminal(client, &id, what).await? != Some(true) {
+    let reason = error.message().unwrap_or_default();
+    let approval_request = (&*body.command.display(), reason);
+    if approve::ask_at_terminal(client, &id, approval_request).await? != Some(true) {
         return Err(error);
     }
     let mut body = body.clone();
     body.approval = Some(id);
-    post(client, &body).await.map_err(as_a_shell)
+    post_start(client, &body)
+        .await
+        .map_err(with_shell_exit_code)
 }
 
 /// The body has an id, so the start can be repeated.
-async fn post(client: &Client, body: &StartBody) -> Result<InfoBody, CommandError> {
-    let sent = Body::json(body)?;
-    let starting = client.call_repeatable(Method::POST, "/api/v1/executions", sent);
-    in_turn(client, body.id, starting).await
+async fn post_start(
+    client: &DaemonClient,
+    body: &StartBody,
+) -> Result<ExecutionBody, CommandError> {
+    let request = RequestBody::json(body)?;
+    let response = client.call_idempotent(Method::POST, "/api/v1/executions", request);
+    with_queue_notice(client, body.id, response).await
 }
 
 /// Carries a start out, and says once where it waits for a place.
 ///
 /// # Errors
 /// As the start.
-pub(crate) async fn in_turn(
-    client: &Client,
+pub(crate) async fn with_queue_notice(
+    client: &DaemonClient,
     id: Option<ExecutionId>,
-    starting: impl Future<Output = Result<InfoBody, CommandError>>,
-) -> Result<InfoBody, CommandError> {
+    response: impl Future<Output = Result<ExecutionBody, CommandError>>,
+) -> Result<ExecutionBody, CommandError> {
     let Some(id) = id else {
-        return starting.await;
+        return response.await;
     };
     let info = tokio::select! {
         biased;
-        started = starting => started?,
-        never = tell_queue(client, id) => match never {},
+        started = response => started?,
+        unreachable = report_queue(client, id) => match unreachable {},
     };
     if let Some(queued) = &info.queued {
-        crate::tell(&format!("{}: {queued}", info.id));
+        crate::print_note(&format!("{}: {queued}", info.id));
     }
     Ok(info)
 }
 
 /// Says that the start with this id waits for a place, once it does.
-async fn tell_queue(client: &Client, id: ExecutionId) -> Infallible {
+async fn report_queue(client: &DaemonClient, id: ExecutionId) -> Infallible {
     let path = format!("/api/v1/starts/{id}");
-    let look = Duration::from_millis(QUEUE_LOOK_MS);
-    let mut looks = interval_at(Instant::now() + look, look);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let period = Duration::from_millis(QUEUE_POLL_MS);
+    let mut ticks = interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        looks.tick().await;
-        let asked = client.call::<QueuedStartBody>(Method::GET, &path, Body::None);
-        if let Ok(queued) = asked.await {
-            crate::tell(&in_words(&queued));
+        ticks.tick().await;
+        let response = client.call::<QueuedStartBody>(Method::GET, &path, RequestBody::None);
+        if let Ok(queued) = response.await {
+            crate::print_note(&describe_queue(&queued));
             return std::future::pending().await;
         }
     }
 }
 
-fn in_words(queued: &QueuedStartBody) -> String {
+fn describe_queue(queued: &QueuedStartBody) -> String {
     let QueuedStartBody {
         ahead,
         running,
         limit,
         holders,
     } = queued;
-    let named: Vec<String> = holders
+    let shown: Vec<String> = holders
         .iter()
-        .take(HOLDERS_TOLD)
+        .take(MAX_HOLDERS)
         .map(|it| format!("{} ({})", it.id, it.command))
         .collect();
-    let more = match running.saturating_sub(named.len()) {
+    let more = match running.saturating_sub(shown.len()) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let before = match ahead {
+    let queue = match ahead {
         0 => String::new(),
         1 => ", one start before it".to_owned(),
         many => format!(", {many} starts before it"),
     };
     format!(
-        "waiting for one of {limit} places{before}; they are held by {}{more}",
-        named.join(", ")
+        "waiting for one of {limit} places{queue}; they are held by {}{more}",
+        shown.join(", ")
     )
 }
 
 /// A program that cannot run exits as it would in a shell.
-pub(crate) fn as_a_shell(error: CommandError) -> CommandError {
-    let born = error.to_string().contains("could not start");
+pub(crate) fn with_shell_exit_code(error: CommandError) -> CommandError {
+    let is_spawn_failure = error.to_string().contains("could not start");
     match error.code() {
-        Some(ErrorCode::CommandExecution) if !born => error.with_exit(EXIT_NOT_FOUND),
+        Some(ErrorCode::CommandExecution) if !is_spawn_failure => error.with_exit(EXIT_NOT_FOUND),
         Some(ErrorCode::CommandExecution | ErrorCode::Permission) => {
             error.with_exit(EXIT_NOT_EXECUTABLE)
         }
@@ -168,12 +176,12 @@ pub(crate) fn as_a_shell(error: CommandError) -> CommandError {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(crate) fn told(info: &InfoBody, json: bool) -> Outcome {
+pub(crate) fn print_started(info: &ExecutionBody, json: bool) -> CommandResult {
     if json {
         print_json(info)?;
     } else {
-        let mut out = Out::new();
-        out.line(&info.id)?;
+        let mut out = StdoutWriter::new();
+        out.write_line(&info.id)?;
         out.flush()?;
     }
     Ok(0)
@@ -183,15 +191,15 @@ pub(crate) fn told(info: &InfoBody, json: bool) -> Outcome {
 ///
 /// # Errors
 /// When ours is gone.
-pub(crate) fn directory(given: Option<PathBuf>) -> Result<Text, CommandError> {
-    let here = std::env::current_dir().map_err(|error| {
+pub(crate) fn resolve_directory(directory: Option<PathBuf>) -> Result<ByteString, CommandError> {
+    let cwd = std::env::current_dir().map_err(|error| {
         CommandError::new(
             ErrorCode::Environment,
             format!("the working directory is gone: {error}"),
         )
     })?;
-    Ok(Text::from(
-        given.map_or(here.clone(), |path| here.join(path)),
+    Ok(ByteString::from(
+        directory.map_or(cwd.clone(), |path| cwd.join(path)),
     ))
 }
 
@@ -199,35 +207,38 @@ pub(crate) fn directory(given: Option<PathBuf>) -> Result<Text, CommandError> {
 ///
 /// # Errors
 /// When a name is empty, or no variable of ours.
-pub(crate) fn variables(
-    setup: &Setup,
-    given: Vec<OsString>,
-) -> Result<Vec<(Text, Text)>, CommandError> {
-    given
+pub(crate) fn parse_variables(
+    context: &CliContext,
+    pairs: Vec<OsString>,
+) -> Result<Vec<(ByteString, ByteString)>, CommandError> {
+    pairs
         .into_iter()
-        .map(|pair| variable(setup, pair))
+        .map(|pair| parse_variable(context, pair))
         .collect()
 }
 
-fn variable(setup: &Setup, pair: OsString) -> Result<(Text, Text), CommandError> {
-    let bytes = Text::from(pair).into_bytes();
+fn parse_variable(
+    context: &CliContext,
+    pair: OsString,
+) -> Result<(ByteString, ByteString), CommandError> {
+    let bytes = ByteString::from(pair).into_bytes();
     let equals = bytes.iter().position(|&byte| byte == b'=');
     let (name, value) = match equals {
         Some(0) => return Err(CommandError::value("--env: the name is empty")),
-        Some(at) => (&bytes[..at], Some(Text::from(&bytes[at + 1..]))),
+        Some(at) => (&bytes[..at], Some(ByteString::from(&bytes[at + 1..]))),
         None => (&bytes[..], None),
     };
-    let ours = || {
+    let inherited = || {
         let name = std::str::from_utf8(name).ok()?;
-        setup
+        context
             .env
             .exact(name)
-            .map(|value| Text::from(value.to_owned()))
+            .map(|value| ByteString::from(value.to_owned()))
     };
-    let value = value.or_else(ours).ok_or_else(|| {
+    let value = value.or_else(inherited).ok_or_else(|| {
         let name = String::from_utf8_lossy(name);
         CommandError::value(format!("--env {name}: there is no such variable here"))
             .with_hint("write --env NAME=VALUE")
     })?;
-    Ok((Text::from(name), value))
+    Ok((ByteString::from(name), value))
 }

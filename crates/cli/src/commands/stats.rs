@@ -2,23 +2,23 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::render::walls;
-use ostler_server::wire::{InfoBody, ResourcesBody};
+use ostler_server::render::isolation;
+use ostler_server::wire::{ExecutionBody, ResourcesBody};
 use serde::Serialize;
 
 use super::{id_alias, ids, watch};
 use crate::attach::window_size;
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Table, cells, print_json, span};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{TextTable, cells, format_duration, print_json};
 
 /// Columns of a table that nobody's terminal shows.
 const COLUMNS: usize = 80;
 /// The fewest characters of a command that are shown.
-const LEAST_CHARS: usize = 8;
+const MIN_CHARS: usize = 8;
 /// The most trees that are looked at unasked.
-const LOOKED_AT: &str = "100";
+const MAX_EXECUTIONS: &str = "100";
 
 /// What `stats` takes.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(crate) struct StatsArgs {
 
 /// What one uses.
 #[derive(Debug, Serialize)]
-struct Used {
+struct ExecutionUsage {
     id: String,
     command: String,
     #[serde(flatten)]
@@ -47,71 +47,79 @@ struct Used {
 ///
 /// # Errors
 /// When the daemon cannot be asked, or there is no such execution.
-pub(crate) fn run(setup: &Setup, args: &StatsArgs) -> Outcome {
-    let client = setup.client();
-    let look = || used(&client, &args.ids);
+pub(crate) fn run(context: &CliContext, args: &StatsArgs) -> CommandResult {
+    let client = context.client();
+    let fetch = || fetch_usage(&client, &args.ids);
     if args.watch {
-        return block_on(watch::watch(look, |used| table(used).lines()));
+        return block_on(watch::watch(fetch, |used| usage_table(used).lines()));
     }
-    let used = block_on(look())?;
+    let usages = block_on(fetch())?;
     if args.json {
-        print_json(&used)?;
+        print_json(&usages)?;
         return Ok(0);
     }
-    let mut out = crate::output::Out::new();
-    table(&used).print(&mut out)?;
+    let mut out = crate::output::StdoutWriter::new();
+    usage_table(&usages).print(&mut out)?;
     out.flush()?;
     Ok(0)
 }
 
-async fn used(client: &Client, ids: &[String]) -> Result<Vec<Used>, CommandError> {
-    let mut used = Vec::new();
-    for info in meant(client, ids).await? {
+async fn fetch_usage(
+    client: &DaemonClient,
+    ids: &[String],
+) -> Result<Vec<ExecutionUsage>, CommandError> {
+    let mut usages = Vec::new();
+    for info in resolve_executions(client, ids).await? {
         let path = ids::path(&info.id, "/resources");
-        let asked = client.call(Method::GET, &path, Body::None).await;
+        let response = client.call(Method::GET, &path, RequestBody::None).await;
         // One that was removed since it was listed uses nothing.
-        if ids.is_empty() && asked.is_err() {
+        if ids.is_empty() && response.is_err() {
             continue;
         }
-        used.push(Used {
+        usages.push(ExecutionUsage {
             id: info.id,
             command: info.command,
-            resources: asked?,
+            resources: response?,
         });
     }
-    Ok(used)
+    Ok(usages)
 }
 
-async fn meant(client: &Client, ids: &[String]) -> Result<Vec<InfoBody>, CommandError> {
+async fn resolve_executions(
+    client: &DaemonClient,
+    ids: &[String],
+) -> Result<Vec<ExecutionBody>, CommandError> {
     if ids.is_empty() {
-        let running = [("status", "running"), ("limit", LOOKED_AT)];
-        return Ok(id_alias::listed(client, &running).await?.executions);
+        let running = [("status", "running"), ("limit", MAX_EXECUTIONS)];
+        return Ok(id_alias::list_executions(client, &running)
+            .await?
+            .executions);
     }
     let mut infos = Vec::new();
     for id in ids {
-        let id = id_alias::whole(client, id).await?;
+        let id = id_alias::resolve(client, id).await?;
         infos.push(ids::info(client, &id).await?);
     }
     Ok(infos)
 }
 
-fn table(used: &[Used]) -> Table {
-    let mut table = Table::new(&["ID", "CPU", "MEMORY", "PROCESSES", "COMMAND"]);
-    for one in used {
-        let living = one.resources.processes.len();
-        table.row(cells![
-            &one.id,
-            span(cpu_seconds(&one.resources)),
-            match living {
+fn usage_table(usages: &[ExecutionUsage]) -> TextTable {
+    let mut table = TextTable::new(&["ID", "CPU", "MEMORY", "PROCESSES", "COMMAND"]);
+    for usage in usages {
+        let processes = usage.resources.processes.len();
+        table.push_row(cells![
+            &usage.id,
+            format_duration(cpu_seconds(&usage.resources)),
+            match processes {
                 0 => "-".to_owned(),
-                _ => walls::size(one.resources.memory_bytes),
+                _ => isolation::format_bytes(usage.resources.memory_bytes),
             },
-            living.to_string(),
-            &one.command,
+            processes.to_string(),
+            &usage.command,
         ]);
     }
     let columns = window_size().map_or(COLUMNS, |size| size.cols.into());
-    table.fit("COMMAND", columns, LEAST_CHARS);
+    table.fit_width("COMMAND", columns, MIN_CHARS);
     table
 }
 

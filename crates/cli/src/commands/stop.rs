@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::{InfoBody, StopBody};
+use ostler_server::wire::{ExecutionBody, StopBody};
 
-use super::{ids, parse};
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, print_json};
-use crate::setup::{Setup, block_on};
+use super::{ids, value_parsers};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, print_json};
 
 /// What `stop` takes.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(crate) struct StopArgs {
     #[arg(short, long, conflicts_with = "grace")]
     force: bool,
     /// Between the polite request and the kill, for example 10s
-    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = value_parsers::duration)]
     grace: Option<Duration>,
     /// Recorded with the stop
     #[arg(long, value_name = "TEXT")]
@@ -36,22 +36,22 @@ pub(crate) struct StopArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &StopArgs) -> Outcome {
-    let client = setup.client();
+pub(crate) fn run(context: &CliContext, args: &StopArgs) -> CommandResult {
+    let client = context.client();
     let body = StopBody {
         force: args.force,
-        grace_ms: args.grace.map(parse::millis),
+        grace_ms: args.grace.map(value_parsers::millis),
         reason: args.reason.clone(),
     };
-    block_on(ids::each(&client, &args.ids, |id| {
+    block_on(ids::for_each(&client, &args.ids, |id| {
         let (client, body) = (&client, &body);
         async move {
             let info = stop(client, &id, body).await?;
             if args.json {
                 return print_json(&info);
             }
-            let mut out = Out::new();
-            out.line(&info.id)?;
+            let mut out = StdoutWriter::new();
+            out.write_line(&info.id)?;
             out.flush()
         }
     }))
@@ -62,12 +62,12 @@ pub(crate) fn run(setup: &Setup, args: &StopArgs) -> Outcome {
 /// # Errors
 /// As the daemon answers.
 pub(crate) async fn stop(
-    client: &Client,
+    client: &DaemonClient,
     id: &str,
     body: &StopBody,
-) -> Result<InfoBody, CommandError> {
+) -> Result<ExecutionBody, CommandError> {
     let path = ids::path(id, "/stop");
     // What has ended is not stopped twice.
-    let body = Body::json(body)?;
-    client.call_repeatable(Method::POST, &path, body).await
+    let body = RequestBody::json(body)?;
+    client.call_idempotent(Method::POST, &path, body).await
 }

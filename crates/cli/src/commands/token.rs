@@ -4,13 +4,13 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use ostler_model::{Principal, Timestamp};
-use ostler_server::http::tokens::{NewToken, SCOPES, Token, TokenScope};
+use ostler_server::http::tokens::{AccessToken, NewToken, SCOPES, TokenScope};
 use serde_json::json;
 
+use crate::context::CliContext;
 use crate::daemon::own_principal;
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Table, ago, cells, print_json};
-use crate::setup::Setup;
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, TextTable, cells, format_age, print_json};
 
 /// The longest name of a principal.
 const PRINCIPAL_BYTES: usize = 64;
@@ -19,21 +19,21 @@ const PRINCIPAL_BYTES: usize = 64;
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {
     /// Make a token and print it, this once
-    New(NewArgs),
+    New(TokenNewArgs),
     /// List tokens, without their secrets
-    List(ListArgs),
+    List(TokenListArgs),
     /// Take tokens away; their holders are turned away from their next request on
-    Revoke(RevokeArgs),
+    Revoke(TokenRevokeArgs),
 }
 
 /// What `token new` takes.
 #[derive(Debug, Args)]
-pub(crate) struct NewArgs {
+pub(crate) struct TokenNewArgs {
     /// What to call it
     #[arg(value_name = "NAME")]
     name: String,
     /// Whom it speaks for, apart from all others; without it, for you
-    #[arg(long, value_name = "NAME", value_parser = principal)]
+    #[arg(long, value_name = "NAME", value_parser = parse_principal)]
     principal: Option<String>,
     /// What it allows besides the sessions of its holder; can be repeated
     #[arg(long, value_name = "SCOPE", value_delimiter = ',',
@@ -46,7 +46,7 @@ pub(crate) struct NewArgs {
 
 /// What `token list` takes.
 #[derive(Debug, Args)]
-pub(crate) struct ListArgs {
+pub(crate) struct TokenListArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -54,13 +54,13 @@ pub(crate) struct ListArgs {
 
 /// What `token revoke` takes.
 #[derive(Debug, Args)]
-pub(crate) struct RevokeArgs {
+pub(crate) struct TokenRevokeArgs {
     /// Which
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
 }
 
-fn principal(name: &str) -> Result<String, String> {
+fn parse_principal(name: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._@-".contains(&byte);
     if (1..=PRINCIPAL_BYTES).contains(&name.len()) && name.bytes().all(plain) {
         return Ok(name.to_owned());
@@ -74,12 +74,12 @@ fn principal(name: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// When there is no such token, there is one already, or the file cannot be used.
-pub(crate) fn run(setup: &Setup, verb: &TokenVerb) -> Outcome {
+pub(crate) fn run(context: &CliContext, verb: &TokenVerb) -> CommandResult {
     match verb {
-        TokenVerb::New(args) => new(setup, args)?,
-        TokenVerb::List(args) => list(setup, args)?,
+        TokenVerb::New(args) => create(context, args)?,
+        TokenVerb::List(args) => list(context, args)?,
         TokenVerb::Revoke(args) => {
-            let tokens = setup.config.tokens();
+            let tokens = context.config.tokens();
             for name in &args.names {
                 tokens.revoke(name)?;
             }
@@ -88,48 +88,48 @@ pub(crate) fn run(setup: &Setup, verb: &TokenVerb) -> Outcome {
     Ok(0)
 }
 
-fn new(setup: &Setup, args: &NewArgs) -> Result<(), CommandError> {
-    setup.places.prepare()?;
-    let named = args.principal.as_ref();
-    let principal = named.map_or_else(own_principal, |name| Principal(format!("token:{name}")));
-    let is_asked = |scope: &TokenScope| args.scope.iter().any(|word| word == scope.as_str());
-    let secret = setup.config.tokens().create(NewToken {
+fn create(context: &CliContext, args: &TokenNewArgs) -> Result<(), CommandError> {
+    context.dirs.prepare()?;
+    let requested = args.principal.as_ref();
+    let principal = requested.map_or_else(own_principal, |name| Principal(format!("token:{name}")));
+    let is_requested = |scope: &TokenScope| args.scope.iter().any(|word| word == scope.as_str());
+    let secret = context.config.tokens().create(NewToken {
         name: args.name.clone(),
         principal: principal.clone(),
-        scopes: SCOPES.into_iter().filter(is_asked).collect(),
+        scopes: SCOPES.into_iter().filter(is_requested).collect(),
     })?;
     if args.json {
         let token = json!({"name": args.name, "principal": principal, "token": secret.reveal()});
         return print_json(&token);
     }
-    let mut out = Out::new();
-    out.line(secret.reveal())?;
+    let mut out = StdoutWriter::new();
+    out.write_line(secret.reveal())?;
     out.flush()?;
-    crate::tell("shown this once; send it as 'Authorization: Bearer TOKEN'");
+    crate::print_note("shown this once; send it as 'Authorization: Bearer TOKEN'");
     Ok(())
 }
 
-fn list(setup: &Setup, args: &ListArgs) -> Result<(), CommandError> {
-    let tokens = setup.config.tokens().list()?;
+fn list(context: &CliContext, args: &TokenListArgs) -> Result<(), CommandError> {
+    let tokens = context.config.tokens().list()?;
     if args.json {
         return print_json(&tokens.iter().map(as_json).collect::<Vec<_>>());
     }
     let now = Timestamp::now();
-    let mut table = Table::new(&["NAME", "PRINCIPAL", "SCOPES", "CREATED"]);
+    let mut table = TextTable::new(&["NAME", "PRINCIPAL", "SCOPES", "CREATED"]);
     for token in &tokens {
-        table.row(cells![
+        table.push_row(cells![
             &token.name,
             token.principal.to_string(),
             scopes(token).join(","),
-            ago(token.created, now),
+            format_age(token.created, now),
         ]);
     }
-    let mut out = Out::new();
+    let mut out = StdoutWriter::new();
     table.print(&mut out)?;
     out.flush()
 }
 
-fn as_json(token: &Token) -> serde_json::Value {
+fn as_json(token: &AccessToken) -> serde_json::Value {
     json!({
         "name": token.name,
         "principal": token.principal,
@@ -138,6 +138,6 @@ fn as_json(token: &Token) -> serde_json::Value {
     })
 }
 
-fn scopes(token: &Token) -> Vec<&'static str> {
+fn scopes(token: &AccessToken) -> Vec<&'static str> {
     token.scopes.iter().map(|scope| scope.as_str()).collect()
 }

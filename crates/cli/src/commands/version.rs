@@ -5,11 +5,11 @@ use hyper::Method;
 use ostler_server::wire::HealthBody;
 use serde_json::json;
 
-use crate::client::Body;
-use crate::daemon::{other_state, unreachable};
-use crate::error::Outcome;
-use crate::output::{Out, print_json};
-use crate::setup::{Setup, block_on};
+use crate::client::RequestBody;
+use crate::context::{CliContext, block_on};
+use crate::daemon::{state_dir_mismatch, unreachable_message};
+use crate::error::CommandResult;
+use crate::output::{StdoutWriter, print_json};
 
 /// What `version` takes.
 #[derive(Debug, Args)]
@@ -23,16 +23,16 @@ pub(crate) struct VersionArgs {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(crate) fn run(setup: &Setup, args: &VersionArgs) -> Outcome {
-    let client = setup.client_of_running();
-    let asked = client.call::<HealthBody>(Method::GET, "/api/v1/health", Body::None);
-    let asked = block_on(asked);
-    let unreachable = asked
+pub(crate) fn run(context: &CliContext, args: &VersionArgs) -> CommandResult {
+    let client = context.running_daemon_client();
+    let health = client.call::<HealthBody>(Method::GET, "/api/v1/health", RequestBody::None);
+    let health = block_on(health);
+    let unreachable = health
         .as_ref()
         .err()
-        .and_then(|_| unreachable(&setup.places));
-    let daemon = asked.ok();
-    setup.tell_problems();
+        .and_then(|_| unreachable_message(&context.dirs));
+    let daemon = health.ok();
+    context.report_problems();
     let version = env!("CARGO_PKG_VERSION");
     if args.json {
         print_json(&json!({
@@ -42,19 +42,19 @@ pub(crate) fn run(setup: &Setup, args: &VersionArgs) -> Outcome {
         }))?;
         return Ok(0);
     }
-    let mut out = Out::new();
-    out.line(format!("ostler {version}"))?;
+    let mut out = StdoutWriter::new();
+    out.write_line(format!("ostler {version}"))?;
     match daemon {
         Some(health) => {
-            out.line(format!(
+            out.write_line(format!(
                 "daemon {} (process {}, since {}, {} running)",
                 health.version, health.pid, health.started_at, health.running
             ))?;
-            if let Some(other) = other_state(&setup.places, &health.state_dir) {
-                out.line(format!("warning: {other}"))?;
+            if let Some(mismatch) = state_dir_mismatch(&context.dirs, &health.state_dir) {
+                out.write_line(format!("warning: {mismatch}"))?;
             }
         }
-        None => out.line(unreachable.as_deref().unwrap_or("daemon not running"))?,
+        None => out.write_line(unreachable.as_deref().unwrap_or("daemon not running"))?,
     }
     out.flush()?;
     Ok(0)

@@ -6,12 +6,12 @@ use clap::Args;
 use hyper::Method;
 use ostler_model::ErrorCode;
 use ostler_server::render::{clean, service as words};
-use ostler_server::wire::{Until, WaitBody, WaitedBody, Why};
+use ostler_server::wire::{WaitBody, WaitEndKind, WaitResponse, WaitUntil};
 
-use super::{follow, ids, parse};
-use crate::client::{Attempts, Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::setup::{Setup, block_on};
+use super::{ids, output_tail, value_parsers};
+use crate::client::{DaemonClient, RequestBody, RetryLimit};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
 
 /// What `wait` takes.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct WaitArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// At most this long, for example 30s; then the exit code is 75 and it goes on running
-    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = parse::span)]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = value_parsers::duration)]
     timeout: Option<Duration>,
     /// Until the service is ready; exits with 0 then, and with 1 when it shows that it will
     /// not be, or ended
@@ -35,67 +35,77 @@ const EXIT_NOT_READY: u8 = 1;
 ///
 /// # Errors
 /// When the time runs out, or the daemon cannot be asked.
-pub(crate) fn run(setup: &Setup, args: &WaitArgs) -> Outcome {
-    let client = setup.client();
+pub(crate) fn run(context: &CliContext, args: &WaitArgs) -> CommandResult {
+    let client = context.client();
     block_on(async {
-        let waited = match wait(&client, args).await {
+        let result = match wait(&client, args).await {
             Ok(waited) => waited,
             Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
         };
-        match waited.why {
-            Why::AtMost => Err(CommandError::new(
+        match result.why {
+            WaitEndKind::TimedOut => Err(CommandError::new(
                 ErrorCode::ProcessTimeout,
-                format!("{} is still running{}", waited.info.id, rest(&waited)),
+                format!(
+                    "{} is still running{}",
+                    result.info.id,
+                    waiting_reason(&result)
+                ),
             )),
-            Why::Ready => Ok(0),
-            Why::NotReady => Ok(not_ready(&waited)),
-            Why::Exit if args.ready => Ok(not_ready(&waited)),
-            Why::Exit | Why::Pattern | Why::Output | Why::Idle | Why::Prompt | Why::Nothing => {
-                Ok(follow::exit_code(&waited.info))
-            }
+            WaitEndKind::Ready => Ok(0),
+            WaitEndKind::NotReady => Ok(report_not_ready(&result)),
+            WaitEndKind::Exit if args.ready => Ok(report_not_ready(&result)),
+            WaitEndKind::Exit
+            | WaitEndKind::Pattern
+            | WaitEndKind::Output
+            | WaitEndKind::Idle
+            | WaitEndKind::Prompt
+            | WaitEndKind::Nothing => Ok(output_tail::exit_code(&result.info)),
         }
     })
 }
 
 /// What it waits for, where it is a service on its way.
-fn rest(waited: &WaitedBody) -> String {
-    let state = waited.info.service.as_deref();
-    let waits = state.and_then(|state| state.waits_for.as_deref());
-    waits.map_or_else(String::new, |what| format!("; it waits for {what}"))
+fn waiting_reason(result: &WaitResponse) -> String {
+    let state = result.info.service.as_deref();
+    let waiting_for = state.and_then(|state| state.waits_for.as_deref());
+    waiting_for.map_or_else(String::new, |what| format!("; it waits for {what}"))
 }
 
 /// Tells why a service is not ready.
-fn not_ready(waited: &WaitedBody) -> u8 {
-    let reason = match &waited.detail {
+fn report_not_ready(result: &WaitResponse) -> u8 {
+    let reason = match &result.detail {
         Some(detail) => detail.clone(),
-        None => words::ended(waited.info.error_message.as_deref()),
+        None => words::end_reason(result.info.error_message.as_deref()),
     };
-    crate::tell(&clean(&words::not_ready(&reason)));
+    crate::print_note(&clean(&words::render_not_ready(&reason)));
     EXIT_NOT_READY
 }
 
 /// Waits, also over the death of a daemon.
-async fn wait(client: &Client, args: &WaitArgs) -> Result<WaitedBody, CommandError> {
-    let begin = Instant::now();
-    let mut attempts = Attempts::new();
+async fn wait(client: &DaemonClient, args: &WaitArgs) -> Result<WaitResponse, CommandError> {
+    let start = Instant::now();
+    let mut attempts = RetryLimit::new();
     loop {
         let left = args
             .timeout
-            .map(|limit| limit.saturating_sub(begin.elapsed()));
+            .map(|limit| limit.saturating_sub(start.elapsed()));
         let body = WaitBody {
             until: if args.ready {
-                Until::Ready
+                WaitUntil::Ready
             } else {
-                Until::Exit
+                WaitUntil::Exit
             },
             pattern: None,
             idle_ms: None,
-            at_most_ms: left.map(parse::millis),
+            at_most_ms: left.map(value_parsers::millis),
         };
         let path = ids::path(&args.id, "/wait");
-        match client.call(Method::POST, &path, Body::json(&body)?).await {
-            Err(error @ CommandError::Disconnected(_)) => attempts.next(error)?,
-            answer => return answer,
+        match client
+            .call(Method::POST, &path, RequestBody::json(&body)?)
+            .await
+        {
+            Err(error @ CommandError::Disconnected(_)) => attempts.allow_retry(error)?,
+            result => return result,
         }
     }
 }

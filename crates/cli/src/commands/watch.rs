@@ -7,11 +7,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::attach::window_size;
-use crate::error::{CommandError, Outcome};
-use crate::output::{Line, Out, Style};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, Style, StyledLine};
 
 /// Between two looks.
-const LOOK: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 /// Where a screen begins, emptied.
 const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
@@ -21,38 +21,38 @@ const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 /// # Errors
 /// When it cannot be looked or shown.
 pub(super) async fn watch<T, Fut>(
-    look: impl Fn() -> Fut,
-    lines: impl Fn(&T) -> Vec<Line>,
-) -> Outcome
+    fetch: impl Fn() -> Fut,
+    lines: impl Fn(&T) -> Vec<StyledLine>,
+) -> CommandResult
 where
     Fut: Future<Output = Result<T, CommandError>>,
 {
     let mut interrupt = signal(SignalKind::interrupt())
         .map_err(|error| CommandError::daemon(format!("no signal handler: {error}")))?;
-    let mut ticks = interval(LOOK);
+    let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut before = Vec::new();
+    let mut previous = Vec::new();
     loop {
-        let seen = tokio::select! {
-            seen = async { ticks.tick().await; look().await } => lines(&seen?),
+        let current = tokio::select! {
+            seen = async { ticks.tick().await; fetch().await } => lines(&seen?),
             _ = interrupt.recv() => return Ok(0),
         };
-        if seen != before {
-            show(&seen)?;
-            before = seen;
+        if current != previous {
+            redraw_screen(&current)?;
+            previous = current;
         }
     }
 }
 
-fn show(lines: &[Line]) -> Result<(), CommandError> {
-    let mut out = Out::new();
+fn redraw_screen(lines: &[StyledLine]) -> Result<(), CommandError> {
+    let mut out = StdoutWriter::new();
     let mut room = usize::MAX;
     if Style::is_stdout_terminal() {
-        out.raw(CLEAR)?;
+        out.write_raw(CLEAR)?;
         // The last row stays free: what is longer would scroll the headings away.
         room = window_size().map_or(room, |size| usize::from(size.rows).saturating_sub(1));
     }
-    let mut shown = lines.iter().take(room);
-    shown.try_for_each(|line| out.line(line.clone()))?;
+    let mut visible = lines.iter().take(room);
+    visible.try_for_each(|line| out.write_line(line.clone()))?;
     out.flush()
 }

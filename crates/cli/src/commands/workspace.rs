@@ -3,18 +3,18 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_model::{Changes, Fate};
-use ostler_server::render::walls;
+use ostler_model::{OverlayChanges, OverlayOutcome};
+use ostler_server::render::isolation;
 use ostler_server::wire::WorkspaceBody;
 
 use super::ids;
-use crate::client::{Body, Client};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, print_json};
-use crate::setup::{Setup, block_on};
+use crate::client::{DaemonClient, RequestBody};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, print_json};
 
 /// Changes that are listed.
-const LISTED: usize = 100_000;
+const MAX_CHANGES: usize = 100_000;
 /// Bytes of a diff.
 const DIFF_BYTES: usize = 8 * 1024 * 1024;
 /// What a commit exits with that put nothing in place, as git does.
@@ -24,7 +24,7 @@ const CONFLICT_EXIT: u8 = 1;
 #[derive(Debug, Args)]
 pub(crate) struct CommitArgs {
     #[command(flatten)]
-    pub(crate) which: WorkspaceArgs,
+    pub(crate) workspace: WorkspaceArgs,
     /// Also what tools run or obey unasked: hooks, configuration of git, tasks of editors
     #[arg(long)]
     allow_autorun: bool,
@@ -56,9 +56,9 @@ pub(crate) struct DiffArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked, or it has no overlay.
-pub(crate) fn changes(setup: &Setup, args: &WorkspaceArgs) -> Outcome {
-    let path = ids::path(&args.id, &format!("/workspace?limit={LISTED}"));
-    ask(setup, args, (Method::GET, path))
+pub(crate) fn changes(context: &CliContext, args: &WorkspaceArgs) -> CommandResult {
+    let path = ids::path(&args.id, &format!("/workspace?limit={MAX_CHANGES}"));
+    run_request(context, args, (Method::GET, path))
 }
 
 /// Puts the changes on the host, or lists the conflicts, or what tools run unasked, because of
@@ -66,58 +66,62 @@ pub(crate) fn changes(setup: &Setup, args: &WorkspaceArgs) -> Outcome {
 ///
 /// # Errors
 /// When the daemon cannot be asked, it still runs, or that was decided before.
-pub(crate) fn commit(setup: &Setup, args: &CommitArgs) -> Outcome {
+pub(crate) fn commit(context: &CliContext, args: &CommitArgs) -> CommandResult {
     let allowed = args.allow_autorun;
-    let query = format!("/workspace/commit?limit={LISTED}&allow_autorun={allowed}");
-    let path = ids::path(&args.which.id, &query);
-    ask(setup, &args.which, (Method::POST, path))
+    let query = format!("/workspace/commit?limit={MAX_CHANGES}&allow_autorun={allowed}");
+    let path = ids::path(&args.workspace.id, &query);
+    run_request(context, &args.workspace, (Method::POST, path))
 }
 
 /// Forgets the changes.
 ///
 /// # Errors
 /// As [`commit`].
-pub(crate) fn discard(setup: &Setup, args: &WorkspaceArgs) -> Outcome {
+pub(crate) fn discard(context: &CliContext, args: &WorkspaceArgs) -> CommandResult {
     let path = ids::path(&args.id, "/workspace/discard");
-    ask(setup, args, (Method::POST, path))
+    run_request(context, args, (Method::POST, path))
 }
 
 /// Prints the changes as a diff that `git apply` takes.
 ///
 /// # Errors
 /// As [`changes`].
-pub(crate) fn diff(setup: &Setup, args: &DiffArgs) -> Outcome {
+pub(crate) fn diff(context: &CliContext, args: &DiffArgs) -> CommandResult {
     let mut query = format!("/workspace/diff?limit_bytes={DIFF_BYTES}");
     for path in &args.paths {
         let path: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
         query.push_str(&format!("&path={path}"));
     }
-    let client = setup.client();
+    let client = context.client();
     block_on(async {
-        let body = call(
+        let body = call_workspace(
             &client,
             &args.id,
             (Method::GET, ids::path(&args.id, &query)),
         )
         .await?;
-        let mut out = Out::new();
-        out.printed_lines(body.diff.unwrap_or_default().as_bytes())?;
+        let mut out = StdoutWriter::new();
+        out.output_lines(body.diff.unwrap_or_default().as_bytes())?;
         out.flush()?;
-        for told in walls::autorun(&body.autorun) {
-            crate::tell(&told);
+        for line in isolation::describe_autorun(&body.autorun) {
+            crate::print_note(&line);
         }
         if body.truncated {
-            let told = CommandError::value("the diff is longer than what is shown; name paths");
-            crate::report(&told);
+            let error = CommandError::value("the diff is longer than what is shown; name paths");
+            crate::print_error(&error);
         }
         Ok(0)
     })
 }
 
-fn ask(setup: &Setup, args: &WorkspaceArgs, request: (Method, String)) -> Outcome {
-    let client = setup.client();
+fn run_request(
+    context: &CliContext,
+    args: &WorkspaceArgs,
+    request: (Method, String),
+) -> CommandResult {
+    let client = context.client();
     block_on(async {
-        let body = call(&client, &args.id, request).await?;
+        let body = call_workspace(&client, &args.id, request).await?;
         let code = if body.conflicts.is_empty() && !body.refused {
             0
         } else {
@@ -126,58 +130,63 @@ fn ask(setup: &Setup, args: &WorkspaceArgs, request: (Method, String)) -> Outcom
         if args.json {
             print_json(&body)?;
         } else {
-            print(body)?;
+            print_changes(body)?;
         }
         Ok(code)
     })
 }
 
-async fn call(
-    client: &Client,
+async fn call_workspace(
+    client: &DaemonClient,
     id: &str,
     (method, path): (Method, String),
 ) -> Result<WorkspaceBody, CommandError> {
-    match client.call(method, &path, Body::None).await {
+    match client.call(method, &path, RequestBody::None).await {
         Ok(body) => Ok(body),
         Err(error) => Err(ids::suggest(client, id, error).await),
     }
 }
 
-fn print(body: WorkspaceBody) -> Result<(), CommandError> {
-    let mut out = Out::new();
+fn print_changes(body: WorkspaceBody) -> Result<(), CommandError> {
+    let mut out = StdoutWriter::new();
     if !body.conflicts.is_empty() {
-        out.line("the workspace changed since the command started; nothing was committed:")?;
+        out.write_line("the workspace changed since the command started; nothing was committed:")?;
         for conflict in &body.conflicts {
-            out.line(walls::conflict(conflict))?;
+            out.write_line(isolation::describe_conflict(conflict))?;
         }
         return out.flush();
     }
     if body.refused {
-        out.line("tools run or obey some of it unasked; nothing was committed:")?;
-        for told in walls::autorun(&body.autorun) {
-            out.line(told)?;
+        out.write_line("tools run or obey some of it unasked; nothing was committed:")?;
+        for line in isolation::describe_autorun(&body.autorun) {
+            out.write_line(line)?;
         }
-        out.line("--allow-autorun puts it in place all the same")?;
+        out.write_line("--allow-autorun puts it in place all the same")?;
         return out.flush();
     }
     let totals = body.totals;
-    let changes = Changes {
+    let changes = OverlayChanges {
         totals: [totals.created, totals.changed, totals.deleted],
         fate: body.fate,
         changes: body.changes,
         autorun: body.autorun,
     };
-    let fate = walls::fate(changes.fate);
+    let outcome = isolation::outcome_word(changes.fate);
     match changes.fate {
-        Fate::Open | Fate::Committed => {
-            for line in format!("{fate}: {}", walls::changes(&changes, LISTED)).lines() {
-                out.line(line)?;
+        OverlayOutcome::Open | OverlayOutcome::Committed => {
+            for line in format!(
+                "{outcome}: {}",
+                isolation::describe_changes(&changes, MAX_CHANGES)
+            )
+            .lines()
+            {
+                out.write_line(line)?;
             }
         }
-        Fate::Discarded => out.line(fate)?,
+        OverlayOutcome::Discarded => out.write_line(outcome)?,
     }
-    for told in walls::autorun(&changes.autorun) {
-        out.line(told)?;
+    for line in isolation::describe_autorun(&changes.autorun) {
+        out.write_line(line)?;
     }
     out.flush()
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ostler_engine::{Binding, Holder, Holders};
-use ostler_model::{ErrorCode, Principal, Text};
+use ostler_engine::{SecretBinding, SecretHolder, SecretHolders};
+use ostler_model::{ByteString, ErrorCode, Principal};
 
-use super::load::Source;
-use super::value::{Kind, Raw, Value, list};
+use super::load::SettingSource;
+use super::value::{RawValue, SettingValue, ValueKind, list};
 use crate::error::CommandError;
 
 /// The table that bindings stand in, beside the keys that have one name more only.
@@ -17,16 +17,16 @@ const LOCAL: &str = "local";
 const KINDS: [&str; 2] = ["uid:", "token:"];
 
 /// What is set of bindings, by the secret's name.
-pub(crate) type Bindings = BTreeMap<String, Binding>;
+pub(crate) type SecretBindings = BTreeMap<String, SecretBinding>;
 
 /// What one entry is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum BindingPart {
     Principals,
     Projects,
 }
 
-impl Part {
+impl BindingPart {
     const fn allowed(self) -> &'static str {
         match self {
             Self::Principals => "a list of local, uid:NUMBER and token:NAME",
@@ -39,41 +39,41 @@ impl Part {
 ///
 /// # Errors
 /// When it is one, and its value cannot be.
-pub(super) fn take(
-    bindings: &mut Bindings,
+pub(super) fn apply(
+    bindings: &mut SecretBindings,
     name: &str,
-    (raw, source): (&Raw, &Source),
+    (raw, source): (&RawValue, &SettingSource),
 ) -> Result<bool, CommandError> {
-    let Some((secret, part)) = parse(name) else {
+    let Some((secret, part)) = parse_key(name) else {
         return Ok(false);
     };
-    let refused = || {
+    let invalid = || {
         let message = format!("{name} = {raw} ({source}) is not allowed");
         let error = CommandError::new(ErrorCode::Environment, message);
         error.with_hint(format!("allowed: {}", part.allowed()))
     };
     let binding = bindings.entry(secret.to_owned()).or_default();
     match part {
-        Part::Principals => {
-            let words = list(raw, |word| holder(word).is_some()).ok_or_else(refused)?;
-            let holders = words.iter().filter_map(|word| holder(word));
-            binding.holders = Holders::Listed(holders.collect());
+        BindingPart::Principals => {
+            let words = list(raw, |word| parse_holder(word).is_some()).ok_or_else(invalid)?;
+            let holders = words.iter().filter_map(|word| parse_holder(word));
+            binding.holders = SecretHolders::Listed(holders.collect());
         }
-        Part::Projects => match Kind::Paths.accept(raw) {
-            Some(Value::List(paths)) => {
-                binding.projects = paths.into_iter().map(Text::from).collect();
+        BindingPart::Projects => match ValueKind::Paths.parse(raw) {
+            Some(SettingValue::List(paths)) => {
+                binding.projects = paths.into_iter().map(ByteString::from).collect();
             }
-            Some(_) | None => return Err(refused()),
+            Some(_) | None => return Err(invalid()),
         },
     }
     Ok(true)
 }
 
 /// A binding for people.
-pub(crate) fn describe(binding: &Binding) -> String {
+pub(crate) fn describe(binding: &SecretBinding) -> String {
     let holders: Vec<&str> = match &binding.holders {
-        Holders::LocalUser => vec![LOCAL],
-        Holders::Listed(listed) => listed.iter().map(word).collect(),
+        SecretHolders::LocalUser => vec![LOCAL],
+        SecretHolders::Listed(listed) => listed.iter().map(holder_name).collect(),
     };
     let holders = match holders.as_slice() {
         [] => "nobody".to_owned(),
@@ -87,77 +87,80 @@ pub(crate) fn describe(binding: &Binding) -> String {
     format!("for {holders}, in {}", projects.join(", "))
 }
 
-fn word(holder: &Holder) -> &str {
+fn holder_name(holder: &SecretHolder) -> &str {
     match holder {
-        Holder::LocalUser => LOCAL,
-        Holder::Principal(principal) => &principal.0,
+        SecretHolder::LocalUser => LOCAL,
+        SecretHolder::Principal(principal) => &principal.0,
     }
 }
 
-fn parse(name: &str) -> Option<(&str, Part)> {
+fn parse_key(name: &str) -> Option<(&str, BindingPart)> {
     let (secret, part) = name.strip_prefix(TABLE)?.split_once('.')?;
     let part = match part {
-        "principals" => Part::Principals,
-        "projects" => Part::Projects,
+        "principals" => BindingPart::Principals,
+        "projects" => BindingPart::Projects,
         _ => return None,
     };
-    is_name(secret).then_some((secret, part))
+    is_secret_name(secret).then_some((secret, part))
 }
 
 /// Whether a secret can have this name.
-fn is_name(text: &str) -> bool {
+fn is_secret_name(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let begins = text.bytes().next().is_some_and(|it| !it.is_ascii_digit());
     begins && text.bytes().all(is_letter)
 }
 
-fn holder(word: &str) -> Option<Holder> {
+fn parse_holder(word: &str) -> Option<SecretHolder> {
     if word == LOCAL {
-        return Some(Holder::LocalUser);
+        return Some(SecretHolder::LocalUser);
     }
     let named = |kind: &&str| {
         word.strip_prefix(*kind)
             .is_some_and(|name| !name.is_empty())
     };
     let is_principal = KINDS.iter().any(named);
-    is_principal.then(|| Holder::Principal(Principal(word.to_owned())))
+    is_principal.then(|| SecretHolder::Principal(Principal(word.to_owned())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn taken(name: &str, raw: &Raw) -> (Result<bool, String>, Bindings) {
-        let mut bindings = Bindings::new();
-        let source = Source::Flag("--set");
-        let taken = take(&mut bindings, name, (raw, &source));
+    fn taken(name: &str, raw: &RawValue) -> (Result<bool, String>, SecretBindings) {
+        let mut bindings = SecretBindings::new();
+        let source = SettingSource::Flag("--set");
+        let taken = apply(&mut bindings, name, (raw, &source));
         (taken.map_err(|error| error.to_string()), bindings)
     }
 
     #[test]
     fn principals_are_local_or_of_a_known_kind() {
-        let raw = Raw::List(vec!["local".to_owned(), "token:ann".to_owned()]);
+        let raw = RawValue::List(vec!["local".to_owned(), "token:ann".to_owned()]);
         let (done, bindings) = taken("secrets.TOKEN.principals", &raw);
         assert_eq!(done, Ok(true));
-        let listed = Holders::Listed(vec![
-            Holder::LocalUser,
-            Holder::Principal(Principal("token:ann".to_owned())),
+        let listed = SecretHolders::Listed(vec![
+            SecretHolder::LocalUser,
+            SecretHolder::Principal(Principal("token:ann".to_owned())),
         ]);
         assert_eq!(bindings["TOKEN"].holders, listed);
         assert_eq!(describe(&bindings["TOKEN"]), "for local, token:ann");
-        let (done, _) = taken("secrets.TOKEN.principals", &Raw::Text("ann".to_owned()));
+        let (done, _) = taken(
+            "secrets.TOKEN.principals",
+            &RawValue::Text("ann".to_owned()),
+        );
         assert!(done.is_err_and(|told| told.contains("token:NAME")));
     }
 
     #[test]
     fn projects_are_absolute_and_other_keys_are_none_of_these() {
-        let (done, bindings) = taken("secrets.A.projects", &Raw::Text("/srv/app".to_owned()));
+        let (done, bindings) = taken("secrets.A.projects", &RawValue::Text("/srv/app".to_owned()));
         assert_eq!(done, Ok(true));
-        assert_eq!(bindings["A"].projects, [Text::from("/srv/app")]);
-        assert_eq!(bindings["A"].holders, Holders::LocalUser);
+        assert_eq!(bindings["A"].projects, [ByteString::from("/srv/app")]);
+        assert_eq!(bindings["A"].holders, SecretHolders::LocalUser);
         assert_eq!(describe(&bindings["A"]), "for local, in /srv/app");
         assert!(
-            taken("secrets.A.projects", &Raw::Text("app".to_owned()))
+            taken("secrets.A.projects", &RawValue::Text("app".to_owned()))
                 .0
                 .is_err()
         );
@@ -168,7 +171,7 @@ mod tests {
             "mcp.tools",
         ] {
             assert_eq!(
-                taken(other, &Raw::Text(String::new())).0,
+                taken(other, &RawValue::Text(String::new())).0,
                 Ok(false),
                 "{other}"
             );

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use ostler_model::Text;
+use ostler_model::ByteString;
 
 use crate::daemon::{SecretVariables, is_secret};
 
 /// Variables by name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Environment(BTreeMap<OsString, OsString>);
+pub(crate) struct ProcessEnv(BTreeMap<OsString, OsString>);
 
-impl Environment {
+impl ProcessEnv {
     /// That of this process.
-    pub(crate) fn of_process() -> Self {
+    pub(crate) fn from_process() -> Self {
         Self(std::env::vars_os().collect())
     }
 
@@ -51,15 +51,18 @@ impl Environment {
     }
 
     /// All of it, for a hello or a request.
-    pub(crate) fn to_texts(&self) -> Vec<(Text, Text)> {
+    pub(crate) fn to_texts(&self) -> Vec<(ByteString, ByteString)> {
         let pair = |(name, value): (&OsString, &OsString)| {
-            (Text::from(name.clone()), Text::from(value.clone()))
+            (
+                ByteString::from(name.clone()),
+                ByteString::from(value.clone()),
+            )
         };
         self.0.iter().map(pair).collect()
     }
 }
 
-impl<'a> FromIterator<(&'a str, &'a str)> for Environment {
+impl<'a> FromIterator<(&'a str, &'a str)> for ProcessEnv {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Self {
         let owned = |(name, value): (&str, &str)| (name.into(), value.into());
         Self(pairs.into_iter().map(owned).collect())

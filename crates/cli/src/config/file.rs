@@ -7,7 +7,7 @@ use std::path::Path;
 use ostler_model::ErrorCode;
 use toml::de::{DeTable, DeValue};
 
-use super::value::Raw;
+use super::value::RawValue;
 use crate::error::CommandError;
 
 /// The largest file that is read.
@@ -15,11 +15,11 @@ const FILE_BYTES: u64 = 1024 * 1024;
 
 /// One value of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ConfigEntry {
     /// `table.key`.
     pub(crate) name: String,
     /// What stands there.
-    pub(crate) value: Raw,
+    pub(crate) value: RawValue,
     /// On which line, from 1.
     pub(crate) line: usize,
 }
@@ -28,12 +28,12 @@ pub(crate) struct Entry {
 ///
 /// # Errors
 /// When it cannot be read or is no TOML; the message names the line.
-pub(crate) fn read(path: &Path, required: bool) -> Result<Vec<Entry>, CommandError> {
+pub(crate) fn read(path: &Path, required: bool) -> Result<Vec<ConfigEntry>, CommandError> {
     match read_limited(path) {
         Ok(text) => parse(&text)
-            .map_err(|(line, what)| refused(format!("{}:{line}: {what}", path.display()))),
+            .map_err(|(line, problem)| file_error(format!("{}:{line}: {problem}", path.display()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(Vec::new()),
-        Err(error) => Err(refused(format!(
+        Err(error) => Err(file_error(format!(
             "{} cannot be read: {error}",
             path.display()
         ))),
@@ -50,12 +50,12 @@ fn read_limited(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-fn refused(message: String) -> CommandError {
+fn file_error(message: String) -> CommandError {
     CommandError::new(ErrorCode::Environment, message)
 }
 
 /// The values of a text, or the line of an error and what it is.
-pub(super) fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
+pub(super) fn parse(text: &str) -> Result<Vec<ConfigEntry>, (usize, String)> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         (line_of(text, at), error.message().to_owned())
@@ -65,36 +65,36 @@ pub(super) fn parse(text: &str) -> Result<Vec<Entry>, (usize, String)> {
     Ok(entries)
 }
 
-fn collect(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Entry>) {
+fn collect(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<ConfigEntry>) {
     for (key, value) in table {
         let name = format!("{prefix}{}", key.get_ref());
         if let DeValue::Table(inner) = value.get_ref() {
             collect(text, &format!("{name}."), inner, entries);
         } else {
-            entries.push(Entry {
+            entries.push(ConfigEntry {
                 name,
-                value: raw(value.get_ref(), &text[value.span()]),
+                value: raw_value(value.get_ref(), &text[value.span()]),
                 line: line_of(text, key.span().start),
             });
         }
     }
 }
 
-fn raw(value: &DeValue<'_>, written: &str) -> Raw {
-    let other = || Raw::Unfit(written.to_owned());
+fn raw_value(value: &DeValue<'_>, source_text: &str) -> RawValue {
+    let unsupported = || RawValue::Unsupported(source_text.to_owned());
     match value {
-        DeValue::String(text) => Raw::Text(text.clone().into_owned()),
-        DeValue::Boolean(flag) => Raw::Flag(*flag),
+        DeValue::String(text) => RawValue::Text(text.clone().into_owned()),
+        DeValue::Boolean(flag) => RawValue::Flag(*flag),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .map_or_else(|_| other(), Raw::Number),
+            .map_or_else(|_| unsupported(), RawValue::Number),
         DeValue::Array(items) => {
             let texts = items.iter().map(|item| item.get_ref().as_str());
             texts
                 .map(|text| text.map(str::to_owned))
                 .collect::<Option<Vec<String>>>()
-                .map_or_else(other, Raw::List)
+                .map_or_else(unsupported, RawValue::List)
         }
-        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => other(),
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => unsupported(),
     }
 }
 

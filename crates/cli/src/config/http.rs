@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use ostler_model::{ErrorCode, Principal, Text};
+use ostler_model::{ByteString, ErrorCode, Principal};
 use ostler_server::http::tokens::TokenStore;
-use ostler_server::http::{Access, HttpOptions};
-use ostler_server::mcp::{FrontContext, ToolSet};
+use ostler_server::http::{HttpAccess, HttpOptions};
+use ostler_server::mcp::{ClientContext, ToolSet};
 
 use super::load::Config;
-use super::value::Value;
+use super::value::SettingValue;
 use crate::error::CommandError;
 
 /// The file of tokens in the state directory.
@@ -18,8 +18,8 @@ const SESSIONS_FILE: &str = "http-sessions.json";
 
 impl Config {
     /// Whether a daemon started on demand serves HTTP.
-    pub(crate) fn names_http_port(&self) -> bool {
-        self.get("http.port").value != Value::Unset
+    pub(crate) fn has_http_port(&self) -> bool {
+        self.get("http.port").value != SettingValue::Unset
     }
 
     /// Where HTTP is served; port 0 is any.
@@ -52,33 +52,35 @@ impl Config {
 
     /// The tokens of the state directory.
     pub(crate) fn tokens(&self) -> TokenStore {
-        TokenStore::new(self.places().state.join(TOKENS_FILE))
+        TokenStore::new(self.dirs().state.join(TOKENS_FILE))
     }
 
     /// How HTTP is served, to `principal` where tokens are off; commands start in `directory`.
     pub(crate) fn http_options(
         &self,
         principal: Principal,
-        directory: Text,
+        directory: ByteString,
         tools: ToolSet,
     ) -> HttpOptions {
         let access = if self.needs_token() {
-            Access::Tokens(self.tokens())
+            HttpAccess::Tokens(self.tokens())
         } else {
-            Access::Open(principal)
+            HttpAccess::Open(principal)
         };
         // Its environment is the daemon's own, which the engine has.
-        let front = FrontContext {
-            cwd: self.text("http.directory").map_or(directory, Text::from),
+        let front = ClientContext {
+            cwd: self
+                .text("http.directory")
+                .map_or(directory, ByteString::from),
             tools,
-            ..FrontContext::default()
+            ..ClientContext::default()
         };
         HttpOptions {
             url_prefix: self.text("http.url_prefix").unwrap_or_default(),
-            legacy_sse: self.get("http.legacy_sse").value == Value::Flag(true),
+            legacy_sse: self.get("http.legacy_sse").value == SettingValue::Flag(true),
             hosts: self.list("http.hosts").unwrap_or_default(),
             origins: self.list("http.origins").unwrap_or_default(),
-            sessions_file: Some(self.places().state.join(SESSIONS_FILE)),
+            sessions_file: Some(self.dirs().state.join(SESSIONS_FILE)),
             ..HttpOptions::new(access, front)
         }
     }

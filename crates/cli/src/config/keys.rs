@@ -1,16 +1,16 @@
 //! The table of everything that can be set.
 
-use super::value::Kind;
+use super::value::ValueKind;
 
 /// One thing that can be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct SettingKey {
     /// Its name in files and after `--set`: `table.key`.
     pub(crate) name: &'static str,
     /// Its variables, the strongest first.
     pub(crate) variables: &'static [&'static str],
     /// What a value may be.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     /// The value where nothing else is said, as it would be written; none where it depends.
     pub(crate) default: Option<&'static str>,
     /// What it is for.
@@ -20,11 +20,11 @@ pub(crate) struct Key {
 const fn key(
     name: &'static str,
     variables: &'static [&'static str],
-    kind: Kind,
+    kind: ValueKind,
     default: Option<&'static str>,
     help: &'static str,
-) -> Key {
-    Key {
+) -> SettingKey {
+    SettingKey {
         name,
         variables,
         kind,
@@ -34,53 +34,53 @@ const fn key(
 }
 
 /// The table.
-pub(crate) const KEYS: [Key; 53] = [
+pub(crate) const KEYS: [SettingKey; 53] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
-        Kind::Directory,
+        ValueKind::Directory,
         None,
         "executions, their output, the ledger",
     ),
     key(
         "runtime_dir",
         &["OSTLER_RUNTIME_DIR"],
-        Kind::Directory,
+        ValueKind::Directory,
         None,
         "the daemon's sockets",
     ),
     key(
         "allowed_commands",
         &["OSTLER_ALLOWED_COMMANDS", "ALLOWED_COMMANDS"],
-        Kind::Commands,
+        ValueKind::Programs,
         None,
         "the only programs that may run; unset allows all",
     ),
     key(
         "policy.mode",
         &["OSTLER_POLICY_MODE"],
-        Kind::PolicyMode,
+        ValueKind::PolicyMode,
         Some("auto"),
         "which command policy holds; auto: the rules of the files there are, off: none of yours",
     ),
     key(
         "policy.file",
         &["OSTLER_POLICY_FILE"],
-        Kind::Directory,
+        ValueKind::Directory,
         None,
         "your rules; unset: policy.toml beside the configuration, where there is one",
     ),
     key(
         "default_encoding",
         &["OSTLER_DEFAULT_ENCODING", "DEFAULT_ENCODING"],
-        Kind::Encoding,
+        ValueKind::Encoding,
         None,
         "how output is decoded where a request does not say; unset means utf-8",
     ),
     key(
         "trusted_path",
         &["OSTLER_TRUSTED_PATH"],
-        Kind::SearchPath,
+        ValueKind::SearchPath,
         Some(ostler_engine::settings::TRUSTED_PATH),
         "where programs of the allow list are looked up",
     ),
@@ -90,335 +90,335 @@ pub(crate) const KEYS: [Key; 53] = [
             "OSTLER_RETENTION_COMMAND_SECONDS",
             "PROCESS_RETENTION_SECONDS",
         ],
-        Kind::Retention,
+        ValueKind::Retention,
         Some("3600"),
         "how long what command_* tools started is kept after its end",
     ),
     key(
         "retention.shell_seconds",
         &["OSTLER_RETENTION_SHELL_SECONDS"],
-        Kind::Retention,
+        ValueKind::Retention,
         Some("86400"),
         "the same for the shell tools",
     ),
     key(
         "retention.pty_seconds",
         &["OSTLER_RETENTION_PTY_SECONDS"],
-        Kind::Retention,
+        ValueKind::Retention,
         Some("300"),
         "the same for terminals",
     ),
     key(
         "retention.others_seconds",
         &["OSTLER_RETENTION_OTHERS_SECONDS"],
-        Kind::Retention,
+        ValueKind::Retention,
         Some("86400"),
         "the same for everything else",
     ),
     key(
         "quotas.finite_per_session",
         &["OSTLER_QUOTAS_FINITE_PER_SESSION"],
-        Kind::Count,
+        ValueKind::Count,
         Some("20"),
         "commands one session may run at once",
     ),
     key(
         "quotas.others_per_principal",
         &["OSTLER_QUOTAS_OTHERS_PER_PRINCIPAL"],
-        Kind::Count,
+        ValueKind::Count,
         Some("1000"),
         "services, terminals and commands outside sessions one user may run at once",
     ),
     key(
         "stop.grace_ms",
         &["OSTLER_STOP_GRACE_MS"],
-        Kind::Millis,
+        ValueKind::Millis,
         Some("5000"),
         "between the polite request to end and the kill",
     ),
     key(
         "environment.keep",
         &["OSTLER_ENVIRONMENT_KEEP"],
-        Kind::Names,
+        ValueKind::Names,
         Some(""),
         "variables commands get besides the base environment",
     ),
     key(
         "environment.inherit",
         &["OSTLER_ENVIRONMENT_INHERIT"],
-        Kind::Flag,
+        ValueKind::Flag,
         Some("false"),
         "whether commands get the whole environment of who asks; unset, what a person starts at the prompt does",
     ),
     key(
         "isolation.default",
         &["OSTLER_ISOLATION_DEFAULT"],
-        Kind::Level,
+        ValueKind::Level,
         Some("medium"),
         "how far commands are walled off where a request does not say",
     ),
     key(
         "isolation.minimum",
         &["OSTLER_ISOLATION_MINIMUM"],
-        Kind::Level,
+        ValueKind::Level,
         Some("basic"),
         "the lowest level a request may ask for; at high nothing may be loosened either",
     ),
     key(
         "isolation.network",
         &["OSTLER_ISOLATION_NETWORK"],
-        Kind::Network,
+        ValueKind::Network,
         Some("none"),
         "what of the network level high reaches",
     ),
     key(
         "isolation.workspaces",
         &["OSTLER_ISOLATION_WORKSPACES"],
-        Kind::Paths,
+        ValueKind::Paths,
         Some(""),
         "directories below which level high may write; unset: the caller's own",
     ),
     key(
         "isolation.forwards",
         &["OSTLER_ISOLATION_FORWARDS"],
-        Kind::Forwards,
+        ValueKind::Forwards,
         Some(""),
         "ports a request may forward where isolation.minimum is high",
     ),
     key(
         "isolation.read",
         &["OSTLER_ISOLATION_READ"],
-        Kind::Paths,
+        ValueKind::Paths,
         Some(""),
         "further paths level high shows read-only",
     ),
     key(
         "isolation.write",
         &["OSTLER_ISOLATION_WRITE"],
-        Kind::Paths,
+        ValueKind::Paths,
         Some(""),
         "further paths level high shows writable",
     ),
     key(
         "isolation.hide",
         &["OSTLER_ISOLATION_HIDE"],
-        Kind::Paths,
+        ValueKind::Paths,
         Some(""),
         "paths level high hides within what it shows",
     ),
     key(
         "isolation.protect",
         &["OSTLER_ISOLATION_PROTECT"],
-        Kind::Relative,
+        ValueKind::RelativePaths,
         None,
         "paths below a workspace that stay read-only; unset: git's hooks and configuration",
     ),
     key(
         "isolation.home_visible",
         &["OSTLER_ISOLATION_HOME_VISIBLE"],
-        Kind::Relative,
+        ValueKind::RelativePaths,
         None,
         "paths below the home directory level high shows read-only; unset: toolchains",
     ),
     key(
         "isolation.allow_degraded",
         &["OSTLER_ISOLATION_ALLOW_DEGRADED"],
-        Kind::Walls,
+        ValueKind::Capabilities,
         Some(""),
         "walls level high may do without",
     ),
     key(
         "limits.memory",
         &["OSTLER_LIMITS_MEMORY"],
-        Kind::Amount("memory"),
+        ValueKind::Quantity("memory"),
         None,
         "memory a command and all it starts may use",
     ),
     key(
         "limits.cpus",
         &["OSTLER_LIMITS_CPUS"],
-        Kind::Amount("cpus"),
+        ValueKind::Quantity("cpus"),
         None,
         "cores it may use",
     ),
     key(
         "limits.pids",
         &["OSTLER_LIMITS_PIDS"],
-        Kind::Amount("pids"),
+        ValueKind::Quantity("pids"),
         None,
         "processes and threads it may have; unset: 4096 from level medium on",
     ),
     key(
         "limits.disk",
         &["OSTLER_LIMITS_DISK"],
-        Kind::Amount("disk"),
+        ValueKind::Quantity("disk"),
         None,
         "bytes its workspace may grow by",
     ),
     key(
         "limits.files",
         &["OSTLER_LIMITS_FILES"],
-        Kind::Amount("files"),
+        ValueKind::Quantity("files"),
         None,
         "files each of its processes may have open",
     ),
     key(
         "limits.file_size",
         &["OSTLER_LIMITS_FILE_SIZE"],
-        Kind::Amount("file_size"),
+        ValueKind::Quantity("file_size"),
         None,
         "bytes of the largest file it may write",
     ),
     key(
         "services.automatic",
         &["OSTLER_SERVICES_AUTOMATIC"],
-        Kind::Flag,
+        ValueKind::Flag,
         Some("true"),
         "whether MCP tools start commands that look like services as such without being asked",
     ),
     key(
         "services.table",
         &["OSTLER_SERVICES_TABLE"],
-        Kind::File,
+        ValueKind::FilePath,
         None,
         "a TOML file of further frameworks, tried before the shipped ones",
     ),
     key(
         "services.lease_ports",
         &["OSTLER_SERVICES_LEASE_PORTS"],
-        Kind::PortRange,
+        ValueKind::PortRange,
         Some("20000-29999"),
         "the ports services get that ask for any free one",
     ),
     key(
         "secrets.prefix",
         &["OSTLER_SECRETS_PREFIX"],
-        Kind::Names,
+        ValueKind::Names,
         Some("OSTLER_SECRET_,CLAUDE_SECRET_"),
         "how variables begin that hold secrets, for --secret and its like; never passed on as they are",
     ),
     key(
         "secrets.file",
         &["OSTLER_SECRETS_FILE"],
-        Kind::Directory,
+        ValueKind::Directory,
         None,
         "a TOML file of NAME = \"value\", mode 0600; unset: secrets.toml beside your config.toml",
     ),
     key(
         "ledger.retention_days",
         &["OSTLER_LEDGER_RETENTION_DAYS"],
-        Kind::Days,
+        ValueKind::Days,
         Some("90"),
         "how long the ledger is kept",
     ),
     key(
         "journal.mirror",
         &["OSTLER_JOURNAL_MIRROR"],
-        Kind::Mirror,
+        ValueKind::Mirror,
         None,
         "keep a live copy of every journal in this format",
     ),
     key(
         "daemon.idle_exit_seconds",
         &["OSTLER_DAEMON_IDLE_EXIT_SECONDS"],
-        Kind::Idle,
+        ValueKind::IdleSeconds,
         Some("600"),
         "when a daemon started on demand ends with nothing to do; 0 is never",
     ),
     key(
         "mcp.tools",
         &["OSTLER_MCP_TOOLS"],
-        Kind::Tools,
+        ValueKind::Tools,
         Some("core"),
         "which tools MCP clients are offered",
     ),
     key(
         "mcp.structured",
         &["OSTLER_MCP_STRUCTURED"],
-        Kind::Structured,
+        ValueKind::Structured,
         Some("auto"),
         "which tools answer structured content; auto: those that show status, not output",
     ),
     key(
         "mcp.tasks",
         &["OSTLER_MCP_TASKS"],
-        Kind::Tasks,
+        ValueKind::Tasks,
         Some("auto"),
         "whether long calls become tasks where the client knows them",
     ),
     key(
         "http.host",
         &["OSTLER_HTTP_HOST"],
-        Kind::Host,
+        ValueKind::Host,
         Some("127.0.0.1"),
         "the address HTTP is served at",
     ),
     key(
         "http.port",
         &["OSTLER_HTTP_PORT"],
-        Kind::Port,
+        ValueKind::Port,
         None,
         "its port; unset: any, and only `ostler serve` opens it",
     ),
     key(
         "http.url_prefix",
         &["OSTLER_HTTP_URL_PREFIX"],
-        Kind::Prefix,
+        ValueKind::UrlPrefix,
         Some(""),
         "what every path over HTTP begins with",
     ),
     key(
         "http.legacy_sse",
         &["OSTLER_HTTP_LEGACY_SSE"],
-        Kind::Flag,
+        ValueKind::Flag,
         Some("false"),
         "whether the HTTP+SSE transport of MCP 2024-11-05 is served too",
     ),
     key(
         "http.tokens",
         &["OSTLER_HTTP_TOKENS"],
-        Kind::Tokens,
+        ValueKind::Tokens,
         Some("required"),
         "whether HTTP clients need a bearer token",
     ),
     key(
         "http.hosts",
         &["OSTLER_HTTP_HOSTS"],
-        Kind::Hosts,
+        ValueKind::Hosts,
         Some(""),
         "names of this machine HTTP clients may use besides the loopback's",
     ),
     key(
         "http.origins",
         &["OSTLER_HTTP_ORIGINS"],
-        Kind::Origins,
+        ValueKind::Origins,
         Some(""),
         "web pages that may use it besides those of this machine",
     ),
     key(
         "http.directory",
         &["OSTLER_HTTP_DIRECTORY"],
-        Kind::Directory,
+        ValueKind::Directory,
         None,
         "where relative directories of HTTP clients start; unset: where the daemon does",
     ),
     key(
         "log",
         &["OSTLER_LOG"],
-        Kind::Filter,
+        ValueKind::LogFilter,
         Some("info"),
         "what the daemon logs",
     ),
 ];
 
-impl Key {
+impl SettingKey {
     /// The key with this name.
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+    pub(crate) fn by_name(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
     }
 
     /// The known name that looks most like `name`.
-    pub(crate) fn like(name: &str) -> Option<&'static str> {
+    pub(crate) fn suggest(name: &str) -> Option<&'static str> {
         crate::output::nearest(name, KEYS.iter().map(|key| key.name))
     }
 }

@@ -4,21 +4,21 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ostler_engine::detection::Table;
+use ostler_engine::detection::DetectionTable;
 use ostler_model::ErrorCode;
-use ostler_policy::PolicySet;
+use ostler_policy::RuleSet;
 
-use super::bindings::{self, Bindings};
-use super::env::Environment;
-use super::file::{self, Entry};
-use super::keys::{KEYS, Key};
-use super::value::{Kind, Raw, Value};
+use super::bindings::{self, SecretBindings};
+use super::env::ProcessEnv;
+use super::file::{self, ConfigEntry};
+use super::keys::{KEYS, SettingKey};
+use super::value::{RawValue, SettingValue, ValueKind};
 use crate::error::CommandError;
-use crate::paths::{self, Places};
+use crate::paths::{self, Dirs};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     /// Nobody said otherwise.
     Default,
     /// A line of a file.
@@ -29,7 +29,7 @@ pub(crate) enum Source {
     Flag(&'static str),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -44,16 +44,16 @@ impl fmt::Display for Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// Which.
-    pub(crate) key: &'static Key,
+    pub(crate) key: &'static SettingKey,
     /// What.
-    pub(crate) value: Value,
+    pub(crate) value: SettingValue,
     /// From where.
-    pub(crate) source: Source,
+    pub(crate) source: SettingSource,
 }
 
 /// What the command line says about configuration.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Flags {
+pub(crate) struct ConfigFlags {
     /// `--config`.
     pub(crate) file: Option<PathBuf>,
     /// `--state-dir`.
@@ -63,7 +63,7 @@ pub(crate) struct Flags {
     /// `--set KEY=VALUE`.
     pub(crate) set: Vec<String>,
     /// What the flags of one verb say about keys.
-    pub(crate) of_verb: Vec<FlagValue>,
+    pub(crate) verb_flags: Vec<FlagValue>,
 }
 
 /// A flag that is another name for a key.
@@ -77,10 +77,10 @@ pub(crate) struct FlagValue {
     pub(crate) value: String,
 }
 
-impl Flags {
+impl ConfigFlags {
     /// The configuration file somebody named, by flag or by environment. It may be relative
     /// to where we are, and a daemon is elsewhere.
-    pub(crate) fn named_file(&self, env: &Environment) -> Option<PathBuf> {
+    pub(crate) fn config_file(&self, env: &ProcessEnv) -> Option<PathBuf> {
         let named = self.file.clone();
         let named = named.or_else(|| env.get("OSTLER_CONFIG").map(PathBuf::from))?;
         Some(std::path::absolute(&named).unwrap_or(named))
@@ -93,11 +93,11 @@ pub(crate) struct Config {
     settings: Vec<Setting>,
     files: Vec<PathBuf>,
     /// The command policy; none lets every command run.
-    pub(super) policy: Option<Arc<PolicySet>>,
+    pub(super) policy: Option<Arc<RuleSet>>,
     /// Which commands are services; none takes what is shipped.
-    pub(super) table: Option<Table>,
+    pub(super) detection_table: Option<DetectionTable>,
     /// Who is given which secret.
-    pub(super) bindings: Bindings,
+    pub(super) bindings: SecretBindings,
 }
 
 impl Config {
@@ -105,8 +105,8 @@ impl Config {
     ///
     /// # Errors
     /// The first value that cannot be: its key, what it is, where it stands, what is allowed.
-    pub(crate) fn load(flags: &Flags, env: &Environment) -> Result<Self, CommandError> {
-        let (config, problems) = Self::load_what_can_be(flags, env);
+    pub(crate) fn load(flags: &ConfigFlags, env: &ProcessEnv) -> Result<Self, CommandError> {
+        let (config, problems) = Self::load_lossy(flags, env);
         match problems.into_iter().next() {
             Some(problem) => Err(problem),
             None => Ok(config),
@@ -114,7 +114,7 @@ impl Config {
     }
 
     /// Reads every layer; what cannot be is left out, and told beside.
-    pub(crate) fn load_what_can_be(flags: &Flags, env: &Environment) -> (Self, Vec<CommandError>) {
+    pub(crate) fn load_lossy(flags: &ConfigFlags, env: &ProcessEnv) -> (Self, Vec<CommandError>) {
         let mut config = Self::defaults();
         let mut problems = config.read_files(flags, env);
         problems.extend(config.read_environment(env));
@@ -127,7 +127,7 @@ impl Config {
     ///
     /// # Errors
     /// When a file of rules cannot be used.
-    pub(crate) fn with_policy(mut self, env: &Environment) -> Result<Self, CommandError> {
+    pub(crate) fn with_policy(mut self, env: &ProcessEnv) -> Result<Self, CommandError> {
         self.policy = super::policy::load(&self, env)?.map(Arc::new);
         Ok(self)
     }
@@ -136,32 +136,32 @@ impl Config {
     ///
     /// # Errors
     /// When the file cannot be used.
-    pub(crate) fn with_table(mut self) -> Result<Self, CommandError> {
-        self.table = super::services::table(&self)?;
+    pub(crate) fn with_detection_table(mut self) -> Result<Self, CommandError> {
+        self.detection_table = super::services::load_table(&self)?;
         Ok(self)
     }
 
     fn defaults() -> Self {
-        let setting = |key: &'static Key| Setting {
+        let setting = |key: &'static SettingKey| Setting {
             key,
             value: key
                 .default
-                .and_then(|text| key.kind.accept(&Raw::Text(text.to_owned())))
-                .unwrap_or(Value::Unset),
-            source: Source::Default,
+                .and_then(|text| key.kind.parse(&RawValue::Text(text.to_owned())))
+                .unwrap_or(SettingValue::Unset),
+            source: SettingSource::Default,
         };
         Self {
             settings: KEYS.iter().map(setting).collect(),
             files: Vec::new(),
             policy: None,
-            table: None,
-            bindings: Bindings::new(),
+            detection_table: None,
+            bindings: SecretBindings::new(),
         }
     }
 
-    fn read_files(&mut self, flags: &Flags, env: &Environment) -> Vec<CommandError> {
+    fn read_files(&mut self, flags: &ConfigFlags, env: &ProcessEnv) -> Vec<CommandError> {
         let mut problems = Vec::new();
-        let named = flags.named_file(env);
+        let named = flags.config_file(env);
         let required = named.is_some();
         let files = match named {
             Some(path) => vec![path],
@@ -175,7 +175,7 @@ impl Config {
                 Ok(entries) => problems.extend(
                     entries
                         .into_iter()
-                        .filter_map(|entry| self.take_entry(&path, entry).err()),
+                        .filter_map(|entry| self.apply_entry(&path, entry).err()),
                 ),
                 Err(problem) => problems.push(problem),
             }
@@ -184,16 +184,17 @@ impl Config {
         problems
     }
 
-    fn take_entry(&mut self, path: &Path, entry: Entry) -> Result<(), CommandError> {
-        let source = Source::File(path.to_owned(), entry.line);
-        if bindings::take(&mut self.bindings, &entry.name, (&entry.value, &source))? {
+    fn apply_entry(&mut self, path: &Path, entry: ConfigEntry) -> Result<(), CommandError> {
+        let source = SettingSource::File(path.to_owned(), entry.line);
+        if bindings::apply(&mut self.bindings, &entry.name, (&entry.value, &source))? {
             return Ok(());
         }
-        let key = Key::named(&entry.name).ok_or_else(|| unknown_key(&entry.name, &source))?;
-        self.take(key, &entry.value, source)
+        let key =
+            SettingKey::by_name(&entry.name).ok_or_else(|| unknown_key(&entry.name, &source))?;
+        self.apply(key, &entry.value, source)
     }
 
-    fn read_environment(&mut self, env: &Environment) -> Vec<CommandError> {
+    fn read_environment(&mut self, env: &ProcessEnv) -> Vec<CommandError> {
         let mut problems = Vec::new();
         for key in &KEYS {
             // The weakest first, so that the strongest stands.
@@ -206,70 +207,78 @@ impl Config {
                     continue;
                 }
                 let raw = value.to_str().map_or_else(
-                    || Raw::Unfit(format!("\"{}\"", value.display())),
-                    |text| Raw::Text(text.to_owned()),
+                    || RawValue::Unsupported(format!("\"{}\"", value.display())),
+                    |text| RawValue::Text(text.to_owned()),
                 );
-                problems.extend(self.take(key, &raw, Source::Variable(name)).err());
+                problems.extend(self.apply(key, &raw, SettingSource::Variable(name)).err());
             }
         }
         problems
     }
 
-    fn read_flags(&mut self, flags: &Flags) -> Vec<CommandError> {
+    fn read_flags(&mut self, flags: &ConfigFlags) -> Vec<CommandError> {
         let mut problems = Vec::new();
-        for given in &flags.set {
-            problems.extend(self.take_assignment(given).err());
+        for assignment in &flags.set {
+            problems.extend(self.apply_assignment(assignment).err());
         }
-        for given in &flags.of_verb {
-            let key = Key::named(given.key).expect("flags name keys of the table");
-            let raw = Raw::Text(given.value.clone());
-            problems.extend(self.take(key, &raw, Source::Flag(given.flag)).err());
+        for verb_flag in &flags.verb_flags {
+            let key = SettingKey::by_name(verb_flag.key).expect("flags name keys of the table");
+            let raw = RawValue::Text(verb_flag.value.clone());
+            problems.extend(
+                self.apply(key, &raw, SettingSource::Flag(verb_flag.flag))
+                    .err(),
+            );
         }
         let directories = [
             ("state_dir", "--state-dir", &flags.state_dir),
             ("runtime_dir", "--runtime-dir", &flags.runtime_dir),
         ];
         for (name, flag, path) in directories {
-            problems.extend(self.take_path(name, flag, path.as_deref()).err());
+            problems.extend(self.apply_path(name, flag, path.as_deref()).err());
         }
         problems
     }
 
     /// `--set KEY=VALUE`.
-    fn take_assignment(&mut self, given: &str) -> Result<(), CommandError> {
-        let (name, value) = given.split_once('=').ok_or_else(|| {
-            CommandError::value(format!("--set {given}: there is no '='"))
+    fn apply_assignment(&mut self, assignment: &str) -> Result<(), CommandError> {
+        let (name, value) = assignment.split_once('=').ok_or_else(|| {
+            CommandError::value(format!("--set {assignment}: there is no '='"))
                 .with_hint("write --set KEY=VALUE; `ostler config explain` lists the keys")
         })?;
-        let source = Source::Flag("--set");
-        let raw = Raw::Text(value.to_owned());
-        if bindings::take(&mut self.bindings, name, (&raw, &source))? {
+        let source = SettingSource::Flag("--set");
+        let raw = RawValue::Text(value.to_owned());
+        if bindings::apply(&mut self.bindings, name, (&raw, &source))? {
             return Ok(());
         }
-        let key = Key::named(name).ok_or_else(|| unknown_key(name, &source))?;
-        self.take(key, &raw, source)
+        let key = SettingKey::by_name(name).ok_or_else(|| unknown_key(name, &source))?;
+        self.apply(key, &raw, source)
     }
 
     /// A directory given as a flag may be relative to where we are.
-    fn take_path(
+    fn apply_path(
         &mut self,
         name: &str,
         flag: &'static str,
         path: Option<&Path>,
     ) -> Result<(), CommandError> {
-        let (Some(path), Some(key)) = (path, Key::named(name)) else {
+        let (Some(path), Some(key)) = (path, SettingKey::by_name(name)) else {
             return Ok(());
         };
         let absolute = std::path::absolute(path)
             .map_err(|error| CommandError::value(format!("{flag} {}: {error}", path.display())))?;
-        let raw = Raw::Text(absolute.to_string_lossy().into_owned());
-        self.take(key, &raw, Source::Flag(flag))
+        let raw = RawValue::Text(absolute.to_string_lossy().into_owned());
+        self.apply(key, &raw, SettingSource::Flag(flag))
     }
 
-    fn take(&mut self, key: &'static Key, raw: &Raw, source: Source) -> Result<(), CommandError> {
-        let accepted = key.kind.accept(raw);
-        let mut value = accepted
-            .filter(|it| stands(key, it, &source))
+    fn apply(
+        &mut self,
+        key: &'static SettingKey,
+        raw: &RawValue,
+        source: SettingSource,
+    ) -> Result<(), CommandError> {
+        let parsed = key.kind.parse(raw);
+        let mut value = parsed
+            .filter(|it| is_valid_for(key, it, &source))
             .ok_or_else(|| {
                 CommandError::new(
                     ErrorCode::Environment,
@@ -277,37 +286,36 @@ impl Config {
                 )
                 .with_hint(format!("allowed: {}", key.kind.allowed()))
             })?;
-        if let (Kind::File, Value::Text(path)) = (key.kind, &mut value) {
-            *path = from_where_it_stands(path, &source);
+        if let (ValueKind::FilePath, SettingValue::Text(path)) = (key.kind, &mut value) {
+            *path = resolve_path(path, &source);
         }
-        let place = self.settings.iter_mut().find(|setting| setting.key == key);
-        let setting = place.expect("every key of the table has its setting");
+        let slot = self.settings.iter_mut().find(|setting| setting.key == key);
+        let setting = slot.expect("every key of the table has its setting");
         setting.value = value;
         setting.source = source;
         Ok(())
     }
 
-    fn fill_directories(&mut self, env: &Environment) {
-        if self.get("state_dir").value == Value::Unset {
-            self.fill("state_dir", &paths::default_state(env));
+    fn fill_directories(&mut self, env: &ProcessEnv) {
+        if self.get("state_dir").value == SettingValue::Unset {
+            self.set_directory("state_dir", &paths::default_state(env));
         }
-        if self.get("runtime_dir").value == Value::Unset {
+        if self.get("runtime_dir").value == SettingValue::Unset {
             let runtime = paths::default_runtime(env, &self.path("state_dir"));
-            self.fill("runtime_dir", &runtime);
+            self.set_directory("runtime_dir", &runtime);
         }
     }
 
-    fn fill(&mut self, name: &str, path: &Path) {
+    fn set_directory(&mut self, name: &str, path: &Path) {
         let text = path.to_string_lossy().into_owned();
-        let place = self.settings.iter_mut().find(|s| s.key.name == name);
-        place
-            .into_iter()
-            .for_each(|s| s.value = Value::Text(text.clone()));
+        let slot = self.settings.iter_mut().find(|s| s.key.name == name);
+        slot.into_iter()
+            .for_each(|s| s.value = SettingValue::Text(text.clone()));
     }
 
     /// The same configuration for another state directory.
     pub(crate) fn with_state_dir(mut self, directory: &Path) -> Self {
-        self.fill("state_dir", directory);
+        self.set_directory("state_dir", directory);
         self
     }
 
@@ -317,7 +325,7 @@ impl Config {
     }
 
     /// Who is given which secret.
-    pub(crate) const fn bindings(&self) -> &Bindings {
+    pub(crate) const fn bindings(&self) -> &SecretBindings {
         &self.bindings
     }
 
@@ -337,14 +345,17 @@ impl Config {
     /// The value of a directory's key.
     fn path(&self, name: &str) -> PathBuf {
         match &self.get(name).value {
-            Value::Text(text) => PathBuf::from(text),
-            Value::Unset | Value::Number(_) | Value::Flag(_) | Value::List(_) => PathBuf::new(),
+            SettingValue::Text(text) => PathBuf::from(text),
+            SettingValue::Unset
+            | SettingValue::Number(_)
+            | SettingValue::Flag(_)
+            | SettingValue::List(_) => PathBuf::new(),
         }
     }
 
     /// The directories a daemon is known by.
-    pub(crate) fn places(&self) -> Places {
-        Places {
+    pub(crate) fn dirs(&self) -> Dirs {
+        Dirs {
             state: self.path("state_dir"),
             runtime: self.path("runtime_dir"),
         }
@@ -353,31 +364,35 @@ impl Config {
 
 /// Whether a path means the same to everybody who reads it: a daemon that inherits a variable
 /// is elsewhere.
-fn stands(key: &Key, value: &Value, source: &Source) -> bool {
+fn is_valid_for(key: &SettingKey, value: &SettingValue, source: &SettingSource) -> bool {
     match (key.kind, value, source) {
-        (Kind::File, Value::Text(path), Source::Variable(_)) => Path::new(path).is_absolute(),
+        (ValueKind::FilePath, SettingValue::Text(path), SettingSource::Variable(_)) => {
+            Path::new(path).is_absolute()
+        }
         _ => true,
     }
 }
 
 /// A path as seen from the file it stands in, or from where we are.
-fn from_where_it_stands(path: &str, source: &Source) -> String {
+fn resolve_path(path: &str, source: &SettingSource) -> String {
     let path = Path::new(path);
     let absolute = match source {
-        Source::File(file, _) => file.parent().map(|directory| directory.join(path)),
-        Source::Default | Source::Variable(_) | Source::Flag(_) => std::path::absolute(path).ok(),
+        SettingSource::File(file, _) => file.parent().map(|directory| directory.join(path)),
+        SettingSource::Default | SettingSource::Variable(_) | SettingSource::Flag(_) => {
+            std::path::absolute(path).ok()
+        }
     };
     let absolute = absolute.unwrap_or_else(|| path.to_owned());
     absolute.to_string_lossy().into_owned()
 }
 
-fn unknown_key(name: &str, source: &Source) -> CommandError {
+fn unknown_key(name: &str, source: &SettingSource) -> CommandError {
     let error = CommandError::new(
         ErrorCode::Environment,
         format!("{name} ({source}) is no configuration key"),
     );
-    match Key::like(name) {
-        Some(known) => error.with_hint(format!("did you mean {known}?")),
+    match SettingKey::suggest(name) {
+        Some(suggestion) => error.with_hint(format!("did you mean {suggestion}?")),
         None => error.with_hint("`ostler config explain` lists the keys"),
     }
 }

@@ -23,9 +23,9 @@ mod tests;
 mod value;
 
 pub(crate) use bindings::describe as describe_binding;
-pub(crate) use env::Environment;
-pub(crate) use keys::{KEYS, Key};
-pub(crate) use load::{Config, FlagValue, Flags, Setting, Source};
-pub(crate) use secrets::check as check_secrets;
-pub(crate) use settings::FrontPolicy;
+pub(crate) use env::ProcessEnv;
+pub(crate) use keys::{KEYS, SettingKey};
+pub(crate) use load::{Config, ConfigFlags, FlagValue, Setting, SettingSource};
+pub(crate) use secrets::check_file as check_secrets;
+pub(crate) use settings::ClientPolicy;
 pub(crate) use value::TOOL_PROFILES;

@@ -7,9 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ostler_model::ErrorCode;
-use ostler_policy::{PolicySet, Source, Tier};
+use ostler_policy::{RuleSet, RuleSource, RuleTier};
 
-use super::env::Environment;
+use super::env::ProcessEnv;
 use super::load::Config;
 use crate::error::CommandError;
 use crate::paths;
@@ -21,11 +21,11 @@ pub(crate) const MACHINE_FILE: &str = "/etc/ostler/policy.toml";
 ///
 /// # Errors
 /// When one cannot be read.
-pub(crate) fn sources(config: &Config, env: &Environment) -> Result<Vec<Source>, CommandError> {
+pub(crate) fn sources(config: &Config, env: &ProcessEnv) -> Result<Vec<RuleSource>, CommandError> {
     let mode = config.text("policy.mode").unwrap_or_default();
     let mut sources = match mode.as_str() {
-        "default" => Source::shipped(),
-        "claude" => Source::claude_only(),
+        "default" => RuleSource::shipped(),
+        "claude" => RuleSource::claude_only(),
         _ => Vec::new(),
     };
     if mode != "off" {
@@ -33,9 +33,13 @@ pub(crate) fn sources(config: &Config, env: &Environment) -> Result<Vec<Source>,
         let is_named = named.is_some();
         let file =
             named.unwrap_or_else(|| paths::default_config(env).with_file_name("policy.toml"));
-        sources.extend(read(Tier::User, &file, is_named)?);
+        sources.extend(read_source(RuleTier::User, &file, is_named)?);
     }
-    sources.extend(read(Tier::Admin, Path::new(MACHINE_FILE), false)?);
+    sources.extend(read_source(
+        RuleTier::Admin,
+        Path::new(MACHINE_FILE),
+        false,
+    )?);
     Ok(sources)
 }
 
@@ -43,24 +47,33 @@ pub(crate) fn sources(config: &Config, env: &Environment) -> Result<Vec<Source>,
 ///
 /// # Errors
 /// When a file cannot be read, or says what it cannot.
-pub(crate) fn load(config: &Config, env: &Environment) -> Result<Option<PolicySet>, CommandError> {
+pub(crate) fn load(config: &Config, env: &ProcessEnv) -> Result<Option<RuleSet>, CommandError> {
     let sources = sources(config, env)?;
     if sources.is_empty() {
         return Ok(None);
     }
-    let set = PolicySet::load(&sources);
-    set.map(Some)
-        .map_err(|error| bad(error.to_string()).with_hint("`ostler policy test` checks files"))
+    let set = RuleSet::load(&sources);
+    set.map(Some).map_err(|error| {
+        config_error(error.to_string()).with_hint("`ostler policy test` checks files")
+    })
 }
 
-fn read(tier: Tier, file: &Path, must_exist: bool) -> Result<Option<Source>, CommandError> {
+fn read_source(
+    tier: RuleTier,
+    file: &Path,
+    must_exist: bool,
+) -> Result<Option<RuleSource>, CommandError> {
     match std::fs::read_to_string(file) {
-        Ok(text) => Ok(Some(Source::new(tier, file.display().to_string(), text))),
+        Ok(text) => Ok(Some(RuleSource::new(
+            tier,
+            file.display().to_string(),
+            text,
+        ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => Ok(None),
-        Err(error) => Err(bad(format!("{}: {error}", file.display()))),
+        Err(error) => Err(config_error(format!("{}: {error}", file.display()))),
     }
 }
 
-fn bad(message: String) -> CommandError {
+fn config_error(message: String) -> CommandError {
     CommandError::new(ErrorCode::Environment, message)
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ostler_engine::SecretSource;
-use ostler_model::{ErrorCode, Text};
+use ostler_model::{ByteString, ErrorCode};
 
 use crate::error::CommandError;
 
@@ -29,9 +29,9 @@ impl SecretsFile {
 }
 
 impl SecretSource for SecretsFile {
-    fn value(&self, name: &str) -> Option<Text> {
-        match read(&self.path) {
-            Ok(table) => table.get(name)?.as_str().map(Text::from),
+    fn value(&self, name: &str) -> Option<ByteString> {
+        match read_file(&self.path) {
+            Ok(table) => table.get(name)?.as_str().map(ByteString::from),
             Err(problem) => {
                 tracing::warn!(file = %self.path.display(), problem, "no secrets are read");
                 None
@@ -40,7 +40,7 @@ impl SecretSource for SecretsFile {
     }
 
     fn problem(&self) -> Option<String> {
-        let problem = read(&self.path).err()?;
+        let problem = read_file(&self.path).err()?;
         Some(format!("{} {problem}", self.path.display()))
     }
 }
@@ -49,8 +49,8 @@ impl SecretSource for SecretsFile {
 ///
 /// # Errors
 /// When others can read it, it is somebody else's, or no TOML of texts.
-pub(crate) fn check(path: &Path) -> Result<(), CommandError> {
-    read(path).map(drop).map_err(|problem| {
+pub(crate) fn check_file(path: &Path) -> Result<(), CommandError> {
+    read_file(path).map(drop).map_err(|problem| {
         CommandError::new(
             ErrorCode::Environment,
             format!("the file of secrets {} {problem}", path.display()),
@@ -63,13 +63,13 @@ pub(crate) fn check(path: &Path) -> Result<(), CommandError> {
 }
 
 /// Its table. Problems never hold a piece of the file.
-fn read(path: &Path) -> Result<toml::Table, String> {
+fn read_file(path: &Path) -> Result<toml::Table, String> {
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(toml::Table::new()),
         Err(error) => return Err(format!("cannot be read: {error}")),
     };
-    private(
+    check_private(
         &file
             .metadata()
             .map_err(|error| format!("cannot be read: {error}"))?,
@@ -96,7 +96,7 @@ fn read(path: &Path) -> Result<toml::Table, String> {
     }
 }
 
-fn private(meta: &fs::Metadata) -> Result<(), String> {
+fn check_private(meta: &fs::Metadata) -> Result<(), String> {
     let us = rustix::process::geteuid().as_raw();
     if meta.uid() != us && meta.uid() != 0 {
         return Err(format!("belongs to user {}, not to user {us}", meta.uid()));
@@ -125,19 +125,19 @@ mod tests {
     fn values_are_read_by_name_and_anew() {
         let (_directory, path) = file("TOKEN = \"abcdef\"\n", 0o600);
         let source = SecretsFile::new(path.clone());
-        assert_eq!(source.value("TOKEN"), Some(Text::from("abcdef")));
+        assert_eq!(source.value("TOKEN"), Some(ByteString::from("abcdef")));
         assert_eq!(source.value("OTHER"), None);
         fs::write(&path, "TOKEN = \"ghijkl\"\n").unwrap();
-        assert_eq!(source.value("TOKEN"), Some(Text::from("ghijkl")));
+        assert_eq!(source.value("TOKEN"), Some(ByteString::from("ghijkl")));
         fs::remove_file(&path).unwrap();
         assert_eq!(source.value("TOKEN"), None);
-        assert!(check(&path).is_ok());
+        assert!(check_file(&path).is_ok());
     }
 
     #[test]
     fn a_file_others_can_read_is_refused_with_the_remedy() {
         let (_directory, path) = file("TOKEN = \"abcdef\"\n", 0o640);
-        let told = check(&path).unwrap_err().to_string();
+        let told = check_file(&path).unwrap_err().to_string();
         assert!(told.contains("can be read by others (mode 0640)"), "{told}");
         assert!(told.contains("chmod 600"), "{told}");
         assert_eq!(SecretsFile::new(path).value("TOKEN"), None);
@@ -151,7 +151,7 @@ mod tests {
             "N = 12345\n",
         ] {
             let (_directory, path) = file(text, 0o600);
-            let told = check(&path).unwrap_err().to_string();
+            let told = check_file(&path).unwrap_err().to_string();
             assert!(
                 !told.contains("hunter2") && !told.contains("12345"),
                 "{told}"

@@ -1,31 +1,31 @@
 //! What is configured of services.
 
-use ostler_engine::detection::Table;
-use ostler_engine::{Automatic, ServiceSettings};
+use ostler_engine::detection::DetectionTable;
+use ostler_engine::{AutoServices, ServiceSettings};
 use ostler_model::ErrorCode;
 
 use super::load::Config;
-use super::value::{Value, port_range};
+use super::value::{SettingValue, port_range};
 use crate::error::CommandError;
 
-/// The shipped table with the entries of `services.table` before its own; none where no file
+/// The shipped table with the entries of `service_settings.load_table` before its own; none where no file
 /// is named.
 ///
 /// # Errors
 /// When the file cannot be read, or says what it cannot.
-pub(crate) fn table(config: &Config) -> Result<Option<Table>, CommandError> {
+pub(crate) fn load_table(config: &Config) -> Result<Option<DetectionTable>, CommandError> {
     let Some(path) = config.text("services.table") else {
         return Ok(None);
     };
-    let text =
-        std::fs::read_to_string(&path).map_err(|error| bad(config, &format!("{path}: {error}")))?;
-    let table = Table::shipped().with(&path, &text);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| table_error(config, &format!("{path}: {error}")))?;
+    let table = DetectionTable::shipped().with_file(&path, &text);
     table
         .map(Some)
-        .map_err(|error| bad(config, &error.to_string()))
+        .map_err(|error| table_error(config, &error.to_string()))
 }
 
-fn bad(config: &Config, what: &str) -> CommandError {
+fn table_error(config: &Config, what: &str) -> CommandError {
     let source = &config.get("services.table").source;
     let message = format!("services.table ({source}): {what}");
     CommandError::new(ErrorCode::Environment, message)
@@ -33,12 +33,16 @@ fn bad(config: &Config, what: &str) -> CommandError {
 
 impl Config {
     /// How services are recognised and told.
-    pub(super) fn services(&self) -> ServiceSettings {
-        let off = self.get("services.automatic").value == Value::Flag(false);
+    pub(super) fn service_settings(&self) -> ServiceSettings {
+        let is_off = self.get("services.automatic").value == SettingValue::Flag(false);
         let ports = self.text("services.lease_ports");
         ServiceSettings {
-            table: self.table.clone(),
-            automatic: if off { Automatic::Off } else { Automatic::On },
+            table: self.detection_table.clone(),
+            automatic: if is_off {
+                AutoServices::Off
+            } else {
+                AutoServices::On
+            },
             lease_ports: ports.as_deref().and_then(port_range),
         }
     }

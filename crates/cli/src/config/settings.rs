@@ -4,23 +4,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::{IsolationSettings, SecretSource, Secrets, Settings};
+use ostler_engine::{IsolationSettings, SecretSettings, SecretSource, Settings};
 use ostler_journal::Format;
-use ostler_model::amount::LIMIT_NAMES;
-use ostler_model::{IsolationLevel, Limits, Network, Text};
+use ostler_model::quantity::LIMIT_NAMES;
+use ostler_model::{ByteString, IsolationLevel, Limits, NetworkAccess};
 use ostler_server::mcp::{McpOptions, Structured};
 use serde::{Deserialize, Serialize};
 
-use super::load::{Config, Setting, Source};
+use super::load::{Config, Setting, SettingSource};
 use super::secrets::{SECRETS_FILE, SecretsFile};
-use super::value::Value;
+use super::value::SettingValue;
 
 const DAY_S: u64 = 24 * 60 * 60;
 
 /// What the environment or the flags of one front say about policy: it holds for that
 /// front, on top of the daemon's own settings. Files are the daemon's business.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FrontPolicy {
+pub(crate) struct ClientPolicy {
     /// The only programs that may run; the daemon's own list holds besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_commands: Option<Vec<String>>,
@@ -39,21 +39,23 @@ impl Config {
     /// What the settings allow beyond what they name.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let list = self.list("allowed_commands").unwrap_or_default();
-        let told = ostler_engine::admission::escapes::warnings(&list);
-        told.into_iter()
-            .map(|it| format!("allowed_commands: {it}"))
+        let warnings = ostler_engine::admission::allow_list_warnings::warnings(&list);
+        warnings
+            .into_iter()
+            .map(|warning| format!("allowed_commands: {warning}"))
             .collect()
     }
 
     /// Whether what a person starts gets their whole environment: as set, else it does.
     pub(crate) fn inherits_at_prompt(&self) -> bool {
-        let set = self.get("environment.inherit");
-        matches!(set.source, Source::Default) || set.value == Value::Flag(true)
+        let setting = self.get("environment.inherit");
+        matches!(setting.source, SettingSource::Default)
+            || setting.value == SettingValue::Flag(true)
     }
 
     /// The engine's settings, with `base_env` for requests that bring no environment.
-    pub(crate) fn engine_settings(&self, base_env: Vec<(Text, Text)>) -> Settings {
-        let mut settings = Settings::new(self.places().state);
+    pub(crate) fn engine_settings(&self, base_env: Vec<(ByteString, ByteString)>) -> Settings {
+        let mut settings = Settings::new(self.dirs().state);
         settings.allowed_commands = self.list("allowed_commands");
         settings.default_encoding = self.text("default_encoding");
         settings.quotas.finite_per_session = self.count("quotas.finite_per_session");
@@ -64,66 +66,67 @@ impl Config {
         settings.retention.others = self.seconds("retention.others_seconds");
         settings.grace = Duration::from_millis(self.number("stop.grace_ms").unwrap_or_default());
         settings.base_env_names = self.list("environment.keep").unwrap_or_default();
-        settings.inherit_env = self.get("environment.inherit").value == Value::Flag(true);
+        settings.inherit_env = self.get("environment.inherit").value == SettingValue::Flag(true);
         settings.base_env = base_env;
         if let Some(path) = self.text("trusted_path") {
-            settings.trusted_path = Text::from(path);
+            settings.trusted_path = ByteString::from(path);
         }
         let days = self.number("ledger.retention_days").unwrap_or_default();
         settings.ledger_retention = Duration::from_secs(days * DAY_S);
-        settings.isolation = self.isolation();
-        settings.secrets = Secrets {
+        settings.isolation = self.isolation_settings();
+        settings.secrets = SecretSettings {
             prefixes: self.secret_prefixes(),
             source: self
                 .secrets_file()
                 .map(|path| Arc::new(SecretsFile::new(path)) as Arc<dyn SecretSource>),
             bindings: self.bindings.clone(),
         };
-        settings.services = self.services();
+        settings.services = self.service_settings();
         settings.policy.clone_from(&self.policy);
         settings.mirror = self.text("journal.mirror").as_deref().and_then(mirror);
         settings
     }
 
     /// How far commands are walled off, and what level high shows.
-    fn isolation(&self) -> IsolationSettings {
-        let usual = IsolationSettings::default();
+    fn isolation_settings(&self) -> IsolationSettings {
+        let defaults = IsolationSettings::default();
         let texts = |name| {
             let list = self.list(name)?;
-            Some(list.into_iter().map(Text::from).collect::<Vec<_>>())
+            Some(list.into_iter().map(ByteString::from).collect::<Vec<_>>())
         };
-        let walls = self.list("isolation.allow_degraded").unwrap_or_default();
+        let degradable = self.list("isolation.allow_degraded").unwrap_or_default();
         let ports = self.list("isolation.forwards").unwrap_or_default();
         let network = self.list("isolation.network").unwrap_or_default();
         IsolationSettings {
-            default: self.level("isolation.default").unwrap_or(usual.default),
-            minimum: self.level("isolation.minimum").unwrap_or(usual.minimum),
-            network: Network::of_words(network.iter().map(String::as_str)).unwrap_or_default(),
+            default: self.level("isolation.default").unwrap_or(defaults.default),
+            minimum: self.level("isolation.minimum").unwrap_or(defaults.minimum),
+            network: NetworkAccess::of_words(network.iter().map(String::as_str))
+                .unwrap_or_default(),
             workspaces: texts("isolation.workspaces").unwrap_or_default(),
             forwards: ports.iter().filter_map(|it| it.parse().ok()).collect(),
             read: texts("isolation.read").unwrap_or_default(),
             write: texts("isolation.write").unwrap_or_default(),
-            hide: self.hidden(texts("isolation.hide").unwrap_or_default()),
-            protect: texts("isolation.protect").unwrap_or(usual.protect),
-            home_visible: texts("isolation.home_visible").unwrap_or(usual.home_visible),
-            allow_degraded: walls.iter().filter_map(|it| it.parse().ok()).collect(),
+            hide: self.hidden_paths(texts("isolation.hide").unwrap_or_default()),
+            protect: texts("isolation.protect").unwrap_or(defaults.protect),
+            home_visible: texts("isolation.home_visible").unwrap_or(defaults.home_visible),
+            allow_degraded: degradable.iter().filter_map(|it| it.parse().ok()).collect(),
             limits: self.limits(),
         }
     }
 
     /// What is named, the daemon's sockets, and the file of secrets.
-    fn hidden(&self, mut named: Vec<Text>) -> Vec<Text> {
-        named.push(Text::from(self.places().runtime));
-        named.extend(self.secrets_file().map(Text::from));
-        named
+    fn hidden_paths(&self, mut paths: Vec<ByteString>) -> Vec<ByteString> {
+        paths.push(ByteString::from(self.dirs().runtime));
+        paths.extend(self.secrets_file().map(ByteString::from));
+        paths
     }
 
     /// The limits that are set; values passed when they were read.
     fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         for name in LIMIT_NAMES {
-            if let Some(given) = self.text(&format!("limits.{name}")) {
-                limits.set(name, &given).unwrap_or_default();
+            if let Some(value) = self.text(&format!("limits.{name}")) {
+                limits.set(name, &value).unwrap_or_default();
             }
         }
         limits
@@ -140,8 +143,10 @@ impl Config {
 
     /// Where secrets lie, whether or not the file is there.
     pub(crate) fn secrets_file(&self) -> Option<PathBuf> {
-        let beside = || Some(self.files().last()?.parent()?.join(SECRETS_FILE));
-        self.text("secrets.file").map(PathBuf::from).or_else(beside)
+        let default_path = || Some(self.files().last()?.parent()?.join(SECRETS_FILE));
+        self.text("secrets.file")
+            .map(PathBuf::from)
+            .or_else(default_path)
     }
 
     /// When a daemon started on demand ends with nothing to do; none is never.
@@ -171,37 +176,37 @@ impl Config {
             Some("never") => Structured::Never,
             _ => Structured::Auto,
         };
-        let usual = McpOptions::default();
+        let defaults = McpOptions::default();
         let no_tasks = self.text("mcp.tasks").as_deref() == Some("off");
         McpOptions {
             structured,
-            task_after: usual.task_after.filter(|_| !no_tasks),
+            task_after: defaults.task_after.filter(|_| !no_tasks),
         }
     }
 
     /// What holds for this front alone.
-    pub(crate) fn front_policy(&self) -> FrontPolicy {
-        let own = |name| Some(self.get(name)).filter(|setting| is_own(setting));
-        FrontPolicy {
-            allowed_commands: own("allowed_commands").and_then(list),
-            default_encoding: own("default_encoding").and_then(text),
-            retention_seconds: own("retention.command_seconds").and_then(number),
-            isolation: own("isolation.default")
-                .and_then(text)
+    pub(crate) fn client_policy(&self) -> ClientPolicy {
+        let own_setting = |name| Some(self.get(name)).filter(|setting| is_client_setting(setting));
+        ClientPolicy {
+            allowed_commands: own_setting("allowed_commands").and_then(list_of),
+            default_encoding: own_setting("default_encoding").and_then(text_of),
+            retention_seconds: own_setting("retention.command_seconds").and_then(number_of),
+            isolation: own_setting("isolation.default")
+                .and_then(text_of)
                 .and_then(|it| it.parse().ok()),
         }
     }
 
     pub(super) fn list(&self, name: &str) -> Option<Vec<String>> {
-        list(self.get(name))
+        list_of(self.get(name))
     }
 
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        text(self.get(name))
+        text_of(self.get(name))
     }
 
     pub(super) fn number(&self, name: &str) -> Option<u64> {
-        number(self.get(name))
+        number_of(self.get(name))
     }
 
     fn count(&self, name: &str) -> u32 {
@@ -215,31 +220,40 @@ impl Config {
     }
 }
 
-fn is_own(setting: &Setting) -> bool {
+fn is_client_setting(setting: &Setting) -> bool {
     match setting.source {
-        Source::Variable(_) | Source::Flag(_) => true,
-        Source::Default | Source::File(..) => false,
+        SettingSource::Variable(_) | SettingSource::Flag(_) => true,
+        SettingSource::Default | SettingSource::File(..) => false,
     }
 }
 
-fn list(setting: &Setting) -> Option<Vec<String>> {
+fn list_of(setting: &Setting) -> Option<Vec<String>> {
     match &setting.value {
-        Value::List(items) => Some(items.clone()),
-        Value::Unset | Value::Text(_) | Value::Number(_) | Value::Flag(_) => None,
+        SettingValue::List(items) => Some(items.clone()),
+        SettingValue::Unset
+        | SettingValue::Text(_)
+        | SettingValue::Number(_)
+        | SettingValue::Flag(_) => None,
     }
 }
 
-fn text(setting: &Setting) -> Option<String> {
+fn text_of(setting: &Setting) -> Option<String> {
     match &setting.value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Unset | Value::List(_) | Value::Number(_) | Value::Flag(_) => None,
+        SettingValue::Text(text) => Some(text.clone()),
+        SettingValue::Unset
+        | SettingValue::List(_)
+        | SettingValue::Number(_)
+        | SettingValue::Flag(_) => None,
     }
 }
 
-fn number(setting: &Setting) -> Option<u64> {
+fn number_of(setting: &Setting) -> Option<u64> {
     match &setting.value {
-        Value::Number(number) => Some(*number),
-        Value::Unset | Value::List(_) | Value::Text(_) | Value::Flag(_) => None,
+        SettingValue::Number(number) => Some(*number),
+        SettingValue::Unset
+        | SettingValue::List(_)
+        | SettingValue::Text(_)
+        | SettingValue::Flag(_) => None,
     }
 }
 

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::value::Value;
+use super::value::SettingValue;
 use super::*;
 use crate::error::CommandError;
 
@@ -9,12 +9,12 @@ fn load(file: &str, env: &[(&str, &str)], set: &[&str]) -> Result<Config, String
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("config.toml");
     fs::write(&path, file).unwrap();
-    let flags = Flags {
+    let flags = ConfigFlags {
         file: Some(path),
         set: set.iter().map(|&given| given.to_owned()).collect(),
-        ..Flags::default()
+        ..ConfigFlags::default()
     };
-    let env: Environment = env.iter().copied().collect();
+    let env: ProcessEnv = env.iter().copied().collect();
     let hide = |error: CommandError| {
         error
             .to_string()
@@ -26,8 +26,10 @@ fn load(file: &str, env: &[(&str, &str)], set: &[&str]) -> Result<Config, String
 fn value(config: &Config, name: &str) -> (String, String) {
     let setting = config.get(name);
     let source = match &setting.source {
-        Source::File(_, line) => format!("line {line}"),
-        other @ (Source::Default | Source::Variable(_) | Source::Flag(_)) => other.to_string(),
+        SettingSource::File(_, line) => format!("line {line}"),
+        other @ (SettingSource::Default | SettingSource::Variable(_) | SettingSource::Flag(_)) => {
+            other.to_string()
+        }
     };
     (setting.value.to_string(), source)
 }
@@ -69,7 +71,7 @@ fn the_variables_of_the_documents_are_honoured() {
     assert_eq!(settings.retention.command, None);
     assert_eq!(settings.default_encoding.as_deref(), Some("gbk"));
     assert_eq!(settings.state_dir, Path::new("/var/somewhere"));
-    assert_eq!(config.front_policy().allowed_commands, Some(allowed));
+    assert_eq!(config.client_policy().allowed_commands, Some(allowed));
 }
 
 #[test]
@@ -82,8 +84,11 @@ fn isolation_and_limits_reach_the_engine() {
     let isolation = &settings.isolation;
     assert_eq!(isolation.default, ostler_model::IsolationLevel::High);
     assert_eq!(isolation.network.to_string(), "pypi.org,10.0.0.0/8:22");
-    assert_eq!(isolation.read, [ostler_model::Text::from("/data")]);
-    assert_eq!(isolation.allow_degraded, [ostler_model::Ability::Landlock]);
+    assert_eq!(isolation.read, [ostler_model::ByteString::from("/data")]);
+    assert_eq!(
+        isolation.allow_degraded,
+        [ostler_model::Capability::Landlock]
+    );
     let limits = isolation.limits;
     assert_eq!(
         (limits.memory_bytes, limits.cpu_millis),
@@ -97,14 +102,14 @@ fn isolation_and_limits_reach_the_engine() {
     );
     // What a front's own environment says holds for that front.
     let config = load(file, &[("OSTLER_ISOLATION_DEFAULT", "basic")], &[]).unwrap();
-    let level = config.front_policy().isolation;
+    let level = config.client_policy().isolation;
     assert_eq!(level, Some(ostler_model::IsolationLevel::Basic));
 }
 
 #[test]
 fn what_a_file_says_is_no_policy_of_a_front() {
     let config = load("allowed_commands = [\"ls\"]", &[], &[]).unwrap();
-    assert_eq!(config.front_policy(), FrontPolicy::default());
+    assert_eq!(config.client_policy(), ClientPolicy::default());
     assert!(
         config
             .engine_settings(Vec::new())
@@ -146,15 +151,17 @@ fn a_bad_value_tells_key_value_place_and_what_is_allowed() {
 #[test]
 fn an_empty_variable_is_an_unset_one() {
     let config = load("", &[("DEFAULT_ENCODING", "")], &[]).unwrap();
-    assert_eq!(config.get("default_encoding").value, Value::Unset);
+    assert_eq!(config.get("default_encoding").value, SettingValue::Unset);
 }
 
 #[test]
 fn every_default_is_a_value_of_its_kind() {
     for key in &KEYS {
-        let default = key.default.map(|text| value::Raw::Text(text.to_owned()));
+        let default = key
+            .default
+            .map(|text| value::RawValue::Text(text.to_owned()));
         assert!(
-            default.is_none_or(|raw| key.kind.accept(&raw).is_some()),
+            default.is_none_or(|raw| key.kind.parse(&raw).is_some()),
             "{}",
             key.name
         );

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
-use ostler_model::{Ability, Forward, Limits, Network};
+use ostler_model::{Capability, Limits, NetworkAccess, PortForward};
 use serde::Serialize;
 
 /// The most commands or names one list may hold.
@@ -18,9 +18,9 @@ const FREE_PORT: u16 = 1_024;
 /// Tool profiles that exist.
 pub(crate) const TOOL_PROFILES: [&str; ostler_server::mcp::PROFILE_WORDS.len()] =
     ostler_server::mcp::PROFILE_WORDS;
-const MIRRORS: [&str; 3] = ["yaml", "avro", "jsonl"];
+const MIRROR_FORMATS: [&str; 3] = ["yaml", "avro", "jsonl"];
 const POLICY_MODES: [&str; 4] = ["auto", "off", "default", "claude"];
-const TOKENS: [&str; 2] = ["required", "off"];
+const TOKEN_MODES: [&str; 2] = ["required", "off"];
 const STRUCTURED: [&str; 3] = ["auto", "always", "never"];
 const LEVELS: [&str; 3] = ["basic", "medium", "high"];
 const TASKS: [&str; 2] = ["auto", "off"];
@@ -28,11 +28,11 @@ const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"]
 
 /// The kinds of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     /// An absolute directory.
     Directory,
     /// Program names or absolute paths, at least one.
-    Commands,
+    Programs,
     /// A WHATWG label or `auto`.
     Encoding,
     /// Absolute directories with colons between them.
@@ -52,11 +52,11 @@ pub(crate) enum Kind {
     /// A format that can be kept alive.
     Mirror,
     /// Whole seconds; 0 is never.
-    Idle,
+    IdleSeconds,
     /// Tool profiles.
     Tools,
     /// A log level, or a filter of them.
-    Filter,
+    LogFilter,
     /// An address of this machine.
     Host,
     /// A TCP port; 0 is any.
@@ -64,9 +64,9 @@ pub(crate) enum Kind {
     /// The first and the last of a range of ports.
     PortRange,
     /// A file; a relative path of a file of ours begins where that lies.
-    File,
+    FilePath,
     /// Empty, or `/` and words with `/` between them.
-    Prefix,
+    UrlPrefix,
     /// Which command policy holds.
     PolicyMode,
     /// Whether tokens are needed.
@@ -88,16 +88,16 @@ pub(crate) enum Kind {
     /// Ports of the host that lead inside.
     Forwards,
     /// Relative paths that stay below what they are relative to.
-    Relative,
+    RelativePaths,
     /// Walls of level high.
-    Walls,
+    Capabilities,
     /// An amount of this limit.
-    Amount(&'static str),
+    Quantity(&'static str),
 }
 
 /// A value as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Raw {
+pub(crate) enum RawValue {
     /// Text, of a file, a variable or a flag.
     Text(String),
     /// A number of a file.
@@ -107,13 +107,13 @@ pub(crate) enum Raw {
     /// A list of texts of a file.
     List(Vec<String>),
     /// Something of a file that no key takes, as it stands there.
-    Unfit(String),
+    Unsupported(String),
 }
 
 /// A value that passed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Value {
+pub(crate) enum SettingValue {
     /// Nothing is set.
     Unset,
     /// Text.
@@ -126,19 +126,19 @@ pub(crate) enum Value {
     List(Vec<String>),
 }
 
-impl fmt::Display for Raw {
+impl fmt::Display for RawValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "\"{text}\""),
             Self::Number(number) => number.fmt(f),
             Self::Flag(flag) => flag.fmt(f),
             Self::List(items) => write!(f, "{items:?}"),
-            Self::Unfit(text) => f.write_str(text),
+            Self::Unsupported(text) => f.write_str(text),
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unset => f.write_str("-"),
@@ -150,12 +150,12 @@ impl fmt::Display for Value {
     }
 }
 
-impl Kind {
+impl ValueKind {
     /// What is allowed, for people.
     pub(crate) fn allowed(self) -> String {
         match self {
             Self::Directory => "an absolute path".to_owned(),
-            Self::Commands => {
+            Self::Programs => {
                 "a comma list of program names or absolute paths, at least one".to_owned()
             }
             Self::Encoding => "a WHATWG label such as utf-8, gbk or shift_jis, or auto".to_owned(),
@@ -166,16 +166,16 @@ impl Kind {
             Self::Names => "a comma list of variable names".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Days => "whole days from 1 to 36500".to_owned(),
-            Self::Mirror => MIRRORS.join(", "),
-            Self::Idle => format!("whole seconds from 0 to {LONGEST_S}; 0 is never"),
+            Self::Mirror => MIRROR_FORMATS.join(", "),
+            Self::IdleSeconds => format!("whole seconds from 0 to {LONGEST_S}; 0 is never"),
             Self::Tools => TOOL_PROFILES.join(", "),
             Self::Host => "an IP address, or localhost".to_owned(),
             Self::Port => "a port from 0 to 65535; 0 is any free one".to_owned(),
             Self::PortRange => "two ports such as 20000-29999, from 1024 on".to_owned(),
-            Self::File => "a path; in a variable an absolute one".to_owned(),
-            Self::Prefix => "/ and words with / between them, such as /tools/ostler".to_owned(),
+            Self::FilePath => "a path; in a variable an absolute one".to_owned(),
+            Self::UrlPrefix => "/ and words with / between them, such as /tools/ostler".to_owned(),
             Self::PolicyMode => POLICY_MODES.join(", "),
-            Self::Tokens => TOKENS.join(", "),
+            Self::Tokens => TOKEN_MODES.join(", "),
             Self::Hosts => "a comma list of host names or addresses".to_owned(),
             Self::Origins => "a comma list such as https://ui.example:8443".to_owned(),
             Self::Structured => STRUCTURED.join(", "),
@@ -186,19 +186,21 @@ impl Kind {
                 .to_owned(),
             Self::Paths => "a comma list of absolute paths".to_owned(),
             Self::Forwards => "a comma list of ports such as 8080 or 8080:80".to_owned(),
-            Self::Relative => "a comma list of relative paths without '..'".to_owned(),
-            Self::Walls => {
-                let told = ""
-                    .parse::<Ability>()
+            Self::RelativePaths => "a comma list of relative paths without '..'".to_owned(),
+            Self::Capabilities => {
+                let message = ""
+                    .parse::<Capability>()
                     .map_or_else(|it| it.to_string(), |_| String::new());
-                let names = told.split_once("allowed: ").map_or("", |(_, names)| names);
+                let names = message
+                    .split_once("allowed: ")
+                    .map_or("", |(_, names)| names);
                 format!("a comma list of {names}")
             }
-            Self::Amount(name) => {
-                let told = Limits::default().set(name, "");
-                told.map_or_else(|error| error.allowed.to_owned(), |()| String::new())
+            Self::Quantity(name) => {
+                let result = Limits::default().set(name, "");
+                result.map_or_else(|error| error.allowed.to_owned(), |()| String::new())
             }
-            Self::Filter => format!(
+            Self::LogFilter => format!(
                 "{}; or a filter such as ostler=debug",
                 LOG_LEVELS.join(", ")
             ),
@@ -206,58 +208,68 @@ impl Kind {
     }
 
     /// The value, where it is one of this kind.
-    pub(crate) fn accept(self, raw: &Raw) -> Option<Value> {
+    pub(crate) fn parse(self, raw: &RawValue) -> Option<SettingValue> {
         match self {
-            Self::Directory => text(raw).filter(|path| is_plain_absolute(path)).map(normal),
-            Self::Commands => list(raw, is_command)
+            Self::Directory => text(raw)
+                .filter(|path| is_plain_absolute(path))
+                .map(normalized),
+            Self::Programs => list(raw, is_program)
                 .filter(|items| !items.is_empty())
-                .map(Value::List),
+                .map(SettingValue::List),
             Self::Encoding => text(raw)
                 .filter(|label| ostler_journal::encoding_named(label).is_ok())
-                .map(Value::Text),
+                .map(SettingValue::Text),
             Self::SearchPath => text(raw)
                 .filter(|path| is_search_path(path))
-                .map(Value::Text),
-            Self::Retention if is_forever(raw) => Some(Value::Text(FOREVER.to_owned())),
-            Self::Retention | Self::Idle => number(raw, 0, LONGEST_S),
+                .map(SettingValue::Text),
+            Self::Retention if is_forever(raw) => Some(SettingValue::Text(FOREVER.to_owned())),
+            Self::Retention | Self::IdleSeconds => number(raw, 0, LONGEST_S),
             Self::Count => number(raw, 1, u32::MAX.into()),
             Self::Millis => number(raw, 0, LONGEST_S * 1_000),
-            Self::Names => list(raw, is_variable).map(Value::List),
-            Self::Flag => flag(raw).map(Value::Flag),
+            Self::Names => list(raw, is_variable_name).map(SettingValue::List),
+            Self::Flag => flag(raw).map(SettingValue::Flag),
             Self::Days => number(raw, 1, 36_500),
-            Self::Mirror => word(raw, &MIRRORS),
-            Self::PolicyMode => word(raw, &POLICY_MODES),
-            Self::Tokens => word(raw, &TOKENS),
-            Self::Structured => word(raw, &STRUCTURED),
-            Self::Tasks => word(raw, &TASKS),
-            Self::Host => text(raw).filter(|host| is_address(host)).map(Value::Text),
+            Self::Mirror => one_of(raw, &MIRROR_FORMATS),
+            Self::PolicyMode => one_of(raw, &POLICY_MODES),
+            Self::Tokens => one_of(raw, &TOKEN_MODES),
+            Self::Structured => one_of(raw, &STRUCTURED),
+            Self::Tasks => one_of(raw, &TASKS),
+            Self::Host => text(raw)
+                .filter(|host| is_address(host))
+                .map(SettingValue::Text),
             Self::Port => number(raw, 0, u16::MAX.into()),
             Self::PortRange => text(raw)
                 .filter(|range| port_range(range).is_some())
-                .map(Value::Text),
-            Self::File => text(raw)
+                .map(SettingValue::Text),
+            Self::FilePath => text(raw)
                 .filter(|path| !path.is_empty() && !path.contains('\0'))
-                .map(Value::Text),
-            Self::Prefix => text(raw).and_then(|path| prefix(&path)).map(Value::Text),
-            Self::Hosts => list(raw, is_host).map(Value::List),
-            Self::Origins => list(raw, is_origin).map(Value::List),
+                .map(SettingValue::Text),
+            Self::UrlPrefix => text(raw)
+                .and_then(|path| url_prefix(&path))
+                .map(SettingValue::Text),
+            Self::Hosts => list(raw, is_host_name).map(SettingValue::List),
+            Self::Origins => list(raw, is_origin).map(SettingValue::List),
             Self::Tools => list(raw, |name| TOOL_PROFILES.contains(&name))
                 .filter(|items| !items.is_empty())
-                .map(Value::List),
-            Self::Level => word(raw, &LEVELS),
+                .map(SettingValue::List),
+            Self::Level => one_of(raw, &LEVELS),
             Self::Network => list(raw, |_| true)
-                .filter(|items| Network::of_words(items.iter().map(String::as_str)).is_ok())
-                .map(Value::List),
-            Self::Paths => list(raw, is_plain_absolute).map(Value::List),
-            Self::Forwards => list(raw, |it| it.parse::<Forward>().is_ok()).map(Value::List),
-            Self::Relative => list(raw, is_below).map(Value::List),
-            Self::Walls => list(raw, |word| word.parse::<Ability>().is_ok()).map(Value::List),
-            Self::Amount(name) => amount(raw)
+                .filter(|items| NetworkAccess::of_words(items.iter().map(String::as_str)).is_ok())
+                .map(SettingValue::List),
+            Self::Paths => list(raw, is_plain_absolute).map(SettingValue::List),
+            Self::Forwards => {
+                list(raw, |it| it.parse::<PortForward>().is_ok()).map(SettingValue::List)
+            }
+            Self::RelativePaths => list(raw, is_relative_below).map(SettingValue::List),
+            Self::Capabilities => {
+                list(raw, |word| word.parse::<Capability>().is_ok()).map(SettingValue::List)
+            }
+            Self::Quantity(name) => quantity(raw)
                 .filter(|text| Limits::default().set(name, text).is_ok())
-                .map(Value::Text),
-            Self::Filter => text(raw)
-                .filter(|filter| is_filter(filter))
-                .map(Value::Text),
+                .map(SettingValue::Text),
+            Self::LogFilter => text(raw)
+                .filter(|filter| is_log_filter(filter))
+                .map(SettingValue::Text),
         }
     }
 }
@@ -265,59 +277,63 @@ impl Kind {
 /// The word for a retention without end.
 pub(crate) const FOREVER: &str = "forever";
 
-fn is_forever(raw: &Raw) -> bool {
-    *raw == Raw::Text(FOREVER.to_owned())
+fn is_forever(raw: &RawValue) -> bool {
+    *raw == RawValue::Text(FOREVER.to_owned())
 }
 
-fn text(raw: &Raw) -> Option<String> {
+fn text(raw: &RawValue) -> Option<String> {
     match raw {
-        Raw::Text(text) => Some(text.trim().to_owned()),
-        Raw::Number(_) | Raw::Flag(_) | Raw::List(_) | Raw::Unfit(_) => None,
+        RawValue::Text(text) => Some(text.trim().to_owned()),
+        RawValue::Number(_) | RawValue::Flag(_) | RawValue::List(_) | RawValue::Unsupported(_) => {
+            None
+        }
     }
 }
 
 /// A number is as good as its text.
-fn amount(raw: &Raw) -> Option<String> {
+fn quantity(raw: &RawValue) -> Option<String> {
     match raw {
-        Raw::Number(number) => Some(number.to_string()),
-        Raw::Text(_) | Raw::Flag(_) | Raw::List(_) | Raw::Unfit(_) => text(raw),
+        RawValue::Number(number) => Some(number.to_string()),
+        RawValue::Text(_) | RawValue::Flag(_) | RawValue::List(_) | RawValue::Unsupported(_) => {
+            text(raw)
+        }
     }
 }
 
-fn number(raw: &Raw, least: u64, most: u64) -> Option<Value> {
+fn number(raw: &RawValue, min: u64, max: u64) -> Option<SettingValue> {
     let number = match raw {
-        Raw::Number(number) => u64::try_from(*number).ok()?,
-        Raw::Text(text) => text.trim().parse().ok()?,
-        Raw::Flag(_) | Raw::List(_) | Raw::Unfit(_) => return None,
+        RawValue::Number(number) => u64::try_from(*number).ok()?,
+        RawValue::Text(text) => text.trim().parse().ok()?,
+        RawValue::Flag(_) | RawValue::List(_) | RawValue::Unsupported(_) => return None,
     };
-    (least..=most)
+    (min..=max)
         .contains(&number)
-        .then_some(Value::Number(number))
+        .then_some(SettingValue::Number(number))
 }
 
-fn flag(raw: &Raw) -> Option<bool> {
+fn flag(raw: &RawValue) -> Option<bool> {
     match raw {
-        Raw::Flag(flag) => Some(*flag),
-        Raw::Text(text) => text.trim().parse().ok(),
-        Raw::Number(_) | Raw::List(_) | Raw::Unfit(_) => None,
+        RawValue::Flag(flag) => Some(*flag),
+        RawValue::Text(text) => text.trim().parse().ok(),
+        RawValue::Number(_) | RawValue::List(_) | RawValue::Unsupported(_) => None,
     }
 }
 
-pub(super) fn list(raw: &Raw, is_item: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+pub(super) fn list(raw: &RawValue, is_item: impl Fn(&str) -> bool) -> Option<Vec<String>> {
     let items: Vec<String> = match raw {
-        Raw::List(items) => items.clone(),
-        Raw::Text(text) if text.trim().is_empty() => Vec::new(),
-        Raw::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
-        Raw::Number(_) | Raw::Flag(_) | Raw::Unfit(_) => return None,
+        RawValue::List(items) => items.clone(),
+        RawValue::Text(text) if text.trim().is_empty() => Vec::new(),
+        RawValue::Text(text) => text.split(',').map(|item| item.trim().to_owned()).collect(),
+        RawValue::Number(_) | RawValue::Flag(_) | RawValue::Unsupported(_) => return None,
     };
-    let good = items.len() <= LIST_ITEMS && items.iter().all(|item| is_item(item));
-    good.then_some(items)
+    let is_valid = items.len() <= LIST_ITEMS && items.iter().all(|item| is_item(item));
+    is_valid.then_some(items)
 }
 
-fn word(raw: &Raw, words: &[&str]) -> Option<Value> {
+fn one_of(raw: &RawValue, words: &[&str]) -> Option<SettingValue> {
     text(raw)
         .filter(|word| words.contains(&word.as_str()))
-        .map(Value::Text)
+        .map(SettingValue::Text)
 }
 
 fn is_address(host: &str) -> bool {
@@ -333,7 +349,7 @@ pub(crate) fn port_range(text: &str) -> Option<(u16, u16)> {
 }
 
 /// A path without the slash at its end.
-fn prefix(path: &str) -> Option<String> {
+fn url_prefix(path: &str) -> Option<String> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_plain);
@@ -345,7 +361,7 @@ fn prefix(path: &str) -> Option<String> {
 }
 
 /// A host, with a port or without.
-fn is_host(item: &str) -> bool {
+fn is_host_name(item: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     !item.is_empty() && item.bytes().all(is_plain)
 }
@@ -354,17 +370,17 @@ fn is_origin(item: &str) -> bool {
     let host = item
         .strip_prefix("http://")
         .or(item.strip_prefix("https://"));
-    host.is_some_and(is_host)
+    host.is_some_and(is_host_name)
 }
 
 /// A bare name, or an absolute path: a relative path would mean something else in every
 /// working directory.
-fn is_command(item: &str) -> bool {
+fn is_program(item: &str) -> bool {
     let printable = !item.is_empty() && !item.chars().any(char::is_control);
     printable && (!item.contains('/') || is_plain_absolute(item))
 }
 
-fn is_variable(item: &str) -> bool {
+fn is_variable_name(item: &str) -> bool {
     !item.is_empty() && !item.contains(['=', '\0']) && !item.chars().any(char::is_whitespace)
 }
 
@@ -373,7 +389,7 @@ fn is_plain_absolute(path: &str) -> bool {
 }
 
 /// A relative path that leads nowhere but down.
-fn is_below(path: &str) -> bool {
+fn is_relative_below(path: &str) -> bool {
     let down = |part| matches!(part, Component::Normal(_));
     !path.is_empty() && !path.contains('\0') && Path::new(path).components().all(down)
 }
@@ -382,13 +398,13 @@ fn is_search_path(path: &str) -> bool {
     !path.is_empty() && path.split(':').all(is_plain_absolute)
 }
 
-fn is_filter(filter: &str) -> bool {
+fn is_log_filter(filter: &str) -> bool {
     LOG_LEVELS.contains(&filter)
         || (filter.contains('=') && tracing_subscriber::EnvFilter::try_new(filter).is_ok())
 }
 
 /// The same path without doubled and trailing slashes.
-fn normal(path: String) -> Value {
+fn normalized(path: String) -> SettingValue {
     let parts: PathBuf = Path::new(&path).components().collect();
-    Value::Text(parts.into_os_string().into_string().unwrap_or(path))
+    SettingValue::Text(parts.into_os_string().into_string().unwrap_or(path))
 }

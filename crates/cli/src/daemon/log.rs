@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::output::ErrorStream;
+use crate::output::StderrWriter;
 
 /// What is logged where the configured filter cannot be read.
 const FALLBACK_FILTER: &str = "info";
@@ -17,15 +17,15 @@ static LOST_LINES: AtomicU64 = AtomicU64::new(0);
 /// goes before the next line that can be.
 pub(super) fn start(filter: &str) {
     let parsed = EnvFilter::try_new(filter);
-    let refused = parsed.as_ref().err().map(ToString::to_string);
+    let filter_error = parsed.as_ref().err().map(ToString::to_string);
     let log = tracing_subscriber::fmt()
         .with_env_filter(parsed.unwrap_or_else(|_| EnvFilter::new(FALLBACK_FILTER)))
         // It would be told with `eprintln!`, which panics where standard error is refused too.
         .log_internal_errors(false)
         .with_ansi(false);
     // A second subscriber in one process (tests) is no reason not to serve.
-    drop(log.with_writer(LogWriter(ErrorStream::new)).try_init());
-    if let Some(error) = refused {
+    drop(log.with_writer(LogWriter(StderrWriter::new)).try_init());
+    if let Some(error) = filter_error {
         tracing::warn!(filter, error, "the log filter cannot be read");
     }
 }
@@ -51,8 +51,8 @@ impl<W: Write> Write for LineWriter<W> {
         let lost = self.1.load(Ordering::Relaxed);
         if lost > 0 {
             // A line that was begun and refused is ended first.
-            let told = format!("\n{lost} log lines could not be written\n");
-            if self.0.write_all(told.as_bytes()).is_ok() {
+            let message = format!("\n{lost} log lines could not be written\n");
+            if self.0.write_all(message.as_bytes()).is_ok() {
                 self.1.fetch_sub(lost, Ordering::Relaxed);
             }
         }

@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use ostler_engine::Engine;
 use ostler_model::ErrorCode;
-use ostler_process::{Keeper, LocalPlace};
-use ostler_server::mcp::Desk;
+use ostler_process::{LocalBackend, ZygoteConfig};
+use ostler_server::mcp::McpState;
 use ostler_server::wire::Problem;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::fronts::Fronts;
-use super::launch::Readiness;
-use super::lock::{self, Held, Tried};
-use super::presence::{self, Presence};
-use super::sessions;
-use super::sockets::{self, Sockets};
-use super::web::Web;
-use crate::config::{Config, Environment, check_secrets};
-use crate::error::{CommandError, Outcome};
-use crate::paths::Places;
+use super::file_lock::{self, FileLock, TryLock};
+use super::http_listener::HttpListener;
+use super::idle_tracker::{self, IdleTracker};
+use super::launch::DaemonReadiness;
+use super::listeners::{self, DaemonListeners};
+use super::stdio_server::StdioServer;
+use super::stdio_sessions;
+use crate::config::{Config, ProcessEnv, check_secrets};
+use crate::error::{CommandError, CommandResult};
+use crate::paths::Dirs;
 
 /// How the daemon calls itself in `ps` and `top`.
 const DAEMON_NAME: &str = "ostler-daemon";
@@ -38,7 +38,7 @@ const BLOCKING_MS: u64 = 2_000;
 
 /// How a daemon was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum StartMode {
     /// By a person, in the foreground (`ostler serve`); never ends by itself.
     Foreground,
     /// By a command that needed one; says on standard output when it serves.
@@ -49,17 +49,17 @@ pub(crate) enum How {
 ///
 /// # Errors
 /// When it cannot start: another one runs, or its directories cannot be used.
-pub(crate) fn run(config: &Config, env: &Environment, how: How) -> Outcome {
+pub(crate) fn run(config: &Config, env: &ProcessEnv, mode: StartMode) -> CommandResult {
     name_process();
     super::log::start(&config.log_filter());
     raise_open_files();
-    match how {
-        How::Foreground => serve(config, env, how).map(|()| 0),
-        How::OnDemand => {
+    match mode {
+        StartMode::Foreground => serve(config, env, mode).map(|()| 0),
+        StartMode::OnDemand => {
             detach();
-            serve(config, env, how)
+            serve(config, env, mode)
                 .map(|()| 0)
-                .inspect_err(|error| announce(&failed(error)))
+                .inspect_err(|error| report_readiness(&readiness_error(error)))
         }
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn run(config: &Config, env: &Environment, how: How) -> Outcome {
 /// A descriptor for each execution: the usual soft limit of 1,024 is for programs of old that
 /// use select(2). Commands get it back.
 fn raise_open_files() {
-    match ostler_process::open_files::raise() {
+    match ostler_process::open_files::raise_limit() {
         Ok(limit) => tracing::debug!(limit, "open files"),
         Err(error) => tracing::warn!(%error, "the limit on open files stays"),
     }
@@ -95,41 +95,48 @@ fn name_process() {
     }
 }
 
-fn serve(config: &Config, env: &Environment, how: How) -> Result<(), CommandError> {
+fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), CommandError> {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
-    let places = config.places();
-    places.prepare()?;
-    let mut held = match (hold(&places)?, how) {
-        (Tried::Held(held), _) => held,
-        (Tried::Busy(holder), How::Foreground) => return Err(busy(&places, holder)),
-        (Tried::Busy(holder), How::OnDemand) => {
-            announce(&Readiness::Busy(holder));
+    let dirs = config.dirs();
+    dirs.prepare()?;
+    let mut lock = match (try_lock(&dirs)?, mode) {
+        (TryLock::Acquired(lock), _) => lock,
+        (TryLock::Busy(holder), StartMode::Foreground) => {
+            return Err(already_served(&dirs, holder));
+        }
+        (TryLock::Busy(holder), StartMode::OnDemand) => {
+            report_readiness(&DaemonReadiness::Busy(holder));
             return Ok(());
         }
     };
-    held.note(&places.state);
+    lock.write_state_dir(&dirs.state);
     // Let go with the process: none that comes next may bind what this one still removes.
-    let held = Arc::new(Mutex::new(held));
+    let lock = Arc::new(Mutex::new(lock));
     let runtime = runtime()?;
-    let served = runtime.block_on(async {
-        let web = Web::open(config, env, how)?;
-        let daemon = Daemon::open(config, env, &places, Arc::clone(&held)).await?;
-        let web = web.map(|web| web.admit(config, how)).transpose()?;
-        match how {
-            How::Foreground => crate::commands::serve::greet(config, web.as_ref())?,
-            How::OnDemand => announce(&Readiness::Ready(std::process::id())),
+    let result = runtime.block_on(async {
+        let http_listener = HttpListener::open(config, env, mode)?;
+        let daemon = Daemon::open(config, env, &dirs, Arc::clone(&lock)).await?;
+        let http_listener = http_listener
+            .map(|web| web.ensure_token(config, mode))
+            .transpose()?;
+        match mode {
+            StartMode::Foreground => {
+                crate::commands::serve::print_banner(config, http_listener.as_ref())?
+            }
+            StartMode::OnDemand => report_readiness(&DaemonReadiness::Ready(std::process::id())),
         }
         ostler_process::unmap_program();
         // Nobody can start a daemon over HTTP, so one that serves it stays.
-        let idle = config.idle_exit();
-        let idle = idle.filter(|_| how == How::OnDemand && web.is_none());
-        daemon.serve(web, idle).await
+        let idle_exit = config.idle_exit();
+        let idle_exit =
+            idle_exit.filter(|_| mode == StartMode::OnDemand && http_listener.is_none());
+        daemon.serve(http_listener, idle_exit).await
     });
     // A search in the middle of a long line hears of nothing.
     runtime.shutdown_timeout(Duration::from_millis(BLOCKING_MS));
-    served
+    result
 }
 
 fn runtime() -> Result<Runtime, CommandError> {
@@ -147,36 +154,36 @@ fn runtime() -> Result<Runtime, CommandError> {
 
 /// One daemon per sockets. A person is told who else serves; whoever started one on demand
 /// waits until that one serves or has ended.
-fn hold(places: &Places) -> Result<Tried, CommandError> {
-    let path = places.lock();
-    lock::try_hold(&path).map_err(|error| {
+fn try_lock(dirs: &Dirs) -> Result<TryLock, CommandError> {
+    let path = dirs.lock();
+    file_lock::try_lock(&path).map_err(|error| {
         let message = format!("{} cannot be locked: {error}", path.display());
         CommandError::new(ErrorCode::Storage, message)
     })
 }
 
-fn busy(places: &Places, holder: Option<u32>) -> CommandError {
+fn already_served(dirs: &Dirs, holder: Option<u32>) -> CommandError {
     let holder = holder.map_or_else(
         || "another process".to_owned(),
         |pid| format!("process {pid}"),
     );
-    let state = places.state.display();
+    let state = dirs.state.display();
     CommandError::daemon(format!("{holder} already serves {state}"))
         .with_hint("use it, end it with `ostler shutdown`, or name another --state-dir")
 }
 
-fn failed(error: &CommandError) -> Readiness {
+fn readiness_error(error: &CommandError) -> DaemonReadiness {
     let (message, hint) = match error {
-        CommandError::Told { message, hint, .. } => (message.clone(), hint.clone()),
+        CommandError::Failure { message, hint, .. } => (message.clone(), hint.clone()),
         CommandError::Disconnected(_) | CommandError::BrokenPipe => (error.to_string(), None),
     };
     let code = error.code().unwrap_or(ErrorCode::Initialization);
-    Readiness::Failed(Problem::new(code, message, hint))
+    DaemonReadiness::Failed(Problem::new(code, message, hint))
 }
 
 /// Tells the starter, and lets go of the pipe it listens on.
-fn announce(readiness: &Readiness) {
-    if let Ok(line) = crate::hello::line(readiness) {
+fn report_readiness(readiness: &DaemonReadiness) {
+    if let Ok(line) = crate::stdio_protocol::encode_line(readiness) {
         #[expect(clippy::disallowed_methods, reason = "a program reads it")]
         let mut stdout = io::stdout();
         // A starter that is gone is no reason to end.
@@ -191,76 +198,81 @@ fn announce(readiness: &Readiness) {
 /// What serves.
 struct Daemon {
     engine: Engine,
-    fronts: Fronts,
-    sockets: Sockets,
-    held: Arc<Mutex<Held>>,
-    places: Places,
+    stdio_server: StdioServer,
+    sockets: DaemonListeners,
+    lock: Arc<Mutex<FileLock>>,
+    dirs: Dirs,
 }
 
 impl Daemon {
     async fn open(
         config: &Config,
-        env: &Environment,
-        places: &Places,
-        held: Arc<Mutex<Held>>,
+        env: &ProcessEnv,
+        dirs: &Dirs,
+        lock: Arc<Mutex<FileLock>>,
     ) -> Result<Self, CommandError> {
-        let engine = open_engine(config, env, Keeper::Executable(executable())).await?;
-        let fronts = Fronts {
+        let engine = open_engine(config, env, ZygoteConfig::Executable(executable())).await?;
+        let stdio_server = StdioServer {
             engine: engine.clone(),
-            desk: Desk::new(engine.clone(), config.mcp_options()),
+            mcp_state: McpState::new(engine.clone(), config.mcp_options()),
             tracker: TaskTracker::new(),
-            presence: Presence::new(),
+            idle_tracker: IdleTracker::new(),
             stop: CancellationToken::new(),
         };
-        sessions::end_orphans(&engine, &fronts.tracker, &fronts.stop);
+        stdio_sessions::end_orphans(&engine, &stdio_server.tracker, &stdio_server.stop);
         Ok(Self {
             engine,
-            fronts,
-            sockets: Sockets::bind(places)?,
-            held,
-            places: places.clone(),
+            stdio_server,
+            sockets: DaemonListeners::bind(dirs)?,
+            lock,
+            dirs: dirs.clone(),
         })
     }
 
     /// Serves until something says stop, then ends in order.
     async fn serve(
         self,
-        web: Option<Web>,
+        http_listener: Option<HttpListener>,
         idle_exit: Option<Duration>,
     ) -> Result<(), CommandError> {
-        let Fronts {
+        let StdioServer {
             tracker,
-            presence,
+            idle_tracker: presence,
             stop,
-            desk,
+            mcp_state: desk,
             ..
-        } = self.fronts.clone();
-        tracker.spawn(sockets::keep(
+        } = self.stdio_server.clone();
+        tracker.spawn(listeners::serve_and_rebind(
             self.sockets,
-            self.held,
-            self.places.clone(),
-            self.fronts.clone(),
+            self.lock,
+            self.dirs.clone(),
+            self.stdio_server.clone(),
         ));
-        if let Some(web) = web {
-            tracker.spawn(web.serve(self.fronts.clone()));
+        if let Some(http_listener) = http_listener {
+            tracker.spawn(http_listener.serve(self.stdio_server.clone()));
         }
         let idle = async {
             match idle_exit {
                 Some(limit) => {
-                    presence::idle(self.engine.activity(), presence.watch(), limit).await;
+                    idle_tracker::wait_idle(
+                        self.engine.running_count_watch(),
+                        presence.watch(),
+                        limit,
+                    )
+                    .await;
                 }
                 None => std::future::pending().await,
             }
         };
         let why = tokio::select! {
-            told = told_to_end() => { told?; "a signal" }
+            result = wait_for_shutdown_signal() => { result?; "a signal" }
             () = stop.cancelled() => "a request",
             () = idle => "idleness",
         };
         tracing::info!(why, "shutting down");
         stop.cancel();
         // Clients that come from now on start the next daemon, which waits for our lock.
-        remove_sockets(&self.places);
+        remove_sockets(&self.dirs);
         desk.close().await;
         // Streams that follow a living execution end with the engine.
         self.engine.shutdown().await;
@@ -281,10 +293,10 @@ impl Daemon {
 /// When the state directory or the keeper cannot be used.
 pub(crate) async fn open_engine(
     config: &Config,
-    env: &Environment,
-    keeper: Keeper,
+    env: &ProcessEnv,
+    zygote: ZygoteConfig,
 ) -> Result<Engine, CommandError> {
-    try_open_engine(config, env, keeper)
+    try_open_engine(config, env, zygote)
         .await?
         .map_err(|error| CommandError::from(&error))
 }
@@ -295,31 +307,31 @@ pub(crate) async fn open_engine(
 /// When the place cannot be opened.
 pub(crate) async fn try_open_engine(
     config: &Config,
-    env: &Environment,
-    keeper: Keeper,
+    env: &ProcessEnv,
+    zygote: ZygoteConfig,
 ) -> Result<Result<Engine, ostler_engine::Error>, CommandError> {
     if let Some(path) = config.secrets_file() {
         check_secrets(&path)?;
     }
-    let config = config.clone().with_policy(env)?.with_table()?;
+    let config = config.clone().with_policy(env)?.with_detection_table()?;
     let settings = config.engine_settings(env.to_texts());
-    let place = LocalPlace::open(&settings.state_dir, keeper)
+    let backend = LocalBackend::open(&settings.state_dir, zygote)
         .await
         .map_err(|error| CommandError::new(ErrorCode::Storage, error.to_string()))?;
-    Ok(Engine::open(settings, Arc::new(place)).await)
+    Ok(Engine::open(settings, Arc::new(backend)).await)
 }
 
 /// Catches one kind of signal.
 ///
 /// # Errors
 /// When the system does not let us.
-fn handler(kind: SignalKind) -> Result<tokio::signal::unix::Signal, CommandError> {
+fn signal_stream(kind: SignalKind) -> Result<tokio::signal::unix::Signal, CommandError> {
     signal(kind).map_err(|error| CommandError::daemon(format!("no signal handler: {error}")))
 }
 
 /// While the lock is still held, so that none of a next daemon is hit.
-fn remove_sockets(places: &Places) {
-    for path in [places.daemon_socket(), places.front_socket()] {
+fn remove_sockets(dirs: &Dirs) {
+    for path in [dirs.daemon_socket(), dirs.stdio_socket()] {
         if let Err(error) = std::fs::remove_file(&path) {
             tracing::debug!(%error, path = %path.display(), "the socket stays");
         }
@@ -330,10 +342,10 @@ fn remove_sockets(places: &Places) {
 ///
 /// # Errors
 /// When signals cannot be caught.
-pub(crate) async fn told_to_end() -> Result<(), CommandError> {
-    let mut terminate = handler(SignalKind::terminate())?;
-    let mut interrupt = handler(SignalKind::interrupt())?;
-    let mut hangup = handler(SignalKind::hangup())?;
+pub(crate) async fn wait_for_shutdown_signal() -> Result<(), CommandError> {
+    let mut terminate = signal_stream(SignalKind::terminate())?;
+    let mut interrupt = signal_stream(SignalKind::interrupt())?;
+    let mut hangup = signal_stream(SignalKind::hangup())?;
     let why = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",

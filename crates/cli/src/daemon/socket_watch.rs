@@ -19,11 +19,11 @@ const EVENT_BYTES: usize = 4 * 1024;
 
 /// What a wait ended with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum SocketChange {
     /// The socket was made, or the process ended, or there is no such process: look again.
-    Something,
+    Changed,
     /// The time is over.
-    Nothing,
+    TimedOut,
 }
 
 /// A watch on the directory of a socket.
@@ -51,45 +51,45 @@ impl SocketWatch {
     ///
     /// # Errors
     /// As poll(2) and inotify(7).
-    pub(super) fn wait(&self, pid: Option<u32>, deadline: Instant) -> io::Result<Change> {
-        let process = pid.and_then(open);
-        let unknown = Instant::now() + Duration::from_millis(UNKNOWN_MS);
+    pub(super) fn wait(&self, pid: Option<u32>, deadline: Instant) -> io::Result<SocketChange> {
+        let process = pid.and_then(open_pidfd);
+        let poll_deadline = Instant::now() + Duration::from_millis(UNKNOWN_MS);
         let until = if process.is_some() {
             deadline
         } else {
-            deadline.min(unknown)
+            deadline.min(poll_deadline)
         };
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+            let remaining = until.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(remaining).map_err(io::Error::other)?;
             let mut fds = vec![PollFd::new(&self.inotify, PollFlags::IN)];
             fds.extend(process.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
             if rustix::io::retry_on_intr(|| poll(&mut fds, Some(&timeout)))? == 0 {
                 return Ok(if Instant::now() < deadline {
-                    Change::Something
+                    SocketChange::Changed
                 } else {
-                    Change::Nothing
+                    SocketChange::TimedOut
                 });
             }
             let ended = fds.get(1).is_some_and(|it| !it.revents().is_empty());
-            if ended || self.appeared()? {
-                return Ok(Change::Something);
+            if ended || self.has_appeared()? {
+                return Ok(SocketChange::Changed);
             }
         }
     }
 
     /// Whether one of the events that came is about the socket.
-    fn appeared(&self) -> io::Result<bool> {
+    fn has_appeared(&self) -> io::Result<bool> {
         let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
         let mut events = inotify::Reader::new(self.inotify.as_fd(), &mut buffer);
-        let mut found = false;
+        let mut appeared = false;
         loop {
             match events.next() {
                 Ok(event) => {
                     let name = event.file_name().map(std::ffi::CStr::to_bytes);
-                    found |= name == Some(self.name.as_encoded_bytes());
+                    appeared |= name == Some(self.name.as_encoded_bytes());
                 }
-                Err(rustix::io::Errno::AGAIN) => return Ok(found),
+                Err(rustix::io::Errno::AGAIN) => return Ok(appeared),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -97,7 +97,7 @@ impl SocketWatch {
     }
 }
 
-fn open(pid: u32) -> Option<OwnedFd> {
+fn open_pidfd(pid: u32) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
@@ -115,16 +115,16 @@ mod tests {
         let own = Some(std::process::id());
         let watch = SocketWatch::new(&path).unwrap();
         std::fs::write(root.path().join("other"), b"").unwrap();
-        assert_eq!(watch.wait(own, soon()).unwrap(), Change::Nothing);
-        let _listener = crate::socket::bind(&path).unwrap();
-        assert_eq!(watch.wait(own, late()).unwrap(), Change::Something);
+        assert_eq!(watch.wait(own, soon()).unwrap(), SocketChange::TimedOut);
+        let _listener = crate::unix_socket::bind(&path).unwrap();
+        assert_eq!(watch.wait(own, late()).unwrap(), SocketChange::Changed);
 
         let watch = SocketWatch::new(&path).unwrap();
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let ended = watch.wait(Some(child.id()), late()).unwrap();
-        assert_eq!(ended, Change::Something);
+        assert_eq!(ended, SocketChange::Changed);
         child.wait().unwrap();
         let gone = watch.wait(Some(child.id()), late()).unwrap();
-        assert_eq!(gone, Change::Something, "there is no such process");
+        assert_eq!(gone, SocketChange::Changed, "there is no such process");
     }
 }

@@ -9,15 +9,15 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 /// What a client writes to.
-pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type StdioInput = Box<dyn AsyncRead + Send + Unpin>;
 /// What a client reads from.
-pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type StdioOutput = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Reads `fd`, a pipe or a socket.
 ///
 /// # Errors
 /// When it is neither; fronts relay such streams.
-pub(crate) fn input(fd: OwnedFd) -> io::Result<Input> {
+pub(crate) fn input(fd: OwnedFd) -> io::Result<StdioInput> {
     if is_socket(&fd)? {
         return Ok(Box::new(socket(fd)?));
     }
@@ -28,7 +28,7 @@ pub(crate) fn input(fd: OwnedFd) -> io::Result<Input> {
 ///
 /// # Errors
 /// As [`input`].
-pub(crate) fn output(fd: OwnedFd) -> io::Result<Output> {
+pub(crate) fn output(fd: OwnedFd) -> io::Result<StdioOutput> {
     if is_socket(&fd)? {
         return Ok(Box::new(socket(fd)?));
     }
@@ -36,7 +36,7 @@ pub(crate) fn output(fd: OwnedFd) -> io::Result<Output> {
 }
 
 /// Whether a stream can be handed over.
-pub(crate) fn can_be_passed(fd: impl std::os::fd::AsFd) -> bool {
+pub(crate) fn is_passable(fd: impl std::os::fd::AsFd) -> bool {
     fstat(fd).is_ok_and(|stat| {
         let kind = FileType::from_raw_mode(stat.st_mode);
         matches!(kind, FileType::Fifo | FileType::Socket)
@@ -58,9 +58,9 @@ fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
 ///
 /// # Errors
 /// When they are closed.
-pub(crate) fn own() -> io::Result<(Input, Output)> {
+pub(crate) fn standard_streams() -> io::Result<(StdioInput, StdioOutput)> {
     let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
-    if can_be_passed(stdin) && can_be_passed(stdout) {
+    if is_passable(stdin) && is_passable(stdout) {
         let pair = (stdin.try_clone_to_owned()?, stdout.try_clone_to_owned()?);
         return Ok((input(pair.0)?, output(pair.1)?));
     }

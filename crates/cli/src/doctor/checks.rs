@@ -6,60 +6,61 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use hyper::Method;
-use ostler_model::{Abilities, Ability, LimitBackend};
+use ostler_model::{Capability, CapabilitySet, LimitBackend};
 use ostler_server::wire::HealthBody;
 use serde::Serialize;
 
-use crate::client::Body;
+use crate::client::RequestBody;
 use crate::config::check_secrets;
-use crate::daemon::{other_state, unreachable};
-use crate::setup::Setup;
+use crate::context::CliContext;
+use crate::daemon::{state_dir_mismatch, unreachable_message};
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Check {
+pub(crate) struct DoctorCheck {
     pub(super) what: &'static str,
     pub(super) ok: bool,
-    pub(super) said: String,
+    #[serde(rename = "said")]
+    pub(super) detail: String,
 }
 
 /// All of them.
-pub(super) async fn all(setup: &Setup, abilities: &Abilities) -> Vec<Check> {
+pub(super) async fn all(context: &CliContext, capabilities: &CapabilitySet) -> Vec<DoctorCheck> {
     vec![
-        configuration(setup),
-        allow_list(setup),
-        directory("state directory", &setup.places.state),
-        directory("runtime directory", &setup.places.runtime),
-        keeper(abilities),
-        cgroups(abilities),
-        secrets(setup),
-        daemon(setup).await,
+        configuration(context),
+        allow_list(context),
+        directory("state directory", &context.dirs.state),
+        directory("runtime directory", &context.dirs.runtime),
+        zygote(capabilities),
+        cgroups(capabilities),
+        secrets(context),
+        daemon(context).await,
     ]
 }
 
-fn configuration(setup: &Setup) -> Check {
-    let problems = setup.problems.iter();
-    let said: Vec<String> = problems
+fn configuration(context: &CliContext) -> DoctorCheck {
+    let problems = context.problems.iter();
+    let detail: Vec<String> = problems
         .map(|problem| problem.to_string().replace('\n', "; "))
         .collect();
-    Check {
+    DoctorCheck {
         what: "configuration",
-        ok: said.is_empty(),
-        said: if said.is_empty() {
+        ok: detail.is_empty(),
+        detail: if detail.is_empty() {
             "every value can be".to_owned()
         } else {
-            said.join("; ")
+            detail.join("; ")
         },
     }
 }
 
 /// A list is as narrow as what is on it; that is told, and no problem of the machine.
-fn allow_list(setup: &Setup) -> Check {
-    let warnings = setup.config.warnings();
-    Check {
+fn allow_list(context: &CliContext) -> DoctorCheck {
+    let warnings = context.config.warnings();
+    DoctorCheck {
         what: "allow list",
         ok: true,
-        said: if warnings.is_empty() {
+        detail: if warnings.is_empty() {
             "nothing on it is known to run other programs, or there is none".to_owned()
         } else {
             format!("warning: {}", warnings.join("; "))
@@ -67,9 +68,9 @@ fn allow_list(setup: &Setup) -> Check {
     }
 }
 
-fn directory(what: &'static str, path: &Path) -> Check {
+fn directory(what: &'static str, path: &Path) -> DoctorCheck {
     let us = rustix::process::geteuid().as_raw();
-    let (ok, said) = match fs::metadata(path) {
+    let (ok, detail) = match fs::metadata(path) {
         Ok(meta) if !meta.is_dir() => (false, "it is no directory".to_owned()),
         Ok(meta) if meta.uid() != us => (
             false,
@@ -85,52 +86,52 @@ fn directory(what: &'static str, path: &Path) -> Check {
         }
         Err(error) => (false, error.to_string()),
     };
-    let said = match said.as_str() {
+    let detail = match detail.as_str() {
         "" => path.display().to_string(),
         said => format!("{}: {said}", path.display()),
     };
-    Check { what, ok, said }
+    DoctorCheck { what, ok, detail }
 }
 
-fn keeper(abilities: &Abilities) -> Check {
-    let ok = abilities.has(Ability::Durable);
-    let said = if ok {
+fn zygote(capabilities: &CapabilitySet) -> DoctorCheck {
+    let ok = capabilities.has(Capability::Durable);
+    let detail = if ok {
         "commands go on when the daemon ends"
     } else {
         "commands end with the daemon"
     };
-    Check {
+    DoctorCheck {
         what: "keeper",
         ok,
-        said: said.to_owned(),
+        detail: detail.to_owned(),
     }
 }
 
-fn cgroups(abilities: &Abilities) -> Check {
-    let backend = match abilities.backend {
+fn cgroups(capabilities: &CapabilitySet) -> DoctorCheck {
+    let backend = match capabilities.backend {
         LimitBackend::CgroupV2 => "limits by cgroup v2",
         LimitBackend::CgroupV1 => "limits by cgroup v1, kill by v2 where it is mounted",
         LimitBackend::Rlimits => "limits of single processes only (rlimits)",
         LimitBackend::None => "no limits",
     };
-    let ok = abilities.has(Ability::OwnCgroup);
-    let reason = abilities
+    let ok = capabilities.has(Capability::OwnCgroup);
+    let reason = capabilities
         .missing
         .iter()
-        .find(|it| it.ability == Ability::OwnCgroup);
-    let said = match reason {
+        .find(|it| it.ability == Capability::OwnCgroup);
+    let detail = match reason {
         Some(missing) => format!("{backend}; {}", missing.reason),
         None => backend.to_owned(),
     };
-    Check {
+    DoctorCheck {
         what: "cgroup delegation",
         ok,
-        said,
+        detail,
     }
 }
 
-fn secrets(setup: &Setup) -> Check {
-    let (ok, said) = match setup.config.secrets_file() {
+fn secrets(context: &CliContext) -> DoctorCheck {
+    let (ok, detail) = match context.config.secrets_file() {
         None => (true, "no file of secrets".to_owned()),
         Some(path) => match check_secrets(&path) {
             Ok(()) if path.exists() => (true, path.display().to_string()),
@@ -138,17 +139,17 @@ fn secrets(setup: &Setup) -> Check {
             Err(error) => (false, error.to_string().replace('\n', "; ")),
         },
     };
-    Check {
+    DoctorCheck {
         what: "secrets",
         ok,
-        said,
+        detail,
     }
 }
 
-async fn daemon(setup: &Setup) -> Check {
-    let client = setup.client_of_running();
-    let asked = client.call::<HealthBody>(Method::GET, "/api/v1/health", Body::None);
-    let (ok, said) = match asked.await {
+async fn daemon(context: &CliContext) -> DoctorCheck {
+    let client = context.running_daemon_client();
+    let request = client.call::<HealthBody>(Method::GET, "/api/v1/health", RequestBody::None);
+    let (ok, detail) = match request.await {
         Ok(health) if health.version != env!("CARGO_PKG_VERSION") => (
             false,
             format!(
@@ -158,18 +159,18 @@ async fn daemon(setup: &Setup) -> Check {
                 env!("CARGO_PKG_VERSION")
             ),
         ),
-        Ok(health) => match other_state(&setup.places, &health.state_dir) {
+        Ok(health) => match state_dir_mismatch(&context.dirs, &health.state_dir) {
             Some(other) => (false, other),
             None => (true, format!("runs as process {}", health.pid)),
         },
-        Err(_) => match unreachable(&setup.places) {
-            Some(said) => (false, said),
+        Err(_) => match unreachable_message(&context.dirs) {
+            Some(message) => (false, message),
             None => (true, "not running; started on demand".to_owned()),
         },
     };
-    Check {
+    DoctorCheck {
         what: "daemon",
         ok,
-        said,
+        detail,
     }
 }

@@ -1,17 +1,17 @@
 //! What this machine can enforce, found out by doing it.
 //!
-//! * [`bench`]: an engine of its own on a scratch directory, and the command that is walled off.
-//! * [`witness`]: that command: tries what must be denied, and what must work.
-//! * [`levels`]: what each level comes to here; [`remedy`]: what helps.
+//! * [`examine`]: an engine of its own on a scratch directory, and the command that is walled off.
+//! * [`sandbox_probe`]: that command: tries what must be denied, and what must work.
+//! * [`level_reports`]: what each level comes to here; [`remedy`]: what helps.
 //! * [`checks`]: directories, keeper, cgroups, secrets, the daemon.
 //! * [`report`]: all of it, for people and programs.
 
-mod bench;
 mod checks;
-mod levels;
+mod examine;
+mod level_reports;
 mod remedy;
 mod report;
-mod witness;
+mod sandbox_probe;
 
-pub(crate) use bench::examine;
-pub(crate) use witness::{WITNESS_ARGUMENT, main as witness_main};
+pub(crate) use examine::examine;
+pub(crate) use sandbox_probe::{PROBE_ARGUMENT, main as sandbox_probe_main};

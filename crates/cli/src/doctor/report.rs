@@ -2,72 +2,73 @@
 
 use serde::Serialize;
 
-use super::checks::Check;
-use super::levels::Level;
-use super::witness::Witnessed;
+use super::checks::DoctorCheck;
+use super::level_reports::LevelReport;
+use super::sandbox_probe::ProbeResult;
 use crate::error::CommandError;
-use crate::output::{Out, Style, Table, cells};
+use crate::output::{StdoutWriter, Style, TextTable, cells};
 
 /// What D8 says of sessions.
-const SESSIONS: &str = "Session isolation is between clients; only levels high and container \
+const SESSION_NOTE: &str = "Session isolation is between clients; only levels high and container \
                         wall commands off from each other and from us.";
 
 /// What no kernel that we know bounds for a cell, whoever runs it.
-const OPEN_TO_ALL: [&str; 2] = [
+const SHARED_GAPS: [&str; 2] = [
     "unix sockets by path: two commands that share a workspace can connect through it and pass \
      descriptors",
     "between two looks at a workspace (0.1 to 2 s) a command can write more than its disk limit",
 ];
 /// And what is counted for the ids a cell runs with: for root these are a cell's own.
-const OPEN_TO_ONESELF: [&str; 3] = [
+const SAME_USER_GAPS: [&str; 3] = [
     "descriptors in flight over unix sockets count for your user on the whole machine",
     "pages of pipes count for your user on the whole machine",
     "watches of epoll count for your user on the whole machine",
 ];
 
 /// Where level high stands among the levels.
-const HIGH: usize = 2;
+const HIGH_INDEX: usize = 2;
 
 /// Everything that was found out.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct DoctorReport {
     /// As which user.
     pub(super) uid: u32,
-    pub(super) levels: Vec<Level>,
+    pub(super) levels: Vec<LevelReport>,
     /// Attempts of a command at level high.
-    pub(super) witnessed: Vec<Witnessed>,
+    #[serde(rename = "witnessed")]
+    pub(super) probes: Vec<ProbeResult>,
     /// Why there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
-    pub(super) checks: Vec<Check>,
+    pub(super) checks: Vec<DoctorCheck>,
 }
 
-impl Report {
+impl DoctorReport {
     /// Whether level high is whole here: nothing is missing, and every attempt came as it must.
     pub(crate) fn is_whole(&self) -> bool {
-        let high = |level: &&Level| level.level == ostler_model::IsolationLevel::High;
+        let high = |level: &&LevelReport| level.level == ostler_model::IsolationLevel::High;
         let high = self.levels.iter().find(high);
-        let held = !self.witnessed.is_empty() && self.witnessed.iter().all(|it| it.held);
-        high.is_some_and(|level| level.whole) && held
+        let probes_passed = !self.probes.is_empty() && self.probes.iter().all(|it| it.passed);
+        high.is_some_and(|level| level.whole) && probes_passed
     }
 
     /// What level high does not wall off on this kernel.
-    fn open(&self) -> Vec<&'static str> {
-        let shared = OPEN_TO_ONESELF.iter().filter(|_| self.uid != 0);
-        OPEN_TO_ALL.iter().chain(shared).copied().collect()
+    fn known_gaps(&self) -> Vec<&'static str> {
+        let shared = SAME_USER_GAPS.iter().filter(|_| self.uid != 0);
+        SHARED_GAPS.iter().chain(shared).copied().collect()
     }
 
     /// The report with its sums, as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         let mut value = serde_json::json!(self);
-        let denials: Vec<_> = self.witnessed.iter().filter(|it| it.to_deny).collect();
-        let told = denials
-            .iter()
-            .map(|it| serde_json::json!({"what": it.what, "denied": it.held, "detail": it.said}));
-        value["levels"][HIGH]["denials"] = told.collect();
+        let denials: Vec<_> = self.probes.iter().filter(|it| it.to_deny).collect();
+        let denials = denials.iter().map(
+            |it| serde_json::json!({"what": it.what, "denied": it.passed, "detail": it.detail}),
+        );
+        value["levels"][HIGH_INDEX]["denials"] = denials.collect();
         value["high_is_whole"] = self.is_whole().into();
-        value["note"] = SESSIONS.into();
-        value["levels"][HIGH]["open"] = self.open().into();
+        value["note"] = SESSION_NOTE.into();
+        value["levels"][HIGH_INDEX]["open"] = self.known_gaps().into();
         value
     }
 
@@ -75,28 +76,28 @@ impl Report {
     ///
     /// # Errors
     /// When standard output cannot be written.
-    pub(crate) fn print(&self, out: &mut Out, style: Style) -> Result<(), CommandError> {
+    pub(crate) fn print(&self, out: &mut StdoutWriter, style: Style) -> Result<(), CommandError> {
         self.levels(out)?;
         self.missing(out)?;
         self.attempts(out, style)?;
-        out.line("")?;
-        let mut table = Table::new(&["CHECK", "", ""]);
+        out.write_line("")?;
+        let mut table = TextTable::new(&["CHECK", "", ""]);
         for check in &self.checks {
             let mark = if check.ok { "ok" } else { "PROBLEM" };
-            table.row(cells![check.what, mark, &check.said]);
+            table.push_row(cells![check.what, mark, &check.detail]);
         }
         table.print(out)?;
-        out.line("")?;
-        out.line("Not walled off at level high by this kernel:")?;
-        for open in self.open() {
-            out.line(format!("  {open}"))?;
+        out.write_line("")?;
+        out.write_line("Not walled off at level high by this kernel:")?;
+        for open in self.known_gaps() {
+            out.write_line(format!("  {open}"))?;
         }
-        out.line("")?;
-        out.line(SESSIONS)
+        out.write_line("")?;
+        out.write_line(SESSION_NOTE)
     }
 
-    fn levels(&self, out: &mut Out) -> Result<(), CommandError> {
-        let mut table = Table::new(&["LEVEL", "", "IN FORCE"]);
+    fn levels(&self, out: &mut StdoutWriter) -> Result<(), CommandError> {
+        let mut table = TextTable::new(&["LEVEL", "", "IN FORCE"]);
         for level in &self.levels {
             let stands = match (level.built, level.whole) {
                 (false, _) => "not built yet",
@@ -104,31 +105,33 @@ impl Report {
                 (true, false) => "NOT WHOLE",
             };
             let names: Vec<&str> = level.in_force.iter().map(|it| it.as_str()).collect();
-            table.row(cells![level.level.to_string(), stands, names.join(" ")]);
+            table.push_row(cells![level.level.to_string(), stands, names.join(" ")]);
         }
         table.print(out)
     }
 
     /// Each missing piece once, under the lowest level that wants it.
-    fn missing(&self, out: &mut Out) -> Result<(), CommandError> {
-        let mut told = Vec::new();
+    fn missing(&self, out: &mut StdoutWriter) -> Result<(), CommandError> {
+        let mut listed = Vec::new();
         let mut helped = None;
         for level in &self.levels {
             for missing in &level.missing {
-                if told.contains(&missing.ability) {
+                if listed.contains(&missing.ability) {
                     continue;
                 }
-                told.push(missing.ability);
-                out.line("")?;
-                out.line(format!(
+                listed.push(missing.ability);
+                out.write_line("")?;
+                out.write_line(format!(
                     "{} lacks {}: {}",
                     level.level,
                     missing.ability.as_str(),
                     missing.reason
                 ))?;
                 match missing.remedy {
-                    Some(remedy) if helped == Some(remedy) => out.line("  what helps: the same")?,
-                    Some(remedy) => out.line(format!("  what helps: {remedy}"))?,
+                    Some(remedy) if helped == Some(remedy) => {
+                        out.write_line("  what helps: the same")?
+                    }
+                    Some(remedy) => out.write_line(format!("  what helps: {remedy}"))?,
                     None => {}
                 }
                 helped = missing.remedy;
@@ -137,26 +140,26 @@ impl Report {
         Ok(())
     }
 
-    fn attempts(&self, out: &mut Out, style: Style) -> Result<(), CommandError> {
-        out.line("")?;
+    fn attempts(&self, out: &mut StdoutWriter, style: Style) -> Result<(), CommandError> {
+        out.write_line("")?;
         if let Some(problem) = &self.problem {
-            return out.line(format!("Nothing was witnessed at level high: {problem}"));
+            return out.write_line(format!("Nothing was witnessed at level high: {problem}"));
         }
-        let held = self.witnessed.iter().filter(|it| it.held).count();
-        out.line(format!(
-            "Witnessed at level high, as user {}: {held} of {} as they must be",
+        let passed = self.probes.iter().filter(|it| it.passed).count();
+        out.write_line(format!(
+            "Witnessed at level high, as user {}: {passed} of {} as they must be",
             self.uid,
-            self.witnessed.len()
+            self.probes.len()
         ))?;
-        let mut table = Table::new(&["ATTEMPT", "", ""]);
-        for told in &self.witnessed {
-            let stands = match (told.to_deny, told.held) {
+        let mut table = TextTable::new(&["ATTEMPT", "", ""]);
+        for probe in &self.probes {
+            let stands = match (probe.to_deny, probe.passed) {
                 (true, true) => style.dim("denied"),
                 (true, false) => "NOT DENIED".into(),
                 (false, true) => style.dim("works"),
                 (false, false) => "DOES NOT WORK".into(),
             };
-            table.row(cells![&told.what, stands, &told.said]);
+            table.push_row(cells![&probe.what, stands, &probe.detail]);
         }
         table.print(out)
     }

@@ -4,20 +4,22 @@
 //! Commands, labels, paths, names and messages are anybody's text. Here is the only way from
 //! them to a terminal, and it goes through `ostler_model::visible`.
 
-mod line;
-mod nearest;
-mod notes;
-mod out;
+mod stderr;
+mod stdout;
 mod style;
+mod styled_line;
+mod suggest;
 mod table;
 mod time;
 mod usage;
 
-pub(crate) use line::{Line, cells, line};
-pub(crate) use nearest::nearest;
-pub(crate) use notes::{ErrorStream, ask, raw_error, redraw, report, tell};
-pub(crate) use out::{Out, print_json};
+pub(crate) use stderr::{
+    StderrWriter, print_error, print_note, print_prompt, redraw, write_stderr_raw,
+};
+pub(crate) use stdout::{StdoutWriter, print_json};
 pub(crate) use style::Style;
-pub(crate) use table::Table;
-pub(crate) use time::{ago, clock, span};
+pub(crate) use styled_line::{StyledLine, cells, line};
+pub(crate) use suggest::nearest;
+pub(crate) use table::TextTable;
+pub(crate) use time::{format_age, format_duration, format_time};
 pub(crate) use usage::print_usage;

@@ -2,11 +2,11 @@
 
 use std::io::{self, IsTerminal};
 
-use ostler_model::Colours;
+use ostler_model::ColourMode;
 use ostler_model::status::ProcessStatus;
 
-use super::line::{Colour, Line};
-use crate::config::Environment;
+use super::styled_line::{Colour, StyledLine};
+use crate::config::ProcessEnv;
 
 /// Whether text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,14 +18,14 @@ impl Style {
     /// For standard output: coloured when that is a terminal, `NO_COLOR` is unset and the
     /// terminal is no dumb one.
     #[expect(clippy::disallowed_methods, reason = "it is only looked at")]
-    pub(crate) fn of_stdout(env: &Environment) -> Self {
-        Self::of(&io::stdout(), env)
+    pub(crate) fn of_stdout(env: &ProcessEnv) -> Self {
+        Self::for_stream(&io::stdout(), env)
     }
 
     /// For standard error.
     #[expect(clippy::disallowed_methods, reason = "it is only looked at")]
-    pub(crate) fn of_stderr(env: &Environment) -> Self {
-        Self::of(&io::stderr(), env)
+    pub(crate) fn of_stderr(env: &ProcessEnv) -> Self {
+        Self::for_stream(&io::stderr(), env)
     }
 
     /// Whether somebody looks at standard error.
@@ -40,22 +40,22 @@ impl Style {
         io::stdout().is_terminal()
     }
 
-    fn of(stream: &impl IsTerminal, env: &Environment) -> Self {
+    fn for_stream(stream: &impl IsTerminal, env: &ProcessEnv) -> Self {
         let dumb = env.get("TERM").is_some_and(|term| term == "dumb");
         Self {
             colour: stream.is_terminal() && env.get("NO_COLOR").is_none() && !dumb,
         }
     }
 
-    fn paint(self, colour: Colour, text: &str) -> Line {
-        Line::coloured(self.colour.then_some(colour), text)
+    fn paint(self, colour: Colour, text: &str) -> StyledLine {
+        StyledLine::coloured(self.colour.then_some(colour), text)
     }
 
     /// What becomes of the colours of programs whose output is shown.
-    pub(crate) const fn colours(self) -> Colours {
+    pub(crate) const fn colours(self) -> ColourMode {
         match self.colour {
-            true => Colours::Kept,
-            false => Colours::Dropped,
+            true => ColourMode::Kept,
+            false => ColourMode::Dropped,
         }
     }
 
@@ -65,12 +65,12 @@ impl Style {
     }
 
     /// Text that steps back.
-    pub(crate) fn dim(self, text: &str) -> Line {
+    pub(crate) fn dim(self, text: &str) -> StyledLine {
         self.paint(Colour::Dim, text)
     }
 
     /// A service's status in its colour.
-    pub(crate) fn service(self, status: &str) -> Line {
+    pub(crate) fn service(self, status: &str) -> StyledLine {
         let colour = match status {
             "ready" => Colour::Green,
             "running" => Colour::Blue,
@@ -82,7 +82,7 @@ impl Style {
     }
 
     /// A status in its colour.
-    pub(crate) fn status(self, status: ProcessStatus) -> Line {
+    pub(crate) fn status(self, status: ProcessStatus) -> StyledLine {
         let colour = match status {
             ProcessStatus::Running => Colour::Blue,
             ProcessStatus::Completed => Colour::Green,

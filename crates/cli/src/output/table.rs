@@ -2,19 +2,19 @@
 
 use crate::error::CommandError;
 
-use super::line::Line;
-use super::out::Out;
+use super::stdout::StdoutWriter;
+use super::styled_line::StyledLine;
 
 const GAP: &str = "   ";
 
 /// Rows under headings; every column as wide as its widest cell, the last one open.
 #[derive(Debug)]
-pub(crate) struct Table {
-    headings: Vec<Line>,
-    rows: Vec<Vec<Line>>,
+pub(crate) struct TextTable {
+    headings: Vec<StyledLine>,
+    rows: Vec<Vec<StyledLine>>,
 }
 
-impl Table {
+impl TextTable {
     /// A table with these headings.
     pub(crate) fn new(headings: &[&'static str]) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Table {
     }
 
     /// One more row, a cell for each heading.
-    pub(crate) fn row(&mut self, cells: Vec<Line>) {
+    pub(crate) fn push_row(&mut self, cells: Vec<StyledLine>) {
         debug_assert_eq!(cells.len(), self.headings.len());
         self.rows.push(cells);
     }
@@ -40,33 +40,35 @@ impl Table {
     }
 
     /// Cuts this column, if there is such a one, so that lines have at most `columns`
-    /// characters; never below `least`.
-    pub(crate) fn fit(&mut self, heading: &str, columns: usize, least: usize) {
+    /// characters; never below `min_chars`.
+    pub(crate) fn fit_width(&mut self, heading: &str, columns: usize, min_chars: usize) {
         let widths = self.widths();
         let gaps = GAP.len() * widths.len().saturating_sub(1);
-        let beyond = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+        let excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
         let width = self.column(heading).map(|column| widths[column]);
-        if let Some(width) = width.filter(|_| beyond > 0) {
-            self.shorten(heading, width.saturating_sub(beyond).max(least));
+        if let Some(width) = width.filter(|_| excess > 0) {
+            self.shorten(heading, width.saturating_sub(excess).max(min_chars));
         }
     }
 
     fn column(&self, heading: &str) -> Option<usize> {
-        let known = Line::from(heading);
-        self.headings.iter().position(|it| *it == known)
+        let heading_line = StyledLine::from(heading);
+        self.headings.iter().position(|it| *it == heading_line)
     }
 
     /// Writes it out.
-    pub(crate) fn print(&self, out: &mut Out) -> Result<(), CommandError> {
-        self.lines().into_iter().try_for_each(|line| out.line(line))
+    pub(crate) fn print(&self, out: &mut StdoutWriter) -> Result<(), CommandError> {
+        self.lines()
+            .into_iter()
+            .try_for_each(|line| out.write_line(line))
     }
 
     /// Its lines, the headings first.
-    pub(crate) fn lines(&self) -> Vec<Line> {
+    pub(crate) fn lines(&self) -> Vec<StyledLine> {
         let widths = self.widths();
         std::iter::once(&self.headings)
             .chain(&self.rows)
-            .map(|cells| line(cells, &widths))
+            .map(|cells| render_row(cells, &widths))
             .collect()
     }
 
@@ -80,8 +82,8 @@ impl Table {
     }
 }
 
-fn line(cells: &[Line], widths: &[usize]) -> Line {
-    let mut line = Line::default();
+fn render_row(cells: &[StyledLine], widths: &[usize]) -> StyledLine {
+    let mut line = StyledLine::default();
     for (at, (cell, &width)) in cells.iter().zip(widths).enumerate() {
         let gap = if at == 0 { "" } else { GAP };
         line = line.and(gap).and(cell.clone().padded(width));
@@ -92,15 +94,15 @@ fn line(cells: &[Line], widths: &[usize]) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::{cells, line::Colour};
+    use crate::output::{cells, styled_line::Colour};
 
     #[test]
     fn columns_align_and_colours_take_no_room() {
-        let mut table = Table::new(&["ID", "STATUS", "COMMAND"]);
-        let failed = Line::coloured(Some(Colour::Red), "failed");
-        table.row(cells!["k3v9x0qa", failed, "false"]);
-        table.row(cells!["1", "completed", ""]);
-        let lines: Vec<String> = table.lines().iter().map(Line::rendered).collect();
+        let mut table = TextTable::new(&["ID", "STATUS", "COMMAND"]);
+        let failed = StyledLine::coloured(Some(Colour::Red), "failed");
+        table.push_row(cells!["k3v9x0qa", failed, "false"]);
+        table.push_row(cells!["1", "completed", ""]);
+        let lines: Vec<String> = table.lines().iter().map(StyledLine::rendered).collect();
         assert_eq!(
             lines,
             [
@@ -113,13 +115,13 @@ mod tests {
 
     #[test]
     fn a_column_is_cut_until_lines_fit() {
-        let mut table = Table::new(&["ID", "COMMAND"]);
-        table.row(cells!["k3v9x0qa", "a command that is long"]);
-        table.fit("COMMAND", 20, 4);
-        table.fit("LABELS", 20, 4);
-        let lines: Vec<String> = table.lines().iter().map(Line::rendered).collect();
+        let mut table = TextTable::new(&["ID", "COMMAND"]);
+        table.push_row(cells!["k3v9x0qa", "a command that is long"]);
+        table.fit_width("COMMAND", 20, 4);
+        table.fit_width("LABELS", 20, 4);
+        let lines: Vec<String> = table.lines().iter().map(StyledLine::rendered).collect();
         assert_eq!(lines, ["ID         COMMAND", "k3v9x0qa   a comman…"]);
-        table.fit("COMMAND", 10, 4);
+        table.fit_width("COMMAND", 10, 4);
         assert_eq!(table.lines()[1].rendered(), "k3v9x0qa   a c…");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write as _};
 
-use ostler_model::{Colours, visible_output};
+use ostler_model::{ColourMode, visible_output};
 
 use super::style::Style;
-use crate::config::Environment;
+use crate::config::ProcessEnv;
 
 /// Prints it where it belongs: help on standard output, errors on standard error. What stands
 /// in the arguments is anybody's text.
@@ -16,22 +16,22 @@ use crate::config::Environment;
     clippy::disallowed_methods,
     reason = "this is where text is made harmless"
 )]
-pub(crate) fn print_usage(error: &clap::Error, env: &Environment) -> io::Result<()> {
+pub(crate) fn print_usage(error: &clap::Error, env: &ProcessEnv) -> io::Result<()> {
     if error.use_stderr() {
-        let text = shown(error, Style::of_stderr(env));
+        let text = render_usage(error, Style::of_stderr(env));
         return io::stderr().write_all(text.as_bytes());
     }
-    let text = shown(error, Style::of_stdout(env));
+    let text = render_usage(error, Style::of_stdout(env));
     let mut stdout = io::stdout();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
-fn shown(error: &clap::Error, style: Style) -> String {
+fn render_usage(error: &clap::Error, style: Style) -> String {
     let text = error.render();
     let text = match style.colours() {
-        Colours::Kept => text.ansi().to_string(),
-        Colours::Dropped | Colours::Escaped => text.to_string(),
+        ColourMode::Kept => text.ansi().to_string(),
+        ColourMode::Dropped | ColourMode::Escaped => text.to_string(),
     };
     let lines = text.split_inclusive('\n').map(|line| {
         let (line, end) = line

@@ -6,34 +6,34 @@ use std::process::Stdio;
 use ostler_model::TermSize;
 use rustix::process::Signal;
 
-use crate::sitting::{SIZE, Sitting};
-use crate::world::{Lines, World, ran, wait_process_stopped};
+use crate::pty_user::{PtyUser, SIZE};
+use crate::test_env::{CliEnv, LineChild, to_output, wait_process_stopped};
 
 const DETACH: &str = "\x1cd";
 
 /// A bash without anybody's files.
 const BASH: [&str; 3] = ["bash", "--norc", "--noprofile"];
 
-fn sit(world: &World) -> Sitting {
+fn sit(world: &CliEnv) -> PtyUser {
     let args: Vec<&str> = ["run", "-t", "-e", "PS1"].into_iter().chain(BASH).collect();
-    let mut sitting = Sitting::new(world, &args);
-    sitting.until_text("$");
+    let mut sitting = PtyUser::new(world, &args);
+    sitting.wait_text("$");
     sitting
 }
 
 /// The screen of a session as the daemon sees it.
-fn screen(world: &World, id: &str) -> String {
-    world.ok(&["screen", id]).trim_end().to_owned()
+fn screen(world: &CliEnv, id: &str) -> String {
+    world.stdout_of(&["screen", id]).trim_end().to_owned()
 }
 
 #[test]
 fn a_file_is_edited_in_vim() {
-    let world = World::new();
+    let world = CliEnv::new();
     let file = world.path().join("note.txt");
-    let mut vim = Sitting::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
-    vim.until_text("note.txt");
+    let mut vim = PtyUser::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
+    vim.wait_text("note.txt");
     assert!(vim.view().alternate);
-    assert!(!vim.is_as_before());
+    assert!(!vim.has_original_settings());
     vim.type_in("ihello from here\x1b:wq\r");
     assert_eq!(vim.end(), 0);
     assert_eq!(std::fs::read_to_string(file).unwrap(), "hello from here\n");
@@ -42,8 +42,8 @@ fn a_file_is_edited_in_vim() {
 
 #[test]
 fn exit_codes_pass_and_output_is_as_printed() {
-    let world = World::new();
-    let mut shell = Sitting::new(&world, &["run", "-t", "sh", "-c", "tty; stty size; exit 7"]);
+    let world = CliEnv::new();
+    let mut shell = PtyUser::new(&world, &["run", "-t", "sh", "-c", "tty; stty size; exit 7"]);
     assert_eq!(shell.end(), 7);
     let text = shell.text();
     assert!(
@@ -67,10 +67,10 @@ fn exit_codes_pass_and_output_is_as_printed() {
 
 #[test]
 fn leaving_and_coming_back_shows_the_same() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut first = sit(&world);
     first.type_in("echo one; echo two\r");
-    first.until(|text| text.contains("\ntwo\n"));
+    first.wait_until(|text| text.contains("\ntwo\n"));
     first.type_in(DETACH);
     assert_eq!(first.end(), 0);
     assert!(
@@ -78,13 +78,13 @@ fn leaving_and_coming_back_shows_the_same() {
         "{}",
         first.text()
     );
-    let id = world.find("bash");
+    let id = world.find_execution("bash");
     let seen = screen(&world, &id);
 
-    let mut second = Sitting::new(&world, &["attach", &id]);
-    second.until(|text| text == seen);
+    let mut second = PtyUser::new(&world, &["attach", &id]);
+    second.wait_until(|text| text == seen);
     second.type_in("echo $((6*7))\r");
-    second.until(|text| text.contains("\n42\n"));
+    second.wait_until(|text| text.contains("\n42\n"));
     assert_eq!(second.text(), screen(&world, &id));
     second.type_in("exit 5\r");
     assert_eq!(second.end(), 5);
@@ -92,14 +92,14 @@ fn leaving_and_coming_back_shows_the_same() {
 
 #[test]
 fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut sitting = sit(&world);
     sitting.resize(TermSize {
         cols: 100,
         rows: 30,
     });
     // The signal must have arrived before the shell is asked.
-    let id = world.find("bash");
+    let id = world.find_execution("bash");
     let sized = |cols: u16| {
         let id = id.clone();
         let world = &world;
@@ -107,7 +107,7 @@ fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
     };
     until(sized(100));
     sitting.type_in("stty size\r");
-    sitting.until_text("30 100");
+    sitting.wait_text("30 100");
     sitting.type_in(DETACH);
     assert_eq!(sitting.end(), 0);
 
@@ -117,10 +117,10 @@ fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
         cols: 132,
         rows: 40,
     };
-    let mut guest = Sitting::of_size(&world, &["attach", &id], wide);
+    let mut guest = PtyUser::with_size(&world, &["attach", &id], wide);
     until(sized(132));
     guest.type_in("stty size\r");
-    guest.until_text("40 132");
+    guest.wait_text("40 132");
     guest.type_in(DETACH);
     assert_eq!(guest.end(), 0);
     until(sized(80));
@@ -133,15 +133,15 @@ fn until(is_so: impl Fn() -> bool) {
 
 #[test]
 fn a_daemon_that_is_killed_is_not_noticed_in_vim() {
-    let world = World::new();
+    let world = CliEnv::new();
     let file = world.path().join("note.txt");
-    let mut vim = Sitting::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
-    vim.until_text("note.txt");
+    let mut vim = PtyUser::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
+    vim.wait_text("note.txt");
     vim.type_in("ibefore ");
-    vim.until_text("before");
+    vim.wait_text("before");
     world.kill_daemon();
     vim.type_in("after");
-    vim.until_text("before after");
+    vim.wait_text("before after");
     vim.type_in("\x1b:wq\r");
     assert_eq!(vim.end(), 0);
     assert_eq!(std::fs::read_to_string(file).unwrap(), "before after\n");
@@ -149,72 +149,72 @@ fn a_daemon_that_is_killed_is_not_noticed_in_vim() {
 
 #[test]
 fn one_types_and_others_watch_until_they_take_over() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut first = sit(&world);
-    let id = world.find("bash");
-    let mut second = Sitting::new(&world, &["attach", &id]);
-    second.until_text("types; ctrl-\\ t takes over");
+    let id = world.find_execution("bash");
+    let mut second = PtyUser::new(&world, &["attach", &id]);
+    second.wait_text("types; ctrl-\\ t takes over");
     second.type_in("echo no\r");
-    second.until_text("you only watch");
+    second.wait_text("you only watch");
     let refused = world.ostler(&["send", &id, "echo neither"]);
     assert_eq!(refused.code, 71, "{refused:?}");
     assert!(refused.err.contains("types in"), "{}", refused.err);
 
     second.type_in("\x1ct");
-    first.until_text("types now; ctrl-\\ t takes over");
+    first.wait_text("types now; ctrl-\\ t takes over");
     second.type_in("echo second $((1+1))\r");
-    second.until_text("second 2");
-    first.until_text("second 2");
+    second.wait_text("second 2");
+    first.wait_text("second 2");
     second.type_in("\x1ch");
-    first.until_text("nobody types now");
+    first.wait_text("nobody types now");
     first.type_in("\x1ct");
-    second.until_text("types now");
+    second.wait_text("types now");
     first.type_in("echo first $((2+2))\r");
-    second.until_text("first 4");
+    second.wait_text("first 4");
 
-    let mut watcher = Sitting::new(&world, &["attach", "--watch", &id]);
-    watcher.until_text("first 4");
+    let mut watcher = PtyUser::new(&world, &["attach", "--watch", &id]);
+    watcher.wait_text("first 4");
     watcher.type_in("x");
-    watcher.until_text("you only watch");
+    watcher.wait_text("you only watch");
     watcher.type_in("\x1c?");
-    watcher.until_text("d detach");
+    watcher.wait_text("d detach");
     watcher.type_in(DETACH);
     assert_eq!(watcher.end(), 0);
-    let mut taker = Sitting::new(&world, &["attach", "--take-over", &id]);
-    first.until_text("types now");
+    let mut taker = PtyUser::new(&world, &["attach", "--take-over", &id]);
+    first.wait_text("types now");
     taker.type_in("exit 3\r");
     assert_eq!((taker.end(), first.end(), second.end()), (3, 3, 3));
 }
 
 #[test]
 fn what_is_typed_right_after_taking_over_is_typed() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut first = sit(&world);
-    let id = world.find("bash");
-    let mut others: Vec<Sitting> = (0..2)
-        .map(|_| Sitting::new(&world, &["attach", &id]))
+    let id = world.find_execution("bash");
+    let mut others: Vec<PtyUser> = (0..2)
+        .map(|_| PtyUser::new(&world, &["attach", &id]))
         .collect();
     for other in &mut others {
-        other.until_text("types; ctrl-\\ t takes over");
+        other.wait_text("types; ctrl-\\ t takes over");
     }
     for round in 0..12 {
         others[round % 2].type_in(&format!("\x1cttrue round{round}\r"));
         for sitting in &mut others {
-            sitting.until_text(&format!("true round{round}\n"));
+            sitting.wait_text(&format!("true round{round}\n"));
         }
     }
     // Also by somebody who leaves at once.
     first.type_in("\x1cttrue fare''well\r\x1cd");
     assert_eq!(first.end(), 0);
-    others[0].until_text("true fare''well\n");
+    others[0].wait_text("true fare''well\n");
 }
 
 #[test]
 fn signals_leave_the_terminal_as_it_was_and_the_session_running() {
-    let world = World::new();
+    let world = CliEnv::new();
     for (signal, number) in [(Signal::TERM, 15), (Signal::HUP, 1), (Signal::INT, 2)] {
         let mut sitting = sit(&world);
-        assert!(!sitting.is_as_before());
+        assert!(!sitting.has_original_settings());
         sitting.send(signal);
         assert_eq!(sitting.end(), 128 + number);
     }
@@ -223,26 +223,26 @@ fn signals_leave_the_terminal_as_it_was_and_the_session_running() {
 
 #[test]
 fn being_stopped_gives_the_terminal_back_for_a_while() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut sitting = sit(&world);
     sitting.type_in("echo mar''ked\r");
-    sitting.until_text("marked");
+    sitting.wait_text("marked");
     sitting.type_in("\x1cz");
     wait_process_stopped(sitting.pid());
-    sitting.rest();
-    assert!(sitting.is_as_before());
-    let id = world.find("bash");
-    world.ok(&["send", &id, "echo mean''while"]);
+    sitting.drain();
+    assert!(sitting.has_original_settings());
+    let id = world.find_execution("bash");
+    world.stdout_of(&["send", &id, "echo mean''while"]);
     sitting.send(Signal::CONT);
-    sitting.until_text("\nmeanwhile\n");
+    sitting.wait_text("\nmeanwhile\n");
     sitting.type_in("exit 4\r");
     assert_eq!(sitting.end(), 4);
 }
 
 #[test]
 fn pipes_are_typed_in_and_printed() {
-    let world = World::new();
-    let mut cat = Lines::start(world.command(&["run", "-t", "cat"]));
+    let world = CliEnv::new();
+    let mut cat = LineChild::start(world.command(&["run", "-t", "cat"]));
     cat.stdin.as_mut().unwrap().write_all(b"one\n").unwrap();
     assert_eq!(
         (cat.next().as_str(), cat.next().as_str()),
@@ -250,7 +250,7 @@ fn pipes_are_typed_in_and_printed() {
     );
     assert_eq!(cat.end(), 0);
 
-    let id = world.ok(&[
+    let id = world.stdout_of(&[
         "run",
         "-dt",
         "sh",
@@ -264,18 +264,18 @@ fn pipes_are_typed_in_and_printed() {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(b"it\nend\n").unwrap();
-    let ran = ran(child.wait_with_output().unwrap());
+    let ran = to_output(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("got it\r\n"), "{ran:?}");
 }
 
 #[test]
 fn an_ended_session_shows_its_last_screen_and_its_exit_code() {
-    let world = World::new();
-    let id = world.ok(&["run", "-dt", "sh", "-c", "echo last words; exit 9"]);
+    let world = CliEnv::new();
+    let id = world.stdout_of(&["run", "-dt", "sh", "-c", "echo last words; exit 9"]);
     assert_eq!(world.ostler(&["wait", &id]).code, 9);
     assert_eq!(screen(&world, &id), "last words");
-    let mut sitting = Sitting::new(&world, &["attach", &id]);
+    let mut sitting = PtyUser::new(&world, &["attach", &id]);
     assert_eq!(sitting.end(), 9);
     assert_eq!(sitting.text(), "last words");
     let json = world.json(&["screen", &id, "--json"]);
@@ -287,16 +287,16 @@ fn an_ended_session_shows_its_last_screen_and_its_exit_code() {
 
 #[test]
 fn keys_text_and_pastes_are_sent() {
-    let world = World::new();
-    let id = world.ok(&["run", "-dt", "cat", "-A"]);
-    world.ok(&["send", &id, "--no-enter", "a b"]);
-    world.ok(&["send", &id, "--key", "tab", "--key", "enter"]);
-    world.ok(&["send", &id, "--paste", "pasted"]);
+    let world = CliEnv::new();
+    let id = world.stdout_of(&["run", "-dt", "cat", "-A"]);
+    world.stdout_of(&["send", &id, "--no-enter", "a b"]);
+    world.stdout_of(&["send", &id, "--key", "tab", "--key", "enter"]);
+    world.stdout_of(&["send", &id, "--paste", "pasted"]);
     let mut raw = world.command(&["send", &id, "--raw"]);
     let mut child = raw.stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"r\x01w\n").unwrap();
     assert!(child.wait().unwrap().success());
-    world.ok(&["send", &id, "--key", "ctrl-d"]);
+    world.stdout_of(&["send", &id, "--key", "ctrl-d"]);
     assert_eq!(world.ostler(&["wait", &id]).code, 0);
     let text = screen(&world, &id);
     for line in ["a b^I$", "pasted$", "r^Aw$"] {

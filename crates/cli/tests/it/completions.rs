@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::sitting::Sitting;
-use crate::world::World;
+use crate::pty_user::PtyUser;
+use crate::test_env::CliEnv;
 
 /// Where a shell finds the binary, and what else is there.
 fn path() -> String {
@@ -13,7 +13,7 @@ fn path() -> String {
 }
 
 /// A shell in a terminal that completes what is typed; none where there is no such shell.
-fn shell(world: &World, words: &[&str], begin: &str) -> Option<Sitting> {
+fn shell(world: &CliEnv, words: &[&str], begin: &str) -> Option<PtyUser> {
     if world.ostler(&["run", words[0], "-c", "true"]).code != 0 {
         return None;
     }
@@ -22,36 +22,36 @@ fn shell(world: &World, words: &[&str], begin: &str) -> Option<Sitting> {
         .into_iter()
         .chain(words.iter().copied())
         .collect();
-    let mut sitting = Sitting::new(world, &args);
+    let mut sitting = PtyUser::new(world, &args);
     sitting.type_in(&format!("{begin}; echo re''ady\r"));
-    sitting.until(|text| text.lines().any(|line| line.trim() == "ready"));
+    sitting.wait_until(|text| text.lines().any(|line| line.trim() == "ready"));
     Some(sitting)
 }
 
 /// The beginning of an id of which there is only one, too short to be taken for it.
 fn completes(words: &[&str], begin: &str) {
-    let world = World::new();
-    let id = world.ok(&["run", "-d", "sh", "-c", "echo all of it"]);
+    let world = CliEnv::new();
+    let id = world.stdout_of(&["run", "-d", "sh", "-c", "echo all of it"]);
     assert_eq!(world.ostler(&["wait", &id]).code, 0);
     let Some(mut sitting) = shell(&world, words, begin) else {
         return;
     };
-    let ids = world.ok(&["ps", "-aq"]);
+    let ids = world.stdout_of(&["ps", "-aq"]);
     let only = |chars: usize| {
         let begins = |other: &&str| other.starts_with(&id[..chars]);
         ids.lines().filter(begins).count() == 1
     };
     let chars = (1..=8).find(|chars| only(*chars)).unwrap();
     sitting.type_in(&format!("ostler logs --no-time {}\t", &id[..chars]));
-    sitting.until_text(&format!("ostler logs --no-time {id}"));
+    sitting.wait_text(&format!("ostler logs --no-time {id}"));
     sitting.type_in("\r");
-    sitting.until(|text| text.lines().any(|line| line.trim() == "all of it"));
+    sitting.wait_until(|text| text.lines().any(|line| line.trim() == "all of it"));
     sitting.type_in("ostler info @la\t");
-    sitting.until_text("ostler info @last");
+    sitting.wait_text("ostler info @last");
     sitting.type_in("\x15");
     // Verbs are completed as ever.
     sitting.type_in("ostler comple\t");
-    sitting.until_text("ostler completions");
+    sitting.wait_text("ostler completions");
     sitting.type_in("\x15exit\r");
     sitting.end();
 }
@@ -78,12 +78,12 @@ fn fish_completes_ids() {
 
 #[test]
 fn words_are_offered_with_what_they_are_and_no_daemon_is_started() {
-    let world = World::new();
-    let offered = |words: &[&str]| world.ok(&[&["__complete", "--"], words].concat());
+    let world = CliEnv::new();
+    let offered = |words: &[&str]| world.stdout_of(&[&["__complete", "--"], words].concat());
     assert_eq!(offered(&["logs", ""]), "");
     assert!(world.daemon().is_none());
     let id = world.background("exec sleep 300");
-    let ended = world.ok(&["run", "-d", "true"]);
+    let ended = world.stdout_of(&["run", "-d", "true"]);
     world.ostler(&["wait", &ended]);
     assert_eq!(
         offered(&["stop", ""]),
@@ -102,7 +102,7 @@ fn words_are_offered_with_what_they_are_and_no_daemon_is_started() {
     ] {
         assert_eq!(offered(none), "", "{none:?}");
     }
-    world.ok(&["service", "start", "--name", "nameless", "sleep", "300"]);
+    world.stdout_of(&["service", "start", "--name", "nameless", "sleep", "300"]);
     assert!(offered(&["service", "stop", "na"]).starts_with("nameless\t"));
     assert_eq!(offered(&["service", "stop", "x"]), "");
 }

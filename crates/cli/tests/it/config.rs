@@ -1,15 +1,15 @@
-use crate::world::{World, ran};
+use crate::test_env::{CliEnv, to_output};
 
 #[test]
 fn explain_shows_each_value_and_where_it_came_from() {
-    let world = World::new();
+    let world = CliEnv::new();
     let directory = world.path().join("config/ostler");
     std::fs::create_dir_all(&directory).unwrap();
     let file = "default_encoding = \"gbk\"\n\n[retention]\npty_seconds = \"forever\"\n";
     std::fs::write(directory.join("config.toml"), file).unwrap();
     let mut command = world.command(&["--set", "stop.grace_ms=100", "config", "explain"]);
     command.env("ALLOWED_COMMANDS", "ls,git");
-    let shown = ran(command.output().unwrap());
+    let shown = to_output(command.output().unwrap());
     let here = world.path().display().to_string();
     let shown: Vec<String> = shown
         .out
@@ -29,7 +29,7 @@ fn explain_shows_each_value_and_where_it_came_from() {
 
 #[test]
 fn explain_gives_json_and_single_keys() {
-    let world = World::new();
+    let world = CliEnv::new();
     let all = world.json(&["config", "explain", "--json"]);
     assert_eq!(all.as_array().unwrap().len(), 53);
     let one = world.json(&["config", "explain", "--json", "stop.grace_ms"]);
@@ -46,11 +46,11 @@ fn explain_gives_json_and_single_keys() {
 
 #[test]
 fn a_bad_value_stops_the_start() {
-    let world = World::new();
+    let world = CliEnv::new();
     for verb in [&["serve"][..], &["mcp"], &["ps"], &["run", "true"]] {
         let mut command = world.command(verb);
         command.env("PROCESS_RETENTION_SECONDS", "soon");
-        let ran = ran(command.output().unwrap());
+        let ran = to_output(command.output().unwrap());
         assert_eq!(ran.code, 78, "{verb:?}");
         assert!(
             ran.err.contains("retention.command_seconds = \"soon\""),
@@ -73,7 +73,7 @@ fn a_bad_value_stops_the_start() {
 
 #[test]
 fn a_state_directory_that_cannot_be_used_is_told() {
-    let world = World::new();
+    let world = CliEnv::new();
     std::fs::write(world.path().join("file"), "").unwrap();
     let ran = world.ostler(&["--state-dir", "file/x", "ps"]);
     assert_eq!(ran.code, 74, "{ran:?}");
@@ -82,23 +82,27 @@ fn a_state_directory_that_cannot_be_used_is_told() {
 
 #[test]
 fn completions_are_scripts() {
-    let world = World::new();
-    let script = world.ok(&["completions", "bash"]);
+    let world = CliEnv::new();
+    let script = world.stdout_of(&["completions", "bash"]);
     let checked = std::process::Command::new("bash")
         .args(["-n", "-c", &script])
         .status()
         .unwrap();
     assert!(checked.success());
     for shell in ["zsh", "fish"] {
-        assert!(world.ok(&["completions", shell]).contains("ostler"));
+        assert!(world.stdout_of(&["completions", shell]).contains("ostler"));
     }
 }
 
 #[test]
 fn version_and_help_start_nothing() {
-    let world = World::new();
-    assert!(world.ok(&["version"]).ends_with("daemon not running"));
-    let help = world.ok(&["--help"]);
+    let world = CliEnv::new();
+    assert!(
+        world
+            .stdout_of(&["version"])
+            .ends_with("daemon not running")
+    );
+    let help = world.stdout_of(&["--help"]);
     assert!(
         help.contains("Exit codes:") && help.contains("127"),
         "{help}"
@@ -108,7 +112,7 @@ fn version_and_help_start_nothing() {
 
 #[test]
 fn a_relative_file_means_the_same_to_the_daemon_it_starts() {
-    let world = World::new();
+    let world = CliEnv::new();
     std::fs::write(
         world.path().join("here.toml"),
         "default_encoding = \"gbk\"\n",
@@ -117,9 +121,9 @@ fn a_relative_file_means_the_same_to_the_daemon_it_starts() {
     let script = ["run", "printf", r"\304\343"];
     let mut words = vec!["--config", "here.toml"];
     words.extend(script);
-    let shown = ran(world.command(&words).output().unwrap());
+    let shown = to_output(world.command(&words).output().unwrap());
     assert_eq!(shown.code, 0, "{}", shown.err);
-    let id = world.ok(&["ps", "-aq"]);
-    let shown = world.ok(&["logs", "--no-time", id.trim()]);
+    let id = world.stdout_of(&["ps", "-aq"]);
+    let shown = world.stdout_of(&["logs", "--no-time", id.trim()]);
     assert_eq!(shown.trim(), "你");
 }

@@ -3,11 +3,11 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::world::{Lines, World, ran};
+use crate::test_env::{CliEnv, LineChild, to_output};
 
 #[test]
 fn ten_commands_at_once_start_one_daemon() {
-    let world = World::new();
+    let world = CliEnv::new();
     let start = |n: usize| {
         let mut command = world.command(&["run", "echo", &n.to_string()]);
         command
@@ -18,32 +18,32 @@ fn ten_commands_at_once_start_one_daemon() {
     };
     let children: Vec<_> = (0..10).map(start).collect();
     for (n, child) in children.into_iter().enumerate() {
-        let ran = ran(child.wait_with_output().unwrap());
+        let ran = to_output(child.wait_with_output().unwrap());
         assert_eq!((ran.code, ran.out), (0, format!("{n}\n")), "{}", ran.err);
     }
     let log = std::fs::read_to_string(world.state().join("daemon.log")).unwrap();
     assert!(!log.contains("in use"), "{log}");
-    assert_eq!(world.ok(&["ps", "-aq"]).lines().count(), 10);
+    assert_eq!(world.stdout_of(&["ps", "-aq"]).lines().count(), 10);
 }
 
 #[test]
 fn what_runs_survives_the_kill_of_its_daemon() {
-    let world = World::new();
+    let world = CliEnv::new();
     let go = world.path().join("go");
     let script = format!(
         "mkfifo {0}; echo before; read x < {0}; echo after; exit 5",
         go.display()
     );
     let id = world.background(&script);
-    let mut follower = Lines::start(world.command(&["logs", "-f", "--no-time", &id]));
+    let mut follower = LineChild::start(world.command(&["logs", "-f", "--no-time", &id]));
     assert_eq!(follower.next(), "before");
-    let waiter = Lines::start(world.command(&["wait", &id]));
+    let waiter = LineChild::start(world.command(&["wait", &id]));
 
     let first = world.daemon().unwrap().pid;
     world.kill_daemon();
-    assert_eq!(world.ok(&["ps", "-q"]), id);
+    assert_eq!(world.stdout_of(&["ps", "-q"]), id);
     assert_ne!(world.daemon().unwrap().pid, first);
-    assert_eq!(world.ok(&["logs", "--no-time", &id]), "before");
+    assert_eq!(world.stdout_of(&["logs", "--no-time", &id]), "before");
     std::fs::write(&go, "x\n").unwrap();
     assert_eq!(follower.next(), "after");
     assert_eq!((follower.end(), waiter.end()), (0, 5));
@@ -52,7 +52,7 @@ fn what_runs_survives_the_kill_of_its_daemon() {
 
 #[test]
 fn what_ends_while_no_daemon_lives_has_its_true_exit_status() {
-    let world = World::new();
+    let world = CliEnv::new();
     let go = world.path().join("go");
     let done = world.path().join("done");
     let script = format!(
@@ -61,23 +61,26 @@ fn what_ends_while_no_daemon_lives_has_its_true_exit_status() {
         done = done.display()
     );
     let id = world.background(&script);
-    Lines::start(world.command(&["logs", "-f", &id])).until("ready");
+    LineChild::start(world.command(&["logs", "-f", &id])).until("ready");
     world.kill_daemon();
     std::fs::write(&go, "x\n").unwrap();
     std::fs::read(&done).unwrap();
     assert_eq!(world.ostler(&["wait", &id]).code, 6);
-    assert_eq!(world.ok(&["logs", "--no-time", "-n", "1", &id]), "out");
+    assert_eq!(
+        world.stdout_of(&["logs", "--no-time", "-n", "1", &id]),
+        "out"
+    );
 }
 
 #[test]
 fn a_run_goes_on_over_the_death_of_its_daemon() {
-    let world = World::new();
+    let world = CliEnv::new();
     let go = world.path().join("go");
     let script = format!(
         "mkfifo {0}; echo before; read x < {0}; echo after; exit 5",
         go.display()
     );
-    let mut run = Lines::start(world.command(&["run", "sh", "-c", &script]));
+    let mut run = LineChild::start(world.command(&["run", "sh", "-c", &script]));
     assert_eq!(run.next(), "before");
     world.kill_daemon();
     std::fs::write(&go, "x\n").unwrap();
@@ -87,26 +90,26 @@ fn a_run_goes_on_over_the_death_of_its_daemon() {
 
 #[test]
 fn an_orderly_shutdown_leaves_what_runs() {
-    let world = World::new();
+    let world = CliEnv::new();
     let id = world.background("exec sleep 300");
-    world.ok(&["shutdown"]);
+    world.stdout_of(&["shutdown"]);
     assert!(world.daemon().is_none());
     assert_eq!(world.ostler(&["shutdown"]).code, 69);
-    assert_eq!(world.ok(&["ps", "-q"]), id);
+    assert_eq!(world.stdout_of(&["ps", "-q"]), id);
     // Asked while one ends, either it or the next one answers; in the first case there may be
     // none by now.
     for _ in 0..5 {
         if let Some(daemon) = world.daemon() {
             daemon.send(Signal::TERM);
         }
-        assert_eq!(world.ok(&["ps", "-q"]), id);
+        assert_eq!(world.stdout_of(&["ps", "-q"]), id);
     }
 }
 
 #[test]
 fn a_second_daemon_is_refused_and_says_who_serves() {
-    let world = World::new();
-    let mut first = Lines::start(world.command(&["serve"]));
+    let world = CliEnv::new();
+    let mut first = LineChild::start(world.command(&["serve"]));
     let greeting = first.next();
     assert!(greeting.ends_with("serves"), "{greeting}");
     let config = first.until("mcpServers");
@@ -124,47 +127,47 @@ fn a_second_daemon_is_refused_and_says_who_serves() {
 
 #[test]
 fn sockets_below_a_long_path_work() {
-    let world = World::with_runtime(&format!("{}/{}", "l".repeat(100), "o".repeat(100)));
-    assert_eq!(world.ok(&["run", "echo", "far"]), "far");
+    let world = CliEnv::with_runtime(&format!("{}/{}", "l".repeat(100), "o".repeat(100)));
+    assert_eq!(world.stdout_of(&["run", "echo", "far"]), "far");
 }
 
 #[test]
 fn state_directories_have_daemons_of_their_own() {
-    let world = World::new();
-    world.ok(&["run", "true"]);
+    let world = CliEnv::new();
+    world.stdout_of(&["run", "true"]);
     let other = ["--state-dir", "other"];
-    let run = |args: &[&str]| world.ok(&[&other, args].concat());
+    let run = |args: &[&str]| world.stdout_of(&[&other, args].concat());
     assert_eq!(run(&["ps", "-aq"]), "");
     run(&["shutdown"]);
-    assert_eq!(world.ok(&["ps", "-aq"]).lines().count(), 1);
+    assert_eq!(world.stdout_of(&["ps", "-aq"]).lines().count(), 1);
 }
 
 #[test]
 fn a_daemon_with_nothing_to_do_ends() {
-    let world = World::new();
+    let world = CliEnv::new();
     std::fs::create_dir_all(world.path().join("config/ostler")).unwrap();
     let file = world.path().join("config/ostler/config.toml");
     std::fs::write(file, "[daemon]\nidle_exit_seconds = 1\n").unwrap();
-    world.ok(&["run", "true"]);
+    world.stdout_of(&["run", "true"]);
     world.daemon().unwrap().wait();
     assert!(world.daemon().is_none());
     // With something to do, it stays: the command outlives the idle time by far.
     let id = world.background("exec sleep 2.5");
     let daemon = world.daemon().unwrap().pid;
-    world.ok(&["wait", &id]);
+    world.stdout_of(&["wait", &id]);
     assert_eq!(world.daemon().map(|daemon| daemon.pid), Some(daemon));
 }
 
 #[test]
 fn the_daemon_is_named_and_holds_nothing_of_its_starter() {
-    let world = World::new();
+    let world = CliEnv::new();
     let (reader, writer) = UnixStream::pair().unwrap();
     let mut command = world.command(&["run", "true"]);
     command.stdin(Stdio::from(std::os::fd::OwnedFd::from(writer)));
     assert!(command.status().unwrap().success());
     drop(command);
     // Its starter ended, so only a daemon that held the descriptor would keep this open.
-    crate::world::wait_readable(&reader);
+    crate::test_env::wait_readable(&reader);
     let pid = world.daemon().unwrap().pid;
     let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
     assert_eq!(comm, "ostler-daemon\n");

@@ -1,12 +1,12 @@
 //! Bad input: what was wrong, where, what is allowed; nothing started.
 
-use crate::world::World;
+use crate::test_env::CliEnv;
 
 /// What is typed, the exit code, and what must be told.
 type Case<'a> = (&'a [&'a str], i32, &'a str);
 
 /// What is wrong with the answer to a case.
-fn misses(world: &World, (args, code, told): &Case<'_>) -> Option<String> {
+fn misses(world: &CliEnv, (args, code, told): &Case<'_>) -> Option<String> {
     let ran = world.ostler(args);
     let good = ran.code == *code && ran.err.contains(told) && ran.out.is_empty();
     let shown = args.iter().map(|arg| arg.chars().take(40).collect());
@@ -16,7 +16,7 @@ fn misses(world: &World, (args, code, told): &Case<'_>) -> Option<String> {
 
 #[test]
 fn bad_wishes_for_walls_are_told_with_what_is_allowed() {
-    let world = World::new();
+    let world = CliEnv::new();
     let cases: &[Case<'_>] = &[
         (&["run", "--network", "a.org", "true"], 64, "high"),
         (
@@ -39,9 +39,9 @@ fn bad_wishes_for_walls_are_told_with_what_is_allowed() {
 
 #[test]
 fn bad_input_is_told_with_code_and_exit() {
-    let world = World::new();
-    let id = world.ok(&["run", "-d", "true"]);
-    world.ok(&["wait", &id]);
+    let world = CliEnv::new();
+    let id = world.stdout_of(&["run", "-d", "true"]);
+    world.stdout_of(&["wait", &id]);
     std::fs::write(world.path().join("file"), "").unwrap();
     let cases: &[Case<'_>] = &[
         (&["run"], 64, "COMMAND"),
@@ -100,14 +100,14 @@ fn bad_input_is_told_with_code_and_exit() {
         .filter_map(|case| misses(&world, case))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(world.ok(&["ps", "-aq"]), id);
+    assert_eq!(world.stdout_of(&["ps", "-aq"]), id);
 }
 
 #[test]
 fn bad_input_of_terminals_is_told_with_code_and_exit() {
-    let world = World::new();
-    let id = world.ok(&["run", "-d", "true"]);
-    world.ok(&["wait", &id]);
+    let world = CliEnv::new();
+    let id = world.stdout_of(&["run", "-d", "true"]);
+    world.stdout_of(&["wait", &id]);
     let cases: &[Case<'_>] = &[
         (&["attach"], 64, "ID"),
         (&["attach", "nonsense"], 66, "session_not_found"),
@@ -144,14 +144,14 @@ fn bad_input_of_terminals_is_told_with_code_and_exit() {
         .filter_map(|case| misses(&world, case))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(world.ok(&["ps", "-aq"]), id);
+    assert_eq!(world.stdout_of(&["ps", "-aq"]), id);
 }
 
 #[test]
 fn names_that_are_no_text_pass() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
-    let world = World::new();
+    let world = CliEnv::new();
     let odd = OsStr::from_bytes(b"odd-\xff-name");
     std::fs::create_dir(world.path().join(odd)).unwrap();
     let args = [
@@ -168,15 +168,15 @@ fn names_that_are_no_text_pass() {
 
 #[test]
 fn a_pipe_that_closes_ends_us_quietly() {
-    let world = World::new();
+    let world = CliEnv::new();
     let id = world.background("seq 200000");
-    world.ok(&["wait", &id]);
+    world.stdout_of(&["wait", &id]);
     let mut command = world.command(&["logs", &id]);
     command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
-    let ran = crate::world::ran(child.wait_with_output().unwrap());
+    let ran = crate::test_env::to_output(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.err.as_str()), (141, ""));
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::sitting::Sitting;
-use crate::world::{Lines, Process, World, ran, wait_process_stopped};
+use crate::pty_user::PtyUser;
+use crate::test_env::{CliEnv, LineChild, PidHandle, to_output, wait_process_stopped};
 
 /// Lets so much time pass: not to wait for anything, but to do the next thing then.
 fn pass(millis: u64) {
@@ -22,15 +22,15 @@ fn pass(millis: u64) {
 /// The daemon that has the lock, if one has; nothing is started for the answer. The first line of
 /// the lock is its pid; a lock that says anything else fails the test, which would otherwise kill
 /// nobody and pass.
-fn serving(world: &World) -> Option<Process> {
+fn serving(world: &CliEnv) -> Option<PidHandle> {
     let lock = world.path().join("run/ostler/serve.lock");
     let text = std::fs::read_to_string(lock).ok()?;
     let pid: u64 = text.lines().next()?.parse().unwrap();
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    (name.trim() == "ostler-daemon").then(|| Process::open(pid))
+    (name.trim() == "ostler-daemon").then(|| PidHandle::open(pid))
 }
 
-fn end_daemon(world: &World) {
+fn end_daemon(world: &CliEnv) {
     if let Some(daemon) = serving(world) {
         daemon.send(Signal::KILL);
         daemon.wait();
@@ -38,7 +38,7 @@ fn end_daemon(world: &World) {
 }
 
 /// Kills every daemon that comes up, some time after it did, while `work` goes on.
-fn under_killing<T>(world: &World, millis: &[u64], work: impl FnOnce() -> T) -> (T, usize) {
+fn under_killing<T>(world: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) -> (T, usize) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let killing = scope.spawn(|| {
@@ -64,7 +64,7 @@ fn under_killing<T>(world: &World, millis: &[u64], work: impl FnOnce() -> T) -> 
 
 #[test]
 fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
-    let world = World::new();
+    let world = CliEnv::new();
     let signals = [Signal::INT, Signal::TERM, Signal::KILL, Signal::HUP];
     for millis in (0..=100_u64).step_by(2) {
         end_daemon(&world);
@@ -82,7 +82,7 @@ fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
         if millis % 3 == 0 {
             let _gone = kill_process_group(group, signal);
         } else {
-            Process::open(first.id().into()).send(signal);
+            PidHandle::open(first.id().into()).send(signal);
         }
         let begin = Instant::now();
         let second = world.ostler(&["ps", "-q"]);
@@ -98,13 +98,13 @@ fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
 
 #[test]
 fn a_stopped_starter_keeps_nobody_waiting() {
-    let world = World::new();
+    let world = CliEnv::new();
     for millis in [0, 5, 10, 20, 40, 80] {
         end_daemon(&world);
         let mut first = world.command(&["ps", "-q"]);
         let mut first = first.stdout(Stdio::null()).spawn().unwrap();
         pass(millis);
-        let process = Process::open(first.id().into());
+        let process = PidHandle::open(first.id().into());
         process.send(Signal::STOP);
         let second = world.ostler(&["ps", "-q"]);
         assert_eq!(second.code, 0, "after {millis} ms: {second:?}");
@@ -115,7 +115,7 @@ fn a_stopped_starter_keeps_nobody_waiting() {
 
 #[test]
 fn a_daemon_that_is_about_to_end_is_waited_for() {
-    let world = World::new();
+    let world = CliEnv::new();
     std::fs::create_dir_all(world.path().join("run/ostler")).unwrap();
     // Somebody who has the daemons' lock and never serves.
     let lock = world.path().join("run/ostler/serve.lock");
@@ -143,7 +143,7 @@ fn a_daemon_that_is_about_to_end_is_waited_for() {
 
 #[test]
 fn a_start_is_carried_out_once_however_many_daemons_die() {
-    let world = World::new();
+    let world = CliEnv::new();
     let marks = world.path().join("marks");
     let script = format!("echo $0 >> {}", marks.display());
     let work = || -> Vec<String> {
@@ -161,7 +161,7 @@ fn a_start_is_carried_out_once_however_many_daemons_die() {
         let waited = world.ostler(&["wait", id]);
         assert!([0, 125].contains(&waited.code), "{id}: {waited:?}");
     }
-    let all = world.ok(&["ps", "-aq"]);
+    let all = world.stdout_of(&["ps", "-aq"]);
     assert_eq!(all.lines().count(), ids.len(), "{killed} killed: {all}");
     let mut marks: Vec<String> = std::fs::read_to_string(marks)
         .unwrap()
@@ -176,14 +176,14 @@ fn a_start_is_carried_out_once_however_many_daemons_die() {
 
 #[test]
 fn a_run_goes_on_however_many_daemons_die() {
-    let world = World::new();
+    let world = CliEnv::new();
     let script = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo line $i; sleep 0.03; done; exit 7";
     let work = || {
         let followed = world
             .command(&["run", "sh", "-c", script])
             .output()
             .unwrap();
-        ran(followed)
+        to_output(followed)
     };
     let (run, killed) = under_killing(&world, &[50, 200, 400, 120], work);
     let expected: String = (1..=150).map(|n| format!("line {n}\n")).collect();
@@ -200,10 +200,10 @@ const STUBBORN: &str = "trap '' INT TERM; echo ready; while :; do sleep 1; done"
 
 #[test]
 fn the_third_interrupt_kills_what_is_stubborn() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut command = world.command(&["run", "sh", "-c", STUBBORN]);
     command.stderr(std::fs::File::create(world.path().join("err")).unwrap());
-    let mut run = Lines::start(command);
+    let mut run = LineChild::start(command);
     assert_eq!(run.next(), "ready");
     for _ in 0..3 {
         run.send(Signal::INT);
@@ -217,14 +217,14 @@ fn the_third_interrupt_kills_what_is_stubborn() {
         told.contains("stopping") && told.contains("killing"),
         "{told}"
     );
-    assert_eq!(world.ok(&["ps", "-q"]), "");
+    assert_eq!(world.stdout_of(&["ps", "-q"]), "");
 }
 
 #[test]
 fn the_second_interrupt_asks_it_to_end() {
-    let world = World::new();
+    let world = CliEnv::new();
     let script = "trap '' INT; trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done";
-    let mut run = Lines::start(world.command(&["run", "sh", "-c", script]));
+    let mut run = LineChild::start(world.command(&["run", "sh", "-c", script]));
     assert_eq!(run.next(), "ready");
     for _ in 0..2 {
         run.send(Signal::INT);
@@ -236,10 +236,10 @@ fn the_second_interrupt_asks_it_to_end() {
 
 #[test]
 fn the_third_interrupt_returns_also_when_no_daemon_answers() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut command = world.command(&["run", "sh", "-c", STUBBORN]);
     command.stderr(std::fs::File::create(world.path().join("err")).unwrap());
-    let mut run = Lines::start(command);
+    let mut run = LineChild::start(command);
     assert_eq!(run.next(), "ready");
     let daemon = serving(&world).unwrap();
     daemon.send(Signal::STOP);
@@ -251,7 +251,7 @@ fn the_third_interrupt_returns_also_when_no_daemon_answers() {
     assert_eq!(run.end(), 130);
     daemon.send(Signal::CONT);
     let told = std::fs::read_to_string(world.path().join("err")).unwrap();
-    let id = world.find("ready");
+    let id = world.find_execution("ready");
     assert!(
         told.contains("may still run") && told.contains(&id),
         "{told}"
@@ -260,37 +260,37 @@ fn the_third_interrupt_returns_also_when_no_daemon_answers() {
 
 #[test]
 fn an_interrupt_while_the_command_is_started_leaves_at_once() {
-    let world = World::new();
-    world.ok(&["ps", "-q"]);
+    let world = CliEnv::new();
+    world.stdout_of(&["ps", "-q"]);
     let daemon = serving(&world).unwrap();
     daemon.send(Signal::STOP);
     wait_process_stopped(daemon.pid);
-    let mut run = Lines::start(world.command(&["run", "sh", "-c", "echo ready; sleep 300"]));
+    let mut run = LineChild::start(world.command(&["run", "sh", "-c", "echo ready; sleep 300"]));
     pass(500);
     run.send(Signal::INT);
     assert_eq!(run.end(), 130);
     daemon.send(Signal::CONT);
     // Nobody waits for it: it is cancelled, or was never begun.
     let begin = Instant::now();
-    while !world.ok(&["ps", "-q"]).is_empty() {
+    while !world.stdout_of(&["ps", "-q"]).is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(20), "it runs on");
     }
 }
 
 #[test]
 fn what_was_shown_is_not_shown_again_by_the_next_daemon() {
-    let world = World::new();
+    let world = CliEnv::new();
     let script = "echo first; read x; echo second; read x; echo third; exit 4";
-    let mut sitting = Sitting::new(&world, &["run", "-t", "sh", "-c", script]);
-    sitting.until_text("first");
+    let mut sitting = PtyUser::new(&world, &["run", "-t", "sh", "-c", script]);
+    sitting.wait_text("first");
     for (daemon, next) in ["second", "third"].into_iter().enumerate() {
         end_daemon(&world);
         sitting.type_in("\r");
-        sitting.until_text(next);
+        sitting.wait_text(next);
         assert!(daemon < 2);
     }
     assert_eq!(sitting.end(), 4);
-    let shown = String::from_utf8_lossy(&sitting.shown).into_owned();
+    let shown = String::from_utf8_lossy(&sitting.output).into_owned();
     for word in ["first", "second", "third"] {
         assert_eq!(shown.matches(word).count(), 1, "{word}: {shown:?}");
     }
@@ -298,36 +298,36 @@ fn what_was_shown_is_not_shown_again_by_the_next_daemon() {
 
 #[test]
 fn a_program_that_stops_itself_in_a_terminal_goes_on() {
-    let world = World::new();
+    let world = CliEnv::new();
     let script = "echo ready; read x; kill -STOP 0; echo went on; read x; exit 3";
-    let mut sitting = Sitting::new(&world, &["run", "-t", "sh", "-c", script]);
-    sitting.until_text("ready");
+    let mut sitting = PtyUser::new(&world, &["run", "-t", "sh", "-c", script]);
+    sitting.wait_text("ready");
     sitting.type_in("\r");
-    sitting.until_text("went on");
+    sitting.wait_text("went on");
     sitting.type_in("\r");
     assert_eq!(sitting.end(), 3);
 
     // What was asked for from outside stays.
-    let id = world.ok(&["run", "-dt", "cat"]);
+    let id = world.stdout_of(&["run", "-dt", "cat"]);
     let pid = world.json(&["info", "--json", &id])["os_pid"]
         .as_u64()
         .unwrap();
-    world.ok(&["kill", "--signal", "STOP", &id]);
+    world.stdout_of(&["kill", "--signal", "STOP", &id]);
     wait_process_stopped(pid);
     pass(200);
     wait_process_stopped(pid);
-    world.ok(&["kill", "--signal", "CONT", &id]);
+    world.stdout_of(&["kill", "--signal", "CONT", &id]);
 
     let file = world.path().join("note.txt");
-    let mut vim = Sitting::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
-    vim.until_text("note.txt");
+    let mut vim = PtyUser::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
+    vim.wait_text("note.txt");
     vim.type_in("\x1a");
     vim.type_in("ihello\x1b:wq\r");
     assert_eq!(vim.end(), 0);
     assert_eq!(std::fs::read_to_string(file).unwrap(), "hello\n");
 }
 
-fn piped(world: &World, args: &[&str], input: &[u8]) -> crate::world::Ran {
+fn piped(world: &CliEnv, args: &[&str], input: &[u8]) -> crate::test_env::CommandOutput {
     let mut command = world.command(args);
     let piped = command
         .stdin(Stdio::piped())
@@ -335,17 +335,17 @@ fn piped(world: &World, args: &[&str], input: &[u8]) -> crate::world::Ran {
         .stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
-    ran(child.wait_with_output().unwrap())
+    to_output(child.wait_with_output().unwrap())
 }
 
-fn logged(world: &World, id: &str) -> String {
-    world.ok(&["logs", "--no-time", id])
+fn logged(world: &CliEnv, id: &str) -> String {
+    world.stdout_of(&["logs", "--no-time", id])
 }
 
 #[test]
 fn the_end_of_piped_input_types_nothing() {
-    let world = World::new();
-    let id = world.ok(&[
+    let world = CliEnv::new();
+    let id = world.stdout_of(&[
         "run",
         "-dt",
         "sh",
@@ -356,8 +356,8 @@ fn the_end_of_piped_input_types_nothing() {
     assert_eq!(left.code, 0, "{left:?}");
     let _again = piped(&world, &["attach", &id], b"");
     let _last = piped(&world, &["attach", &id], b"2");
-    assert_eq!(world.ok(&["ps", "-q"]), id);
-    world.ok(&["send", &id, "--no-enter", "end"]);
+    assert_eq!(world.stdout_of(&["ps", "-q"]), id);
+    world.stdout_of(&["send", &id, "--no-enter", "end"]);
     let begin = Instant::now();
     loop {
         let shown: String = logged(&world, &id).split_whitespace().collect();
@@ -370,10 +370,10 @@ fn the_end_of_piped_input_types_nothing() {
 
 #[test]
 fn every_verb_goes_on_however_many_daemons_die() {
-    let world = World::new();
+    let world = CliEnv::new();
     let script = "i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo line $i; sleep 0.03; done; exit 5";
     let id = world.background(script);
-    let terminal = world.ok(&["run", "-dt", "sh", "-c", script]);
+    let terminal = world.stdout_of(&["run", "-dt", "sh", "-c", script]);
     let begin = |args: &[&str]| {
         let mut command = world.command(args);
         let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -385,7 +385,7 @@ fn every_verb_goes_on_however_many_daemons_die() {
             begin(&["wait", &id]),
             begin(&["attach", "--watch", &terminal]),
         ];
-        let shells = [(); 3].map(|()| world.ok(&["shell", "bash", "--detach"]));
+        let shells = [(); 3].map(|()| world.stdout_of(&["shell", "bash", "--detach"]));
         let words = [
             "service",
             "start",
@@ -395,7 +395,7 @@ fn every_verb_goes_on_however_many_daemons_die() {
             "sleep 300",
         ];
         let service = world.ostler(&words);
-        let ended = children.map(|child| ran(child.wait_with_output().unwrap()));
+        let ended = children.map(|child| to_output(child.wait_with_output().unwrap()));
         (ended, shells, service)
     };
     let ((ended, shells, service), killed) = under_killing(&world, &[40, 150, 250, 90], work);
@@ -407,7 +407,7 @@ fn every_verb_goes_on_however_many_daemons_die() {
     assert_eq!(attach.code, 5, "{attach:?}");
     assert_eq!(attach.out.matches("line 120\r\n").count(), 1, "{attach:?}");
     assert_eq!(service.code, 0, "{service:?}");
-    let running = world.ok(&["ps", "-q"]);
+    let running = world.stdout_of(&["ps", "-q"]);
     assert_eq!(running.lines().count(), shells.len() + 1, "{running}");
     for shell in &shells {
         assert!(running.contains(shell.as_str()), "{shell}: {running}");

@@ -1,11 +1,11 @@
-use crate::sitting::Sitting;
-use crate::world::{Lines, World};
+use crate::pty_user::PtyUser;
+use crate::test_env::{CliEnv, LineChild};
 
 #[test]
 fn lists_are_filtered_and_newest_first() {
-    let world = World::new();
-    let one = world.ok(&["run", "-d", "-l", "a", "-l", "b", "sleep", "300"]);
-    let two = world.ok(&[
+    let world = CliEnv::new();
+    let one = world.stdout_of(&["run", "-d", "-l", "a", "-l", "b", "sleep", "300"]);
+    let two = world.stdout_of(&[
         "run",
         "-d",
         "-l",
@@ -16,29 +16,33 @@ fn lists_are_filtered_and_newest_first() {
         "300",
     ]);
     world.ostler(&["run", "false"]);
-    let ps = |args: &[&str]| world.ok(&[&["ps", "-q"], args].concat());
+    let ps = |args: &[&str]| world.stdout_of(&[&["ps", "-q"], args].concat());
     assert_eq!(ps(&[]), format!("{two}\n{one}"));
     assert_eq!(ps(&["-a"]).lines().count(), 3);
     assert_eq!(ps(&["--label", "a", "--label", "b"]), one);
     assert_eq!(ps(&["--status", "failed"]).lines().count(), 1);
     assert_eq!(ps(&["-n", "1"]), two);
-    let table = world.ok(&["ps"]);
+    let table = world.stdout_of(&["ps"]);
     assert!(table.lines().next().unwrap().starts_with("ID "), "{table}");
     assert!(!table.contains('\x1b'), "{table}");
     let info = world.json(&["info", "--json", &two]);
     assert_eq!(info["description"], "second");
-    assert!(world.ok(&["info", &two]).contains("description  second"));
+    assert!(
+        world
+            .stdout_of(&["info", &two])
+            .contains("description  second")
+    );
 }
 
 #[test]
 fn stop_kill_wait_and_rm_do_what_they_say() {
-    let world = World::new();
+    let world = CliEnv::new();
     let id = world.background("trap '' TERM; echo ready; while :; do sleep 0.05; done");
-    Lines::start(world.command(&["logs", "-f", &id])).until("ready");
+    LineChild::start(world.command(&["logs", "-f", &id])).until("ready");
     assert_eq!(world.ostler(&["wait", "--timeout", "50ms", &id]).code, 75);
     assert_eq!(world.ostler(&["rm", &id]).code, 71);
     assert_eq!(
-        world.ok(&["stop", "--grace", "100ms", "--reason", "enough", &id]),
+        world.stdout_of(&["stop", "--grace", "100ms", "--reason", "enough", &id]),
         id
     );
     assert_eq!(world.ostler(&["wait", &id]).code, 137);
@@ -46,25 +50,25 @@ fn stop_kill_wait_and_rm_do_what_they_say() {
         world.json(&["info", "--json", &id])["stop_reason"],
         "enough"
     );
-    assert_eq!(world.ok(&["rm", &id]), id);
+    assert_eq!(world.stdout_of(&["rm", &id]), id);
     assert_eq!(world.ostler(&["info", &id]).code, 66);
 
     let id =
         world.background("trap 'echo usr; exit 9' USR1; echo ready; while :; do sleep 0.05; done");
-    Lines::start(world.command(&["logs", "-f", &id])).until("ready");
-    world.ok(&["kill", "-s", "usr1", &id]);
+    LineChild::start(world.command(&["logs", "-f", &id])).until("ready");
+    world.stdout_of(&["kill", "-s", "usr1", &id]);
     assert_eq!(world.ostler(&["wait", &id]).code, 9);
     assert_eq!(world.ostler(&["kill", &id]).code, 71);
 
     let id = world.background("exec sleep 300");
-    world.ok(&["rm", "-f", &id]);
-    assert_eq!(world.ok(&["rm", "--all"]), "1 removed");
-    assert_eq!(world.ok(&["ps", "-aq"]), "");
+    world.stdout_of(&["rm", "-f", &id]);
+    assert_eq!(world.stdout_of(&["rm", "--all"]), "1 removed");
+    assert_eq!(world.stdout_of(&["ps", "-aq"]), "");
 }
 
 #[test]
 fn one_bad_id_does_not_keep_the_others() {
-    let world = World::new();
+    let world = CliEnv::new();
     let id = world.background("exec sleep 300");
     let ran = world.ostler(&["stop", "--force", "zzzzzzzz", &id]);
     assert_eq!((ran.code, ran.out.trim()), (66, id.as_str()));
@@ -73,8 +77,8 @@ fn one_bad_id_does_not_keep_the_others() {
 
 #[test]
 fn an_id_with_a_slip_is_suggested() {
-    let world = World::new();
-    let id = world.ok(&["run", "-d", "true"]);
+    let world = CliEnv::new();
+    let id = world.stdout_of(&["run", "-d", "true"]);
     let mut slip = id.clone();
     slip.replace_range(7..8, if id.ends_with('x') { "y" } else { "x" });
     let ran = world.ostler(&["logs", &slip]);
@@ -94,9 +98,9 @@ fn width(table: &str) -> usize {
 
 #[test]
 fn a_list_fits_a_terminal_and_shows_what_is_paused() {
-    let world = World::new();
+    let world = CliEnv::new();
     let long = "x".repeat(200);
-    let id = world.ok(&[
+    let id = world.stdout_of(&[
         "run",
         "-d",
         "-l",
@@ -108,23 +112,23 @@ fn a_list_fits_a_terminal_and_shows_what_is_paused() {
     ]);
     world.ostler(&["run", "sh", "-c", "exit 3", &long]);
     for args in [&["ps"][..], &["ps", "-a"]] {
-        let table = world.ok(args);
+        let table = world.stdout_of(args);
         assert!(width(&table) <= 80, "{table}");
         assert!(table.contains(&id) && table.contains('…'), "{table}");
     }
-    let whole = world.ok(&["ps", "--no-trunc"]);
+    let whole = world.stdout_of(&["ps", "--no-trunc"]);
     assert!(whole.matches(&long).count() == 2, "{whole}");
-    let row = |args: &[&str]| world.ok(args).lines().last().unwrap().to_owned();
+    let row = |args: &[&str]| world.stdout_of(args).lines().last().unwrap().to_owned();
     assert!(row(&["ps"]).contains(" running "));
-    world.ok(&["pause", &id]);
+    world.stdout_of(&["pause", &id]);
     assert!(row(&["ps"]).contains(" paused "));
-    assert!(world.ok(&["info", &id]).contains("running, paused"));
+    assert!(world.stdout_of(&["info", &id]).contains("running, paused"));
 }
 
 #[test]
 fn lists_are_filtered_and_formatted() {
-    let world = World::new();
-    let one = world.ok(&[
+    let world = CliEnv::new();
+    let one = world.stdout_of(&[
         "run",
         "-d",
         "-l",
@@ -134,21 +138,25 @@ fn lists_are_filtered_and_formatted() {
         "sleep",
         "300",
     ]);
-    let two = world.ok(&["run", "-d", "-l", "b", "sleep", "300"]);
+    let two = world.stdout_of(&["run", "-d", "-l", "b", "sleep", "300"]);
     world.ostler(&["run", "false"]);
-    let ids = |args: &[&str]| world.ok(&[&["ps", "--format", "ids"], args].concat());
+    let ids = |args: &[&str]| world.stdout_of(&[&["ps", "--format", "ids"], args].concat());
     assert_eq!(ids(&[]), format!("{two}\n{one}"));
     assert_eq!(ids(&["--filter", "label=a"]), one);
     assert_eq!(ids(&["--filter", "name=first"]), one);
     assert_eq!(ids(&["-f", "name=first", "-f", "label=b"]), "");
     assert_eq!(ids(&["--filter", "status=failed"]).lines().count(), 1);
     assert_eq!(ids(&["--filter", "status=paused"]), "");
-    world.ok(&["pause", &two]);
+    world.stdout_of(&["pause", &two]);
     assert_eq!(ids(&["--filter", "status=paused"]), two);
     assert_eq!(ids(&["--status", "paused"]), two);
     let json = world.json(&["ps", "--format", "json"]);
     assert_eq!(json.as_array().unwrap().len(), 2);
-    assert!(world.ok(&["ps", "--format", "table"]).starts_with("ID "));
+    assert!(
+        world
+            .stdout_of(&["ps", "--format", "table"])
+            .starts_with("ID ")
+    );
     for bad in ["colour=red", "status=happy", "status"] {
         let refused = world.ostler(&["ps", "--filter", bad]);
         assert_eq!(refused.code, 64, "{refused:?}");
@@ -160,23 +168,23 @@ fn lists_are_filtered_and_formatted() {
 
 #[test]
 fn a_list_that_is_watched_changes_until_ctrl_c() {
-    let world = World::new();
+    let world = CliEnv::new();
     let id = world.background("exec sleep 300");
-    let mut watching = Sitting::new(&world, &["ps", "--watch"]);
-    watching.until_text(&id);
-    world.ok(&["pause", &id]);
-    watching.until(|text| text.contains(&id) && text.contains("paused"));
-    world.ok(&["stop", "--force", &id]);
-    watching.until(|text| text.contains("ID") && !text.contains(&id));
+    let mut watching = PtyUser::new(&world, &["ps", "--watch"]);
+    watching.wait_text(&id);
+    world.stdout_of(&["pause", &id]);
+    watching.wait_until(|text| text.contains(&id) && text.contains("paused"));
+    world.stdout_of(&["stop", "--force", &id]);
+    watching.wait_until(|text| text.contains("ID") && !text.contains(&id));
     watching.type_in("\x03");
     assert_eq!(watching.end(), 0);
 }
 
 #[test]
 fn what_executions_use_is_shown() {
-    let world = World::new();
+    let world = CliEnv::new();
     let id = world.background("sleep 300 & wait");
-    let table = world.ok(&["stats"]);
+    let table = world.stdout_of(&["stats"]);
     assert!(table.starts_with("ID ") && table.contains(&id), "{table}");
     let used = world.json(&["stats", "--json", &id[..5]]);
     assert_eq!(used[0]["id"], id.as_str(), "{used}");
@@ -185,21 +193,21 @@ fn what_executions_use_is_shown() {
         !used[0]["processes"].as_array().unwrap().is_empty(),
         "{used}"
     );
-    world.ok(&["stop", "--force", &id]);
-    assert!(!world.ok(&["stats"]).contains(&id));
-    assert!(world.ok(&["stats", &id]).contains(&id));
+    world.stdout_of(&["stop", "--force", &id]);
+    assert!(!world.stdout_of(&["stats"]).contains(&id));
+    assert!(world.stdout_of(&["stats", &id]).contains(&id));
     assert_eq!(world.ostler(&["stats", "zzzzzzzz"]).code, 66);
 }
 
 #[test]
 fn a_command_is_started_again_as_it_was() {
-    let world = World::new();
+    let world = CliEnv::new();
     let flags = ["-l", "mine", "-e", "FLAVOUR=sweet", "--timeout", "10m"];
     let script = "echo $FLAVOUR; pwd; exec sleep 300";
     let run = ["run", "-d", "--description", "a test", "--cwd", "/"];
-    let id = world.ok(&[&run[..], &flags, &["sh", "-c", script]].concat());
-    Lines::start(world.command(&["logs", "-f", &id])).until("/");
-    let next = world.ok(&["restart", &id[..5]]);
+    let id = world.stdout_of(&[&run[..], &flags, &["sh", "-c", script]].concat());
+    LineChild::start(world.command(&["logs", "-f", &id])).until("/");
+    let next = world.stdout_of(&["restart", &id[..5]]);
     assert_ne!(next, id);
     let (old, new) = (
         world.json(&["info", "--json", &id]),
@@ -209,16 +217,16 @@ fn a_command_is_started_again_as_it_was() {
     for same in ["argv", "directory", "labels", "description", "timeout"] {
         assert_eq!(new[same], old[same], "{same}");
     }
-    Lines::start(world.command(&["logs", "-f", &next])).until("/");
-    let shown = world.ok(&["logs", "--no-time", &next]);
+    LineChild::start(world.command(&["logs", "-f", &next])).until("/");
+    let shown = world.stdout_of(&["logs", "--no-time", &next]);
     assert_eq!(shown, "sweet\n/");
     // Also what ended, and what needs a terminal.
     let failed = world.ostler(&["run", "-t", "sh", "-c", "test -t 1 && exit 7"]);
     assert_eq!(failed.code, 7, "{failed:?}");
-    let again = world.ok(&["restart", "@last"]);
+    let again = world.stdout_of(&["restart", "@last"]);
     assert_eq!(world.ostler(&["wait", &again]).code, 7);
     assert_eq!(world.ostler(&["restart", "zzzzzzzz"]).code, 66);
-    world.ok(&["service", "start", "--name", "steady", "sleep", "300"]);
+    world.stdout_of(&["service", "start", "--name", "steady", "sleep", "300"]);
     let refused = world.ostler(&["restart", "@last-service"]);
     assert_eq!(refused.code, 64, "{refused:?}");
     assert!(

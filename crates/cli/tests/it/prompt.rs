@@ -1,13 +1,13 @@
 //! What a person types at the prompt: help, slips, ids in short, completions, lists.
 
-use crate::world::{Ran, World, ran};
+use crate::test_env::{CliEnv, CommandOutput, to_output};
 
 #[test]
 fn help_is_a_verb_and_slips_are_suggested() {
-    let world = World::new();
-    let help = world.ok(&["help"]);
+    let world = CliEnv::new();
+    let help = world.stdout_of(&["help"]);
     assert!(help.contains("Usage: ostler"), "{help}");
-    let help = world.ok(&["help", "run"]);
+    let help = world.stdout_of(&["help", "run"]);
     assert!(help.contains("--timeout"), "{help}");
     for (typed, near) in [
         (&["rnu", "true"][..], "'run'"),
@@ -23,7 +23,7 @@ fn help_is_a_verb_and_slips_are_suggested() {
 }
 
 /// What each verb that takes an id says to this word.
-fn asked(world: &World, word: &str) -> Vec<Ran> {
+fn asked(world: &CliEnv, word: &str) -> Vec<CommandOutput> {
     let verbs: [&[&str]; 10] = [
         &["info"],
         &["logs", "--no-time"],
@@ -42,21 +42,21 @@ fn asked(world: &World, word: &str) -> Vec<Ran> {
 
 #[test]
 fn the_beginning_of_an_id_is_enough() {
-    let world = World::new();
+    let world = CliEnv::new();
     let id = world.background("echo hello; exec sleep 300");
-    let other = world.ok(&["run", "-d", "true"]);
+    let other = world.stdout_of(&["run", "-d", "true"]);
     let short = &id[..5];
     assert_ne!(&other[..5], short);
-    assert_eq!(world.ok(&["pause", short]), id);
-    assert_eq!(world.ok(&["resume", &id[..4].to_uppercase()]), id);
+    assert_eq!(world.stdout_of(&["pause", short]), id);
+    assert_eq!(world.stdout_of(&["resume", &id[..4].to_uppercase()]), id);
     assert_eq!(world.json(&["info", "--json", short])["id"], id.as_str());
     let uuid = world.json(&["info", "--json", short])["uuid"].clone();
     let uuid = uuid.as_str().unwrap();
-    assert_eq!(world.ok(&["stop", "--force", &uuid[..30]]), id);
-    assert_eq!(world.ok(&["logs", "--no-time", short]), "hello");
-    assert_eq!(world.ok(&["export", "-f", "text", short]), "hello");
+    assert_eq!(world.stdout_of(&["stop", "--force", &uuid[..30]]), id);
+    assert_eq!(world.stdout_of(&["logs", "--no-time", short]), "hello");
+    assert_eq!(world.stdout_of(&["export", "-f", "text", short]), "hello");
     assert_eq!(world.ostler(&["wait", short]).code, 137);
-    assert_eq!(world.ok(&["rm", short]), id);
+    assert_eq!(world.stdout_of(&["rm", short]), id);
     // What begins no id is unknown, as before, and told with what is taken.
     for unknown in asked(&world, "zzzz") {
         assert_eq!(unknown.code, 66, "{unknown:?}");
@@ -69,9 +69,9 @@ fn the_beginning_of_an_id_is_enough() {
 
 #[test]
 fn the_beginning_of_several_ids_names_them() {
-    let world = World::new();
-    let one = world.ok(&["run", "-d", "sleep", "300"]);
-    let two = world.ok(&["run", "-d", "sleep", "301"]);
+    let world = CliEnv::new();
+    let one = world.stdout_of(&["run", "-d", "sleep", "300"]);
+    let two = world.stdout_of(&["run", "-d", "sleep", "301"]);
     let uuid = world.json(&["info", "--json", &one])["uuid"].clone();
     // UUIDs of version 7 of one day begin alike.
     let begin = &uuid.as_str().unwrap()[..4];
@@ -81,18 +81,18 @@ fn the_beginning_of_several_ids_names_them() {
             assert!(refused.err.contains(told), "{told}: {refused:?}");
         }
     }
-    assert_eq!(world.ok(&["ps", "-q"]).lines().count(), 2);
+    assert_eq!(world.stdout_of(&["ps", "-q"]).lines().count(), 2);
 }
 
 #[test]
 fn last_is_the_newest() {
-    let world = World::new();
+    let world = CliEnv::new();
     for none in asked(&world, "@last") {
         assert_eq!(none.code, 66, "{none:?}");
     }
-    world.ok(&["run", "sh", "-c", "echo first"]);
-    world.ok(&["run", "sh", "-c", "echo second"]);
-    assert_eq!(world.ok(&["logs", "--no-time", "@last"]), "second");
+    world.stdout_of(&["run", "sh", "-c", "echo first"]);
+    world.stdout_of(&["run", "sh", "-c", "echo second"]);
+    assert_eq!(world.stdout_of(&["logs", "--no-time", "@last"]), "second");
     assert_eq!(world.ostler(&["wait", "@last"]).code, 0);
     for unknown in asked(&world, "@first") {
         assert_eq!(unknown.code, 64, "{unknown:?}");
@@ -103,12 +103,12 @@ fn last_is_the_newest() {
 
 #[test]
 fn what_a_person_starts_has_their_environment() {
-    let world = World::new();
+    let world = CliEnv::new();
     let show = |flags: &[&str], set: &[(&str, &str)]| {
         let script = ["sh", "-c", "echo \"[$FLAVOUR]\""];
         let mut command = world.command(&[&["run"], flags, &script].concat());
         command.env("FLAVOUR", "salty").envs(set.iter().copied());
-        ran(command.output().unwrap()).out
+        to_output(command.output().unwrap()).out
     };
     assert_eq!(show(&[], &[]), "[salty]\n");
     assert_eq!(show(&["-e", "FLAVOUR=sweet"], &[]), "[sweet]\n");
@@ -118,6 +118,6 @@ fn what_a_person_starts_has_their_environment() {
         show(&[], &[("OSTLER_ENVIRONMENT_INHERIT", "false")]),
         "[]\n"
     );
-    let help = world.ok(&["run", "--help"]);
+    let help = world.stdout_of(&["run", "--help"]);
     assert!(help.contains("--clean-env"), "{help}");
 }

@@ -3,11 +3,11 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::world::{Lines, World, ran};
+use crate::test_env::{CliEnv, LineChild, to_output};
 
 #[test]
 fn streams_and_exit_code_pass_through() {
-    let world = World::new();
+    let world = CliEnv::new();
     let ran = world.ostler(&["run", "sh", "-c", "echo out; echo err >&2; exit 3"]);
     assert_eq!(
         (ran.code, ran.out.as_str(), ran.err.as_str()),
@@ -22,16 +22,16 @@ fn streams_and_exit_code_pass_through() {
 
 #[test]
 fn arguments_arrive_verbatim() {
-    let world = World::new();
+    let world = CliEnv::new();
     let words = [
         "run", "printf", "%s|", "$(id)", "; rm", "-x", "--", "a b", "*", "",
     ];
-    assert_eq!(world.ok(&words), "$(id)|; rm|-x|--|a b|*||");
+    assert_eq!(world.stdout_of(&words), "$(id)|; rm|-x|--|a b|*||");
 }
 
 #[test]
 fn programs_that_cannot_run_exit_as_in_a_shell() {
-    let world = World::new();
+    let world = CliEnv::new();
     let missing = world.ostler(&["run", "no-such-program"]);
     assert_eq!(missing.code, 127);
     assert!(
@@ -47,7 +47,7 @@ fn programs_that_cannot_run_exit_as_in_a_shell() {
 
 #[test]
 fn environment_and_directory_are_those_of_the_command_line() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut command = world.command(&[
         "run",
         "--cwd",
@@ -61,19 +61,21 @@ fn environment_and_directory_are_those_of_the_command_line() {
         r#"echo "$A $PASSED $OWN $HOME"; pwd"#,
     ]);
     std::fs::create_dir_all(world.path().join("state")).unwrap();
-    let ran = ran(command
-        .env("PASSED", "yes")
-        .env("OWN", "too")
-        .output()
-        .unwrap());
+    let ran = to_output(
+        command
+            .env("PASSED", "yes")
+            .env("OWN", "too")
+            .output()
+            .unwrap(),
+    );
     let here = world.path().display();
     assert_eq!(ran.out, format!("b=c yes too {here}\n{here}/state\n"));
 }
 
 #[test]
 fn input_of_pipes_and_files_goes_in() {
-    let world = World::new();
-    let mut cat = Lines::start(world.command(&["run", "cat"]));
+    let world = CliEnv::new();
+    let mut cat = LineChild::start(world.command(&["run", "cat"]));
     let stdin = cat.stdin.as_mut().unwrap();
     stdin.write_all(b"one\n").unwrap();
     assert_eq!(cat.next(), "one");
@@ -89,14 +91,15 @@ fn input_of_pipes_and_files_goes_in() {
             .stdin(std::fs::File::open(&file).unwrap())
             .output()
             .unwrap();
-        assert_eq!(ran(output).out.trim(), size.to_string());
+        assert_eq!(to_output(output).out.trim(), size.to_string());
     }
 }
 
 #[test]
 fn more_input_than_a_pipe_holds_waits_for_a_slow_reader() {
-    let world = World::new();
-    let mut reader = Lines::start(world.command(&["run", "sh", "-c", "echo ready; read x; wc -c"]));
+    let world = CliEnv::new();
+    let mut reader =
+        LineChild::start(world.command(&["run", "sh", "-c", "echo ready; read x; wc -c"]));
     assert_eq!(reader.next(), "ready");
     let mut stdin = reader.stdin.take().unwrap();
     stdin.write_all(b"go\n").unwrap();
@@ -108,16 +111,16 @@ fn more_input_than_a_pipe_holds_waits_for_a_slow_reader() {
 
 #[test]
 fn signals_reach_the_command() {
-    let world = World::new();
+    let world = CliEnv::new();
     let script = "trap 'echo got INT; exit 7' INT; echo ready; while :; do sleep 0.05; done";
-    let mut run = Lines::start(world.command(&["run", "sh", "-c", script]));
+    let mut run = LineChild::start(world.command(&["run", "sh", "-c", script]));
     assert_eq!(run.next(), "ready");
     run.send(Signal::INT);
     assert_eq!(run.next(), "got INT");
     assert_eq!(run.end(), 7);
     for (signal, number) in [(Signal::TERM, 15), (Signal::QUIT, 3), (Signal::HUP, 1)] {
         let mut run =
-            Lines::start(world.command(&["run", "sh", "-c", "echo ready; exec sleep 60"]));
+            LineChild::start(world.command(&["run", "sh", "-c", "echo ready; exec sleep 60"]));
         assert_eq!(run.next(), "ready");
         run.send(signal);
         assert_eq!(run.end(), 128 + number);
@@ -126,7 +129,7 @@ fn signals_reach_the_command() {
 
 #[test]
 fn a_time_limit_ends_it_with_124() {
-    let world = World::new();
+    let world = CliEnv::new();
     let ran = world.ostler(&["run", "--timeout", "300ms", "sleep", "60"]);
     assert_eq!(ran.code, 124, "{ran:?}");
     assert!(ran.err.contains("timed out"), "{}", ran.err);
@@ -136,7 +139,7 @@ fn a_time_limit_ends_it_with_124() {
 
 #[test]
 fn a_reader_that_goes_away_ends_the_command_quietly() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut command = world.command(&["run", "yes"]);
     let mut child = command
         .stdout(Stdio::piped())
@@ -145,15 +148,15 @@ fn a_reader_that_goes_away_ends_the_command_quietly() {
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(ran(output).code, 141);
-    assert_eq!(world.ok(&["ps", "-q"]), "");
+    assert_eq!(to_output(output).code, 141);
+    assert_eq!(world.stdout_of(&["ps", "-q"]), "");
     let info = world.json(&["ps", "-a", "--json"]);
     assert_eq!(info[0]["stop_reason"], "nobody reads its output any more");
 }
 
 #[test]
 fn no_daemon_is_needed() {
-    let world = World::new();
+    let world = CliEnv::new();
     let alone = world.ostler(&["run", "--no-daemon", "sh", "-c", "echo alone; exit 4"]);
     assert_eq!(
         (alone.code, alone.out.as_str()),
@@ -161,7 +164,7 @@ fn no_daemon_is_needed() {
         "{alone:?}"
     );
     assert!(world.daemon().is_none());
-    assert_eq!(world.ok(&["run", "echo", "with"]), "with");
+    assert_eq!(world.stdout_of(&["run", "echo", "with"]), "with");
     let beside = world.ostler(&["run", "--no-daemon", "echo", "beside"]);
     assert_eq!((beside.code, beside.out.as_str()), (0, "beside\n"));
     assert!(beside.err.contains("goes with it"), "{}", beside.err);
@@ -177,7 +180,7 @@ fn no_daemon_is_needed() {
 
 #[test]
 fn a_hundred_megabytes_pass_through_whole() {
-    let world = World::new();
+    let world = CliEnv::new();
     let mut command = world.command(&["run", "sh", "-c", "seq 13000000"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut count = Counter::default();

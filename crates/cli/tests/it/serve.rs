@@ -6,24 +6,24 @@ use std::net::{TcpListener, TcpStream};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::world::{Lines, Ran, World, ran};
+use crate::test_env::{CliEnv, CommandOutput, LineChild, to_output};
 
 /// A daemon in the foreground, and what it said.
 struct Served {
-    lines: Lines,
+    lines: LineChild,
     said: String,
 }
 
 impl Served {
-    fn start(world: &World, flags: &[&str]) -> Self {
+    fn start(world: &CliEnv, flags: &[&str]) -> Self {
         let mut command = world.command(&[&["serve"], flags].concat());
         let log = std::fs::File::create(world.path().join("serve.log")).unwrap();
         command.stderr(log);
-        let mut lines = Lines::start(command);
+        let mut lines = LineChild::start(command);
         let mut said = String::new();
         loop {
             let line = lines.next();
-            assert!(!lines.over, "serve ended; it said {said}");
+            assert!(!lines.is_finished, "serve ended; it said {said}");
             said.push_str(&line);
             said.push('\n');
             if line.starts_with("Ctrl-C") {
@@ -120,7 +120,7 @@ impl Http {
     }
 }
 
-fn refused(ran: &Ran, code: i32, words: &[&str]) {
+fn refused(ran: &CommandOutput, code: i32, words: &[&str]) {
     assert_eq!(ran.code, code, "{ran:?}");
     for word in words {
         assert!(ran.err.contains(word), "'{word}' is not in {}", ran.err);
@@ -129,7 +129,7 @@ fn refused(ran: &Ran, code: i32, words: &[&str]) {
 
 #[test]
 fn what_serve_prints_is_what_a_client_needs() {
-    let world = World::new();
+    let world = CliEnv::new();
     let flags = [
         "--legacy-sse",
         "--url-prefix",
@@ -167,11 +167,11 @@ fn what_serve_prints_is_what_a_client_needs() {
         "description": "an agent's"}});
     let answer = http.post("tools/call", start);
     assert!(answer.contains("\"isError\":false"), "{answer}");
-    let id = world.find("sleep 1000");
-    let mut follower = Lines::start(world.command(&["logs", "-f", "--no-time", &id]));
+    let id = world.find_execution("sleep 1000");
+    let mut follower = LineChild::start(world.command(&["logs", "-f", "--no-time", &id]));
     // Directories start where the daemon was started.
     assert_eq!(follower.next(), world.path().display().to_string());
-    world.ok(&["stop", "--force", &id]);
+    world.stdout_of(&["stop", "--force", &id]);
     // Gone before the daemon is: it would start the next one.
     follower.end();
 
@@ -201,7 +201,7 @@ fn what_serve_prints_is_what_a_client_needs() {
 
 #[test]
 fn tokens_are_made_listed_and_taken_away() {
-    let world = World::new();
+    let world = CliEnv::new();
     let made = world.ostler(&[
         "token",
         "new",
@@ -223,7 +223,7 @@ fn tokens_are_made_listed_and_taken_away() {
     assert_eq!(listed[0]["principal"], "token:ci");
     assert_eq!(listed[0]["scopes"], json!(["sessions:all"]));
     assert_eq!(listed[1]["principal"], plain["principal"]);
-    let table = world.ok(&["token", "list"]);
+    let table = world.stdout_of(&["token", "list"]);
     assert!(
         !table.contains(secret) && table.contains("just now"),
         "{table}"
@@ -234,7 +234,7 @@ fn tokens_are_made_listed_and_taken_away() {
     let http = served.http();
     assert_eq!(http.with(secret).status(), 200);
     assert_eq!(http.with(plain["token"].as_str().unwrap()).status(), 200);
-    world.ok(&["token", "revoke", "ci"]);
+    world.stdout_of(&["token", "revoke", "ci"]);
     assert_eq!(http.with(secret).status(), 401);
     served.end();
 
@@ -267,7 +267,7 @@ fn tokens_are_made_listed_and_taken_away() {
 
 #[test]
 fn without_tokens_only_the_loopback_is_served_and_it_is_said() {
-    let world = World::new();
+    let world = CliEnv::new();
     let open = world.ostler(&["serve", "--no-token", "--host", "0.0.0.0"]);
     let words = [
         "http.tokens = off (flag --no-token)",
@@ -290,7 +290,7 @@ fn without_tokens_only_the_loopback_is_served_and_it_is_said() {
 
 #[test]
 fn an_address_that_cannot_be_is_refused_with_the_reason() {
-    let world = World::new();
+    let world = CliEnv::new();
     for (flag, value, key) in [
         ("--port", "-1", "http.port"),
         ("--port", "70000", "http.port"),
@@ -335,12 +335,12 @@ fn an_address_that_cannot_be_is_refused_with_the_reason() {
 
 #[test]
 fn a_daemon_started_on_demand_serves_http_where_the_configuration_names_a_port() {
-    let world = World::new();
-    world.ok(&["run", "true"]);
+    let world = CliEnv::new();
+    world.stdout_of(&["run", "true"]);
     assert!(!world.state().join("http-sessions.json").exists());
-    world.ok(&["shutdown"]);
+    world.stdout_of(&["shutdown"]);
 
-    let secret = world.ok(&["token", "new", "a"]);
+    let secret = world.stdout_of(&["token", "new", "a"]);
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -348,14 +348,14 @@ fn a_daemon_started_on_demand_serves_http_where_the_configuration_names_a_port()
         .port();
     let mut command = world.command(&["run", "true"]);
     command.env("OSTLER_HTTP_PORT", port.to_string());
-    assert_eq!(ran(command.output().unwrap()).code, 0);
+    assert_eq!(to_output(command.output().unwrap()).code, 0);
     let http = Http {
         address: format!("127.0.0.1:{port}"),
         path: "/mcp".to_owned(),
         authorization: Some(format!("Bearer {secret}")),
     };
     assert_eq!(http.status(), 200);
-    world.ok(&["shutdown"]);
+    world.stdout_of(&["shutdown"]);
 
     // Where the port is taken, whoever needed a daemon gets one all the same.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -364,7 +364,7 @@ fn a_daemon_started_on_demand_serves_http_where_the_configuration_names_a_port()
         "OSTLER_HTTP_PORT",
         taken.local_addr().unwrap().port().to_string(),
     );
-    assert_eq!(ran(command.output().unwrap()).code, 0);
+    assert_eq!(to_output(command.output().unwrap()).code, 0);
     let log = std::fs::read_to_string(world.state().join("daemon.log")).unwrap();
     assert!(
         log.contains("HTTP is not served") && !log.contains(&secret),

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::world::{Ran, World, ran};
+use crate::test_env::{CliEnv, CommandOutput, to_output};
 
 /// What runs until it is stopped.
 const STAYS: &str = "command = \"exec sleep 300\"\n";
 
 /// A directory with this `ostler.toml`; none writes none.
-fn workspace(world: &World, name: &str, toml: Option<&str>) -> PathBuf {
+fn workspace(world: &CliEnv, name: &str, toml: Option<&str>) -> PathBuf {
     let dir = world.path().join(name);
     std::fs::create_dir(&dir).unwrap();
     if let Some(toml) = toml {
@@ -17,12 +17,12 @@ fn workspace(world: &World, name: &str, toml: Option<&str>) -> PathBuf {
     dir
 }
 
-fn from(world: &World, dir: &Path, words: &[&str]) -> Ran {
+fn from(world: &CliEnv, dir: &Path, words: &[&str]) -> CommandOutput {
     let mut command = world.command(&[&["service"], words].concat());
-    ran(command.current_dir(dir).output().unwrap())
+    to_output(command.current_dir(dir).output().unwrap())
 }
 
-fn ok(world: &World, dir: &Path, words: &[&str]) -> String {
+fn ok(world: &CliEnv, dir: &Path, words: &[&str]) -> String {
     let ran = from(world, dir, words);
     assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
     ran.out.trim_end_matches('\n').to_owned()
@@ -30,7 +30,7 @@ fn ok(world: &World, dir: &Path, words: &[&str]) -> String {
 
 #[test]
 fn names_hold_within_the_workspace_of_the_nearest_file() {
-    let world = World::new();
+    let world = CliEnv::new();
     let web = format!("[services.web]\n{STAYS}");
     let [a, b] = ["a", "b"].map(|name| workspace(&world, name, Some(&web)));
     let none = workspace(&world, "none", None);
@@ -85,7 +85,7 @@ fn names_hold_within_the_workspace_of_the_nearest_file() {
 
 #[test]
 fn a_task_that_others_need_completed_is_no_failure_and_runs_once() {
-    let world = World::new();
+    let world = CliEnv::new();
     let toml = format!(
         "[services.migrate]\ncommand = \"echo once >> migrated\"\n\
          [services.api]\n{STAYS}depends_on = {{ migrate = \"completed\" }}\n"
@@ -113,7 +113,7 @@ fn a_task_that_others_need_completed_is_no_failure_and_runs_once() {
 
 #[test]
 fn what_was_started_by_name_is_found_by_name() {
-    let world = World::new();
+    let world = CliEnv::new();
     for (name, toml) in [
         ("none", None),
         ("some", Some("[services.other]\ncommand = \"true\"\n")),

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::world::{Lines, Ran, World, wait_readable};
+use crate::test_env::{CliEnv, CommandOutput, LineChild, wait_readable};
 
 /// A port nobody listens on now.
 fn free_port() -> u16 {
@@ -20,7 +20,7 @@ fn server(port: u16) -> Vec<String> {
         .to_vec()
 }
 
-fn service(world: &World, words: &[&str], command: &[String]) -> Ran {
+fn service(world: &CliEnv, words: &[&str], command: &[String]) -> CommandOutput {
     let mut all = vec!["service"];
     all.extend(words);
     if !command.is_empty() {
@@ -32,7 +32,7 @@ fn service(world: &World, words: &[&str], command: &[String]) -> Ran {
 
 #[test]
 fn a_server_is_started_told_listed_and_stopped() {
-    let world = World::new();
+    let world = CliEnv::new();
     let port = free_port();
     let begun = service(&world, &["start", "--name", "files"], &server(port));
     assert_eq!(begun.code, 0, "{begun:?}");
@@ -45,7 +45,7 @@ fn a_server_is_started_told_listed_and_stopped() {
     assert!(begun.out.contains("\nURL: http://"), "{}", begun.out);
     TcpStream::connect(("127.0.0.1", port)).unwrap();
 
-    let table = world.ok(&["service", "ps"]);
+    let table = world.stdout_of(&["service", "ps"]);
     let heading: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
     let headings = "NAME WORKSPACE STATUS URL PORTS PID RESTARTS UPTIME COMMAND";
     assert_eq!(heading.join(" "), headings);
@@ -55,37 +55,37 @@ fn a_server_is_started_told_listed_and_stopped() {
     let id = list[0]["execution"]["id"].as_str().unwrap().to_owned();
 
     assert!(
-        world.ok(&["ps"]).contains(" ready "),
+        world.stdout_of(&["ps"]).contains(" ready "),
         "{}",
-        world.ok(&["ps"])
+        world.stdout_of(&["ps"])
     );
-    let info = world.ok(&["info", &id]);
+    let info = world.stdout_of(&["info", &id]);
     assert!(
         info.contains("url ") && info.contains("evidence "),
         "{info}"
     );
-    assert_eq!(world.ok(&["wait", "--ready", &id]), "");
+    assert_eq!(world.stdout_of(&["wait", "--ready", &id]), "");
     assert!(
         world
-            .ok(&["service", "why", "files"])
+            .stdout_of(&["service", "why", "files"])
             .starts_with("files is ready: ")
     );
     TcpStream::connect(("127.0.0.1", port)).unwrap();
-    world.ok(&["service", "logs", "files"]);
+    world.stdout_of(&["service", "logs", "files"]);
 
     let again = service(&world, &["ensure", "files"], &server(port));
     assert_eq!(again.code, 0, "{again:?}");
     assert!(again.out.contains(&id), "{}", again.out);
 
-    let stopped = world.ok(&["service", "stop", "files"]);
+    let stopped = world.stdout_of(&["service", "stop", "files"]);
     assert_eq!(stopped, format!("files stopped; port {port} free"));
-    assert_eq!(world.ok(&["service", "ps", "-q"]), "");
-    assert_eq!(world.ok(&["service", "ps", "-aq"]), "files");
+    assert_eq!(world.stdout_of(&["service", "ps", "-q"]), "");
+    assert_eq!(world.stdout_of(&["service", "ps", "-aq"]), "files");
 }
 
 #[test]
 fn what_fails_is_told_with_its_last_lines() {
-    let world = World::new();
+    let world = CliEnv::new();
     let script = "echo cannot go on >&2; exit 3";
     let command = ["sh", "-c", script].map(str::to_owned);
     let bad = service(
@@ -112,7 +112,7 @@ fn what_fails_is_told_with_its_last_lines() {
 
 #[test]
 fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
-    let world = World::new();
+    let world = CliEnv::new();
     let sleep = ["sleep", "300"].map(str::to_owned);
     let words = [
         "start",
@@ -132,7 +132,7 @@ fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
         "{}",
         late.out
     );
-    assert_eq!(world.ok(&["service", "ps", "-q"]), "slow");
+    assert_eq!(world.stdout_of(&["service", "ps", "-q"]), "slow");
 
     let words = [
         "service",
@@ -150,7 +150,7 @@ fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
     let fifo = world.path().join("up");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from(0o600)).unwrap();
     command.stderr(Stdio::piped());
-    let mut waiting = Lines::start(command);
+    let mut waiting = LineChild::start(command);
     // Its program runs, and so the wait has begun or is about to.
     let mut up = String::new();
     std::fs::File::open(&fifo)
@@ -168,13 +168,13 @@ fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
         told.contains("two") || told.contains("service ps"),
         "{told}"
     );
-    assert_eq!(world.ok(&["service", "ps", "-q"]).lines().count(), 2);
-    world.ok(&["service", "stop", "--force", "slow", "two"]);
+    assert_eq!(world.stdout_of(&["service", "ps", "-q"]).lines().count(), 2);
+    world.stdout_of(&["service", "stop", "--force", "slow", "two"]);
 }
 
 #[test]
 fn up_and_down_follow_ostler_toml() {
-    let world = World::new();
+    let world = CliEnv::new();
     let (one, two) = (free_port(), free_port());
     let toml = format!(
         "[services.web]\ncommand = \"python3 -m http.server --bind 127.0.0.1 {one}\"\n\
@@ -197,7 +197,7 @@ fn up_and_down_follow_ostler_toml() {
             .all(|it| it["reused"] == true),
         "{again}"
     );
-    let down = world.ok(&["service", "down"]);
+    let down = world.stdout_of(&["service", "down"]);
     let stopped: Vec<&str> = down.lines().collect();
     assert_eq!(stopped.len(), 2, "{down}");
     assert!(
@@ -210,7 +210,7 @@ fn up_and_down_follow_ostler_toml() {
 
 #[test]
 fn mistakes_are_met_with_what_was_meant() {
-    let world = World::new();
+    let world = CliEnv::new();
     let none = service(&world, &["up"], &[]);
     assert_eq!(none.code, 64, "{none:?}");
     let here = world.path().display().to_string();
@@ -258,7 +258,7 @@ fn mistakes_are_met_with_what_was_meant() {
 
 #[test]
 fn definitions_and_detection_start_nothing() {
-    let world = World::new();
+    let world = CliEnv::new();
     let found = world.json(&[
         "service",
         "detect",
@@ -280,18 +280,18 @@ fn definitions_and_detection_start_nothing() {
         (0, "files"),
         "{defined:?}"
     );
-    assert_eq!(world.ok(&["service", "ps", "-aq"]), "files");
-    assert_eq!(world.ok(&["ps", "-aq"]), "");
+    assert_eq!(world.stdout_of(&["service", "ps", "-aq"]), "files");
+    assert_eq!(world.stdout_of(&["ps", "-aq"]), "");
     let begun = service(&world, &["ensure", "files"], &[]);
     assert_eq!(begun.code, 0, "{begun:?}");
-    assert_eq!(world.ok(&["service", "forget", "files"]), "files");
-    assert_eq!(world.ok(&["service", "ps", "-q"]), "files");
-    world.ok(&["service", "stop", "files"]);
+    assert_eq!(world.stdout_of(&["service", "forget", "files"]), "files");
+    assert_eq!(world.stdout_of(&["service", "ps", "-q"]), "files");
+    world.stdout_of(&["service", "stop", "files"]);
 }
 
 #[test]
 fn settings_of_services_are_refused_clearly() {
-    let world = World::new();
+    let world = CliEnv::new();
     for (given, told) in [
         (
             "services.lease_ports=80-90",
@@ -324,5 +324,8 @@ fn settings_of_services_are_refused_clearly() {
     );
     let mut command = world.command(&["service", "ps"]);
     command.env("OSTLER_SERVICES_TABLE", "mine.toml");
-    assert_eq!(crate::world::ran(command.output().unwrap()).code, 78);
+    assert_eq!(
+        crate::test_env::to_output(command.output().unwrap()).code,
+        78
+    );
 }

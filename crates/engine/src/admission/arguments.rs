@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ostler_model::{Command, Lifetime, Limits, TermSize, Text};
+use ostler_model::{ByteString, Command, Lifetime, Limits, TermSize};
 use thiserror::Error;
 
 use crate::request::{RetentionRequest, StartRequest};
@@ -129,20 +129,20 @@ pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
     check_total(request)?;
     check_durations(request)?;
     check_labels(&request.labels)?;
-    at_most(
+    check_length(
         "the description",
         request.description.len(),
         DESCRIPTION_BYTES,
     )?;
     check_limits(&request.limits)?;
-    request.pty.map_or(Ok(()), size)
+    request.pty.map_or(Ok(()), check_terminal_size)
 }
 
 /// Checks the size of a terminal: something, and no more than a screen can show.
 ///
 /// # Errors
 /// What is allowed.
-pub fn size(size: TermSize) -> Result<(), ArgumentError> {
+pub fn check_terminal_size(size: TermSize) -> Result<(), ArgumentError> {
     if size.is_fitting() {
         return Ok(());
     }
@@ -156,8 +156,8 @@ fn check_command(command: &Command) -> Result<(), ArgumentError> {
         return Err(ArgumentError::EmptyCommand);
     }
     let argv = command.argv();
-    for (place, word) in argv.iter().enumerate() {
-        let what = || match place {
+    for (index, word) in argv.iter().enumerate() {
+        let what = || match index {
             0 => "the command".to_owned(),
             place => format!("argument {place}"),
         };
@@ -165,13 +165,13 @@ fn check_command(command: &Command) -> Result<(), ArgumentError> {
             return Err(ArgumentError::Nul { what: what() });
         }
         if word.len() > ARGUMENT_BYTES {
-            at_most(&what(), word.len(), ARGUMENT_BYTES)?;
+            check_length(&what(), word.len(), ARGUMENT_BYTES)?;
         }
     }
     Ok(())
 }
 
-fn check_environment(set: &[(Text, Text)]) -> Result<(), ArgumentError> {
+fn check_environment(set: &[(ByteString, ByteString)]) -> Result<(), ArgumentError> {
     for (name, value) in set {
         let problem = if name.is_empty() {
             Some("it is empty")
@@ -190,7 +190,7 @@ fn check_environment(set: &[(Text, Text)]) -> Result<(), ArgumentError> {
         if value.has_nul() {
             return Err(ArgumentError::Nul { what: what() });
         }
-        at_most(&what(), name.len() + 1 + value.len(), ARGUMENT_BYTES)?;
+        check_length(&what(), name.len() + 1 + value.len(), ARGUMENT_BYTES)?;
     }
     Ok(())
 }
@@ -204,7 +204,7 @@ fn check_total(request: &StartRequest) -> Result<(), ArgumentError> {
         .iter()
         .map(|(name, value)| name.len() + 1 + value.len() + POINTER_AND_NUL_BYTES);
     let total: usize = words.chain(variables).sum();
-    at_most("the command with its variables", total, ARGUMENTS_BYTES)
+    check_length("the command with its variables", total, ARGUMENTS_BYTES)
 }
 
 fn check_durations(request: &StartRequest) -> Result<(), ArgumentError> {
@@ -215,18 +215,18 @@ fn check_durations(request: &StartRequest) -> Result<(), ArgumentError> {
         }
         Some(Lifetime::Service { .. }) | None => (request.timeout, request.idle),
     };
-    positive("timeout", timeout)?;
-    positive("idle", idle)?;
+    check_positive("timeout", timeout)?;
+    check_positive("idle", idle)?;
     match request.retention {
-        RetentionRequest::For(time) => in_range("retention", time),
+        RetentionRequest::For(time) => check_duration("retention", time),
         RetentionRequest::Default | RetentionRequest::Forever => Ok(()),
     }
 }
 
-fn positive(what: &'static str, time: Option<Duration>) -> Result<(), ArgumentError> {
+fn check_positive(what: &'static str, time: Option<Duration>) -> Result<(), ArgumentError> {
     match time {
-        Some(Duration::ZERO) => Err(duration(what, Duration::ZERO)),
-        Some(time) => in_range(what, time),
+        Some(Duration::ZERO) => Err(duration_error(what, Duration::ZERO)),
+        Some(time) => check_duration(what, time),
         None => Ok(()),
     }
 }
@@ -235,14 +235,14 @@ fn positive(what: &'static str, time: Option<Duration>) -> Result<(), ArgumentEr
 ///
 /// # Errors
 /// When it is.
-pub fn in_range(what: &'static str, time: Duration) -> Result<(), ArgumentError> {
+pub fn check_duration(what: &'static str, time: Duration) -> Result<(), ArgumentError> {
     if time.as_secs() > DURATION_MAX_S {
-        return Err(duration(what, time));
+        return Err(duration_error(what, time));
     }
     Ok(())
 }
 
-fn duration(what: &'static str, given: Duration) -> ArgumentError {
+fn duration_error(what: &'static str, given: Duration) -> ArgumentError {
     ArgumentError::Duration {
         what,
         given: format!("{} s", given.as_secs_f64()),
@@ -258,15 +258,15 @@ fn check_labels(labels: &[String]) -> Result<(), ArgumentError> {
             limit: LABELS,
         });
     }
-    for (place, label) in labels.iter().enumerate() {
-        let what = format!("label {}", place + 1);
+    for (index, label) in labels.iter().enumerate() {
+        let what = format!("label {}", index + 1);
         if label.is_empty() {
             return Err(invalid(what, "it is empty"));
         }
         if label.chars().any(char::is_control) {
             return Err(invalid(what, "it contains a control character"));
         }
-        at_most(&what, label.len(), LABEL_BYTES)?;
+        check_length(&what, label.len(), LABEL_BYTES)?;
     }
     Ok(())
 }
@@ -288,7 +288,7 @@ fn check_limits(limits: &Limits) -> Result<(), ArgumentError> {
 ///
 /// # Errors
 /// When they are more.
-pub fn at_most(what: &str, bytes: usize, limit: usize) -> Result<(), ArgumentError> {
+pub fn check_length(what: &str, bytes: usize, limit: usize) -> Result<(), ArgumentError> {
     if bytes <= limit {
         return Ok(());
     }
@@ -308,7 +308,7 @@ fn invalid(what: impl Into<String>, problem: &'static str) -> ArgumentError {
 
 /// Labels without doubles, in the order given.
 #[must_use]
-pub fn distinct(labels: Vec<String>) -> Vec<String> {
+pub fn dedup(labels: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     labels
         .into_iter()
@@ -320,7 +320,7 @@ pub fn distinct(labels: Vec<String>) -> Vec<String> {
 ///
 /// # Errors
 /// When it does not, with the nearest one that does.
-pub fn encoding(label: Option<String>) -> Result<Option<String>, ArgumentError> {
+pub fn check_encoding(label: Option<String>) -> Result<Option<String>, ArgumentError> {
     let Some(label) = label else {
         return Ok(None);
     };

@@ -167,13 +167,13 @@ fn covers(pattern: &Path, path: &Path) -> bool {
     pattern.components().all(|wanted| {
         parts
             .next()
-            .is_some_and(|part| fits(wanted.as_os_str(), part.as_os_str()))
+            .is_some_and(|part| matches_component(wanted.as_os_str(), part.as_os_str()))
     })
 }
 
 /// Whether a name is what a component says, in which one `*` may stand.
-fn fits(wanted: &OsStr, name: &OsStr) -> bool {
-    let (wanted, name) = (wanted.as_bytes(), name.as_bytes());
+fn matches_component(pattern: &OsStr, name: &OsStr) -> bool {
+    let (wanted, name) = (pattern.as_bytes(), name.as_bytes());
     let Some(star) = wanted.iter().position(|byte| *byte == b'*') else {
         return wanted == name;
     };
@@ -184,13 +184,15 @@ fn fits(wanted: &OsStr, name: &OsStr) -> bool {
 /// The stores that are there below a home directory, and files of git's configuration that hold
 /// a login.
 #[must_use]
-pub fn found(home: &Path) -> Vec<PathBuf> {
-    let stores = STORES.iter().flat_map(|store| matching(home, store));
+pub fn find_stores(home: &Path) -> Vec<PathBuf> {
+    let stores = STORES.iter().flat_map(|store| expand_store(home, store));
     let git = GIT_FILES.iter().map(|file| home.join(file));
-    stores.chain(git.filter(|file| holds_login(file))).collect()
+    stores
+        .chain(git.filter(|file| file_has_login(file)))
+        .collect()
 }
 
-fn matching(home: &Path, store: &str) -> Vec<PathBuf> {
+fn expand_store(home: &Path, store: &str) -> Vec<PathBuf> {
     let path = home.join(store);
     if !store.contains('*') {
         let is_there = path.symlink_metadata().is_ok();
@@ -201,13 +203,13 @@ fn matching(home: &Path, store: &str) -> Vec<PathBuf> {
     };
     let entries = fs::read_dir(above).into_iter().flatten().flatten();
     let entries = entries.take(ENTRIES_MAX);
-    let named = entries.filter(|entry| fits(wanted, &entry.file_name()));
+    let named = entries.filter(|entry| matches_component(wanted, &entry.file_name()));
     named.map(|entry| entry.path()).collect()
 }
 
 /// Whether a file of git's configuration has a login in it. What cannot be read whole is taken
 /// for one that has.
-fn holds_login(file: &Path) -> bool {
+fn file_has_login(file: &Path) -> bool {
     let Ok(opened) = fs::File::open(file) else {
         return false;
     };
@@ -241,11 +243,11 @@ pub fn has_login(text: &[u8]) -> bool {
     let lines = text.lines().map(str::trim);
     lines
         .filter(|line| !line.starts_with(['#', ';']))
-        .any(|line| LOGIN_WORDS.iter().any(|word| line.contains(word)) || names_user(line))
+        .any(|line| LOGIN_WORDS.iter().any(|word| line.contains(word)) || has_url_user(line))
 }
 
 /// Whether an address has somebody before its host, `https://me:key@host`; `git` is nobody.
-fn names_user(line: &str) -> bool {
+fn has_url_user(line: &str) -> bool {
     line.split("://").skip(1).any(|rest| {
         let end = rest.find(['/', ' ', '\t', ']']).unwrap_or(rest.len());
         let user = rest[..end].split_once('@').map(|(user, _)| user);

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{GIT_FILES, STORES, found, has_login, is_within};
+use super::{GIT_FILES, STORES, find_stores, has_login, is_within};
 
 /// A path that a line of the list names.
 fn sample(store: &str) -> String {
@@ -27,10 +27,10 @@ fn every_store_is_found_where_it_is_there() {
         let above = path.parent().expect("below the home");
         fs::create_dir_all(above).expect("made");
         fs::write(above.join("harmless-neighbour"), "").expect("written");
-        assert_eq!(found(home.path()), [] as [&Path; 0], "{store}");
+        assert_eq!(find_stores(home.path()), [] as [&Path; 0], "{store}");
         fs::write(&path, "secret").expect("written");
-        assert!(found(home.path()).contains(&path), "{store}");
-        assert!(!found(home.path()).contains(&above.join("harmless-neighbour")));
+        assert!(find_stores(home.path()).contains(&path), "{store}");
+        assert!(!find_stores(home.path()).contains(&above.join("harmless-neighbour")));
     }
 }
 
@@ -72,8 +72,8 @@ fn gits_files_are_found_with_a_login_and_not_without() {
         let path = home.path().join(file);
         fs::create_dir_all(path.parent().expect("below")).expect("made");
         fs::write(&path, "[user]\n\tname = Ann\n").expect("written");
-        assert!(!found(home.path()).contains(&path));
+        assert!(!find_stores(home.path()).contains(&path));
         fs::write(&path, "[github]\n\ttoken = abc\n").expect("written");
-        assert!(found(home.path()).contains(&path));
+        assert!(find_stores(home.path()).contains(&path));
     }
 }

@@ -1,6 +1,6 @@
 //! What the environment of a command is made of (D8).
 
-use ostler_model::{IsolationLevel, Text};
+use ostler_model::{ByteString, IsolationLevel};
 
 use super::secrets;
 use crate::request::StartRequest;
@@ -11,43 +11,55 @@ use crate::settings::{BASE_ENVIRONMENT, Settings};
 /// so it is where nobody brought an environment at all. A terminal is one of ours, not the
 /// front's.
 #[must_use]
-pub fn build(settings: &Settings, request: &StartRequest, inherit: bool) -> Vec<(Text, Text)> {
-    let front = if request.base_env.is_empty() {
+pub fn build(
+    settings: &Settings,
+    request: &StartRequest,
+    inherit: bool,
+) -> Vec<(ByteString, ByteString)> {
+    let client_env = if request.base_env.is_empty() {
         &settings.base_env
     } else {
         &request.base_env
     };
-    let restricted = is_restricted(settings, request);
-    let mut env: Vec<(Text, Text)> = Vec::with_capacity(front.len() + request.set_env.len());
-    for (name, value) in front {
-        let inherited = inherit && !(restricted && changes_code(name.as_bytes()));
-        let wanted = inherited || is_kept(settings, name.as_bytes());
-        if wanted && possible(name, value) && !secrets::is_one(settings, name.as_bytes()) {
-            set(&mut env, name, value);
+    let is_restricted = is_restricted(settings, request);
+    let mut env: Vec<(ByteString, ByteString)> =
+        Vec::with_capacity(client_env.len() + request.set_env.len());
+    for (name, value) in client_env {
+        let inherited = inherit && !(is_restricted && can_change_code(name.as_bytes()));
+        let is_wanted = inherited || is_kept(settings, name.as_bytes());
+        if is_wanted
+            && is_passable(name, value)
+            && !secrets::is_secret_variable(settings, name.as_bytes())
+        {
+            set_variable(&mut env, name, value);
         }
     }
     if request.pty.is_some() {
-        env.retain(|(name, _)| !of_another_terminal(name.as_bytes()));
-        set(&mut env, &Text::from("TERM"), &Text::from(TERMINAL));
+        env.retain(|(name, _)| !is_client_terminal_variable(name.as_bytes()));
+        set_variable(
+            &mut env,
+            &ByteString::from("TERM"),
+            &ByteString::from(TERM_VALUE),
+        );
     }
     if request.level.unwrap_or(settings.isolation.default) >= IsolationLevel::High {
         // It has a private /tmp; the front's directory is not there.
         env.retain(|(name, _)| name.as_bytes() != b"TMPDIR");
     }
     for (name, value) in &request.set_env {
-        set(&mut env, name, value);
+        set_variable(&mut env, name, value);
     }
-    if restricted || (front.is_empty() && value(&env, b"PATH").is_none()) {
-        set(&mut env, &Text::from("PATH"), &settings.trusted_path);
+    if is_restricted || (client_env.is_empty() && value(&env, b"PATH").is_none()) {
+        set_variable(&mut env, &ByteString::from("PATH"), &settings.trusted_path);
     }
     env
 }
 
 /// What a terminal of ours understands, for its program.
-pub const TERMINAL: &str = "xterm-256color";
+pub const TERM_VALUE: &str = "xterm-256color";
 
 /// Whether a variable describes the terminal of the front that asks.
-fn of_another_terminal(name: &[u8]) -> bool {
+fn is_client_terminal_variable(name: &[u8]) -> bool {
     matches!(name, b"TERM" | b"TERMCAP" | b"COLUMNS" | b"LINES")
 }
 
@@ -59,7 +71,7 @@ pub const fn is_restricted(settings: &Settings, request: &StartRequest) -> bool 
 
 /// The value of a variable.
 #[must_use]
-pub fn value<'a>(env: &'a [(Text, Text)], name: &[u8]) -> Option<&'a Text> {
+pub fn value<'a>(env: &'a [(ByteString, ByteString)], name: &[u8]) -> Option<&'a ByteString> {
     env.iter()
         .find(|(known, _)| known.as_bytes() == name)
         .map(|(_, value)| value)
@@ -75,11 +87,11 @@ fn is_kept(settings: &Settings, name: &[u8]) -> bool {
 }
 
 /// Whether the kernel could pass it on; a front may hand over anything.
-fn possible(name: &Text, value: &Text) -> bool {
+fn is_passable(name: &ByteString, value: &ByteString) -> bool {
     !name.is_empty() && !name.as_bytes().contains(&b'=') && !name.has_nul() && !value.has_nul()
 }
 
-fn set(env: &mut Vec<(Text, Text)>, name: &Text, value: &Text) {
+fn set_variable(env: &mut Vec<(ByteString, ByteString)>, name: &ByteString, value: &ByteString) {
     match env.iter_mut().find(|(known, _)| known == name) {
         Some((_, old)) => old.clone_from(value),
         None => env.push((name.clone(), value.clone())),
@@ -142,7 +154,7 @@ const CODE_PREFIXES: [&str; 7] = [
 
 /// Whether a variable can change which code a program runs.
 #[must_use]
-pub fn changes_code(name: &[u8]) -> bool {
+pub fn can_change_code(name: &[u8]) -> bool {
     CODE_VARIABLES.iter().any(|known| known.as_bytes() == name)
         || CODE_PREFIXES
             .iter()

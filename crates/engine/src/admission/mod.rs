@@ -1,30 +1,32 @@
 //! From a request to a spec and a plan, or a refusal. Nothing is started or kept here.
 
-pub mod allow;
+mod admit;
+pub mod allow_list;
+pub mod allow_list_warnings;
 pub mod arguments;
-pub mod bindings;
-pub mod confinement;
-#[cfg(test)]
-mod confinement_tests;
+pub mod command_policy;
 pub mod credentials;
-pub mod directory;
 pub mod environment;
-pub mod escapes;
 pub(crate) mod named_files;
 mod path_facts;
-pub mod policy;
 pub mod program;
 pub mod quota;
 #[cfg(test)]
 mod quota_tests;
-mod resolve;
+pub mod sandbox;
+#[cfg(test)]
+mod sandbox_tests;
+pub mod secret_bindings;
 pub mod secrets;
 #[cfg(test)]
 mod secrets_tests;
-pub(crate) mod service;
+pub(crate) mod service_plan;
 #[cfg(test)]
 mod tests;
+pub mod working_dir;
 mod wrapper;
-mod writable;
+mod writable_paths;
 
-pub(crate) use resolve::{Admitted, Draft, Prepared, Rules, admit, again};
+pub(crate) use admit::{
+    AdmissionContext, AdmittedStart, LaunchTemplate, PreparedRequest, admit, relaunch_template,
+};

@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use ostler_model::{Command, Text};
+use ostler_model::{ByteString, Command};
 use ostler_policy::{FileRole, FileWords, file_words};
 use ostler_process::PinnedFile;
 use rustix::fs::OFlags;
@@ -48,28 +48,28 @@ pub(crate) struct NamedFile {
     ino: u64,
     /// Bytes.
     pub(crate) size: u64,
-    content: Content,
-    times: Times,
+    content: FileContent,
+    times: FileTimes,
     /// Whether the search path or an absolute path led to it, and not the workspace.
-    pub(crate) program: bool,
+    pub(crate) is_program: bool,
 }
 
 /// When it was last written and changed, in seconds and nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Times {
+struct FileTimes {
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
 /// What is known of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum FileContent {
     /// Its SHA-256.
     Read([u8; 32]),
     /// Too large, or not ours to read: it is known by its times.
-    Unread,
+    NotRead,
     /// It changed while it was read.
-    Changing,
+    Changed,
 }
 
 impl NamedFile {
@@ -77,9 +77,9 @@ impl NamedFile {
     fn is_same(&self, other: &Self) -> bool {
         let identity = |it: &Self| (it.dev, it.ino, it.size);
         let content = match (self.content, other.content) {
-            (Content::Read(one), Content::Read(other)) => one == other,
-            (Content::Unread, Content::Unread) => self.times == other.times,
-            (Content::Changing | Content::Read(_) | Content::Unread, _) => false,
+            (FileContent::Read(one), FileContent::Read(other)) => one == other,
+            (FileContent::NotRead, FileContent::NotRead) => self.times == other.times,
+            (FileContent::Changed | FileContent::Read(_) | FileContent::NotRead, _) => false,
         };
         identity(self) == identity(other) && self.resolved == other.resolved && content
     }
@@ -89,14 +89,14 @@ impl NamedFile {
         /// Bytes of a digest that are shown.
         const SHOWN: usize = 8;
         match self.content {
-            Content::Read(digest) => Some(ostler_model::lower_hex(&digest[..SHOWN])),
-            Content::Unread | Content::Changing => None,
+            FileContent::Read(digest) => Some(ostler_model::lower_hex(&digest[..SHOWN])),
+            FileContent::NotRead | FileContent::Changed => None,
         }
     }
 
     fn pin(&self, path: &Path) -> PinnedFile {
         PinnedFile {
-            path: Text::from(path),
+            path: ByteString::from(path),
             dev: self.dev,
             ino: self.ino,
             size: self.size,
@@ -137,33 +137,37 @@ impl NamedFiles {
     }
 
     /// Looks at the files that `command` names in `cwd`, its programs found in `path`, and at
-    /// `program`, the one it begins with. Reads them, at most [`READ_BYTES`]: blocks.
-    pub(crate) fn look(command: &Command, cwd: &Text, (program, path): (&Text, &Text)) -> Self {
+    /// `collect_program`, the one it begins with. Reads them, at most [`READ_BYTES`]: blocks.
+    pub(crate) fn collect(
+        command: &Command,
+        cwd: &ByteString,
+        (program, path): (&ByteString, &ByteString),
+    ) -> Self {
         let words = file_words(command);
-        let mut looker = Looker::new(cwd, path, &words);
-        looker.add(
+        let mut collector = NamedFileCollector::new(cwd, path, &words);
+        collector.add(
             program.as_path(),
             !command.program().as_bytes().contains(&b'/'),
         );
-        looker.take(&words);
-        looker.exact(command);
-        looker.found
+        collector.collect_words(&words);
+        collector.collect_non_utf8(command);
+        collector.found
     }
 }
 
 /// Finds and reads files.
-struct Looker<'a> {
-    cwd: &'a Text,
-    path: &'a Text,
+struct NamedFileCollector<'a> {
+    cwd: &'a ByteString,
+    path: &'a ByteString,
     directories: Vec<PathBuf>,
     /// Interpreters whose file was found.
-    served: Vec<usize>,
-    left: u64,
+    resolved_operands: Vec<usize>,
+    read_budget: u64,
     found: NamedFiles,
 }
 
-impl<'a> Looker<'a> {
-    fn new(cwd: &'a Text, path: &'a Text, words: &FileWords) -> Self {
+impl<'a> NamedFileCollector<'a> {
+    fn new(cwd: &'a ByteString, path: &'a ByteString, words: &FileWords) -> Self {
         let own = cwd.as_path().to_owned();
         let others = words.directories.iter().take(DIRECTORIES);
         let others = others
@@ -173,54 +177,54 @@ impl<'a> Looker<'a> {
             cwd,
             path,
             directories: std::iter::once(own).chain(others).collect(),
-            served: Vec::new(),
-            left: READ_BYTES,
+            resolved_operands: Vec::new(),
+            read_budget: READ_BYTES,
             found: NamedFiles::default(),
         }
     }
 
-    fn take(&mut self, words: &FileWords) {
+    fn collect_words(&mut self, words: &FileWords) {
         self.found.truncated |= words.words.len() > WORDS;
         for word in words.words.iter().take(WORDS) {
             match word.role {
-                FileRole::Program => self.program(&word.text),
+                FileRole::Program => self.collect_program(&word.text),
                 FileRole::Script => {
-                    self.relative(Path::new(&word.text), |_| true);
+                    self.collect_path(Path::new(&word.text), |_| true);
                 }
-                FileRole::Operand(call) if !self.served.contains(&call) => {
-                    if self.relative(Path::new(&word.text), |_| true) {
-                        self.served.push(call);
+                FileRole::Operand(call) if !self.resolved_operands.contains(&call) => {
+                    if self.collect_path(Path::new(&word.text), |_| true) {
+                        self.resolved_operands.push(call);
                     }
                 }
                 FileRole::Operand(_) | FileRole::Argument => {
-                    self.relative(Path::new(&word.text), runs_by_itself);
+                    self.collect_path(Path::new(&word.text), is_likely_executed);
                 }
             }
         }
     }
 
     /// Arguments that are no text are not among the words.
-    fn exact(&mut self, command: &Command) {
+    fn collect_non_utf8(&mut self, command: &Command) {
         let Command::Argv { program, args } = command else {
             return;
         };
-        let no_text = |word: &&Text| std::str::from_utf8(word.as_bytes()).is_err();
+        let no_text = |word: &&ByteString| std::str::from_utf8(word.as_bytes()).is_err();
         for word in std::iter::once(program).chain(args).filter(no_text) {
-            self.relative(word.as_path(), |_| true);
+            self.collect_path(word.as_path(), |_| true);
         }
     }
 
-    fn program(&mut self, word: &str) {
+    fn collect_program(&mut self, word: &str) {
         if word.contains('/') {
-            self.relative(Path::new(word), |_| true);
+            self.collect_path(Path::new(word), |_| true);
         } else if let Some(found) = program::locate(word, self.path, self.cwd) {
             self.add(&found, true);
         }
     }
 
-    /// Binds the files that a path may mean, where `is_meant` says that they run; whether there
+    /// Binds the files that a path may mean, where `is_run` says that they run; whether there
     /// was one.
-    fn relative(&mut self, path: &Path, is_meant: impl Fn(&Path) -> bool) -> bool {
+    fn collect_path(&mut self, path: &Path, is_run: impl Fn(&Path) -> bool) -> bool {
         if path.as_os_str().is_empty() || path.as_os_str().len() > PATH_BYTES {
             return false;
         }
@@ -230,7 +234,7 @@ impl<'a> Looker<'a> {
             .iter()
             .map(|directory| directory.join(path));
         let found: Vec<PathBuf> = candidates
-            .filter(|path| is_file(path) && is_meant(path))
+            .filter(|path| is_file(path) && is_run(path))
             .collect();
         for path in &found {
             self.add(path, false);
@@ -246,26 +250,26 @@ impl<'a> Looker<'a> {
             self.found.truncated = true;
             return;
         }
-        if let Ok(file) = read(path, &mut self.left, program) {
+        if let Ok(file) = read_named_file(path, &mut self.read_budget, program) {
             self.found.files.insert(path.to_owned(), file);
         }
     }
 }
 
 /// Whether a program that is given this file may well execute it.
-fn runs_by_itself(path: &Path) -> bool {
+fn is_likely_executed(path: &Path) -> bool {
     let executable = path.metadata().is_ok_and(|it| it.mode() & EXECUTABLE != 0);
     executable || begins_with(path, b"#!").unwrap_or(false)
 }
 
 fn begins_with(path: &Path, mark: &[u8; 2]) -> io::Result<bool> {
     let mut beginning = [0; 2];
-    open(path)?.read_exact(&mut beginning)?;
+    open_regular(path)?.read_exact(&mut beginning)?;
     Ok(beginning == *mark)
 }
 
 /// A regular file, never waiting for anybody.
-fn open(path: &Path) -> io::Result<File> {
+fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let file = OpenOptions::new()
@@ -279,16 +283,16 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The file as it is now. `left` is what may still be read.
-fn read(path: &Path, left: &mut u64, program: bool) -> io::Result<NamedFile> {
+/// The file as it is now. `read_budget` is what may still be read.
+fn read_named_file(path: &Path, read_budget: &mut u64, program: bool) -> io::Result<NamedFile> {
     let resolved = path.canonicalize()?;
-    let (meta, content) = match open(path) {
+    let (meta, content) = match open_regular(path) {
         Ok(file) => {
             let meta = file.metadata()?;
-            let content = content(&file, &meta, left)?;
+            let content = read_content(&file, &meta, read_budget)?;
             (meta, content)
         }
-        Err(_) => (path.metadata()?, Content::Unread),
+        Err(_) => (path.metadata()?, FileContent::NotRead),
     };
     Ok(NamedFile {
         resolved,
@@ -296,22 +300,22 @@ fn read(path: &Path, left: &mut u64, program: bool) -> io::Result<NamedFile> {
         ino: meta.ino(),
         size: meta.len(),
         content,
-        times: times(&meta),
-        program,
+        times: file_times(&meta),
+        is_program: program,
     })
 }
 
-fn content(file: &File, before: &Metadata, left: &mut u64) -> io::Result<Content> {
-    if before.len() > *left {
-        return Ok(Content::Unread);
+fn read_content(file: &File, before: &Metadata, read_budget: &mut u64) -> io::Result<FileContent> {
+    if before.len() > *read_budget {
+        return Ok(FileContent::NotRead);
     }
-    *left -= before.len();
+    *read_budget -= before.len();
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut at = 0;
     while at < before.len() {
-        let wanted = usize::try_from(before.len() - at).unwrap_or(usize::MAX);
-        let read = file.read_at(&mut chunk[..wanted.min(CHUNK_BYTES)], at)?;
+        let remaining = usize::try_from(before.len() - at).unwrap_or(usize::MAX);
+        let read = file.read_at(&mut chunk[..remaining.min(CHUNK_BYTES)], at)?;
         if read == 0 {
             break;
         }
@@ -319,14 +323,14 @@ fn content(file: &File, before: &Metadata, left: &mut u64) -> io::Result<Content
         at += read as u64;
     }
     let after = file.metadata()?;
-    if times(&after) != times(before) || after.len() != at {
-        return Ok(Content::Changing);
+    if file_times(&after) != file_times(before) || after.len() != at {
+        return Ok(FileContent::Changed);
     }
-    Ok(Content::Read(hash.finalize().into()))
+    Ok(FileContent::Read(hash.finalize().into()))
 }
 
-fn times(meta: &Metadata) -> Times {
-    Times {
+fn file_times(meta: &Metadata) -> FileTimes {
+    FileTimes {
         modified: (meta.mtime(), meta.mtime_nsec()),
         changed: (meta.ctime(), meta.ctime_nsec()),
     }
@@ -356,7 +360,7 @@ mod tests {
         }
 
         fn look(&self, words: &[&str]) -> NamedFiles {
-            let mut words = words.iter().map(|&word| Text::from(word));
+            let mut words = words.iter().map(|&word| ByteString::from(word));
             let command = Command::Argv {
                 program: words.next().expect("a program"),
                 args: words.collect(),
@@ -365,10 +369,10 @@ mod tests {
         }
 
         fn of(&self, command: &Command) -> NamedFiles {
-            let cwd = Text::from(self.0.path());
-            let path = Text::from("/usr/bin:/bin");
+            let cwd = ByteString::from(self.0.path());
+            let path = ByteString::from("/usr/bin:/bin");
             let program = program::find(command.program(), &path, &cwd).expect("a program");
-            NamedFiles::look(command, &cwd, (&program, &path))
+            NamedFiles::collect(command, &cwd, (&program, &path))
         }
 
         fn script(&self, text: &str) -> NamedFiles {

@@ -1,4 +1,4 @@
-//! What the file system says of a directory, for [`super::writable`].
+//! What the file system says of a directory, for [`super::writable_paths`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,14 +7,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::writable::PathFacts;
+use super::writable_paths::PathFacts;
 
 /// This process's mounts (proc_pid_mountinfo(5)).
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Mount {
+struct MountInfoEntry {
     /// `major:minor` of the file system.
     device: String,
     /// The directory of the file system that is mounted.
@@ -29,13 +29,13 @@ struct Mount {
 ///
 /// # Errors
 /// As stat(2), and when this process's mounts cannot be read.
-pub(super) fn look_up(path: &Path) -> io::Result<PathFacts> {
+pub(super) fn read_path_facts(path: &Path) -> io::Result<PathFacts> {
     let owner = path.metadata()?.uid();
     let parents = path.ancestors().skip(1);
     let ancestor_owners = parents
         .map(|parent| parent.metadata().map(|found| found.uid()))
         .collect::<io::Result<_>>()?;
-    let mounts = parse(&fs::read(MOUNTINFO)?);
+    let mounts = parse_mountinfo(&fs::read(MOUNTINFO)?);
     let missing = || io::Error::other(format!("no mount of {MOUNTINFO} holds it"));
     let mount = mount_of(&mounts, path).ok_or_else(missing)?;
     let whole = mount.target == path && mount.root == Path::new("/");
@@ -51,15 +51,15 @@ pub(super) fn look_up(path: &Path) -> io::Result<PathFacts> {
 }
 
 /// Lines that are not understood are left out.
-fn parse(mountinfo: &[u8]) -> Vec<Mount> {
+fn parse_mountinfo(mountinfo: &[u8]) -> Vec<MountInfoEntry> {
     mountinfo
         .split(|byte| *byte == b'\n')
-        .filter_map(line)
+        .filter_map(parse_line)
         .collect()
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn line(line: &[u8]) -> Option<Mount> {
+fn parse_line(line: &[u8]) -> Option<MountInfoEntry> {
     let mut fields = line.split(|byte| *byte == b' ').skip(2);
     let device = String::from_utf8_lossy(fields.next()?).into_owned();
     let root = unescape(fields.next()?);
@@ -68,7 +68,7 @@ fn line(line: &[u8]) -> Option<Mount> {
     fields.find(|field| *field == b"-")?;
     let filesystem = String::from_utf8_lossy(fields.next()?).into_owned();
     let source = unescape(fields.next()?);
-    Some(Mount {
+    Some(MountInfoEntry {
         device,
         root,
         target,
@@ -100,7 +100,7 @@ fn push(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
 }
 
 /// The mount that shows a path: the deepest, and of several at one place the last.
-fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+fn mount_of<'a>(mounts: &'a [MountInfoEntry], path: &Path) -> Option<&'a MountInfoEntry> {
     let holding = mounts
         .iter()
         .filter(|mount| path.starts_with(&mount.target));
@@ -109,7 +109,7 @@ fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
 
 /// Other paths of the same directory: where else its file system, or a part that holds it, is
 /// mounted. They may be covered by later mounts; then they are names all the same.
-fn aliases(mounts: &[Mount], mount: &Mount, path: &Path) -> Vec<PathBuf> {
+fn aliases(mounts: &[MountInfoEntry], mount: &MountInfoEntry, path: &Path) -> Vec<PathBuf> {
     let Ok(below) = path.strip_prefix(&mount.target) else {
         return Vec::new();
     };
@@ -145,7 +145,7 @@ broken line
 
     #[test]
     fn a_bind_mount_shows_what_it_shows() {
-        let mounts = parse(MOUNTS);
+        let mounts = parse_mountinfo(MOUNTS);
         assert_eq!(mounts.len(), 4);
         let path = Path::new("/data/my lib/python3");
         let mount = mount_of(&mounts, path).expect("a mount");
@@ -158,7 +158,7 @@ broken line
 
     #[test]
     fn an_ordinary_directory_has_the_names_of_its_bind_mounts_only() {
-        let mounts = parse(MOUNTS);
+        let mounts = parse_mountinfo(MOUNTS);
         for (path, names) in [
             ("/home/u/project", &[] as &[&str]),
             ("/usr/lib", &["/data/my lib"]),
@@ -174,7 +174,7 @@ broken line
     fn facts_of_a_real_directory() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().canonicalize().expect("it is there");
-        let facts = look_up(&path).expect("facts");
+        let facts = read_path_facts(&path).expect("facts");
         assert_eq!(facts.owner, rustix::process::geteuid().as_raw());
         assert_eq!(facts.ancestor_owners.len(), path.components().count() - 1);
         assert!(!facts.is_device_root);

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::Text;
+use ostler_model::ByteString;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use thiserror::Error;
 
@@ -55,16 +55,20 @@ enum Candidate {
 ///
 /// # Errors
 /// When there is no such program, or it cannot be executed.
-pub fn find(program: &Text, path: &Text, cwd: &Text) -> Result<Text, ProgramError> {
+pub fn find(
+    program: &ByteString,
+    path: &ByteString,
+    cwd: &ByteString,
+) -> Result<ByteString, ProgramError> {
     let name = program.as_path();
     if program.as_bytes().contains(&b'/') {
-        return given(program, cwd.as_path().join(name));
+        return check_path(program, cwd.as_path().join(name));
     }
     let mut forbidden = false;
     for directory in directories(path, cwd) {
         let candidate = directory.join(name);
-        match look(&candidate) {
-            Candidate::Executable => return Ok(Text::from(candidate)),
+        match classify(&candidate) {
+            Candidate::Executable => return Ok(ByteString::from(candidate)),
             Candidate::Forbidden => forbidden = true,
             Candidate::NotAFile(_) | Candidate::Absent => {}
         }
@@ -74,25 +78,25 @@ pub fn find(program: &Text, path: &Text, cwd: &Text) -> Result<Text, ProgramErro
         return Err(ProgramError::Permission { program });
     }
     Err(ProgramError::NotFound {
-        suggestion: similar(&program, directories(path, cwd)),
+        suggestion: nearest_name(&program, directories(path, cwd)),
         program,
         searched: true,
     })
 }
 
 /// Where a name is found in the search path, as [`find`] finds it.
-pub(crate) fn locate(name: &str, path: &Text, cwd: &Text) -> Option<PathBuf> {
+pub(crate) fn locate(name: &str, path: &ByteString, cwd: &ByteString) -> Option<PathBuf> {
     if name.is_empty() {
         return None;
     }
     directories(path, cwd)
         .map(|directory| directory.join(name))
-        .find(|candidate| matches!(look(candidate), Candidate::Executable))
+        .find(|candidate| matches!(classify(candidate), Candidate::Executable))
 }
 
-fn given(program: &Text, absolute: PathBuf) -> Result<Text, ProgramError> {
-    match look(&absolute) {
-        Candidate::Executable => Ok(Text::from(absolute)),
+fn check_path(program: &ByteString, absolute: PathBuf) -> Result<ByteString, ProgramError> {
+    match classify(&absolute) {
+        Candidate::Executable => Ok(ByteString::from(absolute)),
         Candidate::Forbidden => Err(ProgramError::Permission {
             program: program.to_string(),
         }),
@@ -109,13 +113,16 @@ fn given(program: &Text, absolute: PathBuf) -> Result<Text, ProgramError> {
 }
 
 /// An empty or relative part of a search path means the working directory, as in execvp(3).
-fn directories<'a>(path: &'a Text, cwd: &'a Text) -> impl Iterator<Item = PathBuf> + 'a {
+fn directories<'a>(
+    path: &'a ByteString,
+    cwd: &'a ByteString,
+) -> impl Iterator<Item = PathBuf> + 'a {
     path.as_bytes()
         .split(|byte| *byte == b':')
         .map(|part| cwd.as_path().join(OsStr::from_bytes(part)))
 }
 
-fn look(path: &Path) -> Candidate {
+fn classify(path: &Path) -> Candidate {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Candidate::NotAFile("is a directory"),
         Ok(found) if !found.is_file() => Candidate::NotAFile("is not a regular file"),
@@ -128,7 +135,7 @@ fn look(path: &Path) -> Candidate {
     }
 }
 
-fn similar(program: &str, directories: impl Iterator<Item = PathBuf>) -> Option<String> {
+fn nearest_name(program: &str, directories: impl Iterator<Item = PathBuf>) -> Option<String> {
     directories
         .filter_map(|directory| std::fs::read_dir(directory).ok())
         .flatten()

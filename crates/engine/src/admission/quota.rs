@@ -11,14 +11,14 @@ use crate::settings::Quotas;
 
 /// Who is counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Share {
+pub enum QuotaKey {
     /// Finite executions of one session.
     Finite(Principal, SessionName),
     /// Services, terminals and everything outside sessions, of one principal.
     Other(Principal),
 }
 
-impl Share {
+impl QuotaKey {
     /// Where an execution counts.
     #[must_use]
     pub fn of(spec: &Spec, owner: &Owner) -> Self {
@@ -29,7 +29,7 @@ impl Share {
 
     /// Where an execution counts that is asked for.
     #[must_use]
-    pub fn asked(request: &StartRequest, owner: &Owner) -> Self {
+    pub fn for_request(request: &StartRequest, owner: &Owner) -> Self {
         let finite = !matches!(request.lifetime, Some(Lifetime::Service { .. }));
         Self::new(owner, finite && request.pty.is_none())
     }
@@ -63,175 +63,175 @@ pub const WAITING_STARTS: usize = 1_000;
 
 /// A start on its way to a place. Earlier starts have lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
+pub struct QuotaTicket(u64);
 
 /// What a start that asks for a place comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueuePosition {
     /// It has one.
-    Granted(Ticket),
+    Granted(QuotaTicket),
     /// It waits behind the starts that came before it.
-    Waits(Ticket),
+    Waiting(QuotaTicket),
     /// As many wait as may.
     Full,
 }
 
 /// The places of one share.
 #[derive(Debug, Default)]
-struct ShareQueue {
-    held: BTreeSet<ExecutionId>,
+struct QuotaQueue {
+    holders: BTreeSet<ExecutionId>,
     /// Starts that have a place and no execution yet.
-    granted: BTreeSet<Ticket>,
+    granted: BTreeSet<QuotaTicket>,
     /// Those that wait, first come first, with the id that the client chose.
-    waiting: BTreeMap<Ticket, Option<ExecutionId>>,
+    waiting: BTreeMap<QuotaTicket, Option<ExecutionId>>,
 }
 
-impl ShareQueue {
-    fn taken(&self) -> usize {
-        self.held.len() + self.granted.len()
+impl QuotaQueue {
+    fn used(&self) -> usize {
+        self.holders.len() + self.granted.len()
     }
 
     fn is_empty(&self) -> bool {
-        self.taken() == 0 && self.waiting.is_empty()
+        self.used() == 0 && self.waiting.is_empty()
     }
 
     /// Gives free places to those who came first.
-    fn grant(&mut self, limit: u32) -> Vec<Ticket> {
-        let mut now = Vec::new();
-        while self.taken() < limit as usize
+    fn grant(&mut self, limit: u32) -> Vec<QuotaTicket> {
+        let mut granted = Vec::new();
+        while self.used() < limit as usize
             && let Some((ticket, _)) = self.waiting.pop_first()
         {
             self.granted.insert(ticket);
-            now.push(ticket);
+            granted.push(ticket);
         }
-        now
+        granted
     }
 }
 
 /// Who holds which places, and who waits for one: first come, first served. Shares do not wait
 /// for each other. What frees places answers who got one by it.
 #[derive(Debug)]
-pub struct Places {
+pub struct QuotaTable {
     quotas: Quotas,
-    lines: HashMap<Share, ShareQueue>,
-    tickets: u64,
+    queues: HashMap<QuotaKey, QuotaQueue>,
+    last_ticket: u64,
 }
 
-impl Places {
+impl QuotaTable {
     /// Nobody holds any.
     #[must_use]
     pub fn new(quotas: Quotas) -> Self {
         Self {
             quotas,
-            lines: HashMap::new(),
-            tickets: 0,
+            queues: HashMap::new(),
+            last_ticket: 0,
         }
     }
 
     /// Asks for a place, for a start whose client chose this id; a running one is never ended
     /// to make room.
-    pub fn ask(&mut self, share: &Share, chosen: Option<ExecutionId>) -> QueuePosition {
-        let limit = share.limit(self.quotas);
-        let line = self.lines.entry(share.clone()).or_default();
-        if line.waiting.len() >= WAITING_STARTS {
+    pub fn enter_queue(&mut self, key: &QuotaKey, chosen_id: Option<ExecutionId>) -> QueuePosition {
+        let limit = key.limit(self.quotas);
+        let queue = self.queues.entry(key.clone()).or_default();
+        if queue.waiting.len() >= WAITING_STARTS {
             return QueuePosition::Full;
         }
-        self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        if line.waiting.is_empty() && line.taken() < limit as usize {
-            line.granted.insert(ticket);
+        self.last_ticket += 1;
+        let ticket = QuotaTicket(self.last_ticket);
+        if queue.waiting.is_empty() && queue.used() < limit as usize {
+            queue.granted.insert(ticket);
             return QueuePosition::Granted(ticket);
         }
-        line.waiting.insert(ticket, chosen);
-        QueuePosition::Waits(ticket)
+        queue.waiting.insert(ticket, chosen_id);
+        QueuePosition::Waiting(ticket)
     }
 
     /// The start needs no place any more, whether it has one or waits. One that became an
     /// execution has given its ticket away.
-    pub fn leave(&mut self, share: &Share, ticket: Ticket) -> Vec<Ticket> {
-        self.change(share, |line| {
-            line.granted.remove(&ticket);
-            line.waiting.remove(&ticket);
+    pub fn leave_queue(&mut self, key: &QuotaKey, ticket: QuotaTicket) -> Vec<QuotaTicket> {
+        self.change(key, |queue| {
+            queue.granted.remove(&ticket);
+            queue.waiting.remove(&ticket);
         })
     }
 
     /// The start that has a place is an execution from now on.
     ///
     /// False where it has none.
-    pub fn seat(&mut self, share: &Share, ticket: Ticket, id: ExecutionId) -> bool {
-        let Some(line) = self.lines.get_mut(share) else {
+    pub fn assign(&mut self, key: &QuotaKey, ticket: QuotaTicket, id: ExecutionId) -> bool {
+        let Some(queue) = self.queues.get_mut(key) else {
             return false;
         };
-        let granted = line.granted.remove(&ticket);
+        let granted = queue.granted.remove(&ticket);
         if granted {
-            line.held.insert(id);
+            queue.holders.insert(id);
         }
         granted
     }
 
     /// Takes a place whatever the limit: what recovery found running runs.
-    pub fn take_anyway(&mut self, share: Share, id: ExecutionId) {
-        self.lines.entry(share).or_default().held.insert(id);
+    pub fn force_acquire(&mut self, key: QuotaKey, id: ExecutionId) {
+        self.queues.entry(key).or_default().holders.insert(id);
     }
 
     /// Gives a place back.
-    pub fn give_back(&mut self, share: &Share, id: ExecutionId) -> Vec<Ticket> {
-        self.change(share, |line| {
-            line.held.remove(&id);
+    pub fn release(&mut self, key: &QuotaKey, id: ExecutionId) -> Vec<QuotaTicket> {
+        self.change(key, |queue| {
+            queue.holders.remove(&id);
         })
     }
 
     /// Nobody waits for a place of this share any more: those who did.
-    pub fn dismiss(&mut self, share: &Share) -> Vec<Ticket> {
+    pub fn drop_waiters(&mut self, key: &QuotaKey) -> Vec<QuotaTicket> {
         let mut dismissed = Vec::new();
-        self.change(share, |line| {
-            dismissed = std::mem::take(&mut line.waiting).into_keys().collect();
+        self.change(key, |queue| {
+            dismissed = std::mem::take(&mut queue.waiting).into_keys().collect();
         });
         dismissed
     }
 
     /// How many are served before the start with this id; none where it does not wait.
     #[must_use]
-    pub fn ahead(&self, share: &Share, chosen: ExecutionId) -> Option<usize> {
-        let line = self.lines.get(share)?;
-        line.waiting.values().position(|id| *id == Some(chosen))
+    pub fn ahead(&self, key: &QuotaKey, chosen_id: ExecutionId) -> Option<usize> {
+        let queue = self.queues.get(key)?;
+        queue.waiting.values().position(|id| *id == Some(chosen_id))
     }
 
     /// Who holds the places of a share, oldest first.
     #[must_use]
-    pub fn holders(&self, share: &Share) -> Vec<ExecutionId> {
-        let line = self.lines.get(share);
-        line.map_or_else(Vec::new, |line| line.held.iter().copied().collect())
+    pub fn holders(&self, key: &QuotaKey) -> Vec<ExecutionId> {
+        let queue = self.queues.get(key);
+        queue.map_or_else(Vec::new, |line| line.holders.iter().copied().collect())
     }
 
     /// How many executions of a share may run at once.
     #[must_use]
-    pub const fn limit(&self, share: &Share) -> u32 {
-        share.limit(self.quotas)
+    pub const fn limit(&self, key: &QuotaKey) -> u32 {
+        key.limit(self.quotas)
     }
 
     /// How many executions hold places.
     #[must_use]
-    pub fn count(&self) -> usize {
-        self.lines.values().map(|line| line.held.len()).sum()
+    pub fn running_count(&self) -> usize {
+        self.queues.values().map(|line| line.holders.len()).sum()
     }
 
-    fn change(&mut self, share: &Share, change: impl FnOnce(&mut ShareQueue)) -> Vec<Ticket> {
-        let limit = share.limit(self.quotas);
-        let Some(line) = self.lines.get_mut(share) else {
+    fn change(&mut self, key: &QuotaKey, change: impl FnOnce(&mut QuotaQueue)) -> Vec<QuotaTicket> {
+        let limit = key.limit(self.quotas);
+        let Some(queue) = self.queues.get_mut(key) else {
             return Vec::new();
         };
-        change(line);
-        let granted = line.grant(limit);
-        if line.is_empty() {
-            self.lines.remove(share);
+        change(queue);
+        let granted = queue.grant(limit);
+        if queue.is_empty() {
+            self.queues.remove(key);
         }
         granted
     }
 
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.queues.is_empty()
     }
 }
 
@@ -245,7 +245,7 @@ pub struct QuotaHolder {
 }
 
 /// Holders that a refusal names; the rest is counted.
-pub const HOLDERS_TOLD: usize = 32;
+pub const HOLDERS_LISTED_MAX: usize = 32;
 /// Characters of a holder's command line.
 pub const HOLDER_COMMAND_CHARS: usize = 60;
 
@@ -259,7 +259,7 @@ pub struct QuotaExceeded {
     /// `finite` or `other`.
     pub kind: &'static str,
     /// Who holds the places, oldest first: those that the caller sees, at most
-    /// [`HOLDERS_TOLD`].
+    /// [`HOLDERS_LISTED_MAX`].
     pub holders: Vec<QuotaHolder>,
     /// How long the start waited.
     pub waited: Duration,

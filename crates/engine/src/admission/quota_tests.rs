@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ostler_model::{ExecutionId, Principal, SessionName};
 use proptest::prelude::*;
 
-use super::quota::{Places, QueuePosition, Share, Ticket, WAITING_STARTS};
+use super::quota::{QueuePosition, QuotaKey, QuotaTable, QuotaTicket, WAITING_STARTS};
 use crate::settings::Quotas;
 
 const LIMIT: u32 = 3;
@@ -14,11 +14,11 @@ const QUOTAS: Quotas = Quotas {
     others_per_principal: LIMIT,
 };
 
-fn share(n: u8) -> Share {
+fn share(n: u8) -> QuotaKey {
     let principal = Principal("uid:1".to_owned());
     match n {
-        0 | 1 => Share::Finite(principal, SessionName(format!("s{n}"))),
-        _ => Share::Other(principal),
+        0 | 1 => QuotaKey::Finite(principal, SessionName(format!("s{n}"))),
+        _ => QuotaKey::Other(principal),
     }
 }
 
@@ -51,11 +51,11 @@ fn step() -> impl Strategy<Value = Step> {
 /// What is expected of one share.
 #[derive(Debug, Default)]
 struct Model {
-    waiting: Vec<Ticket>,
-    granted: BTreeSet<Ticket>,
+    waiting: Vec<QuotaTicket>,
+    granted: BTreeSet<QuotaTicket>,
     held: BTreeSet<ExecutionId>,
     /// The newest ticket that was ever served.
-    served: Option<Ticket>,
+    served: Option<QuotaTicket>,
 }
 
 impl Model {
@@ -63,14 +63,14 @@ impl Model {
         self.held.len() + self.granted.len()
     }
 
-    fn serve(&mut self, ticket: Ticket) {
+    fn serve(&mut self, ticket: QuotaTicket) {
         assert!(self.served < Some(ticket), "nobody overtakes");
         self.served = Some(ticket);
         assert!(self.granted.insert(ticket), "a place once");
     }
 
     /// These got a place by what was done.
-    fn granted(&mut self, now: Vec<Ticket>) {
+    fn granted(&mut self, now: Vec<QuotaTicket>) {
         for ticket in now {
             assert_eq!(self.waiting.first(), Some(&ticket), "the first one gets it");
             self.waiting.remove(0);
@@ -87,14 +87,14 @@ fn pick<T: Copy>(from: &[T], n: usize) -> Option<T> {
     (!from.is_empty()).then(|| from[n % from.len()])
 }
 
-fn apply(places: &mut Places, share: &Share, model: &mut Model, step: Step) {
+fn apply(places: &mut QuotaTable, share: &QuotaKey, model: &mut Model, step: Step) {
     match step {
-        Step::Ask => match places.ask(share, None) {
+        Step::Ask => match places.enter_queue(share, None) {
             QueuePosition::Granted(ticket) => {
                 assert!(model.waiting.is_empty() && model.taken() < LIMIT as usize);
                 model.serve(ticket);
             }
-            QueuePosition::Waits(ticket) => {
+            QueuePosition::Waiting(ticket) => {
                 assert!(model.taken() >= LIMIT as usize, "a place was free");
                 model.waiting.push(ticket);
             }
@@ -110,7 +110,7 @@ fn apply(places: &mut Places, share: &Share, model: &mut Model, step: Step) {
             let Some(ticket) = pick(&all, n) else { return };
             model.waiting.retain(|it| *it != ticket);
             model.granted.remove(&ticket);
-            model.granted(places.leave(share, ticket));
+            model.granted(places.leave_queue(share, ticket));
         }
         Step::Seat(n) => {
             let granted: Vec<_> = model.granted.iter().copied().collect();
@@ -118,23 +118,26 @@ fn apply(places: &mut Places, share: &Share, model: &mut Model, step: Step) {
                 return;
             };
             let id = ExecutionId::mint();
-            assert!(places.seat(share, ticket, id));
+            assert!(places.assign(share, ticket, id));
             model.granted.remove(&ticket);
             model.held.insert(id);
-            model.granted(places.leave(share, ticket));
+            model.granted(places.leave_queue(share, ticket));
         }
         Step::End(n) => {
             let held: Vec<_> = model.held.iter().copied().collect();
             let Some(id) = pick(&held, n) else { return };
             model.held.remove(&id);
-            model.granted(places.give_back(share, id));
+            model.granted(places.release(share, id));
         }
         Step::Dismiss => {
-            assert_eq!(places.dismiss(share), std::mem::take(&mut model.waiting));
+            assert_eq!(
+                places.drop_waiters(share),
+                std::mem::take(&mut model.waiting)
+            );
         }
         Step::Adopt => {
             let id = ExecutionId::mint();
-            places.take_anyway(share.clone(), id);
+            places.force_acquire(share.clone(), id);
             model.held.insert(id);
         }
     }
@@ -144,21 +147,21 @@ proptest! {
     /// Three shares at once: each is a queue of its own, whatever the others do.
     #[test]
     fn first_come_first_served(steps in proptest::collection::vec((0_u8..3, step()), 0..400)) {
-        let mut places = Places::new(QUOTAS);
+        let mut places = QuotaTable::new(QUOTAS);
         let mut models: BTreeMap<u8, Model> = BTreeMap::new();
         for (n, step) in steps {
             let model = models.entry(n).or_default();
             apply(&mut places, &share(n), model, step);
             let held: usize = models.values().map(|it| it.held.len()).sum();
-            prop_assert_eq!(places.count(), held);
+            prop_assert_eq!(places.running_count(), held);
         }
         for (n, mut model) in models {
             let share = share(n);
             while let Some(id) = model.held.pop_first() {
-                model.granted(places.give_back(&share, id));
+                model.granted(places.release(&share, id));
             }
             while let Some(ticket) = model.granted.pop_first() {
-                model.granted(places.leave(&share, ticket));
+                model.granted(places.leave_queue(&share, ticket));
             }
             prop_assert!(model.waiting.is_empty(), "everybody is served in the end");
         }
@@ -168,34 +171,37 @@ proptest! {
 
 #[test]
 fn as_many_wait_as_may() {
-    let mut places = Places::new(QUOTAS);
+    let mut places = QuotaTable::new(QUOTAS);
     let (one, other) = (share(0), share(1));
     let mut waiting = Vec::new();
     for n in 0..LIMIT as usize + WAITING_STARTS {
-        match places.ask(&one, None) {
+        match places.enter_queue(&one, None) {
             QueuePosition::Granted(_) => assert!(n < LIMIT as usize),
-            QueuePosition::Waits(ticket) => waiting.push(ticket),
+            QueuePosition::Waiting(ticket) => waiting.push(ticket),
             QueuePosition::Full => panic!("{n} are few"),
         }
     }
-    assert_eq!(places.ask(&one, None), QueuePosition::Full);
+    assert_eq!(places.enter_queue(&one, None), QueuePosition::Full);
     assert!(matches!(
-        places.ask(&other, None),
+        places.enter_queue(&other, None),
         QueuePosition::Granted(_)
     ));
-    places.leave(&one, waiting[0]);
-    assert!(matches!(places.ask(&one, None), QueuePosition::Waits(_)));
+    places.leave_queue(&one, waiting[0]);
+    assert!(matches!(
+        places.enter_queue(&one, None),
+        QueuePosition::Waiting(_)
+    ));
 }
 
 #[test]
 fn a_start_knows_how_many_are_served_before_it() {
-    let mut places = Places::new(QUOTAS);
+    let mut places = QuotaTable::new(QUOTAS);
     let share = share(0);
     for _ in 0..LIMIT + 2 {
-        places.ask(&share, None);
+        places.enter_queue(&share, None);
     }
     let id = ExecutionId::mint();
     assert_eq!(places.ahead(&share, id), None);
-    places.ask(&share, Some(id));
+    places.enter_queue(&share, Some(id));
     assert_eq!(places.ahead(&share, id), Some(2));
 }

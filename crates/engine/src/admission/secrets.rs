@@ -1,9 +1,9 @@
 //! Secrets by name: the spec holds names, the plan values, and what is told of either holds
 //! neither a value nor a piece of one.
 
-use ostler_model::{Command, Owner, Spec, Text};
+use ostler_model::{ByteString, Command, Owner, Spec};
 
-use super::bindings::{Binding, Decision, decide};
+use super::secret_bindings::{SecretAccess, SecretBinding, secret_access};
 use crate::error::Error;
 use crate::request::StartRequest;
 use crate::settings::Settings;
@@ -16,14 +16,14 @@ const SECRET_MIN_BYTES: usize = 6;
 
 /// One secret with its value. Never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret {
+pub struct ResolvedSecret {
     /// Its name, which is also its variable's.
     pub name: String,
     /// What nobody may see.
-    pub value: Text,
+    pub value: ByteString,
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for ResolvedSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Secret").field(&self.name).finish()
     }
@@ -38,14 +38,14 @@ pub fn resolve(
     settings: &Settings,
     owner: &Owner,
     request: &StartRequest,
-) -> Result<Vec<Secret>, Error> {
-    are_given(settings, &request.secrets, (owner, &request.cwd))?;
-    let front = if request.base_env.is_empty() {
+) -> Result<Vec<ResolvedSecret>, Error> {
+    check_access(settings, &request.secrets, (owner, &request.cwd))?;
+    let client_env = if request.base_env.is_empty() {
         &settings.base_env
     } else {
         &request.base_env
     };
-    named(settings, &request.secrets, front)
+    look_up_values(settings, &request.secrets, client_env)
 }
 
 /// The secrets of an execution that an earlier engine admitted; whether they are given is decided
@@ -53,79 +53,86 @@ pub fn resolve(
 ///
 /// # Errors
 /// As [`resolve`].
-pub fn again(settings: &Settings, spec: &Spec) -> Result<Vec<Secret>, Error> {
+pub fn resolve_for_relaunch(
+    settings: &Settings,
+    spec: &Spec,
+) -> Result<Vec<ResolvedSecret>, Error> {
     let names = &spec.env.secrets;
-    are_given(settings, names, (&spec.owner, &spec.cwd))?;
-    named(settings, names, &settings.base_env)
+    check_access(settings, names, (&spec.owner, &spec.cwd))?;
+    look_up_values(settings, names, &settings.base_env)
 }
 
-/// As [`again`], for whoever starts the same once more, with what their front brings.
+/// As [`resolve_for_relaunch`], for whoever starts the same once more, with what their front brings.
 ///
 /// # Errors
 /// As [`resolve`].
-pub fn once_more(
+pub fn resolve_for_restart(
     settings: &Settings,
     spec: &Spec,
-    (owner, front): (&Owner, &[(Text, Text)]),
-) -> Result<Vec<Secret>, Error> {
+    (owner, client_env): (&Owner, &[(ByteString, ByteString)]),
+) -> Result<Vec<ResolvedSecret>, Error> {
     let names = &spec.env.secrets;
-    are_given(settings, names, (owner, &spec.cwd))?;
-    let front = if front.is_empty() {
+    check_access(settings, names, (owner, &spec.cwd))?;
+    let client_env = if client_env.is_empty() {
         &settings.base_env
     } else {
-        front
+        client_env
     };
-    named(settings, names, front)
+    look_up_values(settings, names, client_env)
 }
 
 /// Decided for all of them before one is looked up: a refusal tells of none whether it is there.
-fn are_given(
+fn check_access(
     settings: &Settings,
     names: &[String],
-    (owner, cwd): (&Owner, &Text),
+    (owner, cwd): (&Owner, &ByteString),
 ) -> Result<(), Error> {
-    at_most(names)?;
-    let unbound = Binding::default();
+    check_count(names)?;
+    let default_binding = SecretBinding::default();
     for name in names {
-        check(name)?;
-        let binding = settings.secrets.bindings.get(name).unwrap_or(&unbound);
-        match decide(
+        check_name(name)?;
+        let binding = settings
+            .secrets
+            .bindings
+            .get(name)
+            .unwrap_or(&default_binding);
+        match secret_access(
             &binding.holders,
             binding.match_project(cwd.as_path()),
             owner,
         ) {
-            Decision::Given => {}
-            Decision::Withheld => return Err(Error::SecretWithheld { name: name.clone() }),
+            SecretAccess::Granted => {}
+            SecretAccess::Denied => return Err(Error::SecretDenied { name: name.clone() }),
         }
     }
     Ok(())
 }
 
-fn at_most(names: &[String]) -> Result<(), Error> {
+fn check_count(names: &[String]) -> Result<(), Error> {
     match names.get(SECRETS_MAX) {
-        Some(name) => Err(wrong(name, "a request has at most 64 secrets")),
+        Some(name) => Err(invalid(name, "a request has at most 64 secrets")),
         None => Ok(()),
     }
 }
 
-fn named(
+fn look_up_values(
     settings: &Settings,
     names: &[String],
-    front: &[(Text, Text)],
-) -> Result<Vec<Secret>, Error> {
+    client_env: &[(ByteString, ByteString)],
+) -> Result<Vec<ResolvedSecret>, Error> {
     names
         .iter()
         .map(|name| {
-            let found = variable(settings, name, front)
+            let found = value_from_env(settings, name, client_env)
                 .or_else(|| settings.secrets.source.as_ref()?.value(name));
-            let value = found.ok_or_else(|| wrong(name, &missing(settings)))?;
+            let value = found.ok_or_else(|| invalid(name, &unavailable_reason(settings)))?;
             if value.len() < SECRET_MIN_BYTES {
-                return Err(wrong(
+                return Err(invalid(
                     name,
                     "its value is shorter than 6 bytes: it could not be kept out of output",
                 ));
             }
-            Ok(Secret {
+            Ok(ResolvedSecret {
                 name: name.clone(),
                 value,
             })
@@ -133,7 +140,7 @@ fn named(
         .collect()
 }
 
-fn check(name: &str) -> Result<(), Error> {
+fn check_name(name: &str) -> Result<(), Error> {
     let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let starts = name
         .bytes()
@@ -142,17 +149,21 @@ fn check(name: &str) -> Result<(), Error> {
     if starts && name.bytes().all(letters) {
         return Ok(());
     }
-    Err(wrong(
+    Err(invalid(
         name,
         "a name has letters, digits and underscores, and begins with no digit",
     ))
 }
 
-fn variable(settings: &Settings, name: &str, front: &[(Text, Text)]) -> Option<Text> {
+fn value_from_env(
+    settings: &Settings,
+    name: &str,
+    client_env: &[(ByteString, ByteString)],
+) -> Option<ByteString> {
     settings.secrets.prefixes.iter().find_map(|prefix| {
-        let wanted = format!("{prefix}{name}");
-        let mut all = front.iter().chain(&settings.base_env);
-        all.find(|(known, _)| known.as_bytes() == wanted.as_bytes())
+        let variable_name = format!("{prefix}{name}");
+        let mut all = client_env.iter().chain(&settings.base_env);
+        all.find(|(known, _)| known.as_bytes() == variable_name.as_bytes())
             .map(|(_, value)| value.clone())
     })
 }
@@ -160,37 +171,41 @@ fn variable(settings: &Settings, name: &str, front: &[(Text, Text)]) -> Option<T
 /// Whether a variable holds a secret under its prefix: such ones are never passed on as they
 /// are.
 #[must_use]
-pub fn is_one(settings: &Settings, name: &[u8]) -> bool {
+pub fn is_secret_variable(settings: &Settings, name: &[u8]) -> bool {
     let mut prefixes = settings.secrets.prefixes.iter();
     prefixes.any(|prefix| !prefix.is_empty() && name.starts_with(prefix.as_bytes()))
 }
 
 /// The text with every value replaced by `[secret NAME]`.
 #[must_use]
-pub fn conceal(text: &Text, secrets: &[Secret]) -> Text {
-    swap(text, secrets, |secret| {
-        (secret.value.as_bytes().to_vec(), mark(secret))
+pub fn redact(text: &ByteString, secrets: &[ResolvedSecret]) -> ByteString {
+    replace_each(text, secrets, |secret| {
+        (secret.value.as_bytes().to_vec(), placeholder(secret))
     })
 }
 
-/// The text as it was before [`conceal`].
+/// The text as it was before [`redact`].
 #[must_use]
-pub fn reveal(text: &Text, secrets: &[Secret]) -> Text {
-    swap(text, secrets, |secret| {
-        (mark(secret), secret.value.as_bytes().to_vec())
+pub fn unredact(text: &ByteString, secrets: &[ResolvedSecret]) -> ByteString {
+    replace_each(text, secrets, |secret| {
+        (placeholder(secret), secret.value.as_bytes().to_vec())
     })
 }
 
-fn mark(secret: &Secret) -> Vec<u8> {
+fn placeholder(secret: &ResolvedSecret) -> Vec<u8> {
     format!("[secret {}]", secret.name).into_bytes()
 }
 
-fn swap(text: &Text, secrets: &[Secret], pair: impl Fn(&Secret) -> (Vec<u8>, Vec<u8>)) -> Text {
+fn replace_each(
+    text: &ByteString,
+    secrets: &[ResolvedSecret],
+    pair: impl Fn(&ResolvedSecret) -> (Vec<u8>, Vec<u8>),
+) -> ByteString {
     let mut bytes = text.as_bytes().to_vec();
     for (from, to) in secrets.iter().map(pair) {
         bytes = replace(&bytes, &from, &to);
     }
-    Text::from(bytes)
+    ByteString::from(bytes)
 }
 
 fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
@@ -210,7 +225,7 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 
 /// A command with every word concealed, or revealed.
 #[must_use]
-pub fn in_command(command: &Command, change: impl Fn(&Text) -> Text) -> Command {
+pub fn map_command(command: &Command, change: impl Fn(&ByteString) -> ByteString) -> Command {
     match command {
         Command::Argv { program, args } => Command::Argv {
             program: change(program),
@@ -224,7 +239,7 @@ pub fn in_command(command: &Command, change: impl Fn(&Text) -> Text) -> Command 
 }
 
 /// Why nobody provides a secret.
-fn missing(settings: &Settings) -> String {
+fn unavailable_reason(settings: &Settings) -> String {
     let source = settings.secrets.source.as_ref();
     match source.and_then(|it| it.problem()) {
         Some(problem) => format!("no variable provides it here, and {problem}"),
@@ -232,7 +247,7 @@ fn missing(settings: &Settings) -> String {
     }
 }
 
-fn wrong(name: &str, problem: &str) -> Error {
+fn invalid(name: &str, problem: &str) -> Error {
     Error::Secret {
         name: name.to_owned(),
         problem: problem.to_owned(),

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use ostler_model::{Channel, Command, Owner, Principal, Text};
+use ostler_model::{ByteString, Command, Owner, Principal, RequestChannel};
 use proptest::prelude::*;
 
 use super::environment;
-use super::secrets::{Secret, conceal, in_command, is_one, resolve, reveal};
+use super::secrets::{ResolvedSecret, is_secret_variable, map_command, redact, resolve, unredact};
 use crate::request::StartRequest;
 use crate::settings::{SecretSource, Settings};
 
@@ -12,10 +12,10 @@ use crate::settings::{SecretSource, Settings};
 struct Store;
 
 impl SecretSource for Store {
-    fn value(&self, name: &str) -> Option<Text> {
+    fn value(&self, name: &str) -> Option<ByteString> {
         match name {
-            "STORED" => Some(Text::from("from the store")),
-            "SHORT" => Some(Text::from("abc")),
+            "STORED" => Some(ByteString::from("from the store")),
+            "SHORT" => Some(ByteString::from("abc")),
             _ => None,
         }
     }
@@ -45,14 +45,14 @@ fn owner() -> Owner {
         project: None,
         session: None,
         task: None,
-        channel: Channel::Local,
+        channel: RequestChannel::Local,
     }
 }
 
-fn secret(name: &str, value: &str) -> Secret {
-    Secret {
+fn secret(name: &str, value: &str) -> ResolvedSecret {
+    ResolvedSecret {
         name: name.to_owned(),
-        value: Text::from(value),
+        value: ByteString::from(value),
     }
 }
 
@@ -93,7 +93,7 @@ fn one_that_cannot_be_kept_is_refused_by_name() {
 #[test]
 fn one_that_is_withheld_is_told_the_same_whether_or_not_it_is_there() {
     let network = Owner {
-        channel: Channel::Network,
+        channel: RequestChannel::Network,
         ..owner()
     };
     let told = |names: &[&str]| {
@@ -114,7 +114,7 @@ fn variables_that_hold_them_are_never_passed_on() {
     let env = environment::build(&settings(), &request, true);
     assert!(
         env.iter()
-            .all(|(name, _)| !is_one(&settings(), name.as_bytes()))
+            .all(|(name, _)| !is_secret_variable(&settings(), name.as_bytes()))
     );
     assert!(env.iter().any(|(name, _)| name.as_bytes() == b"PATH"));
 }
@@ -125,12 +125,12 @@ proptest! {
         before in "[a-z ]{0,20}", after in "[a-z ]{0,20}",
     ) {
         let secrets = [secret("KEY", "S3CR3T-VALUE"), secret("OTHER", "0TH3R/VALUE")];
-        let text = Text::from(format!("{before}S3CR3T-VALUE{after}0TH3R/VALUE{before}"));
-        let concealed = conceal(&text, &secrets);
+        let text = ByteString::from(format!("{before}S3CR3T-VALUE{after}0TH3R/VALUE{before}"));
+        let concealed = redact(&text, &secrets);
         prop_assert!(!concealed.to_string_lossy().contains("VALUE"));
-        prop_assert_eq!(reveal(&concealed, &secrets), text.clone());
+        prop_assert_eq!(unredact(&concealed, &secrets), text.clone());
         let command = Command::Argv { program: text.clone(), args: vec![text] };
-        let told = in_command(&command, |it| conceal(it, &secrets)).display();
+        let told = map_command(&command, |it| redact(it, &secrets)).display();
         prop_assert!(!told.contains("VALUE"), "{}", told);
     }
 }

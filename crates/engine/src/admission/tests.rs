@@ -2,15 +2,16 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use ostler_model::{
-    Abilities, Ability, Caller, Command, ErrorCode, IsolationLevel, Lifetime, LimitBackend, Limits,
-    Owner, PlaceName, Principal, Restart, Scope, SessionName, Stdin, TermSize, Text,
+    BackendName, ByteString, Caller, Capability, CapabilitySet, Command, ErrorCode, IsolationLevel,
+    Lifetime, LimitBackend, Limits, Owner, Principal, RestartPolicy, Scope, SessionName,
+    StdinSource, TermSize,
 };
 use tempfile::TempDir;
 
-use crate::admission::quota::{Places, QueuePosition, QuotaExceeded, QuotaHolder, Share};
-use crate::admission::{Admitted, Prepared, Rules, admit};
+use crate::admission::quota::{QueuePosition, QuotaExceeded, QuotaHolder, QuotaKey, QuotaTable};
+use crate::admission::{AdmissionContext, AdmittedStart, PreparedRequest, admit};
 use crate::error::Error;
-use crate::request::{Face, RetentionRequest, StartRequest, StdinRequest};
+use crate::request::{ClientKind, RetentionRequest, StartRequest, StdinRequest};
 use crate::settings::{Quotas, Settings};
 
 fn settings() -> Settings {
@@ -38,19 +39,19 @@ fn caller() -> Caller {
             project: None,
             session: Some(SessionName("one".to_owned())),
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
     }
 }
 
-fn abilities() -> Abilities {
-    Abilities {
+fn abilities() -> CapabilitySet {
+    CapabilitySet {
         present: vec![
-            Ability::CleanEnvironment,
-            Ability::OwnGroup,
-            Ability::TreeKill,
-            Ability::OwnCgroup,
+            Capability::CleanEnvironment,
+            Capability::OwnGroup,
+            Capability::TreeKill,
+            Capability::OwnCgroup,
         ],
         missing: Vec::new(),
         backend: LimitBackend::Rlimits,
@@ -58,16 +59,16 @@ fn abilities() -> Abilities {
     }
 }
 
-fn try_admit(settings: &Settings, request: StartRequest) -> Result<Admitted, Error> {
+fn try_admit(settings: &Settings, request: StartRequest) -> Result<AdmittedStart, Error> {
     admit(
-        Rules {
+        AdmissionContext {
             settings,
-            abilities: &abilities(),
-            place: &PlaceName::local(),
+            capabilities: &abilities(),
+            backend: &BackendName::local(),
         },
         &caller(),
         request,
-        Prepared::default(),
+        PreparedRequest::default(),
     )
 }
 
@@ -90,10 +91,10 @@ fn value(request: StartRequest) -> String {
 fn arguments_arrive_verbatim_and_no_shell_sees_them() {
     let asked = ["echo", "$(id)", ";", "rm", "a\nb", "", "*"];
     let admitted = try_admit(&settings(), words(&asked)).expect("it is admitted");
-    let plan = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1);
-    let expected: Vec<Text> = asked.iter().map(|it| Text::from(*it)).collect();
+    let plan = admitted.template.plan(ostler_model::ExecutionId::mint(), 1);
+    let expected: Vec<ByteString> = asked.iter().map(|it| ByteString::from(*it)).collect();
     assert_eq!(plan.argv, expected);
-    assert_eq!(plan.program, Text::from("/usr/bin/echo"));
+    assert_eq!(plan.program, ByteString::from("/usr/bin/echo"));
 }
 
 #[test]
@@ -147,7 +148,7 @@ fn a_working_directory_must_be_one() {
     std::fs::write(&file, "").expect("a file");
     let at = |path: &std::path::Path| {
         let mut request = words(&["echo"]);
-        request.cwd = Text::from(path);
+        request.cwd = ByteString::from(path);
         value(request)
     };
     assert!(at(&dir.path().join("missing")).ends_with("no such directory"));
@@ -180,7 +181,7 @@ fn durations_are_positive_and_not_endless() {
     assert!(value(timed(Duration::MAX)).starts_with("timeout is"));
     assert!(try_admit(&settings(), timed(Duration::from_millis(1))).is_ok());
     let mut request = words(&["echo"]);
-    request.lifetime = Some(Lifetime::service(Restart::Never));
+    request.lifetime = Some(Lifetime::service(RestartPolicy::Never));
     request.timeout = Some(Duration::from_secs(1));
     assert_eq!(value(request), "timeout: a service has none");
 }
@@ -222,12 +223,12 @@ fn a_program_is_found_in_the_commands_own_path() {
     std::fs::write(&tool, "#!/bin/sh\n").expect("a file");
     std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).expect("mode");
     let mut request = words(&["ostler-tool"]);
-    request.set_env = vec![("PATH".into(), Text::from(dir.path()))];
+    request.set_env = vec![("PATH".into(), ByteString::from(dir.path()))];
     let admitted = try_admit(&settings(), request).expect("found in the request's PATH");
-    let plan = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1);
-    assert_eq!(plan.program, Text::from(tool.as_path()));
+    let plan = admitted.template.plan(ostler_model::ExecutionId::mint(), 1);
+    assert_eq!(plan.program, ByteString::from(tool.as_path()));
     let mut request = words(&["./ostler-tool"]);
-    request.cwd = Text::from(dir.path());
+    request.cwd = ByteString::from(dir.path());
     assert!(try_admit(&settings(), request).is_ok());
 }
 
@@ -268,7 +269,10 @@ fn only_the_base_of_the_fronts_environment_is_kept() {
     let mut request = words(&["echo"]);
     request.set_env = vec![("MINE".into(), "1".into()), ("HOME".into(), "/h".into())];
     let admitted = try_admit(&settings(), request).expect("admitted");
-    let env = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1).env;
+    let env = admitted
+        .template
+        .plan(ostler_model::ExecutionId::mint(), 1)
+        .env;
     let get =
         |name: &str| super::environment::value(&env, name.as_bytes()).map(ToString::to_string);
     assert_eq!(get("PATH").as_deref(), Some("/usr/bin:/bin"));
@@ -283,7 +287,10 @@ fn the_whole_environment_is_passed_on_when_asked() {
     let mut request = words(&["echo"]);
     request.inherit_env = Some(true);
     let admitted = try_admit(&settings(), request).expect("admitted");
-    let env = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1).env;
+    let env = admitted
+        .template
+        .plan(ostler_model::ExecutionId::mint(), 1)
+        .env;
     assert!(super::environment::value(&env, b"SECRET_TOKEN").is_some());
 }
 
@@ -311,8 +318,8 @@ fn levels_resolve_to_what_is_in_force_and_missing() {
         .spec
         .policy;
     assert_eq!(policy.limits.pids, Some(4096));
-    assert!(policy.in_force.contains(&Ability::OwnCgroup));
-    assert_eq!(policy.missing[0].ability, Ability::PidsLimit);
+    assert!(policy.in_force.contains(&Capability::OwnCgroup));
+    assert_eq!(policy.missing[0].ability, Capability::PidsLimit);
 }
 
 #[test]
@@ -336,16 +343,16 @@ fn a_level_that_cannot_be_had_is_refused_and_names_what_is_missing() {
 fn what_may_be_missing_is_named_and_then_said() {
     let mut request = words(&["echo"]);
     request.level = Some(IsolationLevel::High);
-    request.confine.allow_degraded = Ability::ALL.to_vec();
+    request.sandbox.allow_degraded = Capability::ALL.to_vec();
     let admitted = try_admit(&settings(), request).expect("admitted");
     let policy = &admitted.spec.policy;
     let walls = policy.confinement.as_ref().expect("walls all the same");
-    assert!(walls.without.contains(&Ability::Landlock));
+    assert!(walls.without.contains(&Capability::Landlock));
     assert!(
         policy
             .missing
             .iter()
-            .any(|it| it.ability == Ability::Landlock)
+            .any(|it| it.ability == Capability::Landlock)
     );
 }
 
@@ -360,18 +367,18 @@ fn input_is_empty_for_finite_and_open_for_services() {
             ostler_model::Io::Pty { .. } => panic!("no terminal was asked for"),
         }
     };
-    let service = Some(Lifetime::service(Restart::Never));
-    assert_eq!(stdin(None, StdinRequest::Default), Stdin::Empty);
-    assert_eq!(stdin(service, StdinRequest::Default), Stdin::Open);
-    let given = StdinRequest::Given(vec![1, 2, 3]);
-    assert_eq!(stdin(None, given), Stdin::Given { bytes: 3 });
+    let service = Some(Lifetime::service(RestartPolicy::Never));
+    assert_eq!(stdin(None, StdinRequest::Default), StdinSource::Empty);
+    assert_eq!(stdin(service, StdinRequest::Default), StdinSource::Open);
+    let given = StdinRequest::Bytes(vec![1, 2, 3]);
+    assert_eq!(stdin(None, given), StdinSource::Given { bytes: 3 });
 }
 
 #[test]
 fn retention_is_the_faces_unless_asked() {
     let kept = |face, retention| {
         let mut request = words(&["echo"]);
-        request.face = face;
+        request.client_kind = face;
         request.retention = retention;
         try_admit(&settings(), request)
             .expect("admitted")
@@ -380,18 +387,24 @@ fn retention_is_the_faces_unless_asked() {
     };
     let seconds = |s| Some(Duration::from_secs(s));
     assert_eq!(
-        kept(Face::Command, RetentionRequest::Default),
+        kept(ClientKind::Command, RetentionRequest::Default),
         seconds(3600)
     );
     assert_eq!(
-        kept(Face::Shell, RetentionRequest::Default),
+        kept(ClientKind::Shell, RetentionRequest::Default),
         seconds(86_400)
     );
-    assert_eq!(kept(Face::Pty, RetentionRequest::Default), seconds(300));
-    assert_eq!(kept(Face::Cli, RetentionRequest::Default), seconds(86_400));
-    assert_eq!(kept(Face::Cli, RetentionRequest::Forever), None);
+    assert_eq!(
+        kept(ClientKind::Pty, RetentionRequest::Default),
+        seconds(300)
+    );
+    assert_eq!(
+        kept(ClientKind::Cli, RetentionRequest::Default),
+        seconds(86_400)
+    );
+    assert_eq!(kept(ClientKind::Cli, RetentionRequest::Forever), None);
     let asked = RetentionRequest::For(Duration::from_secs(7));
-    assert_eq!(kept(Face::Command, asked), seconds(7));
+    assert_eq!(kept(ClientKind::Command, asked), seconds(7));
 }
 
 fn passes(list: &[&str], command: &[&str]) -> bool {
@@ -410,10 +423,10 @@ fn the_allow_list_lets_its_names_run_from_the_trusted_path() {
     let mut request = words(&["ls", "-l"]);
     request.base_env = vec![("PATH".into(), "/tmp/evil".into())];
     let admitted = try_admit(&allowing(&["ls", "git"]), request).expect("listed");
-    let plan = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1);
-    assert_eq!(plan.program, Text::from("/usr/bin/ls"));
+    let plan = admitted.template.plan(ostler_model::ExecutionId::mint(), 1);
+    assert_eq!(plan.program, ByteString::from("/usr/bin/ls"));
     let path = super::environment::value(&plan.env, b"PATH");
-    assert_eq!(path, Some(&Text::from(crate::settings::TRUSTED_PATH)));
+    assert_eq!(path, Some(&ByteString::from(crate::settings::TRUSTED_PATH)));
 }
 
 #[test]
@@ -542,7 +555,10 @@ fn the_allow_list_cannot_be_passed_by_variables() {
     let mut request = words(&["ls"]);
     request.inherit_env = Some(true);
     let admitted = try_admit(&allowing(&["ls"]), request).expect("admitted");
-    let env = admitted.plan.plan(ostler_model::ExecutionId::mint(), 1).env;
+    let env = admitted
+        .template
+        .plan(ostler_model::ExecutionId::mint(), 1)
+        .env;
     assert_eq!(super::environment::value(&env, b"LD_PRELOAD"), None);
 }
 
@@ -567,20 +583,23 @@ fn a_full_session_is_told_who_holds_its_places() {
     let spec = try_admit(&settings(), words(&["echo"]))
         .expect("admitted")
         .spec;
-    let share = Share::of(&spec, &spec.owner);
+    let share = QuotaKey::of(&spec, &spec.owner);
     assert_eq!(
-        Share::asked(&words(&["echo"]), &spec.owner),
+        QuotaKey::for_request(&words(&["echo"]), &spec.owner),
         share,
         "a request counts where its execution does"
     );
-    let mut places = Places::new(quotas);
+    let mut places = QuotaTable::new(quotas);
     for _ in 0..2 {
-        let QueuePosition::Granted(ticket) = places.ask(&share, None) else {
+        let QueuePosition::Granted(ticket) = places.enter_queue(&share, None) else {
             panic!("a place is free");
         };
-        assert!(places.seat(&share, ticket, ostler_model::ExecutionId::mint()));
+        assert!(places.assign(&share, ticket, ostler_model::ExecutionId::mint()));
     }
-    assert!(matches!(places.ask(&share, None), QueuePosition::Waits(_)));
+    assert!(matches!(
+        places.enter_queue(&share, None),
+        QueuePosition::Waiting(_)
+    ));
     let holders = places.holders(&share);
     let error = crate::Error::Quota(Box::new(QuotaExceeded {
         running: holders.len() + 1,
@@ -602,5 +621,5 @@ fn a_full_session_is_told_who_holds_its_places() {
     assert_eq!(error.to_string(), told);
     let mut owner = spec.owner.clone();
     owner.session = None;
-    assert_ne!(Share::of(&spec, &owner), share);
+    assert_ne!(QuotaKey::of(&spec, &owner), share);
 }

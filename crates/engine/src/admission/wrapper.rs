@@ -2,7 +2,7 @@
 
 /// What a program would run besides itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Inner<'a> {
+pub(super) enum WrappedCommand<'a> {
     /// Nothing we know of.
     None,
     /// This command, with these variables set.
@@ -13,11 +13,11 @@ pub(super) enum Inner<'a> {
         command: Vec<&'a [u8]>,
     },
     /// Something that cannot be seen through: what it was given.
-    Refused(String),
+    Opaque(String),
 }
 
 /// How a wrapper's own options are told from the command it runs.
-struct Wrapper {
+struct WrapperSpec {
     name: &'static str,
     /// Options without a value, and with one joined by `=` or to a short letter.
     flags: &'static [&'static str],
@@ -25,12 +25,12 @@ struct Wrapper {
     valued: &'static [&'static str],
     /// Words of its own before the command.
     positional: usize,
-    /// Whether `NAME=value` words may stand before the command.
+    /// Whether `NAME=invalid_value` words may stand before the command.
     assignments: bool,
 }
 
-const WRAPPERS: [Wrapper; 8] = [
-    Wrapper {
+const WRAPPERS: [WrapperSpec; 8] = [
+    WrapperSpec {
         name: "env",
         flags: &[
             "-i",
@@ -45,49 +45,49 @@ const WRAPPERS: [Wrapper; 8] = [
         positional: 0,
         assignments: true,
     },
-    Wrapper {
+    WrapperSpec {
         name: "nice",
         flags: &[],
         valued: &["-n", "--adjustment"],
         positional: 0,
         assignments: false,
     },
-    Wrapper {
+    WrapperSpec {
         name: "nohup",
         flags: &[],
         valued: &[],
         positional: 0,
         assignments: false,
     },
-    Wrapper {
+    WrapperSpec {
         name: "timeout",
         flags: &["-v", "--verbose", "--foreground", "--preserve-status"],
         valued: &["-k", "--kill-after", "-s", "--signal"],
         positional: 1,
         assignments: false,
     },
-    Wrapper {
+    WrapperSpec {
         name: "setsid",
         flags: &["-c", "-f", "-w", "--ctty", "--fork", "--wait"],
         valued: &[],
         positional: 0,
         assignments: false,
     },
-    Wrapper {
+    WrapperSpec {
         name: "stdbuf",
         flags: &[],
         valued: &["-i", "--input", "-o", "--output", "-e", "--error"],
         positional: 0,
         assignments: false,
     },
-    Wrapper {
+    WrapperSpec {
         name: "sudo",
         flags: &["-n", "-H", "-k", "-b", "--non-interactive", "--set-home"],
         valued: &["-u", "--user", "-g", "--group"],
         positional: 0,
         assignments: true,
     },
-    Wrapper {
+    WrapperSpec {
         name: "xargs",
         flags: &[
             "-0",
@@ -192,31 +192,31 @@ const DANGEROUS: [(&str, &[&str]); 5] = [
 ];
 
 /// What `name` with these arguments would run.
-pub(super) fn inner<'a>(name: &[u8], args: &[&'a [u8]]) -> Inner<'a> {
+pub(super) fn wrapped_command<'a>(name: &[u8], args: &[&'a [u8]]) -> WrappedCommand<'a> {
     let Ok(name) = std::str::from_utf8(name) else {
-        return Inner::None;
+        return WrappedCommand::None;
     };
     if SHELLS.contains(&name) {
         return match args {
-            [b"--version" | b"--help"] => Inner::None,
-            _ => Inner::Refused("a script: a shell can run anything".to_owned()),
+            [b"--version" | b"--help"] => WrappedCommand::None,
+            _ => WrappedCommand::Opaque("a script: a shell can run anything".to_owned()),
         };
     }
     if OPAQUE.contains(&name) && !args.is_empty() {
-        return Inner::Refused("arguments: it runs what it is given".to_owned());
+        return WrappedCommand::Opaque("arguments: it runs what it is given".to_owned());
     }
     if let Some(wrapper) = WRAPPERS.iter().find(|known| known.name == name) {
-        return unwrap(wrapper, args);
+        return parse_wrapper(wrapper, args);
     }
-    dangerous(name, args).map_or(Inner::None, Inner::Refused)
+    dangerous_option(name, args).map_or(WrappedCommand::None, WrappedCommand::Opaque)
 }
 
-fn dangerous(name: &str, args: &[&[u8]]) -> Option<String> {
+fn dangerous_option(name: &str, args: &[&[u8]]) -> Option<String> {
     let (_, options) = DANGEROUS.iter().find(|(known, _)| *known == name)?;
-    let given = args
+    let found = args
         .iter()
         .find(|word| options.iter().any(|option| is_option(word, option)))?;
-    Some(String::from_utf8_lossy(given).into_owned())
+    Some(String::from_utf8_lossy(found).into_owned())
 }
 
 /// Whether `word` is `option`, alone, with its value joined, or abbreviated as getopt_long(3)
@@ -237,8 +237,8 @@ fn is_option(word: &[u8], option: &str) -> bool {
     }
 }
 
-fn unwrap<'a>(wrapper: &Wrapper, args: &[&'a [u8]]) -> Inner<'a> {
-    let refused = |word: &[u8]| Inner::Refused(String::from_utf8_lossy(word).into_owned());
+fn parse_wrapper<'a>(wrapper: &WrapperSpec, args: &[&'a [u8]]) -> WrappedCommand<'a> {
+    let refused = |word: &[u8]| WrappedCommand::Opaque(String::from_utf8_lossy(word).into_owned());
     let mut variables = Vec::new();
     let mut positional = wrapper.positional;
     let mut words = args.iter().copied().peekable();
@@ -248,11 +248,11 @@ fn unwrap<'a>(wrapper: &Wrapper, args: &[&'a [u8]]) -> Inner<'a> {
             options = false;
         } else if options && word.starts_with(b"-") {
             match own_option(wrapper, word) {
-                Own::Flag => {}
-                Own::TakesNext => {
+                OwnOption::Flag => {}
+                OwnOption::TakesNext => {
                     words.next();
                 }
-                Own::Unknown => return refused(word),
+                OwnOption::Unknown => return refused(word),
             }
         } else if let (true, Some(name)) = (wrapper.assignments, assignment(word)) {
             variables.push(name);
@@ -270,7 +270,7 @@ fn unwrap<'a>(wrapper: &Wrapper, args: &[&'a [u8]]) -> Inner<'a> {
     if wrapper.name == "xargs" && replaces_program(own, &command) {
         return refused(b"-I");
     }
-    finish(wrapper, variables, command)
+    into_wrapped(wrapper, variables, command)
 }
 
 /// Whether `xargs -I` puts its input in place of the program, or of a part of it.
@@ -287,11 +287,11 @@ fn replaces_program(own: &[&[u8]], command: &[&[u8]]) -> bool {
     })
 }
 
-fn finish<'a>(
-    wrapper: &Wrapper,
+fn into_wrapped<'a>(
+    wrapper: &WrapperSpec,
     variables: Vec<&'a [u8]>,
     mut command: Vec<&'a [u8]>,
-) -> Inner<'a> {
+) -> WrappedCommand<'a> {
     if wrapper.name == "xargs" {
         // Further arguments come from its input: what they make another wrapper run is unseen.
         let program = command.first().copied().unwrap_or(b"echo");
@@ -299,17 +299,17 @@ fn finish<'a>(
             .rsplit(|byte| *byte == b'/')
             .next()
             .unwrap_or(program);
-        if runs_others(program) {
-            return Inner::Refused(String::from_utf8_lossy(program).into_owned());
+        if is_runner(program) {
+            return WrappedCommand::Opaque(String::from_utf8_lossy(program).into_owned());
         }
         if command.is_empty() {
             command.push(b"echo");
         }
     }
-    Inner::Command { variables, command }
+    WrappedCommand::Command { variables, command }
 }
 
-fn runs_others(name: &[u8]) -> bool {
+fn is_runner(name: &[u8]) -> bool {
     let Ok(name) = std::str::from_utf8(name) else {
         return false;
     };
@@ -319,30 +319,30 @@ fn runs_others(name: &[u8]) -> bool {
         || DANGEROUS.iter().any(|(known, _)| *known == name)
 }
 
-enum Own {
+enum OwnOption {
     Flag,
     TakesNext,
     Unknown,
 }
 
-fn own_option(wrapper: &Wrapper, word: &[u8]) -> Own {
+fn own_option(wrapper: &WrapperSpec, word: &[u8]) -> OwnOption {
     let is = |known: &&str| known.as_bytes() == word;
     if wrapper.flags.iter().any(is) {
-        return Own::Flag;
+        return OwnOption::Flag;
     }
     if wrapper.valued.iter().any(is) {
-        return Own::TakesNext;
+        return OwnOption::TakesNext;
     }
     let joined = |known: &&str| is_option(word, known) && word.len() > known.len();
     let niceness = wrapper.name == "nice" && word[1..].iter().all(u8::is_ascii_digit);
     if wrapper.valued.iter().any(joined) || niceness {
-        return Own::Flag;
+        return OwnOption::Flag;
     }
-    Own::Unknown
+    OwnOption::Unknown
 }
 
-/// The name, where the word is `NAME=value`.
+/// The name, where the word is `NAME=invalid_value`.
 fn assignment(word: &[u8]) -> Option<&[u8]> {
-    let place = word.iter().position(|byte| *byte == b'=')?;
-    (place > 0 && !word[..place].contains(&b'/')).then(|| &word[..place])
+    let index = word.iter().position(|byte| *byte == b'=')?;
+    (index > 0 && !word[..index].contains(&b'/')).then(|| &word[..index])
 }

@@ -2,16 +2,16 @@
 
 /// A piece of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum ShellToken {
     /// A word with its quotes taken off and its known variables put in.
-    Word(Word),
+    Word(ShellWord),
     /// What parts commands.
-    Operator(Operator),
+    Operator(ListOperator),
 }
 
 /// A word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// What it says.
     pub(super) text: String,
     /// How many bytes stand before its first quote or substitution; none where it has none.
@@ -20,7 +20,7 @@ pub(super) struct Word {
 
 /// What parts commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum ListOperator {
     /// `&&`
     And,
     /// `||`
@@ -39,42 +39,42 @@ pub(super) enum Operator {
 
 /// A script in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct LexedScript {
     /// In their order.
-    pub(super) tokens: Vec<Token>,
+    pub(super) tokens: Vec<ShellToken>,
     /// Whether a comment ends it: text appended would be part of that.
     pub(super) ends_in_comment: bool,
 }
 
 /// Takes a script to pieces; none where it has a here-document or is not finished. Redirections
 /// are left out, substitutions stay as they are written.
-pub(super) fn lex(script: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<Pieces> {
-    let mut lexer = Lexer {
+pub(super) fn lex(script: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<LexedScript> {
+    let mut lexer = ScriptLexer {
         rest: script,
         variable,
-        pieces: Pieces::default(),
+        lexed: LexedScript::default(),
         word: None,
         skip_word: false,
     };
     lexer.run()?;
-    Some(lexer.pieces)
+    Some(lexer.lexed)
 }
 
-struct Lexer<'a> {
+struct ScriptLexer<'a> {
     rest: &'a str,
     variable: &'a dyn Fn(&str) -> Option<String>,
-    pieces: Pieces,
-    word: Option<Word>,
+    lexed: LexedScript,
+    word: Option<ShellWord>,
     /// The next word is the target of a redirection.
     skip_word: bool,
 }
 
-impl<'a> Lexer<'a> {
+impl<'a> ScriptLexer<'a> {
     fn run(&mut self) -> Option<()> {
         while let Some(c) = self.rest.chars().next() {
             match c {
                 ' ' | '\t' | '\r' => {
-                    self.eat(1);
+                    self.consume(1);
                     self.end_word();
                 }
                 '\n' | ';' | '&' | '|' | '(' | ')' => self.operator(c)?,
@@ -85,7 +85,7 @@ impl<'a> Lexer<'a> {
                 '$' => self.dollar()?,
                 '`' => self.substitution(1, '`', None)?,
                 _ => {
-                    let text = self.eat(c.len_utf8());
+                    let text = self.consume(c.len_utf8());
                     self.push(text, false);
                 }
             }
@@ -95,14 +95,14 @@ impl<'a> Lexer<'a> {
     }
 
     /// Takes `bytes` bytes off the rest.
-    fn eat(&mut self, bytes: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+    fn consume(&mut self, bytes: usize) -> &'a str {
+        let (consumed, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         self.rest = rest;
-        taken
+        consumed
     }
 
     fn push(&mut self, text: &str, quoted: bool) {
-        let word = self.word.get_or_insert_with(|| Word {
+        let word = self.word.get_or_insert_with(|| ShellWord {
             text: String::new(),
             quoted_at: None,
         });
@@ -117,8 +117,8 @@ impl<'a> Lexer<'a> {
         if std::mem::take(&mut self.skip_word) {
             return;
         }
-        self.pieces.ends_in_comment = false;
-        self.pieces.tokens.push(Token::Word(word));
+        self.lexed.ends_in_comment = false;
+        self.lexed.tokens.push(ShellToken::Word(word));
     }
 
     fn operator(&mut self, first: char) -> Option<()> {
@@ -128,32 +128,32 @@ impl<'a> Lexer<'a> {
         }
         let two = self.rest.get(..2).unwrap_or_default();
         if two == "&>" {
-            self.eat(2);
+            self.consume(2);
             if self.rest.starts_with('>') {
-                self.eat(1);
+                self.consume(1);
             }
             self.skip_word = true;
             return Some(());
         }
         let (operator, length) = match (two, first) {
-            ("&&", _) => (Operator::And, 2),
-            ("||", _) => (Operator::Or, 2),
-            ("|&", _) => (Operator::Pipe, 2),
-            (_, '&') => (Operator::Background, 1),
-            (_, '|') => (Operator::Pipe, 1),
-            (_, '(') => (Operator::Open, 1),
-            (_, ')') => (Operator::Close, 1),
-            (_, _) => (Operator::Next, 1),
+            ("&&", _) => (ListOperator::And, 2),
+            ("||", _) => (ListOperator::Or, 2),
+            ("|&", _) => (ListOperator::Pipe, 2),
+            (_, '&') => (ListOperator::Background, 1),
+            (_, '|') => (ListOperator::Pipe, 1),
+            (_, '(') => (ListOperator::Open, 1),
+            (_, ')') => (ListOperator::Close, 1),
+            (_, _) => (ListOperator::Next, 1),
         };
-        self.eat(length);
-        self.pieces.ends_in_comment = false;
-        self.pieces.tokens.push(Token::Operator(operator));
+        self.consume(length);
+        self.lexed.ends_in_comment = false;
+        self.lexed.tokens.push(ShellToken::Operator(operator));
         Some(())
     }
 
     fn redirection(&mut self) -> Option<()> {
         // Digits right before it are its descriptor.
-        let is_descriptor = |word: &Word| {
+        let is_descriptor = |word: &ShellWord| {
             word.quoted_at.is_none() && word.text.bytes().all(|byte| byte.is_ascii_digit())
         };
         if self.word.as_ref().is_some_and(is_descriptor) {
@@ -161,15 +161,15 @@ impl<'a> Lexer<'a> {
         }
         self.end_word();
         if self.rest.starts_with("<<<") {
-            self.eat(3);
+            self.consume(3);
         } else if self.rest.starts_with("<<") {
             return None;
         } else if self.rest.starts_with("<(") || self.rest.starts_with(">(") {
             return self.substitution(2, ')', Some('('));
         } else {
-            self.eat(1);
+            self.consume(1);
             if self.rest.starts_with(['>', '&', '|']) {
-                self.eat(1);
+                self.consume(1);
             }
         }
         self.skip_word = true;
@@ -178,14 +178,14 @@ impl<'a> Lexer<'a> {
 
     fn comment(&mut self) {
         let length = self.rest.find('\n').unwrap_or(self.rest.len());
-        self.eat(length);
-        self.pieces.ends_in_comment = true;
+        self.consume(length);
+        self.lexed.ends_in_comment = true;
     }
 
     fn escape(&mut self) -> Option<()> {
-        self.eat(1);
+        self.consume(1);
         let next = self.rest.chars().next()?;
-        let text = self.eat(next.len_utf8());
+        let text = self.consume(next.len_utf8());
         if next != '\n' {
             self.push(text, true);
         }
@@ -193,26 +193,26 @@ impl<'a> Lexer<'a> {
     }
 
     fn quoted(&mut self, quote: char) -> Option<()> {
-        self.eat(1);
+        self.consume(1);
         self.push("", true);
         if quote == '\'' {
             let length = self.rest.find('\'')?;
-            let text = self.eat(length);
-            self.eat(1);
+            let text = self.consume(length);
+            self.consume(1);
             self.push(text, true);
             return Some(());
         }
         loop {
             match self.rest.chars().next()? {
                 '"' => {
-                    self.eat(1);
+                    self.consume(1);
                     return Some(());
                 }
                 '$' => self.dollar()?,
                 '`' => self.substitution(1, '`', None)?,
                 '\\' => self.escape_in_quotes()?,
                 c => {
-                    let text = self.eat(c.len_utf8());
+                    let text = self.consume(c.len_utf8());
                     self.push(text, true);
                 }
             }
@@ -220,9 +220,9 @@ impl<'a> Lexer<'a> {
     }
 
     fn escape_in_quotes(&mut self) -> Option<()> {
-        self.eat(1);
+        self.consume(1);
         let next = self.rest.chars().next()?;
-        let text = self.eat(next.len_utf8());
+        let text = self.consume(next.len_utf8());
         match next {
             '\n' => {}
             '$' | '`' | '"' | '\\' => self.push(text, true),
@@ -241,14 +241,14 @@ impl<'a> Lexer<'a> {
         let after = self.rest.get(1..).unwrap_or_default();
         if let Some(inner) = after.strip_prefix('{') {
             let length = inner.find('}')?;
-            let whole = self.eat(length + 3);
+            let whole = self.consume(length + 3);
             let value = self.braced(inner.get(..length).unwrap_or_default());
             self.push(value.as_deref().unwrap_or(whole), true);
             return Some(());
         }
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let length = after.find(|c| !is_name(c)).unwrap_or(after.len());
-        let whole = self.eat(length + 1);
+        let whole = self.consume(length + 1);
         let value = (self.variable)(whole.get(1..).unwrap_or_default());
         self.push(value.as_deref().unwrap_or(whole), true);
         Some(())
@@ -283,7 +283,7 @@ impl<'a> Lexer<'a> {
             }
             (depth == 0).then_some(at + c.len_utf8())
         })?;
-        let whole = self.eat(open + end);
+        let whole = self.consume(open + end);
         self.push(whole, true);
         Some(())
     }
@@ -297,8 +297,8 @@ mod tests {
         let known = |name: &str| (name == "PORT").then(|| "3000".to_owned());
         let pieces = lex(script, &known).expect("it can be read");
         let text = |token| match token {
-            Token::Word(word) => word.text,
-            Token::Operator(operator) => format!("<{operator:?}>"),
+            ShellToken::Word(word) => word.text,
+            ShellToken::Operator(operator) => format!("<{operator:?}>"),
         };
         pieces.tokens.into_iter().map(text).collect()
     }

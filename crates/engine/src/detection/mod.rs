@@ -1,32 +1,32 @@
 //! Which commands are services (E2): a pure function over a table of frameworks.
 //!
 //! A command is normalised first (prefixes, wrappers, scripts of a package), then compared with
-//! the entries of a [`Table`]. Nothing is run; files of the workspace are read through a
-//! [`Files`] the caller gives.
+//! the entries of a [`DetectionTable`]. Nothing is run; files of the workspace are read through a
+//! [`WorkspaceFiles`] the caller gives.
 //!
-//! The way of a command: `script` finds the one a shell script ends with, `wrap` takes off
-//! what stands before it, `packages`, `recipes` and `spread` resolve names of scripts,
+//! The way of a command: `script` finds the one a shell script ends with, `wrappers` takes off
+//! what stands before it, `package_scripts`, `task_runners` and `script_group` resolve names of scripts,
 //! and what is left is compared with each `pattern` of the entries about its program.
 
-mod call;
-mod contents;
-mod detect;
-mod disk;
-mod file;
-mod find;
+mod arguments;
+mod detector;
+mod disk_files;
 mod lex;
-mod packages;
+mod package_scripts;
 mod pattern;
 mod port;
-mod recipes;
 mod script;
-mod spread;
+mod script_group;
+mod simple_command;
+mod source_file;
 mod table;
+mod table_file;
+mod task_runners;
 #[cfg(test)]
 mod tests;
-mod words;
-mod wrap;
+mod types;
+mod wrappers;
 
-pub use detect::{Detected, Files, NoFiles, Subject};
-pub use disk::{DiskFiles, FILE_BYTES};
-pub use table::{EntryInfo, Table, TableError};
+pub use disk_files::{DiskFiles, FILE_BYTES};
+pub use table::{DetectionTable, EntryInfo, TableError};
+pub use types::{DetectedService, DetectionQuery, NoFiles, WorkspaceFiles};

@@ -17,41 +17,41 @@
 //! | `+-a\|-b` | one of these options is given; `-g=*off*`: with such a value |
 //! | `!-a\|-b` | none of these options is given |
 
-use super::words::{Arguments, base_name, glob, is_option};
+use super::arguments::{ParsedArguments, base_name, glob, is_option};
 
 /// A compiled pattern.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern {
+pub(super) struct CommandPattern {
     programs: Vec<String>,
-    terms: Vec<Term>,
+    terms: Vec<PatternTerm>,
 }
 
 #[derive(Debug, Clone)]
-enum Term {
+enum PatternTerm {
     Next(Vec<String>),
-    Maybe(Vec<String>),
-    Not(Vec<String>),
+    Optional(Vec<String>),
+    NotNext(Vec<String>),
     Any,
     End,
     Has(Vec<String>),
     File,
     FileAt(String),
-    With(Vec<Flag>),
-    Without(Vec<Flag>),
+    HasOption(Vec<OptionPattern>),
+    LacksOption(Vec<OptionPattern>),
 }
 
 #[derive(Debug, Clone)]
-struct Flag {
+struct OptionPattern {
     name: String,
     value: Option<String>,
 }
 
-impl Pattern {
+impl CommandPattern {
     /// Reads a pattern; what is wrong with it otherwise.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace();
         let programs = alternatives(words.next().ok_or("it is empty")?)?;
-        let terms = words.map(Term::read).collect::<Result<_, _>>()?;
+        let terms = words.map(PatternTerm::parse).collect::<Result<_, _>>()?;
         Ok(Self { programs, terms })
     }
 
@@ -64,45 +64,45 @@ impl Pattern {
     pub(super) fn reads_file(&self) -> bool {
         self.terms
             .iter()
-            .any(|term| matches!(term, Term::File | Term::FileAt(_)))
+            .any(|term| matches!(term, PatternTerm::File | PatternTerm::FileAt(_)))
     }
 
     /// How many operands it used, where it is about this command.
     pub(super) fn matches(
         &self,
         program: &str,
-        given: &Arguments<'_>,
+        arguments: &ParsedArguments<'_>,
         in_file: &dyn Fn(&str) -> bool,
     ) -> Option<usize> {
-        let named = |wanted: &String| {
-            if wanted.contains('/') {
+        let matches_program = |expected: &String| {
+            if expected.contains('/') {
                 program
-                    .strip_suffix(wanted.as_str())
+                    .strip_suffix(expected.as_str())
                     .is_some_and(|before| before.is_empty() || before.ends_with('/'))
             } else {
-                base_name(program) == wanted
+                base_name(program) == expected
             }
         };
-        if !self.programs.iter().any(named) {
+        if !self.programs.iter().any(matches_program) {
             return None;
         }
         let mut used = 0;
         for term in &self.terms {
-            used += term.matches(given, used, in_file)?;
+            used += term.matches(arguments, used, in_file)?;
         }
         Some(used)
     }
 }
 
-impl Term {
-    fn read(word: &str) -> Result<Self, String> {
+impl PatternTerm {
+    fn parse(word: &str) -> Result<Self, String> {
         let rest = word.get(1..).unwrap_or_default();
         match word.chars().next() {
-            Some('?') => alternatives(rest).map(Self::Maybe),
-            Some('^') => alternatives(rest).map(Self::Not),
+            Some('?') => alternatives(rest).map(Self::Optional),
+            Some('^') => alternatives(rest).map(Self::NotNext),
             Some('~') => alternatives(rest).map(Self::Has),
-            Some('+') => flags(rest).map(Self::With),
-            Some('!') => flags(rest).map(Self::Without),
+            Some('+') => flags(rest).map(Self::HasOption),
+            Some('!') => flags(rest).map(Self::LacksOption),
             Some('<') if !rest.is_empty() => Ok(Self::FileAt(rest.to_owned())),
             Some('-') => Err(format!(
                 "'{word}': an option is written with '+' or '!' before it"
@@ -119,46 +119,47 @@ impl Term {
     /// How many operands it uses; none where it does not match.
     fn matches(
         &self,
-        given: &Arguments<'_>,
+        arguments: &ParsedArguments<'_>,
         used: usize,
         in_file: &dyn Fn(&str) -> bool,
     ) -> Option<usize> {
-        let rest = given.operands.get(used..).unwrap_or_default();
+        let rest = arguments.operands.get(used..).unwrap_or_default();
         let next = rest.first().copied();
         let among = |words: &Vec<String>, text: &str| words.iter().any(|it| glob(it, text));
         let next_among = |words| next.is_some_and(|next| among(words, next));
-        let is_given = |flags: &Vec<Flag>| flags.iter().any(|flag| flag.is_given(given));
+        let is_present =
+            |flags: &Vec<OptionPattern>| flags.iter().any(|flag| flag.is_present(arguments));
         match self {
             Self::Next(words) => next_among(words).then_some(1),
-            Self::Maybe(words) => Some(usize::from(next_among(words))),
-            Self::Not(words) => (!next_among(words)).then_some(0),
+            Self::Optional(words) => Some(usize::from(next_among(words))),
+            Self::NotNext(words) => (!next_among(words)).then_some(0),
             Self::Any => next.map(|_| 1),
             Self::End => rest.is_empty().then_some(0),
             Self::Has(words) => rest.iter().any(|it| among(words, it)).then_some(0),
             Self::File => next.is_some_and(in_file).then_some(1),
             Self::FileAt(path) => in_file(path).then_some(0),
-            Self::With(flags) => is_given(flags).then_some(0),
-            Self::Without(flags) => (!is_given(flags)).then_some(0),
+            Self::HasOption(flags) => is_present(flags).then_some(0),
+            Self::LacksOption(flags) => (!is_present(flags)).then_some(0),
         }
     }
 }
 
-impl Flag {
-    fn is_given(&self, given: &Arguments<'_>) -> bool {
-        let named = |name: &str| name == self.name || self.in_cluster(name);
-        given.options.iter().any(|(name, value)| {
-            named(name)
+impl OptionPattern {
+    fn is_present(&self, arguments: &ParsedArguments<'_>) -> bool {
+        let matches_name = |name: &str| name == self.name || self.in_cluster(name);
+        arguments.options.iter().any(|(name, value)| {
+            matches_name(name)
                 && match (&self.value, value) {
                     (None, value) => *value != Some("false"),
-                    (Some(wanted), Some(value)) => glob(wanted, value),
+                    (Some(expected), Some(value)) => glob(expected, value),
                     (Some(_), None) => false,
                 }
         })
     }
 
     /// `-w` in `-cw`: clusters are of at most three letters, longer words are names.
-    fn in_cluster(&self, given: &str) -> bool {
-        let (Some(letters), Some(letter)) = (given.strip_prefix('-'), self.name.strip_prefix('-'))
+    fn in_cluster(&self, option: &str) -> bool {
+        let (Some(letters), Some(letter)) = (option.strip_prefix('-'), self.name.strip_prefix('-'))
         else {
             return false;
         };
@@ -178,14 +179,14 @@ fn alternatives(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-fn flags(text: &str) -> Result<Vec<Flag>, String> {
+fn flags(text: &str) -> Result<Vec<OptionPattern>, String> {
     let flag = |word: String| {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (word.as_str(), None),
         };
         if is_option(name) {
-            Ok(Flag {
+            Ok(OptionPattern {
                 name: name.to_owned(),
                 value,
             })

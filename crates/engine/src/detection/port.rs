@@ -1,12 +1,12 @@
 //! The port a command asks for, and how to ask for another.
 
-use super::call::Call;
-use super::table::Entry;
-use super::words::Arguments;
+use super::arguments::ParsedArguments;
+use super::simple_command::SimpleCommand;
+use super::table::TableEntry;
 
 /// Where a port was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct RequestedPort {
     /// Which.
     pub(super) port: u16,
     /// Whether its command line says so, not a variable.
@@ -14,40 +14,44 @@ pub(super) struct Asked {
 }
 
 /// The port a command asks for: `used` operands are no ports.
-pub(super) fn asked(
-    entry: &Entry,
-    call: &Call,
-    (given, used): (&Arguments<'_>, usize),
+pub(super) fn requested_port(
+    entry: &TableEntry,
+    call: &SimpleCommand,
+    (arguments, used): (&ParsedArguments<'_>, usize),
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Option<Asked> {
-    entry.text.port.iter().find_map(|place| {
-        let by_argument = !place.starts_with('$');
-        let port = match place.split_at_checked(1) {
+) -> Option<RequestedPort> {
+    entry.text.port.iter().find_map(|source| {
+        let by_argument = !source.starts_with('$');
+        let port = match source.split_at_checked(1) {
             Some(("$", name)) => variable(name).and_then(|value| port_of(&value)),
             Some(("~", text)) => call.args().iter().find_map(|word| port_after(word, text)),
-            Some(("@", least)) => {
-                let least = least.parse().unwrap_or(1);
-                let mut rest = given.operands.iter().skip(used);
+            Some(("@", minimum)) => {
+                let least = minimum.parse().unwrap_or(1);
+                let mut rest = arguments.operands.iter().skip(used);
                 rest.find_map(|word| port_of(word).filter(|port| *port >= least))
             }
-            _ => given.value(place).and_then(port_of),
+            _ => arguments.value(source).and_then(port_of),
         };
-        port.map(|port| Asked { port, by_argument })
+        port.map(|port| RequestedPort { port, by_argument })
     })
 }
 
 /// Whether it is told to listen on a unix socket: `--bind unix:/run/app.sock`, `--uds`.
-pub(super) fn by_socket(entry: &Entry, given: &Arguments<'_>) -> bool {
-    let is_place = |name: &str| entry.text.port.iter().any(|it| it == name);
+pub(super) fn uses_unix_socket(entry: &TableEntry, arguments: &ParsedArguments<'_>) -> bool {
+    let is_port_option = |name: &str| entry.text.port.iter().any(|it| it == name);
     let is_socket = |value: Option<&str>| value.is_some_and(|it| it.starts_with("unix:"));
-    let mut options = given.options.iter();
-    options.any(|(name, value)| *name == "--uds" || (is_place(name) && is_socket(*value)))
+    let mut options = arguments.options.iter();
+    options.any(|(name, value)| *name == "--uds" || (is_port_option(name) && is_socket(*value)))
 }
 
 /// What appended to the command as given makes it use a port.
-pub(super) fn arguments(entry: &Entry, call: &Call, asked: Option<Asked>) -> Option<Vec<String>> {
-    let known = entry.text.port_arguments.as_ref()?;
-    if asked.is_some_and(|asked| asked.by_argument) {
+pub(super) fn port_arguments(
+    entry: &TableEntry,
+    call: &SimpleCommand,
+    requested: Option<RequestedPort>,
+) -> Option<Vec<String>> {
+    let template = entry.text.port_arguments.as_ref()?;
+    if requested.is_some_and(|asked| asked.by_argument) {
         return None;
     }
     // It follows the variable by itself.
@@ -56,16 +60,16 @@ pub(super) fn arguments(entry: &Entry, call: &Call, asked: Option<Asked>) -> Opt
         return call.variable("PORT").is_none().then(Vec::new);
     }
     let by_variable = || {
-        let honoured = known.is_empty() || entry.text.port.iter().any(|it| it == "$PORT");
+        let honoured = template.is_empty() || entry.text.port.iter().any(|it| it == "$PORT");
         (honoured && call.variable("PORT").is_none()).then(Vec::new)
     };
-    match &call.lead {
-        Some(lead) if !known.is_empty() => Some(lead.iter().chain(known).cloned().collect()),
+    match &call.argument_prefix {
+        Some(lead) if !template.is_empty() => Some(lead.iter().chain(template).cloned().collect()),
         Some(_) | None => by_variable(),
     }
 }
 
-/// The port in `8000`, `:8000`, `host:8000`, `[::1]:8000`, `http://host:8000/path`.
+/// The port in `8000`, `:8000`, `url_host:8000`, `[::1]:8000`, `http://host:8000/path`.
 fn port_of(text: &str) -> Option<u16> {
     let text = text.split([';', ',']).next()?;
     let text = text.split_once("://").map_or(text, |(_, rest)| rest);

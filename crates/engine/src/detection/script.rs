@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::call::{Call, assignment, go, name_and_value};
-use super::lex::{Operator, Token, Word, lex};
-use super::words::base_name;
+use super::arguments::base_name;
+use super::lex::{ListOperator, ShellToken, ShellWord, lex};
+use super::simple_command::{SimpleCommand, assignment, name_and_value, resolve_path};
 
 /// Words that begin what is more than a list of commands.
 const KEYWORDS: [&str; 14] = [
@@ -36,86 +36,86 @@ const ANSWERERS: [&str; 4] = ["echo", "yes", "printf", "true"];
 /// A list of simple commands joined by `|`.
 #[derive(Debug, Default)]
 struct Pipeline {
-    stages: Vec<Call>,
+    stages: Vec<SimpleCommand>,
     /// What comes after it.
-    after: Option<Operator>,
+    after: Option<ListOperator>,
 }
 
 /// The commands that may decide what a script is, best first; each runs where `base` does.
 /// Empty for scripts that are more than lists of commands.
-pub(super) fn deciding(
+pub(super) fn deciding_commands(
     script: &str,
-    base: &Call,
+    base: &SimpleCommand,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Vec<Call> {
-    let Some(pieces) = lex(script, variable) else {
+) -> Vec<SimpleCommand> {
+    let Some(lexed) = lex(script, variable) else {
         return Vec::new();
     };
-    let mut reader = Reader::new(base);
-    let tokens = pieces.tokens.into_iter();
-    let open_end = !pieces.ends_in_comment && !script.ends_with('\n');
-    match tokens.map(|token| reader.token(token)).collect() {
+    let mut reader = PipelineReader::new(base);
+    let tokens = lexed.tokens.into_iter();
+    let is_open_ended = !lexed.ends_in_comment && !script.ends_with('\n');
+    match tokens.map(|token| reader.push_token(token)).collect() {
         Some(()) => {}
         None => return Vec::new(),
     }
     reader.end_pipeline(None);
-    choose(reader.pipelines, open_end && !reader.closed)
+    choose_commands(reader.pipelines, is_open_ended && !reader.group_closed)
 }
 
-struct Reader<'a> {
-    base: &'a Call,
+struct PipelineReader<'a> {
+    base: &'a SimpleCommand,
     cwd: Option<PathBuf>,
     env: Vec<(String, String)>,
     /// Directories to go back to at the ends of subshells.
-    outer: Vec<Option<PathBuf>>,
-    stage: Vec<Word>,
+    saved_dirs: Vec<Option<PathBuf>>,
+    stage: Vec<ShellWord>,
     pipeline: Pipeline,
     pipelines: Vec<Pipeline>,
     /// Whether a group was closed: text appended is outside of it.
-    closed: bool,
+    group_closed: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn new(base: &'a Call) -> Self {
+impl<'a> PipelineReader<'a> {
+    fn new(base: &'a SimpleCommand) -> Self {
         Self {
             base,
             cwd: base.cwd.clone(),
             env: base.env.clone(),
-            outer: Vec::new(),
+            saved_dirs: Vec::new(),
             stage: Vec::new(),
             pipeline: Pipeline::default(),
             pipelines: Vec::new(),
-            closed: false,
+            group_closed: false,
         }
     }
 
     /// Takes one piece; none where it is more than a list of commands.
-    fn token(&mut self, token: Token) -> Option<()> {
+    fn push_token(&mut self, token: ShellToken) -> Option<()> {
         match token {
-            Token::Word(word) => return self.word(word),
-            Token::Operator(Operator::Open) => {
+            ShellToken::Word(word) => return self.push_word(word),
+            ShellToken::Operator(ListOperator::Open) => {
                 if !self.stage.is_empty() {
                     return None;
                 }
-                self.outer.push(self.cwd.clone());
+                self.saved_dirs.push(self.cwd.clone());
             }
-            Token::Operator(Operator::Close) => {
+            ShellToken::Operator(ListOperator::Close) => {
                 self.end_pipeline(None);
-                self.cwd = self.outer.pop()?;
-                self.closed = true;
+                self.cwd = self.saved_dirs.pop()?;
+                self.group_closed = true;
             }
-            Token::Operator(Operator::Pipe) => self.end_stage(),
-            Token::Operator(operator) => self.end_pipeline(Some(operator)),
+            ShellToken::Operator(ListOperator::Pipe) => self.end_stage(),
+            ShellToken::Operator(operator) => self.end_pipeline(Some(operator)),
         }
         Some(())
     }
 
-    fn word(&mut self, word: Word) -> Option<()> {
+    fn push_word(&mut self, word: ShellWord) -> Option<()> {
         if self.stage.is_empty() && word.quoted_at.is_none() {
             match word.text.as_str() {
                 "{" | "!" => return Some(()),
                 "}" => {
-                    self.closed = true;
+                    self.group_closed = true;
                     return Some(());
                 }
                 text if KEYWORDS.contains(&text) => return None,
@@ -138,15 +138,15 @@ impl<'a> Reader<'a> {
                 None => words.push(word.text),
             }
         }
-        self.pipeline.stages.push(Call {
+        self.pipeline.stages.push(SimpleCommand {
             words,
             env,
             cwd: self.cwd.clone(),
-            lead: self.base.lead.clone(),
+            argument_prefix: self.base.argument_prefix.clone(),
         });
     }
 
-    fn end_pipeline(&mut self, after: Option<Operator>) {
+    fn end_pipeline(&mut self, after: Option<ListOperator>) {
         self.end_stage();
         if self.pipeline.stages.is_empty() {
             // `(a) &`: the operator is about what was closed before.
@@ -159,19 +159,19 @@ impl<'a> Reader<'a> {
         pipeline.after = after;
         if let ([only], false) = (
             pipeline.stages.as_slice(),
-            after == Some(Operator::Background),
+            after == Some(ListOperator::Background),
         ) {
-            self.effect(&only.clone());
+            self.apply_builtin(&only.clone());
         }
         self.pipelines.push(pipeline);
     }
 
     /// What a command does to those after it.
-    fn effect(&mut self, call: &Call) {
+    fn apply_builtin(&mut self, call: &SimpleCommand) {
         match call.program() {
             "cd" | "pushd" => {
                 let to = call.args().iter().find(|arg| *arg != "--");
-                self.cwd = to.and_then(|to| go(self.cwd.as_deref(), to));
+                self.cwd = to.and_then(|to| resolve_path(self.cwd.as_deref(), to));
             }
             "export" => {
                 let pairs = call.args().iter().filter_map(|arg| name_and_value(arg));
@@ -184,50 +184,50 @@ impl<'a> Reader<'a> {
 }
 
 /// Chooses among a script's commands.
-fn choose(mut pipelines: Vec<Pipeline>, open_end: bool) -> Vec<Call> {
+fn choose_commands(mut pipelines: Vec<Pipeline>, is_open_ended: bool) -> Vec<SimpleCommand> {
     let Some(last) = pipelines.pop() else {
         return Vec::new();
     };
-    let waits = |call: &Call| call.program() == "wait";
+    let waits = |call: &SimpleCommand| call.program() == "wait";
     if last.stages.first().is_some_and(waits) {
         let running = pipelines.into_iter().rev();
-        let running = running.filter(|it| it.after == Some(Operator::Background));
-        return running.filter_map(|it| stage_of(it, false)).collect();
+        let running = running.filter(|it| it.after == Some(ListOperator::Background));
+        return running.filter_map(|it| main_command(it, false)).collect();
     }
-    let mut chosen = Vec::new();
+    let mut commands = Vec::new();
     // `a || exit 1`: what comes last runs only where the other has failed.
     if pipelines
         .last()
-        .is_some_and(|it| it.after == Some(Operator::Or))
+        .is_some_and(|it| it.after == Some(ListOperator::Or))
     {
-        chosen.extend(pipelines.pop().and_then(|it| stage_of(it, false)));
+        commands.extend(pipelines.pop().and_then(|it| main_command(it, false)));
     }
-    chosen.extend(stage_of(last, open_end));
-    chosen
+    commands.extend(main_command(last, is_open_ended));
+    commands
 }
 
 /// The command of a pipeline that matters, apart from filters and those that answer for it.
-fn stage_of(pipeline: Pipeline, open_end: bool) -> Option<Call> {
-    let reached = open_end && pipeline.after.is_none() && pipeline.stages.len() == 1;
+fn main_command(pipeline: Pipeline, is_open_ended: bool) -> Option<SimpleCommand> {
+    let accepts_arguments = is_open_ended && pipeline.after.is_none() && pipeline.stages.len() == 1;
     let mut stages = pipeline.stages;
     while stages.len() > 1 && stages.last().is_some_and(is_filter) {
         stages.pop();
     }
-    let answers = |call: &Call| ANSWERERS.contains(&base_name(call.program()));
-    if stages.len() == 2 && stages.first().is_some_and(answers) {
+    let is_answerer = |call: &SimpleCommand| ANSWERERS.contains(&base_name(call.program()));
+    if stages.len() == 2 && stages.first().is_some_and(is_answerer) {
         stages.remove(0);
     }
     if stages.len() != 1 {
         return None;
     }
     let mut call = stages.pop()?;
-    if !reached {
-        call.lead = None;
+    if !accepts_arguments {
+        call.argument_prefix = None;
     }
     Some(call)
 }
 
-fn is_filter(call: &Call) -> bool {
+fn is_filter(call: &SimpleCommand) -> bool {
     let ends_early = |arg: &String| {
         let short = arg.starts_with('-') && !arg.starts_with("--");
         (short && arg.contains(['m', 'q'])) || arg == "--quiet" || arg.starts_with("--max-count")

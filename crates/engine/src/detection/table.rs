@@ -5,11 +5,13 @@ use std::sync::{Arc, LazyLock};
 
 use ostler_model::ServiceKind;
 
-use super::detect::{Detected, Files, Subject};
-use super::file::{EntryText, FileText, Language, Wrapper, parse, read};
-use super::find::Walk;
-use super::pattern::Pattern;
-use super::words::base_name;
+use super::arguments::base_name;
+use super::detector::Detector;
+use super::pattern::CommandPattern;
+use super::table_file::{
+    EntryDefinition, LanguageDefinition, TableFile, WrapperDefinition, parse, parse_checked,
+};
+use super::types::{DetectedService, DetectionQuery, WorkspaceFiles};
 
 /// What is shipped: the files of one table, in the order they are tried.
 const SHIPPED: [(&str, &str); 7] = [
@@ -27,15 +29,15 @@ const SHIPPED: [(&str, &str); 7] = [
 
 /// Entries of frameworks, in the order they are tried.
 #[derive(Debug, Clone)]
-pub struct Table {
-    inner: Arc<Inner>,
+pub struct DetectionTable {
+    inner: Arc<TableInner>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Inner {
-    entries: Vec<Arc<Entry>>,
-    wrappers: Vec<Arc<Wrapper>>,
-    languages: BTreeMap<String, Language>,
+struct TableInner {
+    entries: Vec<Arc<TableEntry>>,
+    wrappers: Vec<Arc<WrapperDefinition>>,
+    languages: BTreeMap<String, LanguageDefinition>,
     /// Entries by the programs they are about: most commands are about none.
     by_program: HashMap<String, Vec<usize>>,
     by_wrapper: HashMap<String, Vec<usize>>,
@@ -43,16 +45,16 @@ struct Inner {
 
 /// One framework.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) text: EntryText,
-    pub(super) patterns: Vec<Pattern>,
+pub(super) struct TableEntry {
+    pub(super) text: EntryDefinition,
+    pub(super) patterns: Vec<CommandPattern>,
 }
 
-impl Entry {
+impl TableEntry {
     /// Whether an option has a value.
-    pub(super) fn takes(&self, option: &str) -> bool {
-        let is = |it: &String| it == option;
-        self.text.takes.iter().any(is) || self.text.port.iter().any(is)
+    pub(super) fn takes_value(&self, option: &str) -> bool {
+        let matches = |it: &String| it == option;
+        self.text.takes.iter().any(matches) || self.text.port.iter().any(matches)
     }
 
     /// The port a program takes unless told otherwise.
@@ -63,10 +65,10 @@ impl Entry {
     }
 
     /// Whether its kind hangs on what stands in its file.
-    pub(super) fn kind_is_in_its_file(&self) -> bool {
+    pub(super) fn kind_depends_on_file(&self) -> bool {
         self.text.kind == ServiceKind::Unknown
             && !self.text.contains.is_empty()
-            && !self.patterns.iter().any(Pattern::reads_file)
+            && !self.patterns.iter().any(CommandPattern::reads_file)
     }
 }
 
@@ -118,23 +120,26 @@ pub enum TableError {
     },
 }
 
-impl Table {
+impl DetectionTable {
     /// What is shipped.
     ///
     /// # Panics
     /// Never: a test reads the shipped files.
     #[must_use]
     pub fn shipped() -> Self {
-        static SHIPPED_TABLE: LazyLock<Table> =
-            LazyLock::new(|| Table::read_shipped().expect("the shipped table was tested"));
+        static SHIPPED_TABLE: LazyLock<DetectionTable> =
+            LazyLock::new(|| DetectionTable::read_shipped().expect("the shipped table was tested"));
         SHIPPED_TABLE.clone()
     }
 
     fn read_shipped() -> Result<Self, TableError> {
-        let mut inner = Inner::default();
+        let mut inner = TableInner::default();
         for (file, text) in SHIPPED {
             // Their expressions are compiled by tests and, one by one, by those who use them.
-            inner.add(compile(file, text, Expressions::Trusted)?, Place::Last);
+            inner.add(
+                compile(file, text, ExpressionCheck::Trusted)?,
+                InsertPosition::Last,
+            );
         }
         inner.index();
         Ok(Self {
@@ -147,9 +152,12 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`], with the place.
-    pub fn with(&self, file: &str, text: &str) -> Result<Self, TableError> {
-        let mut inner = Inner::clone(&self.inner);
-        inner.add(compile(file, text, Expressions::Compiled)?, Place::First);
+    pub fn with_file(&self, file: &str, text: &str) -> Result<Self, TableError> {
+        let mut inner = TableInner::clone(&self.inner);
+        inner.add(
+            compile(file, text, ExpressionCheck::Compiled)?,
+            InsertPosition::First,
+        );
         inner.index();
         Ok(Self {
             inner: Arc::new(inner),
@@ -174,60 +182,64 @@ impl Table {
     /// The service a command is; none for builds, tests, one-shot scripts and what is not
     /// known.
     #[must_use]
-    pub fn detect(&self, subject: Subject<'_>, files: &dyn Files) -> Option<Detected> {
-        Walk::new(self, subject, files).detect()
+    pub fn detect(
+        &self,
+        query: DetectionQuery<'_>,
+        files: &dyn WorkspaceFiles,
+    ) -> Option<DetectedService> {
+        Detector::new(self, query, files).detect()
     }
 
     /// The entries about a program, in the order they are tried.
-    pub(super) fn about(&self, program: &str) -> impl Iterator<Item = &Entry> {
+    pub(super) fn entries_for(&self, program: &str) -> impl Iterator<Item = &TableEntry> {
         let found = self.inner.by_program.get(base_name(program));
         let entries = found.into_iter().flatten();
         entries.filter_map(|at| self.inner.entries.get(*at).map(Arc::as_ref))
     }
 
     /// The wrappers of that name.
-    pub(super) fn wrappers(&self, program: &str) -> impl Iterator<Item = &Wrapper> {
+    pub(super) fn wrappers(&self, program: &str) -> impl Iterator<Item = &WrapperDefinition> {
         let found = self.inner.by_wrapper.get(base_name(program));
         let wrappers = found.into_iter().flatten();
         wrappers.filter_map(|at| self.inner.wrappers.get(*at).map(Arc::as_ref))
     }
 
     /// What the entries of a language share.
-    pub(super) fn language(&self, name: &str) -> Option<&Language> {
+    pub(super) fn language(&self, name: &str) -> Option<&LanguageDefinition> {
         self.inner.languages.get(name)
     }
 
     #[cfg(test)]
-    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &TableEntry> {
         self.inner.entries.iter().map(Arc::as_ref)
     }
 }
 
 #[derive(Clone, Copy)]
-enum Place {
+enum InsertPosition {
     First,
     Last,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Expressions {
+enum ExpressionCheck {
     Trusted,
     Compiled,
 }
 
-struct Compiled {
-    entries: Vec<Arc<Entry>>,
-    wrappers: Vec<Arc<Wrapper>>,
-    languages: BTreeMap<String, Language>,
+struct CompiledTable {
+    entries: Vec<Arc<TableEntry>>,
+    wrappers: Vec<Arc<WrapperDefinition>>,
+    languages: BTreeMap<String, LanguageDefinition>,
 }
 
-impl Inner {
-    fn add(&mut self, file: Compiled, place: Place) {
-        let known = |id: &str| file.entries.iter().any(|it| it.text.id == id);
-        self.entries.retain(|entry| !known(&entry.text.id));
-        let at = match place {
-            Place::First => 0,
-            Place::Last => self.entries.len(),
+impl TableInner {
+    fn add(&mut self, file: CompiledTable, position: InsertPosition) {
+        let is_replaced = |id: &str| file.entries.iter().any(|it| it.text.id == id);
+        self.entries.retain(|entry| !is_replaced(&entry.text.id));
+        let at = match position {
+            InsertPosition::First => 0,
+            InsertPosition::Last => self.entries.len(),
         };
         self.entries.splice(at..at, file.entries);
         self.wrappers.splice(0..0, file.wrappers);
@@ -237,7 +249,7 @@ impl Inner {
     fn index(&mut self) {
         self.by_program.clear();
         for (at, entry) in self.entries.iter().enumerate() {
-            for program in entry.patterns.iter().flat_map(Pattern::programs) {
+            for program in entry.patterns.iter().flat_map(CommandPattern::programs) {
                 let list = self.by_program.entry(program.to_owned()).or_default();
                 if list.last() != Some(&at) {
                     list.push(at);
@@ -252,26 +264,30 @@ impl Inner {
     }
 }
 
-fn compile(file: &str, text: &str, expressions: Expressions) -> Result<Compiled, TableError> {
+fn compile(
+    file: &str,
+    text: &str,
+    expressions: ExpressionCheck,
+) -> Result<CompiledTable, TableError> {
     let syntax = |problem| TableError::Syntax {
         file: file.to_owned(),
         problem,
     };
-    let FileText {
+    let TableFile {
         entry,
         wrapper,
         language,
     } = match expressions {
-        Expressions::Trusted => parse(text),
-        Expressions::Compiled => read(text),
+        ExpressionCheck::Trusted => parse(text),
+        ExpressionCheck::Compiled => parse_checked(text),
     }
     .map_err(syntax)?;
-    let mut entries: Vec<Arc<Entry>> = Vec::with_capacity(entry.len());
+    let mut entries: Vec<Arc<TableEntry>> = Vec::with_capacity(entry.len());
     for text in entry {
         if entries.iter().any(|it| it.text.id == text.id) {
             return Err(syntax(format!("two entries are called '{}'", text.id)));
         }
-        if expressions == Expressions::Compiled {
+        if expressions == ExpressionCheck::Compiled {
             check_expressions(file, &text)?;
         }
         entries.push(Arc::new(compile_entry(file, text)?));
@@ -279,37 +295,41 @@ fn compile(file: &str, text: &str, expressions: Expressions) -> Result<Compiled,
     if wrapper.iter().any(|it| it.words.is_empty()) {
         return Err(syntax("a wrapper has no words".to_owned()));
     }
-    Ok(Compiled {
+    Ok(CompiledTable {
         entries,
         wrappers: wrapper.into_iter().map(Arc::new).collect(),
         languages: language,
     })
 }
 
-fn compile_entry(file: &str, text: EntryText) -> Result<Entry, TableError> {
-    let wrong = |field: &str, problem| TableError::Expression {
+fn compile_entry(file: &str, text: EntryDefinition) -> Result<TableEntry, TableError> {
+    let invalid = |field: &str, problem| TableError::Expression {
         file: file.to_owned(),
         id: text.id.clone(),
         field: field.to_owned(),
         problem,
     };
     if text.id.is_empty() {
-        return Err(wrong("id", "it is empty".to_owned()));
+        return Err(invalid("id", "it is empty".to_owned()));
     }
-    let patterns: Result<Vec<_>, _> = text.argv.iter().map(|it| Pattern::read(it)).collect();
-    let patterns = patterns.map_err(|problem| wrong("argv", problem))?;
+    let patterns: Result<Vec<_>, _> = text
+        .argv
+        .iter()
+        .map(|it| CommandPattern::parse(it))
+        .collect();
+    let patterns = patterns.map_err(|problem| invalid("argv", problem))?;
     if patterns.is_empty() {
-        return Err(wrong("argv", "there is no pattern".to_owned()));
+        return Err(invalid("argv", "there is no pattern".to_owned()));
     }
-    if text.contains.is_empty() && patterns.iter().any(Pattern::reads_file) {
+    if text.contains.is_empty() && patterns.iter().any(CommandPattern::reads_file) {
         let problem = "'<' needs 'contains'".to_owned();
-        return Err(wrong("argv", problem));
+        return Err(invalid("argv", problem));
     }
-    Ok(Entry { text, patterns })
+    Ok(TableEntry { text, patterns })
 }
 
 /// Compiles the expressions over lines of output.
-pub(super) fn check_expressions(file: &str, text: &EntryText) -> Result<(), TableError> {
+pub(super) fn check_expressions(file: &str, text: &EntryDefinition) -> Result<(), TableError> {
     let lists = [
         ("ready", &text.ready),
         ("fail", &text.fail),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ostler_model::{Command, ServiceKind, Text};
+use ostler_model::{ByteString, Command, ServiceKind};
 use proptest::prelude::*;
 use regex::Regex;
 
@@ -21,7 +21,7 @@ const LINES: &str = include_str!("testdata/lines.txt");
 
 struct Workspace(BTreeMap<PathBuf, String>);
 
-impl Files for Workspace {
+impl WorkspaceFiles for Workspace {
     fn read(&self, path: &Path) -> Option<Vec<u8>> {
         self.0.get(path).map(|text| text.clone().into_bytes())
     }
@@ -37,34 +37,38 @@ fn workspace() -> Workspace {
 
 fn shell(script: &str) -> Command {
     Command::Shell {
-        shell: Text::from("/bin/sh"),
-        script: Text::from(script),
+        shell: ByteString::from("/bin/sh"),
+        script: ByteString::from(script),
     }
 }
 
 fn argv(words: &[String]) -> Command {
-    let mut words = words.iter().map(|it| Text::from(it.as_str()));
+    let mut words = words.iter().map(|it| ByteString::from(it.as_str()));
     Command::Argv {
         program: words.next().unwrap_or_default(),
         args: words.collect(),
     }
 }
 
-fn ask(command: &Command, env: &[(&str, &str)]) -> Option<Detected> {
+fn ask(command: &Command, env: &[(&str, &str)]) -> Option<DetectedService> {
     ask_in(command, env, &workspace())
 }
 
-fn ask_in(command: &Command, env: &[(&str, &str)], files: &dyn Files) -> Option<Detected> {
-    let env: Vec<(Text, Text)> = env
+fn ask_in(
+    command: &Command,
+    env: &[(&str, &str)],
+    files: &dyn WorkspaceFiles,
+) -> Option<DetectedService> {
+    let env: Vec<(ByteString, ByteString)> = env
         .iter()
-        .map(|(name, value)| (Text::from(*name), Text::from(*value)))
+        .map(|(name, value)| (ByteString::from(*name), ByteString::from(*value)))
         .collect();
-    let subject = Subject {
+    let subject = DetectionQuery {
         command,
         cwd: Path::new("/w"),
         env: &env,
     };
-    Table::shipped().detect(subject, files)
+    DetectionTable::shipped().detect(subject, files)
 }
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {
@@ -82,7 +86,7 @@ fn kind_name(kind: ServiceKind) -> &'static str {
     }
 }
 
-fn in_words(found: Option<&Detected>) -> String {
+fn in_words(found: Option<&DetectedService>) -> String {
     found.map_or_else(
         || "no service".to_owned(),
         |it| {
@@ -142,8 +146,8 @@ fn what_ends_is_no_service() {
 fn plain_words(script: &str) -> Option<Vec<String>> {
     let pieces = super::lex::lex(script, &|_| None)?;
     let word = |token| match token {
-        super::lex::Token::Word(word) => Some(word.text),
-        super::lex::Token::Operator(_) => None,
+        super::lex::ShellToken::Word(word) => Some(word.text),
+        super::lex::ShellToken::Operator(_) => None,
     };
     let words: Option<Vec<String>> = pieces.tokens.into_iter().map(word).collect();
     let words = words?;
@@ -254,7 +258,7 @@ fn scripts_that_go_on_are_no_services() {
 
 #[test]
 fn expressions_compile_and_ids_are_unique() {
-    let table = Table::shipped();
+    let table = DetectionTable::shipped();
     let mut ids = BTreeSet::new();
     for entry in table.all() {
         check_expressions("shipped", &entry.text).expect("its expressions compile");
@@ -273,7 +277,7 @@ fn expressions_compile_and_ids_are_unique() {
 
 #[test]
 fn lines_match_as_they_should() {
-    let table = Table::shipped();
+    let table = DetectionTable::shipped();
     let mut misses = Vec::new();
     let mut never = Vec::new();
     for line in lines(LINES) {
@@ -423,7 +427,7 @@ fn an_answer_has_all_the_table_says() {
     assert_eq!(found.title, "Flask server");
     assert_eq!(
         found.env,
-        [(Text::from("PYTHONUNBUFFERED"), Text::from("1"))]
+        [(ByteString::from("PYTHONUNBUFFERED"), ByteString::from("1"))]
     );
     assert_eq!(found.ready.default_port, Some(5000));
     assert!(found.ready.listens_before_ready);
@@ -441,12 +445,12 @@ fn users_add_and_replace_entries() {
                 argv = [\"serve-it up\"]\nport = [\"--port\"]\n\
                 [[entry]]\nid = \"vite\"\ntitle = \"Our vite\"\nlanguage = \"javascript\"\nargv = [\"vite\"]\n\
                 [[wrapper]]\nwords = [\"with-us\"]\noperands = 1\n";
-    let table = Table::shipped()
-        .with("mine.toml", mine)
+    let table = DetectionTable::shipped()
+        .with_file("mine.toml", mine)
         .expect("it is right");
     let ask = |script: &str| {
         let command = shell(script);
-        let subject = Subject {
+        let subject = DetectionQuery {
             command: &command,
             cwd: Path::new("/w"),
             env: &[],
@@ -459,7 +463,7 @@ fn users_add_and_replace_entries() {
     assert_eq!(table.entries().next().map(|it| it.id), Some("mine"));
     assert_eq!(
         table.entries().count(),
-        Table::shipped().entries().count() + 1
+        DetectionTable::shipped().entries().count() + 1
     );
 }
 
@@ -493,11 +497,13 @@ fn wrong_tables_are_refused_with_the_place() {
             "t.toml: two entries are called 'x'",
         ),
     ] {
-        let error = Table::shipped().with("t.toml", &text).unwrap_err();
+        let error = DetectionTable::shipped()
+            .with_file("t.toml", &text)
+            .unwrap_err();
         assert_eq!(error.to_string(), wanted);
     }
-    let error = Table::shipped()
-        .with("t.toml", &entry("argv = [\"x\"]\nready = ['(']"))
+    let error = DetectionTable::shipped()
+        .with_file("t.toml", &entry("argv = [\"x\"]\nready = ['(']"))
         .unwrap_err();
     assert!(matches!(error, TableError::Expression { field, .. } if field == "ready"));
 }

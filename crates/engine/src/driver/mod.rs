@@ -1,20 +1,20 @@
 //! The one task of an execution: it carries out what the supervisor decides, and tells.
 
-mod act;
-mod disk;
+mod disk_quota;
+mod effects;
+mod event_loop;
 mod freeze;
-mod input;
-mod lookout;
+mod input_queue;
 mod mirror;
-mod pattern;
-pub(crate) mod prompt;
-mod readers;
-mod record;
+mod output_readers;
+mod pattern_wait;
+pub(crate) mod prompt_wait;
+mod recorder;
 mod resize;
-mod run;
+mod service_monitor;
 mod trim;
 pub(crate) mod wait;
 
-pub(crate) use freeze::Freeze;
-pub(crate) use input::{ProgressAnswer, Purpose, Taken, Write};
-pub(crate) use run::{Ask, Driver, Errand};
+pub(crate) use event_loop::{Driver, DriverCommand, DriverInit};
+pub(crate) use freeze::FreezeRequest;
+pub(crate) use input_queue::{InputWrite, ProgressReply, WriteKind, WriteResult};

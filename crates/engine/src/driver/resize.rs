@@ -2,28 +2,28 @@
 
 use ostler_model::TermSize;
 use ostler_model::spec::Io;
-use ostler_process::{ControlError, Order};
+use ostler_process::{ControlCommand, ControlError};
 
-use crate::supervisor::Input;
+use crate::supervisor::SupervisorInput;
 
-use super::run::Driver;
+use super::event_loop::Driver;
 
 impl Driver {
     /// Hands a size over. What is printed from now on counts as printed on a terminal of this
     /// size, so the journal's end is looked at first; a size that is the same is no event.
     pub(super) async fn resize(&mut self, size: TermSize) -> Result<(), ControlError> {
-        let former = self.size();
-        let changes = former.is_some_and(|former| former != size);
+        let previous = self.size();
+        let changes = previous.is_some_and(|former| former != size);
         if !changes {
-            return self.pass(Order::Resize(size)).await;
+            return self.forward(ControlCommand::Resize(size)).await;
         }
-        self.look_at_journal().await;
-        let end = self.entry.marks.borrow().end;
-        self.entry.turns.resize(end, size);
-        let sent = self.pass(Order::Resize(size)).await;
-        match (&sent, former) {
-            (Ok(()), _) => self.feed(Input::Resized { size }).await,
-            (Err(_), Some(former)) => self.entry.turns.resize(end, former),
+        self.refresh_journal_end().await;
+        let end = self.execution.journal_end.borrow().end;
+        self.execution.timeline.resize(end, size);
+        let sent = self.forward(ControlCommand::Resize(size)).await;
+        match (&sent, previous) {
+            (Ok(()), _) => self.step(SupervisorInput::Resized { size }).await,
+            (Err(_), Some(former)) => self.execution.timeline.resize(end, former),
             (Err(_), None) => {}
         }
         sent
@@ -31,7 +31,7 @@ impl Driver {
 
     /// The terminal's size now.
     fn size(&self) -> Option<TermSize> {
-        match self.entry.spec.io {
+        match self.execution.spec.io {
             Io::Pty { size } => Some(self.supervisor.state().size.unwrap_or(size)),
             Io::Pipes { .. } => None,
         }

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use ostler_model::{Command, IsolationLevel, Text};
+use ostler_model::{ByteString, Command, IsolationLevel};
 use serde::Serialize;
 
 use super::state::InteractionId;
 use crate::admission::named_files::NamedFiles;
-use crate::request::{Confine, StdinRequest};
+use crate::request::{SandboxOptions, StdinRequest};
 
 /// How long a person's yes holds, in seconds.
 pub const CONSENT_S: i64 = 600;
@@ -24,25 +24,25 @@ pub struct Approval {
     pub command: String,
     /// What exactly runs on a yes.
     #[serde(skip)]
-    pub(crate) asked: AskedStart,
+    pub(crate) subject: ApprovalSubject,
 }
 
 /// Everything of a request that decides what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AskedStart {
+pub(crate) struct ApprovalSubject {
     pub(crate) command: Command,
-    pub(crate) cwd: Text,
-    pub(crate) set_env: Vec<(Text, Text)>,
+    pub(crate) cwd: ByteString,
+    pub(crate) set_env: Vec<(ByteString, ByteString)>,
     pub(crate) inherit_env: Option<bool>,
     pub(crate) stdin: StdinRequest,
     pub(crate) level: Option<IsolationLevel>,
-    pub(crate) confine: Confine,
+    pub(crate) confine: SandboxOptions,
     pub(crate) secrets: Vec<String>,
     /// The programs and scripts it names.
     pub(crate) files: NamedFiles,
 }
 
-impl AskedStart {
+impl ApprovalSubject {
     /// Whether both ask for the same, whatever the files hold by now.
     pub(crate) fn is_same_request(&self, other: &Self) -> bool {
         let Self {
@@ -70,16 +70,16 @@ impl AskedStart {
 
 /// What becomes of a yes that is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spend {
+pub(crate) enum ApprovalUse {
     /// It is good for this start, and for no other.
-    Once,
+    Consume,
     /// Somebody only wants to know whether it is there.
-    Later,
+    Peek,
 }
 
 /// How consent to a start stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Consent {
+pub(crate) enum ApprovalStatus {
     /// A person said yes, and this was the one start it is for.
     Granted,
     /// A person said yes, and this file is no longer what they agreed to.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
-use ostler_policy::{PolicySet, Source, Tier};
-use ostler_testkit::scripted::{Act, Scripted};
+use ostler_policy::{RuleSet, RuleSource, RuleTier};
+use ostler_testkit::fake_backend::{FakeBackend, SpawnBehavior};
 use tempfile::TempDir;
 
 use super::InteractionError;
@@ -29,10 +29,10 @@ const RULES: &str = r#"
 "#;
 
 async fn engine(state: &TempDir) -> Engine {
-    let place = Arc::new(Scripted::new(state.path(), |_| Act::Run));
+    let place = Arc::new(FakeBackend::new(state.path(), |_| SpawnBehavior::Run));
     let mut settings = Settings::new(state.path());
-    let source = Source::new(Tier::User, "test", RULES);
-    settings.policy = Some(Arc::new(PolicySet::load(&[source]).expect("rules")));
+    let source = RuleSource::new(RuleTier::User, "test", RULES);
+    settings.policy = Some(Arc::new(RuleSet::load(&[source]).expect("rules")));
     Engine::open(settings, place).await.expect("an engine")
 }
 
@@ -43,7 +43,7 @@ fn caller(session: &str, scope: Scope) -> Caller {
             project: None,
             session: Some(SessionName(session.to_owned())),
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope,
     }
@@ -79,7 +79,9 @@ async fn a_yes_of_a_person_holds_once_for_the_same_start() {
         id,
         "asked once"
     );
-    let own = engine.answer(&agent, &id, "yes".to_owned()).await;
+    let own = engine
+        .answer_interaction(&agent, &id, "yes".to_owned())
+        .await;
     assert!(
         matches!(
             own,
@@ -88,7 +90,7 @@ async fn a_yes_of_a_person_holds_once_for_the_same_start() {
         "{own:?}"
     );
     engine
-        .answer(&person, &id, "yes".to_owned())
+        .answer_interaction(&person, &id, "yes".to_owned())
         .await
         .expect("answered");
     let mut other = request(&["true", "y"]);
@@ -114,7 +116,7 @@ async fn a_no_and_a_deny_name_the_rule() {
     let person = caller("cli", Scope::Principal);
     let id = asked(&engine, &agent, request(&["true"])).await;
     engine
-        .answer(&person, &id, "no".to_owned())
+        .answer_interaction(&person, &id, "no".to_owned())
         .await
         .expect("answered");
     let mut named = request(&["true"]);

@@ -3,7 +3,7 @@
 use ostler_model::ExecutionId;
 use thiserror::Error;
 
-use super::question::Kind;
+use super::question::QuestionKind;
 use super::state::InteractionId;
 
 /// A question that cannot be asked, or an answer that cannot be taken.
@@ -17,7 +17,7 @@ pub enum InteractionError {
     Closed {
         /// Which.
         id: InteractionId,
-        /// How it stands: `answered`, `cancelled` or `timed_out`.
+        /// How it stands: `answered`, `end_cancelled` or `timed_out`.
         state: &'static str,
     },
     /// Another answer is just going in.
@@ -52,7 +52,7 @@ pub enum InteractionError {
         /// The answer; of a secret, nothing.
         value: String,
         /// What was asked for.
-        kind: Kind,
+        kind: QuestionKind,
         /// What is allowed.
         allowed: String,
     },
@@ -64,7 +64,7 @@ pub enum InteractionError {
     },
     /// The command took less than the whole answer; the interaction is still open.
     #[error("the process took {taken} of {given} bytes of the answer")]
-    NotTaken {
+    PartiallyWritten {
         /// How many bytes went in.
         taken: u64,
         /// How many the answer has, with its newline.

@@ -1,18 +1,18 @@
 //! Questions to whoever is in charge, and their answers (B7): one registry for every face.
 //!
 //! A question is asked by a tool, or for a command that waits for an answer; it is answered
-//! once, cancelled or runs out of time. [`book`] decides, purely; the desk carries it out:
+//! once, cancelled or runs out of time. [`table`] decides, purely; the desk carries it out:
 //! one timer for the earliest deadline, one task per answer that goes into a command.
 
+mod api;
 mod approval;
 #[cfg(test)]
 mod approval_tests;
-pub mod book;
-mod desk;
 mod error;
-mod facade;
 mod question;
+mod service;
 mod state;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -20,11 +20,11 @@ mod validate;
 mod walk_tests;
 
 pub use approval::{Approval, CONSENT_S};
-pub(crate) use approval::{AskedStart, Consent, Spend};
-pub(crate) use desk::Desk;
+pub(crate) use approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
 pub use error::InteractionError;
 pub use question::{
-    ANSWER_BYTES, INTERACTION_TIMEOUT_MS, Kind, LONGEST_TIMEOUT_MS, MESSAGE_BYTES, OPTION_BYTES,
-    OPTIONS, Question,
+    ANSWER_BYTES, INTERACTION_TIMEOUT_MS, LONGEST_TIMEOUT_MS, MESSAGE_BYTES, OPTION_BYTES, OPTIONS,
+    Question, QuestionKind,
 };
-pub use state::{Answer, CancelReason, Interaction, InteractionId, State};
+pub(crate) use service::InteractionService;
+pub use state::{CancelReason, Interaction, InteractionId, InteractionOutcome, InteractionState};

@@ -28,7 +28,7 @@ pub const ANSWER_BYTES: usize = 4_095;
 /// What kind of answer is wanted (001 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum QuestionKind {
     /// Yes or no.
     Confirmation,
     /// A line of text.
@@ -39,7 +39,7 @@ pub enum Kind {
     FileSelection,
 }
 
-impl Kind {
+impl QuestionKind {
     /// Its name on every face, for example `input_request`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -56,7 +56,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Question {
     /// What kind of answer is wanted.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// What to show, at most [`MESSAGE_BYTES`].
     pub message: String,
     /// What to choose from; may be empty unless a choice is asked for. An option such as
@@ -79,7 +79,7 @@ pub struct Question {
 impl Question {
     /// A question without options or default, for [`INTERACTION_TIMEOUT_MS`].
     #[must_use]
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: QuestionKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -95,7 +95,7 @@ impl Question {
     /// The question a command waits with ([`WaitFor::Prompt`](crate::WaitFor::Prompt)), for
     /// [`INTERACTION_TIMEOUT_MS`].
     #[must_use]
-    pub fn of_prompt(prompt: Prompt, execution: ExecutionId) -> Self {
+    pub fn from_prompt(prompt: Prompt, execution: ExecutionId) -> Self {
         Self {
             options: prompt.options,
             default: prompt.default,
@@ -107,37 +107,37 @@ impl Question {
 
     /// Whether it can be asked.
     pub(super) fn check(&self) -> Result<(), InteractionError> {
-        let wrong = |what: String| Err(InteractionError::Question { what });
+        let invalid = |what: String| Err(InteractionError::Question { what });
         if self.message.trim().is_empty() && self.execution.is_none() {
-            return wrong("message is empty".to_owned());
+            return invalid("message is empty".to_owned());
         }
         let longest = match self.approval {
             Some(_) => APPROVAL_BYTES,
             None => MESSAGE_BYTES,
         };
         if self.message.len() > longest {
-            return wrong(format!("message is longer than {longest} bytes"));
+            return invalid(format!("message is longer than {longest} bytes"));
         }
         if self.options.len() > OPTIONS {
-            return wrong(format!("options are more than {OPTIONS}"));
+            return invalid(format!("options are more than {OPTIONS}"));
         }
         if let Some(at) = self.options.iter().position(|it| it.len() > OPTION_BYTES) {
-            let place = at + 1;
-            return wrong(format!(
-                "option {place} is longer than {OPTION_BYTES} bytes"
+            let number = at + 1;
+            return invalid(format!(
+                "option {number} is longer than {OPTION_BYTES} bytes"
             ));
         }
-        if self.kind == Kind::ChoiceSelection && self.options.is_empty() {
-            return wrong("options are missing; a choice needs one at least".to_owned());
+        if self.kind == QuestionKind::ChoiceSelection && self.options.is_empty() {
+            return invalid("options are missing; a choice needs one at least".to_owned());
         }
         let longest = Duration::from_millis(LONGEST_TIMEOUT_MS);
         if self.timeout.is_zero() || self.timeout > longest {
-            return wrong(format!(
+            return invalid(format!(
                 "timeout is not within 1 to {LONGEST_TIMEOUT_MS} ms"
             ));
         }
         if self.secret && self.default.is_some() {
-            return wrong("default would be shown; a secret has none".to_owned());
+            return invalid("default would be shown; a secret has none".to_owned());
         }
         Ok(())
     }

@@ -16,8 +16,8 @@ impl InteractionId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.trim().strip_prefix(['i', 'I'])?;
-        let plain = !digits.starts_with(['0', '+']);
-        digits.parse().ok().filter(|_| plain).map(Self)
+        let is_canonical = !digits.starts_with(['0', '+']);
+        digits.parse().ok().filter(|_| is_canonical).map(Self)
     }
 }
 
@@ -47,21 +47,21 @@ pub struct Interaction {
     /// When the default is taken, or it is given up.
     pub expires_at: Timestamp,
     /// How it stands.
-    pub state: State,
+    pub state: InteractionState,
 }
 
 impl Interaction {
     /// Whether an answer is still waited for.
     #[must_use]
     pub const fn is_open(&self) -> bool {
-        matches!(self.state, State::Open)
+        matches!(self.state, InteractionState::Open)
     }
 }
 
 /// How an interaction stands. Everything but open is final.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
-pub enum State {
+pub enum InteractionState {
     /// An answer is waited for.
     Open,
     /// Somebody answered; the answer itself is not kept here.
@@ -83,7 +83,7 @@ pub enum State {
     },
 }
 
-impl State {
+impl InteractionState {
     /// Its name on every face: `open`, `answered`, `cancelled` or `timed_out`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
@@ -136,10 +136,10 @@ impl fmt::Display for CancelReason {
 
 /// What whoever waits for an answer is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum InteractionOutcome {
     /// The answer, as it was taken (`yes` may have become `y`); empty for a secret that went
     /// into an execution, which is not kept.
-    Given(String),
+    Answered(String),
     /// Nobody answered in time: the default was taken.
     Default(String),
     /// Nobody will answer.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::InteractionError;
-use super::question::{ANSWER_BYTES, Kind, Question};
+use super::question::{ANSWER_BYTES, Question, QuestionKind};
 
 /// Longest marker of an option, for example the `12` of `12) the blue one`.
 const MARKER_CHARS: usize = 3;
@@ -15,12 +15,12 @@ pub(super) fn normalise(
     value: &str,
     cwd: Option<&Path>,
 ) -> Result<String, InteractionError> {
-    let bound = question.execution.is_some();
+    let is_for_execution = question.execution.is_some();
     let refuse = |allowed: &str| Err(refusal(question, value, allowed));
     if value.len() > ANSWER_BYTES {
         return refuse(&format!("at most {ANSWER_BYTES} bytes"));
     }
-    if bound && value.chars().any(|it| it.is_control() && it != '\t') {
+    if is_for_execution && value.chars().any(|it| it.is_control() && it != '\t') {
         return refuse("one line without control characters");
     }
     if value.trim().is_empty()
@@ -28,22 +28,24 @@ pub(super) fn normalise(
     {
         return Ok(default.clone());
     }
-    let taken = match question.kind {
-        Kind::Confirmation => confirmation(question, value.trim()),
-        Kind::ChoiceSelection => choice(question, value),
-        Kind::InputRequest => (bound || !value.trim().is_empty()).then(|| value.to_owned()),
-        Kind::FileSelection => file(question, value, cwd),
+    let normalised = match question.kind {
+        QuestionKind::Confirmation => confirmation(question, value.trim()),
+        QuestionKind::ChoiceSelection => choice(question, value),
+        QuestionKind::InputRequest => {
+            (is_for_execution || !value.trim().is_empty()).then(|| value.to_owned())
+        }
+        QuestionKind::FileSelection => file(question, value, cwd),
     };
-    taken.ok_or_else(|| refusal(question, value, &allowed(question)))
+    normalised.ok_or_else(|| refusal(question, value, &allowed(question)))
 }
 
 fn refusal(question: &Question, value: &str, allowed: &str) -> InteractionError {
     /// Characters of a refused value that are told.
-    const TOLD_CHARS: usize = 64;
+    const EXCERPT_CHARS: usize = 64;
     let value = if question.secret {
         "(secret)".to_owned()
     } else {
-        value.chars().take(TOLD_CHARS).collect()
+        value.chars().take(EXCERPT_CHARS).collect()
     };
     InteractionError::Value {
         value,
@@ -55,19 +57,19 @@ fn refusal(question: &Question, value: &str, allowed: &str) -> InteractionError 
 fn allowed(question: &Question) -> String {
     let listed = || format!("one of {}", question.options.join(" | "));
     match question.kind {
-        Kind::Confirmation if question.options.is_empty() => "yes or no".to_owned(),
-        Kind::Confirmation | Kind::ChoiceSelection => listed(),
-        Kind::InputRequest => "a line of text that is not empty".to_owned(),
-        Kind::FileSelection if !question.options.is_empty() => listed(),
-        Kind::FileSelection if question.execution.is_some() => {
+        QuestionKind::Confirmation if question.options.is_empty() => "yes or no".to_owned(),
+        QuestionKind::Confirmation | QuestionKind::ChoiceSelection => listed(),
+        QuestionKind::InputRequest => "a line of text that is not empty".to_owned(),
+        QuestionKind::FileSelection if !question.options.is_empty() => listed(),
+        QuestionKind::FileSelection if question.execution.is_some() => {
             "a path in a directory that exists".to_owned()
         }
-        Kind::FileSelection => "the path of something that exists".to_owned(),
+        QuestionKind::FileSelection => "the path of something that exists".to_owned(),
     }
 }
 
 /// What a word means as an answer to yes or no.
-pub(crate) fn meaning(word: &str) -> Option<bool> {
+pub(crate) fn parse_yes_no(word: &str) -> Option<bool> {
     match word.to_ascii_lowercase().as_str() {
         "y" | "yes" => Some(true),
         "n" | "no" => Some(false),
@@ -78,14 +80,14 @@ pub(crate) fn meaning(word: &str) -> Option<bool> {
 fn confirmation(question: &Question, value: &str) -> Option<String> {
     let options = &question.options;
     if options.is_empty() {
-        return meaning(value).map(|_| value.to_owned());
+        return parse_yes_no(value).map(|_| value.to_owned());
     }
     let named = options.iter().find(|it| it.eq_ignore_ascii_case(value));
-    let meant = || {
-        let wanted = meaning(value)?;
-        options.iter().find(|it| meaning(it) == Some(wanted))
+    let same_meaning = || {
+        let expected = parse_yes_no(value)?;
+        options.iter().find(|it| parse_yes_no(it) == Some(expected))
     };
-    named.or_else(meant).cloned()
+    named.or_else(same_meaning).cloned()
 }
 
 fn choice(question: &Question, value: &str) -> Option<String> {
@@ -94,21 +96,21 @@ fn choice(question: &Question, value: &str) -> Option<String> {
         return options.iter().find(|it| *it == value).cloned();
     }
     let value = value.trim();
-    let is_it = |option: &&String| match marked(option) {
+    let matches = |option: &&String| match split_marker(option) {
         Some((marker, text)) => *option == value || marker == value || text == value,
         None => *option == value,
     };
-    let found = options.iter().find(is_it);
+    let found = options.iter().find(matches);
     let found = found.or_else(|| {
         let mut alike = options.iter().filter(|it| it.eq_ignore_ascii_case(value));
         alike.next().filter(|_| alike.next().is_none())
     })?;
-    let typed = marked(found).map_or(found.as_str(), |(marker, _)| marker);
-    Some(typed.to_owned())
+    let answer = split_marker(found).map_or(found.as_str(), |(marker, _)| marker);
+    Some(answer.to_owned())
 }
 
 /// Marker and text of an option such as `2) the blue one` or `[b] back`.
-fn marked(option: &str) -> Option<(&str, &str)> {
+fn split_marker(option: &str) -> Option<(&str, &str)> {
     let option = option.trim_start();
     let inner = option.strip_prefix(['[', '(']).unwrap_or(option);
     let (marker, rest) = inner.split_at(inner.find([')', ']', '.', ':'])?);
@@ -123,17 +125,17 @@ fn file(question: &Question, value: &str, cwd: Option<&Path>) -> Option<String> 
     if !question.options.is_empty() {
         return choice(question, value);
     }
-    let given = Path::new(value);
+    let entered = Path::new(value);
     let path = match cwd {
-        Some(cwd) => cwd.join(given),
-        None => given.to_owned(),
+        Some(cwd) => cwd.join(entered),
+        None => entered.to_owned(),
     };
-    let there = if question.execution.is_some() {
+    let exists = if question.execution.is_some() {
         path.exists() || path.parent().is_some_and(Path::is_dir)
     } else {
         path.is_absolute() && path.exists()
     };
-    (!value.trim().is_empty() && there).then(|| value.to_owned())
+    (!value.trim().is_empty() && exists).then(|| value.to_owned())
 }
 
 #[cfg(test)]
@@ -142,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    fn question(kind: Kind, options: &[&str], bound: bool) -> Question {
+    fn question(kind: QuestionKind, options: &[&str], bound: bool) -> Question {
         let mut question = Question::new(kind, "well?");
         question.options = options.iter().map(|it| (*it).to_owned()).collect();
         question.execution = bound.then(ExecutionId::mint);
@@ -163,7 +165,7 @@ mod tests {
 
     #[test]
     fn yes_and_no_as_the_question_spells_them() {
-        let open = question(Kind::Confirmation, &[], false);
+        let open = question(QuestionKind::Confirmation, &[], false);
         table(
             &open,
             &[
@@ -175,12 +177,12 @@ mod tests {
                 ("", None),
             ],
         );
-        let words = question(Kind::Confirmation, &["yes", "no"], true);
+        let words = question(QuestionKind::Confirmation, &["yes", "no"], true);
         table(
             &words,
             &[("y", Some("yes")), ("NO", Some("no")), ("ok", None)],
         );
-        let letters = question(Kind::Confirmation, &["Y", "n"], true);
+        let letters = question(QuestionKind::Confirmation, &["Y", "n"], true);
         table(&letters, &[("yes", Some("Y")), ("no", Some("n"))]);
         let mut with_default = letters;
         with_default.default = Some("Y".to_owned());
@@ -189,13 +191,13 @@ mod tests {
 
     #[test]
     fn one_of_the_options() {
-        let colours = question(Kind::ChoiceSelection, &["red", "green"], false);
+        let colours = question(QuestionKind::ChoiceSelection, &["red", "green"], false);
         table(
             &colours,
             &[("red", Some("red")), ("Red", None), ("1", None), ("", None)],
         );
         let menu = question(
-            Kind::ChoiceSelection,
+            QuestionKind::ChoiceSelection,
             &["1) red", "2) green", "[b] back"],
             true,
         );
@@ -210,7 +212,7 @@ mod tests {
                 ("blue", None),
             ],
         );
-        let letters = question(Kind::ChoiceSelection, &["y", "n", "a", "A"], true);
+        let letters = question(QuestionKind::ChoiceSelection, &["y", "n", "a", "A"], true);
         table(
             &letters,
             &[("y", Some("y")), ("Y", Some("y")), ("A", Some("A"))],
@@ -219,12 +221,12 @@ mod tests {
 
     #[test]
     fn text_and_paths() {
-        let free = question(Kind::InputRequest, &[], false);
+        let free = question(QuestionKind::InputRequest, &[], false);
         table(
             &free,
             &[("a b", Some("a b")), (" ", None), ("a\nb", Some("a\nb"))],
         );
-        let typed = question(Kind::InputRequest, &[], true);
+        let typed = question(QuestionKind::InputRequest, &[], true);
         table(
             &typed,
             &[
@@ -234,7 +236,7 @@ mod tests {
                 ("\u{3}", None),
             ],
         );
-        let file = question(Kind::FileSelection, &[], false);
+        let file = question(QuestionKind::FileSelection, &[], false);
         table(
             &file,
             &[
@@ -243,7 +245,7 @@ mod tests {
                 ("/no/such", None),
             ],
         );
-        let new_file = question(Kind::FileSelection, &[], true);
+        let new_file = question(QuestionKind::FileSelection, &[], true);
         table(
             &new_file,
             &[
@@ -257,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_length_of_a_line_is_the_limit() {
-        let typed = question(Kind::InputRequest, &[], true);
+        let typed = question(QuestionKind::InputRequest, &[], true);
         for (bytes, good) in [
             (ANSWER_BYTES - 1, true),
             (ANSWER_BYTES, true),
@@ -273,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_in_its_refusal() {
-        let mut secret = question(Kind::InputRequest, &[], true);
+        let mut secret = question(QuestionKind::InputRequest, &[], true);
         secret.secret = true;
         let refused = normalise(&secret, "hunter2\n", None).expect_err("two lines");
         assert!(!refused.to_string().contains("hunter2"), "{refused}");

@@ -8,9 +8,10 @@ use std::time::Duration;
 use ostler_model::{ExecutionId, Owner, Principal, SessionName, Timestamp};
 use tokio::time::Instant;
 
-use super::book::{Book, Delivery, MAX_KEPT_TOTAL, MAX_OPEN, Now};
+use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable, MAX_ENDED_TOTAL, MAX_OPEN};
 use super::{
-    Answer, CancelReason, Interaction, InteractionError, InteractionId, Kind, Question, State,
+    CancelReason, Interaction, InteractionError, InteractionId, InteractionOutcome,
+    InteractionState, Question, QuestionKind,
 };
 
 const STEPS: u64 = 50_000;
@@ -47,13 +48,13 @@ impl Dice {
 
 /// What one walk has shown so far.
 struct Walk {
-    book: Book,
-    now: Now,
+    book: InteractionTable,
+    now: ClockSnapshot,
     executions: Vec<ExecutionId>,
     /// Deliveries under way.
-    under_way: BTreeMap<InteractionId, Delivery>,
+    under_way: BTreeMap<InteractionId, AnswerDelivery>,
     /// How each one ended, once it had.
-    ended: BTreeMap<InteractionId, (State, Answer)>,
+    ended: BTreeMap<InteractionId, (InteractionState, InteractionOutcome)>,
     /// Those whose line was taken by a command.
     arrived: BTreeSet<InteractionId>,
     ids: Vec<InteractionId>,
@@ -63,8 +64,8 @@ struct Walk {
 impl Walk {
     fn new() -> Self {
         Self {
-            book: Book::default(),
-            now: Now {
+            book: InteractionTable::default(),
+            now: ClockSnapshot {
                 at: Timestamp::from_second(1_700_000_000).expect("a valid second"),
                 instant: Instant::now(),
             },
@@ -132,7 +133,7 @@ impl Walk {
     }
 
     fn ask(&mut self, dice: &mut Dice) -> Result<(), String> {
-        let mut question = Question::new(Kind::Confirmation, "well?");
+        let mut question = Question::new(QuestionKind::Confirmation, "well?");
         question.timeout = Duration::from_millis(1 + dice.below(2_000));
         question.default = dice.coin().then(|| "no".to_owned());
         if dice.coin() {
@@ -166,13 +167,13 @@ impl Walk {
         if arrived {
             self.arrived.insert(id);
         }
-        let next = self.book.delivered(self.now, id, arrived);
+        let next = self.book.finish_delivery(self.now, id, arrived);
         self.log.push(format!("delivered {id} {arrived}: {next:?}"));
         if arrived && self.book.get(id).is_some_and(Interaction::is_open) {
             return Err(format!("{id} was answered and is open"));
         }
         // A second word on the same delivery changes nothing.
-        if next.is_none() && self.book.delivered(self.now, id, true).is_some() {
+        if next.is_none() && self.book.finish_delivery(self.now, id, true).is_some() {
             return Err(format!("{id} is delivered out of nothing"));
         }
         self.send(next)
@@ -191,7 +192,7 @@ impl Walk {
         due.into_iter().try_for_each(|it| self.send(Some(it)))
     }
 
-    fn send(&mut self, delivery: Option<Delivery>) -> Result<(), String> {
+    fn send(&mut self, delivery: Option<AnswerDelivery>) -> Result<(), String> {
         let Some(delivery) = delivery else {
             return Ok(());
         };
@@ -239,7 +240,10 @@ impl Walk {
                 return Err(format!("{}: {end:?}", it.id));
             }
             let bound = it.question.execution.is_some();
-            let took = matches!(end.1, Answer::Given(_) | Answer::Default(_));
+            let took = matches!(
+                end.1,
+                InteractionOutcome::Answered(_) | InteractionOutcome::Default(_)
+            );
             if bound && took != self.arrived.contains(&it.id) {
                 return Err(format!("{} {end:?}, but what arrived differs", it.id));
             }
@@ -249,7 +253,7 @@ impl Walk {
             return Err(format!("{count} open in {session:?}"));
         }
         let kept = self.book.iter().filter(|it| !it.is_open()).count();
-        if kept > MAX_KEPT_TOTAL {
+        if kept > MAX_ENDED_TOTAL {
             return Err(format!("{kept} are remembered"));
         }
         Ok(())
@@ -272,15 +276,27 @@ impl Walk {
 }
 
 /// State and outcome tell the same.
-fn agree((state, outcome): &(State, Answer)) -> bool {
+fn agree((state, outcome): &(InteractionState, InteractionOutcome)) -> bool {
     match (state, outcome) {
-        (State::Answered { .. }, Answer::Given(_)) => true,
-        (State::Cancelled { reason }, Answer::Cancelled(told)) => reason == told,
-        (State::TimedOut { took_default }, Answer::Default(_)) => *took_default,
-        (State::TimedOut { took_default }, Answer::TimedOut) => !*took_default,
+        (InteractionState::Answered { .. }, InteractionOutcome::Answered(_)) => true,
+        (InteractionState::Cancelled { reason }, InteractionOutcome::Cancelled(told)) => {
+            reason == told
+        }
+        (InteractionState::TimedOut { took_default }, InteractionOutcome::Default(_)) => {
+            *took_default
+        }
+        (InteractionState::TimedOut { took_default }, InteractionOutcome::TimedOut) => {
+            !*took_default
+        }
         (
-            State::Open | State::Answered { .. } | State::Cancelled { .. } | State::TimedOut { .. },
-            Answer::Given(_) | Answer::Default(_) | Answer::Cancelled(_) | Answer::TimedOut,
+            InteractionState::Open
+            | InteractionState::Answered { .. }
+            | InteractionState::Cancelled { .. }
+            | InteractionState::TimedOut { .. },
+            InteractionOutcome::Answered(_)
+            | InteractionOutcome::Default(_)
+            | InteractionOutcome::Cancelled(_)
+            | InteractionOutcome::TimedOut,
         ) => false,
     }
 }
@@ -291,7 +307,7 @@ fn owner(dice: &mut Dice) -> Owner {
         project: None,
         session: Some(SessionName(format!("s{}", dice.below(SESSIONS)))),
         task: None,
-        channel: ostler_model::Channel::Local,
+        channel: ostler_model::RequestChannel::Local,
     }
 }
 

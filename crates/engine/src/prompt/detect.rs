@@ -1,12 +1,12 @@
 //! What kind of answer a prompt asks for: a pure function over its text.
 
-use super::clean::clean;
-use super::{menu, words};
-use crate::interaction::Kind;
+use super::visible_line::visible_line;
+use super::{menu, patterns};
+use crate::interaction::QuestionKind;
 
 /// What was seen besides the prompt's own line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Seen<'a> {
+pub struct PromptContext<'a> {
     /// The lines before it, the last ones at least.
     pub before: &'a str,
     /// Whether the line is finished: a command that asks with a whole line.
@@ -26,9 +26,9 @@ pub struct Seen<'a> {
 
 /// A prompt understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Detected {
+pub struct DetectedPrompt {
     /// What kind of answer is wanted.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// What there is to choose from, as it is to be shown.
     pub options: Vec<String>,
     /// What an empty answer stands for.
@@ -44,60 +44,60 @@ pub struct Detected {
 /// same where a process is blocked reading, and where a program with the whole screen waits for
 /// keys (vim, less, top): whoever waits for its prompt is answered, with an empty text.
 #[must_use]
-pub fn detect(text: &str, seen: Seen<'_>) -> Option<Detected> {
-    let line = clean(text);
-    let hidden = seen.echo == Some(false) && seen.lines != Some(false);
+pub fn detect(text: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> {
+    let line = visible_line(text);
+    let hidden = context.echo == Some(false) && context.lines != Some(false);
     if hidden {
         return Some(secret());
     }
-    let said_so = yes_no(&line).or_else(|| is_secret(&line).then(secret));
-    if seen.finished && !seen.reading {
+    let explicit = yes_no(&line).or_else(|| is_secret(&line).then(secret));
+    if context.finished && !context.reading {
         // A log line, unless it could not be clearer.
-        return said_so;
+        return explicit;
     }
-    said_so
-        .or_else(|| interpreter(&line, seen))
+    explicit
+        .or_else(|| interpreter(&line, context))
         .or_else(|| confirmation(&line))
-        .or_else(|| words::ANY_KEY.is_match(&line).then(|| input(None)))
-        .or_else(|| from_menu(&line, seen.before))
-        .or_else(|| choices(&line))
+        .or_else(|| patterns::ANY_KEY.is_match(&line).then(|| input(None)))
+        .or_else(|| choice_from_menu(&line, context.before))
+        .or_else(|| inline_choice(&line))
         .or_else(|| path(&line))
-        .or_else(|| generic(&line, seen))
+        .or_else(|| generic_prompt(&line, context))
         .or_else(|| {
-            let silent = seen.full_screen || (seen.reading && !seen.finished);
+            let silent = context.full_screen || (context.reading && !context.finished);
             silent.then(|| input(None))
         })
 }
 
-const fn input(default: Option<String>) -> Detected {
-    Detected {
-        kind: Kind::InputRequest,
+const fn input(default: Option<String>) -> DetectedPrompt {
+    DetectedPrompt {
+        kind: QuestionKind::InputRequest,
         options: Vec::new(),
         default,
         secret: false,
     }
 }
 
-fn secret() -> Detected {
-    Detected {
+fn secret() -> DetectedPrompt {
+    DetectedPrompt {
         secret: true,
         ..input(None)
     }
 }
 
 /// `(gdb)`, `In [1]:`: something to be typed, nothing to be chosen.
-fn interpreter(line: &str, seen: Seen<'_>) -> Option<Detected> {
-    let asks = !seen.finished && words::INTERPRETER.is_match(line);
-    asks.then(|| input(None))
+fn interpreter(line: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> {
+    let is_prompt = !context.finished && patterns::INTERPRETER.is_match(line);
+    is_prompt.then(|| input(None))
 }
 
 fn is_secret(line: &str) -> bool {
-    words::SECRET.is_match(line) || words::BARE_SECRET.is_match(line)
+    patterns::SECRET.is_match(line) || patterns::BARE_SECRET.is_match(line)
 }
 
 /// `[Y/n]`, `([y]/n)`: the capital or bracketed word is the default, where just one is.
-fn yes_no(line: &str) -> Option<Detected> {
-    let found = words::YES_NO.captures_iter(line).last()?;
+fn yes_no(line: &str) -> Option<DetectedPrompt> {
+    let found = patterns::YES_NO.captures_iter(line).last()?;
     let word = |a, b| found.get(a).or_else(|| found.get(b)).map(|it| it.as_str());
     let (yes, no) = (word(1, 3)?, word(2, 4)?);
     let stands_out = |word: &str| word.starts_with(|it: char| it.is_uppercase() || it == '[');
@@ -105,10 +105,10 @@ fn yes_no(line: &str) -> Option<Detected> {
     let default = match (stands_out(yes), stands_out(no)) {
         (true, false) => Some(plain(yes)),
         (false, true) => Some(plain(no)),
-        (true, true) | (false, false) => said(line).filter(|it| is_yes_or_no(it)),
+        (true, true) | (false, false) => named_default(line).filter(|it| is_yes_or_no(it)),
     };
-    Some(Detected {
-        kind: Kind::Confirmation,
+    Some(DetectedPrompt {
+        kind: QuestionKind::Confirmation,
         options: vec![plain(yes), plain(no)],
         default,
         secret: false,
@@ -116,15 +116,15 @@ fn yes_no(line: &str) -> Option<Detected> {
 }
 
 /// `Do you want to continue?`, `Is this OK? (yes)`.
-fn confirmation(line: &str) -> Option<Detected> {
-    let found = words::CONFIRMATION.captures(line)?;
-    if words::EITHER_OR.is_match(line) || menu::within(line).is_some() {
+fn confirmation(line: &str) -> Option<DetectedPrompt> {
+    let found = patterns::CONFIRMATION.captures(line)?;
+    if patterns::EITHER_OR.is_match(line) || menu::inline_choices(line).is_some() {
         return None;
     }
     let default = found.get(1).or_else(|| found.get(2));
     let default = default.map(|it| it.as_str().to_owned());
-    Some(Detected {
-        kind: Kind::Confirmation,
+    Some(DetectedPrompt {
+        kind: QuestionKind::Confirmation,
         options: vec!["yes".to_owned(), "no".to_owned()],
         default: default.filter(|it| is_yes_or_no(it)),
         secret: false,
@@ -135,55 +135,56 @@ fn is_yes_or_no(word: &str) -> bool {
     ["y", "n", "yes", "no"].contains(&word.to_ascii_lowercase().as_str())
 }
 
-fn from_menu(line: &str, before: &str) -> Option<Detected> {
-    let asks = words::CHOICE.is_match(line) || words::ENDING.is_match(line) || line.is_empty();
-    let before: Vec<String> = before.lines().map(clean).collect();
-    let options = menu::above(&before).filter(|_| asks)?;
-    let marker = |option: &String, said: &str| option.split(')').next() == Some(said);
-    let default = said(line).filter(|said| options.iter().any(|it| marker(it, said)));
-    Some(Detected {
-        kind: Kind::ChoiceSelection,
+fn choice_from_menu(line: &str, before: &str) -> Option<DetectedPrompt> {
+    let is_prompt =
+        patterns::CHOICE.is_match(line) || patterns::ENDING.is_match(line) || line.is_empty();
+    let before: Vec<String> = before.lines().map(visible_line).collect();
+    let options = menu::menu_above(&before).filter(|_| is_prompt)?;
+    let marker = |option: &String, value: &str| option.split(')').next() == Some(value);
+    let default = named_default(line).filter(|value| options.iter().any(|it| marker(it, value)));
+    Some(DetectedPrompt {
+        kind: QuestionKind::ChoiceSelection,
         options,
         default,
         secret: false,
     })
 }
 
-fn choices(line: &str) -> Option<Detected> {
-    let asks = words::CHOICE.is_match(line) || words::ENDING.is_match(line);
-    let options = menu::within(line).filter(|_| asks)?;
-    Some(Detected {
-        kind: Kind::ChoiceSelection,
-        default: said(line).filter(|it| options.contains(it)),
+fn inline_choice(line: &str) -> Option<DetectedPrompt> {
+    let is_prompt = patterns::CHOICE.is_match(line) || patterns::ENDING.is_match(line);
+    let options = menu::inline_choices(line).filter(|_| is_prompt)?;
+    Some(DetectedPrompt {
+        kind: QuestionKind::ChoiceSelection,
+        default: named_default(line).filter(|it| options.contains(it)),
         options,
         secret: false,
     })
 }
 
-fn path(line: &str) -> Option<Detected> {
-    words::PATH.is_match(line).then(|| Detected {
-        kind: Kind::FileSelection,
-        ..input(said(line))
+fn path(line: &str) -> Option<DetectedPrompt> {
+    patterns::PATH.is_match(line).then(|| DetectedPrompt {
+        kind: QuestionKind::FileSelection,
+        ..input(named_default(line))
     })
 }
 
 /// What merely ends or begins like a prompt.
-fn generic(line: &str, seen: Seen<'_>) -> Option<Detected> {
-    let ends = if seen.finished {
+fn generic_prompt(line: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> {
+    let ends = if context.finished {
         line.ends_with(['?', '？', ':', '：'])
     } else {
-        words::ENDING.is_match(line)
+        patterns::ENDING.is_match(line)
     };
-    let asks = ends || words::BEGINNING.is_match(line);
-    let spoken = said(line);
-    let given = spoken.is_some() && !seen.finished;
-    (asks || given).then(|| input(spoken))
+    let is_prompt = ends || patterns::BEGINNING.is_match(line);
+    let default = named_default(line);
+    let has_default = default.is_some() && !context.finished;
+    (is_prompt || has_default).then(|| input(default))
 }
 
 /// The default a prompt names: `[bob]:`, `(default: bob)`.
-fn said(line: &str) -> Option<String> {
-    let found = words::DEFAULT.captures(line)?;
-    let said = (1..found.len()).find_map(|group| found.get(group))?;
-    let said = said.as_str().trim();
-    (!words::REMARK.is_match(said)).then(|| said.to_owned())
+fn named_default(line: &str) -> Option<String> {
+    let found = patterns::DEFAULT.captures(line)?;
+    let value = (1..found.len()).find_map(|group| found.get(group))?;
+    let value = value.as_str().trim();
+    (!patterns::REMARK.is_match(value)).then(|| value.to_owned())
 }

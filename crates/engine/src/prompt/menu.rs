@@ -31,7 +31,7 @@ static RANGE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[\[(]\s*(\d{1,3})\s*-\s*(\d{1,3})\s*[\])]").expect("a constant"));
 
 /// The menu right above a prompt: numbers that follow each other from 0 or 1 on.
-pub(super) fn above(before: &[String]) -> Option<Vec<String>> {
+pub(super) fn menu_above(before: &[String]) -> Option<Vec<String>> {
     let (mut found, mut between) = (Vec::new(), 0);
     for line in before.iter().rev().take(MENU_LINES) {
         let items = items(line);
@@ -46,12 +46,12 @@ pub(super) fn above(before: &[String]) -> Option<Vec<String>> {
     }
     found.sort_by_key(|(number, _)| *number);
     let first = found.first()?.0;
-    let in_row = found.iter().zip(first..).all(|(it, number)| it.0 == number);
+    let is_consecutive = found.iter().zip(first..).all(|(it, number)| it.0 == number);
     let fits = (2..=OPTIONS).contains(&found.len())
         && found.iter().all(|(_, text)| text.len() <= ITEM_BYTES);
-    (first <= 1 && in_row && fits).then(|| {
-        let spell = |(number, text): (u32, String)| format!("{number}) {text}");
-        found.into_iter().map(spell).collect()
+    (first <= 1 && is_consecutive && fits).then(|| {
+        let format_item = |(number, text): (u32, String)| format!("{number}) {text}");
+        found.into_iter().map(format_item).collect()
     })
 }
 
@@ -69,7 +69,7 @@ fn items(line: &str) -> Vec<(u32, String)> {
 }
 
 /// The choices a prompt itself names.
-pub(super) fn within(text: &str) -> Option<Vec<String>> {
+pub(super) fn inline_choices(text: &str) -> Option<Vec<String>> {
     if let Some(found) = INLINE.captures_iter(text).last() {
         let words = found[1]
             .split(['/', '|', ','])

@@ -1,16 +1,16 @@
 //! Whether a command waits for an answer, and for what kind (B7): kernel evidence first, the
 //! words of the prompt second. Pure; the waiting itself is the driver's.
 
-mod clean;
 mod detect;
 mod menu;
+mod patterns;
+mod prompt_tail;
 mod screen;
-mod tail;
 #[cfg(test)]
 mod tests;
-mod words;
+mod visible_line;
 
-pub(crate) use clean::clean;
-pub use detect::{Detected, Seen, detect};
-pub use screen::Shown;
-pub use tail::{PROMPT_TEXT_BYTES, Piece, Tail};
+pub use detect::{DetectedPrompt, PromptContext, detect};
+pub use prompt_tail::{PROMPT_TEXT_BYTES, PromptTail, PromptTailEvent};
+pub use screen::ScreenPrompt;
+pub(crate) use visible_line::visible_line;

@@ -1,11 +1,11 @@
 //! A terminal's screen, as far as it matters to a prompt.
 
-use ostler_terminal::{ShellState, View};
+use ostler_terminal::{ScreenSnapshot, ShellState};
 use unicode_width::UnicodeWidthChar;
 
 /// What is seen of a prompt on a screen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Shown {
+pub struct ScreenPrompt {
     /// The cursor's row up to the cursor, blanks included: suggestions and prompts to the
     /// right of it are nobody's question.
     pub line: String,
@@ -17,13 +17,13 @@ pub struct Shown {
     /// for a keypad's or a mouse's own sequences.
     pub full_screen: bool,
     /// Whether an integrated shell says that it takes a command.
-    pub takes_command: bool,
+    pub at_shell_prompt: bool,
 }
 
-impl Shown {
+impl ScreenPrompt {
     /// From a screen, and where its shell stands.
     #[must_use]
-    pub fn of(view: &View, shell: &ShellState) -> Self {
+    pub fn from_view(view: &ScreenSnapshot, shell: &ShellState) -> Self {
         let row = usize::from(view.cursor.row).min(view.rows.len());
         let (above, rest) = view.rows.split_at(row);
         let (line, below) = rest
@@ -31,14 +31,14 @@ impl Shown {
             .map_or(("", rest), |(line, below)| (line.as_str(), below));
         let modes = view.modes;
         Self {
-            line: left(line, usize::from(view.cursor.col)),
+            line: row_prefix(line, usize::from(view.cursor.col)),
             before: above.join("\n"),
             lowest: below.iter().all(|row| row.trim().is_empty()),
             full_screen: view.alternate
                 || modes.application_cursor
                 || modes.application_keypad
                 || modes.mouse,
-            takes_command: matches!(
+            at_shell_prompt: matches!(
                 shell,
                 ShellState::Prompt { .. } | ShellState::Incomplete { .. }
             ),
@@ -49,13 +49,13 @@ impl Shown {
     /// cursor stands in it (`:` of less, `E325 ... (Q)uit:` of vim). Elsewhere the cursor
     /// stands in what is edited or looked at.
     #[must_use]
-    pub fn asked_below(&self) -> &str {
+    pub fn bottom_line(&self) -> &str {
         if self.lowest { self.line.trim() } else { "" }
     }
 }
 
 /// So many cells of a row, filled up with blanks.
-fn left(row: &str, cells: usize) -> String {
+fn row_prefix(row: &str, cells: usize) -> String {
     let (mut text, mut used) = (String::with_capacity(row.len()), 0);
     for it in row.chars() {
         let width = it.width().unwrap_or(0);
@@ -76,10 +76,10 @@ mod tests {
 
     use super::*;
 
-    fn shown(text: &str) -> Shown {
+    fn shown(text: &str) -> ScreenPrompt {
         let mut screen = Screen::new(TermSize { cols: 20, rows: 5 }, None);
         screen.feed(text.as_bytes());
-        Shown::of(&screen.view(), screen.shell())
+        ScreenPrompt::from_view(&screen.view(), screen.shell())
     }
 
     #[test]
@@ -102,10 +102,10 @@ mod tests {
     fn whole_screens() {
         let less = shown("\x1b[?1049h\x1b[?1h\x1b=text\x1b[5;1H:");
         assert!(less.full_screen && less.lowest);
-        assert_eq!(less.asked_below(), ":");
+        assert_eq!(less.bottom_line(), ":");
         let vim = shown("\x1b[?1049hPassword: \r\n~\r\n\x1b[5;1H1,1\x1b[1;11H");
         assert!(vim.full_screen && !vim.lowest);
-        assert_eq!(vim.asked_below(), "");
+        assert_eq!(vim.bottom_line(), "");
         assert!(!shown("Name: ").full_screen);
         assert!(shown("\x1b[?1htop").full_screen);
         assert!(!shown("\x1b[?1049h\x1b[?1049lName: ").full_screen);

@@ -1,10 +1,12 @@
 //! Tables of prompts, most of them as real programs write them.
 
-use crate::interaction::Kind::{self, ChoiceSelection, Confirmation, FileSelection, InputRequest};
+use crate::interaction::QuestionKind::{
+    self, ChoiceSelection, Confirmation, FileSelection, InputRequest,
+};
 
-use super::{Detected, Seen, detect};
+use super::{DetectedPrompt, PromptContext, detect};
 
-const READING: Seen<'_> = Seen {
+const READING: PromptContext<'_> = PromptContext {
     before: "",
     finished: false,
     reading: true,
@@ -12,20 +14,20 @@ const READING: Seen<'_> = Seen {
     lines: None,
     full_screen: false,
 };
-const POLLING: Seen<'_> = Seen {
+const POLLING: PromptContext<'_> = PromptContext {
     reading: false,
     ..READING
 };
 
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
-    kind: Kind,
+    kind: QuestionKind,
     options: Vec<String>,
     default: Option<String>,
     secret: bool,
 }
 
-fn row(kind: Kind, options: &[&str], default: Option<&str>) -> Row {
+fn row(kind: QuestionKind, options: &[&str], default: Option<&str>) -> Row {
     Row {
         kind,
         options: options.iter().map(|it| (*it).to_owned()).collect(),
@@ -41,8 +43,8 @@ fn secret() -> Row {
     }
 }
 
-fn seen_as(text: &str, seen: Seen<'_>) -> Option<Row> {
-    let Detected {
+fn seen_as(text: &str, seen: PromptContext<'_>) -> Option<Row> {
+    let DetectedPrompt {
         kind,
         options,
         default,
@@ -169,14 +171,14 @@ fn secrets() {
 
 #[test]
 fn a_terminal_without_echo_hides_the_answer_unless_a_line_editor_draws_it() {
-    let hidden = Seen {
+    let hidden = PromptContext {
         echo: Some(false),
         lines: Some(true),
         ..READING
     };
     assert_eq!(seen_as("Who goes there? ", hidden), Some(secret()));
     assert_eq!(seen_as("", hidden), Some(secret()));
-    let editor = Seen {
+    let editor = PromptContext {
         lines: Some(false),
         ..hidden
     };
@@ -185,7 +187,7 @@ fn a_terminal_without_echo_hides_the_answer_unless_a_line_editor_draws_it() {
         Some(row(InputRequest, &[], None))
     );
     assert_eq!(seen_as("Password: ", editor), Some(secret()));
-    let shown = Seen {
+    let shown = PromptContext {
         echo: Some(true),
         lines: Some(true),
         ..READING
@@ -207,12 +209,12 @@ fn menus_above_the_prompt() {
     ];
     for before in menus {
         for text in ["#? ", "Select: ", "Choose one [1-3]: ", "Your choice? "] {
-            let seen = Seen { before, ..READING };
+            let seen = PromptContext { before, ..READING };
             let expected = row(ChoiceSelection, &colours, None);
             assert_eq!(seen_as(text, seen), Some(expected), "{before:?} {text:?}");
         }
     }
-    let seen = Seen {
+    let seen = PromptContext {
         before: menus[0],
         ..READING
     };
@@ -226,7 +228,7 @@ fn menus_above_the_prompt() {
         "1) red\n2) green\na\nb\nc\n",
         "12:30 begin\n",
     ] {
-        let seen = Seen { before, ..READING };
+        let seen = PromptContext { before, ..READING };
         assert_eq!(
             seen_as("Name: ", seen),
             Some(row(InputRequest, &[], None)),
@@ -395,7 +397,7 @@ fn without_words_only_reading_is_a_prompt() {
 
 #[test]
 fn a_finished_line_must_say_more() {
-    let finished = Seen {
+    let finished = PromptContext {
         finished: true,
         ..READING
     };
@@ -412,7 +414,7 @@ fn a_finished_line_must_say_more() {
     ] {
         assert_eq!(seen_as(text, finished), None, "{text:?}");
     }
-    let log = Seen {
+    let log = PromptContext {
         reading: false,
         ..finished
     };
@@ -442,7 +444,7 @@ fn any_bytes_are_looked_at_without_harm() {
         "\u{202e}?",
         "[y/n]]]",
     ] {
-        let seen = Seen {
+        let seen = PromptContext {
             before: &long,
             ..READING
         };
@@ -452,7 +454,7 @@ fn any_bytes_are_looked_at_without_harm() {
 
 #[test]
 fn whole_screens_take_keys_without_a_word() {
-    let seen = Seen {
+    let seen = PromptContext {
         full_screen: true,
         echo: Some(false),
         lines: Some(false),

@@ -1,12 +1,12 @@
-use super::Failure::{Dead, Ended, Error, Grave, InUse, Moved};
+use super::LineFailure::{Dead, Ended, Error, Fatal, InUse, Moved};
 use super::*;
 
-fn read(line: &str) -> Meaning {
-    Expressions::new(&ReadyRule::default()).read(line)
+fn read(line: &str) -> LineMeaning {
+    LogPatterns::new(&ReadyRule::default()).analyze(line)
 }
 
 /// Lines of real programs.
-const FAILURES: &[(&str, Failure)] = &[
+const FAILURES: &[(&str, LineFailure)] = &[
     (
         "[nodemon] app crashed - waiting for file changes before starting...",
         Dead,
@@ -95,11 +95,11 @@ const FAILURES: &[(&str, Failure)] = &[
         "WebSocket server error: Port 24678 is already in use",
         Moved,
     ),
-    ("Traceback (most recent call last):", Grave),
-    ("Error: Cannot find module './app'", Grave),
-    ("TypeError: undefined is not a function", Grave),
-    ("thread 'main' (12) panicked at src/main.rs:3:5:", Grave),
-    ("sh: 1: vite: not found", Grave),
+    ("Traceback (most recent call last):", Fatal),
+    ("Error: Cannot find module './app'", Fatal),
+    ("TypeError: undefined is not a function", Fatal),
+    ("thread 'main' (12) panicked at src/main.rs:3:5:", Fatal),
+    ("sh: 1: vite: not found", Fatal),
     ("ERROR in ./src/index.js", Error),
     ("[12:00:01] [webpack] error: x", Error),
     ("2026-11-21 12:00:01,123 ERROR: x", Error),
@@ -143,16 +143,16 @@ fn a_failure_is_never_ready() {
         fail: vec!["^boom".into(), "(not valid".into()],
         ..ReadyRule::default()
     };
-    let expressions = Expressions::new(&rule);
+    let expressions = LogPatterns::new(&rule);
     for line in [
         "Error: listen EADDRINUSE: address already in use :::3000",
         "Port 5173 is already in use, trying another one...",
         "boom: ready in 3 ms",
     ] {
-        assert!(!expressions.read(line).ready, "{line}");
+        assert!(!expressions.analyze(line).ready, "{line}");
     }
-    assert!(expressions.read("VITE v7 ready in 300 ms").ready);
-    assert_eq!(expressions.read("boom").failure, Some(Failure::Dead));
+    assert!(expressions.analyze("VITE v7 ready in 300 ms").ready);
+    assert_eq!(expressions.analyze("boom").failure, Some(LineFailure::Dead));
     assert!(expressions.has_ready());
 }
 
@@ -166,7 +166,7 @@ fn watchers_at_rest() {
         "VITE v7.0.0  ready in 312 ms",
         "[nodemon] watching path(s): *.*",
     ] {
-        assert!(read(line).rest, "{line}");
+        assert!(read(line).idle, "{line}");
     }
     for line in [
         "[nodemon] app crashed - waiting for file changes before starting...",
@@ -174,15 +174,19 @@ fn watchers_at_rest() {
         "getting ready for things",
         "address already in use",
     ] {
-        assert!(!read(line).rest, "{line}");
+        assert!(!read(line).idle, "{line}");
     }
 }
 
 #[test]
 fn addresses_beside_the_service() {
     let side = read("metrics listening on http://localhost:9090/metrics");
-    assert_eq!(side.printed[0].weight, Weight::Side);
+    assert_eq!(side.addresses[0].weight, AddressWeight::Side);
     let own = read("listening on http://localhost:9090/");
-    assert_eq!(own.printed[0].weight, Weight::Url);
-    assert!(read("Port 3000 is in use, trying 3001").printed.is_empty());
+    assert_eq!(own.addresses[0].weight, AddressWeight::Url);
+    assert!(
+        read("Port 3000 is in use, trying 3001")
+            .addresses
+            .is_empty()
+    );
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::schedule::ms;
+use super::scan_schedule::ms;
 
 /// A line is looked at as far as this; the rest of a longer one is dropped.
 pub(super) const LINE_BYTES: usize = 4_096;
 /// A line in evidence, details and warnings is told as far as this.
-pub(super) const TOLD_CHARS: usize = 300;
+pub(super) const EXCERPT_CHARS: usize = 300;
 /// Sockets kept in mind; more are not looked at.
 pub(super) const SOCKETS_MAX: usize = 256;
 /// Unix sockets kept in mind.
@@ -35,7 +35,7 @@ pub(super) const SUSPECT: Duration = ms(5_000);
 /// A ready line is waited for so long after the port answered.
 pub(super) const HOLD_BACK: Duration = ms(20_000);
 /// The port that was asked for may come so much later than another one.
-pub(super) const ASKED_GRACE: Duration = ms(1_500);
+pub(super) const REQUESTED_GRACE: Duration = ms(1_500);
 /// The same for the port its kind takes by default.
 pub(super) const DEFAULT_GRACE: Duration = ms(500);
 /// The same for a port that was printed: `uvicorn --workers` prints 2.3 s early.
@@ -66,10 +66,10 @@ pub(super) const HEALTH_FAILURES: u32 = 3;
 /// No health rule looks more often.
 pub(super) const HEALTH_INTERVAL_MIN: Duration = ms(100);
 /// A ready port is doubted at most so often: each doubt is a request in its log.
-pub(super) const DOUBT_APART: Duration = ms(30_000);
+pub(super) const RECHECK_INTERVAL: Duration = ms(30_000);
 /// How long a look at health may take (E1).
-pub(super) const HEALTH_TRY: Duration = ms(2_000);
+pub(super) const HEALTH_TIMEOUT: Duration = ms(2_000);
 /// How long a ready port that is doubted may take to answer.
-pub(super) const DOUBT_TRY: Duration = ms(5_000);
+pub(super) const RECHECK_TIMEOUT: Duration = ms(5_000);
 /// Connections that nobody takes for so long make one doubt it.
-pub(super) const UNSERVED: Duration = ms(3_000);
+pub(super) const BACKLOG_LIMIT: Duration = ms(3_000);

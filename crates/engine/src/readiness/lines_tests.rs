@@ -1,15 +1,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::readiness::schedule::ms;
+use crate::readiness::scan_schedule::ms;
 
 fn lines(pieces: &[&[u8]]) -> Vec<String> {
-    let mut lines = Lines::default();
+    let mut lines = LineSplitter::default();
     let mut seen = Vec::new();
     for piece in pieces {
         lines.push(piece, Duration::ZERO, |line| seen.push(line.to_owned()));
     }
-    lines.rest(PARTIAL, |line| seen.push(format!("{line}…")));
+    lines.flush_partial(PARTIAL, |line| seen.push(format!("{line}…")));
     seen
 }
 
@@ -41,18 +41,18 @@ fn what_a_person_sees() {
 
 #[test]
 fn an_unfinished_line_is_told_once_and_again_when_it_grows() {
-    let mut lines = Lines::default();
+    let mut lines = LineSplitter::default();
     let mut seen = Vec::new();
     lines.push(b"Local: http://x", ms(0), |line| seen.push(line.to_owned()));
     assert_eq!(lines.due(), Some(PARTIAL));
-    lines.rest(ms(199), |line| seen.push(line.to_owned()));
+    lines.flush_partial(ms(199), |line| seen.push(line.to_owned()));
     assert!(seen.is_empty());
-    lines.rest(ms(200), |line| seen.push(line.to_owned()));
-    lines.rest(ms(900), |line| seen.push(line.to_owned()));
+    lines.flush_partial(ms(200), |line| seen.push(line.to_owned()));
+    lines.flush_partial(ms(900), |line| seen.push(line.to_owned()));
     assert_eq!(lines.due(), None);
     lines.push(b":3000\n", ms(1_000), |line| seen.push(line.to_owned()));
     lines.push(b"prompt> ", ms(1_000), |line| seen.push(line.to_owned()));
-    lines.rest(ms(1_200), |line| seen.push(line.to_owned()));
+    lines.flush_partial(ms(1_200), |line| seen.push(line.to_owned()));
     lines.push(b"\n", ms(1_300), |line| seen.push(line.to_owned()));
     assert_eq!(seen, ["Local: http://x", "Local: http://x:3000", "prompt>"]);
 }

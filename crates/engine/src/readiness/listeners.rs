@@ -2,29 +2,29 @@
 
 use std::time::Duration;
 
+use super::input::ListeningSocket;
 use super::limits::{CONFIRM, CONFIRMS_MAX, GONE, SOCKETS_MAX, UNIX_MAX};
-use super::seen::Socket;
 
 /// What was seen of one socket.
 #[derive(Debug, Clone)]
-struct Known<T> {
-    it: T,
+struct Tracked<T> {
+    value: T,
     confirmed: Option<Duration>,
-    missing: Option<Missing>,
+    missing: Option<MissingScans>,
 }
 
 /// Since when and how often a socket was not there any more.
 #[derive(Debug, Clone, Copy)]
-struct Missing {
+struct MissingScans {
     since: Duration,
     scans: u32,
 }
 
 /// A socket that was seen in two scans.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Listener<'a> {
+pub(super) struct ConfirmedListener<'a> {
     /// The socket.
-    pub(super) socket: &'a Socket,
+    pub(super) socket: &'a ListeningSocket,
     /// Since when it is known to be real.
     pub(super) since: Duration,
 }
@@ -32,39 +32,40 @@ pub(super) struct Listener<'a> {
 /// All sockets of a tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listeners {
-    known: Vec<Known<Socket>>,
-    unix: Vec<Known<String>>,
-    scanned: Option<Duration>,
-    confirms: u32,
+    sockets: Vec<Tracked<ListeningSocket>>,
+    unix: Vec<Tracked<String>>,
+    scanned_at: Option<Duration>,
+    confirm_scans: u32,
     members: u32,
 }
 
 impl Listeners {
     /// Takes in a scan. A socket is real in its second scan, and gone when two did not show it
-    /// any more and it was missing for `gone`.
+    /// any more and it was missing for `gone_after`.
     pub(super) fn scan(
         &mut self,
         at: Duration,
-        sockets: Vec<Socket>,
+        sockets: Vec<ListeningSocket>,
         unix: Vec<String>,
         gone: Duration,
     ) {
-        self.scanned = Some(at);
-        let same =
-            |one: &Socket, other: &Socket| one.inode == other.inode && one.address == other.address;
-        merge(&mut self.known, sockets, at, SOCKETS_MAX, same);
-        merge(&mut self.unix, unix, at, UNIX_MAX, PartialEq::eq);
-        self.known.retain(|it| !it.is_gone(at, gone));
+        self.scanned_at = Some(at);
+        let same = |one: &ListeningSocket, other: &ListeningSocket| {
+            one.inode == other.inode && one.address == other.address
+        };
+        update_tracked(&mut self.sockets, sockets, at, SOCKETS_MAX, same);
+        update_tracked(&mut self.unix, unix, at, UNIX_MAX, PartialEq::eq);
+        self.sockets.retain(|it| !it.is_gone(at, gone));
         self.unix.retain(|it| !it.is_gone(at, gone));
-        self.confirms = if self.is_settled() {
+        self.confirm_scans = if self.is_settled() {
             0
         } else {
-            self.confirms + 1
+            self.confirm_scans + 1
         };
     }
 
     /// Takes in how many processes live in the tree; whether that changed.
-    pub(super) fn count(&mut self, members: u32) -> bool {
+    pub(super) fn update_members(&mut self, members: u32) -> bool {
         std::mem::replace(&mut self.members, members) != members
     }
 
@@ -74,11 +75,11 @@ impl Listeners {
     }
 
     /// The real ones.
-    pub(super) fn all(&self) -> impl Iterator<Item = Listener<'_>> {
-        self.known.iter().filter_map(|it| {
+    pub(super) fn all(&self) -> impl Iterator<Item = ConfirmedListener<'_>> {
+        self.sockets.iter().filter_map(|it| {
             let since = it.confirmed?;
-            Some(Listener {
-                socket: &it.it,
+            Some(ConfirmedListener {
+                socket: &it.value,
                 since,
             })
         })
@@ -86,39 +87,39 @@ impl Listeners {
 
     /// Paths of the real unix sockets.
     pub(super) fn unix(&self) -> impl Iterator<Item = &str> {
-        let real = self.unix.iter().filter(|it| it.confirmed.is_some());
-        real.map(|it| it.it.as_str())
+        let confirmed = self.unix.iter().filter(|it| it.confirmed.is_some());
+        confirmed.map(|it| it.value.as_str())
     }
 
     /// Every inode seen and not gone, real or not.
     pub(super) fn inodes(&self) -> Vec<u64> {
-        self.known.iter().map(|it| it.it.inode).collect()
+        self.sockets.iter().map(|it| it.value.inode).collect()
     }
 
     /// Whether the last scan showed a socket with this inode of which every connection was taken.
-    pub(super) fn takes(&self, inode: u64) -> bool {
-        let found = self.known.iter().find(|it| it.it.inode == inode);
-        found.is_some_and(|it| it.missing.is_none() && it.it.waiting == 0)
+    pub(super) fn is_drained(&self, inode: u64) -> bool {
+        let found = self.sockets.iter().find(|it| it.value.inode == inode);
+        found.is_some_and(|it| it.missing.is_none() && it.value.waiting == 0)
     }
 
     /// Whether a socket on this port was there in the last scan, or was not gone for long: one
     /// that is new takes the place of another.
-    pub(super) fn holds(&self, port: u16) -> bool {
-        let on = |it: &&Known<Socket>| it.it.address.port() == port;
-        self.known.iter().any(|it| on(&it))
+    pub(super) fn has_port(&self, port: u16) -> bool {
+        let on = |it: &&Tracked<ListeningSocket>| it.value.address.port() == port;
+        self.sockets.iter().any(|it| on(&it))
     }
 
     /// When the last scan was.
-    pub(super) fn scanned(&self) -> Option<Duration> {
-        self.scanned
+    pub(super) fn scanned_at(&self) -> Option<Duration> {
+        self.scanned_at
     }
 
     /// When a scan is needed to make certain what the last ones showed.
-    pub(super) fn uncertain(&self, gone: Duration) -> Option<Duration> {
-        let scanned = self.scanned?;
-        let confirm = scanned + CONFIRM;
-        let new = (!self.is_settled() && self.confirms <= CONFIRMS_MAX).then_some(confirm);
-        let missing = self.known.iter().filter_map(|it| it.missing);
+    pub(super) fn confirm_at(&self, gone: Duration) -> Option<Duration> {
+        let scanned_at = self.scanned_at?;
+        let confirm = scanned_at + CONFIRM;
+        let new = (!self.is_settled() && self.confirm_scans <= CONFIRMS_MAX).then_some(confirm);
+        let missing = self.sockets.iter().filter_map(|it| it.missing);
         let missing = missing.chain(self.unix.iter().filter_map(|it| it.missing));
         missing
             .map(|it| confirm.max(it.since + gone))
@@ -127,12 +128,12 @@ impl Listeners {
     }
 
     fn is_settled(&self) -> bool {
-        let new = self.known.iter().any(|it| it.confirmed.is_none());
+        let new = self.sockets.iter().any(|it| it.confirmed.is_none());
         !new && self.unix.iter().all(|it| it.confirmed.is_some())
     }
 }
 
-impl<T> Known<T> {
+impl<T> Tracked<T> {
     fn is_gone(&self, at: Duration, gone: Duration) -> bool {
         self.missing.is_some_and(|it| {
             self.confirmed.is_none() || (it.scans >= 2 && at.saturating_sub(it.since) >= gone)
@@ -140,38 +141,38 @@ impl<T> Known<T> {
     }
 }
 
-/// Brings what is known up to date; of more than `most` the new ones are left out.
-fn merge<T>(
-    known: &mut Vec<Known<T>>,
-    seen: Vec<T>,
+/// Brings what is known up to date; of more than `limit` the new ones are left out.
+fn update_tracked<T>(
+    tracked: &mut Vec<Tracked<T>>,
+    current: Vec<T>,
     at: Duration,
-    most: usize,
+    limit: usize,
     same: impl Fn(&T, &T) -> bool,
 ) {
-    let mut seen: Vec<Option<T>> = seen.into_iter().map(Some).collect();
-    for one in known.iter_mut() {
-        let place = seen
+    let mut current: Vec<Option<T>> = current.into_iter().map(Some).collect();
+    for one in tracked.iter_mut() {
+        let slot = current
             .iter_mut()
-            .find(|it| it.as_ref().is_some_and(|it| same(it, &one.it)));
-        if let Some(it) = place.and_then(Option::take) {
-            one.it = it;
+            .find(|it| it.as_ref().is_some_and(|it| same(it, &one.value)));
+        if let Some(it) = slot.and_then(Option::take) {
+            one.value = it;
             one.missing = None;
             one.confirmed = one.confirmed.or(Some(at));
         } else {
-            let before = one.missing.unwrap_or(Missing {
+            let before = one.missing.unwrap_or(MissingScans {
                 since: at,
                 scans: 0,
             });
-            one.missing = Some(Missing {
+            one.missing = Some(MissingScans {
                 scans: before.scans + 1,
                 ..before
             });
         }
     }
-    for it in seen.into_iter().flatten() {
-        if known.len() < most && !known.iter().any(|one| same(&it, &one.it)) {
-            known.push(Known {
-                it,
+    for it in current.into_iter().flatten() {
+        if tracked.len() < limit && !tracked.iter().any(|one| same(&it, &one.value)) {
+            tracked.push(Tracked {
+                value: it,
                 confirmed: None,
                 missing: None,
             });
@@ -180,17 +181,17 @@ fn merge<T>(
 }
 
 /// How long a socket is missing before it is gone.
-pub(super) fn gone(ready: bool) -> Duration {
+pub(super) fn gone_after(ready: bool) -> Duration {
     if ready { GONE } else { Duration::ZERO }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readiness::schedule::ms;
+    use crate::readiness::scan_schedule::ms;
 
-    fn socket(port: u16, inode: u64) -> Socket {
-        Socket {
+    fn socket(port: u16, inode: u64) -> ListeningSocket {
+        ListeningSocket {
             address: ([127, 0, 0, 1], port).into(),
             inode,
             pid: 42,
@@ -210,12 +211,12 @@ mod tests {
     fn real_in_the_second_scan() {
         let mut listeners = Listeners::default();
         assert_eq!(look(&mut listeners, 25, &[7]), [0; 0]);
-        assert_eq!(listeners.uncertain(ms(0)), Some(ms(33)));
+        assert_eq!(listeners.confirm_at(ms(0)), Some(ms(33)));
         assert_eq!(look(&mut listeners, 33, &[7]), [7]);
-        assert_eq!(listeners.uncertain(ms(0)), None);
+        assert_eq!(listeners.confirm_at(ms(0)), None);
         assert_eq!(look(&mut listeners, 58, &[]), [7]);
-        assert!(!listeners.takes(7));
-        assert_eq!(listeners.uncertain(ms(0)), Some(ms(66)));
+        assert!(!listeners.is_drained(7));
+        assert_eq!(listeners.confirm_at(ms(0)), Some(ms(66)));
         assert_eq!(look(&mut listeners, 66, &[]), [0; 0]);
     }
 
@@ -225,7 +226,7 @@ mod tests {
         let mut quick = 0;
         for round in 0..100 {
             assert_eq!(look(&mut listeners, 25 * round, &[round]), [0; 0]);
-            quick += u32::from(listeners.uncertain(ms(0)).is_some());
+            quick += u32::from(listeners.confirm_at(ms(0)).is_some());
         }
         assert_eq!(quick, CONFIRMS_MAX);
     }
@@ -239,7 +240,7 @@ mod tests {
             } else {
                 Vec::new()
             };
-            listeners.scan(ms(at), sockets, Vec::new(), gone(true));
+            listeners.scan(ms(at), sockets, Vec::new(), gone_after(true));
             listeners.all().count()
         };
         let seen: Vec<usize> = [
@@ -254,7 +255,7 @@ mod tests {
         .collect();
         assert_eq!(seen, [0, 1, 1, 1, 1]);
         assert_eq!(scan(&mut listeners, 2_000, false), 1);
-        assert_eq!(listeners.uncertain(gone(true)), Some(ms(3_000)));
+        assert_eq!(listeners.confirm_at(gone_after(true)), Some(ms(3_000)));
         assert_eq!(scan(&mut listeners, 3_000, false), 0);
     }
 

@@ -3,34 +3,34 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use ostler_model::Port;
+use ostler_model::ServicePort;
 
-use super::limits::{ASKED_GRACE, DEBUG_ALONE, DEFAULT_GRACE, PORTS_MAX, PRINTED_GRACE};
-use super::listeners::Listener;
-use super::printed::{Printed, Weight, is_wildcard};
+use super::limits::{DEBUG_ALONE, DEFAULT_GRACE, PORTS_MAX, PRINTED_GRACE, REQUESTED_GRACE};
+use super::listeners::ConfirmedListener;
+use super::printed_address::{AddressWeight, PrintedAddress, is_wildcard};
 use super::protocols::is_admin_port;
-use super::schedule::ms;
+use super::scan_schedule::ms;
 
 /// Ports of debuggers, live reload and hot module replacement.
-pub(super) const fn is_debug(port: u16) -> bool {
+pub(super) const fn is_debug_port(port: u16) -> bool {
     matches!(port, 9229..=9239 | 5678 | 35729 | 24678 | 5858 | 2345)
 }
 
 /// Why a port is the main one, the best reason first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reason {
+pub(super) enum MainPortReason {
     /// It was asked for.
-    Asked,
+    Requested,
     /// A URL with it was printed.
-    Printed,
+    PrintedUrl,
     /// It was told in words.
-    Told,
+    PrintedPort,
     /// Programs of its kind take it.
     Default,
     /// It was opened last.
-    Last,
+    Newest,
     /// The same, at an address that is neither a wildcard nor loopback.
-    LastElsewhere,
+    NewestElsewhere,
     /// It is one of administration or metrics.
     Aside,
     /// There are only debuggers' ports.
@@ -39,97 +39,97 @@ pub(super) enum Reason {
 
 /// What is known of the main port beside the sockets.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Hints<'a> {
+pub(super) struct PortHints<'a> {
     /// The port asked for.
-    pub(super) asked: Option<u16>,
+    pub(super) requested: Option<u16>,
     /// The port its kind takes.
     pub(super) default: Option<u16>,
     /// Addresses that were printed, in that order.
-    pub(super) printed: &'a [Printed],
+    pub(super) addresses: &'a [PrintedAddress],
     /// When the first of them was.
-    pub(super) printed_at: Duration,
+    pub(super) first_address_at: Duration,
     /// Whether a line said that a port is in use.
     pub(super) in_use: bool,
 }
 
 /// A main port.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Main<'a> {
+pub(super) struct MainPortChoice<'a> {
     /// Its best socket.
-    pub(super) listener: Listener<'a>,
+    pub(super) listener: ConfirmedListener<'a>,
     /// Why it is the main one.
-    pub(super) reason: Reason,
+    pub(super) reason: MainPortReason,
     /// Since when it is certain that no better one comes.
     pub(super) settled: Duration,
 }
 
-impl Hints<'_> {
+impl PortHints<'_> {
     /// Why this socket might be the main one; the smaller second part is the better.
-    fn reason(&self, listener: Listener<'_>) -> (Reason, u64) {
+    fn reason(&self, listener: ConfirmedListener<'_>) -> (MainPortReason, u64) {
         let address = listener.socket.address;
         let port = address.port();
-        if self.asked == Some(port) {
-            return (Reason::Asked, 0);
+        if self.requested == Some(port) {
+            return (MainPortReason::Requested, 0);
         }
-        if is_debug(port) && self.default != Some(port) {
-            return (Reason::Debug, u64::from(port));
+        if is_debug_port(port) && self.default != Some(port) {
+            return (MainPortReason::Debug, u64::from(port));
         }
-        let told = |weights: &[Weight]| {
+        let position_of = |weights: &[AddressWeight]| {
             let found = self
-                .printed
+                .addresses
                 .iter()
                 .position(|it| it.port == port && weights.contains(&it.weight));
             found.map(|at| at as u64)
         };
-        if let Some(at) =
-            told(&[Weight::Rule]).or_else(|| Some(told(&[Weight::Url])? + PORTS_MAX as u64))
+        if let Some(at) = position_of(&[AddressWeight::Rule])
+            .or_else(|| Some(position_of(&[AddressWeight::Url])? + PORTS_MAX as u64))
         {
-            return (Reason::Printed, at);
+            return (MainPortReason::PrintedUrl, at);
         }
-        let last = u64::MAX - listener.socket.inode;
-        let aside = is_admin_port(port) || told(&[Weight::Side]).is_some();
+        let newest_first = u64::MAX - listener.socket.inode;
+        let aside = is_admin_port(port) || position_of(&[AddressWeight::Side]).is_some();
         if aside && self.default != Some(port) {
-            return (Reason::Aside, last);
+            return (MainPortReason::Aside, newest_first);
         }
-        if let Some(at) = told(&[Weight::Words]) {
-            return (Reason::Told, at);
+        if let Some(at) = position_of(&[AddressWeight::Phrase]) {
+            return (MainPortReason::PrintedPort, at);
         }
         if self.default == Some(port) {
-            (Reason::Default, 0)
+            (MainPortReason::Default, 0)
         } else if address.ip().is_unspecified() || address.ip().is_loopback() {
-            (Reason::Last, last)
+            (MainPortReason::Newest, newest_first)
         } else {
-            (Reason::LastElsewhere, last)
+            (MainPortReason::NewestElsewhere, newest_first)
         }
     }
 
-    /// The main one of these; `before` is the one so far, kept unless another has been named.
-    pub(super) fn choose<'a>(
+    /// The main one of these; `current` is the one so far, kept unless another has been named.
+    pub(super) fn choose_main_port<'a>(
         &self,
-        listeners: &[Listener<'a>],
-        before: Option<u16>,
-    ) -> Option<Main<'a>> {
+        listeners: &[ConfirmedListener<'a>],
+        current: Option<u16>,
+    ) -> Option<MainPortChoice<'a>> {
         let best = listeners.iter().min_by_key(|it| self.reason(**it))?;
         let on = |port: u16| {
             listeners
                 .iter()
                 .filter(move |it| it.socket.address.port() == port)
         };
-        let kept = before.and_then(|port| on(port).min_by_key(|it| self.reason(**it)));
-        let best = match kept {
-            Some(kept) => {
-                let (reason, better) = (self.reason(*kept).0, self.reason(*best).0);
-                let aside = reason >= Reason::Aside && better < Reason::Aside;
-                let named = (better <= Reason::Printed && better < reason) || aside;
-                if named { best } else { kept }
+        let current_best = current.and_then(|port| on(port).min_by_key(|it| self.reason(**it)));
+        let best = match current_best {
+            Some(current_best) => {
+                let (reason, better) = (self.reason(*current_best).0, self.reason(*best).0);
+                let aside = reason >= MainPortReason::Aside && better < MainPortReason::Aside;
+                let named = (better <= MainPortReason::PrintedUrl && better < reason) || aside;
+                if named { best } else { current_best }
             }
             None => best,
         };
         let port = best.socket.address.port();
-        let listener = self::best(listeners, port)?;
+        let listener = self::preferred_listener(listeners, port)?;
         let reason = self.reason(*best).0;
         let settled = listener.since.max(best.since) + self.grace(reason, listener.since);
-        Some(Main {
+        Some(MainPortChoice {
             listener,
             reason,
             settled,
@@ -137,36 +137,39 @@ impl Hints<'_> {
     }
 
     /// How long a better port may still come.
-    fn grace(&self, reason: Reason, since: Duration) -> Duration {
-        let asked = if self.asked.is_some() && !self.in_use {
-            ASKED_GRACE
+    fn grace(&self, reason: MainPortReason, since: Duration) -> Duration {
+        let requested = if self.requested.is_some() && !self.in_use {
+            REQUESTED_GRACE
         } else {
             ms(0)
         };
         match reason {
-            Reason::Asked | Reason::Printed | Reason::Told => ms(0),
-            Reason::Default => asked,
-            Reason::Last | Reason::LastElsewhere => {
+            MainPortReason::Requested
+            | MainPortReason::PrintedUrl
+            | MainPortReason::PrintedPort => ms(0),
+            MainPortReason::Default => requested,
+            MainPortReason::Newest | MainPortReason::NewestElsewhere => {
                 let default = if self.default.is_some() {
                     DEFAULT_GRACE
                 } else {
                     ms(0)
                 };
-                asked
+                requested
                     .max(default)
-                    .max(self.promised().saturating_sub(since))
+                    .max(self.promised_until().saturating_sub(since))
             }
-            Reason::Aside => PRINTED_GRACE.max(self.promised().saturating_sub(since)),
-            Reason::Debug => DEBUG_ALONE,
+            MainPortReason::Aside => PRINTED_GRACE.max(self.promised_until().saturating_sub(since)),
+            MainPortReason::Debug => DEBUG_ALONE,
         }
     }
 
     /// Until when a port that was printed may come.
-    fn promised(&self) -> Duration {
-        let strong =
-            |it: &&Printed| it.weight <= Weight::Url && it.is_local() && !is_debug(it.port);
-        match self.printed.iter().find(strong) {
-            Some(_) => self.printed_at + PRINTED_GRACE,
+    fn promised_until(&self) -> Duration {
+        let strong = |it: &&PrintedAddress| {
+            it.weight <= AddressWeight::Url && it.is_local() && !is_debug_port(it.port)
+        };
+        match self.addresses.iter().find(strong) {
+            Some(_) => self.first_address_at + PRINTED_GRACE,
             None => ms(0),
         }
     }
@@ -174,16 +177,16 @@ impl Hints<'_> {
     /// Where the main port is reached: as it was printed, else from its address.
     pub(super) fn url(&self, address: SocketAddr, tls: Option<bool>) -> String {
         let printed = self
-            .printed
+            .addresses
             .iter()
-            .filter(|it| it.port == address.port() && it.weight <= Weight::Side);
+            .filter(|it| it.port == address.port() && it.weight <= AddressWeight::Side);
         // One with a token is the way in; else the home page rather than a resource.
         let printed = printed.min_by_key(|it| {
             let plain = !it.path.contains('?');
             (it.weight, !it.is_local(), plain, it.path.len())
         });
         let https = tls.or(printed.and_then(|it| it.https)).unwrap_or(false);
-        let host = host(address.ip(), printed.and_then(|it| it.host.as_deref()));
+        let host = url_host(address.ip(), printed.and_then(|it| it.host.as_deref()));
         let scheme = if https { "https" } else { "http" };
         let path = printed.map_or("", |it| it.path.as_str());
         let slash = if path.starts_with('/') { "" } else { "/" };
@@ -196,13 +199,16 @@ impl Hints<'_> {
 }
 
 /// Whether two URLs differ in a name of this machine at most.
-pub(super) fn leads_as(one: &str, other: &str) -> bool {
+pub(super) fn is_same_url(one: &str, other: &str) -> bool {
     let plain = |url: &str| url.replacen("//127.0.0.1", "//localhost", 1);
     plain(one) == plain(other)
 }
 
 /// The socket on a port that is probed and told.
-pub(super) fn best<'a>(listeners: &[Listener<'a>], port: u16) -> Option<Listener<'a>> {
+pub(super) fn preferred_listener<'a>(
+    listeners: &[ConfirmedListener<'a>],
+    port: u16,
+) -> Option<ConfirmedListener<'a>> {
     let on = listeners
         .iter()
         .filter(|it| it.socket.address.port() == port);
@@ -221,7 +227,7 @@ fn preference(ip: IpAddr) -> u8 {
 }
 
 /// A host for a URL: the one printed, where it leads to the socket.
-fn host(ip: IpAddr, printed: Option<&str>) -> String {
+fn url_host(ip: IpAddr, printed: Option<&str>) -> String {
     let only_six = matches!(ip, IpAddr::V6(ip) if ip.is_loopback());
     match printed {
         Some(host) if !is_wildcard(host) && !only_six => {
@@ -241,13 +247,13 @@ fn host(ip: IpAddr, printed: Option<&str>) -> String {
 }
 
 /// All ports, the main one first and debuggers' last; one for each address.
-pub(super) fn ports<'a>(
-    listeners: impl Iterator<Item = Listener<'a>>,
+pub(super) fn sorted_ports<'a>(
+    listeners: impl Iterator<Item = ConfirmedListener<'a>>,
     main: Option<SocketAddr>,
     tls: bool,
-) -> Vec<Port> {
-    let mut ports: Vec<Port> = listeners
-        .map(|it| Port {
+) -> Vec<ServicePort> {
+    let mut ports: Vec<ServicePort> = listeners
+        .map(|it| ServicePort {
             address: it.socket.address,
             pid: it.socket.pid,
             process: it.socket.process.clone(),
@@ -257,11 +263,11 @@ pub(super) fn ports<'a>(
         .collect();
     ports.sort_by_key(|it| {
         let port = it.address.port();
-        let beside = main.is_none_or(|main| main.port() != port);
+        let is_secondary = main.is_none_or(|main| main.port() != port);
         (
             !it.main,
-            is_debug(port) && beside,
-            beside,
+            is_debug_port(port) && is_secondary,
+            is_secondary,
             it.address,
             it.pid,
         )

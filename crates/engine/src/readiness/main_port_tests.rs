@@ -1,46 +1,49 @@
 use super::*;
-use crate::readiness::printed::{generic, parse};
-use crate::readiness::seen::Socket;
+use crate::readiness::input::ListeningSocket;
+use crate::readiness::printed_address::{extract_addresses, parse};
 
-fn sockets(list: &[&str]) -> Vec<Socket> {
-    let made = list.iter().enumerate().map(|(at, address)| Socket {
-        address: address.parse().expect("an address"),
-        inode: 100 + at as u64,
-        pid: 42,
-        process: "node".into(),
-        stopped: false,
-        waiting: 0,
-    });
+fn sockets(list: &[&str]) -> Vec<ListeningSocket> {
+    let made = list
+        .iter()
+        .enumerate()
+        .map(|(at, address)| ListeningSocket {
+            address: address.parse().expect("an address"),
+            inode: 100 + at as u64,
+            pid: 42,
+            process: "node".into(),
+            stopped: false,
+            waiting: 0,
+        });
     made.collect()
 }
 
-fn listeners(sockets: &[Socket]) -> Vec<Listener<'_>> {
+fn listeners(sockets: &[ListeningSocket]) -> Vec<ConfirmedListener<'_>> {
     let since = ms(1_000);
     sockets
         .iter()
-        .map(|socket| Listener { socket, since })
+        .map(|socket| ConfirmedListener { socket, since })
         .collect()
 }
 
-fn main(list: &[&str], hints: Hints<'_>) -> Option<(u16, Reason, u64)> {
+fn main(list: &[&str], hints: PortHints<'_>) -> Option<(u16, MainPortReason, u64)> {
     let sockets = sockets(list);
-    let main = hints.choose(&listeners(&sockets), None)?;
+    let main = hints.choose_main_port(&listeners(&sockets), None)?;
     let settled = u64::try_from(main.settled.as_millis()).expect("small");
     Some((main.listener.socket.address.port(), main.reason, settled))
 }
 
 #[test]
 fn the_one_people_mean() {
-    let none = Hints::default();
-    let asked = Hints {
-        asked: Some(3000),
+    let none = PortHints::default();
+    let asked = PortHints {
+        requested: Some(3000),
         ..none
     };
-    let default = Hints {
+    let default = PortHints {
         default: Some(8787),
         ..none
     };
-    let moved = Hints {
+    let moved = PortHints {
         in_use: true,
         ..asked
     };
@@ -50,9 +53,9 @@ fn the_one_people_mean() {
         "127.0.0.1:8787",
         "127.0.0.1:40002",
     ];
-    let last = |port| Some((port, Reason::Last, 1_000));
-    let debug = Some((9229, Reason::Debug, 6_000));
-    let elsewhere = Some((3001, Reason::LastElsewhere, 1_000));
+    let last = |port| Some((port, MainPortReason::Newest, 1_000));
+    let debug = Some((9229, MainPortReason::Debug, 6_000));
+    let elsewhere = Some((3001, MainPortReason::NewestElsewhere, 1_000));
     for (list, hints, expected) in [
         (&[][..], none, None),
         (&["127.0.0.1:3000"], none, last(3000)),
@@ -66,22 +69,40 @@ fn the_one_people_mean() {
     ] {
         assert_eq!(main(list, hints), expected, "{list:?} {hints:?}");
     }
-    let debugger = Hints {
-        asked: Some(9229),
+    let debugger = PortHints {
+        requested: Some(9229),
         ..none
     };
     for (list, hints, reason, port, settled) in [
         (
             &["0.0.0.0:3000", "0.0.0.0:3001"][..],
             asked,
-            Reason::Asked,
+            MainPortReason::Requested,
             3000,
             1_000,
         ),
-        (&["0.0.0.0:3001"], asked, Reason::Last, 3001, 2_500),
-        (&wrangler, default, Reason::Default, 8787, 1_000),
-        (&wrangler[..2], default, Reason::Last, 40001, 1_500),
-        (&["127.0.0.1:9229"], debugger, Reason::Asked, 9229, 1_000),
+        (
+            &["0.0.0.0:3001"],
+            asked,
+            MainPortReason::Newest,
+            3001,
+            2_500,
+        ),
+        (&wrangler, default, MainPortReason::Default, 8787, 1_000),
+        (
+            &wrangler[..2],
+            default,
+            MainPortReason::Newest,
+            40001,
+            1_500,
+        ),
+        (
+            &["127.0.0.1:9229"],
+            debugger,
+            MainPortReason::Requested,
+            9229,
+            1_000,
+        ),
     ] {
         let expected = Some((port, reason, settled));
         assert_eq!(main(list, hints), expected, "{list:?} {hints:?}");
@@ -90,67 +111,67 @@ fn the_one_people_mean() {
 
 #[test]
 fn the_one_that_was_printed() {
-    let printed = generic("Local: http://localhost:4000/");
-    let hints = Hints {
-        printed: &printed,
+    let printed = extract_addresses("Local: http://localhost:4000/");
+    let hints = PortHints {
+        addresses: &printed,
         default: Some(4001),
-        printed_at: ms(500),
-        ..Hints::default()
+        first_address_at: ms(500),
+        ..PortHints::default()
     };
     assert_eq!(
         main(&["0.0.0.0:4000", "0.0.0.0:4001"], hints),
-        Some((4000, Reason::Printed, 1_000))
+        Some((4000, MainPortReason::PrintedUrl, 1_000))
     );
     // Printed, but not there yet: it may come.
-    let alone = Hints {
+    let alone = PortHints {
         default: None,
         ..hints
     };
     assert_eq!(
         main(&["0.0.0.0:9095"], alone),
-        Some((9095, Reason::Last, 3_500))
+        Some((9095, MainPortReason::Newest, 3_500))
     );
-    let words = generic("listening on port 4000");
-    let told = Hints {
-        printed: &words,
-        ..Hints::default()
+    let words = extract_addresses("listening on port 4000");
+    let told = PortHints {
+        addresses: &words,
+        ..PortHints::default()
     };
     assert_eq!(
         main(&["0.0.0.0:4000", "0.0.0.0:4001"], told),
-        Some((4000, Reason::Told, 1_000))
+        Some((4000, MainPortReason::PrintedPort, 1_000))
     );
-    let debugger = generic("Debugger listening on http://127.0.0.1:9229/");
-    let hints = Hints {
-        printed: &debugger,
-        ..Hints::default()
+    let debugger = extract_addresses("Debugger listening on http://127.0.0.1:9229/");
+    let hints = PortHints {
+        addresses: &debugger,
+        ..PortHints::default()
     };
     assert_eq!(
         main(&["127.0.0.1:9229", "0.0.0.0:3000"], hints),
-        Some((3000, Reason::Last, 1_000))
+        Some((3000, MainPortReason::Newest, 1_000))
     );
 }
 
 #[test]
 fn the_one_so_far_is_kept_unless_another_is_named() {
     let all = sockets(&["0.0.0.0:3000", "0.0.0.0:40123"]);
-    let chosen = |hints: Hints<'_>, before| {
+    let chosen = |hints: PortHints<'_>, before| {
         hints
-            .choose(&listeners(&all), before)
+            .choose_main_port(&listeners(&all), before)
             .map(|it| it.listener.socket.address.port())
     };
-    assert_eq!(chosen(Hints::default(), None), Some(40123));
-    assert_eq!(chosen(Hints::default(), Some(3000)), Some(3000));
-    assert_eq!(chosen(Hints::default(), Some(1)), Some(40123));
-    let printed = generic("http://localhost:40123");
-    let named = Hints {
-        printed: &printed,
-        ..Hints::default()
+    assert_eq!(chosen(PortHints::default(), None), Some(40123));
+    assert_eq!(chosen(PortHints::default(), Some(3000)), Some(3000));
+    assert_eq!(chosen(PortHints::default(), Some(1)), Some(40123));
+    let printed = extract_addresses("http://localhost:40123");
+    let named = PortHints {
+        addresses: &printed,
+        ..PortHints::default()
     };
     assert_eq!(chosen(named, Some(3000)), Some(40123));
     assert_eq!(
         chosen(
-            Hints {
-                asked: Some(3000),
+            PortHints {
+                requested: Some(3000),
                 ..named
             },
             Some(3000)
@@ -183,10 +204,10 @@ const REACHED: [Reached; 14] = [
 #[test]
 fn where_it_is_reached() {
     for (address, tls, line, url) in REACHED {
-        let printed = generic(line);
-        let hints = Hints {
-            printed: &printed,
-            ..Hints::default()
+        let printed = extract_addresses(line);
+        let hints = PortHints {
+            addresses: &printed,
+            ..PortHints::default()
         };
         let address = address.parse().expect("an address");
         assert_eq!(hints.url(address, tls), url, "{address} {line}");
@@ -196,10 +217,10 @@ fn where_it_is_reached() {
 #[test]
 fn which_of_several_urls() {
     let several = |line: &str| {
-        let printed = generic(line);
-        let hints = Hints {
-            printed: &printed,
-            ..Hints::default()
+        let printed = extract_addresses(line);
+        let hints = PortHints {
+            addresses: &printed,
+            ..PortHints::default()
         };
         hints.url(([127, 0, 0, 1], 1).into(), None)
     };
@@ -208,13 +229,13 @@ fn which_of_several_urls() {
     let token = several("http://localhost:1/ http://localhost:1/lab?token=5f");
     assert_eq!(token, "http://localhost:1/lab?token=5f");
     let by_rule = [
-        generic("http://localhost:1/first"),
+        extract_addresses("http://localhost:1/first"),
         parse("http://localhost:1/rule").into_iter().collect(),
     ]
     .concat();
-    let hints = Hints {
-        printed: &by_rule,
-        ..Hints::default()
+    let hints = PortHints {
+        addresses: &by_rule,
+        ..PortHints::default()
     };
     assert_eq!(
         hints.url(([0, 0, 0, 0], 1).into(), None),
@@ -231,7 +252,7 @@ fn the_main_one_first_and_debuggers_last() {
         "0.0.0.0:3000",
         "0.0.0.0:3000",
     ]);
-    let told = ports(listeners(&all).into_iter(), Some(all[3].address), true);
+    let told = sorted_ports(listeners(&all).into_iter(), Some(all[3].address), true);
     let told: Vec<(String, bool, bool)> = told
         .iter()
         .map(|it| (it.address.to_string(), it.main, it.tls))
@@ -253,7 +274,7 @@ fn the_main_one_first_and_debuggers_last() {
     for count in [PORTS_MAX - 1, PORTS_MAX, PORTS_MAX + 1] {
         let all = sockets(&many[..count]);
         assert_eq!(
-            ports(listeners(&all).into_iter(), None, false).len(),
+            sorted_ports(listeners(&all).into_iter(), None, false).len(),
             count.min(PORTS_MAX)
         );
     }

@@ -1,28 +1,28 @@
 //! When a service is ready, decided from what was seen (E3): pure, told the time.
 //!
-//! [`Readiness`] belongs to one attempt. It takes in what was [`Seen`] and answers what it
-//! [`Found`]s out; [`Readiness::wants`] says what is to be looked at next. No clock, no I/O.
+//! [`Readiness`] belongs to one attempt. It takes in what was [`ReadinessInput`] and answers what it
+//! [`ReadinessEvent`]s out; [`Readiness::watch_plan`] says what is to be looked at next. No clock, no I/O.
 
-mod after;
-mod before;
-mod expressions;
-mod heard;
+mod health;
+mod input;
 mod limits;
-mod lines;
+mod line_splitter;
 mod listeners;
-mod machine;
+mod log_patterns;
 mod main_port;
-mod printed;
-mod probing;
+mod messages;
+mod output;
+mod printed_address;
+mod probe_state;
+mod probe_target;
 mod protocols;
 mod resume;
-mod schedule;
-mod seen;
-mod target;
+mod scan_schedule;
+mod startup;
+mod state_machine;
 #[cfg(test)]
 mod tests;
-mod words;
 
-pub(crate) use expressions::{failure_line, is_conflict};
-pub use machine::{Found, Readiness, Wants};
-pub use seen::{Answered, NotifyState, ProbeOrder, Seen, Socket};
+pub use input::{ListeningSocket, NotifyState, ProbeOutcome, ProbeRequest, ReadinessInput};
+pub(crate) use log_patterns::{failure_line, is_port_conflict};
+pub use state_machine::{Readiness, ReadinessEvent, WatchPlan};

@@ -1,7 +1,7 @@
 //! Who speaks no HTTP, as far as that is known beforehand: such a server is connected to and
 //! never spoken to. A closed list: what is not in it is asked carefully.
 
-use super::seen::Socket;
+use super::input::ListeningSocket;
 
 /// Ports of databases, brokers, mail, directories, shells and streams, in order.
 const PORTS: [u16; 60] = [
@@ -57,7 +57,7 @@ pub(super) const fn is_admin_port(port: u16) -> bool {
 }
 
 /// Whether a program is one that never speaks HTTP.
-pub(super) fn is_non_http_program(socket: &Socket) -> bool {
+pub(super) fn is_non_http_program(socket: &ListeningSocket) -> bool {
     PROGRAMS.contains(&socket.process.as_str())
 }
 

@@ -8,36 +8,36 @@ use std::collections::VecDeque;
 
 /// What of the lines behind an input is echo.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Echo {
+pub(crate) struct EchoFilter {
     /// What stood in the line when the input was sent: a prompt.
-    standing: Vec<u8>,
+    prompt: Vec<u8>,
     /// Lines that were typed and whose echo is to come.
-    typed: VecDeque<Vec<u8>>,
+    typed_lines: VecDeque<Vec<u8>>,
     /// Whether the line the input was typed in goes on.
     is_first: bool,
 }
 
-impl Echo {
+impl EchoFilter {
     /// Behind an input: what stood in its line, and the lines typed.
-    pub(crate) fn of(standing: Vec<u8>, typed: &[Vec<u8>]) -> Self {
+    pub(crate) fn new(prompt: Vec<u8>, typed_lines: &[Vec<u8>]) -> Self {
         Self {
-            standing,
-            typed: typed.iter().cloned().collect(),
+            prompt,
+            typed_lines: typed_lines.iter().cloned().collect(),
             is_first: true,
         }
     }
 
     /// What stood in the line when the input was sent.
-    pub(super) fn standing(&self) -> &[u8] {
-        &self.standing
+    pub(super) fn prompt(&self) -> &[u8] {
+        &self.prompt
     }
 
     /// What of a line is to be searched: behind the prompt that was answered, and nothing of
     /// an echo. `ended` where nothing more is written to this part of the line.
     pub(super) fn reply<'t>(&self, text: &'t [u8], ended: bool) -> &'t [u8] {
         let mut text = text;
-        if self.is_first && !self.standing.is_empty() {
-            text = text.strip_prefix(self.standing.as_slice()).unwrap_or(text);
+        if self.is_first && !self.prompt.is_empty() {
+            text = text.strip_prefix(self.prompt.as_slice()).unwrap_or(text);
         }
         if self.is_echo(text, ended) { b"" } else { text }
     }
@@ -45,25 +45,25 @@ impl Echo {
     /// The line ended, reading so.
     pub(super) fn end_line(&mut self, text: &[u8]) {
         let mut line = text;
-        if self.is_first && !self.standing.is_empty() {
-            line = line.strip_prefix(self.standing.as_slice()).unwrap_or(line);
+        if self.is_first && !self.prompt.is_empty() {
+            line = line.strip_prefix(self.prompt.as_slice()).unwrap_or(line);
         }
         if self.is_echo(line, true) {
-            self.typed.pop_front();
+            self.typed_lines.pop_front();
         } else if self.is_first {
             // Nothing echoes here.
-            self.typed.clear();
+            self.typed_lines.clear();
         }
         self.is_first = false;
     }
 
     /// Whether everything is told apart: what follows is all reply.
-    pub(super) fn is_over(&self) -> bool {
-        !self.is_first && self.typed.is_empty()
+    pub(super) fn is_done(&self) -> bool {
+        !self.is_first && self.typed_lines.is_empty()
     }
 
     fn is_echo(&self, text: &[u8], ended: bool) -> bool {
-        let Some(typed) = self.typed.front() else {
+        let Some(typed) = self.typed_lines.front() else {
             return false;
         };
         let (text, typed) = (text.trim_ascii_end(), typed.trim_ascii_end());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::plain::plain_text;
+use super::terminal_line::plain_text;
 
 /// Lines of one input whose echo is looked for; of a longer input the first ones.
 const ECHO_LINES: usize = 256;

@@ -2,13 +2,13 @@
 
 mod echo;
 mod input;
-mod plain;
 mod searcher;
 #[cfg(test)]
 mod searcher_tests;
+mod terminal_line;
 
-pub(crate) use echo::Echo;
+pub(crate) use echo::EchoFilter;
 pub use input::SentInput;
-pub(crate) use plain::plain_text;
-pub(crate) use searcher::{Hit, Searcher, Start};
 pub use searcher::{OVERLAP_BYTES, WINDOW_BYTES};
+pub(crate) use searcher::{SearchHit, SearchStart, Searcher};
+pub(crate) use terminal_line::plain_text;

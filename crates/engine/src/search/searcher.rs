@@ -6,8 +6,8 @@ use ostler_journal::query::Chunk;
 use ostler_journal::{BudgetExceeded, Pattern};
 use ostler_model::{StreamName, Timestamp};
 
-use super::echo::Echo;
-use super::plain::{Change, Parser, Row};
+use super::echo::EchoFilter;
+use super::terminal_line::{LineBuffer, LineChange, LineParser};
 
 /// Bytes of one line's text that are searched together; more are searched piece by piece.
 pub const WINDOW_BYTES: usize = 256 * 1024;
@@ -23,20 +23,20 @@ const TERMINAL: usize = 2;
 
 /// Where a search begins.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Start {
+pub(crate) struct SearchStart {
     /// What ended before this offset is not searched.
     pub(crate) after: u64,
     /// Whether the first chunk may begin within a line.
     pub(crate) in_line: bool,
     /// What of the output is the echo of an input.
-    pub(crate) echo: Echo,
+    pub(crate) echo: EchoFilter,
     /// Whether text is in an encoding that is only read as a whole.
     pub(crate) is_encoded: bool,
 }
 
 /// A line, or a part of one, that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hit {
+pub(crate) struct SearchHit {
     /// When its first byte came.
     pub(crate) at: Timestamp,
     /// Which stream it came on.
@@ -52,20 +52,20 @@ pub(crate) struct Hit {
 pub(crate) struct Searcher {
     pattern: Pattern,
     after: u64,
-    echo: Echo,
+    echo: EchoFilter,
     is_encoded: bool,
-    lines: [Line; STREAMS.len()],
+    lines: [StreamLine; STREAMS.len()],
     /// A match in what looks like an echo.
-    echoed: Option<Hit>,
+    echo_hit: Option<SearchHit>,
     /// Time that searching took since the last look.
     used: Duration,
 }
 
 /// What of a line is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum LinePart {
     /// What stands there; more may follow.
-    Open,
+    Partial,
     /// What something else is about to be written over.
     Overwritten,
     /// The whole line, which has ended.
@@ -74,13 +74,13 @@ enum Part {
 
 /// The line of one stream that is being written.
 #[derive(Debug, Default)]
-struct Line {
-    parser: Parser,
+struct StreamLine {
+    parser: LineParser,
     /// When and where it began, once it has.
-    begun: Option<(Timestamp, u64)>,
+    started: Option<(Timestamp, u64)>,
     /// Its text, or the end of that.
-    row: Row,
-    /// Whether `row` does not begin where the line does.
+    buffer: LineBuffer,
+    /// Whether `buffer` does not begin where the line does.
     is_cut: bool,
     /// Whether the text is as it was when it was last searched.
     is_searched: bool,
@@ -89,41 +89,41 @@ struct Line {
 }
 
 impl Searcher {
-    pub(crate) fn new(pattern: Pattern, start: Start) -> Self {
-        let mut lines: [Line; STREAMS.len()] = Default::default();
+    pub(crate) fn new(pattern: Pattern, start: SearchStart) -> Self {
+        let mut lines: [StreamLine; STREAMS.len()] = Default::default();
         for line in &mut lines {
             line.is_cut = start.in_line;
         }
         let terminal = &mut lines[TERMINAL];
-        terminal.row = Row::of(start.echo.standing().to_vec());
+        terminal.buffer = LineBuffer::from_text(start.echo.prompt().to_vec());
         Self {
             pattern,
             after: start.after,
             echo: start.echo,
             is_encoded: start.is_encoded,
             lines,
-            echoed: None,
+            echo_hit: None,
             used: Duration::ZERO,
         }
     }
 
     /// Takes a chunk in; the first line that ended in it and matches.
-    pub(crate) fn take(&mut self, chunk: &Chunk) -> Result<Option<Hit>, BudgetExceeded> {
-        let Some(place) = STREAMS.iter().position(|it| *it == chunk.stream) else {
+    pub(crate) fn feed(&mut self, chunk: &Chunk) -> Result<Option<SearchHit>, BudgetExceeded> {
+        let Some(index) = STREAMS.iter().position(|it| *it == chunk.stream) else {
             return Ok(None);
         };
-        let mut line = std::mem::take(&mut self.lines[place]);
-        let found = self.lines_of(&mut line, chunk);
-        self.lines[place] = line;
+        let mut line = std::mem::take(&mut self.lines[index]);
+        let found = self.search_chunk(&mut line, chunk);
+        self.lines[index] = line;
         found
     }
 
     /// Looks at lines that have no end yet, as they stand now.
-    pub(crate) fn look(&mut self) -> Result<Option<Hit>, BudgetExceeded> {
-        for (place, stream) in STREAMS.into_iter().enumerate() {
-            let mut line = std::mem::take(&mut self.lines[place]);
-            let found = self.search(&mut line, stream, Part::Open);
-            self.lines[place] = line;
+    pub(crate) fn search_open_lines(&mut self) -> Result<Option<SearchHit>, BudgetExceeded> {
+        for (index, stream) in STREAMS.into_iter().enumerate() {
+            let mut line = std::mem::take(&mut self.lines[index]);
+            let found = self.search(&mut line, stream, LinePart::Partial);
+            self.lines[index] = line;
             if let Some(hit) = found? {
                 return Ok(Some(hit));
             }
@@ -135,38 +135,42 @@ impl Searcher {
     /// Bytes are gone: what follows is no part of the lines before.
     pub(crate) fn skip(&mut self) {
         for line in &mut self.lines {
-            *line = Line {
+            *line = StreamLine {
                 is_cut: true,
-                ..Line::default()
+                ..StreamLine::default()
             };
         }
     }
 
     /// Whether searching that many bytes more takes milliseconds at most.
     pub(crate) fn is_quick(&self, more: usize) -> bool {
-        let open = self.lines.iter().map(|line| line.row.text().len());
+        let open = self.lines.iter().map(|line| line.buffer.text().len());
         self.pattern.is_quick(open.max().unwrap_or(0) + more)
     }
 
     /// A match in what looks like the echo of the input. It is one all the same where the
     /// terminal echoes nothing.
-    pub(crate) fn echoed(&self) -> Option<&Hit> {
-        self.echoed.as_ref()
+    pub(crate) fn echo_hit(&self) -> Option<&SearchHit> {
+        self.echo_hit.as_ref()
     }
 
-    fn lines_of(&mut self, line: &mut Line, chunk: &Chunk) -> Result<Option<Hit>, BudgetExceeded> {
+    fn search_chunk(
+        &mut self,
+        line: &mut StreamLine,
+        chunk: &Chunk,
+    ) -> Result<Option<SearchHit>, BudgetExceeded> {
         let (mut bytes, mut offset) = (chunk.bytes.as_slice(), chunk.offset);
         while !bytes.is_empty() {
-            let skipped = self.passed_over(line, bytes, offset);
+            let skipped = self.skippable_len(line, bytes, offset);
             bytes = &bytes[skipped..];
             offset += skipped as u64;
             let newline = bytes.iter().position(|&byte| byte == b'\n');
             let length = newline.map_or(bytes.len(), |at| at + 1);
             let (piece, rest) = bytes.split_at(length.min(WINDOW_BYTES));
             if !piece.is_empty() {
-                line.begun.get_or_insert((chunk.at, offset));
+                line.started.get_or_insert((chunk.at, offset));
             }
-            if let Some(hit) = self.piece(line, chunk.stream, (piece, offset))? {
+            if let Some(hit) = self.search_piece(line, chunk.stream, (piece, offset))? {
                 return Ok(Some(hit));
             }
             offset += piece.len() as u64;
@@ -176,8 +180,8 @@ impl Searcher {
     }
 
     /// How many of these bytes are whole lines in which nothing can match.
-    fn passed_over(&self, line: &Line, bytes: &[u8], offset: u64) -> usize {
-        let is_plain = line.begun.is_none() && line.parser.is_in_text() && self.echo.is_over();
+    fn skippable_len(&self, line: &StreamLine, bytes: &[u8], offset: u64) -> usize {
+        let is_plain = line.started.is_none() && line.parser.is_in_text() && self.echo.is_done();
         if !is_plain {
             return 0;
         }
@@ -196,44 +200,44 @@ impl Searcher {
     }
 
     /// Takes in bytes of one line, its end perhaps among them.
-    fn piece(
+    fn search_piece(
         &mut self,
-        line: &mut Line,
+        line: &mut StreamLine,
         stream: StreamName,
         (bytes, offset): (&[u8], u64),
-    ) -> Result<Option<Hit>, BudgetExceeded> {
-        for (place, &byte) in bytes.iter().enumerate() {
-            line.end = offset + place as u64 + 1;
+    ) -> Result<Option<SearchHit>, BudgetExceeded> {
+        for (index, &byte) in bytes.iter().enumerate() {
+            line.end = offset + index as u64 + 1;
             let change = match byte {
                 b'\n' => {
-                    line.parser.take(byte);
-                    Change::End
+                    line.parser.feed(byte);
+                    LineChange::End
                 }
-                _ if self.is_encoded => Change::Write(byte),
-                _ => line.parser.take(byte),
+                _ if self.is_encoded => LineChange::Write(byte),
+                _ => line.parser.feed(byte),
             };
-            if change == Change::End {
-                let found = self.search(line, stream, Part::Ended)?;
+            if change == LineChange::End {
+                let found = self.search(line, stream, LinePart::Ended)?;
                 if found.is_some() {
                     return Ok(found);
                 }
-                self.echo.end_line(line.row.text());
-                *line = Line {
+                self.echo.end_line(line.buffer.text());
+                *line = StreamLine {
                     parser: line.parser,
-                    ..Line::default()
+                    ..StreamLine::default()
                 };
                 continue;
             }
-            if line.row.loses(change)
-                && let Some(hit) = self.search(line, stream, Part::Overwritten)?
+            if line.buffer.would_erase(change)
+                && let Some(hit) = self.search(line, stream, LinePart::Overwritten)?
             {
                 return Ok(Some(hit));
             }
-            line.change(change);
+            line.apply(change);
         }
-        if line.row.text().len() > WINDOW_BYTES {
-            let found = self.search(line, stream, Part::Open)?;
-            line.row.keep_last(OVERLAP_BYTES);
+        if line.buffer.text().len() > WINDOW_BYTES {
+            let found = self.search(line, stream, LinePart::Partial)?;
+            line.buffer.keep_last(OVERLAP_BYTES);
             line.is_cut = true;
             return Ok(found);
         }
@@ -243,26 +247,26 @@ impl Searcher {
     /// Whether a line matches as it stands.
     fn search(
         &mut self,
-        line: &mut Line,
+        line: &mut StreamLine,
         stream: StreamName,
-        part: Part,
-    ) -> Result<Option<Hit>, BudgetExceeded> {
-        let is_known = line.is_searched && part != Part::Ended;
-        let Some((at, offset)) = line.begun.filter(|_| !is_known) else {
+        part: LinePart,
+    ) -> Result<Option<SearchHit>, BudgetExceeded> {
+        let is_unchanged = line.is_searched && part != LinePart::Ended;
+        let Some((at, offset)) = line.started.filter(|_| !is_unchanged) else {
             return Ok(None);
         };
         line.is_searched = true;
-        if part != Part::Open && line.end <= self.after {
+        if part != LinePart::Partial && line.end <= self.after {
             return Ok(None);
         }
-        let ended = part == Part::Ended;
+        let ended = part == LinePart::Ended;
         let text = if self.is_encoded {
-            let text = line.row.text();
+            let text = line.buffer.text();
             text.strip_suffix(b"\r").unwrap_or(text)
         } else {
-            line.row.text()
+            line.buffer.text()
         };
-        let hit = |text: &[u8]| Hit {
+        let hit = |text: &[u8]| SearchHit {
             at,
             stream,
             offset,
@@ -276,9 +280,9 @@ impl Searcher {
             let found = find(&self.pattern, (reply, first), &mut self.used)?;
             return Ok(found.then(|| hit(reply)));
         }
-        if self.echoed.is_none() {
+        if self.echo_hit.is_none() {
             let found = find(&self.pattern, (text, 0), &mut self.used)?;
-            self.echoed = found.then(|| hit(text));
+            self.echo_hit = found.then(|| hit(text));
         }
         Ok(None)
     }
@@ -291,22 +295,22 @@ fn find(
     (text, from): (&[u8], usize),
     used: &mut Duration,
 ) -> Result<bool, BudgetExceeded> {
-    let left = pattern.budget().saturating_sub(*used);
-    let begun = Instant::now();
-    let found = pattern.find_from(text, from, left)?;
-    *used += begun.elapsed();
+    let remaining = pattern.budget().saturating_sub(*used);
+    let started = Instant::now();
+    let found = pattern.find_from(text, from, remaining)?;
+    *used += started.elapsed();
     Ok(found.is_some())
 }
 
-impl Line {
-    fn change(&mut self, change: Change) {
-        let length = self.row.text().len();
-        let is_lost = self.row.loses(change);
-        self.row.apply(change);
-        if is_lost || self.row.text().len() != length {
+impl StreamLine {
+    fn apply(&mut self, change: LineChange) {
+        let length = self.buffer.text().len();
+        let is_lost = self.buffer.would_erase(change);
+        self.buffer.apply(change);
+        if is_lost || self.buffer.text().len() != length {
             self.is_searched = false;
         }
         // Written from the first column on, the beginning is in sight.
-        self.is_cut &= !(is_lost && self.row.text().len() <= 1);
+        self.is_cut &= !(is_lost && self.buffer.text().len() <= 1);
     }
 }

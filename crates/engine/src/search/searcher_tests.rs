@@ -3,7 +3,7 @@ use ostler_journal::query::Chunk;
 use ostler_model::{StreamName, Timestamp};
 use proptest::prelude::*;
 
-use super::{Echo, OVERLAP_BYTES, Searcher, SentInput, Start, WINDOW_BYTES};
+use super::{EchoFilter, OVERLAP_BYTES, SearchStart, Searcher, SentInput, WINDOW_BYTES};
 
 /// Output behind an input: what stood in the line, what was typed, and what came.
 struct Case<'a> {
@@ -14,9 +14,9 @@ struct Case<'a> {
 
 fn searcher(pattern: &str, standing: &str, typed: &str) -> Searcher {
     let lines = SentInput::lines_of(typed.as_bytes());
-    let start = Start {
-        echo: Echo::of(standing.as_bytes().to_vec(), &lines),
-        ..Start::default()
+    let start = SearchStart {
+        echo: EchoFilter::new(standing.as_bytes().to_vec(), &lines),
+        ..SearchStart::default()
     };
     Searcher::new(Pattern::new(pattern).expect("a pattern"), start)
 }
@@ -34,11 +34,11 @@ fn chunk(offset: u64, bytes: &[u8]) -> Chunk {
 fn found(searcher: &mut Searcher, output: &[&[u8]]) -> Option<(usize, String)> {
     let mut offset = 0;
     for (place, piece) in output.iter().enumerate() {
-        let hit = searcher.take(&chunk(offset, piece)).expect("in budget");
+        let hit = searcher.feed(&chunk(offset, piece)).expect("in budget");
         offset += piece.len() as u64;
         let hit = match hit {
             Some(hit) => Some(hit),
-            None => searcher.look().expect("in budget"),
+            None => searcher.search_open_lines().expect("in budget"),
         };
         if let Some(hit) = hit {
             return Some((place, String::from_utf8_lossy(&hit.text).into_owned()));
@@ -121,7 +121,7 @@ fn without_an_echo_the_reply_is_all_there_is() {
     let mut raw = searcher("token", "", "token\r");
     assert_eq!(found(&mut raw, &[b"token\r\n"]), None);
     assert_eq!(
-        raw.echoed().map(|it| it.text.as_slice()),
+        raw.echo_hit().map(|it| it.text.as_slice()),
         Some(&b"token"[..])
     );
 }
@@ -138,7 +138,7 @@ fn each_part_of_a_line_is_searched_as_it_reads() {
         ("31m", "\x1b[31mred\r\n", None),
         ("^$", "a\r\n\r\n", Some("")),
     ] {
-        let mut searcher = Searcher::new(Pattern::new(pattern).unwrap(), Start::default());
+        let mut searcher = Searcher::new(Pattern::new(pattern).unwrap(), SearchStart::default());
         let found = found(&mut searcher, &[output.as_bytes()]).map(|(_, text)| text);
         assert_eq!(found.as_deref(), text, "{pattern} {output:?}");
     }
@@ -146,9 +146,9 @@ fn each_part_of_a_line_is_searched_as_it_reads() {
 
 #[test]
 fn lines_that_ended_before_are_not_searched_and_the_open_one_is() {
-    let start = || Start {
+    let start = || SearchStart {
         after: 6,
-        ..Start::default()
+        ..SearchStart::default()
     };
     let mut old = Searcher::new(Pattern::new("tick").unwrap(), start());
     assert_eq!(found(&mut old, &[b"tick1\ntock"]), None);
@@ -159,7 +159,7 @@ fn lines_that_ended_before_are_not_searched_and_the_open_one_is() {
 
 #[test]
 fn the_end_of_an_endless_line_is_found() {
-    let mut searcher = Searcher::new(Pattern::new("end$").unwrap(), Start::default());
+    let mut searcher = Searcher::new(Pattern::new("end$").unwrap(), SearchStart::default());
     let piece = vec![b'x'; 64 * 1024];
     let mut output = vec![piece.as_slice(); 64];
     output.push(b"the end");
@@ -167,12 +167,12 @@ fn the_end_of_an_endless_line_is_found() {
     assert_eq!(place, 64);
     assert!(text.len() <= WINDOW_BYTES + OVERLAP_BYTES && text.ends_with("xthe end"));
     // What stands in the middle of a line is not its beginning.
-    let mut anchored = Searcher::new(Pattern::new("^x").unwrap(), Start::default());
-    assert!(anchored.take(&chunk(0, b"a")).unwrap().is_none());
+    let mut anchored = Searcher::new(Pattern::new("^x").unwrap(), SearchStart::default());
+    assert!(anchored.feed(&chunk(0, b"a")).unwrap().is_none());
     for place in 0..8 {
         let piece = chunk(1 + place * piece.len() as u64, &piece);
-        assert_eq!(anchored.take(&piece), Ok(None));
-        assert_eq!(anchored.look(), Ok(None));
+        assert_eq!(anchored.feed(&piece), Ok(None));
+        assert_eq!(anchored.search_open_lines(), Ok(None));
     }
 }
 
@@ -185,14 +185,14 @@ proptest! {
     ) {
         let output = lines.join("\n") + "\n";
         let whole = {
-            let mut searcher = Searcher::new(Pattern::new("^ab?c").unwrap(), Start::default());
-            searcher.take(&chunk(0, output.as_bytes())).unwrap()
+            let mut searcher = Searcher::new(Pattern::new("^ab?c").unwrap(), SearchStart::default());
+            searcher.feed(&chunk(0, output.as_bytes())).unwrap()
         };
-        let mut searcher = Searcher::new(Pattern::new("^ab?c").unwrap(), Start::default());
+        let mut searcher = Searcher::new(Pattern::new("^ab?c").unwrap(), SearchStart::default());
         let (mut rest, mut offset, mut hit) = (output.as_bytes(), 0, None);
         for cut in cuts.iter().cycle() {
             let (piece, behind) = rest.split_at((*cut).min(rest.len()));
-            hit = hit.or(searcher.take(&chunk(offset, piece)).unwrap());
+            hit = hit.or(searcher.feed(&chunk(offset, piece)).unwrap());
             offset += piece.len() as u64;
             rest = behind;
             if rest.is_empty() {

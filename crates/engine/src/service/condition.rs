@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use ostler_model::{Condition, Stage, State};
+use ostler_model::{DependencyCondition, ServiceStage, State};
 
-use super::why::said;
-use super::words;
-use crate::entry::Entry;
+use super::diagnosis::describe_output;
+use super::format;
+use crate::execution::ExecutionHandle;
 
 /// Lines of one that failed that are looked at.
 const LINES: u64 = 200;
 
 /// How a dependency stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum DependencyStatus {
     /// It is so.
     Met,
     /// It may become so.
@@ -23,46 +23,54 @@ pub(crate) enum Standing {
 }
 
 /// How far it is.
-pub(crate) fn standing(state: &State, condition: Condition) -> Standing {
+pub(crate) fn dependency_status(state: &State, condition: DependencyCondition) -> DependencyStatus {
     if let Some(ending) = &state.ending {
         return match (condition, ending.is_success()) {
-            (Condition::Completed, true) => Standing::Met,
-            (Condition::Completed, false) => {
-                Standing::Failed(format!("ended badly: {}", ending.describe()))
+            (DependencyCondition::Completed, true) => DependencyStatus::Met,
+            (DependencyCondition::Completed, false) => {
+                DependencyStatus::Failed(format!("ended badly: {}", ending.describe()))
             }
-            (Condition::Started | Condition::Listening | Condition::Ready, _) => {
-                let far = words::condition(condition);
-                Standing::Failed(format!("ended before it was {far}: {}", ending.describe()))
+            (
+                DependencyCondition::Started
+                | DependencyCondition::Listening
+                | DependencyCondition::Ready,
+                _,
+            ) => {
+                let required = format::condition_name(condition);
+                DependencyStatus::Failed(format!(
+                    "ended before it was {required}: {}",
+                    ending.describe()
+                ))
             }
         };
     }
     let met = match condition {
-        Condition::Started => state.attempt > 0 && state.backoff_until.is_none(),
-        Condition::Listening => !state.ports.is_empty() || is_listening(state.stage),
-        Condition::Ready => is_ready(state.stage),
-        Condition::Completed => false,
+        DependencyCondition::Started => state.attempt > 0 && state.backoff_until.is_none(),
+        DependencyCondition::Listening => !state.ports.is_empty() || is_listening(state.stage),
+        DependencyCondition::Ready => is_ready(state.stage),
+        DependencyCondition::Completed => false,
     };
     match (condition, state.healthy) {
-        (Condition::Listening | Condition::Ready, Some(false)) => {
+        (DependencyCondition::Listening | DependencyCondition::Ready, Some(false)) => {
             let detail = state.health.as_deref().unwrap_or("no reason is known");
-            Standing::Failed(format!("lives but is not well: {detail}"))
+            DependencyStatus::Failed(format!("lives but is not well: {detail}"))
         }
-        _ if met => Standing::Met,
-        _ => Standing::Waiting,
+        _ if met => DependencyStatus::Met,
+        _ => DependencyStatus::Waiting,
     }
 }
 
-const fn is_listening(stage: Option<Stage>) -> bool {
+const fn is_listening(stage: Option<ServiceStage>) -> bool {
     match stage {
-        Some(Stage::Listening | Stage::Responding | Stage::Ready) => true,
-        Some(Stage::Running) | None => false,
+        Some(ServiceStage::Listening | ServiceStage::Responding | ServiceStage::Ready) => true,
+        Some(ServiceStage::Running) | None => false,
     }
 }
 
-const fn is_ready(stage: Option<Stage>) -> bool {
+const fn is_ready(stage: Option<ServiceStage>) -> bool {
     match stage {
-        Some(Stage::Running | Stage::Ready) => true,
-        Some(Stage::Listening | Stage::Responding) | None => false,
+        Some(ServiceStage::Running | ServiceStage::Ready) => true,
+        Some(ServiceStage::Listening | ServiceStage::Responding) | None => false,
     }
 }
 
@@ -71,34 +79,34 @@ const fn is_ready(stage: Option<Stage>) -> bool {
 /// # Errors
 /// Why it will not be: as a clause about the dependency.
 pub(crate) async fn wait(
-    entry: &Entry,
-    condition: Condition,
-    at_most: Duration,
+    entry: &ExecutionHandle,
+    condition: DependencyCondition,
+    timeout: Duration,
 ) -> Result<(), String> {
     let mut live = entry.live.subscribe();
-    let decided = async {
+    let outcome = async {
         loop {
-            let standing = standing(&live.borrow_and_update().state, condition);
-            match standing {
-                Standing::Met => return Ok(()),
-                Standing::Failed(why) => return Err(why),
-                Standing::Waiting => {}
+            let status = dependency_status(&live.borrow_and_update().state, condition);
+            match status {
+                DependencyStatus::Met => return Ok(()),
+                DependencyStatus::Failed(reason) => return Err(reason),
+                DependencyStatus::Waiting => {}
             }
             if live.changed().await.is_err() {
                 return Err("is gone".to_owned());
             }
         }
     };
-    match tokio::time::timeout(at_most, decided).await {
-        Ok(Err(why)) => Err(with_last_line(entry, why)),
+    match tokio::time::timeout(timeout, outcome).await {
+        Ok(Err(reason)) => Err(with_last_line(entry, reason)),
         Ok(Ok(())) => Ok(()),
         Err(_) => {
-            let waits_for = entry.live.borrow().waits_for.clone();
+            let waits_for = entry.live.borrow().waiting_for.clone();
             let waits_for = waits_for.map(|it| format!("; it waits for {it}"));
             Err(format!(
                 "was not {} within {} and still runs as {}{}",
-                words::condition(condition),
-                words::span(at_most),
+                format::condition_name(condition),
+                format::format_duration(timeout),
                 entry.id.short(),
                 waits_for.unwrap_or_default()
             ))
@@ -106,20 +114,20 @@ pub(crate) async fn wait(
     }
 }
 
-fn with_last_line(entry: &Entry, why: String) -> String {
-    let lines = words::last_lines(entry, LINES);
+fn with_last_line(entry: &ExecutionHandle, reason: String) -> String {
+    let lines = format::last_lines(entry, LINES);
     let rule = entry.spec.lifetime.plan().map(|it| it.ready.clone());
-    let said = said(&rule.unwrap_or_default(), &lines);
-    format!("{why}{said}")
+    let output = describe_output(&rule.unwrap_or_default(), &lines);
+    format!("{reason}{output}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ostler_model::ending::WaitStatus;
-    use ostler_model::{Cause, Ending};
+    use ostler_model::termination::WaitStatus;
+    use ostler_model::{Termination, TerminationCause};
 
-    fn at(stage: Option<Stage>) -> State {
+    fn at(stage: Option<ServiceStage>) -> State {
         State {
             attempt: 1,
             stage,
@@ -129,50 +137,62 @@ mod tests {
 
     fn ended(code: i32) -> State {
         State {
-            ending: Some(Ending::new(Cause::Exited, WaitStatus::Code(code))),
+            ending: Some(Termination::new(
+                TerminationCause::Exited,
+                WaitStatus::Code(code),
+            )),
             ..at(None)
         }
     }
 
     #[test]
     fn each_condition_is_met_by_what_it_says() {
-        use Condition::{Completed, Listening, Ready, Started};
+        use DependencyCondition::{Completed, Listening, Ready, Started};
         let table = [
             (None, [true, false, false, false]),
-            (Some(Stage::Listening), [true, true, false, false]),
-            (Some(Stage::Responding), [true, true, false, false]),
-            (Some(Stage::Running), [true, false, true, false]),
-            (Some(Stage::Ready), [true, true, true, false]),
+            (Some(ServiceStage::Listening), [true, true, false, false]),
+            (Some(ServiceStage::Responding), [true, true, false, false]),
+            (Some(ServiceStage::Running), [true, false, true, false]),
+            (Some(ServiceStage::Ready), [true, true, true, false]),
         ];
         for (stage, expected) in table {
             let found = [Started, Listening, Ready, Completed]
-                .map(|condition| standing(&at(stage), condition) == Standing::Met);
+                .map(|condition| dependency_status(&at(stage), condition) == DependencyStatus::Met);
             assert_eq!(found, expected, "{stage:?}");
         }
-        assert_eq!(standing(&ended(0), Completed), Standing::Met);
-        assert_eq!(standing(&State::default(), Started), Standing::Waiting);
+        assert_eq!(
+            dependency_status(&ended(0), Completed),
+            DependencyStatus::Met
+        );
+        assert_eq!(
+            dependency_status(&State::default(), Started),
+            DependencyStatus::Waiting
+        );
     }
 
     #[test]
     fn death_and_illness_end_a_wait() {
-        let told = |state: &State, condition| match standing(state, condition) {
-            Standing::Failed(why) => why,
-            other @ (Standing::Met | Standing::Waiting) => panic!("{other:?}"),
+        let told = |state: &State, condition| match dependency_status(state, condition) {
+            DependencyStatus::Failed(why) => why,
+            other @ (DependencyStatus::Met | DependencyStatus::Waiting) => panic!("{other:?}"),
         };
         assert_eq!(
-            told(&ended(0), Condition::Ready),
+            told(&ended(0), DependencyCondition::Ready),
             "ended before it was ready: exit code 0"
         );
         assert_eq!(
-            told(&ended(3), Condition::Completed),
+            told(&ended(3), DependencyCondition::Completed),
             "ended badly: exit code 3"
         );
-        let mut ill = at(Some(Stage::Listening));
+        let mut ill = at(Some(ServiceStage::Listening));
         (ill.healthy, ill.health) = (Some(false), Some("EADDRINUSE".to_owned()));
         assert_eq!(
-            told(&ill, Condition::Ready),
+            told(&ill, DependencyCondition::Ready),
             "lives but is not well: EADDRINUSE"
         );
-        assert_eq!(standing(&ill, Condition::Started), Standing::Met);
+        assert_eq!(
+            dependency_status(&ill, DependencyCondition::Started),
+            DependencyStatus::Met
+        );
     }
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use ostler_model::{
-    Command, Dependency, HealthRule, IsolationLevel, Limits, ReadyWhen, Restart, TermSize, Text,
+    ByteString, Command, Dependency, HealthRule, IsolationLevel, Limits, ReadyCondition,
+    RestartPolicy, TermSize,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{PortWish, ServiceRequest};
-use crate::request::{Confine, StartRequest, StdinRequest};
+use super::{PortRequest, ServiceRequest};
+use crate::request::{SandboxOptions, StartRequest, StdinRequest};
 
 /// The terminal of services that need one.
 pub(crate) const TERMINAL_SIZE: TermSize = TermSize {
@@ -19,16 +20,16 @@ pub(crate) const TERMINAL_SIZE: TermSize = TermSize {
 
 /// Everything that makes up a service, without the front that starts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Definition {
+pub struct ServiceDefinition {
     /// What it is called.
     pub name: String,
     /// What runs.
     pub command: Command,
     /// Its absolute working directory.
-    pub cwd: Text,
+    pub cwd: ByteString,
     /// Variables added or replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<(Text, Text)>,
+    pub env: Vec<(ByteString, ByteString)>,
     /// Whether the whole environment of the front is passed on; none takes the front's wish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
@@ -43,7 +44,7 @@ pub struct Definition {
     pub limits: Limits,
     /// What level high shows and reaches beyond its defaults.
     #[serde(default)]
-    pub confine: Confine,
+    pub confine: SandboxOptions,
     /// A terminal instead of pipes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TermSize>,
@@ -52,7 +53,7 @@ pub struct Definition {
     pub description: String,
     /// When it is ready; none decides by the detection table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ready_when: Option<ReadyWhen>,
+    pub ready_when: Option<ReadyCondition>,
     /// Further lines that show it ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_pattern: Option<String>,
@@ -63,7 +64,7 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_timeout_ms: Option<u64>,
     /// What happens when it ends.
-    pub restart: Restart,
+    pub restart: RestartPolicy,
     /// What shows that it stays well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthRule>,
@@ -72,13 +73,13 @@ pub struct Definition {
     pub depends_on: Vec<Dependency>,
     /// Which port it gets.
     #[serde(default)]
-    pub port: PortWish,
+    pub port: PortRequest,
 }
 
-impl Definition {
+impl ServiceDefinition {
     /// A service of which nothing is asked but to run.
     #[must_use]
-    pub fn new(name: impl Into<String>, command: Command, cwd: impl Into<Text>) -> Self {
+    pub fn new(name: impl Into<String>, command: Command, cwd: impl Into<ByteString>) -> Self {
         Self {
             name: name.into(),
             command,
@@ -88,23 +89,23 @@ impl Definition {
             secrets: Vec::new(),
             level: None,
             limits: Limits::default(),
-            confine: Confine::default(),
+            confine: SandboxOptions::default(),
             terminal: None,
             description: String::new(),
             ready_when: None,
             ready_pattern: None,
             fail_pattern: None,
             ready_timeout_ms: None,
-            restart: Restart::Never,
+            restart: RestartPolicy::Never,
             health: None,
             depends_on: Vec::new(),
-            port: PortWish::Own,
+            port: PortRequest::Own,
         }
     }
 
     /// What is kept of a request: all but the front's environment and its passing wishes.
     #[must_use]
-    pub fn of(name: String, request: &ServiceRequest) -> Self {
+    pub fn from_request(name: String, request: &ServiceRequest) -> Self {
         let start = &request.start;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -116,7 +117,7 @@ impl Definition {
             secrets: start.secrets.clone(),
             level: start.level,
             limits: start.limits,
-            confine: start.confine.clone(),
+            confine: start.sandbox.clone(),
             terminal: start.pty,
             description: start.description.clone(),
             ready_when: request.ready_when.clone(),
@@ -133,7 +134,7 @@ impl Definition {
     /// The request to start it, for a front: `base` brings its environment, its allow list, its
     /// level and its limits. A definition can tighten those, never loosen them.
     #[must_use]
-    pub fn request(&self, base: &StartRequest) -> ServiceRequest {
+    pub fn to_request(&self, base: &StartRequest) -> ServiceRequest {
         let mut start = base.clone();
         // What the front asked for may start several services.
         start.id = None;
@@ -151,8 +152,8 @@ impl Definition {
         }
         start.level = self.level.max(base.level);
         start.limits = self.limits.or(base.limits);
-        if self.confine != Confine::default() {
-            start.confine = self.confine.clone();
+        if self.confine != SandboxOptions::default() {
+            start.sandbox = self.confine.clone();
         }
         start.pty = self.terminal.or(base.pty);
         if !self.description.is_empty() {
@@ -180,11 +181,11 @@ impl Definition {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         const DIGITS: usize = 32;
-        let told = Self {
+        let hashed = Self {
             description: String::new(),
             ..self.clone()
         };
-        let json = serde_json::to_vec(&told).expect("definitions have string keys only");
+        let json = serde_json::to_vec(&hashed).expect("definitions have string keys only");
         let mut digits = ostler_model::lower_hex(&Sha256::digest(json));
         digits.truncate(DIGITS);
         digits

@@ -5,8 +5,8 @@ use std::path::Path;
 use ostler_model::{Caller, Principal};
 use serde::{Deserialize, Serialize};
 
-use super::clerk::Clerk;
-use super::view::name_of;
+use super::caller_services::name_of;
+use super::starter::ServiceStarter;
 use super::{ServiceError, ServiceInfo};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -27,7 +27,7 @@ impl Engine {
     /// id it is found as before. Dismissing it again changes nothing.
     ///
     /// # Errors
-    /// [`Error::Service`] for an unknown name and for one that lives, [`Error::Storage`].
+    /// [`Error::ImportedService`] for an unknown name and for one that lives, [`Error::Storage`].
     pub fn dismiss_service(
         &self,
         caller: &Caller,
@@ -35,8 +35,8 @@ impl Engine {
         cwd: Option<&Path>,
     ) -> Result<ServiceInfo, Error> {
         let context = self.context_at(cwd);
-        let clerk = Clerk::new(&self.core, caller, &context);
-        let entry = clerk.view().get(name)?;
+        let starter = ServiceStarter::new(&self.inner, caller, &context);
+        let entry = starter.services().get(name)?;
         if !entry.is_finished() {
             return Err(ServiceError::Living {
                 name: name_of(&entry),
@@ -52,7 +52,7 @@ impl Engine {
             json_file::replace(&entry.dir, FILE, &file)?;
             entry.dismiss();
         }
-        Ok(clerk.told(&entry))
+        Ok(starter.service_info(&entry))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requests for services that cannot be carried out.
 
-use ostler_model::{ErrorCode, Holder};
+use ostler_model::{ErrorCode, PortHolder};
 
 /// A request for a service that could not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum ServiceError {
         /// Which.
         port: u16,
         /// By whom.
-        holder: Box<Holder>,
+        holder: Box<PortHolder>,
         /// The caller's own service it is, by name.
         service: Option<String>,
     },
@@ -158,7 +158,7 @@ impl ServiceError {
 }
 
 /// A holder in words: `node (pid 42), "vite --port 3000"`.
-pub(crate) fn describe(holder: &Holder) -> String {
+pub(crate) fn describe(holder: &PortHolder) -> String {
     let who = match (holder.process.as_str(), holder.pid) {
         ("", None) => return "a process this user may not see".to_owned(),
         ("", Some(pid)) => format!("pid {pid}"),
@@ -185,7 +185,7 @@ fn others(elsewhere: &[String]) -> String {
     format!("; in another workspace: {}", elsewhere.join(", "))
 }
 
-fn whose(service: Option<&str>, holder: &Holder) -> String {
+fn whose(service: Option<&str>, holder: &PortHolder) -> String {
     match service {
         Some(name) => format!("your service '{name}': {}", describe(holder)),
         None => describe(holder),

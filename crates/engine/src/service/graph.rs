@@ -13,19 +13,19 @@ use super::ServiceError;
 /// # Errors
 /// [`ServiceError::Dependency`] for a name nobody has and for a circle; [`ServiceError::Unknown`]
 /// where a root is not known.
-pub(crate) fn order(
+pub(crate) fn topological_order(
     roots: &[String],
     needs: impl Fn(&str) -> Option<Vec<Dependency>>,
     known: &[String],
 ) -> Result<Vec<String>, ServiceError> {
-    let mut walk = Walk {
+    let mut sort = TopologicalSort {
         needs,
-        seen: HashMap::new(),
+        visited: HashMap::new(),
         path: Vec::new(),
         order: Vec::new(),
     };
     for root in roots {
-        if !walk.visit(root)? {
+        if !sort.visit(root)? {
             return Err(ServiceError::Unknown {
                 name: root.clone(),
                 known: known.to_vec(),
@@ -33,29 +33,29 @@ pub(crate) fn order(
             });
         }
     }
-    Ok(walk.order)
+    Ok(sort.order)
 }
 
-struct Walk<F> {
+struct TopologicalSort<F> {
     needs: F,
     /// Whether everything before it is in order already.
-    seen: HashMap<String, bool>,
+    visited: HashMap<String, bool>,
     path: Vec<String>,
     order: Vec<String>,
 }
 
-impl<F: Fn(&str) -> Option<Vec<Dependency>>> Walk<F> {
+impl<F: Fn(&str) -> Option<Vec<Dependency>>> TopologicalSort<F> {
     /// False where nobody is called so. As deep as there are services.
     fn visit(&mut self, name: &str) -> Result<bool, ServiceError> {
-        match self.seen.get(name) {
+        match self.visited.get(name) {
             Some(true) => return Ok(true),
-            Some(false) => return Err(self.circle(name)),
+            Some(false) => return Err(self.cycle_error(name)),
             None => {}
         }
         let Some(needs) = (self.needs)(name) else {
             return Ok(false);
         };
-        self.seen.insert(name.to_owned(), false);
+        self.visited.insert(name.to_owned(), false);
         self.path.push(name.to_owned());
         for need in needs {
             if !self.visit(&need.name)? {
@@ -66,18 +66,18 @@ impl<F: Fn(&str) -> Option<Vec<Dependency>>> Walk<F> {
             }
         }
         self.path.pop();
-        self.seen.insert(name.to_owned(), true);
+        self.visited.insert(name.to_owned(), true);
         self.order.push(name.to_owned());
         Ok(true)
     }
 
-    fn circle(&self, back_to: &str) -> ServiceError {
+    fn cycle_error(&self, back_to: &str) -> ServiceError {
         let from = self.path.iter().position(|it| it == back_to).unwrap_or(0);
-        let mut circle: Vec<&str> = self.path[from..].iter().map(String::as_str).collect();
-        circle.push(back_to);
+        let mut cycle: Vec<&str> = self.path[from..].iter().map(String::as_str).collect();
+        cycle.push(back_to);
         ServiceError::Dependency {
             on: back_to.to_owned(),
-            problem: format!("depends on it in turn: {}", circle.join(" -> ")),
+            problem: format!("depends on it in turn: {}", cycle.join(" -> ")),
         }
     }
 }
@@ -85,13 +85,13 @@ impl<F: Fn(&str) -> Option<Vec<Dependency>>> Walk<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ostler_model::Condition;
+    use ostler_model::DependencyCondition;
     use proptest::prelude::*;
 
     fn need(name: &str) -> Dependency {
         Dependency {
             name: name.to_owned(),
-            condition: Condition::Ready,
+            condition: DependencyCondition::Ready,
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
             Some(found.1.iter().map(|it| need(it)).collect())
         };
         let roots: Vec<String> = roots.iter().map(ToString::to_string).collect();
-        order(&roots, needs, &[]).map_err(|error| error.to_string())
+        topological_order(&roots, needs, &[]).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
                 Some(edges[at].iter().map(|it| need(&name(*it))).collect())
             };
             let roots: Vec<String> = (0..12).map(name).collect();
-            if let Ok(found) = order(&roots, needs, &[]) {
+            if let Ok(found) = topological_order(&roots, needs, &[]) {
                 prop_assert_eq!(found.len(), 12);
                 let place = |of: &str| found.iter().position(|it| it == of);
                 for (at, needs) in edges.iter().enumerate() {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use ostler_model::{Holder, ServicePlan};
+use ostler_model::{PortHolder, ServicePlan};
 
-use crate::info::Info;
+use crate::info::ExecutionInfo;
 
 /// One service: what is defined, what runs.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub struct ServiceInfo {
     /// Its name; the short id where it has none.
     pub name: String,
     /// Its newest execution; none where it is only defined.
-    pub execution: Option<Info>,
+    pub execution: Option<ExecutionInfo>,
     /// Where it is defined: the path of an `ostler.toml`, or `api`; none where it was started
     /// without a definition.
     pub defined_in: Option<String>,
@@ -63,7 +63,7 @@ impl ServiceInfo {
 
 /// What became of an `ensure`.
 #[derive(Debug, Clone)]
-pub struct Ensured {
+pub struct EnsureResult {
     /// The service.
     pub service: ServiceInfo,
     /// Whether it lived already.
@@ -83,25 +83,25 @@ pub struct ServiceStopped {
     /// Ports it held that are free now.
     pub released: Vec<u16>,
     /// Ports it held that somebody listens on still.
-    pub still_held: Vec<Holder>,
+    pub still_held: Vec<PortHolder>,
     /// Services that depended on it and were stopped before, in that order.
     pub dependents: Vec<String>,
 }
 
 /// Why a service is where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
+pub struct Diagnosis {
     /// Its name.
     pub name: String,
     /// Its status.
     pub status: String,
     /// One sentence: `waits for 'db', which is starting: it waits for a port to listen`.
-    pub because: String,
+    pub cause: String,
     /// What was seen, oldest first, each with its time.
     pub evidence: Vec<String>,
     /// What can be done about it.
     pub hints: Vec<String>,
     /// Who else listens on its main port, a sentence each: one that shares it
     /// (`SO_REUSEPORT`), or has the other family of addresses.
-    pub shared: Vec<String>,
+    pub shared_ports: Vec<String>,
 }

@@ -6,13 +6,13 @@ use ostler_model::Caller;
 
 /// Whose name it is. Sessions take turns too: some see each other's services.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct ServiceLockKey {
     principal: String,
     manifest: Option<PathBuf>,
     name: String,
 }
 
-impl Key {
+impl ServiceLockKey {
     pub(crate) fn new(caller: &Caller, manifest: Option<PathBuf>, name: &str) -> Self {
         let owner = &caller.owner;
         Self {

@@ -4,17 +4,18 @@
 //! means now, what was defined, and in what order things start and stop. It keeps nothing the
 //! registry knows already.
 
-mod anew;
-mod book;
-mod clerk;
-mod compose;
+mod api;
+mod build_request;
+mod caller_services;
 mod condition;
 pub mod definition;
-mod definitions;
+mod definition_store;
+mod diagnosis;
 pub(crate) mod dismissal;
 mod ensure;
 pub mod error;
-mod facade;
+mod file_watch;
+mod format;
 mod graph;
 pub mod import;
 pub mod info;
@@ -23,18 +24,17 @@ mod lookup;
 pub mod manifest;
 pub(crate) mod names;
 mod ports;
+mod registry;
 pub(crate) mod reload;
 pub mod request;
-mod stopping;
-mod up;
-mod view;
-mod watching;
-mod why;
-mod words;
+mod restart_request;
+mod start_plan;
+mod starter;
+mod stop_service;
 mod workspace;
 
-pub(crate) use book::Book;
-pub use definition::Definition;
+pub use definition::ServiceDefinition;
 pub use error::ServiceError;
-pub use info::{Ensured, ServiceInfo, ServiceStopped, Why};
-pub use request::{PortWish, ServiceRequest};
+pub use info::{Diagnosis, EnsureResult, ServiceInfo, ServiceStopped};
+pub(crate) use registry::ServiceRegistry;
+pub use request::{PortRequest, ServiceRequest};

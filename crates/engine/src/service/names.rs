@@ -34,15 +34,15 @@ pub(crate) fn choose(
     command: &Command,
     is_taken: impl Fn(&str) -> bool,
 ) -> String {
-    let base = detected.map_or_else(|| made_of(&program_of(command)), made_of);
+    let base = detected.map_or_else(|| sanitize(&program_of(command)), sanitize);
     if !is_taken(&base) {
         return base;
     }
     let mut number = 2_u32;
     loop {
         let suffix = format!("-{number}");
-        let kept: String = base.chars().take(NAME_CHARS - suffix.len()).collect();
-        let name = format!("{kept}{suffix}");
+        let prefix: String = base.chars().take(NAME_CHARS - suffix.len()).collect();
+        let name = format!("{prefix}{suffix}");
         if !is_taken(&name) {
             return name;
         }
@@ -51,13 +51,13 @@ pub(crate) fn choose(
 }
 
 /// A name made of any text.
-fn made_of(text: &str) -> String {
-    let fit = |c: char| {
+fn sanitize(text: &str) -> String {
+    let replace = |c: char| {
         let c = c.to_ascii_lowercase();
         let plain = c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
         if plain { c } else { '-' }
     };
-    let name: String = text.chars().map(fit).take(NAME_CHARS).collect();
+    let name: String = text.chars().map(replace).take(NAME_CHARS).collect();
     let name = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     if name.is_empty() {
         FALLBACK.to_owned()
@@ -85,13 +85,13 @@ fn program_of(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ostler_model::Text;
+    use ostler_model::ByteString;
     use proptest::prelude::*;
 
     fn script(text: &str) -> Command {
         Command::Shell {
-            shell: Text::from("/bin/sh"),
-            script: Text::from(text),
+            shell: ByteString::from("/bin/sh"),
+            script: ByteString::from(text),
         }
     }
 

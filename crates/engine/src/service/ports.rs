@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use ostler_model::{Caller, Holder, IsolationLevel, Network};
+use ostler_model::{Caller, IsolationLevel, NetworkAccess, PortHolder};
 
-use super::compose::Given;
-use super::stopping::until_free;
-use super::view::name_of;
-use super::{PortWish, ServiceError};
-use crate::admission::confinement;
-use crate::core::Core;
+use super::build_request::AssignedPort;
+use super::caller_services::name_of;
+use super::stop_service::wait_until_free;
+use super::{PortRequest, ServiceError};
+use crate::admission::sandbox;
+use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::request::StartRequest;
 
@@ -19,68 +19,70 @@ pub(crate) const LEASE_PORTS: (u16, u16) = (20_000, 29_999);
 /// How long a port may be held by somebody who is just ending, in milliseconds.
 const CLOSING_MS: u64 = 100;
 /// Ports that are looked at together.
-const AT_ONCE: usize = 64;
+const PORTS_PER_QUERY: usize = 64;
 
 /// The port a service gets. Nothing is reserved: the registry knows a lease as soon as the
 /// service is in it, and until then the caller holds the book's turn.
-pub(crate) async fn give(
-    core: &Core,
+pub(crate) async fn assign(
+    core: &EngineInner,
     caller: &Caller,
-    wish: PortWish,
+    requested: PortRequest,
     (request, name): (&StartRequest, &str),
-) -> Result<Given, Error> {
-    let on_host = shares_ports(core, request)?;
-    match wish {
-        PortWish::Own => Ok(Given::None),
-        PortWish::Fixed(port) => {
+) -> Result<AssignedPort, Error> {
+    let on_host = shares_host_ports(core, request)?;
+    match requested {
+        PortRequest::Own => Ok(AssignedPort::None),
+        PortRequest::Fixed(port) => {
             let holders = if on_host {
-                until_free(core, &[port], CLOSING_MS).await
+                wait_until_free(core, &[port], CLOSING_MS).await
             } else {
                 Vec::new()
             };
             match holders.into_iter().next() {
-                Some(holder) => Err(taken(core, caller, port, holder).into()),
-                None => Ok(Given::Fixed(port)),
+                Some(holder) => Err(port_taken(core, caller, port, holder).into()),
+                None => Ok(AssignedPort::Fixed(port)),
             }
         }
-        PortWish::Lease => {
+        PortRequest::Lease => {
             let seed = (name, request.cwd.as_bytes());
-            lease(core, seed, on_host).await.map(Given::Leased)
+            lease_port(core, seed, on_host)
+                .await
+                .map(AssignedPort::Leased)
         }
     }
 }
 
 /// Whether its ports are the host's own.
-fn shares_ports(core: &Core, request: &StartRequest) -> Result<bool, Error> {
+fn shares_host_ports(core: &EngineInner, request: &StartRequest) -> Result<bool, Error> {
     let settings = &core.settings.isolation;
-    let level = confinement::level(settings, request)?;
-    let network = request.confine.network.as_ref();
+    let level = sandbox::effective_level(settings, request)?;
+    let network = request.sandbox.network.as_ref();
     let network = network.unwrap_or(&settings.network);
-    Ok(level < IsolationLevel::High || *network == Network::Full)
+    Ok(level < IsolationLevel::High || *network == NetworkAccess::Full)
 }
 
 /// A free port: begun with at a place of its own for each name and directory, so that a service
 /// tends to get the same one again.
-async fn lease(core: &Core, seed: (&str, &[u8]), on_host: bool) -> Result<u16, Error> {
+async fn lease_port(core: &EngineInner, seed: (&str, &[u8]), on_host: bool) -> Result<u16, Error> {
     let (first, last) = core.settings.services.lease_ports.unwrap_or(LEASE_PORTS);
-    let leased = leased(core);
+    let taken = leased_ports(core);
     let count = usize::from(last.saturating_sub(first)) + 1;
     let mut hasher = DefaultHasher::new();
     seed.hash(&mut hasher);
-    let begin = usize::try_from(hasher.finish() % count as u64).unwrap_or(0);
+    let offset = usize::try_from(hasher.finish() % count as u64).unwrap_or(0);
     let all: Vec<u16> = (first..=last).collect();
-    let turned = all.iter().cycle().skip(begin).take(all.len());
-    let free: Vec<u16> = turned
+    let rotated = all.iter().cycle().skip(offset).take(all.len());
+    let free: Vec<u16> = rotated
         .copied()
-        .filter(|port| *port > 0 && !leased.contains(port))
+        .filter(|port| *port > 0 && !taken.contains(port))
         .collect();
-    for some in free.chunks(AT_ONCE) {
+    for batch in free.chunks(PORTS_PER_QUERY) {
         if !on_host {
-            return Ok(some[0]);
+            return Ok(batch[0]);
         }
-        let held = core.place.holders(some).await;
-        let held: HashSet<u16> = held.iter().map(|it| it.address.port()).collect();
-        if let Some(port) = some.iter().find(|port| !held.contains(port)) {
+        let holders = core.backend.port_holders(batch).await;
+        let held_ports: HashSet<u16> = holders.iter().map(|it| it.address.port()).collect();
+        if let Some(port) = batch.iter().find(|port| !held_ports.contains(port)) {
             return Ok(*port);
         }
     }
@@ -88,8 +90,8 @@ async fn lease(core: &Core, seed: (&str, &[u8]), on_host: bool) -> Result<u16, E
 }
 
 /// Every port that a living service was given, whosever it is.
-fn leased(core: &Core) -> HashSet<u16> {
-    let living = core.registry.living();
+fn leased_ports(core: &EngineInner) -> HashSet<u16> {
+    let living = core.registry.running();
     living
         .filter_map(|entry| entry.spec.lifetime.plan()?.leased_port)
         .collect()
@@ -97,8 +99,13 @@ fn leased(core: &Core) -> HashSet<u16> {
 
 /// Who holds a port, as the caller may know it: what belongs to others is told by pid and name
 /// only.
-pub(crate) fn taken(core: &Core, caller: &Caller, port: u16, holder: Holder) -> ServiceError {
-    let (holder, service) = known(core, caller, holder);
+pub(crate) fn port_taken(
+    core: &EngineInner,
+    caller: &Caller,
+    port: u16,
+    holder: PortHolder,
+) -> ServiceError {
+    let (holder, service) = resolve_holder(core, caller, holder);
     ServiceError::PortTaken {
         port,
         holder: Box::new(holder),
@@ -108,10 +115,14 @@ pub(crate) fn taken(core: &Core, caller: &Caller, port: u16, holder: Holder) -> 
 
 /// A holder with the execution it belongs to, and the name of the service that is, where the
 /// caller sees it.
-pub(crate) fn known(core: &Core, caller: &Caller, mut holder: Holder) -> (Holder, Option<String>) {
+pub(crate) fn resolve_holder(
+    core: &EngineInner,
+    caller: &Caller,
+    mut holder: PortHolder,
+) -> (PortHolder, Option<String>) {
     let found = match holder.execution {
         Some(id) => core.registry.get(id),
-        None => core.registry.living().find(|entry| {
+        None => core.registry.running().find(|entry| {
             let live = entry.live.borrow();
             let mut ports = live.state.ports.iter();
             ports.any(|it| it.address.port() == holder.address.port() && Some(it.pid) == holder.pid)

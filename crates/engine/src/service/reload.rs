@@ -9,49 +9,49 @@ use futures_util::future::select_all;
 use ostler_model::{Caller, Scope};
 use tokio::sync::Notify;
 
-use super::clerk::{Clerk, Wanted};
-use super::locks::Key;
-use super::manifest::{Changes, Manifest, diff};
-use super::view::{file, name_of, plan_of};
-use super::watching::FileWatch;
+use super::caller_services::{manifest_path, name_of, plan_of};
+use super::file_watch::FileWatch;
+use super::locks::ServiceLockKey;
+use super::manifest::{Manifest, ManifestChanges, diff};
+use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::WorkspaceContext;
-use super::{ServiceError, anew, graph};
-use crate::core::Core;
-use crate::entry::Entry;
+use super::{ServiceError, graph, restart_request};
+use crate::engine_inner::EngineInner;
 use crate::error::Error;
+use crate::execution::ExecutionHandle;
 
 /// Files of which services live.
 #[derive(Debug, Default)]
-pub(crate) struct Watches {
-    known: Mutex<HashMap<PathBuf, Watched>>,
+pub(crate) struct ManifestWatches {
+    files: Mutex<HashMap<PathBuf, WatchedManifest>>,
 }
 
 /// One file.
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchedManifest {
     /// Told when another service of it lives.
-    more: Arc<Notify>,
+    service_added: Arc<Notify>,
     /// Why its newest version cannot be used.
     problem: Option<String>,
     /// Why changes of it are not heard.
-    deaf: Option<String>,
+    watch_error: Option<String>,
     /// Names that run and are not in it.
     removed: BTreeSet<String>,
     /// Names that could not be started anew.
-    failed: BTreeMap<String, NotInForce>,
+    failed: BTreeMap<String, FailedReload>,
 }
 
 /// A definition that a running service could not be started anew by.
 #[derive(Debug)]
-struct NotInForce {
+struct FailedReload {
     /// Its fingerprint: a service that was started by it meanwhile is up to date.
     definition: Option<String>,
     problem: String,
 }
 
-impl Watches {
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Watched>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+impl ManifestWatches {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, WatchedManifest>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether services live that are defined in this file, whether or not it is still there.
@@ -59,7 +59,7 @@ impl Watches {
         self.lock().contains_key(path)
     }
 
-    fn change(&self, path: &Path, change: impl FnOnce(&mut Watched)) {
+    fn update(&self, path: &Path, change: impl FnOnce(&mut WatchedManifest)) {
         if let Some(watched) = self.lock().get_mut(path) {
             change(watched);
         }
@@ -71,10 +71,10 @@ impl Watches {
         &self,
         path: &Path,
         (name, definition): (&str, Option<&str>),
-        lives: bool,
+        is_alive: bool,
     ) -> Vec<String> {
-        let known = self.lock();
-        let Some(watched) = known.get(path) else {
+        let files = self.lock();
+        let Some(watched) = files.get(path) else {
             return Vec::new();
         };
         let file = path.display();
@@ -82,7 +82,7 @@ impl Watches {
         let failed = watched.failed.get(name);
         let failed = failed.filter(|it| it.definition.as_deref() != definition);
         notes.extend(failed.map(|it| it.problem.clone()));
-        if !lives {
+        if !is_alive {
             return notes;
         }
         if let Some(problem) = &watched.problem {
@@ -90,7 +90,7 @@ impl Watches {
                 "{file} cannot be used: {problem}; the services run on as before"
             ));
         }
-        if let Some(problem) = &watched.deaf {
+        if let Some(problem) = &watched.watch_error {
             notes.push(format!("changes of {file} are not heard: {problem}"));
         }
         if watched.removed.contains(name) {
@@ -103,25 +103,25 @@ impl Watches {
 }
 
 /// A service of this file lives: from now on, until the last one ends, its changes are heard.
-pub(crate) fn watch(core: &Arc<Core>, path: &Path) {
-    let mut known = core.book.watches.lock();
-    if let Some(watched) = known.get(path) {
-        watched.more.notify_one();
+pub(crate) fn watch(core: &Arc<EngineInner>, path: &Path) {
+    let mut files = core.services.watches.lock();
+    if let Some(watched) = files.get(path) {
+        watched.service_added.notify_one();
         return;
     }
-    let watched = Watched::default();
-    let more = Arc::clone(&watched.more);
-    known.insert(path.to_owned(), watched);
+    let watched = WatchedManifest::default();
+    let service_added = Arc::clone(&watched.service_added);
+    files.insert(path.to_owned(), watched);
     let (core, path) = (Arc::clone(core), path.to_owned());
     core.tracker
         .clone()
-        .spawn(async move { follow(&core, &path, &more).await });
+        .spawn(async move { watch_loop(&core, &path, &service_added).await });
 }
 
 /// Takes up the files of services that an earlier engine left alive. What changed meanwhile is
 /// noticed at once.
-pub(crate) fn resume(core: &Arc<Core>) {
-    let living = core.registry.living();
+pub(crate) fn resume(core: &Arc<EngineInner>) {
+    let living = core.registry.running();
     let files = living.filter_map(|entry| file_of(&entry));
     for path in files.collect::<BTreeSet<PathBuf>>() {
         watch(core, &path);
@@ -129,23 +129,23 @@ pub(crate) fn resume(core: &Arc<Core>) {
 }
 
 /// The file a service is defined in.
-fn file_of(entry: &Entry) -> Option<PathBuf> {
+fn file_of(entry: &ExecutionHandle) -> Option<PathBuf> {
     let defined_in = entry.spec.lifetime.plan()?.defined_in.as_ref()?;
-    file(defined_in).map(Path::to_owned)
+    manifest_path(defined_in).map(Path::to_owned)
 }
 
-fn living(core: &Core, path: &Path) -> Vec<Arc<Entry>> {
-    let living = core.registry.living();
+fn living_services(core: &EngineInner, path: &Path) -> Vec<Arc<ExecutionHandle>> {
+    let living = core.registry.running();
     living
         .filter(|entry| file_of(entry).as_deref() == Some(path))
         .collect()
 }
 
-async fn follow(core: &Arc<Core>, path: &Path, more: &Notify) {
-    let mut heard = match FileWatch::new(path) {
-        Ok(heard) => Some(heard),
+async fn watch_loop(core: &Arc<EngineInner>, path: &Path, service_added: &Notify) {
+    let mut file_watch = match FileWatch::new(path) {
+        Ok(watch) => Some(watch),
         Err(error) => {
-            deafen(core, path, &error);
+            record_watch_error(core, path, &error);
             None
         }
     };
@@ -155,50 +155,50 @@ async fn follow(core: &Arc<Core>, path: &Path, more: &Notify) {
         if std::mem::take(&mut is_due) {
             tokio::select! {
                 () = core.closing.cancelled() => return,
-                () = Box::pin(take_in(core, path)) => {}
+                () = Box::pin(reload_file(core, path)) => {}
             }
         }
-        let lives = {
-            let mut known = core.book.watches.lock();
-            let lives = living(core, path);
-            if lives.is_empty() {
-                known.remove(path);
+        let running = {
+            let mut files = core.services.watches.lock();
+            let running = living_services(core, path);
+            if running.is_empty() {
+                files.remove(path);
                 return;
             }
-            lives
+            running
         };
         tokio::select! {
             () = core.closing.cancelled() => return,
-            () = more.notified() => {}
-            () = one_ended(&lives) => {}
-            changed = hear(heard.as_mut()) => match changed {
+            () = service_added.notified() => {}
+            () = any_ended(&running) => {}
+            changed = next_change(file_watch.as_mut()) => match changed {
                 Ok(()) => is_due = true,
                 Err(error) => {
-                    deafen(core, path, &error);
-                    heard = None;
+                    record_watch_error(core, path, &error);
+                    file_watch = None;
                 }
             },
         }
     }
 }
 
-fn deafen(core: &Core, path: &Path, error: &std::io::Error) {
+fn record_watch_error(core: &EngineInner, path: &Path, error: &std::io::Error) {
     tracing::warn!(path = %path.display(), %error, "changes are not heard");
     let problem = error.to_string();
-    core.book
+    core.services
         .watches
-        .change(path, |watched| watched.deaf = Some(problem));
+        .update(path, |watched| watched.watch_error = Some(problem));
 }
 
-async fn hear(heard: Option<&mut FileWatch>) -> std::io::Result<()> {
-    match heard {
-        Some(heard) => heard.changed().await,
+async fn next_change(file_watch: Option<&mut FileWatch>) -> std::io::Result<()> {
+    match file_watch {
+        Some(file_watch) => file_watch.changed().await,
         None => std::future::pending().await,
     }
 }
 
-async fn one_ended(lives: &[Arc<Entry>]) {
-    let ends = lives.iter().map(|entry| {
+async fn any_ended(running: &[Arc<ExecutionHandle>]) {
+    let ends = running.iter().map(|entry| {
         let mut live = entry.live.subscribe();
         Box::pin(async move {
             // The sender lives in the entry, which is held.
@@ -209,7 +209,7 @@ async fn one_ended(lives: &[Arc<Entry>]) {
 }
 
 /// Reads the file and does what it says now.
-async fn take_in(core: &Arc<Core>, path: &Path) {
+async fn reload_file(core: &Arc<EngineInner>, path: &Path) {
     // A file that was removed defines nothing.
     let found = if path.exists() {
         Manifest::load(path)
@@ -223,29 +223,32 @@ async fn take_in(core: &Arc<Core>, path: &Path) {
         Ok(manifest) => manifest,
         Err(problem) => {
             tracing::warn!(path = %path.display(), problem, "cannot be used");
-            let told = |watched: &mut Watched| watched.problem = Some(problem);
-            return core.book.watches.change(path, told);
+            let set_problem = |watched: &mut WatchedManifest| watched.problem = Some(problem);
+            return core.services.watches.update(path, set_problem);
         }
     };
-    let lives = living(core, path);
-    let changes = changes(&lives, &manifest);
+    let running = living_services(core, path);
+    let changes = diff_running(&running, &manifest);
     tracing::info!(path = %path.display(), ?changes, "read");
-    core.book.watches.change(path, |watched| {
+    core.services.watches.update(path, |watched| {
         watched.problem = None;
         watched.failed.clear();
         watched.removed = changes.removed.iter().cloned().collect();
     });
-    for name in in_order(&changes.changed, &manifest) {
-        for entry in lives.iter().filter(|it| is_outdated(it, &name, &manifest)) {
-            if let Err(error) = start_anew(core, entry, &manifest).await {
+    for name in dependency_order(&changes.changed, &manifest) {
+        for entry in running
+            .iter()
+            .filter(|it| is_outdated(it, &name, &manifest))
+        {
+            if let Err(error) = restart_changed(core, entry, &manifest).await {
                 let problem = format!("its new definition is not in force: {error}");
                 tracing::warn!(id = %entry.id, %error, "a changed service is left as it is");
                 let definition = manifest.services.get(&name).map(|it| it.fingerprint());
-                let failed = NotInForce {
+                let failed = FailedReload {
                     definition,
                     problem,
                 };
-                core.book.watches.change(path, |watched| {
+                core.services.watches.update(path, |watched| {
                     watched.failed.insert(name.clone(), failed);
                 });
             }
@@ -253,10 +256,10 @@ async fn take_in(core: &Arc<Core>, path: &Path) {
     }
 }
 
-fn changes(lives: &[Arc<Entry>], manifest: &Manifest) -> Changes {
+fn diff_running(services: &[Arc<ExecutionHandle>], manifest: &Manifest) -> ManifestChanges {
     let prints = manifest.fingerprints();
     let mut running: BTreeMap<String, String> = BTreeMap::new();
-    for entry in lives {
+    for entry in services {
         let print = plan_of(entry).defined_as.clone().unwrap_or_default();
         let name = name_of(entry);
         // Where several owners run the same one, an outdated one counts.
@@ -269,26 +272,26 @@ fn changes(lives: &[Arc<Entry>], manifest: &Manifest) -> Changes {
     diff(&running, &prints)
 }
 
-fn is_outdated(entry: &Entry, name: &str, manifest: &Manifest) -> bool {
+fn is_outdated(entry: &ExecutionHandle, name: &str, manifest: &Manifest) -> bool {
     let defined = manifest.services.get(name).map(|it| it.fingerprint());
     name_of(entry) == name && plan_of(entry).defined_as != defined
 }
 
 /// What is needed first. In a file with a circle, in the order of names.
-fn in_order(names: &[String], manifest: &Manifest) -> Vec<String> {
+fn dependency_order(names: &[String], manifest: &Manifest) -> Vec<String> {
     let needs = |name: &str| {
         let defined = manifest.services.get(name);
         Some(defined.map(|it| it.depends_on.clone()).unwrap_or_default())
     };
-    let order = graph::order(names, needs, &[]).unwrap_or_else(|_| names.to_vec());
+    let order = graph::topological_order(names, needs, &[]).unwrap_or_else(|_| names.to_vec());
     order.into_iter().filter(|it| names.contains(it)).collect()
 }
 
 /// Ends one and starts its new definition under the same name, for the same owner. Those that
 /// depend on it are left alone. Where what it needs does not run, it is left as it is.
-async fn start_anew(
-    core: &Arc<Core>,
-    entry: &Arc<Entry>,
+async fn restart_changed(
+    core: &Arc<EngineInner>,
+    entry: &Arc<ExecutionHandle>,
     manifest: &Manifest,
 ) -> Result<(), Error> {
     let name = name_of(entry);
@@ -296,37 +299,41 @@ async fn start_anew(
         owner: entry.owner().as_ref().clone(),
         scope: Scope::Session,
     };
-    let context = WorkspaceContext::of(manifest.clone());
-    let clerk = Clerk::new(core, &caller, &context);
-    let base = anew::front(core, entry)?;
-    let Some(wanted) = clerk.defined(&name, &base) else {
+    let context = WorkspaceContext::from_manifest(manifest.clone());
+    let starter = ServiceStarter::new(core, &caller, &context);
+    let base = restart_request::base_request(core, entry)?;
+    let Some(service) = starter.find_definition(&name, &base) else {
         return Ok(());
     };
-    let needs = wanted.request.depends_on.clone();
-    for need in &needs {
-        if clerk.view().rival(&need.name).is_none() {
+    let dependencies = service.request.depends_on.clone();
+    for need in &dependencies {
+        if starter.services().find_living(&need.name).is_none() {
             return Err(ServiceError::Dependency {
                 on: need.name.clone(),
                 problem: "does not run".to_owned(),
             }
             .into());
         }
-        clerk.meet(need).await?;
+        starter.wait_for_dependency(need).await?;
     }
     // Nothing is ended that could not be started again.
-    clerk.may_run(&wanted)?;
-    replace(clerk, entry, &wanted).await
+    starter.check_unattended(&service)?;
+    replace(starter, entry, &service).await
 }
 
-async fn replace(clerk: Clerk<'_>, entry: &Arc<Entry>, wanted: &Wanted) -> Result<(), Error> {
-    let path = clerk.manifest.map(|manifest| manifest.path.clone());
-    let key = Key::new(clerk.caller, path, wanted.name());
-    let _turn = clerk.core.book.locks.lock(key).await;
+async fn replace(
+    starter: ServiceStarter<'_>,
+    entry: &Arc<ExecutionHandle>,
+    service: &ResolvedService,
+) -> Result<(), Error> {
+    let path = starter.manifest.map(|manifest| manifest.path.clone());
+    let key = ServiceLockKey::new(starter.caller, path, service.name());
+    let _lock = starter.core.services.locks.lock(key).await;
     if entry.is_finished() {
         return Ok(());
     }
     let reason = "replaced: its definition changed".to_owned();
-    clerk.end(entry, reason).await?;
-    clerk.begin(wanted).await?.release();
+    starter.stop_and_free_ports(entry, reason).await?;
+    starter.start(service).await?.detach();
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What callers ask of services.
 
-use ostler_model::{Dependency, HealthRule, ReadyWhen, Restart};
+use ostler_model::{Dependency, HealthRule, ReadyCondition, RestartPolicy};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct ServiceRequest {
     /// The command and everything around it; its lifetime is decided here.
     pub start: StartRequest,
     /// When it is ready; none decides by the detection table.
-    pub ready_when: Option<ReadyWhen>,
+    pub ready_when: Option<ReadyCondition>,
     /// Further lines that show it ready.
     pub ready_pattern: Option<String>,
     /// Further lines that show it failed.
@@ -22,13 +22,13 @@ pub struct ServiceRequest {
     /// How long a wait for it takes unless told otherwise; none takes the table's.
     pub ready_timeout: Option<Duration>,
     /// What happens when it ends.
-    pub restart: Restart,
+    pub restart: RestartPolicy,
     /// What shows that it stays well.
     pub health: Option<HealthRule>,
     /// What must be so before it starts.
     pub depends_on: Vec<Dependency>,
     /// Which port it gets.
-    pub port: PortWish,
+    pub port: PortRequest,
     /// Whether nobody asked for a service (E4).
     pub automatic: bool,
 }
@@ -36,7 +36,7 @@ pub struct ServiceRequest {
 /// Which port a service gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PortWish {
+pub enum PortRequest {
     /// As its command says.
     #[default]
     Own,
@@ -57,10 +57,10 @@ impl ServiceRequest {
             ready_pattern: None,
             fail_pattern: None,
             ready_timeout: None,
-            restart: Restart::Never,
+            restart: RestartPolicy::Never,
             health: None,
             depends_on: Vec::new(),
-            port: PortWish::Own,
+            port: PortRequest::Own,
             automatic: false,
         }
     }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_model::Text;
+use ostler_model::ByteString;
 
 use super::ServiceInfo;
-use super::definitions::API;
+use super::caller_services::manifest_path;
+use super::definition_store::API;
 use super::manifest::{Manifest, locate, locate_or};
-use super::reload::Watches;
-use super::view::file;
+use super::reload::ManifestWatches;
 use crate::admission::environment;
 use crate::settings::Settings;
 
@@ -41,7 +41,7 @@ pub(crate) struct WorkspaceContext {
 impl WorkspaceContext {
     /// A directory, without what its file says. A file that was removed holds there as long as
     /// its services live.
-    pub(crate) fn at(dir: &Path, home: Option<&Path>, watches: &Watches) -> Self {
+    pub(crate) fn at(dir: &Path, home: Option<&Path>, watches: &ManifestWatches) -> Self {
         Self {
             file: Some(locate_or(dir, home, |file| watches.is_watched(file))),
             manifest: None,
@@ -49,7 +49,7 @@ impl WorkspaceContext {
     }
 
     /// The workspace of a file that was read.
-    pub(crate) fn of(manifest: Manifest) -> Self {
+    pub(crate) fn from_manifest(manifest: Manifest) -> Self {
         Self {
             file: Some(Some(manifest.path.clone())),
             manifest: Some(manifest),
@@ -57,7 +57,7 @@ impl WorkspaceContext {
     }
 
     /// The same with what its file says.
-    pub(crate) fn with(self, manifest: Option<Manifest>) -> Self {
+    pub(crate) fn with_manifest(self, manifest: Option<Manifest>) -> Self {
         Self { manifest, ..self }
     }
 
@@ -67,7 +67,7 @@ impl WorkspaceContext {
     }
 
     /// From where its names are looked for.
-    pub(crate) fn names(&self) -> NameScope<'_> {
+    pub(crate) fn name_scope(&self) -> NameScope<'_> {
         self.file.as_ref().map_or(NameScope::AllWorkspaces, |file| {
             NameScope::Workspace(file.as_deref())
         })
@@ -76,8 +76,8 @@ impl WorkspaceContext {
 
 impl NameScope<'_> {
     /// Whether a service that belongs there is known here.
-    pub(crate) fn knows(self, home: &ServiceScope) -> bool {
-        match (self, home) {
+    pub(crate) fn includes(self, scope: &ServiceScope) -> bool {
+        match (self, scope) {
             (Self::AllWorkspaces, _) | (_, ServiceScope::Principal) => true,
             (Self::Workspace(file), ServiceScope::Workspace(of)) => of.as_deref() == file,
         }
@@ -86,20 +86,24 @@ impl NameScope<'_> {
 
 impl ServiceScope {
     /// Where a service belongs that is defined there and runs in this directory.
-    pub(crate) fn new(settings: &Settings, defined_in: Option<&Text>, cwd: &Text) -> Self {
-        match (defined_in.and_then(file), defined_in) {
+    pub(crate) fn new(
+        settings: &Settings,
+        defined_in: Option<&ByteString>,
+        cwd: &ByteString,
+    ) -> Self {
+        match (defined_in.and_then(manifest_path), defined_in) {
             (Some(file), _) => Self::Workspace(Some(file.to_owned())),
             (None, Some(at)) if at.as_bytes() == API.as_bytes() => Self::Principal,
             (None, _) => {
                 let home = environment::value(&settings.base_env, b"HOME");
-                let home = home.map(Text::as_path);
+                let home = home.map(ByteString::as_path);
                 Self::Workspace(locate(cwd.as_path(), home))
             }
         }
     }
 
     /// As a row of a list tells it.
-    pub(crate) fn of(info: &ServiceInfo) -> Self {
+    pub(crate) fn from_info(info: &ServiceInfo) -> Self {
         if info.defined_in.as_deref() == Some(API) {
             return Self::Principal;
         }

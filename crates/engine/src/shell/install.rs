@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::{ShellKind, Text};
+use ostler_model::{ByteString, ShellKind};
 use ostler_terminal::shell::SCRIPTS;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -22,22 +22,22 @@ const DIRECTORY_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 
 /// Writes what is missing or not as it should be; answers where it is.
-pub(super) fn install(state_dir: &Path) -> Result<Text, Error> {
+pub(super) fn install(state_dir: &Path) -> Result<ByteString, Error> {
     // Shells go to other directories: they need an absolute path.
-    let state_dir = std::path::absolute(state_dir).map_err(failed(state_dir))?;
+    let state_dir = std::path::absolute(state_dir).map_err(storage_error(state_dir))?;
     let directory = state_dir.join(SHELL);
     for file in SCRIPTS {
         let path = directory.join(file.path);
-        let made = path.parent().map_or(Ok(()), make_readable);
-        made.map_err(failed(&path))?;
-        if !is_right(&path, file.text) {
-            write(&path, file.text).map_err(failed(&path))?;
+        let parent = path.parent().map_or(Ok(()), make_readable);
+        parent.map_err(storage_error(&path))?;
+        if !is_current(&path, file.text) {
+            write(&path, file.text).map_err(storage_error(&path))?;
         }
     }
-    Ok(Text::from(directory))
+    Ok(ByteString::from(directory))
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
+fn storage_error(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Storage {
         what: "cannot write",
@@ -46,7 +46,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
-fn is_right(path: &Path, text: &str) -> bool {
+fn is_current(path: &Path, text: &str) -> bool {
     let mode = std::fs::metadata(path).map(|meta| meta.permissions().mode());
     mode.is_ok_and(|mode| mode & 0o777 == FILE_MODE)
         && std::fs::read(path).is_ok_and(|found| found == text.as_bytes())
@@ -54,18 +54,18 @@ fn is_right(path: &Path, text: &str) -> bool {
 
 /// Whole or not at all: a shell may read it right now.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut fresh = PathBuf::from(path).into_os_string();
-    fresh.push(format!(".{}", nonce().map_err(io::Error::other)?));
-    let mut file = File::create_new(&fresh)?;
+    let mut temp_path = PathBuf::from(path).into_os_string();
+    temp_path.push(format!(".{}", nonce().map_err(io::Error::other)?));
+    let mut file = File::create_new(&temp_path)?;
     file.set_permissions(Permissions::from_mode(FILE_MODE))?;
     file.write_all(text.as_bytes())?;
-    std::fs::rename(&fresh, path)
+    std::fs::rename(&temp_path, path)
 }
 
 /// The directory of one shell, and the one that it lies in.
 fn make_readable(directory: &Path) -> io::Result<()> {
-    let both = [directory.parent(), Some(directory)];
-    for directory in both.into_iter().flatten() {
+    let directories = [directory.parent(), Some(directory)];
+    for directory in directories.into_iter().flatten() {
         std::fs::create_dir_all(directory)?;
         let mode = std::fs::metadata(directory)?.permissions().mode();
         if mode & 0o777 != DIRECTORY_MODE {
@@ -79,9 +79,9 @@ fn make_readable(directory: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// When the working directory is gone that a relative path would begin at.
-pub(crate) fn directory(state_dir: &Path, kind: ShellKind) -> io::Result<Text> {
+pub(crate) fn directory(state_dir: &Path, kind: ShellKind) -> io::Result<ByteString> {
     let state_dir = std::path::absolute(state_dir)?;
-    Ok(Text::from(state_dir.join(SHELL).join(kind.as_str())))
+    Ok(ByteString::from(state_dir.join(SHELL).join(kind.as_str())))
 }
 
 /// Letters and digits that nobody can guess.

@@ -1,23 +1,23 @@
 //! Shell sessions (C14): a command typed into a living shell, and what became of it.
 //!
 //! The shell tells by marks where a command begins and ends; the kernel tells who waits for
-//! input where no marks come. `decide` is what follows from both, without a clock;
-//! `session` looks and types.
+//! input where no marks come. `run_state` is what follows from both, without a clock;
+//! `runner` looks and types.
 
-mod busy;
-mod decide;
-#[cfg(test)]
-mod decide_tests;
-mod facade;
+mod api;
+mod idempotency;
 mod install;
-mod once;
-mod output;
+mod output_start;
 mod run;
-mod scan;
+mod run_lock;
+mod run_state;
+#[cfg(test)]
+mod run_state_tests;
+mod runner;
 mod script;
-mod session;
-mod who;
+mod shell_scanner;
+mod tty_processes;
 
-pub(crate) use busy::RunSlot;
 pub(crate) use install::directory as scripts;
-pub use run::{Once, ShellCommand, ShellEnd, ShellRun};
+pub use run::{IdempotencyKey, ShellCommand, ShellEnd, ShellRun};
+pub(crate) use run_lock::RunSlot;

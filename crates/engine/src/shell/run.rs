@@ -4,31 +4,31 @@ use std::time::Duration;
 
 use ostler_model::InputId;
 
-use crate::info::{Info, Prompt};
+use crate::info::{ExecutionInfo, Prompt};
 use crate::terminal::LeaseId;
 
 /// A command for a shell session.
 #[derive(Debug, Clone)]
 pub struct ShellCommand {
     /// What to type; may have several lines. Of control characters it may hold newlines and
-    /// tabs only; at most [`SCRIPT_BYTES`](ostler_model::spec::SCRIPT_BYTES).
+    /// tabs only; at most [`SCRIPT_BYTES`](ostler_model::placeholder_spec::SCRIPT_BYTES).
     pub script: String,
     /// How long to wait for its end; the command goes on after that.
-    pub at_most: Duration,
+    pub timeout: Duration,
     /// Whose lease it is typed with.
     pub lease: Option<LeaseId>,
     /// What its client calls it, where it may ask again; it is then typed once.
-    pub once: Option<Once>,
+    pub idempotency: Option<IdempotencyKey>,
 }
 
 /// A command that may be asked for again, because the answer was lost: with the connection, or
 /// with the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Once {
+pub struct IdempotencyKey {
     /// As its client calls it.
     pub id: InputId,
     /// Whether it was asked for before.
-    pub again: bool,
+    pub is_retry: bool,
 }
 
 /// What became of it.
@@ -41,7 +41,7 @@ pub struct ShellRun {
     /// Where its output ends, as far as it is known.
     pub to: u64,
     /// The session.
-    pub info: Info,
+    pub info: ExecutionInfo,
 }
 
 /// How a wait for a command in a shell was over.
@@ -63,9 +63,9 @@ pub enum ShellEnd {
     /// The shell reads again and its marks did not come: its prompt was changed, or it took
     /// nothing of the script (a history expansion that failed, in bash). Whether and how the
     /// command ended is not known.
-    Silent,
+    NoMarker,
     /// The shell is gone: `exit`, `exec`, or killed.
     ShellEnded,
     /// The time ran out; the command goes on.
-    AtMost,
+    TimedOut,
 }

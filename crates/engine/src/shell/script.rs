@@ -2,32 +2,32 @@
 
 use ostler_model::ShellKind;
 use ostler_model::spec::SCRIPT_BYTES;
-use ostler_terminal::{Modes, Piece, encode};
+use ostler_terminal::{InputPiece, Modes, encode};
 
 use crate::admission::arguments::{self, ArgumentError};
 
-/// Makes a line editor take the next character as it is (`quoted-insert`).
+/// Makes a line editor take the next character as it is (`quote_tabs-insert`).
 const QUOTE: u8 = 0x16;
 /// The key that runs what was typed.
 const ENTER: u8 = b'\r';
 /// What gives up what stands at a prompt.
 pub(super) const INTERRUPT: u8 = 0x03;
 
-/// As [`clearing`] for fish, for texts of up to 16 lines.
-const FISH_CLEARING: &[u8] = b"\x1b\x1b\x0b\
+/// As [`clear_keys`] for fish, for texts of up to 16 lines.
+const FISH_CLEAR_KEYS: &[u8] = b"\x1b\x1b\x0b\
     \x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\
     \x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f";
 
 /// What makes a line editor give up what it is in the middle of (a search, a menu, a key that
 /// takes another one) and then the text on both sides of the cursor. None of it prints a new
 /// prompt or changes the status that `$?` tells.
-pub(super) const fn clearing(kind: ShellKind) -> &'static [u8] {
+pub(super) const fn clear_keys(kind: ShellKind) -> &'static [u8] {
     match kind {
         // abort, unix-line-discard, kill-line
         ShellKind::Bash => b"\x07\x15\x0b",
         // cancel (the history pager and its search), kill-line, and for each line of the text
         // backward-kill-line and backward-delete-char
-        ShellKind::Fish => FISH_CLEARING,
+        ShellKind::Fish => FISH_CLEAR_KEYS,
         // kill-whole-line, twice: an escape before it takes the first one
         ShellKind::Zsh => b"\x15\x15",
     }
@@ -35,11 +35,11 @@ pub(super) const fn clearing(kind: ShellKind) -> &'static [u8] {
 
 /// A script as it is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Keys {
+pub(super) struct TypedScript {
     /// The bytes.
     pub(super) bytes: Vec<u8>,
     /// Whether the shell gets it in one piece, and shows no prompt before all of it is done.
-    pub(super) whole: bool,
+    pub(super) one_piece: bool,
 }
 
 /// The script with plain newlines, if a terminal can carry it.
@@ -47,7 +47,7 @@ pub(super) struct Keys {
 /// # Errors
 /// [`ArgumentError`] when it is too long or holds a character that is a key to a terminal.
 pub(super) fn check(script: &str) -> Result<String, ArgumentError> {
-    arguments::at_most("the script", script.len(), SCRIPT_BYTES)?;
+    arguments::check_length("the script", script.len(), SCRIPT_BYTES)?;
     let script = script.replace("\r\n", "\n");
     let is_key = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if script.contains(is_key) {
@@ -62,25 +62,25 @@ pub(super) fn check(script: &str) -> Result<String, ArgumentError> {
 
 /// What is typed at the prompt of a shell in these modes: one paste where it can take that.
 /// Else line by line, with each tab quoted, so that nothing is completed.
-pub(super) fn keys(kind: ShellKind, script: &str, modes: Modes) -> Keys {
+pub(super) fn encode_script(kind: ShellKind, script: &str, modes: Modes) -> TypedScript {
     let script = script.strip_suffix('\n').unwrap_or(script);
-    let several = script.contains('\n');
+    let is_multiline = script.contains('\n');
     let mut bytes = if modes.bracketed_paste {
-        pasted(kind, script, modes)
+        paste_bytes(kind, script, modes)
     } else {
-        encode(&[Piece::Text(quoted(kind, script))], modes)
+        encode(&[InputPiece::Text(quote_tabs(kind, script))], modes)
     };
     bytes.push(ENTER);
-    Keys {
+    TypedScript {
         bytes,
-        whole: modes.bracketed_paste || !several,
+        one_piece: modes.bracketed_paste || !is_multiline,
     }
 }
 
 /// To fish a carriage return is a key also within a paste, and it paints all anew for each: 500
 /// lines take 38 s, and with newlines 4 s.
-fn pasted(kind: ShellKind, script: &str, modes: Modes) -> Vec<u8> {
-    let mut bytes = encode(&[Piece::Paste(script.to_owned())], modes);
+fn paste_bytes(kind: ShellKind, script: &str, modes: Modes) -> Vec<u8> {
+    let mut bytes = encode(&[InputPiece::Paste(script.to_owned())], modes);
     if kind == ShellKind::Fish {
         for byte in bytes.iter_mut().filter(|byte| **byte == b'\r') {
             *byte = b'\n';
@@ -89,7 +89,7 @@ fn pasted(kind: ShellKind, script: &str, modes: Modes) -> Vec<u8> {
     bytes
 }
 
-fn quoted(kind: ShellKind, script: &str) -> String {
+fn quote_tabs(kind: ShellKind, script: &str) -> String {
     match kind {
         ShellKind::Bash | ShellKind::Zsh => {
             let tab: String = [char::from(QUOTE), '\t'].into_iter().collect();
@@ -112,8 +112,8 @@ mod tests {
     };
 
     fn typed(script: &str, modes: Modes) -> (String, bool) {
-        let keys = keys(ShellKind::Bash, script, modes);
-        (String::from_utf8(keys.bytes).expect("text"), keys.whole)
+        let keys = encode_script(ShellKind::Bash, script, modes);
+        (String::from_utf8(keys.bytes).expect("text"), keys.one_piece)
     }
 
     #[test]

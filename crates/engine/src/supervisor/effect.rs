@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use ostler_model::EventRecord;
-use ostler_process::Order;
+use ostler_process::ControlCommand;
 
 /// One thing to do. The driver carries effects out in the order given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Have the place give birth to this attempt; answered by `Born` or `NotBorn`.
+pub enum SupervisorEffect {
+    /// Have the place give birth to this attempt; answered by `Spawned` or `SpawnFailed`.
     Spawn {
         /// From 1.
         attempt: u32,
     },
     /// Hand this order over.
-    Send(Order),
+    Send(ControlCommand),
     /// Write this down; it is already part of the supervisor's state.
     Record(EventRecord),
     /// Answer with `Timer` when so much time has passed, whatever the wall clock says meanwhile;

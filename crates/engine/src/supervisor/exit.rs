@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use ostler_model::ending::WaitStatus;
-use ostler_model::event::{DegradedAbility, TrimReason};
+use ostler_model::event::{DegradedCapability, TrimReason};
+use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    AutorunReport, Event, Lifetime, Limit, LostReason, Restart, StopOrder, Timestamp,
+    AutorunReport, Event, Lifetime, LimitKind, LostReason, RestartPolicy, StopReason, Timestamp,
 };
-use ostler_process::{ExitRecord, Ladder, Outcome};
+use ostler_process::{ExitRecord, KillReason, LeaderOutcome};
 
-use super::decide::{Again, Stage, Supervisor};
-use super::effect::{Effect, Timer};
-use super::ending::{self, Evidence};
+use super::effect::{SupervisorEffect, Timer};
+use super::state_machine::{AttemptStage, RestartCause, Supervisor};
+use super::termination::{self, ExitEvidence};
 
 /// Before the second attempt of a service, in milliseconds; doubled for each further one.
 pub const BACKOFF_FIRST_MS: u64 = 500;
@@ -23,52 +23,55 @@ pub const RESTART_STABLE_MS: u64 = 60_000;
 pub const MAX_TRIES_SHIFT: u32 = 6;
 
 impl Supervisor {
-    pub(super) fn exited(&mut self, now: Timestamp, record: &ExitRecord) {
-        if self.stage == Stage::Idle && self.state.events > 0 {
+    pub(super) fn on_exited(&mut self, now: Timestamp, record: &ExitRecord) {
+        if self.stage == AttemptStage::Idle && self.state.events > 0 {
             self.attempt = self.attempt.max(record.attempt);
             self.tries = self.tries.max(1);
-            self.stage = Stage::Live { grace: None };
+            self.stage = AttemptStage::Live { grace: None };
         }
         if !self.has_attempt() || record.attempt != self.attempt {
             return;
         }
         self.offset = self.offset.max(record.output_end);
         if !self.is_exit_known(record) {
-            self.losses(record);
+            self.record_losses(record);
         }
         match &record.outcome {
-            Outcome::NotBorn {
+            LeaderOutcome::SpawnFailed {
                 step,
                 errno,
                 message,
-            } => self.not_born(now, (step.clone(), *errno, message.clone())),
-            Outcome::Ended { status, ladder } => {
-                self.started(record.started_at, record.pid);
-                if let (Some(Ladder::Clock(clock)), None) = (ladder, &self.state.stopping) {
-                    let order = StopOrder::TimedOut { clock: *clock };
+            } => self.on_spawn_failed(now, (step.clone(), *errno, message.clone())),
+            LeaderOutcome::Ended {
+                status,
+                kill_reason: ladder,
+            } => {
+                self.on_started(record.started_at, record.pid);
+                if let (Some(KillReason::Timeout(clock)), None) = (ladder, &self.state.stopping) {
+                    let order = StopReason::TimedOut { clock: *clock };
                     self.record(record.ended_at, Event::Stopping { order });
                 }
                 self.record_exit(record, *status);
                 self.after_exit(
                     record.ended_at,
                     (*status, *ladder, record.out_of_memory),
-                    self.lived(record),
+                    self.attempt_duration(record),
                 );
             }
         }
     }
 
-    fn losses(&mut self, record: &ExitRecord) {
+    fn record_losses(&mut self, record: &ExitRecord) {
         if let Some(detail) = &record.journal_error {
-            self.journal_failed(record.ended_at, detail.clone());
+            self.on_journal_failed(record.ended_at, detail.clone());
         }
         if record.lost_bytes > 0 {
             let detail = format!(
                 "{} bytes of output could not be kept on disk",
                 record.lost_bytes
             );
-            let ability = DegradedAbility::Journal;
-            self.note(record.ended_at, Event::Degraded { ability, detail });
+            let ability = DegradedCapability::Journal;
+            self.record_if_created(record.ended_at, Event::Degraded { ability, detail });
         }
         // What was lost between two times at which the disk took output is on record, unless no
         // engine was there.
@@ -79,12 +82,12 @@ impl Supervisor {
                 to: record.output_end,
                 reason: TrimReason::DiskFull,
             };
-            self.note(record.ended_at, trimmed);
+            self.record_if_created(record.ended_at, trimmed);
         }
     }
 
     fn is_exit_known(&self, record: &ExitRecord) -> bool {
-        let ended = self.ended.as_ref();
+        let ended = self.ended_attempt.as_ref();
         ended.is_some_and(|(of, _)| *of == record.attempt)
     }
 
@@ -92,13 +95,13 @@ impl Supervisor {
         if self.is_exit_known(record) {
             return;
         }
-        let memory = record.out_of_memory.then_some(Limit::Memory);
+        let memory = record.out_of_memory.then_some(LimitKind::Memory);
         for limit in memory.into_iter().chain(record.limits_hit.iter().copied()) {
-            self.limit_hit(record.ended_at, limit);
+            self.on_limit_hit(record.ended_at, limit);
         }
         if !record.autorun.is_empty() {
             let report = AutorunReport::clone(&record.autorun);
-            self.note(record.ended_at, Event::Autorun { report });
+            self.record_if_created(record.ended_at, Event::Autorun { report });
         }
         self.record(
             record.ended_at,
@@ -112,7 +115,7 @@ impl Supervisor {
         );
     }
 
-    fn lived(&self, record: &ExitRecord) -> Duration {
+    fn attempt_duration(&self, record: &ExitRecord) -> Duration {
         // The wall clock may have been set meanwhile.
         if record.lived_ms > 0 {
             return Duration::from_millis(record.lived_ms);
@@ -124,18 +127,21 @@ impl Supervisor {
     pub(super) fn after_exit(
         &mut self,
         at: Timestamp,
-        (status, ladder, out_of_memory): (WaitStatus, Option<Ladder>, bool),
+        (status, ladder, out_of_memory): (WaitStatus, Option<KillReason>, bool),
         lived: Duration,
     ) {
-        let again = self.again.take().filter(|_| self.state.stopping.is_none());
-        if matches!(again, Some((_, Again::Asked))) {
+        let restart = self
+            .pending_restart
+            .take()
+            .filter(|_| self.state.stopping.is_none());
+        if matches!(restart, Some((_, RestartCause::Requested))) {
             self.tries = 0;
             return self.spawn();
         }
-        let ending = ending::of(Evidence {
+        let termination = termination::termination_of(ExitEvidence {
             status,
             // One that was ended for being ill has failed, whoever sent the signal.
-            ladder: ladder.filter(|_| again.is_none()),
+            ladder: ladder.filter(|_| restart.is_none()),
             out_of_memory,
             stop: self.state.stopping.as_ref(),
             service: matches!(self.lifetime, Lifetime::Service { .. }),
@@ -143,26 +149,26 @@ impl Supervisor {
         if lived >= Duration::from_millis(RESTART_STABLE_MS) {
             self.tries = 1;
         }
-        let success = ending.is_success() && again.is_none();
+        let success = termination.is_success() && restart.is_none();
         if self.state.stopping.is_none() && self.may_restart(success) {
             return self.back_off(at, None);
         }
-        self.finish(at, ending);
+        self.finish(at, termination);
     }
 
     pub(super) fn may_restart(&self, success: bool) -> bool {
         match self.lifetime {
             Lifetime::Finite { .. }
             | Lifetime::Service {
-                restart: Restart::Never,
+                restart: RestartPolicy::Never,
                 ..
             } => false,
             Lifetime::Service {
-                restart: Restart::OnFailure { max },
+                restart: RestartPolicy::OnFailure { max },
                 ..
             } => !success && self.tries <= max,
             Lifetime::Service {
-                restart: Restart::Always { max },
+                restart: RestartPolicy::Always { max },
                 ..
             } => self.tries <= max,
         }
@@ -173,7 +179,7 @@ impl Supervisor {
         let doublings = self.tries.saturating_sub(1).min(MAX_TRIES_SHIFT);
         let wait = (BACKOFF_FIRST_MS << doublings).min(BACKOFF_MAX_MS);
         let until = now + Duration::from_millis(wait);
-        self.stage = Stage::Waiting;
+        self.stage = AttemptStage::Backoff;
         let attempt = self.attempt + 1;
         let backoff = Event::Backoff {
             attempt,
@@ -181,7 +187,7 @@ impl Supervisor {
             lost,
         };
         self.record(now, backoff);
-        self.effects.push(Effect::SetTimer {
+        self.effects.push(SupervisorEffect::SetTimer {
             timer: Timer::Backoff,
             after: Duration::from_millis(wait),
         });

@@ -2,28 +2,29 @@
 
 use std::time::Duration;
 
-use ostler_model::ending::WaitStatus;
 use ostler_model::event::TrimReason;
+use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    Degraded, Limit, LostReason, Principal, StopOrder, TermSize, TimeoutKind, Timestamp,
+    LimitKind, LostReason, MissingCapability, Principal, StopReason, TermSize, TimeoutKind,
+    Timestamp,
 };
-use ostler_process::{ExitRecord, Order};
+use ostler_process::{ControlCommand, ExitRecord};
 
 use super::effect::Timer;
-use crate::readiness::Seen;
+use crate::readiness::ReadinessInput;
 
 /// One thing that happened. Inputs that come too late, too early or twice change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+pub enum SupervisorInput {
     /// The request was admitted; the first input of a new execution.
     Admitted {
         /// What was asked and cannot be had.
-        missing: Vec<Degraded>,
+        missing: Vec<MissingCapability>,
     },
     /// The place gives birth to the attempt; orders can be handed over from now on.
-    Born,
+    Spawned,
     /// The place could not begin to give birth.
-    NotBorn {
+    SpawnFailed {
         /// The step that failed.
         step: String,
         /// For people.
@@ -42,7 +43,7 @@ pub enum Input {
         end: u64,
     },
     /// A clock of the plan ran out and the ladder began.
-    ClockRanOut {
+    TimeoutFired {
         /// Which.
         clock: TimeoutKind,
     },
@@ -52,7 +53,7 @@ pub enum Input {
         detail: String,
     },
     /// Output reaches the disk again.
-    JournalReturned {
+    JournalRecovered {
         /// What is gone nevertheless, from and to.
         missing: Vec<(u64, u64)>,
     },
@@ -62,11 +63,11 @@ pub enum Input {
         status: WaitStatus,
     },
     /// Something was seen of a service.
-    Seen {
+    Observed {
         /// How long after the attempt's start.
         elapsed: Duration,
         /// What.
-        seen: Seen,
+        observation: ReadinessInput,
     },
     /// Somebody wants a service's attempt ended and the next one begun.
     Restart {
@@ -78,16 +79,16 @@ pub enum Input {
     /// The attempt is over and left its record.
     Exited(Box<ExitRecord>),
     /// The attempt is over and left none.
-    Gone,
+    ShimGone,
     /// Somebody decided that it must end.
     Stop {
         /// Who and why.
-        order: StopOrder,
+        order: StopReason,
         /// Between the polite request and the kill.
         grace: Duration,
     },
     /// An order that needs no decision: signal, input, resize.
-    Pass(Order),
+    Forward(ControlCommand),
     /// Somebody wants the tree to stand still, or to go on; passed on where that changes
     /// anything.
     Freeze {
@@ -104,7 +105,7 @@ pub enum Input {
     /// The tree reached a limit.
     LimitHit {
         /// Which.
-        limit: Limit,
+        limit: LimitKind,
     },
     /// Bytes of a write were taken.
     InputTaken {
@@ -114,7 +115,7 @@ pub enum Input {
         len: u64,
     },
     /// The command was seen waiting for an answer.
-    PromptSeen {
+    PromptDetected {
         /// What it asks.
         text: String,
         /// Whether the answer must not be shown.

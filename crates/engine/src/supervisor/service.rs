@@ -2,32 +2,33 @@
 
 use std::time::Duration;
 
-use ostler_model::ending::WaitStatus;
+use ostler_model::termination::WaitStatus;
 use ostler_model::{Event, Principal, Timestamp};
 
-use super::decide::{Again, Stage, Supervisor};
-use super::effect::{Effect, Timer};
-use crate::readiness::{Found, Readiness, Seen, Wants};
+use super::effect::{SupervisorEffect, Timer};
+use super::state_machine::{AttemptStage, RestartCause, Supervisor};
+use crate::readiness::{Readiness, ReadinessEvent, ReadinessInput, WatchPlan};
 
 impl Supervisor {
     /// What is to be looked at, this long after the attempt's start; nothing of what is not a
     /// service, does not run, or must end.
     #[must_use]
-    pub fn wants(&self, elapsed: Duration) -> Wants {
+    pub fn watch_plan(&self, elapsed: Duration) -> WatchPlan {
         let readiness = self.readiness.as_ref().filter(|_| self.is_watched());
-        readiness.map_or_else(Wants::default, |it| it.wants(elapsed))
+        readiness.map_or_else(WatchPlan::default, |it| it.watch_plan(elapsed))
     }
 
     /// What a service waits for on its way to ready, as one clause; none of what is ready.
     #[must_use]
-    pub fn waits_for(&self) -> Option<String> {
-        let on_its_way = self.is_watched() && self.state.stage < Some(ostler_model::Stage::Running);
-        let readiness = self.readiness.as_ref().filter(|_| on_its_way);
+    pub fn waiting_for(&self) -> Option<String> {
+        let is_not_ready =
+            self.is_watched() && self.state.stage < Some(ostler_model::ServiceStage::Running);
+        let readiness = self.readiness.as_ref().filter(|_| is_not_ready);
         readiness.map(Readiness::waits_for)
     }
 
     fn is_watched(&self) -> bool {
-        self.is_live() && self.state.stopping.is_none() && self.again.is_none()
+        self.is_live() && self.state.stopping.is_none() && self.pending_restart.is_none()
     }
 
     /// Of an attempt that begins now.
@@ -38,14 +39,19 @@ impl Supervisor {
 
     /// Of one that an earlier engine began, with what it saw of it.
     pub(super) fn resume_readiness(&mut self) {
-        let ready = self.state.stage >= Some(ostler_model::Stage::Running);
+        let ready = self.state.stage >= Some(ostler_model::ServiceStage::Running);
         self.readiness = self.lifetime.plan().map(|plan| {
             Readiness::resume(&plan.ready, plan.health.as_ref(), ready)
-                .remember(&self.state.ports, self.state.url.as_deref())
+                .with_published(&self.state.ports, self.state.url.as_deref())
         });
     }
 
-    pub(super) fn seen(&mut self, now: Timestamp, elapsed: Duration, seen: Seen) {
+    pub(super) fn on_observation(
+        &mut self,
+        now: Timestamp,
+        elapsed: Duration,
+        seen: ReadinessInput,
+    ) {
         if !self.is_watched() {
             return;
         }
@@ -53,16 +59,16 @@ impl Supervisor {
             return;
         };
         for found in readiness.handle(elapsed, now, seen) {
-            self.found(now, found);
+            self.on_readiness_event(now, found);
         }
     }
 
-    fn found(&mut self, now: Timestamp, found: Found) {
+    fn on_readiness_event(&mut self, now: Timestamp, found: ReadinessEvent) {
         let attempt = self.attempt;
         match found {
-            Found::Ports { ports, url } => {
+            ReadinessEvent::Ports { ports, url } => {
                 if self.state.ports != ports || self.state.url != url {
-                    self.note(
+                    self.record_if_created(
                         now,
                         Event::Ports {
                             attempt,
@@ -72,9 +78,12 @@ impl Supervisor {
                     );
                 }
             }
-            Found::Stage { stage, sign } => {
+            ReadinessEvent::Stage {
+                stage,
+                signal: sign,
+            } => {
                 if self.state.stage < Some(stage) {
-                    self.note(
+                    self.record_if_created(
                         now,
                         Event::Stage {
                             attempt,
@@ -84,12 +93,12 @@ impl Supervisor {
                     );
                 }
             }
-            Found::Ready {
+            ReadinessEvent::Ready {
                 evidence,
-                signs,
+                signals: signs,
                 unprobed,
                 warnings,
-            } => self.note(
+            } => self.record_if_created(
                 now,
                 Event::Ready {
                     attempt,
@@ -99,29 +108,31 @@ impl Supervisor {
                     warnings,
                 },
             ),
-            Found::Ill { detail, restart } => self.ill(now, detail, restart),
-            Found::Well { detail } => {
+            ReadinessEvent::Unhealthy { detail, restart } => {
+                self.on_unhealthy(now, detail, restart)
+            }
+            ReadinessEvent::Healthy { detail } => {
                 if self.state.healthy == Some(false) {
-                    self.note(now, Event::Health { ok: true, detail });
+                    self.record_if_created(now, Event::Health { ok: true, detail });
                 }
             }
         }
     }
 
-    fn ill(&mut self, now: Timestamp, detail: String, restart: bool) {
+    fn on_unhealthy(&mut self, now: Timestamp, detail: String, restart: bool) {
         if self.state.healthy != Some(false) {
             let detail = detail.clone();
-            self.note(now, Event::Health { ok: false, detail });
+            self.record_if_created(now, Event::Health { ok: false, detail });
         }
         if restart && self.is_watched() {
-            self.restarting(now, None, detail);
+            self.record_restarting(now, None, detail);
             self.end_attempt();
         }
     }
 
-    fn restarting(&mut self, now: Timestamp, by: Option<Principal>, reason: String) {
+    fn record_restarting(&mut self, now: Timestamp, by: Option<Principal>, reason: String) {
         let attempt = self.attempt;
-        self.note(
+        self.record_if_created(
             now,
             Event::Restarting {
                 attempt,
@@ -132,34 +143,37 @@ impl Supervisor {
     }
 
     /// What is being born, ends anyway or is finite is left alone.
-    pub(super) fn restart(&mut self, now: Timestamp, (by, reason): (Principal, String)) {
+    pub(super) fn on_restart(&mut self, now: Timestamp, (by, reason): (Principal, String)) {
         if self.lifetime.plan().is_none() || self.state.stopping.is_some() {
             return;
         }
         match self.stage {
-            Stage::Live { grace: None } => {
-                self.restarting(now, Some(by), reason);
+            AttemptStage::Live { grace: None } => {
+                self.record_restarting(now, Some(by), reason);
                 self.end_attempt();
             }
-            Stage::Live { grace: Some(_) } => {
+            AttemptStage::Live { grace: Some(_) } => {
                 // On its way for being ill: now it is asked for, too.
-                self.again = self.again.map(|(attempt, _)| (attempt, Again::Asked));
+                self.pending_restart = self
+                    .pending_restart
+                    .map(|(attempt, _)| (attempt, RestartCause::Requested));
             }
-            Stage::Waiting => {
-                self.restarting(now, Some(by), reason);
-                self.effects.push(Effect::ClearTimer(Timer::Backoff));
+            AttemptStage::Backoff => {
+                self.record_restarting(now, Some(by), reason);
+                self.effects
+                    .push(SupervisorEffect::ClearTimer(Timer::Backoff));
                 self.tries = 0;
                 self.spawn();
             }
-            Stage::Idle | Stage::Spawning { .. } | Stage::Over => {}
+            AttemptStage::Idle | AttemptStage::Spawning { .. } | AttemptStage::Ended => {}
         }
     }
 
-    pub(super) fn detached(&mut self, now: Timestamp, status: WaitStatus) {
+    pub(super) fn on_detached(&mut self, now: Timestamp, status: WaitStatus) {
         let service = self.lifetime.plan().is_some();
         if service && self.is_live() && !self.state.detached {
             let attempt = self.attempt;
-            self.note(now, Event::Detached { attempt, status });
+            self.record_if_created(now, Event::Detached { attempt, status });
         }
     }
 }

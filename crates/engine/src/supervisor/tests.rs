@@ -1,13 +1,15 @@
 use std::time::Duration;
 
-use ostler_model::ending::WaitStatus;
+use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    Cause, Ending, Event, EventRecord, Lifetime, LostReason, Principal, Restart, Signal, StopOrder,
-    TimeoutKind, Timestamp, Usage,
+    Event, EventRecord, Lifetime, LostReason, Principal, RestartPolicy, Signal, StopReason,
+    Termination, TerminationCause, TimeoutKind, Timestamp, Usage,
 };
-use ostler_process::{ExitRecord, Ladder, Order, Outcome};
+use ostler_process::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 
-use super::{BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Effect, Input, Supervisor, Timer};
+use super::{
+    BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Supervisor, SupervisorEffect, SupervisorInput, Timer,
+};
 
 const GRACE: Duration = Duration::from_secs(5);
 const FINITE: Lifetime = Lifetime::Finite {
@@ -19,7 +21,7 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millisecond(1_700_000_000_000 + millis).expect("a valid time")
 }
 
-fn exit(attempt: u32, status: WaitStatus, ladder: Option<Ladder>) -> ExitRecord {
+fn exit(attempt: u32, status: WaitStatus, ladder: Option<KillReason>) -> ExitRecord {
     ExitRecord {
         version: 1,
         attempt,
@@ -27,7 +29,10 @@ fn exit(attempt: u32, status: WaitStatus, ladder: Option<Ladder>) -> ExitRecord 
         started_at: at(1),
         ended_at: at(20),
         lived_ms: 19,
-        outcome: Outcome::Ended { status, ladder },
+        outcome: LeaderOutcome::Ended {
+            status,
+            kill_reason: ladder,
+        },
         leftovers: 0,
         survivors: Vec::new(),
         limits_hit: Vec::new(),
@@ -40,16 +45,16 @@ fn exit(attempt: u32, status: WaitStatus, ladder: Option<Ladder>) -> ExitRecord 
     }
 }
 
-fn requested(force: bool) -> StopOrder {
-    StopOrder::Requested {
+fn requested(force: bool) -> StopReason {
+    StopReason::Requested {
         by: Principal::unix(0),
         reason: Some("enough".to_owned()),
         force,
     }
 }
 
-fn stop() -> Input {
-    Input::Stop {
+fn stop() -> SupervisorInput {
+    SupervisorInput::Stop {
         order: requested(false),
         grace: GRACE,
     }
@@ -58,28 +63,31 @@ fn stop() -> Input {
 fn begun(lifetime: Lifetime) -> Supervisor {
     let mut supervisor = Supervisor::new(lifetime, GRACE);
     let missing = Vec::new();
-    let effects = supervisor.handle(at(0), Input::Admitted { missing });
-    assert_eq!(effects.last(), Some(&Effect::Spawn { attempt: 1 }));
-    assert_eq!(supervisor.handle(at(1), Input::Born), []);
+    let effects = supervisor.handle(at(0), SupervisorInput::Admitted { missing });
+    assert_eq!(
+        effects.last(),
+        Some(&SupervisorEffect::Spawn { attempt: 1 })
+    );
+    assert_eq!(supervisor.handle(at(1), SupervisorInput::Spawned), []);
     supervisor
 }
 
-fn ending(supervisor: &Supervisor) -> Ending {
+fn ending(supervisor: &Supervisor) -> Termination {
     supervisor.state().ending.clone().expect("it ended")
 }
 
 fn ended(
     lifetime: Lifetime,
-    before: Option<Input>,
+    before: Option<SupervisorInput>,
     status: WaitStatus,
-    ladder: Option<Ladder>,
-) -> Ending {
+    ladder: Option<KillReason>,
+) -> Termination {
     let mut supervisor = begun(lifetime);
     if let Some(input) = before {
         supervisor.handle(at(5), input);
     }
     let record = Box::new(exit(1, status, ladder));
-    supervisor.handle(at(20), Input::Exited(record));
+    supervisor.handle(at(20), SupervisorInput::Exited(record));
     ending(&supervisor)
 }
 
@@ -87,11 +95,11 @@ fn ended(
 fn a_one_shot_records_everything_from_its_exit_record() {
     let mut supervisor = begun(FINITE);
     let record = Box::new(exit(1, WaitStatus::Code(3), None));
-    let effects = supervisor.handle(at(21), Input::Exited(record));
+    let effects = supervisor.handle(at(21), SupervisorInput::Exited(record));
     let events: Vec<Event> = effects
         .into_iter()
         .map(|effect| {
-            let Effect::Record(record) = effect else {
+            let SupervisorEffect::Record(record) = effect else {
                 panic!("{effect:?}");
             };
             record.event
@@ -116,28 +124,31 @@ fn endings_follow_the_evidence() {
     let code = WaitStatus::Code(0);
     let term = WaitStatus::Signal(Signal::TERM);
     let cause = |before, status, ladder| ended(FINITE, before, status, ladder).cause;
-    let wall = Ladder::Clock(TimeoutKind::Wall);
-    let stopped = Cause::Stopped {
+    let wall = KillReason::Timeout(TimeoutKind::Wall);
+    let stopped = TerminationCause::Stopped {
         reason: Some("enough".to_owned()),
     };
-    let timed_out = Cause::TimedOut {
+    let timed_out = TerminationCause::TimedOut {
         clock: TimeoutKind::Wall,
     };
-    assert_eq!(cause(None, code, None), Cause::Exited);
-    assert_eq!(cause(None, term, None), Cause::Signaled);
+    assert_eq!(cause(None, code, None), TerminationCause::Exited);
+    assert_eq!(cause(None, term, None), TerminationCause::Signaled);
     assert_eq!(cause(None, term, Some(wall)), timed_out);
-    assert_eq!(cause(Some(stop()), term, Some(Ladder::Ordered)), stopped);
+    assert_eq!(
+        cause(Some(stop()), term, Some(KillReason::Requested)),
+        stopped
+    );
     // The first decision stands, whichever clock runs out later.
     assert_eq!(cause(Some(stop()), term, Some(wall)), stopped);
-    let clock = Input::ClockRanOut {
+    let clock = SupervisorInput::TimeoutFired {
         clock: TimeoutKind::Wall,
     };
     assert_eq!(cause(Some(clock), code, Some(wall)), timed_out);
     // It ended by itself before the ladder began.
-    assert_eq!(cause(Some(stop()), code, None), Cause::Exited);
+    assert_eq!(cause(Some(stop()), code, None), TerminationCause::Exited);
     assert_eq!(
-        cause(Some(Input::Gone), code, None),
-        Cause::Lost {
+        cause(Some(SupervisorInput::ShimGone), code, None),
+        TerminationCause::Lost {
             reason: LostReason::ShimKilled
         }
     );
@@ -147,11 +158,16 @@ fn endings_follow_the_evidence() {
 fn a_stop_before_the_birth_is_handed_over_after_it() {
     let mut supervisor = Supervisor::new(FINITE, GRACE);
     let missing = Vec::new();
-    supervisor.handle(at(0), Input::Admitted { missing });
+    supervisor.handle(at(0), SupervisorInput::Admitted { missing });
     let effects = supervisor.handle(at(1), stop());
-    assert!(matches!(&effects[..], [Effect::Record(_)]));
-    let effects = supervisor.handle(at(2), Input::Born);
-    assert_eq!(effects, [Effect::Send(Order::Stop { grace: GRACE })]);
+    assert!(matches!(&effects[..], [SupervisorEffect::Record(_)]));
+    let effects = supervisor.handle(at(2), SupervisorInput::Spawned);
+    assert_eq!(
+        effects,
+        [SupervisorEffect::Send(ControlCommand::Stop {
+            grace: GRACE
+        })]
+    );
 }
 
 #[test]
@@ -159,11 +175,11 @@ fn a_second_stop_only_hastens() {
     let mut supervisor = begun(FINITE);
     assert_eq!(supervisor.handle(at(2), stop()).len(), 2);
     assert_eq!(supervisor.handle(at(3), stop()), []);
-    let forced = Input::Stop {
+    let forced = SupervisorInput::Stop {
         order: requested(true),
         grace: Duration::ZERO,
     };
-    let hastened = Effect::Send(Order::Stop {
+    let hastened = SupervisorEffect::Send(ControlCommand::Stop {
         grace: Duration::ZERO,
     });
     assert_eq!(supervisor.handle(at(4), forced), [hastened]);
@@ -172,73 +188,76 @@ fn a_second_stop_only_hastens() {
 
 #[test]
 fn a_service_comes_back_until_its_limit() {
-    let mut supervisor = begun(Lifetime::service(Restart::OnFailure { max: 2 }));
+    let mut supervisor = begun(Lifetime::service(RestartPolicy::OnFailure { max: 2 }));
     for attempt in 1..=2 {
         let record = Box::new(exit(attempt, WaitStatus::Code(1), None));
-        let effects = supervisor.handle(at(30), Input::Exited(record));
+        let effects = supervisor.handle(at(30), SupervisorInput::Exited(record));
         assert!(
             matches!(
                 effects.last(),
-                Some(Effect::SetTimer {
+                Some(SupervisorEffect::SetTimer {
                     timer: Timer::Backoff,
                     ..
                 })
             ),
             "{effects:?}"
         );
-        let effects = supervisor.handle(at(40), Input::Timer(Timer::Backoff));
+        let effects = supervisor.handle(at(40), SupervisorInput::Timer(Timer::Backoff));
         assert_eq!(
             effects,
-            [Effect::Spawn {
+            [SupervisorEffect::Spawn {
                 attempt: attempt + 1
             }]
         );
-        supervisor.handle(at(41), Input::Born);
+        supervisor.handle(at(41), SupervisorInput::Spawned);
     }
     let record = Box::new(exit(3, WaitStatus::Code(1), None));
-    supervisor.handle(at(50), Input::Exited(record));
+    supervisor.handle(at(50), SupervisorInput::Exited(record));
     assert!(supervisor.is_over());
-    let projected = ostler_model::status::project(
+    let projected = ostler_model::status::status_names(
         supervisor.state(),
-        &Lifetime::service(Restart::OnFailure { max: 2 }),
+        &Lifetime::service(RestartPolicy::OnFailure { max: 2 }),
     );
     assert_eq!(projected.service, "crash_looping");
 }
 
 #[test]
 fn a_service_that_succeeds_stays_down_unless_it_should_always_be_up() {
-    let down = Lifetime::service(Restart::OnFailure { max: 2 });
+    let down = Lifetime::service(RestartPolicy::OnFailure { max: 2 });
     assert!(ended(down, None, WaitStatus::Code(0), None).is_success());
-    let mut supervisor = begun(Lifetime::service(Restart::Always { max: 1 }));
+    let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 1 }));
     let record = Box::new(exit(1, WaitStatus::Code(0), None));
-    supervisor.handle(at(30), Input::Exited(record));
+    supervisor.handle(at(30), SupervisorInput::Exited(record));
     assert!(!supervisor.is_over());
 }
 
 #[test]
 fn a_stop_between_two_attempts_ends_it_without_a_status() {
-    let mut supervisor = begun(Lifetime::service(Restart::Always { max: 9 }));
+    let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 9 }));
     let record = Box::new(exit(1, WaitStatus::Code(1), None));
-    supervisor.handle(at(30), Input::Exited(record));
+    supervisor.handle(at(30), SupervisorInput::Exited(record));
     let effects = supervisor.handle(at(31), stop());
-    assert!(effects.contains(&Effect::ClearTimer(Timer::Backoff)));
+    assert!(effects.contains(&SupervisorEffect::ClearTimer(Timer::Backoff)));
     assert_eq!(ending(&supervisor).code, None);
-    assert_eq!(supervisor.handle(at(600), Input::Timer(Timer::Backoff)), []);
+    assert_eq!(
+        supervisor.handle(at(600), SupervisorInput::Timer(Timer::Backoff)),
+        []
+    );
 }
 
 #[test]
 fn the_backoff_doubles_and_has_an_end() {
-    let mut supervisor = begun(Lifetime::service(Restart::Always { max: 50 }));
+    let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 50 }));
     let mut waits = Vec::new();
     for attempt in 1..=10 {
         let record = Box::new(exit(attempt, WaitStatus::Code(1), None));
-        for effect in supervisor.handle(at(20), Input::Exited(record)) {
-            if let Effect::SetTimer { after, .. } = effect {
+        for effect in supervisor.handle(at(20), SupervisorInput::Exited(record)) {
+            if let SupervisorEffect::SetTimer { after, .. } = effect {
                 waits.push(after.as_millis());
             }
         }
-        supervisor.handle(at(20), Input::Timer(Timer::Backoff));
-        supervisor.handle(at(20), Input::Born);
+        supervisor.handle(at(20), SupervisorInput::Timer(Timer::Backoff));
+        supervisor.handle(at(20), SupervisorInput::Spawned);
     }
     let first = u128::from(BACKOFF_FIRST_MS);
     assert_eq!(waits[..3], [first, first * 2, first * 4]);
@@ -252,23 +271,23 @@ fn recovery_finishes_what_was_recorded_and_not_finished() {
     let mut records = Vec::new();
     for effect in Supervisor::new(FINITE, GRACE).handle(
         at(0),
-        Input::Admitted {
+        SupervisorInput::Admitted {
             missing: Vec::new(),
         },
     ) {
-        if let Effect::Record(record) = effect {
+        if let SupervisorEffect::Record(record) = effect {
             records.push(record);
         }
     }
-    for effect in first.handle(at(20), Input::Exited(Box::new(record.clone()))) {
-        if let Effect::Record(record) = effect {
+    for effect in first.handle(at(20), SupervisorInput::Exited(Box::new(record.clone()))) {
+        if let SupervisorEffect::Record(record) = effect {
             records.push(record);
         }
     }
     let whole = records.len();
     for kept in 1..=whole {
         let mut again = Supervisor::resume(FINITE, GRACE, &records[..kept]);
-        again.handle(at(99), Input::Exited(Box::new(record.clone())));
+        again.handle(at(99), SupervisorInput::Exited(Box::new(record.clone())));
         assert_eq!(again.state(), first.state(), "from {kept} records");
     }
 }
@@ -279,24 +298,24 @@ fn nothing_found_is_lost_and_never_an_exit() {
     let mut records = Vec::new();
     let created = Supervisor::new(FINITE, GRACE).handle(
         at(0),
-        Input::Admitted {
+        SupervisorInput::Admitted {
             missing: Vec::new(),
         },
     );
     for effect in created
         .into_iter()
-        .chain(supervisor.handle(at(1), Input::Started { at: at(1), pid: 9 }))
+        .chain(supervisor.handle(at(1), SupervisorInput::Started { at: at(1), pid: 9 }))
     {
-        if let Effect::Record(record) = effect {
+        if let SupervisorEffect::Record(record) = effect {
             records.push(record);
         }
     }
     let mut again = Supervisor::resume(FINITE, GRACE, &records);
     let reason = LostReason::Reboot;
-    again.handle(at(9), Input::Lost { reason, attempt: 1 });
+    again.handle(at(9), SupervisorInput::Lost { reason, attempt: 1 });
     assert_eq!(
         ending(&again),
-        Ending::without_status(Cause::Lost { reason })
+        Termination::without_status(TerminationCause::Lost { reason })
     );
 }
 
@@ -305,20 +324,20 @@ fn a_stop_decided_before_the_engine_was_killed_is_carried_out_by_the_next() {
     let mut first = begun(FINITE);
     let created = Supervisor::new(FINITE, GRACE).handle(
         at(0),
-        Input::Admitted {
+        SupervisorInput::Admitted {
             missing: Vec::new(),
         },
     );
     let mut records = Vec::new();
     for effect in created.into_iter().chain(first.handle(at(1), stop())) {
-        if let Effect::Record(record) = effect {
+        if let SupervisorEffect::Record(record) = effect {
             records.push(record);
         }
     }
     let mut again = Supervisor::resume(FINITE, GRACE, &records);
     let effects = again.handle(
         at(9),
-        Input::Adopted {
+        SupervisorInput::Adopted {
             attempt: 1,
             pid: 42,
             started_at: at(1),
@@ -326,29 +345,31 @@ fn a_stop_decided_before_the_engine_was_killed_is_carried_out_by_the_next() {
     );
     assert_eq!(
         effects.last(),
-        Some(&Effect::Send(Order::Stop { grace: GRACE }))
+        Some(&SupervisorEffect::Send(ControlCommand::Stop {
+            grace: GRACE
+        }))
     );
 }
 
 #[test]
 fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
     for step in [-3_600_000, 3_600_000] {
-        let mut supervisor = begun(Lifetime::service(Restart::Always { max: 50 }));
+        let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 50 }));
         let mut record = exit(1, WaitStatus::Code(1), None);
         (record.ended_at, record.lived_ms) = (at(20 + step), 19);
-        let effects = supervisor.handle(at(30 + step), Input::Exited(Box::new(record)));
-        let expected = Effect::SetTimer {
+        let effects = supervisor.handle(at(30 + step), SupervisorInput::Exited(Box::new(record)));
+        let expected = SupervisorEffect::SetTimer {
             timer: Timer::Backoff,
             after: Duration::from_millis(BACKOFF_FIRST_MS),
         };
         assert_eq!(effects.last(), Some(&expected));
-        supervisor.handle(at(600), Input::Timer(Timer::Backoff));
-        supervisor.handle(at(600), Input::Born);
+        supervisor.handle(at(600), SupervisorInput::Timer(Timer::Backoff));
+        supervisor.handle(at(600), SupervisorInput::Spawned);
         let mut record = exit(2, WaitStatus::Code(1), None);
         (record.started_at, record.ended_at) = (at(601), at(700_000));
         record.lived_ms = 20;
-        let effects = supervisor.handle(at(700_000), Input::Exited(Box::new(record)));
-        let expected = Effect::SetTimer {
+        let effects = supervisor.handle(at(700_000), SupervisorInput::Exited(Box::new(record)));
+        let expected = SupervisorEffect::SetTimer {
             timer: Timer::Backoff,
             after: Duration::from_millis(BACKOFF_FIRST_MS * 2),
         };
@@ -362,66 +383,80 @@ fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
 
 #[test]
 fn a_restart_that_is_asked_for_begins_at_once_and_counts_anew() {
-    let mut supervisor = begun(Lifetime::service(Restart::Never));
-    let asked = Input::Restart {
+    let mut supervisor = begun(Lifetime::service(RestartPolicy::Never));
+    let asked = SupervisorInput::Restart {
         by: Principal::unix(1000),
         reason: "asked".to_owned(),
     };
     let effects = supervisor.handle(at(25), asked.clone());
-    let told = |it: &Effect| matches!(it, Effect::Record(record) if matches!(record.event, Event::Restarting { .. }));
+    let told = |it: &SupervisorEffect| matches!(it, SupervisorEffect::Record(record) if matches!(record.event, Event::Restarting { .. }));
     assert!(effects.iter().any(told), "{effects:?}");
-    assert!(effects.contains(&Effect::Send(Order::Stop { grace: GRACE })));
+    assert!(
+        effects.contains(&SupervisorEffect::Send(ControlCommand::Stop {
+            grace: GRACE
+        }))
+    );
     assert_eq!(supervisor.handle(at(26), asked), []);
-    let ladder = Some(Ladder::Ordered);
+    let ladder = Some(KillReason::Requested);
     let record = exit(1, WaitStatus::Signal(Signal::TERM), ladder);
-    let effects = supervisor.handle(at(30), Input::Exited(Box::new(record)));
-    assert_eq!(effects.last(), Some(&Effect::Spawn { attempt: 2 }));
+    let effects = supervisor.handle(at(30), SupervisorInput::Exited(Box::new(record)));
+    assert_eq!(
+        effects.last(),
+        Some(&SupervisorEffect::Spawn { attempt: 2 })
+    );
 }
 
 #[test]
 fn a_stop_wins_over_a_restart() {
-    let mut supervisor = begun(Lifetime::service(Restart::Always { max: 9 }));
-    let asked = Input::Restart {
+    let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 9 }));
+    let asked = SupervisorInput::Restart {
         by: Principal::unix(1000),
         reason: "asked".to_owned(),
     };
     supervisor.handle(at(25), asked);
     supervisor.handle(at(26), stop());
-    let record = exit(1, WaitStatus::Signal(Signal::TERM), Some(Ladder::Ordered));
-    supervisor.handle(at(30), Input::Exited(Box::new(record)));
+    let record = exit(
+        1,
+        WaitStatus::Signal(Signal::TERM),
+        Some(KillReason::Requested),
+    );
+    supervisor.handle(at(30), SupervisorInput::Exited(Box::new(record)));
     assert!(supervisor.is_over());
-    assert!(matches!(ending(&supervisor).cause, Cause::Stopped { .. }));
+    assert!(matches!(
+        ending(&supervisor).cause,
+        TerminationCause::Stopped { .. }
+    ));
 }
 
 #[test]
 fn a_service_whose_supervisor_process_is_killed_begins_again() {
-    let mut supervisor = begun(Lifetime::service(Restart::OnFailure { max: 1 }));
-    supervisor.handle(at(2), Input::Started { at: at(1), pid: 9 });
-    let effects = supervisor.handle(at(5), Input::Gone);
+    let mut supervisor = begun(Lifetime::service(RestartPolicy::OnFailure { max: 1 }));
+    supervisor.handle(at(2), SupervisorInput::Started { at: at(1), pid: 9 });
+    let effects = supervisor.handle(at(5), SupervisorInput::ShimGone);
     let backoff = effects.iter().find_map(|effect| match effect {
-        Effect::Record(record) => {
+        SupervisorEffect::Record(record) => {
             if let Event::Backoff { attempt, lost, .. } = record.event {
                 Some((attempt, lost))
             } else {
                 None
             }
         }
-        Effect::Spawn { .. }
-        | Effect::Send(_)
-        | Effect::SetTimer { .. }
-        | Effect::ClearTimer(_) => None,
+        SupervisorEffect::Spawn { .. }
+        | SupervisorEffect::Send(_)
+        | SupervisorEffect::SetTimer { .. }
+        | SupervisorEffect::ClearTimer(_) => None,
     });
     assert_eq!(backoff, Some((2, Some(LostReason::ShimKilled))));
     let told = supervisor.state().last_end.clone().unwrap_or_default();
     assert!(told.contains("supervisor process was killed"), "{told}");
     assert_eq!(
-        supervisor.handle(at(600), Input::Timer(Timer::Backoff)),
-        [Effect::Spawn { attempt: 2 }]
+        supervisor.handle(at(600), SupervisorInput::Timer(Timer::Backoff)),
+        [SupervisorEffect::Spawn { attempt: 2 }]
     );
-    supervisor.handle(at(601), Input::Born);
-    supervisor.handle(at(700), Input::Gone);
+    supervisor.handle(at(601), SupervisorInput::Spawned);
+    supervisor.handle(at(700), SupervisorInput::ShimGone);
     let reason = LostReason::ShimKilled;
-    assert_eq!(ending(&supervisor).cause, Cause::Lost { reason });
+    assert_eq!(ending(&supervisor).cause, TerminationCause::Lost { reason });
 }
 
 #[test]
@@ -434,17 +469,17 @@ fn what_is_lost_does_not_come_back_unless_its_supervisor_process_alone_is_gone()
         }
         let always = supervisor.lifetime.clone();
         let mut again = Supervisor::resume(always, GRACE, &records);
-        again.handle(at(9), Input::Lost { reason, attempt: 1 });
+        again.handle(at(9), SupervisorInput::Lost { reason, attempt: 1 });
         again.is_over()
     };
-    let always = || Lifetime::service(Restart::Always { max: 9 });
+    let always = || Lifetime::service(RestartPolicy::Always { max: 9 });
     assert!(!lost(always(), false, LostReason::ShimKilled));
     assert!(!lost(always(), false, LostReason::NoRecord));
     assert!(lost(always(), true, LostReason::ShimKilled));
     assert!(lost(always(), false, LostReason::Reboot));
     assert!(lost(always(), false, LostReason::FilesDamaged));
     assert!(lost(FINITE, false, LostReason::ShimKilled));
-    let never = Lifetime::service(Restart::Never);
+    let never = Lifetime::service(RestartPolicy::Never);
     assert!(lost(never, false, LostReason::ShimKilled));
 }
 
@@ -452,18 +487,19 @@ fn what_is_lost_does_not_come_back_unless_its_supervisor_process_alone_is_gone()
 fn recorded(supervisor: &mut Supervisor) -> Vec<EventRecord> {
     let lifetime = supervisor.lifetime.clone();
     let missing = Vec::new();
-    let created = Supervisor::new(lifetime, GRACE).handle(at(0), Input::Admitted { missing });
-    let started = supervisor.handle(at(1), Input::Started { at: at(1), pid: 9 });
+    let created =
+        Supervisor::new(lifetime, GRACE).handle(at(0), SupervisorInput::Admitted { missing });
+    let started = supervisor.handle(at(1), SupervisorInput::Started { at: at(1), pid: 9 });
     records_of(created.into_iter().chain(started))
 }
 
-fn records_of(effects: impl IntoIterator<Item = Effect>) -> Vec<EventRecord> {
+fn records_of(effects: impl IntoIterator<Item = SupervisorEffect>) -> Vec<EventRecord> {
     let record = |effect| match effect {
-        Effect::Record(record) => Some(record),
-        Effect::Spawn { .. }
-        | Effect::Send(_)
-        | Effect::SetTimer { .. }
-        | Effect::ClearTimer(_) => None,
+        SupervisorEffect::Record(record) => Some(record),
+        SupervisorEffect::Spawn { .. }
+        | SupervisorEffect::Send(_)
+        | SupervisorEffect::SetTimer { .. }
+        | SupervisorEffect::ClearTimer(_) => None,
     };
     effects.into_iter().filter_map(record).collect()
 }

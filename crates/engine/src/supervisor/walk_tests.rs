@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use ostler_model::ending::WaitStatus;
+use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    Cause, Event, EventRecord, HealthRule, Lifetime, Limit, LostReason, Principal, ReadyRule,
-    ReadyWhen, Restart, ServicePlan, Signal, State, StopOrder, StreamName, TermSize, TimeoutKind,
-    Timestamp, Usage,
+    Event, EventRecord, HealthRule, Lifetime, LimitKind, LostReason, Principal, ReadyCondition,
+    ReadyRule, RestartPolicy, ServicePlan, Signal, State, StopReason, StreamName, TermSize,
+    TerminationCause, TimeoutKind, Timestamp, Usage,
 };
-use ostler_process::{ExitRecord, Ladder, Order, Outcome};
+use ostler_process::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 
-use super::{Effect, Input, Supervisor, Timer, ending};
-use crate::readiness::{Answered, Seen, Socket};
+use super::{Supervisor, SupervisorEffect, SupervisorInput, Timer, termination};
+use crate::readiness::{ListeningSocket, ProbeOutcome, ReadinessInput};
 
 const INPUTS: u64 = 1_000_000;
 const STEPS_PER_WALK: u64 = 24;
@@ -48,7 +48,7 @@ struct Walk {
     supervisor: Supervisor,
     lifetime: Lifetime,
     records: Vec<EventRecord>,
-    inputs: Vec<(Timestamp, Input)>,
+    inputs: Vec<(Timestamp, SupervisorInput)>,
     reported: Vec<WaitStatus>,
     spawned: u32,
     now: Timestamp,
@@ -67,11 +67,11 @@ impl Walk {
         }
     }
 
-    fn step(&mut self, input: Input) -> Result<(), String> {
+    fn step(&mut self, input: SupervisorInput) -> Result<(), String> {
         self.now += Duration::from_millis(7);
         self.inputs.push((self.now, input.clone()));
-        if let Input::Exited(record) = &input
-            && let Outcome::Ended { status, .. } = record.outcome
+        if let SupervisorInput::Exited(record) = &input
+            && let LeaderOutcome::Ended { status, .. } = record.outcome
         {
             self.reported.push(status);
         }
@@ -90,7 +90,7 @@ impl Walk {
         Ok(())
     }
 
-    fn check(&mut self, effect: Effect) -> Result<(), String> {
+    fn check(&mut self, effect: SupervisorEffect) -> Result<(), String> {
         let stopping = self.records.iter().find_map(|it| {
             if let Event::Stopping { order } = &it.event {
                 return Some(order.clone());
@@ -98,7 +98,7 @@ impl Walk {
             None
         });
         match effect {
-            Effect::Spawn { attempt } => {
+            SupervisorEffect::Spawn { attempt } => {
                 if stopping.is_some() {
                     return Err("an attempt after a stop".to_owned());
                 }
@@ -108,10 +108,12 @@ impl Walk {
                 }
                 Ok(())
             }
-            Effect::Send(Order::Stop { .. }) if stopping.is_none() && !self.restarts() => {
+            SupervisorEffect::Send(ControlCommand::Stop { .. })
+                if stopping.is_none() && !self.restarts() =>
+            {
                 Err("a stop was sent and not recorded".to_owned())
             }
-            Effect::Send(Order::Freeze(frozen)) => {
+            SupervisorEffect::Send(ControlCommand::Freeze(frozen)) => {
                 let paused = State::fold(&self.records).paused;
                 if paused == frozen {
                     return Err("frozen or thawed twice".to_owned());
@@ -121,15 +123,17 @@ impl Walk {
                 }
                 Ok(())
             }
-            Effect::Record(record) => self.check_record(record, stopping.as_ref()),
-            Effect::Send(_) | Effect::SetTimer { .. } | Effect::ClearTimer(_) => Ok(()),
+            SupervisorEffect::Record(record) => self.check_record(record, stopping.as_ref()),
+            SupervisorEffect::Send(_)
+            | SupervisorEffect::SetTimer { .. }
+            | SupervisorEffect::ClearTimer(_) => Ok(()),
         }
     }
 
     fn check_record(
         &mut self,
         record: EventRecord,
-        stopping: Option<&StopOrder>,
+        stopping: Option<&StopReason>,
     ) -> Result<(), String> {
         if let Some(last) = self.records.last() {
             if matches!(last.event, Event::Finished { .. }) {
@@ -244,20 +248,27 @@ impl Walk {
 
     fn check_ending(
         &self,
-        ending: &ostler_model::Ending,
-        stopping: Option<&StopOrder>,
+        ending: &ostler_model::Termination,
+        stopping: Option<&StopReason>,
     ) -> Result<(), String> {
         let code = ending.code.map(WaitStatus::Code);
         let status = code.or(ending.signal.map(WaitStatus::Signal));
         if status.is_some_and(|status| !self.reported.contains(&status)) {
             return Err(format!("an invented exit: {ending:?}"));
         }
-        if matches!(ending.cause, Cause::Exited | Cause::Signaled) && status.is_none() {
+        if matches!(
+            ending.cause,
+            TerminationCause::Exited | TerminationCause::Signaled
+        ) && status.is_none()
+        {
             return Err("an exit without a status".to_owned());
         }
-        let decided = matches!(ending.cause, Cause::Stopped { .. } | Cause::TimedOut { .. });
+        let decided = matches!(
+            ending.cause,
+            TerminationCause::Stopped { .. } | TerminationCause::TimedOut { .. }
+        );
         match stopping {
-            Some(order) if decided && ending.cause != ending::ordered(order) => {
+            Some(order) if decided && ending.cause != termination::stop_cause(order) => {
                 Err(format!("{ending:?} is not the first decision, {order:?}"))
             }
             Some(_) | None => Ok(()),
@@ -266,16 +277,16 @@ impl Walk {
 
     /// Whatever happened so far: an end that is fed is reached.
     fn end(&mut self, dice: &mut Dice) -> Result<(), String> {
-        let admitted = Input::Admitted {
+        let admitted = SupervisorInput::Admitted {
             missing: Vec::new(),
         };
         self.step(admitted)?;
         self.step(stop(dice))?;
         if dice.coin() {
-            self.step(Input::Born)?;
+            self.step(SupervisorInput::Spawned)?;
         }
         self.step(if dice.coin() {
-            Input::Gone
+            SupervisorInput::ShimGone
         } else {
             exit(dice, self.spawned)
         })?;
@@ -314,11 +325,11 @@ impl Walk {
         let attempt = other.spawned.max(1);
         let found = match dice.below(3) {
             0 => exit(dice, attempt),
-            1 => Input::Lost {
+            1 => SupervisorInput::Lost {
                 reason: LostReason::NoRecord,
                 attempt,
             },
-            _ => Input::Adopted {
+            _ => SupervisorInput::Adopted {
                 attempt,
                 pid: 7,
                 started_at: self.now,
@@ -327,7 +338,7 @@ impl Walk {
         other.spawned = attempt;
         other.step(found)?;
         other.step(stop(dice))?;
-        other.step(Input::Gone)?;
+        other.step(SupervisorInput::ShimGone)?;
         if other.supervisor.is_over() {
             return Ok(());
         }
@@ -343,27 +354,27 @@ fn status(dice: &mut Dice) -> WaitStatus {
     }
 }
 
-fn exit(dice: &mut Dice, attempt: u32) -> Input {
+fn exit(dice: &mut Dice, attempt: u32) -> SupervisorInput {
     let started_at = Timestamp::from_second(1_700_000_000).expect("a valid second");
     let lived = [1, 100, 100_000][usize::from(dice.small(3))];
     let ladder = match dice.below(4) {
-        0 => Some(Ladder::Ordered),
-        1 => Some(Ladder::Clock(TimeoutKind::Wall)),
+        0 => Some(KillReason::Requested),
+        1 => Some(KillReason::Timeout(TimeoutKind::Wall)),
         _ => None,
     };
     let outcome = if dice.below(5) == 0 {
-        Outcome::NotBorn {
+        LeaderOutcome::SpawnFailed {
             step: "exec".to_owned(),
             errno: Some(2),
             message: "no such file".to_owned(),
         }
     } else {
-        Outcome::Ended {
+        LeaderOutcome::Ended {
             status: status(dice),
-            ladder,
+            kill_reason: ladder,
         }
     };
-    Input::Exited(Box::new(ExitRecord {
+    SupervisorInput::Exited(Box::new(ExitRecord {
         version: 1,
         attempt,
         pid: 7,
@@ -387,85 +398,85 @@ fn exit(dice: &mut Dice, attempt: u32) -> Input {
     }))
 }
 
-fn stop(dice: &mut Dice) -> Input {
+fn stop(dice: &mut Dice) -> SupervisorInput {
     let order = match dice.below(4) {
-        0 => StopOrder::SessionEnded,
-        1 => StopOrder::Shutdown,
-        2 => StopOrder::Cancelled,
-        _ => StopOrder::Requested {
+        0 => StopReason::SessionEnded,
+        1 => StopReason::Shutdown,
+        2 => StopReason::Cancelled,
+        _ => StopReason::Requested {
             by: Principal::unix(1000),
             reason: dice.coin().then(|| "enough".to_owned()),
             force: dice.coin(),
         },
     };
     let grace = if dice.coin() { GRACE } else { Duration::ZERO };
-    Input::Stop { order, grace }
+    SupervisorInput::Stop { order, grace }
 }
 
 /// Mostly what would come next, sometimes anything at all.
-fn input(dice: &mut Dice, walk: &Walk) -> Input {
+fn input(dice: &mut Dice, walk: &Walk) -> SupervisorInput {
     let attempt = match dice.below(8) {
         0 => u32::from(dice.small(5)),
         _ => walk.spawned,
     };
     match dice.below(42) {
-        0..=2 => Input::Admitted {
+        0..=2 => SupervisorInput::Admitted {
             missing: Vec::new(),
         },
-        3..=5 => Input::Born,
-        6 => Input::NotBorn {
+        3..=5 => SupervisorInput::Spawned,
+        6 => SupervisorInput::SpawnFailed {
             step: "spawn".to_owned(),
             message: "no keeper".to_owned(),
         },
-        7 | 8 => Input::Started {
+        7 | 8 => SupervisorInput::Started {
             at: walk.now,
             pid: 7,
         },
-        9 => Input::Output {
+        9 => SupervisorInput::Output {
             end: dice.below(1000),
         },
-        10 => Input::ClockRanOut {
+        10 => SupervisorInput::TimeoutFired {
             clock: TimeoutKind::Idle,
         },
-        11 => Input::JournalFailed {
+        11 => SupervisorInput::JournalFailed {
             detail: "disk full".to_owned(),
         },
         12..=14 => exit(dice, attempt),
-        15 => Input::Gone,
+        15 => SupervisorInput::ShimGone,
         16 => stop(dice),
-        17 => Input::Pass(Order::Signal(Signal::INT)),
-        18 => Input::InputTaken {
+        17 => SupervisorInput::Forward(ControlCommand::Signal(Signal::INT)),
+        18 => SupervisorInput::InputTaken {
             by: Principal::unix(1000),
             len: 3,
         },
-        19 | 20 => Input::Timer(Timer::Backoff),
-        21 => Input::PromptSeen {
+        19 | 20 => SupervisorInput::Timer(Timer::Backoff),
+        21 => SupervisorInput::PromptDetected {
             text: "name?".to_owned(),
             secret: dice.coin(),
             end: dice.below(4),
         },
-        22 => Input::PromptAnswered {
+        22 => SupervisorInput::PromptAnswered {
             by: Principal::unix(1000),
         },
-        23 => Input::LeaseTaken {
+        23 => SupervisorInput::LeaseTaken {
             by: dice.coin().then(|| Principal::unix(1000)),
         },
-        24 => Input::Resized {
+        24 => SupervisorInput::Resized {
             size: TermSize {
                 cols: u16::from(dice.small(200)),
                 rows: 24,
             },
         },
-        25..=27 => Input::Freeze {
+        25..=27 => SupervisorInput::Freeze {
             frozen: dice.coin(),
         },
-        28..=29 => Input::Frozen {
+        28..=29 => SupervisorInput::Frozen {
             frozen: dice.coin(),
             by: Principal::unix(1000),
         },
-        30 => Input::LimitHit { limit: limit(dice) },
+        30 => SupervisorInput::LimitHit { limit: limit(dice) },
         31..=40 => of_a_service(dice, walk),
-        _ => Input::Adopted {
+        _ => SupervisorInput::Adopted {
             attempt,
             pid: 7,
             started_at: walk.now,
@@ -473,24 +484,24 @@ fn input(dice: &mut Dice, walk: &Walk) -> Input {
     }
 }
 
-fn of_a_service(dice: &mut Dice, walk: &Walk) -> Input {
+fn of_a_service(dice: &mut Dice, walk: &Walk) -> SupervisorInput {
     match dice.below(10) {
-        0 => Input::Detached {
+        0 => SupervisorInput::Detached {
             status: WaitStatus::Code(0),
         },
-        1 | 2 => Input::Restart {
+        1 | 2 => SupervisorInput::Restart {
             by: Principal::unix(1000),
             reason: "asked".to_owned(),
         },
-        _ => Input::Seen {
+        _ => SupervisorInput::Observed {
             elapsed: Duration::from_millis(7 * walk.inputs.len() as u64),
-            seen: seen(dice),
+            observation: seen(dice),
         },
     }
 }
 
-fn seen(dice: &mut Dice) -> Seen {
-    let socket = |dice: &mut Dice| Socket {
+fn seen(dice: &mut Dice) -> ReadinessInput {
+    let socket = |dice: &mut Dice| ListeningSocket {
         address: ([127, 0, 0, 1], 3000 + u16::from(dice.small(3))).into(),
         inode: 10 + dice.below(3),
         pid: 7,
@@ -500,37 +511,37 @@ fn seen(dice: &mut Dice) -> Seen {
     };
     let lines = ["ready in 5 ms\n", "EADDRINUSE\n", "hello", "\n"];
     match dice.below(8) {
-        0..=3 => Seen::Sockets {
+        0..=3 => ReadinessInput::Sockets {
             sockets: (0..dice.below(3)).map(|_| socket(dice)).collect(),
             unix: Vec::new(),
             members: 1,
         },
-        4 => Seen::Output {
+        4 => ReadinessInput::Output {
             stream: StreamName::Stdout,
             bytes: lines[usize::from(dice.small(4))].into(),
         },
-        5 => Seen::Answered(Answered::Http {
+        5 => ReadinessInput::ProbeFinished(ProbeOutcome::Http {
             status: if dice.coin() { 200 } else { 503 },
             tls: false,
             ms: 3,
         }),
-        6 => Seen::Answered(Answered::Failed {
+        6 => ReadinessInput::ProbeFinished(ProbeOutcome::Failed {
             detail: "connection refused".to_owned(),
         }),
-        _ => Seen::Time,
+        _ => ReadinessInput::Time,
     }
 }
 
-fn limit(dice: &mut Dice) -> Limit {
-    [Limit::Pids, Limit::Memory, Limit::Disk][usize::from(dice.small(3))]
+fn limit(dice: &mut Dice) -> LimitKind {
+    [LimitKind::Pids, LimitKind::Memory, LimitKind::Disk][usize::from(dice.small(3))]
 }
 
-fn service(dice: &mut Dice, restart: Restart) -> Lifetime {
+fn service(dice: &mut Dice, restart: RestartPolicy) -> Lifetime {
     let whens = [
-        ReadyWhen::Auto,
-        ReadyWhen::Listening,
-        ReadyWhen::Responding,
-        ReadyWhen::Log,
+        ReadyCondition::Auto,
+        ReadyCondition::Listening,
+        ReadyCondition::Responding,
+        ReadyCondition::Log,
     ];
     let ready = ReadyRule {
         when: whens[usize::from(dice.small(4))].clone(),
@@ -538,7 +549,7 @@ fn service(dice: &mut Dice, restart: Restart) -> Lifetime {
         ..ReadyRule::default()
     };
     let health = dice.coin().then(|| HealthRule {
-        probe: ReadyWhen::Responding,
+        probe: ReadyCondition::Responding,
         interval: Some(Duration::from_millis(10)),
         failures: 1,
         restart: dice.coin(),
@@ -557,9 +568,9 @@ fn service(dice: &mut Dice, restart: Restart) -> Lifetime {
 fn lifetime(dice: &mut Dice) -> Lifetime {
     let max = u32::from(dice.small(3));
     match dice.below(5) {
-        0 => service(dice, Restart::Never),
-        1 => service(dice, Restart::OnFailure { max }),
-        2 => service(dice, Restart::Always { max }),
+        0 => service(dice, RestartPolicy::Never),
+        1 => service(dice, RestartPolicy::OnFailure { max }),
+        2 => service(dice, RestartPolicy::Always { max }),
         _ => Lifetime::Finite {
             timeout: None,
             idle: None,

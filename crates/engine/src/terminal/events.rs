@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ostler_journal::follow::Follower as Reader;
+use ostler_journal::follow::JournalFollower as Reader;
 use ostler_journal::{BytePage, ReadError};
-use ostler_model::{Cursor, Ending};
+use ostler_model::{Cursor, Termination};
 use tokio::sync::watch;
 
 use crate::driver::wait;
-use crate::entry::{Entry, Live, Watching};
 use crate::error::Error;
+use crate::execution::{ExecutionHandle, LiveState, OutputWatchGuard};
 
 /// Bytes read at once for one listener.
 const LISTEN_BYTES: u64 = 64 * 1024;
@@ -33,42 +33,42 @@ pub enum TerminalEvent {
         to: u64,
     },
     /// It ended; the last event.
-    Exit(Ending),
+    Exit(Termination),
 }
 
 /// The events of one session.
 #[derive(Debug)]
 pub struct TerminalEvents {
-    entry: Arc<Entry>,
-    live: watch::Receiver<Live>,
+    entry: Arc<ExecutionHandle>,
+    live: watch::Receiver<LiveState>,
     from: Cursor,
-    stage: Stage,
+    stage: EventStage,
     /// Read and not told yet.
-    ready: VecDeque<TerminalEvent>,
-    _watching: Watching,
+    queued: VecDeque<TerminalEvent>,
+    _watch: OutputWatchGuard,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum EventStage {
     /// Its journal is not there yet.
-    Unborn,
+    NotStarted,
     /// There may be more output.
     Output(Reader),
     /// Only the end is to come.
     Exit,
     /// Everything was told.
-    Over,
+    Done,
 }
 
 impl TerminalEvents {
-    pub(super) fn new(entry: Arc<Entry>, from: Cursor) -> Self {
+    pub(super) fn new(entry: Arc<ExecutionHandle>, from: Cursor) -> Self {
         Self {
             live: entry.live.subscribe(),
-            _watching: Watching::new(&entry),
+            _watch: OutputWatchGuard::new(&entry),
             entry,
             from,
-            stage: Stage::Unborn,
-            ready: VecDeque::new(),
+            stage: EventStage::NotStarted,
+            queued: VecDeque::new(),
         }
     }
 
@@ -79,25 +79,25 @@ impl TerminalEvents {
     /// ends before the session does.
     pub async fn next(&mut self) -> Result<Option<TerminalEvent>, Error> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.queued.pop_front() {
                 return Ok(Some(event));
             }
             match &mut self.stage {
-                Stage::Unborn => self.open().await?,
-                Stage::Output(reader) => {
+                EventStage::NotStarted => self.open().await?,
+                EventStage::Output(reader) => {
                     let page = tokio::select! {
                         biased;
                         page = reader.next() => page?,
-                        () = left(&mut self.live) => return Err(Error::Closing),
+                        () = released(&mut self.live) => return Err(Error::Closing),
                     };
                     self.from = reader.cursor();
                     match page {
-                        Some(page) => self.ready.extend(told(page)),
-                        None => self.stage = Stage::Exit,
+                        Some(page) => self.queued.extend(page_events(page)),
+                        None => self.stage = EventStage::Exit,
                     }
                 }
-                Stage::Exit => return self.exit().await.map(Some),
-                Stage::Over => return Ok(None),
+                EventStage::Exit => return self.exit().await.map(Some),
+                EventStage::Done => return Ok(None),
             }
         }
     }
@@ -105,7 +105,7 @@ impl TerminalEvents {
     /// Where the next event's output begins: to go on there later.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
-        match self.ready.front() {
+        match self.queued.front() {
             Some(TerminalEvent::Output { offset, .. }) => Cursor {
                 offset: *offset,
                 ..self.from
@@ -121,20 +121,20 @@ impl TerminalEvents {
     async fn open(&mut self) -> Result<(), Error> {
         match self.entry.journal() {
             Ok(journal) => {
-                let marks = self.entry.marks.subscribe();
+                let marks = self.entry.journal_end.subscribe();
                 let reader = Reader::new(journal, self.from, marks).page_bytes(LISTEN_BYTES);
-                self.stage = Stage::Output(reader);
+                self.stage = EventStage::Output(reader);
                 Ok(())
             }
             Err(Error::Output(ReadError::Missing { .. })) if self.entry.is_finished() => {
-                self.stage = Stage::Exit;
+                self.stage = EventStage::Exit;
                 Ok(())
             }
             Err(Error::Output(ReadError::Missing { .. })) => {
                 tokio::select! {
                     biased;
-                    () = wait::started(&self.entry) => Ok(()),
-                    () = left(&mut self.live) => Err(Error::Closing),
+                    () = wait::wait_started(&self.entry) => Ok(()),
+                    () = released(&mut self.live) => Err(Error::Closing),
                 }
             }
             Err(error) => Err(error),
@@ -142,26 +142,26 @@ impl TerminalEvents {
     }
 
     async fn exit(&mut self) -> Result<TerminalEvent, Error> {
-        let over = |live: &Live| live.state.ending.is_some() || live.settled;
-        let ended = match self.live.wait_for(over).await {
+        let is_over = |live: &LiveState| live.state.ending.is_some() || live.driver_done;
+        let ended = match self.live.wait_for(is_over).await {
             Ok(live) => live.state.ending.clone(),
             Err(_) => None,
         };
         let ending = ended.ok_or(Error::Closing)?;
-        self.stage = Stage::Over;
+        self.stage = EventStage::Done;
         Ok(TerminalEvent::Exit(ending))
     }
 }
 
 /// Until the engine lets go of it while it runs on.
-async fn left(live: &mut watch::Receiver<Live>) {
-    let left = |live: &Live| live.settled && !live.state.is_finished();
-    if live.wait_for(left).await.is_err() {
+async fn released(live: &mut watch::Receiver<LiveState>) {
+    let is_released = |live: &LiveState| live.driver_done && !live.state.is_finished();
+    if live.wait_for(is_released).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-fn told(page: BytePage) -> impl Iterator<Item = TerminalEvent> {
+fn page_events(page: BytePage) -> impl Iterator<Item = TerminalEvent> {
     let gap = page.gap.map(|gap| TerminalEvent::Gap {
         from: gap.from,
         to: gap.to,

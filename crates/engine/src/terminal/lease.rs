@@ -10,8 +10,8 @@ use ostler_model::{ExecutionId, Principal, Timestamp};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::sync::watch;
 
-use crate::entry::Entry;
 use crate::error::Error;
+use crate::execution::ExecutionHandle;
 
 /// The longest name of a holder, in bytes.
 pub const LEASE_NAME_BYTES: usize = 256;
@@ -58,9 +58,9 @@ impl std::fmt::Debug for LeaseId {
 /// A lease; handed back when dropped.
 #[derive(Debug)]
 pub struct Lease {
-    entry: Arc<Entry>,
+    entry: Arc<ExecutionHandle>,
     id: LeaseId,
-    taken_by: watch::Receiver<Option<LeaseHolder>>,
+    takeover: watch::Receiver<Option<LeaseHolder>>,
 }
 
 impl Lease {
@@ -71,11 +71,11 @@ impl Lease {
     }
 
     /// Until somebody else took it over; answers who. Cancel safe.
-    pub async fn lost(&mut self) -> LeaseHolder {
-        if let Ok(taker) = self.taken_by.wait_for(Option::is_some).await
-            && let Some(taker) = taker.clone()
+    pub async fn wait_takeover(&mut self) -> LeaseHolder {
+        if let Ok(new_holder) = self.takeover.wait_for(Option::is_some).await
+            && let Some(new_holder) = new_holder.clone()
         {
-            return taker;
+            return new_holder;
         }
         // Nobody took it over, and nobody can any more.
         std::future::pending().await
@@ -84,32 +84,32 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.entry.leases.hand_back(&self.id) {
-            self.entry.leases_changed();
+        if self.entry.leases.release(&self.id) {
+            self.entry.notify_lease_change();
         }
     }
 }
 
 /// The lease of one execution.
 #[derive(Debug, Default)]
-pub(crate) struct Leases(Mutex<Inner>);
+pub(crate) struct WriterLease(Mutex<WriterLeaseState>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    held: Option<Held>,
+struct WriterLeaseState {
+    active: Option<ActiveLease>,
     /// What the driver has not put on record yet, oldest first.
     changes: VecDeque<Option<Principal>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct ActiveLease {
     id: LeaseId,
     holder: LeaseHolder,
-    taken_by: watch::Sender<Option<LeaseHolder>>,
+    takeover: watch::Sender<Option<LeaseHolder>>,
 }
 
-impl Inner {
-    fn note(&mut self, by: Option<Principal>) {
+impl WriterLeaseState {
+    fn record_change(&mut self, by: Option<Principal>) {
         if self.changes.len() == CHANGES {
             self.changes.pop_front();
         }
@@ -117,55 +117,60 @@ impl Inner {
     }
 }
 
-impl Leases {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+impl WriterLease {
+    fn lock(&self) -> MutexGuard<'_, WriterLeaseState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether something may be typed with this lease, or with none.
-    pub(crate) fn check(&self, id: ExecutionId, with: Option<&LeaseId>) -> Result<(), Error> {
-        match &self.lock().held {
-            Some(held) if with != Some(&held.id) => Err(leased(id, &held.holder)),
+    pub(crate) fn check(&self, id: ExecutionId, lease: Option<&LeaseId>) -> Result<(), Error> {
+        match &self.lock().active {
+            Some(active) if lease != Some(&active.id) => Err(leased_error(id, &active.holder)),
             Some(_) | None => Ok(()),
         }
     }
 
     pub(crate) fn holder(&self) -> Option<LeaseHolder> {
-        self.lock().held.as_ref().map(|held| held.holder.clone())
+        self.lock().active.as_ref().map(|held| held.holder.clone())
     }
 
-    fn take(&self, id: &LeaseId, holder: LeaseHolder, take_over: bool) -> Result<Taken, Occupied> {
+    fn acquire(
+        &self,
+        id: &LeaseId,
+        holder: LeaseHolder,
+        take_over: bool,
+    ) -> Result<TakeoverReceiver, LeaseOccupied> {
         let mut inner = self.lock();
-        match &inner.held {
-            Some(held) if !take_over => return Err(Occupied(held.holder.clone())),
-            Some(held) => {
-                held.taken_by.send_replace(Some(holder.clone()));
+        match &inner.active {
+            Some(active) if !take_over => return Err(LeaseOccupied(active.holder.clone())),
+            Some(active) => {
+                active.takeover.send_replace(Some(holder.clone()));
             }
             None => {}
         }
         let (sender, receiver) = watch::channel(None);
-        inner.note(Some(holder.principal.clone()));
-        inner.held = Some(Held {
+        inner.record_change(Some(holder.principal.clone()));
+        inner.active = Some(ActiveLease {
             id: id.clone(),
             holder,
-            taken_by: sender,
+            takeover: sender,
         });
         Ok(receiver)
     }
 
     /// Whether it was this one that was held.
-    fn hand_back(&self, id: &LeaseId) -> bool {
+    fn release(&self, id: &LeaseId) -> bool {
         let mut inner = self.lock();
-        let held = inner.held.take_if(|held| held.id == *id).is_some();
-        if held {
-            inner.note(None);
+        let was_active = inner.active.take_if(|held| held.id == *id).is_some();
+        if was_active {
+            inner.record_change(None);
         }
-        held
+        was_active
     }
 
     /// An engine before this one was gone before a lease was handed back.
-    pub(crate) fn left_behind(&self) {
-        self.lock().note(None);
+    pub(crate) fn record_orphaned(&self) {
+        self.lock().record_change(None);
     }
 
     /// The next change that is not on record yet.
@@ -174,13 +179,13 @@ impl Leases {
     }
 }
 
-type Taken = watch::Receiver<Option<LeaseHolder>>;
+type TakeoverReceiver = watch::Receiver<Option<LeaseHolder>>;
 
 /// Somebody else holds it.
 #[derive(Debug)]
-struct Occupied(LeaseHolder);
+struct LeaseOccupied(LeaseHolder);
 
-fn leased(id: ExecutionId, holder: &LeaseHolder) -> Error {
+fn leased_error(id: ExecutionId, holder: &LeaseHolder) -> Error {
     Error::Leased {
         id,
         holder: holder.name.clone(),
@@ -188,19 +193,19 @@ fn leased(id: ExecutionId, holder: &LeaseHolder) -> Error {
 }
 
 /// Takes the lease of an execution.
-pub(crate) fn take(
-    entry: &Arc<Entry>,
+pub(crate) fn acquire(
+    entry: &Arc<ExecutionHandle>,
     holder: LeaseHolder,
     take_over: bool,
 ) -> Result<Lease, Error> {
     let id = LeaseId::mint()?;
-    let taken = entry.leases.take(&id, holder, take_over);
-    let taken_by = taken.map_err(|Occupied(holder)| leased(entry.id, &holder))?;
-    entry.leases_changed();
+    let acquired = entry.leases.acquire(&id, holder, take_over);
+    let takeover = acquired.map_err(|LeaseOccupied(holder)| leased_error(entry.id, &holder))?;
+    entry.notify_lease_change();
     Ok(Lease {
         entry: Arc::clone(entry),
         id,
-        taken_by,
+        takeover,
     })
 }
 
@@ -218,31 +223,31 @@ mod tests {
 
     #[test]
     fn who_holds_it_types_and_nobody_else() {
-        let leases = Leases::default();
+        let leases = WriterLease::default();
         let id = ExecutionId::mint();
         let (first, second) = (LeaseId::mint().unwrap(), LeaseId::mint().unwrap());
         assert_ne!(first, second);
         leases.check(id, None).expect("nobody holds it");
-        let lost = leases.take(&first, holder("one"), false).expect("free");
+        let lost = leases.acquire(&first, holder("one"), false).expect("free");
         leases.check(id, Some(&first)).expect("theirs");
         let refused = leases.check(id, None).expect_err("taken");
         assert_eq!(
             refused.to_string(),
             format!("one types in {} now", id.short())
         );
-        let Occupied(by) = leases
-            .take(&second, holder("two"), false)
+        let LeaseOccupied(by) = leases
+            .acquire(&second, holder("two"), false)
             .expect_err("taken");
         assert_eq!(by.name, "one");
         assert!(lost.borrow().is_none());
-        leases.take(&second, holder("two"), true).expect("over");
+        leases.acquire(&second, holder("two"), true).expect("over");
         assert_eq!(
             lost.borrow().as_ref().map(|by| by.name.as_str()),
             Some("two")
         );
         leases.check(id, Some(&first)).expect_err("lost");
-        assert!(!leases.hand_back(&first), "it is not theirs any more");
-        assert!(leases.hand_back(&second));
+        assert!(!leases.release(&first), "it is not theirs any more");
+        assert!(leases.release(&second));
         leases
             .check(id, Some(&first))
             .expect("nobody holds it again");
@@ -254,11 +259,11 @@ mod tests {
 
     #[test]
     fn what_nobody_records_is_bounded() {
-        let leases = Leases::default();
+        let leases = WriterLease::default();
         for _ in 0..CHANGES {
             let id = LeaseId::mint().unwrap();
-            leases.take(&id, holder("one"), false).expect("free");
-            assert!(leases.hand_back(&id));
+            leases.acquire(&id, holder("one"), false).expect("free");
+            assert!(leases.release(&id));
         }
         assert_eq!(std::iter::from_fn(|| leases.next_change()).count(), CHANGES);
     }

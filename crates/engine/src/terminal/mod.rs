@@ -1,24 +1,26 @@
 //! Terminal sessions (C): what is on the screen, what is typed, who types.
 
-pub(crate) mod answers;
+mod api;
+mod cached_screen;
+mod checkpoint_store;
+pub(crate) mod device_reports;
 mod events;
-mod facade;
+mod input;
 mod lease;
 mod page;
 mod readers;
-mod screens;
-mod seat;
-mod store;
-mod turns;
-mod typing;
+mod screen_cache;
+mod timeline;
 
+pub(crate) use cached_screen::CachedScreen;
 pub use events::{TerminalEvent, TerminalEvents};
-pub(crate) use lease::Leases;
+pub use input::{TYPING_BYTES, TerminalInput, TerminalInputResult};
+pub(crate) use lease::WriterLease;
 pub use lease::{LEASE_NAME_BYTES, Lease, LeaseHolder, LeaseId};
-pub use page::{TERMINAL_VIEW_BYTES, TERMINAL_VIEW_MAX_BYTES, TerminalPage, TerminalQuery};
-pub(crate) use readers::Readers;
-pub(crate) use screens::Screens;
-pub use screens::{SCREEN_CATCH_UP_BYTES, SCREEN_CATCH_UP_MS, SCREEN_UPKEEP_BYTES, SCREENS_LIVE};
-pub(crate) use seat::Seat;
-pub(crate) use turns::Turns;
-pub use typing::{TYPING_BYTES, Typed, Typing};
+pub use page::{TERMINAL_VIEW_BYTES, TERMINAL_VIEW_MAX_BYTES, TerminalPage, TerminalPageQuery};
+pub(crate) use readers::OpenReaders;
+pub(crate) use screen_cache::ScreenCache;
+pub use screen_cache::{
+    SCREEN_CATCH_UP_BYTES, SCREEN_CATCH_UP_MS, SCREEN_UPKEEP_BYTES, SCREENS_LIVE,
+};
+pub(crate) use timeline::Timeline;

@@ -13,7 +13,7 @@ const CHARACTER_BYTES: u64 = 4;
 
 /// What of the raw output is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TerminalQuery {
+pub struct TerminalPageQuery {
     /// The first byte, counted from the session's start; none begins at the oldest byte of
     /// the view.
     pub offset: Option<u64>,
@@ -56,7 +56,7 @@ impl TerminalPage {
 
 /// What a view reaches over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct ViewWindow {
     /// The most bytes.
     pub(super) view_bytes: u64,
     /// The end of the newest range that is known to be dropped.
@@ -68,27 +68,27 @@ pub(super) struct Reach {
 /// Reads a page.
 pub(super) fn read(
     journal: &Journal,
-    query: TerminalQuery,
-    reach: Reach,
+    query: TerminalPageQuery,
+    window: ViewWindow,
 ) -> Result<TerminalPage, ReadError> {
     let std::ops::Range { start, end } = journal.extent()?;
-    let view_bytes = reach.view_bytes.min(TERMINAL_VIEW_MAX_BYTES);
-    let oldest = start.max(reach.dropped_to);
+    let view_bytes = window.view_bytes.min(TERMINAL_VIEW_MAX_BYTES);
+    let oldest = start.max(window.dropped_to);
     let start = end.saturating_sub(view_bytes).max(oldest).min(end);
-    let asked = query.offset.unwrap_or(start);
+    let requested = query.offset.unwrap_or(start);
     let mut page = TerminalPage {
         data: Vec::new(),
-        offset: asked.clamp(start, end),
-        next_offset: asked.clamp(start, end),
+        offset: requested.clamp(start, end),
+        next_offset: requested.clamp(start, end),
         start_offset: start,
         end_offset: end,
-        truncated: asked < start,
+        truncated: requested < start,
     };
     let limit = query.limit.unwrap_or(u64::MAX);
     if limit > 0 {
-        let broken_off = fill(&mut page, journal, limit)?;
-        let whole = whole(&page.data, limit, reach.finished || broken_off);
-        page.data.truncate(whole);
+        let has_gap = fill(&mut page, journal, limit)?;
+        let length = whole_chars_len(&page.data, limit, window.finished || has_gap);
+        page.data.truncate(length);
     }
     page.next_offset = page.offset + page.data.len() as u64;
     Ok(page)
@@ -97,11 +97,11 @@ pub(super) fn read(
 /// Takes so many bytes and what a character may have beyond them; true where what follows is
 /// gone.
 fn fill(page: &mut TerminalPage, journal: &Journal, limit: u64) -> Result<bool, ReadError> {
-    let wanted = limit.saturating_add(CHARACTER_BYTES - 1);
+    let target = limit.saturating_add(CHARACTER_BYTES - 1);
     loop {
         let have = page.data.len() as u64;
-        let left = wanted.min(page.end_offset - page.offset) - have;
-        if left == 0 {
+        let remaining = target.min(page.end_offset - page.offset) - have;
+        if remaining == 0 {
             return Ok(false);
         }
         let from = Cursor {
@@ -110,7 +110,7 @@ fn fill(page: &mut TerminalPage, journal: &Journal, limit: u64) -> Result<bool, 
         };
         let read = journal.read(&ByteQuery {
             until: Some(page.end_offset),
-            max_bytes: left,
+            max_bytes: remaining,
             ..ByteQuery::from(from)
         })?;
         if let Some(gap) = read.gap {
@@ -134,16 +134,16 @@ fn fill(page: &mut TerminalPage, journal: &Journal, limit: u64) -> Result<bool, 
 
 /// How many of the bytes go into a page of `limit`: whole characters, and where the first is
 /// longer than the limit, that one. Unless nothing follows, one that is not complete waits.
-fn whole(bytes: &[u8], limit: u64, over: bool) -> usize {
+fn whole_chars_len(bytes: &[u8], limit: u64, complete: bool) -> usize {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let limit = limit.min(bytes.len());
     let from = limit.saturating_sub(3);
     // Only a character that begins just before the limit can reach over it.
-    let begins = |place: &usize| bytes[*place] >= 0xC0;
-    let Some(last) = (from..limit).rev().find(begins) else {
+    let is_lead_byte = |index: &usize| bytes[*index] >= 0xC0;
+    let Some(last) = (from..limit).rev().find(is_lead_byte) else {
         return limit;
     };
-    let length = unit(&bytes[last..], over);
+    let length = char_len(&bytes[last..], complete);
     match length {
         0 => last,
         _ if last + length <= limit => limit,
@@ -154,7 +154,7 @@ fn whole(bytes: &[u8], limit: u64, over: bool) -> usize {
 
 /// The length of the first character, or of bytes that are none; 0 where the rest of it may
 /// still come.
-fn unit(bytes: &[u8], over: bool) -> usize {
+fn char_len(bytes: &[u8], complete: bool) -> usize {
     let longest = bytes.len().min(4);
     let bytes = &bytes[..longest];
     let valid = match std::str::from_utf8(bytes) {
@@ -162,7 +162,9 @@ fn unit(bytes: &[u8], over: bool) -> usize {
         Err(error) => match std::str::from_utf8(&bytes[..error.valid_up_to()]) {
             Ok(text) if !text.is_empty() => text,
             Ok(_) | Err(_) => {
-                return error.error_len().unwrap_or(if over { longest } else { 0 });
+                return error
+                    .error_len()
+                    .unwrap_or(if complete { longest } else { 0 });
             }
         },
     };

@@ -24,7 +24,7 @@ struct Model {
 
 impl Model {
     /// The answer, the slow way.
-    fn page(&self, query: TerminalQuery) -> (Vec<u8>, usize, bool) {
+    fn page(&self, query: TerminalPageQuery) -> (Vec<u8>, usize, bool) {
         let asked = query
             .offset
             .map_or(self.start, |it| usize::try_from(it).unwrap());
@@ -83,9 +83,9 @@ proptest! {
         }
         let start = bytes.len().saturating_sub(usize::try_from(view).unwrap()).max(dropped);
         let model = Model { bytes, start, finished };
-        let reach = Reach { view_bytes: view, dropped_to: 0, finished };
+        let reach = ViewWindow { view_bytes: view, dropped_to: 0, finished };
         for (offset, limit) in asked {
-            let query = TerminalQuery { offset, limit };
+            let query = TerminalPageQuery { offset, limit };
             let page = read(&journal, query, reach).unwrap();
             let (data, from, truncated) = model.page(query);
             prop_assert_eq!(&page.data, &data, "{:?} of {:?}", query, &model.bytes);
@@ -115,9 +115,9 @@ proptest! {
                 printed.extend(piece);
             }
             let finished = number == last;
-            let reach = Reach { view_bytes: u64::MAX, dropped_to: 0, finished };
+            let reach = ViewWindow { view_bytes: u64::MAX, dropped_to: 0, finished };
             loop {
-                let query = TerminalQuery { offset: Some(at), limit: Some(limit) };
+                let query = TerminalPageQuery { offset: Some(at), limit: Some(limit) };
                 let page = read(&journal, query, reach).unwrap();
                 prop_assert_eq!(page.offset, at);
                 at = page.next_offset;
@@ -161,12 +161,12 @@ fn a_dropped_middle_is_behind_the_view() {
     let journal = Journal::open(dir.path()).unwrap();
     // Known by an event or met while reading: the answer is the same.
     for dropped_to in [0, gone.to] {
-        let reach = Reach {
+        let reach = ViewWindow {
             view_bytes: 60 * STEP as u64,
             dropped_to,
             finished: false,
         };
-        let query = TerminalQuery {
+        let query = TerminalPageQuery {
             offset: Some(gone.from + 5),
             limit: None,
         };
@@ -180,18 +180,18 @@ fn a_dropped_middle_is_behind_the_view() {
 #[test]
 fn a_large_limit_is_bounded_by_the_view() {
     let (_dir, journal) = written(&[b'x'; 5_000]);
-    let reach = Reach {
+    let reach = ViewWindow {
         view_bytes: 1_000,
         dropped_to: 0,
         finished: false,
     };
-    let query = TerminalQuery {
+    let query = TerminalPageQuery {
         offset: Some(0),
         limit: Some(u64::MAX),
     };
     let page = read(&journal, query, reach).unwrap();
     assert_eq!((page.data.len(), page.start_offset), (1_000, 4_000));
-    let beyond = TerminalQuery {
+    let beyond = TerminalPageQuery {
         offset: Some(9_000),
         limit: None,
     };

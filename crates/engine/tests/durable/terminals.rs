@@ -1,12 +1,12 @@
 //! Terminal sessions over the end of an engine.
 
 use libtest_mimic::Trial;
-use ostler_engine::{Engine, Typing, WaitEnd, WaitFor};
+use ostler_engine::{Engine, TerminalInput, WaitEnd, WaitFor};
 use ostler_model::{Cursor, Event, TermSize};
-use ostler_terminal::{Piece, View};
+use ostler_terminal::{InputPiece, ScreenSnapshot};
 use tempfile::TempDir;
 
-use super::{PATIENCE, block, me, open};
+use super::{PATIENCE, block, open, test_caller};
 
 const WIDE: TermSize = TermSize {
     cols: 100,
@@ -31,30 +31,40 @@ async fn start(engine: &Engine, words: &[&str]) -> String {
     let mut request = ostler_engine::StartRequest::argv(words.iter().copied(), "/tmp");
     request.pty = Some(TermSize { cols: 80, rows: 24 });
     request.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
-    let info = engine.start(&me(), request).await.expect("started");
+    let info = engine
+        .start(&test_caller(), request)
+        .await
+        .expect("started");
     info.id.to_string()
 }
 
-async fn types(engine: &Engine, id: &str, pieces: Vec<Piece>) {
-    let typing = Typing {
+async fn type_keys(engine: &Engine, id: &str, pieces: Vec<InputPiece>) {
+    let typing = TerminalInput {
         pieces,
         lease: None,
     };
-    engine.type_in(&me(), id, typing).await.expect("typed");
+    engine
+        .send_input(&test_caller(), id, typing)
+        .await
+        .expect("typed");
 }
 
-fn text(text: &str) -> Vec<Piece> {
-    vec![Piece::Text(text.to_owned())]
+fn text(text: &str) -> Vec<InputPiece> {
+    vec![InputPiece::Text(text.to_owned())]
 }
 
 /// The first screen that is so.
-async fn shows(engine: &Engine, id: &str, so: impl Fn(&View) -> bool) -> View {
-    let mut watch = engine.watch(&me(), id).expect("known");
+async fn wait_screen(
+    engine: &Engine,
+    id: &str,
+    condition: impl Fn(&ScreenSnapshot) -> bool,
+) -> ScreenSnapshot {
+    let mut watch = engine.watch(&test_caller(), id).expect("known");
     let seen = async {
         loop {
-            watch.look();
-            let view = engine.screen(&me(), id).await.expect("a screen");
-            if so(&view) {
+            watch.refresh();
+            let view = engine.screen(&test_caller(), id).await.expect("a screen");
+            if condition(&view) {
                 return view;
             }
             watch.changed().await;
@@ -71,15 +81,18 @@ async fn vim_goes_on_with_the_same_screen() {
     let name = file.to_str().expect("a name");
     let vim = ["vim", "-u", "NONE", "-N", "-n", "-i", "NONE", name];
     let id = start(&engine, &vim).await;
-    shows(&engine, &id, |view| view.rows[1] == "second").await;
+    wait_screen(&engine, &id, |view| view.rows[1] == "second").await;
     // While it starts, vim may miss a new size; what answers a command has started.
-    types(&engine, &id, text(":echo 'started'\n")).await;
-    shows(&engine, &id, |view| view.rows[23] == "started").await;
-    engine.resize(&me(), &id, WIDE).await.expect("resized");
+    type_keys(&engine, &id, text(":echo 'started'\n")).await;
+    wait_screen(&engine, &id, |view| view.rows[23] == "started").await;
+    engine
+        .resize(&test_caller(), &id, WIDE)
+        .await
+        .expect("resized");
     // The last line of a screen that vim has painted anew.
-    shows(&engine, &id, |view| view.rows[28] == "~").await;
-    types(&engine, &id, text("ithird ")).await;
-    let before = shows(&engine, &id, |view| {
+    wait_screen(&engine, &id, |view| view.rows[28] == "~").await;
+    type_keys(&engine, &id, text("ithird ")).await;
+    let before = wait_screen(&engine, &id, |view| {
         view.rows[0] == "third first" && view.rows[29].contains("INSERT")
     })
     .await;
@@ -88,17 +101,17 @@ async fn vim_goes_on_with_the_same_screen() {
     drop(engine);
 
     let engine = open(state.path()).await;
-    let info = engine.info(&me(), &id).expect("known");
+    let info = engine.info(&test_caller(), &id).expect("known");
     assert_eq!((info.size(), info.state.adoptions), (Some(WIDE), 1));
-    let after = shows(&engine, &id, |_| true).await;
+    let after = wait_screen(&engine, &id, |_| true).await;
     assert_eq!(after, before);
-    let escape = Piece::Key("escape".parse().expect("a key"));
-    types(&engine, &id, vec![escape]).await;
-    types(&engine, &id, text(":wq\n")).await;
+    let escape = InputPiece::Key("escape".parse().expect("a key"));
+    type_keys(&engine, &id, vec![escape]).await;
+    type_keys(&engine, &id, text(":wq\n")).await;
     let exit = engine
-        .wait(&me(), &id, &WaitFor::Exit, Some(PATIENCE))
+        .wait(&test_caller(), &id, &WaitFor::Exit, Some(PATIENCE))
         .await;
-    assert_eq!(exit.expect("known").why, WaitEnd::Exit);
+    assert_eq!(exit.expect("known").end, WaitEnd::Exit);
     let saved = std::fs::read_to_string(&file).expect("saved");
     assert_eq!(saved, "third first\nsecond\n");
     engine.shutdown().await;
@@ -110,17 +123,20 @@ async fn an_ended_screen_is_there_after_a_restart() {
     // Enough to be compressed, and a size in the middle of it.
     let script = "seq 400000; printf '\\nsized? '; read x; stty size; seq 20; exit 3";
     let id = start(&engine, &["bash", "--norc", "-c", script]).await;
-    shows(&engine, &id, |view| view.text().contains("sized?")).await;
-    engine.resize(&me(), &id, WIDE).await.expect("resized");
-    types(&engine, &id, text("\n")).await;
+    wait_screen(&engine, &id, |view| view.text().contains("sized?")).await;
+    engine
+        .resize(&test_caller(), &id, WIDE)
+        .await
+        .expect("resized");
+    type_keys(&engine, &id, text("\n")).await;
     let exit = engine
-        .wait(&me(), &id, &WaitFor::Exit, Some(PATIENCE))
+        .wait(&test_caller(), &id, &WaitFor::Exit, Some(PATIENCE))
         .await;
     let end = exit.expect("known").info.output_end;
-    let before = engine.screen(&me(), &id).await.expect("a screen");
+    let before = engine.screen(&test_caller(), &id).await.expect("a screen");
     assert_eq!((before.offset, before.exact), (end, true));
     assert!(before.rows.contains(&"30 100".to_owned()), "{before:#?}");
-    engine.settled(&me(), &id).await.expect("known");
+    engine.flushed(&test_caller(), &id).await.expect("known");
     engine.shutdown().await;
     drop(engine);
 
@@ -139,7 +155,7 @@ async fn an_ended_screen_is_there_after_a_restart() {
     for round in 0..2 {
         let engine = open(state.path()).await;
         assert_eq!(
-            engine.screen(&me(), &id).await.expect("a screen"),
+            engine.screen(&test_caller(), &id).await.expect("a screen"),
             before,
             "round {round}"
         );
@@ -147,7 +163,9 @@ async fn an_ended_screen_is_there_after_a_restart() {
             offset: end,
             event: 0,
         };
-        let mut events = engine.terminal_events(&me(), &id, from).expect("known");
+        let mut events = engine
+            .terminal_events(&test_caller(), &id, from)
+            .expect("known");
         let exit = events.next().await.expect("readable");
         assert!(
             matches!(&exit, Some(ostler_engine::TerminalEvent::Exit(it)) if it.code == Some(3)),
@@ -173,7 +191,9 @@ async fn a_lease_ends_with_its_engine() {
     let engine = open(state.path()).await;
     let id = start(&engine, &["cat"]).await;
     let mut notices = engine.subscribe();
-    let lease = engine.take_lease(&me(), &id, "somebody", false).await;
+    let lease = engine
+        .acquire_lease(&test_caller(), &id, "somebody", false)
+        .await;
     let lease = lease.expect("free");
     let told = async {
         while !matches!(
@@ -187,14 +207,14 @@ async fn a_lease_ends_with_its_engine() {
     drop(engine);
 
     let engine = open(state.path()).await;
-    types(&engine, &id, text("free\n")).await;
-    shows(&engine, &id, |view| view.text().contains("free")).await;
+    type_keys(&engine, &id, text("free\n")).await;
+    wait_screen(&engine, &id, |view| view.text().contains("free")).await;
     engine
-        .stop(&me(), &id, ostler_engine::StopRequest::default())
+        .stop(&test_caller(), &id, ostler_engine::StopRequest::default())
         .await
         .expect("stopped");
-    engine.settled(&me(), &id).await.expect("known");
-    let events = engine.events(&me(), &id).expect("readable");
+    engine.flushed(&test_caller(), &id).await.expect("known");
+    let events = engine.events(&test_caller(), &id).expect("readable");
     let hands: Vec<bool> = events
         .iter()
         .filter_map(|it| {

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn input_is_written_and_closed() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let mut request = argv(&["cat"]);
     request.stdin = StdinRequest::Open;
     let info = lab
@@ -35,7 +35,7 @@ async fn input_is_written_and_closed() {
         assert!(page.is_some(), "it has not ended");
     }
     lab.engine.close_input(&caller, &id).await.expect("closed");
-    let info = lab.ended(&id).await;
+    let info = lab.wait_end(&id).await;
     assert!(info.state.ending.expect("ended").is_success());
     assert_eq!(info.output_end, 300_006);
     let late = lab
@@ -49,9 +49,9 @@ async fn input_is_written_and_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn given_input_reaches_the_command() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let mut request = argv(&["tr", "a-z", "A-Z"]);
-    request.stdin = StdinRequest::Given(b"shout".to_vec());
+    request.stdin = StdinRequest::Bytes(b"shout".to_vec());
     let waited = lab
         .engine
         .run(&caller("one"), request, Some(PATIENCE))
@@ -67,7 +67,7 @@ async fn given_input_reaches_the_command() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_write_waits_for_a_command_that_reads_and_not_for_one_that_does_not() {
     const BYTES: usize = 3_000_000;
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let caller = caller("one");
     let mut reads = sh("wc -c");
     let mut sleeps = sh("exec sleep 300");
@@ -97,7 +97,7 @@ async fn a_large_write_waits_for_a_command_that_reads_and_not_for_one_that_does_
         .close_input(&caller, &reads)
         .await
         .expect("closed");
-    lab.ended(&reads).await;
+    lab.wait_end(&reads).await;
     assert_eq!(lab.lines(&reads, StreamName::Stdout), [BYTES.to_string()]);
     lab.engine.shutdown().await;
 }

@@ -18,21 +18,21 @@ use ostler_journal::{LineQuery, Pattern};
 use ostler_model::event::TrimReason;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
-    Caller, Cause, Cursor, ErrorCode, Event, Owner, Principal, Scope, SessionName, Signal,
-    StreamName,
+    Caller, Cursor, ErrorCode, Event, Owner, Principal, Scope, SessionName, Signal, StreamName,
+    TerminationCause,
 };
-use ostler_process::{Keeper, LocalPlace};
+use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 
 /// No answer of a test takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Lab {
+struct EngineFixture {
     engine: Engine,
     state: TempDir,
 }
 
-impl Lab {
+impl EngineFixture {
     async fn new() -> Self {
         Self::with(|_| {}).await
     }
@@ -43,20 +43,20 @@ impl Lab {
         Self { engine, state }
     }
 
-    async fn start(&self, words: &[&str]) -> ostler_engine::Info {
+    async fn start(&self, words: &[&str]) -> ostler_engine::ExecutionInfo {
         self.engine
             .start(&caller("one"), argv(words))
             .await
             .expect("it starts")
     }
 
-    async fn ended(&self, id: &str) -> ostler_engine::Info {
+    async fn wait_end(&self, id: &str) -> ostler_engine::ExecutionInfo {
         let waited = self
             .engine
             .wait(&caller("one"), id, &WaitFor::Exit, Some(PATIENCE))
             .await
             .expect("it is known");
-        assert_eq!(waited.why, WaitEnd::Exit);
+        assert_eq!(waited.end, WaitEnd::Exit);
         waited.info
     }
 
@@ -68,13 +68,14 @@ impl Lab {
             ..LineQuery::default()
         };
         let page = journal.lines(&query).expect("readable");
-        let text = |line: ostler_journal::Line| String::from_utf8_lossy(&line.bytes).into_owned();
+        let text =
+            |line: ostler_journal::JournalLine| String::from_utf8_lossy(&line.bytes).into_owned();
         page.lines.into_iter().map(text).collect()
     }
 }
 
 async fn open(state: &std::path::Path, change: impl FnOnce(&mut Settings)) -> Engine {
-    let place = LocalPlace::open(state, Keeper::None)
+    let place = LocalBackend::open(state, ZygoteConfig::InProcess)
         .await
         .expect("a place");
     let mut settings = Settings::new(state);
@@ -93,7 +94,7 @@ fn caller(session: &str) -> Caller {
             project: None,
             session: Some(SessionName(session.to_owned())),
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
     }
@@ -109,7 +110,7 @@ fn sh(script: &str) -> StartRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_runs_and_its_answer_has_everything() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let waited = lab
         .engine
         .run(
@@ -119,10 +120,13 @@ async fn a_command_runs_and_its_answer_has_everything() {
         )
         .await
         .expect("it runs");
-    assert_eq!(waited.why, WaitEnd::Exit);
+    assert_eq!(waited.end, WaitEnd::Exit);
     let info = waited.info;
     let ending = info.state.ending.clone().expect("it ended");
-    assert_eq!((ending.cause, ending.code), (Cause::Exited, Some(3)));
+    assert_eq!(
+        (ending.cause, ending.code),
+        (TerminationCause::Exited, Some(3))
+    );
     assert_eq!(info.status().process, ProcessStatus::Failed);
     assert_eq!(info.output_end, 8);
     assert!(info.state.started_at.is_some() && info.state.ended_at.is_some());
@@ -135,16 +139,16 @@ async fn a_command_runs_and_its_answer_has_everything() {
 
 #[tokio::test]
 async fn a_single_thread_is_enough() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let caller = caller("one");
     let waited = lab.engine.run(&caller, argv(&["true"]), Some(PATIENCE));
-    assert_eq!(waited.await.expect("it runs").why, WaitEnd::Exit);
+    assert_eq!(waited.await.expect("it runs").end, WaitEnd::Exit);
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_is_told_with_its_reason_and_ends_the_whole_tree() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let request = sh("trap '' TERM; echo deaf; sleep 300 & setsid sleep 300 & wait; sleep 300");
     let info = lab
         .engine
@@ -172,7 +176,7 @@ async fn a_stop_is_told_with_its_reason_and_ends_the_whole_tree() {
     assert!(began.elapsed() < Duration::from_secs(5));
     let ending = stopped.state.ending.expect("it ended");
     let reason = Some("enough".to_owned());
-    assert_eq!(ending.cause, Cause::Stopped { reason });
+    assert_eq!(ending.cause, TerminationCause::Stopped { reason });
     assert_eq!(ending.signal, Some(Signal::KILL));
     assert_eq!(stopped.survivors, Vec::<u32>::new());
     let again = lab
@@ -185,7 +189,7 @@ async fn a_stop_is_told_with_its_reason_and_ends_the_whole_tree() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_ends_it_as_timed_out() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let mut request = sh("echo before; sleep 300");
     request.timeout = Some(Duration::from_millis(200));
     let waited = lab
@@ -197,7 +201,7 @@ async fn a_timeout_ends_it_as_timed_out() {
     assert_eq!(info.status().process, ProcessStatus::Terminated);
     assert!(matches!(
         info.state.ending.as_ref().expect("ended").cause,
-        Cause::TimedOut { .. }
+        TerminationCause::TimedOut { .. }
     ));
     assert_eq!(lab.lines(&info.id.short(), StreamName::Stdout), ["before"]);
     lab.engine.shutdown().await;
@@ -205,18 +209,18 @@ async fn a_timeout_ends_it_as_timed_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_that_is_not_a_stop_is_told_as_such() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let info = lab.start(&["sleep", "300"]).await;
     let id = info.id.short();
     lab.engine
         .signal(&caller("one"), &id, Signal::HUP)
         .await
         .expect("sent");
-    let info = lab.ended(&id).await;
+    let info = lab.wait_end(&id).await;
     let ending = info.state.ending.clone().expect("ended");
     assert_eq!(
         (ending.cause, ending.signal),
-        (Cause::Signaled, Some(Signal::HUP))
+        (TerminationCause::Signaled, Some(Signal::HUP))
     );
     assert_eq!(info.status().process, ProcessStatus::Failed);
     lab.engine.shutdown().await;
@@ -224,7 +228,7 @@ async fn a_signal_that_is_not_a_stop_is_told_as_such() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_the_kernel_refuses_is_an_error_with_the_execution_listed() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let dir = TempDir::new().expect("a directory");
     let file = dir.path().join("garbage");
     std::fs::write(&file, [0x7f, b'E', b'L', b'F', 0, 0]).expect("a file");
@@ -242,7 +246,7 @@ async fn a_program_the_kernel_refuses_is_an_error_with_the_execution_listed() {
         .run(&caller("one"), argv(&[&path]), None)
         .await
         .expect_err("no program");
-    assert!(matches!(error, Error::NotBorn { .. }), "{error}");
+    assert!(matches!(error, Error::SpawnFailed { .. }), "{error}");
     let listed = lab.engine.list(&caller("one"), &ListFilter::default());
     assert_eq!(listed.len(), 2);
     assert_eq!(listed[0].status().process, ProcessStatus::Error);
@@ -251,7 +255,7 @@ async fn a_program_the_kernel_refuses_is_an_error_with_the_execution_listed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_newest_first_and_filtered() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let mut ids = Vec::new();
     for labels in [&["a"][..], &["a", "b"], &["b"]] {
         let mut request = argv(&["true"]);
@@ -304,7 +308,7 @@ async fn lists_are_newest_first_and_filtered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_do_not_see_each_other() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let info = lab.start(&["sleep", "300"]).await;
     let id = info.id.short();
     let foreign = lab.engine.info(&caller("two"), &id).expect_err("foreign");

@@ -7,8 +7,8 @@ use tokio::task::JoinSet;
 
 const LIMIT: u32 = 2;
 
-async fn full() -> (Lab, Vec<String>) {
-    let lab = Lab::with(|settings| settings.quotas.finite_per_session = LIMIT).await;
+async fn full() -> (EngineFixture, Vec<String>) {
+    let lab = EngineFixture::with(|settings| settings.quotas.finite_per_session = LIMIT).await;
     let mut held = Vec::new();
     for _ in 0..LIMIT {
         held.push(lab.start(&["sleep", "300"]).await.id.short());
@@ -16,7 +16,7 @@ async fn full() -> (Lab, Vec<String>) {
     (lab, held)
 }
 
-async fn stop(lab: &Lab, id: &str) {
+async fn stop(lab: &EngineFixture, id: &str) {
     let force = StopRequest {
         force: true,
         ..StopRequest::default()
@@ -26,16 +26,16 @@ async fn stop(lab: &Lab, id: &str) {
 }
 
 /// A start under this id that waits by itself; dropped, it gives up.
-struct Waiting(JoinSet<Result<ostler_engine::Info, Error>>);
+struct Waiting(JoinSet<Result<ostler_engine::ExecutionInfo, Error>>);
 
 impl Waiting {
-    async fn outcome(mut self) -> Result<ostler_engine::Info, Error> {
+    async fn outcome(mut self) -> Result<ostler_engine::ExecutionInfo, Error> {
         let ended = self.0.join_next().await.expect("it was begun");
         ended.expect("no panic")
     }
 }
 
-fn queued(lab: &Lab, id: ExecutionId) -> Waiting {
+fn queued(lab: &EngineFixture, id: ExecutionId) -> Waiting {
     let mut request = argv(&["sleep", "300"]);
     request.id = Some(id);
     let engine = lab.engine.clone();
@@ -45,7 +45,7 @@ fn queued(lab: &Lab, id: ExecutionId) -> Waiting {
 }
 
 /// Until the start with this id waits behind so many others.
-async fn waits(lab: &Lab, id: ExecutionId, ahead: Option<usize>) {
+async fn waits(lab: &EngineFixture, id: ExecutionId, ahead: Option<usize>) {
     let until = Instant::now() + PATIENCE;
     loop {
         let queued = lab.engine.queued_start(&caller("one"), id);
@@ -66,11 +66,11 @@ async fn starts_are_served_in_turn_and_say_how_long_they_waited() {
     let second = queued(&lab, ids[1]);
     waits(&lab, ids[1], Some(1)).await;
     let other = lab.engine.start(&caller("two"), argv(&["true"])).await;
-    assert_eq!(other.expect("another session").queued, None);
+    assert_eq!(other.expect("another session").queue_wait, None);
     stop(&lab, &held[0]).await;
     let begun = first.outcome().await.expect("its turn");
     assert_eq!(begun.id, ids[0]);
-    assert_eq!(begun.queued.expect("it waited").limit, LIMIT);
+    assert_eq!(begun.queue_wait.expect("it waited").limit, LIMIT);
     waits(&lab, ids[1], Some(0)).await;
     stop(&lab, &held[1]).await;
     assert_eq!(second.outcome().await.expect("its turn").id, ids[1]);
@@ -82,7 +82,7 @@ async fn the_time_a_start_waits_is_its_own_and_the_holders_are_named() {
     let (lab, held) = full().await;
     for (millis, told) in [(0, "run already"), (200, "none of them ended within 0.")] {
         let mut request = argv(&["true"]);
-        request.wait_for_place = Some(Duration::from_millis(millis));
+        request.queue_timeout = Some(Duration::from_millis(millis));
         let refused = lab.engine.start(&caller("one"), request).await;
         let error = refused.expect_err("full");
         assert_eq!(error.code(), ErrorCode::QuotaExceeded);
@@ -91,7 +91,7 @@ async fn the_time_a_start_waits_is_its_own_and_the_holders_are_named() {
         assert!(text.contains(&format!("{} (sleep 300)", held[0])), "{text}");
     }
     let mut wrong = argv(&["no-such-program-here"]);
-    wrong.wait_for_place = None;
+    wrong.queue_timeout = None;
     let error = lab.engine.start(&caller("one"), wrong).await;
     assert_eq!(
         error.expect_err("it is told at once").code(),

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_executions_are_there_after_a_restart() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let waited = lab
         .engine
         .run(&caller("one"), sh("echo kept; exit 4"), Some(PATIENCE))
@@ -23,7 +23,7 @@ async fn ended_executions_are_there_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_that_are_missing_are_rebuilt_from_spec_and_exit_record() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let waited = lab
         .engine
         .run(&caller("one"), sh("exit 4"), Some(PATIENCE))
@@ -45,7 +45,7 @@ async fn events_that_are_missing_are_rebuilt_from_spec_and_exit_record() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_stops_what_is_not_durable_and_refuses_the_rest() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let info = lab.start(&["sleep", "300"]).await;
     lab.engine.shutdown().await;
     let info = lab
@@ -54,7 +54,7 @@ async fn shutdown_stops_what_is_not_durable_and_refuses_the_rest() {
         .expect("known");
     assert!(matches!(
         info.state.ending.expect("ended").cause,
-        Cause::Stopped { .. }
+        TerminationCause::Stopped { .. }
     ));
     let error = lab
         .engine
@@ -66,8 +66,8 @@ async fn shutdown_stops_what_is_not_durable_and_refuses_the_rest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_one_engine_works_in_a_state_directory() {
-    let lab = Lab::new().await;
-    let place = LocalPlace::open(lab.state.path(), Keeper::None)
+    let lab = EngineFixture::new().await;
+    let place = LocalBackend::open(lab.state.path(), ZygoteConfig::InProcess)
         .await
         .expect("a place");
     let second = Engine::open(Settings::new(lab.state.path()), Arc::new(place)).await;

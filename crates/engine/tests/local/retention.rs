@@ -4,10 +4,10 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clean_removes_what_has_ended_and_only_that() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let running = lab.start(&["sleep", "300"]).await.id.short();
     let ended = lab.start(&["true"]).await.id;
-    lab.ended(&ended.short()).await;
+    lab.wait_end(&ended.short()).await;
     let dir = lab.state.path().join("executions").join(ended.to_string());
     assert!(dir.is_dir());
     let ids = [
@@ -43,7 +43,7 @@ async fn clean_removes_what_has_ended_and_only_that() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_cleared_also_while_it_runs() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let mut request = sh("echo before; read x; echo after; sleep 300");
     request.stdin = StdinRequest::Open;
     let info = lab
@@ -101,7 +101,7 @@ async fn output_is_cleared_also_while_it_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_takes_its_finite_executions_along_and_leaves_the_rest_to_the_project() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let mut caller = caller("one");
     caller.owner.project = Some("house".to_owned());
     let finite = lab
@@ -144,7 +144,7 @@ async fn a_session_takes_its_finite_executions_along_and_leaves_the_rest_to_the_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retention_removes_at_its_moment() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let mut request = argv(&["true"]);
     request.retention = ostler_engine::RetentionRequest::For(Duration::from_millis(300));
     let waited = lab
@@ -176,7 +176,7 @@ async fn retention_removes_at_its_moment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_middle_of_a_running_commands_output_is_dropped_and_said_so() {
     const MIB: u64 = 1024 * 1024;
-    let lab = Lab::with(|settings| {
+    let lab = EngineFixture::with(|settings| {
         settings.output = OutputPolicy {
             head_bytes: MIB,
             tail_bytes: MIB,
@@ -193,7 +193,7 @@ async fn the_middle_of_a_running_commands_output_is_dropped_and_said_so() {
     let quiet = WaitFor::Idle(Duration::from_secs(1));
     let waited = lab.engine.wait(&me, &id, &quiet, Some(PATIENCE));
     let waited = waited.await.expect("known");
-    assert_eq!(waited.why, WaitEnd::Idle);
+    assert_eq!(waited.end, WaitEnd::Idle);
     let info = lab.engine.info(&caller("one"), &id).expect("known");
     assert!(!info.state.is_finished());
     assert!(info.state.trimmed_bytes > 0, "{:?}", info.state);

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_runs_out_kills_nothing() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let waited = lab
         .engine
         .run(
@@ -14,7 +14,7 @@ async fn a_wait_that_runs_out_kills_nothing() {
         )
         .await
         .expect("it runs");
-    assert_eq!(waited.why, WaitEnd::AtMost);
+    assert_eq!(waited.end, WaitEnd::TimedOut);
     let id = waited.info.id.short();
     let info = lab.engine.info(&caller("one"), &id).expect("still known");
     assert_eq!(info.status().process, ProcessStatus::Running);
@@ -23,8 +23,8 @@ async fn a_wait_that_runs_out_kills_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_run_is_cancelled() {
-    let lab = Lab::new().await;
-    let mut activity = lab.engine.activity();
+    let lab = EngineFixture::new().await;
+    let mut activity = lab.engine.running_count_watch();
     let mut notices = lab.engine.subscribe();
     {
         let caller = caller("one");
@@ -44,7 +44,7 @@ async fn a_dropped_run_is_cancelled() {
     let mut cancelled = false;
     while let Ok(notice) = notices.try_recv() {
         if let ostler_model::Event::Stopping { order } = &notice.record.event {
-            cancelled |= *order == ostler_model::StopOrder::Cancelled;
+            cancelled |= *order == ostler_model::StopReason::Cancelled;
         }
     }
     assert!(cancelled);
@@ -53,7 +53,7 @@ async fn a_dropped_run_is_cancelled() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_see_lines_and_quiet() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let script = "echo one; printf 'name? '; read x; echo got $x; read y; sleep 300";
     let mut request = sh(script);
     request.stdin = StdinRequest::Open;
@@ -69,8 +69,8 @@ async fn waits_see_lines_and_quiet() {
         .wait(&caller("one"), &id, &pattern, Some(PATIENCE))
         .await
         .expect("known");
-    let WaitEnd::Pattern(found) = waited.why else {
-        panic!("{:?}", waited.why);
+    let WaitEnd::Pattern(found) = waited.end else {
+        panic!("{:?}", waited.end);
     };
     assert_eq!(found.line.to_string(), "name? ");
     lab.engine
@@ -84,9 +84,9 @@ async fn waits_see_lines_and_quiet() {
         .await
         .expect("known");
     assert!(
-        matches!(waited.why, WaitEnd::Pattern(_)),
+        matches!(waited.end, WaitEnd::Pattern(_)),
         "{:?}",
-        waited.why
+        waited.end
     );
     let quiet = WaitFor::Idle(Duration::from_millis(100));
     let waited = lab
@@ -94,7 +94,7 @@ async fn waits_see_lines_and_quiet() {
         .wait(&caller("one"), &id, &quiet, Some(PATIENCE))
         .await
         .expect("known");
-    assert_eq!(waited.why, WaitEnd::Idle);
+    assert_eq!(waited.end, WaitEnd::Idle);
     lab.engine
         .stop(
             &caller("one"),
@@ -111,13 +111,13 @@ async fn waits_see_lines_and_quiet() {
         .wait(&caller("one"), &id, &quiet, Some(PATIENCE))
         .await
         .expect("known");
-    assert_eq!(waited.why, WaitEnd::Exit);
+    assert_eq!(waited.end, WaitEnd::Exit);
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_gets_every_byte_and_the_end() {
-    let lab = Lab::new().await;
+    let lab = EngineFixture::new().await;
     let request = sh("i=0; while [ $i -lt 500 ]; do echo line $i; i=$((i+1)); done");
     let info = lab
         .engine

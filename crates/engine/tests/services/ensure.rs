@@ -1,13 +1,13 @@
 //! Reuse, replace, start; ports that are taken and ports that are leased.
 
-use ostler_engine::{PortWish, ServiceError};
+use ostler_engine::{PortRequest, ServiceError};
 use ostler_model::ExecutionId;
 
-use crate::lab::{Lab, caller, free_port, me, named, refusal};
+use crate::fixture::{ServiceFixture, caller, free_port, named, service_error, test_caller};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_well_is_reused_by_name_and_by_command() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let port = free_port();
     let first = lab.ensure(lab.server("web", port));
     let first = first.await.expect("it starts");
@@ -39,9 +39,9 @@ async fn what_is_well_is_reused_by_name_and_by_command() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_ensure_the_same_one_at_once_start_one() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let port = free_port();
-    let me = me();
+    let me = test_caller();
     let ensures = (0..8).map(|_| lab.engine.ensure_service(&me, lab.server("web", port)));
     let all = futures_util::future::join_all(ensures).await;
     let ids: Vec<(ExecutionId, bool)> = all
@@ -57,7 +57,7 @@ async fn who_ensure_the_same_one_at_once_start_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_well_is_replaced() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let mut request = named("app", lab.sh("echo FATAL: no; sleep 300"));
     request.fail_pattern = Some("FATAL".to_owned());
     let first = lab.ensure(request.clone()).await;
@@ -67,7 +67,7 @@ async fn what_is_not_well_is_replaced() {
         .execution
         .expect("it lives")
         .id;
-    lab.until("ill", |lab| lab.service("app").status() == "degraded")
+    lab.wait_until("ill", |lab| lab.service("app").status() == "degraded")
         .await;
     let second = lab.ensure(request).await.expect("it starts");
     assert!(!second.reused);
@@ -80,7 +80,7 @@ async fn what_is_not_well_is_replaced() {
     );
     let old = lab
         .engine
-        .info(&me(), &first.to_string())
+        .info(&test_caller(), &first.to_string())
         .expect("it is known");
     assert!(old.state.is_finished());
     assert_ne!(second.service.execution.expect("it lives").id, first);
@@ -89,12 +89,12 @@ async fn what_is_not_well_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_held_by_others_is_told_and_nothing_is_ended() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let stranger = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = stranger.local_addr().expect("bound").port();
-    let mut request = lab.given("web");
-    request.port = PortWish::Fixed(port);
-    let error = refusal(lab.ensure(request.clone()).await);
+    let mut request = lab.by_name("web");
+    request.port = PortRequest::Fixed(port);
+    let error = service_error(lab.ensure(request.clone()).await);
     let told = error.to_string();
     let mine = format!("(pid {})", std::process::id());
     assert!(
@@ -103,15 +103,15 @@ async fn a_port_held_by_others_is_told_and_nothing_is_ended() {
     );
     drop(stranger);
     lab.ready(request).await;
-    let mut other = lab.given("other");
-    other.port = PortWish::Fixed(port);
-    let error = refusal(lab.start(other.clone()).await.map(drop));
+    let mut other = lab.by_name("other");
+    other.port = PortRequest::Fixed(port);
+    let error = service_error(lab.start(other.clone()).await.map(drop));
     let ServiceError::PortTaken { service, .. } = &error else {
         panic!("{error}");
     };
     assert_eq!(service.as_deref(), Some("web"));
     let foreign = caller(0, None, "two");
-    let error = refusal(lab.engine.start_service(&foreign, other).await.map(drop));
+    let error = service_error(lab.engine.start_service(&foreign, other).await.map(drop));
     let ServiceError::PortTaken {
         service, holder, ..
     } = &error
@@ -128,17 +128,19 @@ async fn a_port_held_by_others_is_told_and_nothing_is_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
     let base = free_port().clamp(1_025, 65_000);
-    let lab = Lab::with(|settings| settings.services.lease_ports = Some((base, base + 2))).await;
+    let lab =
+        ServiceFixture::with(|settings| settings.services.lease_ports = Some((base, base + 2)))
+            .await;
     let lease = |name: &str| {
         let mut request = named(name, lab.sh("echo port=$PORT; exec sleep 300"));
-        request.port = PortWish::Lease;
+        request.port = PortRequest::Lease;
         request
     };
     let mut ports = Vec::new();
     for (name, session) in [("a", "one"), ("b", "two"), ("c", "three")] {
         let caller = caller(0, None, session);
         let begun = lab.engine.start_service(&caller, lease(name)).await;
-        let info = begun.expect("a port is free").keep();
+        let info = begun.expect("a port is free").commit();
         let plan = info.spec.lifetime.plan().expect("a service");
         ports.push(plan.leased_port.expect("leased"));
         let port = plan.leased_port.expect("leased").to_string();
@@ -153,11 +155,11 @@ async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
     distinct.sort_unstable();
     distinct.dedup();
     assert_eq!(distinct.len(), 3, "{ports:?}");
-    let error = refusal(lab.start(lease("d")).await.map(drop));
+    let error = service_error(lab.start(lease("d")).await.map(drop));
     assert!(matches!(error, ServiceError::NoPort { .. }), "{error}");
     lab.stop("a").await;
     let begun = lab.start(lease("d")).await;
-    let info = begun.expect("one is free again").keep();
+    let info = begun.expect("one is free again").commit();
     let leased = info.spec.lifetime.plan().and_then(|plan| plan.leased_port);
     assert_eq!(leased, Some(ports[0]));
     for session in ["two", "three"] {
@@ -169,7 +171,7 @@ async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
     for name in ["b", "c"] {
         let everything = ostler_model::Caller {
             scope: ostler_model::Scope::Principal,
-            ..me()
+            ..test_caller()
         };
         let stop = lab.engine.stop_service(
             &everything,
@@ -183,20 +185,20 @@ async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_made_up_and_taken_ones_refused() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let mut names = Vec::new();
     for _ in 0..2 {
         let begun = lab.start(lab.sh("sleep 300")).await;
-        let info = begun.expect("it starts").keep();
+        let info = begun.expect("it starts").commit();
         names.push(info.spec.lifetime.plan().expect("a service").name.clone());
     }
     assert_eq!(names, ["sh", "sh-2"]);
-    let error = refusal(lab.start(named("sh", lab.sh("x"))).await.map(drop));
+    let error = service_error(lab.start(named("sh", lab.sh("x"))).await.map(drop));
     assert!(matches!(error, ServiceError::Running { .. }), "{error}");
-    let error = refusal(lab.start(named("Sh", lab.sh("x"))).await.map(drop));
+    let error = service_error(lab.start(named("Sh", lab.sh("x"))).await.map(drop));
     assert!(matches!(error, ServiceError::Value { .. }), "{error}");
     lab.stop("sh").await;
     let begun = lab.start(named("sh", lab.sh("sleep 300"))).await;
-    begun.expect("its name is free").release();
+    begun.expect("its name is free").detach();
     lab.close().await;
 }

@@ -1,7 +1,7 @@
 //! Services over this machine's processes: names, ensure, order, ports, `ostler.toml`, owners.
 
 mod ensure;
-mod lab;
+mod fixture;
 mod order;
 mod owners;
 mod reload;

@@ -1,11 +1,11 @@
 //! What comes before what.
 
 use ostler_engine::ServiceError;
-use ostler_model::{Condition, Dependency};
+use ostler_model::{Dependency, DependencyCondition};
 
-use crate::lab::{Lab, free_port, me, named, refusal};
+use crate::fixture::{ServiceFixture, free_port, named, service_error, test_caller};
 
-fn need(name: &str, condition: Condition) -> Dependency {
+fn need(name: &str, condition: DependencyCondition) -> Dependency {
     Dependency {
         name: name.to_owned(),
         condition,
@@ -14,7 +14,7 @@ fn need(name: &str, condition: Condition) -> Dependency {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_needed_starts_first_and_is_waited_for() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let (db, api) = (free_port(), free_port());
     lab.write(
         "ostler.toml",
@@ -77,7 +77,7 @@ command = "sleep 300"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn circles_and_unknown_names_start_nothing() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     lab.write(
         "ostler.toml",
         "[services.a]\ncommand = \"sleep 300\"\ndepends_on = [\"b\"]\n\
@@ -95,14 +95,14 @@ async fn circles_and_unknown_names_start_nothing() {
         ),
         ("d", "no service 'd'; known: a, b, c"),
     ] {
-        assert_eq!(refusal(lab.up(&[name]).await).to_string(), told);
+        assert_eq!(service_error(lab.up(&[name]).await).to_string(), told);
     }
     let mut request = named("e", lab.sh("sleep 300"));
-    request.depends_on = vec![need("a", Condition::Ready)];
-    refusal(lab.start(request).await.map(drop));
+    request.depends_on = vec![need("a", DependencyCondition::Ready)];
+    service_error(lab.start(request).await.map(drop));
     let all = lab
         .engine
-        .services(&me(), Some(&lab.dir()))
+        .services(&test_caller(), Some(&lab.dir()))
         .expect("a list");
     assert_eq!(all.len(), 3);
     assert!(all.iter().all(|it| it.execution.is_none()));
@@ -111,21 +111,21 @@ async fn circles_and_unknown_names_start_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dependency_that_dies_ends_the_wait_and_says_how() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let start = |name: &str, script: &str| named(name, lab.sh(script));
     let begun = lab.start(start("db", "exec sleep 300")).await;
-    begun.expect("it starts").release();
+    begun.expect("it starts").detach();
     let mut dead = start("dead", "echo no such table; exit 3");
     let begun = lab.start(dead.clone()).await;
-    begun.expect("it starts").release();
-    lab.until("its end", |lab| !lab.service("dead").is_living())
+    begun.expect("it starts").detach();
+    lab.wait_until("its end", |lab| !lab.service("dead").is_living())
         .await;
     dead.name = Some("web".to_owned());
     dead.depends_on = vec![
-        need("db", Condition::Started),
-        need("dead", Condition::Ready),
+        need("db", DependencyCondition::Started),
+        need("dead", DependencyCondition::Ready),
     ];
-    let error = refusal(lab.start(dead).await.map(drop));
+    let error = service_error(lab.start(dead).await.map(drop));
     let told = "it depends on 'dead', which ended before it was ready: exit code 3; its last \
                 line: no such table";
     assert_eq!(error.to_string(), told);
@@ -134,7 +134,7 @@ async fn a_dependency_that_dies_ends_the_wait_and_says_how() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_another_is_told_as_pending() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let gate = lab.dir().join("gate");
     let script = format!(
         "while [ ! -e {} ]; do sleep 0.05; done; echo open; exec sleep 300",
@@ -143,29 +143,29 @@ async fn who_waits_for_another_is_told_as_pending() {
     let mut db = named("db", lab.sh(&script));
     db.ready_pattern = Some("open".to_owned());
     let begun = lab.start(db).await;
-    begun.expect("it starts").release();
+    begun.expect("it starts").detach();
     let mut web = named("web", lab.sh("exec sleep 300"));
-    web.depends_on = vec![need("db", Condition::Ready)];
-    let (engine, caller) = (lab.engine.clone(), me());
+    web.depends_on = vec![need("db", DependencyCondition::Ready)];
+    let (engine, caller) = (lab.engine.clone(), test_caller());
     let mut starting = tokio::task::JoinSet::new();
     starting.spawn(async move {
         engine
             .start_service(&caller, web)
             .await
-            .map(ostler_engine::Begun::keep)
+            .map(ostler_engine::StartGuard::commit)
     });
-    lab.until("pending", |lab| {
-        let found = lab.engine.service(&me(), "web", None);
+    lab.wait_until("pending", |lab| {
+        let found = lab.engine.service(&test_caller(), "web", None);
         found.is_ok_and(|it| it.status() == "pending")
     })
     .await;
     let why = lab.why("web").await.expect("it is known");
     assert!(
-        why.because.starts_with(
+        why.cause.starts_with(
             "it waits for 'db' to be ready; it needs 'db' to be ready, which is starting"
         ),
         "{}",
-        why.because
+        why.cause
     );
     std::fs::write(gate, "").expect("written");
     let started = starting.join_next().await.expect("it is under way");
@@ -176,7 +176,7 @@ async fn who_waits_for_another_is_told_as_pending() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_fails_keeps_only_those_that_need_it_from_starting() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     lab.write(
         "ostler.toml",
         "[services.bad]\ncommand = [\"/no/such/program\"]\n\
@@ -184,7 +184,7 @@ async fn one_that_fails_keeps_only_those_that_need_it_from_starting() {
          [services.good]\ncommand = \"exec sleep 300\"\n",
     );
     let up = lab.up(&[]).await;
-    let error = refusal(up);
+    let error = service_error(up);
     assert!(
         matches!(&error, ServiceError::Start { name, .. } if name == "bad"),
         "{error}"
@@ -203,11 +203,11 @@ async fn one_that_fails_keeps_only_those_that_need_it_from_starting() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nothing_is_defined_is_said_so() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let from = lab.dir().display().to_string();
     let told = format!("no ostler.toml in {from} or above it, up to the home directory or /");
-    assert_eq!(refusal(lab.up(&[]).await).to_string(), told);
-    let error = refusal(lab.up(&["web"]).await);
+    assert_eq!(service_error(lab.up(&[]).await).to_string(), told);
+    let error = service_error(lab.up(&["web"]).await);
     let told = format!("{told}; and no service 'web' is defined otherwise");
     assert_eq!(error.to_string(), told);
     let hint = error.hint().expect("what to write");

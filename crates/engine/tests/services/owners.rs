@@ -1,15 +1,15 @@
 //! Whose services they are, and definitions that are kept.
 
-use ostler_engine::{PortWish, ServiceError, StopRequest};
-use ostler_model::Restart;
+use ostler_engine::{PortRequest, ServiceError, StopRequest};
+use ostler_model::RestartPolicy;
 
-use crate::lab::{Lab, caller, me, named, refusal};
+use crate::fixture::{ServiceFixture, caller, named, service_error, test_caller};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn others_see_nothing_and_unknown_is_told_like_foreign() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let begun = lab.start(named("web", lab.sh("exec sleep 300"))).await;
-    let id = begun.expect("it starts").keep().id.short();
+    let id = begun.expect("it starts").commit().id.short();
     for other in [
         caller(1, None, "one"),
         caller(0, Some("p"), "two"),
@@ -22,7 +22,7 @@ async fn others_see_nothing_and_unknown_is_told_like_foreign() {
                 .is_empty()
         );
         for name in ["web", &id, "nobody"] {
-            let error = refusal(lab.engine.service(&other, name, None));
+            let error = service_error(lab.engine.service(&other, name, None));
             assert_eq!(
                 error.to_string(),
                 format!("no service '{name}'; known: none")
@@ -30,9 +30,9 @@ async fn others_see_nothing_and_unknown_is_told_like_foreign() {
             let stop = lab
                 .engine
                 .stop_service(&other, (name, None), StopRequest::default());
-            refusal(stop.await);
-            refusal(lab.engine.restart_service(&other, name, None).await);
-            refusal(lab.engine.why(&other, name, None).await);
+            service_error(stop.await);
+            service_error(lab.engine.restart_service(&other, name, None).await);
+            service_error(lab.engine.diagnose_service(&other, name, None).await);
         }
         // Its name is free for them.
         let begun = lab
@@ -47,19 +47,21 @@ async fn others_see_nothing_and_unknown_is_told_like_foreign() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn definitions_outlive_the_engine_and_start_on_request_only() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let mut request = named("job", lab.sh("echo $COLOR; exec sleep 300"));
     request.start.set_env = vec![("COLOR".into(), "blue".into())];
-    request.restart = Restart::OnFailure { max: 2 };
-    request.port = PortWish::Lease;
-    lab.engine.define_service(&me(), &request).expect("kept");
+    request.restart = RestartPolicy::OnFailure { max: 2 };
+    request.port = PortRequest::Lease;
+    lab.engine
+        .define_service(&test_caller(), &request)
+        .expect("kept");
     let mut wrong = request.clone();
     wrong.ready_pattern = Some("(".to_owned());
     assert!(matches!(
-        refusal(lab.engine.define_service(&me(), &wrong)),
+        service_error(lab.engine.define_service(&test_caller(), &wrong)),
         ServiceError::Value { .. }
     ));
-    let lab = lab.again().await;
+    let lab = lab.reopen().await;
     let found = lab.service("job");
     assert_eq!(
         (found.status(), found.defined_in.as_deref()),
@@ -74,7 +76,7 @@ async fn definitions_outlive_the_engine_and_start_on_request_only() {
             .is_empty()
     );
     assert!(matches!(
-        refusal(lab.engine.forget_service(&other, "job")),
+        service_error(lab.engine.forget_service(&other, "job")),
         ServiceError::Unknown { .. }
     ));
     // What a person defines is for the agents in every project.
@@ -95,22 +97,29 @@ async fn definitions_outlive_the_engine_and_start_on_request_only() {
             .leased_port
             .is_some()
     );
-    lab.engine.forget_service(&me(), "job").expect("forgotten");
+    lab.engine
+        .forget_service(&test_caller(), "job")
+        .expect("forgotten");
     assert!(lab.service("job").is_living());
-    let lab = lab.again().await;
-    refusal(lab.up(&["job"]).await);
+    let lab = lab.reopen().await;
+    service_error(lab.up(&["job"]).await);
     lab.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_garbled_file_of_definitions_is_set_aside() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     lab.engine
-        .define_service(&me(), &named("job", lab.sh("x")))
+        .define_service(&test_caller(), &named("job", lab.sh("x")))
         .expect("kept");
     std::fs::write(lab.state.path().join("services.json"), "{").expect("written");
-    let lab = lab.again().await;
-    assert!(lab.engine.services(&me(), None).expect("a list").is_empty());
+    let lab = lab.reopen().await;
+    assert!(
+        lab.engine
+            .services(&test_caller(), None)
+            .expect("a list")
+            .is_empty()
+    );
     assert!(lab.state.path().join("services.json.damaged").exists());
     lab.close().await;
 }

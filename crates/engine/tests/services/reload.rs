@@ -1,6 +1,6 @@
 //! Services follow their `ostler.toml`.
 
-use crate::lab::{Lab, me, refusal};
+use crate::fixture::{ServiceFixture, service_error, test_caller};
 
 fn sleeper(name: &str, seconds: u32) -> String {
     format!("[services.{name}]\ncommand = \"exec sleep {seconds}\"\n")
@@ -8,7 +8,7 @@ fn sleeper(name: &str, seconds: u32) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_changed_is_started_anew() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     lab.write(
         "ostler.toml",
         &[sleeper("a", 301), sleeper("b", 301), sleeper("c", 301)].concat(),
@@ -27,12 +27,15 @@ async fn only_what_changed_is_started_anew() {
         ]
         .concat(),
     );
-    lab.until("another 'a'", |lab| {
+    lab.wait_until("another 'a'", |lab| {
         lab.service("a").is_living() && lab.id("a") != a
     })
     .await;
     assert_eq!(lab.service("a").command, "exec sleep 302");
-    let old = lab.engine.info(&me(), &a.to_string()).expect("it is kept");
+    let old = lab
+        .engine
+        .info(&test_caller(), &a.to_string())
+        .expect("it is kept");
     assert_eq!(
         old.error_message()
             .map(|it| it.contains("its definition changed")),
@@ -47,7 +50,7 @@ async fn only_what_changed_is_started_anew() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_file_and_a_removed_service_change_nothing_and_are_told() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     lab.write(
         "ostler.toml",
         &[sleeper("a", 301), sleeper("b", 301)].concat(),
@@ -55,13 +58,13 @@ async fn a_bad_file_and_a_removed_service_change_nothing_and_are_told() {
     lab.up(&[]).await.expect("they start");
     let (a, b) = (lab.id("a"), lab.id("b"));
     lab.write("ostler.toml", "[services.a]\ncomand = \"x\"\n");
-    let noted = |lab: &Lab, name: &str, word: &str| {
+    let noted = |lab: &ServiceFixture, name: &str, word: &str| {
         lab.service(name)
             .notes
             .iter()
             .any(|note| note.contains(word))
     };
-    lab.until("a note", |lab| {
+    lab.wait_until("a note", |lab| {
         noted(lab, "a", "line 2: unknown key 'comand'")
     })
     .await;
@@ -75,13 +78,13 @@ async fn a_bad_file_and_a_removed_service_change_nothing_and_are_told() {
     );
     assert_eq!(
         lab.engine
-            .services(&me(), Some(&lab.dir()))
+            .services(&test_caller(), Some(&lab.dir()))
             .expect("told")
             .len(),
         2
     );
     let up_now = lab.up(&[]).await;
-    let told = refusal(up_now).to_string();
+    let told = service_error(up_now).to_string();
     assert!(
         told.ends_with(
             "ostler.toml: line 2: unknown key 'comand' in services.a; did you mean 'command'?"
@@ -89,7 +92,7 @@ async fn a_bad_file_and_a_removed_service_change_nothing_and_are_told() {
         "{told}"
     );
     lab.write("ostler.toml", &sleeper("a", 301));
-    lab.until("a note", |lab| noted(lab, "b", "no longer defined"))
+    lab.wait_until("a note", |lab| noted(lab, "b", "no longer defined"))
         .await;
     assert!(lab.service("a").notes.is_empty());
     assert_eq!((lab.id("a"), lab.id("b")), (a, b));
@@ -99,7 +102,7 @@ async fn a_bad_file_and_a_removed_service_change_nothing_and_are_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_whose_new_definition_cannot_run_is_left_as_it_is() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     lab.write("ostler.toml", &sleeper("a", 301));
     lab.up(&[]).await.expect("they start");
     let a = lab.id("a");
@@ -109,13 +112,13 @@ async fn one_whose_new_definition_cannot_run_is_left_as_it_is() {
         sleeper("b", 301)
     );
     lab.write("ostler.toml", &needs);
-    let is_told = |lab: &Lab| {
+    let is_told = |lab: &ServiceFixture| {
         let notes = lab.service("a").notes;
         notes
             .iter()
             .any(|it| it.contains("not in force") && it.contains("'b', which does not run"))
     };
-    lab.until("a note", is_told).await;
+    lab.wait_until("a note", is_told).await;
     assert_eq!(lab.id("a"), a);
     assert!(
         lab.service("b").execution.is_none(),
@@ -126,14 +129,14 @@ async fn one_whose_new_definition_cannot_run_is_left_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_front_s_environment_stays_with_a_changed_service() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     lab.write("ostler.toml", &sleeper("a", 301));
     let mut base = lab.base();
     base.base_env = vec![
         ("PATH".into(), "/usr/bin:/bin".into()),
         ("TZ".into(), "Mars".into()),
     ];
-    let (me, dir) = (me(), lab.dir());
+    let (me, dir) = (test_caller(), lab.dir());
     let start = lab.engine.service_up(&me, &dir, &[], &base).await;
     start.expect("it starts");
     let a = lab.id("a");
@@ -141,12 +144,12 @@ async fn the_front_s_environment_stays_with_a_changed_service() {
         "ostler.toml",
         "[services.a]\ncommand = \"echo in $TZ; exec sleep 301\"\n",
     );
-    lab.until("another 'a'", |lab| {
+    lab.wait_until("another 'a'", |lab| {
         lab.service("a").is_living() && lab.id("a") != a
     })
     .await;
     let id = lab.id("a").to_string();
-    lab.until("its line", |lab| {
+    lab.wait_until("its line", |lab| {
         let journal = lab.engine.journal(&me, &id).ok();
         let query = ostler_journal::LineQuery::default();
         let page = journal.and_then(|it| it.lines(&query).ok());

@@ -1,12 +1,12 @@
 //! Stops that are verified, restarts, and why.
 
-use ostler_model::Restart;
+use ostler_model::RestartPolicy;
 
-use crate::lab::{Lab, free_port, named, refusal};
+use crate::fixture::{ServiceFixture, free_port, named, service_error};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_is_over_when_the_port_is_free() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let port = free_port();
     let info = lab.ready(lab.server("web", port)).await;
     assert_eq!(
@@ -27,7 +27,7 @@ async fn a_stop_is_over_when_the_port_is_free() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_keeps_the_id_of_one_that_lives_and_starts_what_ended_anew() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let port = free_port();
     let info = lab.ready(lab.server("web", port)).await;
     let again = lab.restart("web").await.expect("again");
@@ -40,28 +40,24 @@ async fn a_restart_keeps_the_id_of_one_that_lives_and_starts_what_ended_anew() {
     let anew = anew.execution.expect("it lives").id;
     assert_ne!(anew, info.id);
     lab.until_ready(anew).await;
-    let lab = lab.again().await;
+    let lab = lab.reopen().await;
     // Without a keeper it ended with its engine; its spec is enough to start it anew.
-    lab.until("its end", |lab| !lab.service("web").is_living())
+    lab.wait_until("its end", |lab| !lab.service("web").is_living())
         .await;
     let third = lab.restart("web").await.expect("anew");
     lab.until_ready(third.execution.expect("it lives").id).await;
-    refusal(lab.restart("nobody").await);
+    service_error(lab.restart("nobody").await);
     lab.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn why_says_what_happened() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let port = free_port();
     lab.ready(lab.server("web", port)).await;
     let why = lab.why("web").await.expect("known");
     assert_eq!(why.status, "ready");
-    assert!(
-        why.because.starts_with("it is ready for "),
-        "{}",
-        why.because
-    );
+    assert!(why.cause.starts_with("it is ready for "), "{}", why.cause);
     assert!(
         why.evidence
             .iter()
@@ -70,42 +66,42 @@ async fn why_says_what_happened() {
     );
     // A second one on the same port fails; the holder is named.
     let begun = lab.start(lab.server("two", port)).await;
-    begun.expect("it starts").release();
-    lab.until("its end", |lab| !lab.service("two").is_living())
+    begun.expect("it starts").detach();
+    lab.wait_until("its end", |lab| !lab.service("two").is_living())
         .await;
     let why = lab.why("two").await.expect("known");
     assert_eq!(why.status, "failed");
     assert!(
-        why.because
+        why.cause
             .contains("it ended before it was ready: exit code 1"),
         "{}",
-        why.because
+        why.cause
     );
     let stranger = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let held = stranger.local_addr().expect("bound").port();
     let script = format!("echo Error: listen EADDRINUSE: address already in use :::{held}; exit 1");
     let mut loops = named("loops", lab.sh(&script));
-    loops.restart = Restart::OnFailure { max: 1 };
+    loops.restart = RestartPolicy::OnFailure { max: 1 };
     let begun = lab.start(loops).await;
-    begun.expect("it starts").release();
-    lab.until("its end", |lab| {
+    begun.expect("it starts").detach();
+    lab.wait_until("its end", |lab| {
         lab.service("loops").status() == "crash_looping"
     })
     .await;
     let why = lab.why("loops").await.expect("known");
-    assert!(why.because.starts_with("it ended 2 times, and its restart policy allows no more; the last time: exit code 1; it said: Error: listen EADDRINUSE"), "{}", why.because);
+    assert!(why.cause.starts_with("it ended 2 times, and its restart policy allows no more; the last time: exit code 1; it said: Error: listen EADDRINUSE"), "{}", why.cause);
     assert!(
-        why.because
+        why.cause
             .contains(&format!("; port {held}, which it wants, is held by ")),
         "{}",
-        why.because
+        why.cause
     );
     lab.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn why_tells_who_shares_its_port() {
-    let lab = Lab::new().await;
+    let lab = ServiceFixture::new().await;
     let port = free_port();
     let script = r#"
 import http.server, socket, sys

@@ -22,8 +22,8 @@ macro_rules! in_every_shell {
     };
 }
 
+mod edge_cases;
 mod ends;
-mod lab;
-mod odd;
-mod person;
+mod fixture;
 mod scripts;
+mod user_rc;

@@ -4,7 +4,7 @@ use ostler_engine::{Error, ShellEnd};
 use ostler_model::ShellKind;
 use tempfile::TempDir;
 
-use crate::lab::{Lab, PATIENCE, SOON, busy, me};
+use crate::fixture::{PATIENCE, SOON, ShellFixture, busy_message, test_caller};
 
 in_every_shell! {
     scripts_of_any_shape
@@ -18,52 +18,61 @@ in_every_shell! {
 }
 
 async fn scripts_of_any_shape(kind: ShellKind) {
-    let lab = Lab::new(kind).await;
-    let (status, output) = lab.done("echo one\nfalse\necho 'two  2'\n").await;
+    let lab = ShellFixture::new(kind).await;
+    let (status, output) = lab.run_to_end("echo one\nfalse\necho 'two  2'\n").await;
     assert_eq!((status, output.as_str()), (0, "one\r\ntwo  2\r\n"));
-    let (status, output) = lab.done("echo one\nfalse").await;
+    let (status, output) = lab.run_to_end("echo one\nfalse").await;
     assert_eq!((status, output.as_str()), (1, "one\r\n"), "{kind:?}");
-    let loops = lab.say(
+    let loops = lab.script_for(
         "for i in 1 2; do\n\techo \"i=$i\"\ndone",
         "for i in 1 2\n\techo \"i=$i\"\nend",
     );
-    assert_eq!(lab.done(loops).await.1, "i=1\r\ni=2\r\n");
+    assert_eq!(lab.run_to_end(loops).await.1, "i=1\r\ni=2\r\n");
     if kind != ShellKind::Fish {
         let document = "cat <<'END'\n\ta $b `c`\n\n  d\nEND\necho after";
         assert_eq!(
-            lab.done(document).await.1,
+            lab.run_to_end(document).await.1,
             "        a $b `c`\r\n\r\n  d\r\nafter\r\n".replace("        ", "\t")
         );
     }
     // A tab is a tab, wherever it stands.
-    assert_eq!(lab.done("printf '%s|' a\tb '\tc'").await.1, "a|b|\tc|");
-    assert_eq!(lab.done("echo 'ä 漢字 🦀 é'").await.1, "ä 漢字 🦀 é\r\n");
-    assert_eq!(lab.done("echo 'it'\\''s' \"q\"").await.1, "it's q\r\n");
+    assert_eq!(
+        lab.run_to_end("printf '%s|' a\tb '\tc'").await.1,
+        "a|b|\tc|"
+    );
+    assert_eq!(
+        lab.run_to_end("echo 'ä 漢字 🦀 é'").await.1,
+        "ä 漢字 🦀 é\r\n"
+    );
+    assert_eq!(
+        lab.run_to_end("echo 'it'\\''s' \"q\"").await.1,
+        "it's q\r\n"
+    );
     let lines: Vec<String> = (0..500).map(|n| format!("echo line {n:05}")).collect();
     let long = lines.join("\n");
     assert!(long.len() > 7_500);
-    let (status, output) = lab.done(&long).await;
+    let (status, output) = lab.run_to_end(&long).await;
     assert_eq!((status, output.lines().count()), (0, 500), "{kind:?}");
     assert!(output.ends_with("line 00499\r\n"));
     let wide = format!("echo {}", "x".repeat(10_240));
     assert_eq!(
-        lab.done(&wide).await.1,
+        lab.run_to_end(&wide).await.1,
         format!("{}\r\n", "x".repeat(10_240))
     );
     lab.end().await;
 }
 
 async fn it_wants_more(kind: ShellKind) {
-    let lab = Lab::new(kind).await;
-    let open = lab.say("for i in 1 2; do", "for i in 1 2");
+    let lab = ShellFixture::new(kind).await;
+    let open = lab.script_for("for i in 1 2; do", "for i in 1 2");
     for script in ["echo 'open", open, "echo a\necho \"b"] {
         assert_eq!(
-            lab.end_of(script).await,
+            lab.run_end(script).await,
             ShellEnd::Incomplete,
             "{kind:?}: {script}"
         );
         if kind != ShellKind::Fish {
-            let reason = busy(lab.run_for("true", SOON).await);
+            let reason = busy_message(lab.run_for("true", SOON).await);
             assert_eq!(reason, "it waits for the rest of a command");
         }
         let (status, output) = given_up(&lab, "echo fine").await;
@@ -78,8 +87,8 @@ async fn it_wants_more(kind: ShellKind) {
 
 /// Gives up what stands at the prompt, and runs when the shell takes commands again. Fish
 /// overhears ctrl-c while it paints: it is typed again.
-async fn given_up(lab: &Lab, script: &str) -> (i32, String) {
-    let mut watch = lab.engine.watch(&me(), &lab.id).expect("known");
+async fn given_up(lab: &ShellFixture, script: &str) -> (i32, String) {
+    let mut watch = lab.engine.watch(&test_caller(), &lab.id).expect("known");
     lab.type_in("\x03").await;
     let tries = async {
         loop {
@@ -90,7 +99,7 @@ async fn given_up(lab: &Lab, script: &str) -> (i32, String) {
                     if changed.is_err() {
                         lab.type_in("\x03").await;
                     }
-                    watch.look();
+                    watch.refresh();
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -106,12 +115,12 @@ async fn given_up(lab: &Lab, script: &str) -> (i32, String) {
 }
 
 async fn what_it_cannot_read_is_over(kind: ShellKind) {
-    let lab = Lab::new(kind).await;
+    let lab = ShellFixture::new(kind).await;
     if kind == ShellKind::Bash {
-        assert_eq!(lab.done("# nothing").await, (0, String::new()));
-        assert_eq!(lab.done("").await, (0, String::new()));
+        assert_eq!(lab.run_to_end("# nothing").await, (0, String::new()));
+        assert_eq!(lab.run_to_end("").await, (0, String::new()));
     }
-    let (status, output) = lab.done(")").await;
+    let (status, output) = lab.run_to_end(")").await;
     let echo = output.starts_with(')');
     assert!(kind == ShellKind::Fish || !echo, "{kind:?}: {output:?}");
     assert_ne!(status, 0);
@@ -119,7 +128,10 @@ async fn what_it_cannot_read_is_over(kind: ShellKind) {
         output.contains("fish:") || output.contains("error"),
         "{output:?}"
     );
-    assert_eq!(lab.done("echo fine").await, (0, "fine\r\n".to_owned()));
+    assert_eq!(
+        lab.run_to_end("echo fine").await,
+        (0, "fine\r\n".to_owned())
+    );
     assert!(matches!(
         lab.run_for("a\x03b", PATIENCE).await,
         Err(Error::Argument(_))
@@ -128,12 +140,18 @@ async fn what_it_cannot_read_is_over(kind: ShellKind) {
 }
 
 async fn what_was_typed_at_the_prompt_is_no_part_of_a_script(kind: ShellKind) {
-    let lab = Lab::new(kind).await;
-    lab.done("true").await;
+    let lab = ShellFixture::new(kind).await;
+    lab.run_to_end("true").await;
     lab.type_in("echo half").await;
-    lab.shows("echo half").await;
-    assert_eq!(lab.done("echo whole").await, (0, "whole\r\n".to_owned()));
-    assert_eq!(lab.done("echo again").await, (0, "again\r\n".to_owned()));
+    lab.wait_output("echo half").await;
+    assert_eq!(
+        lab.run_to_end("echo whole").await,
+        (0, "whole\r\n".to_owned())
+    );
+    assert_eq!(
+        lab.run_to_end("echo again").await,
+        (0, "again\r\n".to_owned())
+    );
     lab.end().await;
 }
 
@@ -143,11 +161,15 @@ async fn vi_keys_do_no_harm(kind: ShellKind) {
         ShellKind::Zsh => "bindkey -v",
         ShellKind::Fish => "fish_vi_key_bindings",
     };
-    let lab = Lab::with_rc(kind, rc).await;
+    let lab = ShellFixture::with_rc(kind, rc).await;
     let script = "echo one\n\ttrue\necho 'two\tthree'";
     let output = "one\r\ntwo\tthree\r\n".to_owned();
     for _ in 0..3 {
-        assert_eq!(lab.done(script).await, (0, output.clone()), "{kind:?}");
+        assert_eq!(
+            lab.run_to_end(script).await,
+            (0, output.clone()),
+            "{kind:?}"
+        );
     }
     lab.end().await;
 }
@@ -158,22 +180,22 @@ async fn long_lines_wrap_as_they_should(kind: ShellKind) {
         ShellKind::Bash | ShellKind::Zsh => "PS1='P> '",
         ShellKind::Fish => "function fish_prompt; echo -n 'P> '; end; set -g fish_greeting",
     };
-    let lab = Lab::with_rc(kind, rc).await;
-    lab.done("clear").await;
+    let lab = ShellFixture::with_rc(kind, rc).await;
+    lab.run_to_end("clear").await;
     lab.type_in(&"x".repeat(100)).await;
-    lab.shows(&"x".repeat(23)).await;
+    lab.wait_output(&"x".repeat(23)).await;
     lab.type_in("\x01y").await;
-    lab.shows("P> yxx").await;
+    lab.wait_output("P> yxx").await;
     let rows = [format!("P> y{}", "x".repeat(76)), "x".repeat(24)];
-    lab.shows(&rows.join("\n")).await;
+    lab.wait_output(&rows.join("\n")).await;
     lab.end().await;
 }
 
 async fn a_terminal_that_can_nothing(kind: ShellKind) {
     let home = TempDir::new().expect("a directory");
-    let lab = Lab::at_home(kind, home, vec![("TERM".into(), "dumb".into())]).await;
+    let lab = ShellFixture::with_home(kind, home, vec![("TERM".into(), "dumb".into())]).await;
     assert_eq!(
-        lab.done("printf '%s|' 'a\tb'").await,
+        lab.run_to_end("printf '%s|' 'a\tb'").await,
         (0, "a\tb|".to_owned())
     );
     let run = lab.run("echo one\necho two\nsh -c 'exit 3'").await;
@@ -194,10 +216,10 @@ async fn the_longest_script(kind: ShellKind) {
     const LINES: usize = 100;
     // Fish paints all anew for every word.
     let bytes = if kind == ShellKind::Fish { 8 } else { 120 } * 1024;
-    let lab = Lab::new(kind).await;
+    let lab = ShellFixture::new(kind).await;
     let line = format!("echo {}", "x".repeat(bytes / LINES));
     let script = vec![line; LINES].join("\n");
-    let (status, output) = lab.done(&script).await;
+    let (status, output) = lab.run_to_end(&script).await;
     assert_eq!(
         (status, output.len()),
         (0, LINES * (bytes / LINES + 2)),

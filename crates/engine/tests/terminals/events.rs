@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use ostler_engine::{Error, TerminalEvent, TerminalEvents};
-use ostler_model::{Cause, Cursor, Ending};
+use ostler_model::{Cursor, Termination, TerminationCause};
 use tokio::task::JoinSet;
 
-use crate::lab::{Lab, me, soon, terminal};
+use crate::fixture::{TerminalFixture, terminal, test_caller, within_timeout};
 
 /// Everything it tells, to the end.
-async fn listen(mut events: TerminalEvents) -> (Vec<u8>, Vec<(u64, u64)>, Vec<Ending>) {
+async fn listen(mut events: TerminalEvents) -> (Vec<u8>, Vec<(u64, u64)>, Vec<Termination>) {
     let (mut output, mut gaps, mut ends) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(event) = events.next().await.expect("readable") {
         assert!(ends.is_empty(), "nothing comes after the end: {event:?}");
@@ -24,7 +24,7 @@ async fn listen(mut events: TerminalEvents) -> (Vec<u8>, Vec<(u64, u64)>, Vec<En
 #[tokio::test(flavor = "multi_thread")]
 async fn exits_are_told_once_under_load() {
     const SESSIONS: i32 = 50;
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let mut listeners = JoinSet::new();
     for number in 0..SESSIONS {
         let script = format!("yes {number} | head -n 2000; exit {number}");
@@ -34,12 +34,15 @@ async fn exits_are_told_once_under_load() {
                 offset: from,
                 event: 0,
             };
-            let events = lab.engine.terminal_events(&me(), &id, from).expect("known");
+            let events = lab
+                .engine
+                .terminal_events(&test_caller(), &id, from)
+                .expect("known");
             listeners.spawn(async move { (number, from, listen(events).await) });
         }
     }
     let mut heard = 0;
-    while let Some(one) = soon(listeners.join_next()).await {
+    while let Some(one) = within_timeout(listeners.join_next()).await {
         let (number, from, (output, gaps, ends)) = one.expect("no panic");
         let line = format!("{number}\r\n");
         let skipped = usize::try_from(from.offset).expect("small");
@@ -48,7 +51,7 @@ async fn exits_are_told_once_under_load() {
         assert_eq!(ends.len(), 1);
         assert_eq!(
             (&ends[0].cause, ends[0].code),
-            (&Cause::Exited, Some(number))
+            (&TerminationCause::Exited, Some(number))
         );
         heard += 1;
     }
@@ -58,16 +61,25 @@ async fn exits_are_told_once_under_load() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_ended_before_tells_its_end_too() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let id = lab.start(&["sh", "-c", "printf before; exit 4"]).await;
-    lab.ends(&id).await;
+    lab.wait_end(&id).await;
     let from = Cursor::default();
-    let events = lab.engine.terminal_events(&me(), &id, from).expect("known");
-    let (output, _, ends) = soon(listen(events)).await;
+    let events = lab
+        .engine
+        .terminal_events(&test_caller(), &id, from)
+        .expect("known");
+    let (output, _, ends) = within_timeout(listen(events)).await;
     assert_eq!((output.as_slice(), ends[0].code), (&b"before"[..], Some(4)));
 
-    let begun = lab.engine.launch(&me(), terminal(&["/dev/null"])).await;
-    let error = lab.engine.start(&me(), terminal(&["/proc/self/mem"])).await;
+    let begun = lab
+        .engine
+        .start_unawaited(&test_caller(), terminal(&["/dev/null"]))
+        .await;
+    let error = lab
+        .engine
+        .start(&test_caller(), terminal(&["/proc/self/mem"]))
+        .await;
     assert!(error.is_err() && begun.is_err());
     lab.engine.shutdown().await;
 }
@@ -75,18 +87,28 @@ async fn what_ended_before_tells_its_end_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_cannot_be_executed_ends_without_output() {
     use std::os::unix::fs::PermissionsExt;
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let program = lab.state.path().join("program");
     std::fs::write(&program, "no program").expect("room");
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("allowed");
     let request = terminal(&[program.to_str().expect("a name")]);
-    let begun = lab.engine.launch(&me(), request).await.expect("admitted");
-    let id = begun.keep().id.to_string();
+    let begun = lab
+        .engine
+        .start_unawaited(&test_caller(), request)
+        .await
+        .expect("admitted");
+    let id = begun.commit().id.to_string();
     let from = Cursor::default();
-    let events = lab.engine.terminal_events(&me(), &id, from).expect("known");
-    let (output, _, ends) = soon(listen(events)).await;
+    let events = lab
+        .engine
+        .terminal_events(&test_caller(), &id, from)
+        .expect("known");
+    let (output, _, ends) = within_timeout(listen(events)).await;
     assert_eq!(output, b"");
-    assert!(matches!(ends[0].cause, Cause::SpawnFailed { .. }));
+    assert!(matches!(
+        ends[0].cause,
+        TerminationCause::SpawnFailed { .. }
+    ));
     assert_eq!(lab.screen(&id).await.text(), "");
     assert_eq!(lab.page(&id, None, None).await.end_offset, 0);
     lab.engine.shutdown().await;
@@ -94,23 +116,29 @@ async fn a_program_that_cannot_be_executed_ends_without_output() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cleared_output_is_a_gap() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let id = lab
         .start(&["sh", "-c", "printf gone; read x; printf kept; read x"])
         .await;
-    lab.says(&id, "gone").await;
-    lab.engine.clear_output(&me(), &id).await.expect("cleared");
+    lab.wait_text(&id, "gone").await;
+    lab.engine
+        .clear_output(&test_caller(), &id)
+        .await
+        .expect("cleared");
     let from = Cursor::default();
-    let mut events = lab.engine.terminal_events(&me(), &id, from).expect("known");
-    let gap = soon(events.next()).await.expect("readable");
+    let mut events = lab
+        .engine
+        .terminal_events(&test_caller(), &id, from)
+        .expect("known");
+    let gap = within_timeout(events.next()).await.expect("readable");
     assert_eq!(gap, Some(TerminalEvent::Gap { from: 0, to: 4 }));
     // Giving up a wait loses nothing.
     let none = tokio::time::timeout(Duration::from_millis(20), events.next()).await;
     assert!(none.is_err());
-    lab.types(&id, "\n").await;
+    lab.type_text(&id, "\n").await;
     let mut output = Vec::new();
     while !output.ends_with(b"kept") {
-        match soon(events.next()).await.expect("readable") {
+        match within_timeout(events.next()).await.expect("readable") {
             Some(TerminalEvent::Output { offset, data }) => {
                 assert_eq!(offset, 4 + output.len() as u64);
                 output.extend(data);
@@ -125,12 +153,15 @@ async fn cleared_output_is_a_gap() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_ends_ends_the_events() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let id = lab.start(&["cat"]).await;
     let from = Cursor::default();
-    let events = lab.engine.terminal_events(&me(), &id, from).expect("known");
+    let events = lab
+        .engine
+        .terminal_events(&test_caller(), &id, from)
+        .expect("known");
     let engine = lab.engine.clone();
-    let (heard, ()) = soon(futures_util::future::join(
+    let (heard, ()) = within_timeout(futures_util::future::join(
         async {
             let mut events = events;
             loop {

@@ -2,7 +2,7 @@
 
 mod answers;
 mod events;
-mod lab;
+mod fixture;
 mod leases;
 mod pages;
 mod screens;

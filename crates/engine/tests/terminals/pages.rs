@@ -1,7 +1,7 @@
 use ostler_engine::{WaitEnd, WaitFor};
 use ostler_model::Cursor;
 
-use crate::lab::Lab;
+use crate::fixture::TerminalFixture;
 
 fn after(offset: u64) -> WaitFor {
     WaitFor::OutputAfter(Cursor { offset, event: 0 })
@@ -9,7 +9,7 @@ fn after(offset: u64) -> WaitFor {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_character_that_comes_byte_by_byte_is_read_whole() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let script = "
 import sys, tty
 tty.setraw(0)
@@ -21,29 +21,29 @@ for byte in 'é漢🦀'.encode():
     let id = lab.start(&["python3", "-c", script]).await;
     let (mut at, mut seen) = (0, String::new());
     for printed in 0.."é漢🦀".len() as u64 {
-        assert_eq!(lab.waits(&id, after(printed)).await, WaitEnd::Output);
+        assert_eq!(lab.wait_for(&id, after(printed)).await, WaitEnd::Output);
         let page = lab.page(&id, Some(at), Some(100)).await;
         assert_eq!((page.offset, page.end_offset), (at, printed + 1));
         at = page.next_offset;
         seen += std::str::from_utf8(&page.data).expect("whole characters");
         let screen = lab.screen(&id).await;
         assert_eq!(screen.rows[0], seen, "no half of one is shown");
-        lab.types(&id, ".").await;
+        lab.type_text(&id, ".").await;
     }
     assert_eq!(seen, "é漢🦀");
-    lab.ends(&id).await;
-    assert_eq!(lab.waits(&id, after(9)).await, WaitEnd::Exit);
-    assert_eq!(lab.waits(&id, after(8)).await, WaitEnd::Output);
+    lab.wait_end(&id).await;
+    assert_eq!(lab.wait_for(&id, after(9)).await, WaitEnd::Exit);
+    assert_eq!(lab.wait_for(&id, after(8)).await, WaitEnd::Output);
     lab.engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_character_is_read_at_the_end() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let id = lab
         .start(&["sh", "-c", "printf 'a\\346\\274'; read x"])
         .await;
-    lab.waits(&id, after(2)).await;
+    lab.wait_for(&id, after(2)).await;
     assert_eq!(lab.page(&id, None, None).await.data, b"a");
     lab.stop(&id).await;
     assert_eq!(lab.page(&id, None, None).await.data, b"a\xE6\xBC");
@@ -52,10 +52,10 @@ async fn half_a_character_is_read_at_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_reaches_back_so_far_and_no_further() {
-    let lab = Lab::with(|settings| settings.terminal_view_bytes = 1_000).await;
+    let lab = TerminalFixture::with(|settings| settings.terminal_view_bytes = 1_000).await;
     let script = "stty -opost; yes 123456789 | head -n 500; printf end";
     let id = lab.start(&["sh", "-c", script]).await;
-    lab.ends(&id).await;
+    lab.wait_end(&id).await;
     let page = lab.page(&id, Some(0), Some(u64::MAX)).await;
     assert_eq!((page.start_offset, page.end_offset), (4_003, 5_003));
     assert_eq!((page.offset, page.data.len()), (4_003, 1_000));

@@ -3,9 +3,9 @@ use std::time::Instant;
 use ostler_engine::terminal::SCREENS_LIVE;
 use ostler_engine::{WaitEnd, WaitFor};
 use ostler_journal::retention::OutputPolicy;
-use ostler_model::{Cursor, Event, Lifetime, Restart, TermSize};
+use ostler_model::{Cursor, Event, Lifetime, RestartPolicy, TermSize};
 
-use crate::lab::{Lab, SIZE, key, me, soon, terminal};
+use crate::fixture::{SIZE, TerminalFixture, key, terminal, test_caller, within_timeout};
 
 fn vim(file: &std::path::Path) -> Vec<String> {
     let words = ["vim", "-u", "NONE", "-N", "-n", "-i", "NONE"];
@@ -21,22 +21,22 @@ fn request(words: &[String]) -> ostler_engine::StartRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn vim_edits_and_saves_a_file() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let file = lab.state.path().join("file.txt");
     std::fs::write(&file, "first\nsecond\n").expect("room");
-    let id = lab.started(request(&vim(&file))).await.id.to_string();
-    let view = lab.says(&id, "second").await;
+    let id = lab.start_request(request(&vim(&file))).await.id.to_string();
+    let view = lab.wait_text(&id, "second").await;
     assert!(view.alternate, "{view:#?}");
     assert_eq!(view.size, SIZE);
     assert_eq!((view.cursor.col, view.cursor.row), (0, 0));
-    lab.presses(&id, vec![key("down"), key("end")]).await;
-    lab.shows(&id, |view| view.cursor.row == 1 && view.cursor.col == 5)
+    lab.press_keys(&id, vec![key("down"), key("end")]).await;
+    lab.wait_screen(&id, |view| view.cursor.row == 1 && view.cursor.col == 5)
         .await;
-    lab.types(&id, "ahand漢").await;
-    lab.says(&id, "secondhand漢").await;
-    lab.presses(&id, vec![key("escape")]).await;
-    lab.types(&id, ":wq\n").await;
-    let info = lab.ends(&id).await;
+    lab.type_text(&id, "ahand漢").await;
+    lab.wait_text(&id, "secondhand漢").await;
+    lab.press_keys(&id, vec![key("escape")]).await;
+    lab.type_text(&id, ":wq\n").await;
+    let info = lab.wait_end(&id).await;
     assert_eq!(info.state.ending.and_then(|it| it.code), Some(0));
     let saved = std::fs::read_to_string(&file).expect("saved");
     assert_eq!(saved, "first\nsecondhand漢\n");
@@ -48,26 +48,38 @@ async fn vim_edits_and_saves_a_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn vim_is_resized_to_300_columns() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let file = lab.state.path().join("file.txt");
     std::fs::write(&file, "x".repeat(290)).expect("room");
-    let id = lab.started(request(&vim(&file))).await.id.to_string();
-    lab.shows(&id, |view| view.rows[3] == "x".repeat(50)).await;
+    let id = lab.start_request(request(&vim(&file))).await.id.to_string();
+    lab.wait_screen(&id, |view| view.rows[3] == "x".repeat(50))
+        .await;
     let wide = TermSize {
         cols: 300,
         rows: 40,
     };
-    lab.engine.resize(&me(), &id, wide).await.expect("resized");
-    let view = lab.shows(&id, |view| view.rows[0] == "x".repeat(290)).await;
+    lab.engine
+        .resize(&test_caller(), &id, wide)
+        .await
+        .expect("resized");
+    let view = lab
+        .wait_screen(&id, |view| view.rows[0] == "x".repeat(290))
+        .await;
     assert_eq!((view.size, view.rows.len()), (wide, 40));
     assert_eq!(lab.info(&id).size(), Some(wide));
     assert_eq!(lab.info(&id).state.size, Some(wide));
     // The event stands where the old size ended, so that a fresh parse sees the same.
-    lab.engine.settled(&me(), &id).await.expect("known");
-    lab.types(&id, ":q!\n").await;
-    lab.ends(&id).await;
-    lab.engine.settled(&me(), &id).await.expect("known");
-    let events = lab.engine.events(&me(), &id).expect("readable");
+    lab.engine
+        .flushed(&test_caller(), &id)
+        .await
+        .expect("known");
+    lab.type_text(&id, ":q!\n").await;
+    lab.wait_end(&id).await;
+    lab.engine
+        .flushed(&test_caller(), &id)
+        .await
+        .expect("known");
+    let events = lab.engine.events(&test_caller(), &id).expect("readable");
     let resized: Vec<_> = events
         .iter()
         .filter(|it| matches!(it.event, Event::Resized { .. }))
@@ -79,15 +91,21 @@ async fn vim_is_resized_to_300_columns() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_size_that_is_the_same_is_no_event() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let id = lab.start(&["cat"]).await;
     let other = TermSize { cols: 81, rows: 24 };
     for size in [SIZE, other, other, SIZE] {
-        lab.engine.resize(&me(), &id, size).await.expect("resized");
+        lab.engine
+            .resize(&test_caller(), &id, size)
+            .await
+            .expect("resized");
     }
     lab.stop(&id).await;
-    lab.engine.settled(&me(), &id).await.expect("known");
-    let events = lab.engine.events(&me(), &id).expect("readable");
+    lab.engine
+        .flushed(&test_caller(), &id)
+        .await
+        .expect("known");
+    let events = lab.engine.events(&test_caller(), &id).expect("readable");
     let sizes: Vec<TermSize> = events
         .iter()
         .filter_map(|it| {
@@ -103,16 +121,20 @@ async fn a_size_that_is_the_same_is_no_event() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_screen_outlives_cleared_output() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let id = lab
         .start(&["sh", "-c", "printf 'one\\r\\ntwo '; cat"])
         .await;
-    let before = lab.says(&id, "two").await;
-    let gone = lab.engine.clear_output(&me(), &id).await.expect("cleared");
+    let before = lab.wait_text(&id, "two").await;
+    let gone = lab
+        .engine
+        .clear_output(&test_caller(), &id)
+        .await
+        .expect("cleared");
     assert_eq!(gone, before.offset);
     assert_eq!(lab.screen(&id).await, before);
-    lab.types(&id, "x").await;
-    let after = lab.says(&id, "two x").await;
+    lab.type_text(&id, "x").await;
+    let after = lab.wait_text(&id, "two x").await;
     assert_eq!(after.rows[0], "one");
     assert!(after.exact);
     let page = lab.page(&id, Some(0), None).await;
@@ -120,9 +142,9 @@ async fn a_screen_outlives_cleared_output() {
     assert_eq!((page.offset, page.start_offset), (gone, gone));
     // Nobody ever looked: it is parsed before the output goes.
     let other = lab.start(&["sh", "-c", "printf unseen; cat"]).await;
-    lab.prints(&other, "unseen").await;
+    lab.wait_output(&other, "unseen").await;
     lab.engine
-        .clear_output(&me(), &other)
+        .clear_output(&test_caller(), &other)
         .await
         .expect("cleared");
     let view = lab.screen(&other).await;
@@ -133,7 +155,7 @@ async fn a_screen_outlives_cleared_output() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_screen_outlives_trimmed_output() {
     const MIB: u64 = 1024 * 1024;
-    let lab = Lab::with(|settings| {
+    let lab = TerminalFixture::with(|settings| {
         settings.output = OutputPolicy {
             head_bytes: MIB,
             tail_bytes: MIB,
@@ -147,15 +169,19 @@ async fn a_screen_outlives_trimmed_output() {
     );
     let id = lab.start(&["sh", "-c", &script]).await;
     let after = |offset| WaitFor::OutputAfter(Cursor { offset, event: 0 });
-    assert_eq!(lab.waits(&id, after(71_000_000)).await, WaitEnd::Output);
-    let before = lab.says(&id, "kept").await;
+    assert_eq!(lab.wait_for(&id, after(71_000_000)).await, WaitEnd::Output);
+    let before = lab.wait_text(&id, "kept").await;
     assert_eq!((before.rows[0].as_str(), before.exact), ("kept", true));
     let mut notices = lab.engine.subscribe();
-    lab.types(&id, "\n").await;
+    lab.type_text(&id, "\n").await;
     // Who waits for output has the driver hear of it.
-    let (written, ()) = tokio::join!(lab.waits(&id, after(163_000_000)), async {
+    let (written, ()) = tokio::join!(lab.wait_for(&id, after(163_000_000)), async {
         while !matches!(
-            soon(notices.recv()).await.expect("told").record.event,
+            within_timeout(notices.recv())
+                .await
+                .expect("told")
+                .record
+                .event,
             Event::Trimmed { .. }
         ) {}
     });
@@ -174,12 +200,12 @@ async fn a_screen_outlives_trimmed_output() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn screens_beyond_the_limit_leave_checkpoints() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let mut sessions = Vec::new();
     for number in 0..SCREENS_LIVE + 2 {
         let script = format!("printf 'number {number}.\\033]0;title {number}\\007'; exec cat");
         let id = lab.start(&["sh", "-c", &script]).await;
-        let view = lab.shows(&id, |view| !view.title.is_empty()).await;
+        let view = lab.wait_screen(&id, |view| !view.title.is_empty()).await;
         assert_eq!(view.rows[0], format!("number {number}."));
         sessions.push((id, view));
     }
@@ -200,15 +226,18 @@ async fn screens_beyond_the_limit_leave_checkpoints() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_attempt_has_a_terminal_of_its_own() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let mut request = terminal(&["sh", "-c", "echo from $$; stty size; read x; exit 1"]);
-    request.lifetime = Some(Lifetime::service(Restart::Always { max: 5 }));
-    let id = lab.started(request).await.id.to_string();
-    let first = lab.says(&id, "24 80").await;
+    request.lifetime = Some(Lifetime::service(RestartPolicy::Always { max: 5 }));
+    let id = lab.start_request(request).await.id.to_string();
+    let first = lab.wait_text(&id, "24 80").await;
     let size = TermSize { cols: 90, rows: 30 };
-    lab.engine.resize(&me(), &id, size).await.expect("resized");
-    lab.types(&id, "\n").await;
-    let second = lab.says(&id, "30 90").await;
+    lab.engine
+        .resize(&test_caller(), &id, size)
+        .await
+        .expect("resized");
+    lab.type_text(&id, "\n").await;
+    let second = lab.wait_text(&id, "30 90").await;
     assert_eq!(second.size, size);
     assert_ne!(second.rows[0], first.rows[0], "{second:#?}");
     assert_eq!(second.rows[1], "30 90");
@@ -219,7 +248,7 @@ async fn the_next_attempt_has_a_terminal_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_megabytes_of_escapes_are_a_screen() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let script = "
 import sys
 line = ''.join(f'\\033[{row};{row}H\\033[3{row % 8}mrow {row:02}\\033[0m\\033[K' for row in range(1, 25))
@@ -236,7 +265,7 @@ sys.stdin.readline()
         event: 0,
     };
     assert_eq!(
-        lab.waits(&id, WaitFor::OutputAfter(all)).await,
+        lab.wait_for(&id, WaitFor::OutputAfter(all)).await,
         WaitEnd::Output
     );
     let began = Instant::now();
@@ -256,7 +285,7 @@ sys.stdin.readline()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_painted_again_is_the_screen() {
-    let lab = Lab::new().await;
+    let lab = TerminalFixture::new().await;
     let id = lab
         .start(&[
             "sh",
@@ -264,8 +293,12 @@ async fn what_is_painted_again_is_the_screen() {
             "printf 'a\\r\\n\\033[1mb\\033[0m\\033[10;5Hc'; exec cat",
         ])
         .await;
-    let view = lab.says(&id, "c").await;
-    let (paint, checkpoint) = lab.engine.repaint(&me(), &id).await.expect("painted");
+    let view = lab.wait_text(&id, "c").await;
+    let (paint, checkpoint) = lab
+        .engine
+        .repaint(&test_caller(), &id)
+        .await
+        .expect("painted");
     assert_eq!(checkpoint.offset, view.offset);
     let mut other = ostler_terminal::Screen::new(SIZE, None);
     other.feed(&paint);

@@ -5,7 +5,7 @@ use std::io::Write;
 use ostler_model::{Event, Io, StreamName, TermSize, Timestamp};
 use serde_json::json;
 
-use super::entry::{Entry, EntrySink};
+use super::entry::{EntrySink, ExportEntry};
 use super::formats::{ExportError, Subject};
 use crate::decode::{Decoder, Encoding, encoding_named};
 
@@ -104,16 +104,16 @@ impl<W: Write> CastSink<W> {
 }
 
 impl<W: Write> EntrySink for CastSink<W> {
-    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ExportError> {
+    fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError> {
         match entry {
-            Entry::Execution { .. } | Entry::Gap(_) => Ok(()),
-            Entry::Event(record) => {
+            ExportEntry::Execution { .. } | ExportEntry::Gap(_) => Ok(()),
+            ExportEntry::Event(record) => {
                 let Event::Resized { size } = &record.event else {
                     return Ok(());
                 };
                 self.event(record.at, "r", &format!("{}x{}", size.cols, size.rows))
             }
-            Entry::Output(chunk) => match chunk.stream {
+            ExportEntry::Output(chunk) => match chunk.stream {
                 StreamName::Stdout => self.output(chunk.at, 0, &chunk.bytes),
                 StreamName::Stderr => self.output(chunk.at, 1, &chunk.bytes),
                 StreamName::Pty => self.output(chunk.at, 2, &chunk.bytes),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use apache_avro::types::Value;
 use apache_avro::{Schema, Writer};
 
-use super::entry::{Entry, EntrySink};
+use super::entry::{EntrySink, ExportEntry};
 use super::formats::ExportError;
 use crate::query::STREAMS;
 
@@ -65,7 +65,7 @@ impl<W: Write> AvroSink<W> {
 }
 
 impl<W: Write> EntrySink for AvroSink<W> {
-    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ExportError> {
+    fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError> {
         let record = record(entry)?;
         self.writer.append(record).map(drop).map_err(encode)
     }
@@ -86,9 +86,9 @@ struct Fields {
     json: Option<String>,
 }
 
-fn record(entry: &Entry<'_>) -> Result<Value, ExportError> {
+fn record(entry: &ExportEntry<'_>) -> Result<Value, ExportError> {
     let (kind, fields) = match entry {
-        Entry::Execution { id, spec } => {
+        ExportEntry::Execution { id, spec } => {
             let json = serde_json::json!({ "id": id, "spec": spec }).to_string();
             (
                 0,
@@ -98,7 +98,7 @@ fn record(entry: &Entry<'_>) -> Result<Value, ExportError> {
                 },
             )
         }
-        Entry::Event(record) => {
+        ExportEntry::Event(record) => {
             let json = serde_json::to_string(record)?;
             let at_ns = i64::try_from(record.at.as_nanosecond()).ok();
             (
@@ -111,7 +111,7 @@ fn record(entry: &Entry<'_>) -> Result<Value, ExportError> {
                 },
             )
         }
-        Entry::Output(chunk) => {
+        ExportEntry::Output(chunk) => {
             let stream = STREAMS.iter().position(|one| *one == chunk.stream);
             let fields = Fields {
                 at_ns: i64::try_from(chunk.at.as_nanosecond()).ok(),
@@ -122,7 +122,7 @@ fn record(entry: &Entry<'_>) -> Result<Value, ExportError> {
             };
             (2, fields)
         }
-        Entry::Gap(gap) => (
+        ExportEntry::Gap(gap) => (
             3,
             Fields {
                 offset: gap.from,

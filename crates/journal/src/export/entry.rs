@@ -1,6 +1,6 @@
 //! What an export consists of.
 
-use ostler_model::{EventRecord, ExecutionId, Spec, Text, Timestamp};
+use ostler_model::{ByteString, EventRecord, ExecutionId, Spec, Timestamp};
 use serde::Serialize;
 
 use super::formats::ExportError;
@@ -8,7 +8,7 @@ use crate::query::{Chunk, Gap};
 
 /// One entry of an export, in the order in which things happened.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Entry<'a> {
+pub(crate) enum ExportEntry<'a> {
     /// What was run; the first entry.
     Execution {
         id: ExecutionId,
@@ -24,13 +24,13 @@ pub(crate) enum Entry<'a> {
 
 /// Takes entries.
 pub(crate) trait EntrySink {
-    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ExportError>;
+    fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError>;
 }
 
 /// An entry as JSON spells it; YAML uses the same fields.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum Spelled<'a> {
+pub(crate) enum EntryJson<'a> {
     Execution {
         id: ExecutionId,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub(crate) enum Spelled<'a> {
         stream: ostler_model::StreamName,
         offset: u64,
         /// A string where the bytes are UTF-8, otherwise `{"base64": …}`.
-        data: Text,
+        data: ByteString,
     },
     Gap {
         from: u64,
@@ -50,20 +50,20 @@ pub(crate) enum Spelled<'a> {
     },
 }
 
-impl<'a> From<&Entry<'a>> for Spelled<'a> {
-    fn from(entry: &Entry<'a>) -> Self {
+impl<'a> From<&ExportEntry<'a>> for EntryJson<'a> {
+    fn from(entry: &ExportEntry<'a>) -> Self {
         match *entry {
-            Entry::Execution { id, spec } => Self::Execution { id, spec },
-            Entry::Event(record) => Self::Event(record),
-            Entry::Gap(gap) => Self::Gap {
+            ExportEntry::Execution { id, spec } => Self::Execution { id, spec },
+            ExportEntry::Event(record) => Self::Event(record),
+            ExportEntry::Gap(gap) => Self::Gap {
                 from: gap.from,
                 to: gap.to,
             },
-            Entry::Output(chunk) => Self::Output {
+            ExportEntry::Output(chunk) => Self::Output {
                 at: chunk.at,
                 stream: chunk.stream,
                 offset: chunk.offset,
-                data: Text::from(chunk.bytes.as_slice()),
+                data: ByteString::from(chunk.bytes.as_slice()),
             },
         }
     }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::asciicast::CastSink;
 use super::avro::AvroSink;
-use super::entry::{Entry, EntrySink};
+use super::entry::{EntrySink, ExportEntry};
 use super::jsonl::JsonlSink;
 use super::merge::Merge;
 use super::yaml::YamlSink;
@@ -100,7 +100,7 @@ pub fn export(
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
-    let head = Entry::Execution {
+    let head = ExportEntry::Execution {
         id: subject.id,
         spec: subject.spec,
     };

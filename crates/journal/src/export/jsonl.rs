@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use super::entry::{Entry, EntrySink, Spelled};
+use super::entry::{EntryJson, EntrySink, ExportEntry};
 use super::formats::ExportError;
 
 /// Writes entries as lines.
 pub(crate) struct JsonlSink<W: Write>(pub(crate) W);
 
 impl<W: Write> EntrySink for JsonlSink<W> {
-    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ExportError> {
-        let mut line = serde_json::to_vec(&Spelled::from(entry))?;
+    fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError> {
+        let mut line = serde_json::to_vec(&EntryJson::from(entry))?;
         line.push(b'\n');
         Ok(self.0.write_all(&line)?)
     }

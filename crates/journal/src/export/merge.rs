@@ -2,7 +2,7 @@
 
 use ostler_model::{Cursor, EventRecord};
 
-use super::entry::{Entry, EntrySink};
+use super::entry::{EntrySink, ExportEntry};
 use super::formats::{ExportError, Subject};
 use crate::journal::Journal;
 use crate::query::{ByteQuery, StreamSet};
@@ -56,11 +56,11 @@ impl<'a> Merge<'a> {
         let page = self.journal.read(&query)?;
         if let Some(gap) = page.gap {
             self.events(gap.from, sink)?;
-            sink.entry(&Entry::Gap(gap))?;
+            sink.entry(&ExportEntry::Gap(gap))?;
         }
         for chunk in &page.chunks {
             self.events(chunk.offset, sink)?;
-            sink.entry(&Entry::Output(chunk))?;
+            sink.entry(&ExportEntry::Output(chunk))?;
             self.bytes += chunk.bytes.len() as u64;
         }
         self.cursor.offset = page.next.offset;
@@ -73,7 +73,7 @@ impl<'a> Merge<'a> {
         let first = self.subject.events.iter().filter(due);
         let mut next = self.cursor.event;
         for record in first.take_while(|record| record.offset <= offset) {
-            sink.entry(&Entry::Event(record))?;
+            sink.entry(&ExportEntry::Event(record))?;
             next = record.seq + 1;
         }
         self.cursor.event = next;

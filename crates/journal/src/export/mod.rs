@@ -11,7 +11,7 @@ mod yaml;
 pub use formats::{ExportError, Format, Subject, UnknownFormat, export};
 
 pub(crate) use avro::AvroSink;
-pub(crate) use entry::{Entry, EntrySink};
+pub(crate) use entry::{EntrySink, ExportEntry};
 pub(crate) use jsonl::JsonlSink;
 pub(crate) use merge::Merge;
 pub(crate) use yaml::YamlSink;

@@ -7,16 +7,16 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use super::entry::{Entry, EntrySink, Spelled};
+use super::entry::{EntryJson, EntrySink, ExportEntry};
 use super::formats::ExportError;
 
 /// Writes entries as items of a sequence.
 pub(crate) struct YamlSink<W: Write>(pub(crate) W);
 
 impl<W: Write> EntrySink for YamlSink<W> {
-    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), ExportError> {
+    fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError> {
         let mut text = String::new();
-        if let Value::Object(fields) = serde_json::to_value(Spelled::from(entry))? {
+        if let Value::Object(fields) = serde_json::to_value(EntryJson::from(entry))? {
             for (place, (key, value)) in fields.iter().enumerate() {
                 text.push_str(if place == 0 { "- " } else { "  " });
                 text.push_str(key);

@@ -33,7 +33,7 @@ pub(super) struct SegmentHeader {
 
 /// What of an entry is hashed and spelled.
 #[derive(Serialize)]
-struct Body<'a> {
+struct EntryBody<'a> {
     seq: u64,
     #[serde(flatten)]
     entry: &'a LedgerEntry,
@@ -77,7 +77,7 @@ pub(super) fn spell(
     entry: &LedgerEntry,
     prev: &str,
 ) -> Result<(Vec<u8>, String), serde_json::Error> {
-    let body = serde_json::to_vec(&Body { seq, entry })?;
+    let body = serde_json::to_vec(&EntryBody { seq, entry })?;
     let hash = hash(prev, &body);
     let mut line = Vec::with_capacity(body.len() + HASH_CHARS + 16);
     line.extend_from_slice(HASH_FIELD.as_bytes());

@@ -18,7 +18,7 @@ fn entry(at: i64) -> LedgerEntry {
             project: None,
             session: None,
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         event: Event::Started { attempt: 1, pid: 7 },
         detail: BTreeMap::from([("command".to_owned(), "echo hi".into())]),

@@ -4,14 +4,15 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use ostler_journal::{
-    Chunk, GrepMode, Journal, Line, LineQuery, OutputWriter, SegmentLimits, StreamSet, Unfinished,
+    Chunk, GrepMode, Journal, JournalLine, LineQuery, OutputWriter, SegmentLimits, StreamSet,
+    Unfinished,
 };
 use ostler_model::{StreamName, Timestamp};
 use proptest::prelude::*;
 
 /// One append.
 #[derive(Debug, Clone)]
-pub(crate) struct Op {
+pub(crate) struct JournalOp {
     pub(crate) at_ns: i64,
     pub(crate) stream: StreamName,
     pub(crate) bytes: Vec<u8>,
@@ -20,7 +21,7 @@ pub(crate) struct Op {
 /// A line of the naive journal.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ModelLine {
-    pub(crate) line: Line,
+    pub(crate) line: JournalLine,
     /// The offset after its last byte.
     pub(crate) end: u64,
 }
@@ -30,7 +31,7 @@ pub(crate) fn at(at_ns: i64) -> Timestamp {
 }
 
 /// Appends of short pieces with many newlines, at rising times that repeat.
-pub(crate) fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
+pub(crate) fn ops(most: usize) -> impl Strategy<Value = Vec<JournalOp>> {
     let stream = prop_oneof![
         4 => Just(StreamName::Stdout),
         3 => Just(StreamName::Stderr),
@@ -46,7 +47,7 @@ pub(crate) fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
         ops.into_iter()
             .map(|(later, stream, bytes)| {
                 now += later;
-                Op {
+                JournalOp {
                     at_ns: now,
                     stream,
                     bytes,
@@ -57,7 +58,7 @@ pub(crate) fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
 }
 
 /// Writes all of them into a fresh journal.
-pub(crate) fn write(dir: &Path, ops: &[Op], segment_bytes: u64) -> Journal {
+pub(crate) fn write(dir: &Path, ops: &[JournalOp], segment_bytes: u64) -> Journal {
     let handle = std::fs::File::open(dir).unwrap();
     let limits = SegmentLimits { segment_bytes };
     let mut writer = OutputWriter::create(handle.as_fd(), limits).unwrap();
@@ -68,7 +69,7 @@ pub(crate) fn write(dir: &Path, ops: &[Op], segment_bytes: u64) -> Journal {
 }
 
 /// What a reader of bytes must get.
-pub(crate) fn chunks(ops: &[Op], streams: StreamSet) -> Vec<Chunk> {
+pub(crate) fn chunks(ops: &[JournalOp], streams: StreamSet) -> Vec<Chunk> {
     let mut offset = 0;
     let mut chunks = Vec::new();
     for op in ops {
@@ -86,7 +87,7 @@ pub(crate) fn chunks(ops: &[Op], streams: StreamSet) -> Vec<Chunk> {
 }
 
 /// All lines in the order in which they end, open ones last.
-pub(crate) fn lines(ops: &[Op]) -> Vec<ModelLine> {
+pub(crate) fn lines(ops: &[JournalOp]) -> Vec<ModelLine> {
     let mut done = Vec::new();
     let mut open: Vec<(StreamName, ModelLine)> = Vec::new();
     let mut numbers: Vec<(StreamName, u64)> = Vec::new();
@@ -105,7 +106,7 @@ pub(crate) fn lines(ops: &[Op]) -> Vec<ModelLine> {
                         .find(|(stream, _)| *stream == op.stream)
                         .unwrap();
                     number.1 += 1;
-                    let line = Line {
+                    let line = JournalLine {
                         at: at(op.at_ns),
                         stream: op.stream,
                         offset,
@@ -136,7 +137,7 @@ pub(crate) fn lines(ops: &[Op]) -> Vec<ModelLine> {
 
 /// What a question must be answered with: every match from `query.from` on, in the order of
 /// ends, budgets left aside.
-pub(crate) fn matches(ops: &[Op], query: &LineQuery) -> Vec<ModelLine> {
+pub(crate) fn matches(ops: &[JournalOp], query: &LineQuery) -> Vec<ModelLine> {
     let from = query.from.map_or(0, |cursor| cursor.offset);
     let end: u64 = ops.iter().map(|op| op.bytes.len() as u64).sum();
     let until = query
@@ -189,8 +190,8 @@ pub(crate) fn matches(ops: &[Op], query: &LineQuery) -> Vec<ModelLine> {
 }
 
 /// Lines in the order a page shows them.
-pub(crate) fn shown(found: &[ModelLine]) -> Vec<Line> {
-    let mut lines: Vec<Line> = found.iter().map(|one| one.line.clone()).collect();
+pub(crate) fn to_lines(found: &[ModelLine]) -> Vec<JournalLine> {
+    let mut lines: Vec<JournalLine> = found.iter().map(|one| one.line.clone()).collect();
     lines.sort_by_key(|line| line.offset);
     lines
 }

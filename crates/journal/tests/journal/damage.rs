@@ -4,7 +4,7 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use crate::common::{Op, chunks, matches, ops, shown, write};
+use crate::common::{JournalOp, chunks, matches, ops, to_lines, write};
 use ostler_journal::{
     ByteQuery, Chunk, Gap, Journal, LineQuery, MemorySegment, OutputWriter, SegmentLimits,
     StreamSet, Unfinished,
@@ -72,19 +72,19 @@ pub(crate) fn ask_everything(journal: &Journal) {
     journal.stats().unwrap();
 }
 
-fn bytes_of(ops: &[Op]) -> u64 {
+fn bytes_of(ops: &[JournalOp]) -> u64 {
     ops.iter().map(|op| op.bytes.len() as u64).sum()
 }
 
 /// Appends everything again behind what is there, and reads it back.
-fn writes_on(dir: &Path, kept: &[Op], more: &[Op]) -> Result<(), TestCaseError> {
+fn writes_on(dir: &Path, kept: &[JournalOp], more: &[JournalOp]) -> Result<(), TestCaseError> {
     let handle = std::fs::File::open(dir).unwrap();
     let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits::default()).unwrap();
     prop_assert_eq!(writer.end(), bytes_of(kept));
     for op in more {
         writer.append(op.at_ns, op.stream, &op.bytes).unwrap();
     }
-    let all: Vec<Op> = kept.iter().chain(more).cloned().collect();
+    let all: Vec<JournalOp> = kept.iter().chain(more).cloned().collect();
     let journal = Journal::open(dir).unwrap();
     let query = LineQuery {
         streams: StreamSet::ALL,
@@ -97,7 +97,7 @@ fn writes_on(dir: &Path, kept: &[Op], more: &[Op]) -> Result<(), TestCaseError> 
         .into_iter()
         .map(|line| (line.offset, line.stream, line.number, line.bytes))
         .collect();
-    let want: Vec<_> = shown(&matches(&all, &query))
+    let want: Vec<_> = to_lines(&matches(&all, &query))
         .into_iter()
         .map(|line| (line.offset, line.stream, line.number, line.bytes))
         .collect();
@@ -160,7 +160,7 @@ proptest! {
         let mut text = Vec::new();
         if keep_header {
             let other = tempfile::tempdir().unwrap();
-            write(other.path(), &[Op { at_ns: 1, stream: StreamName::Stdout, bytes: b"x".to_vec() }], 0);
+            write(other.path(), &[JournalOp { at_ns: 1, stream: StreamName::Stdout, bytes: b"x".to_vec() }], 0);
             text = std::fs::read(other.path().join("output.0.idx")).unwrap()[..96].to_vec();
         }
         text.extend(index);
@@ -190,9 +190,9 @@ proptest! {
         let journal = Journal::open(dir.path()).unwrap().with_memory(memory.as_fd().try_clone_to_owned().unwrap());
         let mut all = before.clone();
         for _ in 0..big {
-            all.push(Op { at_ns: 2_000, stream: StreamName::Stdout, bytes: vec![b'x'; 50_000] });
+            all.push(JournalOp { at_ns: 2_000, stream: StreamName::Stdout, bytes: vec![b'x'; 50_000] });
         }
-        all.extend(after.into_iter().map(|op| Op { at_ns: op.at_ns + 2_000, ..op }));
+        all.extend(after.into_iter().map(|op| JournalOp { at_ns: op.at_ns + 2_000, ..op }));
         for op in &all[before.len()..] {
             memory.append(op.at_ns, op.stream, &op.bytes).unwrap();
         }

@@ -6,10 +6,10 @@ use ostler_journal::{Format, Journal, Mirror, Subject, export};
 use ostler_model::{Event, EventRecord, ExecutionId, StreamName, TermSize};
 use serde_json::Value;
 
-use crate::common::{Op, at, write};
+use crate::common::{JournalOp, at, write};
 
-fn ops() -> Vec<Op> {
-    let op = |at_ns, stream, bytes: &[u8]| Op {
+fn ops() -> Vec<JournalOp> {
+    let op = |at_ns, stream, bytes: &[u8]| JournalOp {
         at_ns,
         stream,
         bytes: bytes.to_vec(),

@@ -13,7 +13,8 @@ use ostler_journal::{
     OutputWriter, SegmentLimits, StreamSet, Unfinished, read_events, retention,
 };
 use ostler_model::{
-    Cause, Cursor, Ending, Event, EventRecord, ExecutionId, Owner, Principal, StreamName,
+    Cursor, Event, EventRecord, ExecutionId, Owner, Principal, StreamName, Termination,
+    TerminationCause,
 };
 
 use crate::common::at;
@@ -53,8 +54,8 @@ fn events() -> Vec<EventRecord> {
             2,
             29,
             Event::Finished {
-                ending: Ending {
-                    cause: Cause::Exited,
+                ending: Termination {
+                    cause: TerminationCause::Exited,
                     code: Some(3),
                     signal: None,
                 },
@@ -72,7 +73,7 @@ fn entries() -> Vec<LedgerEntry> {
             project: Some("demo".to_owned()),
             session: None,
             task: None,
-            channel: ostler_model::Channel::Local,
+            channel: ostler_model::RequestChannel::Local,
         },
         event,
         detail: BTreeMap::from([("command".to_owned(), "echo 'hi'".into())]),

@@ -4,7 +4,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use ostler_journal::{
-    Follower, Gap, Journal, Mark, MemorySegment, MemorySlot, OutputWriter, SegmentLimits, StreamSet,
+    Gap, Journal, JournalEnd, JournalFollower, MemorySegment, MemorySlot, OutputWriter,
+    SegmentLimits, StreamSet,
 };
 use ostler_model::{Cursor, StreamName};
 use tokio::sync::watch;
@@ -33,11 +34,11 @@ fn writer(dir: &std::path::Path) -> OutputWriter {
 async fn a_follower_gets_everything_once_and_ends() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path());
-    let (marks, seen) = watch::channel(Mark::default());
+    let (marks, seen) = watch::channel(JournalEnd::default());
     let journal = Journal::open(dir.path()).unwrap();
     let follow = |page_bytes| {
-        let mut follower =
-            Follower::new(journal.clone(), Cursor::START, seen.clone()).page_bytes(page_bytes);
+        let mut follower = JournalFollower::new(journal.clone(), Cursor::START, seen.clone())
+            .page_bytes(page_bytes);
         async move {
             let mut all = Vec::new();
             while let Some(page) = within(follower.next()).await.unwrap() {
@@ -59,7 +60,7 @@ async fn a_follower_gets_everything_once_and_ends() {
                 )
                 .unwrap();
             want.extend_from_slice(line.as_bytes());
-            marks.send_replace(Mark {
+            marks.send_replace(JournalEnd {
                 end,
                 finished: false,
             });
@@ -68,7 +69,7 @@ async fn a_follower_gets_everything_once_and_ends() {
             }
         }
         let end = writer.end();
-        marks.send_replace(Mark {
+        marks.send_replace(JournalEnd {
             end,
             finished: true,
         });
@@ -83,12 +84,12 @@ async fn a_follower_gets_everything_once_and_ends() {
 async fn a_follower_of_one_stream_sleeps_through_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path());
-    let (marks, seen) = watch::channel(Mark::default());
+    let (marks, seen) = watch::channel(JournalEnd::default());
     let journal = Journal::open(dir.path()).unwrap();
-    let mut follower = Follower::new(journal.clone(), Cursor::START, seen)
+    let mut follower = JournalFollower::new(journal.clone(), Cursor::START, seen)
         .streams(StreamSet::only(StreamName::Stderr));
     let end = writer.append(1, StreamName::Stdout, b"out\n").unwrap();
-    marks.send_replace(Mark {
+    marks.send_replace(JournalEnd {
         end,
         finished: false,
     });
@@ -99,7 +100,7 @@ async fn a_follower_of_one_stream_sleeps_through_the_other() {
             .is_err()
     );
     let end = writer.append(2, StreamName::Stderr, b"err\n").unwrap();
-    marks.send_replace(Mark {
+    marks.send_replace(JournalEnd {
         end,
         finished: false,
     });
@@ -111,18 +112,18 @@ async fn a_follower_of_one_stream_sleeps_through_the_other() {
     );
     journal.clear().unwrap();
     let end = writer.append(3, StreamName::Stderr, b"more\n").unwrap();
-    marks.send_replace(Mark {
+    marks.send_replace(JournalEnd {
         end,
         finished: true,
     });
     let page = within(follower.next()).await.unwrap().unwrap();
     assert_eq!(page.gap, None);
     assert_eq!(within(follower.next()).await.unwrap(), None);
-    let (_marks, seen) = watch::channel(Mark {
+    let (_marks, seen) = watch::channel(JournalEnd {
         end,
         finished: true,
     });
-    let mut late = Follower::new(journal, Cursor::START, seen);
+    let mut late = JournalFollower::new(journal, Cursor::START, seen);
     let page = within(late.next()).await.unwrap().unwrap();
     assert_eq!(
         (page.gap, page.chunks.len()),
@@ -133,8 +134,9 @@ async fn a_follower_of_one_stream_sleeps_through_the_other() {
 #[tokio::test]
 async fn nobody_watches_any_more() {
     let dir = tempfile::tempdir().unwrap();
-    let (marks, seen) = watch::channel(Mark::default());
-    let mut follower = Follower::new(Journal::open(dir.path()).unwrap(), Cursor::START, seen);
+    let (marks, seen) = watch::channel(JournalEnd::default());
+    let mut follower =
+        JournalFollower::new(Journal::open(dir.path()).unwrap(), Cursor::START, seen);
     drop(marks);
     assert_eq!(within(follower.next()).await.unwrap(), None);
 }
@@ -150,17 +152,17 @@ async fn a_follower_goes_on_in_memory_that_comes_later_and_is_told_what_is_missi
     let journal = Journal::open(dir.path())
         .unwrap()
         .with_memory_slot(slot.clone());
-    let (marks, seen) = watch::channel(Mark {
+    let (marks, seen) = watch::channel(JournalEnd {
         end: 5,
         finished: false,
     });
-    let mut follower = Follower::new(journal, Cursor::START, seen);
+    let mut follower = JournalFollower::new(journal, Cursor::START, seen);
     let first = within(follower.next()).await.unwrap().unwrap();
     assert_eq!(first.chunks[0].bytes, b"disk\n");
     let mut memory = MemorySegment::after(&writer).unwrap();
     memory.append(2, StreamName::Stdout, b"memory\n").unwrap();
     slot.put(memory.as_fd().try_clone_to_owned().unwrap());
-    marks.send_replace(Mark {
+    marks.send_replace(JournalEnd {
         end: 12 + 100,
         finished: true,
     });

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use ostler_fuzz::fuzz;
 use ostler_journal::{Journal, Ledger, LedgerCursor, LedgerEntry, LedgerReader, ReadError};
-use ostler_model::{Channel, Event, ExecutionId, Owner, Principal, StreamName, Timestamp};
+use ostler_model::{Event, ExecutionId, Owner, Principal, RequestChannel, StreamName, Timestamp};
 
-use crate::common::{Op, write};
+use crate::common::{JournalOp, write};
 use crate::damage::{ask_everything, read_all};
 
 const FILES: [&str; 2] = ["output.0.seg", "output.0.idx"];
@@ -34,15 +34,15 @@ fn parted(input: &[u8]) -> (&[u8], &[u8]) {
     rest.split_at(length.min(rest.len()))
 }
 
-fn written(ops: &[Op]) -> Vec<u8> {
+fn written(ops: &[JournalOp]) -> Vec<u8> {
     let dir = tempfile::tempdir().expect("a directory");
     drop(write(dir.path(), ops, 1 << 20));
     let [segment, index] = FILES.map(|name| fs::read(dir.path().join(name)).expect("there"));
     joined(&segment, &index)
 }
 
-fn op(at_ns: i64, stream: StreamName, text: &str) -> Op {
-    Op {
+fn op(at_ns: i64, stream: StreamName, text: &str) -> JournalOp {
+    JournalOp {
         at_ns,
         stream,
         bytes: text.as_bytes().to_vec(),
@@ -87,7 +87,7 @@ fn ledger(entries: i64) -> Vec<u8> {
                 project: None,
                 session: None,
                 task: None,
-                channel: Channel::Local,
+                channel: RequestChannel::Local,
             },
             event: Event::Started { attempt: 1, pid: 7 },
             detail: [("command".to_owned(), "echo hi".into())].into(),

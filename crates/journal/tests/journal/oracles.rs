@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{Op, write};
-use ostler_journal::{GrepMode, Journal, Line, LineQuery, Pattern, Unfinished};
+use crate::common::{JournalOp, write};
+use ostler_journal::{GrepMode, Journal, JournalLine, LineQuery, Pattern, Unfinished};
 use ostler_model::StreamName;
 
 /// Numbers that are the same in every run (Knuth's constants).
@@ -64,7 +64,7 @@ fn case(lines: u32) -> Case {
     let mut rest = text.as_slice();
     while !rest.is_empty() {
         let len = (rng.below(3_000) + 1).min(rest.len());
-        ops.push(Op {
+        ops.push(JournalOp {
             at_ns: i64::try_from(ops.len()).unwrap(),
             stream: StreamName::Stdout,
             bytes: rest[..len].to_vec(),
@@ -93,7 +93,7 @@ fn told(program: &str, args: &[&str], file: &Path) -> Vec<u8> {
     output.stdout
 }
 
-fn joined(lines: &[Line]) -> Vec<u8> {
+fn joined(lines: &[JournalLine]) -> Vec<u8> {
     let mut text = Vec::new();
     for line in lines {
         text.extend_from_slice(&line.bytes);
@@ -103,7 +103,7 @@ fn joined(lines: &[Line]) -> Vec<u8> {
 }
 
 /// Every page of it.
-fn ask(journal: &Journal, query: &LineQuery) -> Vec<Line> {
+fn ask(journal: &Journal, query: &LineQuery) -> Vec<JournalLine> {
     let mut query = LineQuery {
         unfinished: Unfinished::Final,
         max_lines: 777,

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::common::{Op, at, chunks, lines, matches, ops, shown, write};
+use crate::common::{JournalOp, at, chunks, lines, matches, ops, to_lines, write};
 use ostler_journal::{
     ByteQuery, GrepMode, Journal, LineQuery, OutputWriter, Pattern, SegmentLimits, StreamSet,
     Unfinished,
@@ -112,7 +112,7 @@ fn tear(dir: &Path) {
 }
 
 /// Reads on until there is no more; every page within its budgets.
-fn all_pages(journal: &Journal, query: &LineQuery) -> Vec<ostler_journal::Line> {
+fn all_pages(journal: &Journal, query: &LineQuery) -> Vec<ostler_journal::JournalLine> {
     let mut query = query.clone();
     let mut all = Vec::new();
     for _ in 0..10_000 {
@@ -167,7 +167,7 @@ proptest! {
         let journal = write(dir.path(), &ops, segment);
         let page = journal.lines(&query).unwrap();
         let want = matches(&ops, &query);
-        prop_assert_eq!(&page.lines, &shown(&want));
+        prop_assert_eq!(&page.lines, &to_lines(&want));
         prop_assert!(!page.more);
         prop_assert_eq!(page.omitted_lines, 0);
         prop_assert_eq!(page.gap, None);
@@ -191,7 +191,7 @@ proptest! {
         let first = journal.lines(&query).unwrap();
         prop_assert_eq!(first.lines.len() as u64 + first.omitted_lines, want.len() as u64, "{:?}", first);
         prop_assert_eq!(first.more, first.omitted_lines > 0);
-        prop_assert_eq!(&first.lines, &shown(&want[..first.lines.len()]));
+        prop_assert_eq!(&first.lines, &to_lines(&want[..first.lines.len()]));
         let plain = LineQuery { count_omitted: false, ..query.clone() };
         prop_assert_eq!(journal.lines(&plain).unwrap().more, first.more);
         // With both, the place at which the head ends cannot be said again.
@@ -199,7 +199,7 @@ proptest! {
         if query.unfinished != Unfinished::Preview && !both {
             let mut all = all_pages(&journal, &query);
             all.sort_by_key(|line| line.offset);
-            prop_assert_eq!(all, shown(&want));
+            prop_assert_eq!(all, to_lines(&want));
         }
     }
 
@@ -232,7 +232,7 @@ proptest! {
         }
         got.sort_by_key(|line| line.offset);
         let all = LineQuery { streams, unfinished: Unfinished::Final, ..LineQuery::default() };
-        prop_assert_eq!(got, shown(&matches(&ops, &all)));
+        prop_assert_eq!(got, to_lines(&matches(&ops, &all)));
     }
 
     #[test]
@@ -241,7 +241,7 @@ proptest! {
         let journal = write(dir.path(), &ops, segment);
         let query = LineQuery { max_line_bytes: most, streams: StreamSet::ALL, unfinished: Unfinished::Final, budget: Some(Duration::ZERO), ..LineQuery::default() };
         let page = journal.lines(&query).unwrap();
-        let want: Vec<_> = shown(&lines(&ops)).into_iter().map(|mut line| {
+        let want: Vec<_> = to_lines(&lines(&ops)).into_iter().map(|mut line| {
             let len = line.bytes.len() as u64;
             line.bytes.truncate(usize::try_from(most).unwrap());
             line.clipped = len - line.bytes.len() as u64;
@@ -258,7 +258,7 @@ proptest! {
         let all = LineQuery { from, streams: StreamSet::ALL, unfinished: Unfinished::Final, ..LineQuery::default() };
         let clipped = LineQuery { max_line_bytes: most, ..all.clone() };
         let (all, clipped) = (journal.lines(&all).unwrap().lines, journal.lines(&clipped).unwrap().lines);
-        let whole = |line: &ostler_journal::Line| (line.offset, line.number, line.bytes.len() as u64 + line.clipped);
+        let whole = |line: &ostler_journal::JournalLine| (line.offset, line.number, line.bytes.len() as u64 + line.clipped);
         prop_assert_eq!(all.iter().map(whole).collect::<Vec<_>>(), clipped.iter().map(whole).collect::<Vec<_>>());
         prop_assert!(clipped.iter().all(|line| line.bytes.len() as u64 <= most));
     }
@@ -313,6 +313,6 @@ proptest! {
             prop_assert_eq!(share.open_line, bytes.last().is_some_and(|&last| last != b'\n'));
         }
         prop_assert_eq!(stats.kept_bytes, stats.end);
-        prop_assert_eq!(stats.last_at, ops.last().map(|op: &Op| at(op.at_ns)));
+        prop_assert_eq!(stats.last_at, ops.last().map(|op: &JournalOp| at(op.at_ns)));
     }
 }

@@ -3,11 +3,11 @@
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use crate::common::{Op, write};
+use crate::common::{JournalOp, write};
 use ostler_journal::retention::{self, OutputPolicy};
 use ostler_journal::{
-    ByteQuery, Gap, Journal, Line, LineQuery, OutputWriter, Pattern, SegmentLimits, StreamSet,
-    Unfinished,
+    ByteQuery, Gap, Journal, JournalLine, LineQuery, OutputWriter, Pattern, SegmentLimits,
+    StreamSet, Unfinished,
 };
 use ostler_model::{Cursor, StreamName};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 const SEGMENT_BYTES: u64 = 64 * 1024;
 
 /// Ten segments of numbered lines on two streams, some lines cut by the other stream.
-fn ten_segments() -> Vec<Op> {
+fn ten_segments() -> Vec<JournalOp> {
     let mut ops = Vec::new();
     let mut number = 0;
     let mut bytes = 0;
@@ -30,7 +30,7 @@ fn ten_segments() -> Vec<Op> {
             if number % 7 == 0 { "" } else { "\n" }
         );
         bytes += text.len() as u64;
-        ops.push(Op {
+        ops.push(JournalOp {
             at_ns: i64::from(number),
             stream,
             bytes: text.into_bytes(),
@@ -63,7 +63,7 @@ fn pages(journal: &Journal) -> (Vec<(u64, u8)>, Vec<Gap>) {
     }
 }
 
-fn all_lines(journal: &Journal, query: LineQuery) -> (Vec<Line>, Vec<Gap>) {
+fn all_lines(journal: &Journal, query: LineQuery) -> (Vec<JournalLine>, Vec<Gap>) {
     let mut query = LineQuery {
         unfinished: Unfinished::Final,
         max_lines: 100,
@@ -82,7 +82,7 @@ fn all_lines(journal: &Journal, query: LineQuery) -> (Vec<Line>, Vec<Gap>) {
     }
 }
 
-fn flat(ops: &[Op]) -> Vec<(u64, u8)> {
+fn flat(ops: &[JournalOp]) -> Vec<(u64, u8)> {
     (0..)
         .zip(ops.iter().flat_map(|op| op.bytes.clone()))
         .collect()
@@ -224,7 +224,7 @@ proptest! {
         let handle = std::fs::File::open(dir.path()).unwrap();
         let mut writer = OutputWriter::create(handle.as_fd(), SegmentLimits { segment_bytes: segment }).unwrap();
         let journal = Journal::open(dir.path()).unwrap();
-        let put = |writer: &mut OutputWriter, ops: &[Op], later: i64| {
+        let put = |writer: &mut OutputWriter, ops: &[JournalOp], later: i64| {
             for op in ops { writer.append(op.at_ns + later, op.stream, &op.bytes).unwrap(); }
         };
         put(&mut writer, &one, 0);
@@ -237,9 +237,9 @@ proptest! {
         // A later attempt, too.
         let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits { segment_bytes: segment }).unwrap();
         put(&mut writer, &three, 200);
-        let shift = |ops: &[Op], later| ops.iter().map(move |op| Op { at_ns: op.at_ns + later, ..op.clone() }).collect::<Vec<_>>();
-        let all: Vec<Op> = [one, shift(&two, 100), shift(&three, 200)].concat();
-        let model = crate::common::shown(&crate::common::lines(&all));
+        let shift = |ops: &[JournalOp], later| ops.iter().map(move |op| JournalOp { at_ns: op.at_ns + later, ..op.clone() }).collect::<Vec<_>>();
+        let all: Vec<JournalOp> = [one, shift(&two, 100), shift(&three, 200)].concat();
+        let model = crate::common::to_lines(&crate::common::lines(&all));
         let mut want = Vec::new();
         for line in &model {
             // A line that began below the floor begins with its first byte above it.
@@ -264,7 +264,7 @@ proptest! {
 }
 
 /// A line's bytes with their offsets, its newline included.
-fn flat_of(ops: &[Op], line: &Line) -> Vec<(u64, u8)> {
+fn flat_of(ops: &[JournalOp], line: &JournalLine) -> Vec<(u64, u8)> {
     let mut offset = 0;
     let mut bytes = Vec::new();
     let mut left = line.bytes.len() + usize::from(line.terminated);

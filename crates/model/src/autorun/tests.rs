@@ -11,7 +11,7 @@ fn file(path: &str) -> Option<&'static str> {
 }
 
 /// A path of the line, with its stars filled in.
-fn example(line: &Line) -> String {
+fn example(line: &AutorunLine) -> String {
     line.path.trim_start_matches('/').replace('*', "x")
 }
 
@@ -24,7 +24,7 @@ fn each_line_covers_its_path_and_what_is_below_it_and_nothing_beside() {
         assert!(may_be_last(last.to_uppercase().as_bytes()), "{path}");
         assert_eq!(file(&path), Some(line.path));
         let below = file(&format!("{path}/below")).is_some();
-        assert_eq!(below, line.test != Test::GitLink, "{path}/below");
+        assert_eq!(below, line.test != AutorunTest::GitLink, "{path}/below");
         assert!(file(&path.to_uppercase()).is_some(), "{path} in upper case");
         assert_ne!(
             file(&format!("z{path}")),
@@ -112,7 +112,7 @@ fn ordinary_files_are_in_no_line() {
 #[test]
 fn a_report_is_sorted_bounded_and_names_a_path_once() {
     let mut report = AutorunReport::default();
-    let one = |path: String| Autorun {
+    let one = |path: String| AutorunFinding {
         path: path.as_str().into(),
         reader: "git".to_owned(),
         why: "runs".to_owned(),

@@ -8,11 +8,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use ostler::model::{Caller, Cursor, TermSize, Text};
-use ostler::terminal::Piece;
+use ostler::model::{ByteString, Caller, Cursor, TermSize};
+use ostler::terminal::InputPiece;
 use ostler::{
-    Engine, Face, Info, Keeper, Settings, StartRequest, TerminalEvent, TerminalEvents,
-    TerminalQuery, Typing, WaitEnd, WaitFor,
+    ClientKind, Engine, ExecutionInfo, Settings, StartRequest, TerminalEvent, TerminalEvents,
+    TerminalInput, TerminalPageQuery, WaitEnd, WaitFor, ZygoteConfig,
 };
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -101,7 +101,7 @@ impl Lab {
         id
     }
 
-    pub(crate) fn info(&self, id: &str) -> Info {
+    pub(crate) fn info(&self, id: &str) -> ExecutionInfo {
         self.engine.info(&self.me, id).expect("it is known")
     }
 
@@ -117,7 +117,7 @@ impl Lab {
 
     /// The whole view of its output.
     pub(crate) async fn output(&self, id: &str) -> String {
-        let whole = TerminalQuery::default();
+        let whole = TerminalPageQuery::default();
         let page = self.engine.read_terminal(&self.me, id, whole).await;
         String::from_utf8(page.expect("readable").data).expect("text")
     }
@@ -157,29 +157,29 @@ impl Lab {
     }
 
     /// Types pieces; all of them were taken.
-    pub(crate) async fn keys(&self, id: &str, pieces: Vec<Piece>) {
-        let typing = Typing {
+    pub(crate) async fn keys(&self, id: &str, pieces: Vec<InputPiece>) {
+        let typing = TerminalInput {
             pieces,
             lease: None,
         };
-        let typed = self.engine.type_in(&self.me, id, typing).await;
+        let typed = self.engine.send_input(&self.me, id, typing).await;
         let typed = typed.expect("it takes input");
-        assert_eq!(typed.bytes, typed.taken);
+        assert_eq!(typed.bytes, typed.accepted);
     }
 
     /// Types a line.
     pub(crate) async fn line(&self, id: &str, text: &str) {
-        self.keys(id, vec![Piece::Text(text.to_owned()), key("enter")])
+        self.keys(id, vec![InputPiece::Text(text.to_owned()), key("enter")])
             .await;
     }
 
     /// Waits for its end.
-    pub(crate) async fn ended(&self, id: &str) -> Info {
+    pub(crate) async fn ended(&self, id: &str) -> ExecutionInfo {
         let wait = self
             .engine
             .wait(&self.me, id, &WaitFor::Exit, Some(PATIENCE));
         let waited = wait.await.expect("it is known");
-        assert_eq!(waited.why, WaitEnd::Exit, "{id} goes on");
+        assert_eq!(waited.end, WaitEnd::Exit, "{id} goes on");
         waited.info
     }
 
@@ -193,8 +193,8 @@ impl Lab {
 /// Opens an engine over a directory.
 pub(crate) async fn open(state: &Path, kept: Kept) -> Engine {
     let keeper = match kept {
-        Kept::No => Keeper::None,
-        Kept::Yes => Keeper::Executable(std::env::current_exe().expect("a path")),
+        Kept::No => ZygoteConfig::InProcess,
+        Kept::Yes => ZygoteConfig::Executable(std::env::current_exe().expect("a path")),
     };
     let mut settings = Settings::new(state);
     let path = std::env::var_os("PATH").expect("a PATH");
@@ -211,17 +211,17 @@ pub(crate) async fn open(state: &Path, kept: Kept) -> Engine {
 pub(crate) fn request(words: &[&str]) -> StartRequest {
     let mut request = StartRequest::argv(words.iter().copied(), "/tmp");
     request.pty = Some(TermSize { cols: 80, rows: 24 });
-    request.face = Face::Pty;
+    request.client_kind = ClientKind::Pty;
     request
 }
 
 /// A key by its name.
-pub(crate) fn key(name: &str) -> Piece {
-    Piece::Key(name.parse().expect("a key"))
+pub(crate) fn key(name: &str) -> InputPiece {
+    InputPiece::Key(name.parse().expect("a key"))
 }
 
 /// A variable.
-pub(crate) fn var(name: &str, value: &str) -> (Text, Text) {
+pub(crate) fn var(name: &str, value: &str) -> (ByteString, ByteString) {
     (name.into(), value.into())
 }
 

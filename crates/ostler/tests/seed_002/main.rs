@@ -12,7 +12,7 @@ mod requirements;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
-use ostler::process::{KEEPER_ARGUMENT, keeper_main};
+use ostler::process::{ZYGOTE_ARGUMENT, zygote_main};
 
 use lab::{EMBEDDER_ARGUMENT, Kept, run};
 
@@ -32,8 +32,8 @@ macro_rules! trials {
 
 fn main() -> ExitCode {
     let first = std::env::args().nth(1);
-    if first.as_deref() == Some(KEEPER_ARGUMENT) {
-        keeper_main();
+    if first.as_deref() == Some(ZYGOTE_ARGUMENT) {
+        zygote_main();
     }
     if first.as_deref() == Some(EMBEDDER_ARGUMENT) {
         return lab::embed();

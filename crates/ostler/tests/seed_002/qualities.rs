@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ostler::TerminalEvent;
-use ostler::model::{Cause, LostReason, Signal};
+use ostler::model::{LostReason, Signal, TerminationCause};
 
 use crate::lab::{Embedder, Kept, Lab, PATIENCE, exists, members, until};
 
@@ -94,7 +94,7 @@ pub(crate) async fn nfr_005_an_abnormal_end_is_told_and_leaves_no_zombie(lab: La
         assert_eq!(info.status().session, "exited");
         assert!(info.state.ended_at.is_some());
         let ending = info.state.ending.expect("ended");
-        assert_eq!(ending.cause, Cause::Signaled);
+        assert_eq!(ending.cause, TerminationCause::Signaled);
         assert_eq!(ending.signal.map(Signal::number), Some(signal));
         assert_eq!(members(&id), Vec::<u32>::new(), "{script}");
     }
@@ -138,7 +138,7 @@ pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_kille
             assert!(info.state.ended_at.is_some());
             let cause = info.state.ending.expect("ended").cause;
             let reason = LostReason::EngineKilled;
-            assert_eq!(cause, Cause::Lost { reason });
+            assert_eq!(cause, TerminationCause::Lost { reason });
             // What the leader left behind is ended by whoever opens the directory next.
             until("nothing of it is left", || members(id).is_empty()).await;
         }

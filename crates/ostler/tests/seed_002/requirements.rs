@@ -1,15 +1,15 @@
 //! REQ-001 to REQ-013 and REQ-005A.
 
 use ostler::journal::LineQuery;
-use ostler::model::{Cause, ErrorCode, Signal, TermSize};
+use ostler::model::{ErrorCode, Signal, TermSize, TerminationCause};
 use ostler::{
     CleanOutcome, Error, ListFilter, RetentionRequest, StopRequest, TERMINAL_VIEW_BYTES,
-    TerminalEvent, TerminalQuery, Typing, WaitEnd, WaitFor,
+    TerminalEvent, TerminalInput, TerminalPageQuery, WaitEnd, WaitFor,
 };
 use std::time::Duration;
 
 use crate::lab::{Lab, PATIENCE, exists, key, members, node, request, until, var};
-use ostler::terminal::Piece;
+use ostler::terminal::InputPiece;
 
 /// 调用 `spawn('node', …)` 返回非空 `sessionId`，且 `getStatus(sessionId).status === 'running'`。
 pub(crate) async fn req_001_spawn_answers_an_id_and_the_session_runs(lab: Lab) {
@@ -66,7 +66,7 @@ pub(crate) async fn req_003_output_is_seen_while_the_program_prints(lab: Lab) {
         let from = lab.info(&id).cursor();
         let more = WaitFor::OutputAfter(from);
         let wait = lab.engine.wait(&lab.me, &id, &more, Some(PATIENCE));
-        assert_eq!(wait.await.expect("it is known").why, WaitEnd::Output);
+        assert_eq!(wait.await.expect("it is known").end, WaitEnd::Output);
         lengths.push(lab.output(&id).await.len());
     }
     assert!(
@@ -85,7 +85,7 @@ pub(crate) async fn req_004_output_is_had_whole_and_an_unknown_session_is_an_err
     let unknown = "019b0000-0000-7000-8000-000000000000";
     let read = lab
         .engine
-        .read_terminal(&lab.me, unknown, TerminalQuery::default());
+        .read_terminal(&lab.me, unknown, TerminalPageQuery::default());
     let error = read.await.expect_err("nobody knows it");
     assert!(matches!(error, Error::SessionNotFound), "{error:?}");
     assert_eq!(error.code(), ErrorCode::SessionNotFound);
@@ -100,7 +100,7 @@ pub(crate) async fn req_005_the_view_keeps_the_newest_megabyte(lab: Lab) {
     let id = lab.start(&["sh", "-c", script]).await;
     let length = lab.ended(&id).await.output_end;
     assert!(length > 2 * TERMINAL_VIEW_BYTES, "{length}");
-    let whole = TerminalQuery::default();
+    let whole = TerminalPageQuery::default();
     let page = lab.engine.read_terminal(&lab.me, &id, whole).await;
     let page = page.expect("readable");
     assert!(page.data.len() as u64 <= TERMINAL_VIEW_BYTES);
@@ -126,7 +126,7 @@ pub(crate) async fn req_005a_output_is_read_by_offset_and_limit(lab: Lab) {
     let whole = lab.output(&id).await;
     let (mut read, mut offset) = (Vec::new(), 0);
     loop {
-        let query = TerminalQuery {
+        let query = TerminalPageQuery {
             offset: Some(offset),
             limit: Some(100),
         };
@@ -147,7 +147,7 @@ pub(crate) async fn req_005a_output_is_read_by_offset_and_limit(lab: Lab) {
 
     let much = lab.start(&["sh", "-c", "seq 1 300000"]).await;
     lab.ended(&much).await;
-    let query = TerminalQuery {
+    let query = TerminalPageQuery {
         offset: Some(5),
         limit: Some(64),
     };
@@ -171,8 +171,11 @@ pub(crate) async fn req_006_text_and_keys_reach_the_program(lab: Lab) {
     for name in ["up", "home", "f5", "tab", "escape", "alt-x"] {
         lab.keys(&id, vec![key(name)]).await;
     }
-    lab.keys(&id, vec![Piece::Raw(b"\x02raw".to_vec()), key("enter")])
-        .await;
+    lab.keys(
+        &id,
+        vec![InputPiece::Raw(b"\x02raw".to_vec()), key("enter")],
+    )
+    .await;
     let seen = lab.seen(&id, "raw\r\n").await;
     for name in ["^[[A", "^[[H", "^[[15~", "\t", "^[x", "^Braw"] {
         assert!(seen.contains(name), "no {name:?} in {seen:?}");
@@ -182,14 +185,17 @@ pub(crate) async fn req_006_text_and_keys_reach_the_program(lab: Lab) {
 
     lab.line(&id, "exit 4").await;
     let ending = lab.ended(&id).await.state.ending.expect("ended");
-    assert_eq!((ending.cause, ending.code), (Cause::Exited, Some(4)));
-    let late = Typing {
-        pieces: vec![Piece::Text("too late".to_owned())],
+    assert_eq!(
+        (ending.cause, ending.code),
+        (TerminationCause::Exited, Some(4))
+    );
+    let late = TerminalInput {
+        pieces: vec![InputPiece::Text("too late".to_owned())],
         lease: None,
     };
-    let error = lab.engine.type_in(&lab.me, &id, late).await;
+    let error = lab.engine.send_input(&lab.me, &id, late).await;
     let error = error.expect_err("it has ended");
-    assert!(matches!(error, Error::Control(_)), "{error:?}");
+    assert!(matches!(error, Error::ControlFailed(_)), "{error:?}");
     assert_eq!(error.code(), ErrorCode::ProcessControl);
     lab.close().await;
 }

@@ -1,26 +1,26 @@
 //! Arithmetic: a variable in it is evaluated, whatever its value contains.
 
 use super::lex::is_name;
-use crate::word::Word;
+use crate::word::CommandWord;
 
 /// The variables an expression evaluates; none where it may do more than count: an index, an
 /// expansion that is not plain, a name put together of pieces.
-pub(super) fn evaluated(expression: &str) -> Option<Vec<String>> {
+pub(super) fn evaluated_variables(expression: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = expression;
-    let mut joins = false;
+    let mut after_operand = false;
     while let Some(c) = rest.chars().next() {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let begins = is_part(c) || c == '$';
-        if begins && joins {
+        let is_operand = is_part(c) || c == '$';
+        if is_operand && after_operand {
             return None;
         }
-        joins = begins;
+        after_operand = is_operand;
         let length = if c == '$' {
-            dollar(rest, &mut names)?
+            parse_expansion(rest, &mut names)?
         } else if is_part(c) {
             let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-            operand(rest.get(..length)?, &mut names)?;
+            parse_operand(rest.get(..length)?, &mut names)?;
             length
         } else if " \t+-*/%<>=!&|^~?:,()".contains(c) {
             1
@@ -33,7 +33,7 @@ pub(super) fn evaluated(expression: &str) -> Option<Vec<String>> {
 }
 
 /// A number or a name.
-fn operand(text: &str, names: &mut Vec<String>) -> Option<()> {
+fn parse_operand(text: &str, names: &mut Vec<String>) -> Option<()> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit());
     if number && text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -48,7 +48,7 @@ fn operand(text: &str, names: &mut Vec<String>) -> Option<()> {
 
 /// How long a plain expansion is: `$name`, `${name}`, or a number: `$#`, `$?`, `$$`, `$!`,
 /// `${#name}`.
-fn dollar(text: &str, names: &mut Vec<String>) -> Option<usize> {
+fn parse_expansion(text: &str, names: &mut Vec<String>) -> Option<usize> {
     if ["$#", "$?", "$$", "$!"]
         .iter()
         .any(|it| text.starts_with(it))
@@ -76,24 +76,24 @@ fn dollar(text: &str, names: &mut Vec<String>) -> Option<usize> {
 }
 
 /// The variables that an operand of `[[ … -eq … ]]` evaluates.
-pub(super) fn operand_of_test(source: &str, word: &Word) -> Option<Vec<String>> {
-    if word.is_sure() {
-        return evaluated(&word.text).filter(|_| !word.text.contains('$'));
+pub(super) fn test_operand_variables(source: &str, word: &CommandWord) -> Option<Vec<String>> {
+    if word.is_certain() {
+        return evaluated_variables(&word.text).filter(|_| !word.text.contains('$'));
     }
     let bare = source.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
-    evaluated(bare.unwrap_or(source))
+    evaluated_variables(bare.unwrap_or(source))
 }
 
 /// Whether a value is a number whatever the variables in it hold, and if so which of them it
 /// evaluates.
-pub(super) fn number(source: &str) -> Option<Vec<String>> {
+pub(super) fn number_variables(source: &str) -> Option<Vec<String>> {
     let bare = source.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     let text = bare.unwrap_or(source);
     let inner = text
         .strip_prefix("$((")
         .and_then(|it| it.strip_suffix("))"));
     match inner {
-        Some(inner) => evaluated(inner),
+        Some(inner) => evaluated_variables(inner),
         None => {
             let counts = ["$#", "$?", "$$", "$!"].contains(&text)
                 || text
@@ -107,7 +107,7 @@ pub(super) fn number(source: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::evaluated;
+    use super::evaluated_variables;
 
     #[test]
     fn what_is_evaluated() {
@@ -137,7 +137,7 @@ mod tests {
             ("x\ny", none),
             ("16#ff", none),
         ] {
-            let found = evaluated(text);
+            let found = evaluated_variables(text);
             let found: Option<Vec<&str>> = found
                 .as_ref()
                 .map(|it| it.iter().map(String::as_str).collect());

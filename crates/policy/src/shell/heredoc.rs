@@ -2,10 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::walk::Walk;
+use super::visitor::AstVisitor;
 
-impl Walk<'_, '_> {
-    pub(super) fn heredoc(&mut self, node: Node<'_>) {
+impl AstVisitor<'_, '_> {
+    pub(super) fn visit_heredoc(&mut self, node: Node<'_>) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
         let found = |kind: &str| children.iter().find(|it| it.kind() == kind).copied();
@@ -15,8 +15,8 @@ impl Walk<'_, '_> {
             found("heredoc_end"),
         );
         let (Some(start), Some(body), Some(end)) = parts else {
-            self.doubt("a here-document", node);
-            self.children(node, false);
+            self.add_unresolved("a here-document", node);
+            self.visit_children(node, false);
             return;
         };
         let word = self.text(start);
@@ -26,31 +26,31 @@ impl Walk<'_, '_> {
             && !bare.is_empty()
             && bare.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let tabs = children.iter().any(|it| it.kind() == "<<-");
-        if !plain || !self.ends_there(start, end, bare, tabs) {
-            self.doubt("a here-document", node);
+        if !plain || !self.ends_at(start, end, bare, tabs) {
+            self.add_unresolved("a here-document", node);
         }
         if !quoted {
-            self.expansions(body);
+            self.visit_expansions(body);
         }
         for child in &children {
             match child.kind() {
                 "heredoc_start" | "heredoc_body" | "heredoc_end" | "<<" | "<<-" | "\n" => {}
-                "file_descriptor" => self.doubt("a here-document on a descriptor", *child),
-                "file_redirect" => self.file_redirect(*child),
+                "file_descriptor" => self.add_unresolved("a here-document on a descriptor", *child),
+                "file_redirect" => self.visit_file_redirect(*child),
                 "&&" | "||" | "|" => {}
                 "pipeline" | "command" | "list" | "subshell" | "redirected_statement" => {
-                    self.statement(*child);
+                    self.visit_statement(*child);
                 }
                 _ => {
-                    self.doubt("a word after a here-document", *child);
-                    self.statement(*child);
+                    self.add_unresolved("a word after a here-document", *child);
+                    self.visit_statement(*child);
                 }
             }
         }
     }
 
     /// Whether the first line that ends the document is the one the grammar found.
-    fn ends_there(&self, start: Node<'_>, end: Node<'_>, word: &str, tabs: bool) -> bool {
+    fn ends_at(&self, start: Node<'_>, end: Node<'_>, word: &str, tabs: bool) -> bool {
         let rest = self.slice(start.end_byte()..self.source.len());
         if rest.lines().next().is_some_and(|line| line.contains("<<")) {
             return false;
@@ -76,17 +76,17 @@ impl Walk<'_, '_> {
     }
 
     /// In an unquoted document variables are data; whatever else expands is not understood.
-    fn expansions(&mut self, body: Node<'_>) {
+    fn visit_expansions(&mut self, body: Node<'_>) {
         let text = self.text(body);
         let mut cursor = body.walk();
         for child in body.named_children(&mut cursor) {
             match child.kind() {
                 "heredoc_content" | "simple_expansion" => {}
-                _ => self.statement(child),
+                _ => self.visit_statement(child),
             }
         }
         if text.contains('`') || text.contains("$(") || text.contains("${") || text.contains("$[") {
-            self.doubt("an expansion in a here-document", body);
+            self.add_unresolved("an expansion in a here-document", body);
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use crate::word::{ANYTHING, Known, Unknown, Word, is_invisible};
+use crate::word::{ANYTHING, Certainty, CommandWord, UnknownPart, is_invisible};
 
 /// Reads the text of one word.
 ///
 /// # Errors
 /// What in it cannot be part of one word, or is not understood.
-pub(super) fn lex(source: &str) -> Result<Word, &'static str> {
+pub(super) fn lex_word(source: &str) -> Result<CommandWord, &'static str> {
     let mut lexer = Lexer {
         rest: source.chars().peekable(),
         text: String::new(),
@@ -17,13 +17,13 @@ pub(super) fn lex(source: &str) -> Result<Word, &'static str> {
         glob: false,
         brace: false,
         split_brace: false,
-        unknown: Unknown::default(),
+        unknown: UnknownPart::default(),
     };
     if source.starts_with('#') {
         return Err("a comment in place of a word");
     }
     while let Some(c) = lexer.rest.next() {
-        lexer.unquoted(c)?;
+        lexer.read_unquoted(c)?;
         if lexer.opaque && matches!(lexer.rest.peek(), Some('(' | '{' | '`')) {
             // The structure tells what is inside.
             break;
@@ -39,22 +39,22 @@ struct Lexer<'a> {
     glob: bool,
     brace: bool,
     split_brace: bool,
-    unknown: Unknown,
+    unknown: UnknownPart,
 }
 
 impl Lexer<'_> {
-    fn unquoted(&mut self, c: char) -> Result<(), &'static str> {
+    fn read_unquoted(&mut self, c: char) -> Result<(), &'static str> {
         match c {
             '\\' => match self.rest.next() {
                 None => return Err("a backslash at the end"),
                 Some('\n') => {}
                 Some(escaped) => self.push(escaped)?,
             },
-            '\'' => self.single()?,
-            '"' => self.double()?,
-            '$' => self.dollar(true)?,
+            '\'' => self.read_single_quoted()?,
+            '"' => self.read_double_quoted()?,
+            '$' => self.read_dollar(true)?,
             '`' => {
-                self.expands(ANYTHING, true);
+                self.add_expansion(ANYTHING, true);
                 self.rest = "".chars().peekable();
             }
             ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => {
@@ -89,7 +89,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    fn single(&mut self) -> Result<(), &'static str> {
+    fn read_single_quoted(&mut self) -> Result<(), &'static str> {
         loop {
             match self.rest.next() {
                 None => return Err("a quote without its end"),
@@ -99,17 +99,17 @@ impl Lexer<'_> {
         }
     }
 
-    fn double(&mut self) -> Result<(), &'static str> {
+    fn read_double_quoted(&mut self) -> Result<(), &'static str> {
         loop {
             match self.rest.next() {
                 None if self.opaque => return Ok(()),
                 None => return Err("a quote without its end"),
                 Some('"') => return Ok(()),
                 Some('`') => {
-                    self.expands(ANYTHING, false);
+                    self.add_expansion(ANYTHING, false);
                     self.rest = "".chars().peekable();
                 }
-                Some('$') => self.dollar(false)?,
+                Some('$') => self.read_dollar(false)?,
                 Some('\\') => match self.rest.peek() {
                     Some('\n') => {
                         self.rest.next();
@@ -126,48 +126,48 @@ impl Lexer<'_> {
     }
 
     /// Something that is not known becomes part of the word.
-    fn expands(&mut self, name: &str, bare: bool) {
+    fn add_expansion(&mut self, name: &str, bare: bool) {
         self.opaque = true;
-        self.unknown.begins |= self.text.is_empty();
-        self.unknown.splits |= bare;
-        self.unknown.from.push(name.to_owned());
+        self.unknown.at_start |= self.text.is_empty();
+        self.unknown.may_split |= bare;
+        self.unknown.variables.push(name.to_owned());
     }
 
     /// After a dollar sign, outside (`bare`) or inside of double quotes.
-    fn dollar(&mut self, bare: bool) -> Result<(), &'static str> {
+    fn read_dollar(&mut self, bare: bool) -> Result<(), &'static str> {
         match self.rest.peek() {
             Some('\'') if bare => {
                 self.rest.next();
                 self.opaque = true;
-                self.ansi()
+                self.read_ansi_quoted()
             }
             Some('"') if bare => {
                 self.opaque = true;
                 Ok(())
             }
             Some('(' | '[') => {
-                self.expands(ANYTHING, bare);
+                self.add_expansion(ANYTHING, bare);
                 self.rest = "".chars().peekable();
                 Ok(())
             }
             Some('{') => {
-                self.braced(bare);
+                self.read_braced(bare);
                 Ok(())
             }
             Some(c) if c.is_ascii_alphanumeric() || "_@*#?$!-".contains(*c) => {
-                self.name(bare);
+                self.read_parameter(bare);
                 Ok(())
             }
             Some(_) | None => self.push('$'),
         }
     }
 
-    fn name(&mut self, bare: bool) {
+    fn read_parameter(&mut self, bare: bool) {
         match self.rest.peek() {
             Some(c) if c.is_ascii_alphabetic() || *c == '_' => {
-                let name = self.letters();
+                let name = self.read_name();
                 let name = if name == "_" { ANYTHING } else { &name };
-                self.expands(name, bare);
+                self.add_expansion(name, bare);
             }
             // Numbers.
             Some('#' | '?' | '$' | '!') => {
@@ -178,55 +178,55 @@ impl Lexer<'_> {
                 // "$@" becomes several words in quotes, too.
                 let several = other == Some(&'@');
                 self.rest.next();
-                self.expands(ANYTHING, bare || several);
+                self.add_expansion(ANYTHING, bare || several);
             }
         }
     }
 
-    fn letters(&mut self) -> String {
+    fn read_name(&mut self) -> String {
         let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
         std::iter::from_fn(|| self.rest.next_if(is_part)).collect()
     }
 
-    /// `${name}` and `${#name}` end at the brace; of anything else the rest of the word is not
+    /// `${read_parameter}` and `${#read_parameter}` end at the brace; of anything else the rest of the word is not
     /// read.
-    fn braced(&mut self, bare: bool) {
+    fn read_braced(&mut self, bare: bool) {
         self.rest.next();
-        let counts = self.rest.next_if_eq(&'#').is_some();
-        let name = self.letters();
+        let is_length = self.rest.next_if_eq(&'#').is_some();
+        let name = self.read_name();
         if self.rest.next() != Some('}') {
             self.rest = "".chars().peekable();
-            self.expands(ANYTHING, bare);
-        } else if counts && is_name(&name) {
+            self.add_expansion(ANYTHING, bare);
+        } else if is_length && is_name(&name) {
             self.opaque = true;
         } else if is_name(&name) && name != "_" {
-            self.expands(&name, bare);
+            self.add_expansion(&name, bare);
         } else {
-            self.expands(ANYTHING, bare);
+            self.add_expansion(ANYTHING, bare);
         }
     }
 
     /// `$'…'`: dash reads it in another way, so this is a guess.
-    fn ansi(&mut self) -> Result<(), &'static str> {
+    fn read_ansi_quoted(&mut self) -> Result<(), &'static str> {
         loop {
             match self.rest.next() {
                 None => return Err("a quote without its end"),
                 Some('\'') => return Ok(()),
-                Some('\\') => self.ansi_escape(),
+                Some('\\') => self.read_ansi_escape(),
                 Some(c) => self.text.push(c),
             }
         }
     }
 
-    fn ansi_escape(&mut self) {
+    fn read_ansi_escape(&mut self) {
         let Some(c) = self.rest.next() else { return };
         let number = match c {
-            'x' => self.digits(16, 2),
-            'u' => self.digits(16, 4),
-            'U' => self.digits(16, 8),
+            'x' => self.read_digits(16, 2),
+            'u' => self.read_digits(16, 4),
+            'U' => self.read_digits(16, 8),
             '0'..='7' => {
                 let first = c.to_digit(8).unwrap_or_default();
-                let more = self.octal_rest(first);
+                let more = self.read_octal_rest(first);
                 Some(more)
             }
             'n' => Some(10),
@@ -240,7 +240,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn octal_rest(&mut self, first: u32) -> u32 {
+    fn read_octal_rest(&mut self, first: u32) -> u32 {
         let mut value = first;
         for _ in 0..2 {
             let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(8)) else {
@@ -252,9 +252,9 @@ impl Lexer<'_> {
         value
     }
 
-    fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
+    fn read_digits(&mut self, radix: u32, max_digits: usize) -> Option<u32> {
         let mut value = None;
-        for _ in 0..most {
+        for _ in 0..max_digits {
             let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(radix)) else {
                 break;
             };
@@ -269,22 +269,25 @@ impl Lexer<'_> {
         value
     }
 
-    fn finish(self) -> Word {
+    fn finish(self) -> CommandWord {
         let mut unknown = self.unknown;
-        let known = if self.opaque || self.split_brace {
-            Known::Opaque
+        let certainty = if self.opaque || self.split_brace {
+            Certainty::Opaque
         } else if self.glob {
-            names(&self.text)
+            glob_certainty(&self.text)
         } else {
-            Known::Sure
+            Certainty::Certain
         };
         let expands = self.split_brace && self.text.starts_with('{');
-        if expands || matches!(known, Known::AnyNames) || (self.glob && known == Known::Opaque) {
-            unknown = Unknown::anything();
+        if expands
+            || matches!(certainty, Certainty::AnyNames)
+            || (self.glob && certainty == Certainty::Opaque)
+        {
+            unknown = UnknownPart::anything();
         }
-        Word {
+        CommandWord {
             text: self.text,
-            known,
+            certainty,
             unknown,
         }
     }
@@ -300,20 +303,20 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// What a pattern for file names can become.
-fn names(pattern: &str) -> Known {
+fn glob_certainty(pattern: &str) -> Certainty {
     let before = pattern.split(['*', '?', '[']).next().unwrap_or_default();
-    // Behind `--name=` it is that option's value, whatever it becomes.
-    let leaves =
+    // Behind `--read_parameter=` it is that option's value, whatever it becomes.
+    let may_leave =
         pattern.starts_with(['/', '~']) || (pattern.starts_with('-') && !before.contains('='));
     let hidden = pattern
         .split('/')
         .any(|part| part == ".." || (part.starts_with('.') && part.contains(['*', '?', '['])));
     // A class could stand for a dot or a slash only literally, which shells do not match.
-    if leaves || hidden {
-        return Known::Opaque;
+    if may_leave || hidden {
+        return Certainty::Opaque;
     }
     if pattern.starts_with(['*', '?', '[']) {
-        return Known::AnyNames;
+        return Certainty::AnyNames;
     }
-    Known::Names
+    Certainty::Names
 }

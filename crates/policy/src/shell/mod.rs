@@ -10,6 +10,6 @@ mod lex;
 mod parse;
 mod redirect;
 mod test_command;
-mod walk;
+mod visitor;
 
 pub(crate) use parse::read_script;

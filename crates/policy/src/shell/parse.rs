@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use ostler_model::SCRIPT_BYTES;
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
-use super::walk::Walk;
-use crate::seen::Seen;
+use super::visitor::AstVisitor;
+use crate::analysis::Analysis;
 use crate::word::is_invisible;
 
 /// How often the parser may report progress before it is stopped: error recovery on garbage
@@ -15,45 +15,45 @@ use crate::word::is_invisible;
 const PARSE_STEPS: usize = 200_000;
 
 /// Adds what `script` would run, by bash or by whatever shell there is.
-pub(crate) fn read_script(script: &str, bash: bool, seen: &mut Seen) {
+pub(crate) fn read_script(script: &str, bash: bool, analysis: &mut Analysis) {
     if script.len() > SCRIPT_BYTES {
-        seen.doubt_text("a script of that length", script);
+        analysis.add_unresolved_text("a script of that length", script);
         return;
     }
     if script.chars().any(is_invisible) {
-        seen.doubt_text("a character that does not show", script);
+        analysis.add_unresolved_text("a character that does not show", script);
     }
-    let text = for_scanner(script);
+    let text = scanner_safe(script);
     let Some(tree) = parse(&text) else {
-        seen.doubt_text("a script too tangled to parse", script);
+        analysis.add_unresolved_text("a script too tangled to parse", script);
         return;
     };
     let root = tree.root_node();
     if matches!(text, Cow::Owned(_)) && has_here_document(root) {
         // Two characters that became the same one could end it too early, and hide what follows.
-        seen.doubt_text(
+        analysis.add_unresolved_text(
             "a here-document, and a brace before such a character",
             script,
         );
     }
     if root.has_error() {
-        seen.doubt_text("a syntax error", script);
+        analysis.add_unresolved_text("a syntax error", script);
     }
-    let mut walk = Walk {
+    let mut visitor = AstVisitor {
         source: script,
-        seen,
+        analysis,
         depth: 0,
         bash,
     };
-    walk.edges(root);
-    walk.statement(root);
+    visitor.check_edges(root);
+    visitor.visit_statement(root);
 }
 
 /// What the parser is given: the script, but for characters beyond Latin-1 where the grammar's scanner
 /// looks for a digit, behind `{`, `{1` or `{1..`. It calls `isdigit` (3) with them, which is defined for
 /// bytes only and reads beyond its table. Each becomes as many `%` as it has bytes: to the grammar a
 /// character of a word like any other.
-fn for_scanner(script: &str) -> Cow<'_, [u8]> {
+fn scanner_safe(script: &str) -> Cow<'_, [u8]> {
     let digits = |from: usize| {
         let rest = &script[from..];
         from + rest
@@ -122,7 +122,7 @@ mod tests {
             ("{..2\u{100}", "{..2%%"),
             ("{{\u{2026}\u{2026}", "{{%%%\u{2026}"),
         ] {
-            assert_eq!(for_scanner(script), given.as_bytes(), "{script}");
+            assert_eq!(scanner_safe(script), given.as_bytes(), "{script}");
         }
         for script in [
             "{1..3}",
@@ -133,16 +133,16 @@ mod tests {
             "{",
             "",
         ] {
-            assert!(matches!(for_scanner(script), Cow::Borrowed(_)), "{script}");
+            assert!(matches!(scanner_safe(script), Cow::Borrowed(_)), "{script}");
         }
     }
 
     #[test]
     fn a_here_document_is_not_understood_beside_them() {
         let doubts = |script: &str| {
-            let mut seen = Seen::default();
+            let mut seen = Analysis::default();
             read_script(script, true, &mut seen);
-            seen.doubts.len()
+            seen.unresolved.len()
         };
         for script in [
             "cat <<'{\u{4e2d}'\n{\u{5b57}\ncat <<'X'\n{\u{4e2d}\nrm -rf /\nX\n",

@@ -4,41 +4,46 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::walk::{Walk, add_piece};
-use crate::seen::{Call, Redirect};
-use crate::word::Word;
+use super::visitor::{AstVisitor, add_piece};
+use crate::analysis::{Invocation, Redirect};
+use crate::word::CommandWord;
 
-impl Walk<'_, '_> {
-    pub(super) fn file_redirect(&mut self, node: Node<'_>) {
+impl AstVisitor<'_, '_> {
+    pub(super) fn visit_file_redirect(&mut self, node: Node<'_>) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
-        self.gaps(&children, false);
+        self.check_gaps(&children, false);
         let mut operator = "";
         let mut pieces: Vec<Range<usize>> = Vec::new();
         for child in children {
             let text = self.text(child);
             if child.kind() == "file_descriptor" {
                 if !text.chars().all(|c| c.is_ascii_digit()) {
-                    self.doubt("a named file descriptor", child);
+                    self.add_unresolved("a named file descriptor", child);
                 }
             } else if !child.is_named() && operator.is_empty() {
                 operator = child.kind();
             } else {
-                self.value(child);
+                self.visit_value(child);
                 add_piece(&mut pieces, child.byte_range());
             }
         }
-        let mut words: Vec<Word> = pieces.into_iter().filter_map(|it| self.word(it)).collect();
+        let mut words: Vec<CommandWord> = pieces
+            .into_iter()
+            .filter_map(|it| self.read_word(it))
+            .collect();
         if words.len() > 1 {
             // The grammar takes words after a redirection for part of it; to a shell they are
             // the command's.
-            self.doubt("words after a redirection", node);
-            self.seen.calls.push(Call::guess(words.split_off(1)));
+            self.add_unresolved("words after a redirection", node);
+            self.analysis
+                .invocations
+                .push(Invocation::guess(words.split_off(1)));
         }
-        self.target(operator, words.pop(), node);
+        self.add_redirect(operator, words.pop(), node);
     }
 
-    fn target(&mut self, operator: &str, target: Option<Word>, node: Node<'_>) {
+    fn add_redirect(&mut self, operator: &str, target: Option<CommandWord>, node: Node<'_>) {
         let duplicates = matches!(operator, ">&" | "<&");
         let writes = match operator {
             "<" => false,
@@ -46,27 +51,27 @@ impl Walk<'_, '_> {
             ">&" | "<&" => operator == ">&",
             "<&-" | ">&-" => return,
             _ => {
-                self.doubt("a redirection", node);
+                self.add_unresolved("a redirection", node);
                 true
             }
         };
         let Some(target) = target else {
-            self.doubt("a redirection", node);
+            self.add_unresolved("a redirection", node);
             return;
         };
-        let is_descriptor = target.is_sure() && target.text.chars().all(|c| c.is_ascii_digit());
+        let is_descriptor = target.is_certain() && target.text.chars().all(|c| c.is_ascii_digit());
         if !(duplicates && is_descriptor) {
-            self.seen.redirects.push(Redirect { target, writes });
+            self.analysis.redirects.push(Redirect { target, writes });
         }
     }
 
-    pub(super) fn herestring(&mut self, node: Node<'_>) {
+    pub(super) fn visit_herestring(&mut self, node: Node<'_>) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
-        self.gaps(&children, false);
+        self.check_gaps(&children, false);
         for child in children.into_iter().filter(Node::is_named) {
             if child.kind() != "file_descriptor" {
-                self.value(child);
+                self.visit_value(child);
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Reading the corpora, and judging their lines.
 
-use ostler_model::{Command, Text};
-use ostler_policy::{PolicySet, Source, Subject, Verdict};
+use ostler_model::{ByteString, Command};
+use ostler_policy::{CommandContext, PolicyVerdict, RuleSet, RuleSource};
 
 /// The shipped rules.
-pub(crate) fn shipped() -> PolicySet {
-    PolicySet::load(&Source::shipped()).expect("the shipped rules")
+pub(crate) fn shipped() -> RuleSet {
+    RuleSet::load(&RuleSource::shipped()).expect("the shipped rules")
 }
 
 /// The lines of a corpus; `# ` begins a comment, ␤ stands for a newline.
@@ -17,8 +17,8 @@ pub(crate) fn lines(corpus: &str) -> impl Iterator<Item = String> {
 }
 
 /// Judges `argv [...]`, `set NAME=VALUE SCRIPT` or a script.
-pub(crate) fn judge(set: &PolicySet, line: &str) -> Verdict {
-    let cwd = Text::from("/srv/project");
+pub(crate) fn judge(set: &RuleSet, line: &str) -> PolicyVerdict {
+    let cwd = ByteString::from("/srv/project");
     let (variable, line) = match line.strip_prefix("set ") {
         Some(rest) if rest.contains('=') && rest.contains(' ') => {
             rest.split_once(' ').expect("a blank")
@@ -28,7 +28,7 @@ pub(crate) fn judge(set: &PolicySet, line: &str) -> Verdict {
     let command = match line.strip_prefix("argv ") {
         Some(words) => {
             let words: Vec<String> = serde_json::from_str(words).expect("a list of words");
-            let mut words = words.into_iter().map(Text::from);
+            let mut words = words.into_iter().map(ByteString::from);
             Command::Argv {
                 program: words.next().expect("a program"),
                 args: words.collect(),
@@ -39,13 +39,13 @@ pub(crate) fn judge(set: &PolicySet, line: &str) -> Verdict {
             script: line.into(),
         },
     };
-    let set_env: Vec<(Text, Text)> = variable
+    let set_env: Vec<(ByteString, ByteString)> = variable
         .split_once('=')
         .map(|(name, value)| (name.into(), value.into()))
         .into_iter()
         .collect();
-    set.judge(&Subject {
+    set.evaluate(&CommandContext {
         set_env: &set_env,
-        ..Subject::new(&command, &cwd)
+        ..CommandContext::new(&command, &cwd)
     })
 }

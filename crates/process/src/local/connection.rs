@@ -12,84 +12,86 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::backend::{
+    BoxFuture, COMMAND_TIMEOUT_MS, ControlCommand, ControlError, ProcessControl, ProcessEvent,
+};
 use crate::open_files;
-use crate::place::{BoxFuture, Control, ControlError, ORDER_TIMEOUT_MS, Order, Report};
-use crate::proto::{FromShim, ProtocolError, ToShim, decode, encode};
-use crate::sys::packet::{self, PACKET_BYTES, Patience};
-use crate::sys::reactor;
+use crate::proto::{ProtocolError, ShimEvent, ShimRequest, decode, encode};
+use crate::sys::async_fd;
+use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
 
 /// Reports that may wait for an engine; then the shim waits with the next ones.
-pub(super) const REPORTS_MAX: usize = 64;
+pub(super) const EVENTS_MAX: usize = 64;
 
 /// The attempt a shim carries out.
 #[derive(Debug)]
-pub(super) struct Current {
+pub(super) struct ActiveAttempt {
     pub(super) id: ExecutionId,
     pub(super) attempt: u32,
     /// None once its end was told: its shim leaves, and what it could not end is swept then.
-    pub(super) reports: Option<mpsc::Sender<Report>>,
+    pub(super) events: Option<mpsc::Sender<ProcessEvent>>,
 }
 
 /// One shim, idle or at work.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ShimConnection {
     socket: AsyncFd<OwnedFd>,
     /// Its pid; none where it is a thread, or was found by its control socket.
     pub(super) pid: Option<u32>,
-    current: Mutex<Option<Current>>,
+    active: Mutex<Option<ActiveAttempt>>,
 }
 
 /// What a packet meant for the connection.
 #[derive(Debug)]
-pub(super) enum Received {
+pub(super) enum ReceiveOutcome {
     /// Passed on, or of no interest.
-    Passed,
+    Handled,
     /// The first words of a shim found by its control socket.
-    Hello(Box<FromShim>),
+    Hello(Box<ShimEvent>),
     /// The shim may take the next plan; whose attempt ended.
     Idle(Option<ExecutionId>),
     /// The shim is gone.
     Closed,
 }
 
-impl Connection {
+impl ShimConnection {
     pub(super) fn new(socket: OwnedFd, pid: Option<u32>) -> io::Result<Self> {
         Ok(Self {
             // Not for writing: every packet a shim takes would wake us.
-            socket: reactor::register(socket, Interest::READABLE)?,
+            socket: async_fd::register(socket, Interest::READABLE)?,
             pid,
-            current: Mutex::new(None),
+            active: Mutex::new(None),
         })
     }
 
-    fn current(&self) -> std::sync::MutexGuard<'_, Option<Current>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn active(&self) -> std::sync::MutexGuard<'_, Option<ActiveAttempt>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes this attempt the one whose reports come in.
-    pub(super) fn begin(&self, current: Current) {
-        *self.current() = Some(current);
+    pub(super) fn start_attempt(&self, attempt: ActiveAttempt) {
+        *self.active() = Some(attempt);
     }
 
     /// Forgets the attempt, and returns it.
-    pub(super) fn end(&self) -> Option<Current> {
-        self.current().take()
+    pub(super) fn take_attempt(&self) -> Option<ActiveAttempt> {
+        self.active().take()
     }
 
     /// Nothing is to be told of the attempt after this.
-    fn end_reports(&self) -> Option<mpsc::Sender<Report>> {
-        self.current().as_mut().and_then(|it| it.reports.take())
+    fn take_events(&self) -> Option<mpsc::Sender<ProcessEvent>> {
+        self.active().as_mut().and_then(|it| it.events.take())
     }
 
-    fn is_current(&self, id: ExecutionId, attempt: u32) -> bool {
-        let current = self.current();
+    fn is_active(&self, id: ExecutionId, attempt: u32) -> bool {
+        let current = self.active();
         current
             .as_ref()
-            .is_some_and(|now| now.id == id && now.attempt == attempt && now.reports.is_some())
+            .is_some_and(|now| now.id == id && now.attempt == attempt && now.events.is_some())
     }
 
     /// Closes both directions: the shim sees its daemon's end, and so does our reader.
-    pub(super) fn shut(&self) {
+    pub(super) fn shutdown(&self) {
         let _gone = rustix::net::shutdown(self.socket.get_ref(), rustix::net::Shutdown::Both);
     }
 
@@ -100,89 +102,95 @@ impl Connection {
         descriptor: Option<BorrowedFd<'_>>,
     ) -> Result<(), Errno> {
         loop {
-            match packet::send(self.socket.get_ref().as_fd(), bytes, descriptor) {
+            match seqpacket::send(self.socket.get_ref().as_fd(), bytes, descriptor) {
                 Err(Errno::AGAIN) => {}
                 done => return done,
             }
-            self.room().await.map_err(|_| Errno::PIPE)?;
+            self.wait_writable().await.map_err(|_| Errno::PIPE)?;
         }
     }
 
     /// Until the shim has taken something; rare, so that it may cost a registration.
-    async fn room(&self) -> io::Result<()> {
+    async fn wait_writable(&self) -> io::Result<()> {
         let clone = || self.socket.get_ref().try_clone();
-        let again = open_files::with_held(clone, open_files::is_none_left)?;
-        let again = reactor::register(again, Interest::WRITABLE)?;
+        let clone_fd = open_files::with_emergency_fds(clone, open_files::is_exhausted_io)?;
+        let again = async_fd::register(clone_fd, Interest::WRITABLE)?;
         // Registered with what is so already: what was taken meanwhile is not missed.
         again.writable().await.map(|_guard| ())
     }
 
     /// Takes in one packet.
-    pub(super) async fn receive(&self) -> Received {
+    pub(super) async fn receive(&self) -> ReceiveOutcome {
         let mut buffer = [0_u8; SMALL_PACKET_BYTES];
         let packet = loop {
-            match packet::receive(self.socket.get_ref(), &mut buffer, Patience::Now) {
+            match seqpacket::receive(self.socket.get_ref(), &mut buffer, ReceiveMode::NonBlocking) {
                 Err(Errno::AGAIN) => {}
-                Err(_) => return Received::Closed,
-                Ok(packet) if packet.len == 0 => return Received::Closed,
+                Err(_) => return ReceiveOutcome::Closed,
+                Ok(packet) if packet.len == 0 => return ReceiveOutcome::Closed,
                 Ok(packet) => break packet,
             }
             match self.socket.readable().await {
                 Ok(mut guard) => guard.clear_ready(),
-                Err(_) => return Received::Closed,
+                Err(_) => return ReceiveOutcome::Closed,
             }
         };
         match decode(&buffer[..packet.len.min(SMALL_PACKET_BYTES)]) {
-            Ok(message) => self.take_in(message, packet.descriptor).await,
-            Err(ProtocolError::Version(_) | ProtocolError::Malformed(_)) => Received::Passed,
+            Ok(message) => self.dispatch(message, packet.descriptor).await,
+            Err(ProtocolError::Version(_) | ProtocolError::Malformed(_)) => ReceiveOutcome::Handled,
         }
     }
 
-    async fn take_in(&self, message: FromShim, descriptor: Option<OwnedFd>) -> Received {
-        let report = match message {
-            hello @ FromShim::Hello { .. } => return Received::Hello(Box::new(hello)),
-            FromShim::Exited { record, idle } => {
-                return self.exited(Report::Exited(record), idle).await;
+    async fn dispatch(&self, message: ShimEvent, descriptor: Option<OwnedFd>) -> ReceiveOutcome {
+        let event = match message {
+            hello @ ShimEvent::Hello { .. } => return ReceiveOutcome::Hello(Box::new(hello)),
+            ShimEvent::Exited { record, idle } => {
+                return self.on_exited(ProcessEvent::Exited(record), idle).await;
             }
-            FromShim::Started { pid, at } => Report::Started { pid, at },
-            FromShim::Output { end } => Report::Output { end },
-            FromShim::InputTaken { len } => Report::InputTaken { len },
-            FromShim::Frozen { frozen } => Report::Frozen { frozen },
-            FromShim::LimitHit { limit } => Report::LimitHit { limit },
-            FromShim::Asked { question, end } => Report::Asked { question, end },
-            FromShim::Detached { status } => Report::Detached { status },
-            FromShim::ClockRanOut { clock } => Report::ClockRanOut { clock },
-            FromShim::JournalFailed { detail, base } => Report::JournalFailed {
+            ShimEvent::Started { pid, at } => ProcessEvent::Started { pid, at },
+            ShimEvent::Output { end } => ProcessEvent::Output { end },
+            ShimEvent::InputAccepted { len } => ProcessEvent::InputAccepted { len },
+            ShimEvent::Frozen { frozen } => ProcessEvent::Frozen { frozen },
+            ShimEvent::LimitHit { limit } => ProcessEvent::LimitHit { limit },
+            ShimEvent::TerminalQuery {
+                query: question,
+                end,
+            } => ProcessEvent::TerminalQuery {
+                query: question,
+                end,
+            },
+            ShimEvent::Detached { status } => ProcessEvent::Detached { status },
+            ShimEvent::TimedOut { kind: clock } => ProcessEvent::TimedOut { kind: clock },
+            ShimEvent::JournalFailed { detail, base } => ProcessEvent::JournalFailed {
                 detail,
                 memory: base.zip(descriptor),
             },
-            FromShim::JournalReturned { missing } => Report::JournalReturned { missing },
-            FromShim::InputProgress { input } => Report::InputProgress(input),
+            ShimEvent::JournalRecovered { missing } => ProcessEvent::JournalRecovered { missing },
+            ShimEvent::InputProgress { input } => ProcessEvent::InputProgress(input),
         };
-        let reports = self
-            .current()
+        let events = self
+            .active()
             .as_ref()
-            .and_then(|current| current.reports.clone());
-        self.pass(reports, report).await;
-        Received::Passed
+            .and_then(|current| current.events.clone());
+        self.forward(events, event).await;
+        ReceiveOutcome::Handled
     }
 
-    async fn exited(&self, report: Report, idle: bool) -> Received {
+    async fn on_exited(&self, event: ProcessEvent, idle: bool) -> ReceiveOutcome {
         if idle {
-            let ended = self.end();
-            let id = ended.as_ref().map(|current| current.id);
-            let reports = ended.and_then(|current| current.reports);
-            self.pass(reports, report).await;
-            return Received::Idle(id);
+            let finished = self.take_attempt();
+            let id = finished.as_ref().map(|current| current.id);
+            let events = finished.and_then(|current| current.events);
+            self.forward(events, event).await;
+            return ReceiveOutcome::Idle(id);
         }
-        self.pass(self.end_reports(), report).await;
-        Received::Passed
+        self.forward(self.take_events(), event).await;
+        ReceiveOutcome::Handled
     }
 
     /// An engine that does not listen any more misses nothing: everything is on disk.
-    async fn pass(&self, reports: Option<mpsc::Sender<Report>>, report: Report) {
-        if let Some(reports) = reports {
-            let _unheard = reports.send(report).await;
+    async fn forward(&self, events: Option<mpsc::Sender<ProcessEvent>>, event: ProcessEvent) {
+        if let Some(events) = events {
+            let _closed = events.send(event).await;
         }
     }
 }
@@ -193,55 +201,63 @@ const SMALL_PACKET_BYTES: usize = 8 * 1024;
 /// Orders for one attempt.
 #[derive(Debug)]
 pub(super) struct AttemptControl {
-    pub(super) connection: Arc<Connection>,
+    pub(super) connection: Arc<ShimConnection>,
     pub(super) id: ExecutionId,
     pub(super) attempt: u32,
     /// Whether it has an input.
-    pub(super) takes_input: bool,
+    pub(super) has_input: bool,
     /// Whether it has a terminal.
     pub(super) has_terminal: bool,
 }
 
 impl AttemptControl {
-    fn check(&self, order: &Order) -> Result<(), ControlError> {
-        match order {
-            Order::Input(bytes) | Order::InputOnce { bytes, .. }
-                if bytes.len() > crate::place::INPUT_CHUNK_BYTES =>
+    fn check(&self, command: &ControlCommand) -> Result<(), ControlError> {
+        match command {
+            ControlCommand::Input(bytes) | ControlCommand::InputOnce { bytes, .. }
+                if bytes.len() > crate::backend::INPUT_CHUNK_BYTES =>
             {
                 Err(ControlError::Unsupported(
                     "more input than one order carries",
                 ))
             }
-            Order::Input(_) | Order::InputOnce { .. } | Order::CloseInput if !self.takes_input => {
+            ControlCommand::Input(_)
+            | ControlCommand::InputOnce { .. }
+            | ControlCommand::CloseInput
+                if !self.has_input =>
+            {
                 Err(ControlError::Unsupported(
                     "the command was started without an input",
                 ))
             }
-            Order::Resize(_) if !self.has_terminal => {
+            ControlCommand::Resize(_) if !self.has_terminal => {
                 Err(ControlError::Unsupported("the command has no terminal"))
             }
-            Order::Stop { .. }
-            | Order::Signal(_)
-            | Order::Input(_)
-            | Order::InputOnce { .. }
-            | Order::CloseInput
-            | Order::Resize(_)
-            | Order::Watch(_)
-            | Order::Retain(_)
-            | Order::Freeze(_) => Ok(()),
+            ControlCommand::Stop { .. }
+            | ControlCommand::Signal(_)
+            | ControlCommand::Input(_)
+            | ControlCommand::InputOnce { .. }
+            | ControlCommand::CloseInput
+            | ControlCommand::Resize(_)
+            | ControlCommand::Watch(_)
+            | ControlCommand::Retain(_)
+            | ControlCommand::Freeze(_) => Ok(()),
         }
     }
 
-    async fn deliver(&self, order: Order) -> Result<(), ControlError> {
-        self.check(&order)?;
-        if !self.connection.is_current(self.id, self.attempt) {
+    async fn send_command(&self, command: ControlCommand) -> Result<(), ControlError> {
+        self.check(&command)?;
+        if !self.connection.is_active(self.id, self.attempt) {
             return Err(ControlError::Ended);
         }
         let (id, attempt) = (self.id, self.attempt);
-        let bytes = encode(&ToShim::Order { id, attempt, order });
+        let bytes = encode(&ShimRequest::Command {
+            id,
+            attempt,
+            command,
+        });
         let bytes = bytes.map_err(|_| ControlError::Unsupported("the order cannot be sent"))?;
         debug_assert!(bytes.len() <= PACKET_BYTES);
-        let limit = Duration::from_millis(ORDER_TIMEOUT_MS);
+        let limit = Duration::from_millis(COMMAND_TIMEOUT_MS);
         match timeout(limit, self.connection.send(&bytes, None)).await {
             Err(_) => Err(ControlError::Busy),
             Ok(Err(_)) => Err(ControlError::Ended),
@@ -250,8 +266,8 @@ impl AttemptControl {
     }
 }
 
-impl Control for AttemptControl {
-    fn send(&self, order: Order) -> BoxFuture<'_, Result<(), ControlError>> {
-        Box::pin(self.deliver(order))
+impl ProcessControl for AttemptControl {
+    fn send(&self, command: ControlCommand) -> BoxFuture<'_, Result<(), ControlError>> {
+        Box::pin(self.send_command(command))
     }
 }

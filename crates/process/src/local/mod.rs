@@ -1,25 +1,25 @@
-//! This machine as a place: [`LocalPlace`] finds a shim for each plan and passes on what it
+//! This machine as a place: [`LocalBackend`] finds a shim for each plan and passes on what it
 //! tells.
 //!
-//! `place` is the public face, `supply` where shims come from, `pool` those that wait for
-//! plans, `keeper_link` the line to the keeper and `connection` to a shim, `recovery` the
-//! way back to what an earlier engine started, `orphans` the end of what has nobody else,
-//! `observe` a look at what runs, `members` who that is, `sockets` what listens, `disk` at what a workspace has grown by, `workspace` what was
+//! `backend` is the public face, `shim_manager` where shims come from, `pool` those that wait for
+//! plans, `zygote_client` the line to the keeper and `connection` to a shim, `recovery` the
+//! way back to what an earlier engine started, `sweep` the end of what has nobody else,
+//! `snapshot` a look at what runs, `tree_members` who that is, `sockets` what listens, `disk_quota` at what a workspace has grown by, `overlay` what was
 //! written to an overlay.
 
+mod backend;
+mod blocked_on;
 mod connection;
-mod disk;
-mod foreground;
-mod keeper_link;
-mod members;
-mod observe;
-mod orphans;
-mod place;
+mod disk_quota;
+mod input_waiters;
+pub(crate) mod overlay;
 mod pool;
 mod recovery;
+mod shim_manager;
+mod snapshot;
 mod sockets;
-mod supply;
-mod waits;
-pub(crate) mod workspace;
+mod sweep;
+mod tree_members;
+mod zygote_client;
 
-pub use place::{Keeper, LocalPlace, OpenError};
+pub use backend::{BackendOpenError, LocalBackend, ZygoteConfig};

@@ -5,23 +5,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::connection::Connection;
-use crate::place::SpawnError;
+use super::connection::ShimConnection;
+use crate::backend::SpawnError;
 
 /// Shims kept ready however quiet it is.
-pub(super) const WARM: usize = 4;
+pub(super) const IDLE_MIN: usize = 4;
 
 /// The idle ones, and who waits for one.
 #[derive(Debug, Default)]
-pub(super) struct Pool {
-    state: Mutex<State>,
+pub(super) struct ShimPool {
+    state: Mutex<PoolState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PoolState {
     /// The one that waits longest first.
-    idle: Vec<Arc<Connection>>,
-    waiting: VecDeque<oneshot::Sender<Answer>>,
+    idle: Vec<Arc<ShimConnection>>,
+    waiters: VecDeque<oneshot::Sender<ShimResult>>,
     in_use: usize,
     /// The most in use at once since the last trimming.
     high_water: usize,
@@ -31,75 +31,75 @@ struct State {
 
 /// What asking for a shim came to.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum Checkout {
     /// Here is one.
-    Ready(Arc<Connection>),
+    Ready(Arc<ShimConnection>),
     /// One will come.
-    Waiting(oneshot::Receiver<Answer>),
+    Waiting(oneshot::Receiver<ShimResult>),
 }
 
 /// What comes to somebody who waits.
-pub(super) type Answer = Result<Arc<Connection>, SpawnError>;
+pub(super) type ShimResult = Result<Arc<ShimConnection>, SpawnError>;
 
-impl Pool {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl ShimPool {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes an idle shim, or a place in the queue.
-    pub(super) fn take(&self) -> Taken {
+    pub(super) fn check_out(&self) -> Checkout {
         let mut state = self.lock();
         if let Some(shim) = state.idle.pop() {
-            state.lend();
-            return Taken::Ready(shim);
+            state.mark_in_use();
+            return Checkout::Ready(shim);
         }
         let (sender, receiver) = oneshot::channel();
-        state.waiting.push_back(sender);
-        Taken::Waiting(receiver)
+        state.waiters.push_back(sender);
+        Checkout::Waiting(receiver)
     }
 
     /// Counts a shim that was found at work.
-    pub(super) fn lend(&self) {
-        self.lock().lend();
+    pub(super) fn mark_in_use(&self) {
+        self.lock().mark_in_use();
     }
 
     /// A shim that can take a plan: to who waits longest, else to the idle ones. Whether
     /// there are now more of those than are kept, and somebody must come to trim.
-    pub(super) fn offer(&self, shim: Arc<Connection>) -> bool {
+    pub(super) fn offer(&self, shim: Arc<ShimConnection>) -> bool {
         let mut state = self.lock();
         let mut shim = shim;
-        while let Some(waiting) = state.waiting.pop_front() {
-            match waiting.send(Ok(shim)) {
+        while let Some(waiter) = state.waiters.pop_front() {
+            match waiter.send(Ok(shim)) {
                 Ok(()) => {
-                    state.lend();
+                    state.mark_in_use();
                     return false;
                 }
-                Err(Ok(back)) => shim = back,
+                Err(Ok(returned)) => shim = returned,
                 Err(Err(_)) => return false,
             }
         }
         state.idle.push(shim);
-        let must_trim = state.idle.len() > WARM && !state.trimming;
+        let must_trim = state.idle.len() > IDLE_MIN && !state.trimming;
         state.trimming |= must_trim;
         must_trim
     }
 
     /// A shim's plan is over, whatever becomes of the shim.
-    pub(super) fn give_back(&self) {
+    pub(super) fn release(&self) {
         let mut state = self.lock();
         state.in_use = state.in_use.saturating_sub(1);
     }
 
     /// A shim is gone; it may have been idle.
-    pub(super) fn forget(&self, shim: &Arc<Connection>) {
+    pub(super) fn remove(&self, shim: &Arc<ShimConnection>) {
         self.lock().idle.retain(|idle| !Arc::ptr_eq(idle, shim));
     }
 
     /// Nobody can come for the one who waits longest.
-    pub(super) fn disappoint(&self, why: SpawnError) {
-        let waiting = self.lock().waiting.pop_front();
+    pub(super) fn fail_waiter(&self, error: SpawnError) {
+        let waiter = self.lock().waiters.pop_front();
         // Who gave up waiting needs no reason.
-        drop(waiting.map(|waiting| waiting.send(Err(why))));
+        drop(waiter.map(|waiting| waiting.send(Err(error))));
     }
 
     /// Shims at work.
@@ -109,24 +109,24 @@ impl Pool {
 
     /// Takes out what was not needed since the last time, the coldest first. Whether there are
     /// still more than are kept.
-    pub(super) fn trim(&self) -> (Vec<Arc<Connection>>, bool) {
+    pub(super) fn take_surplus(&self) -> (Vec<Arc<ShimConnection>>, bool) {
         let mut state = self.lock();
-        let keep = WARM.max(state.high_water.saturating_sub(state.in_use));
+        let keep = IDLE_MIN.max(state.high_water.saturating_sub(state.in_use));
         let surplus = state.idle.len().saturating_sub(keep);
         state.high_water = state.in_use;
         let cold = state.idle.drain(..surplus).collect();
-        state.trimming = state.idle.len() > WARM;
+        state.trimming = state.idle.len() > IDLE_MIN;
         (cold, state.trimming)
     }
 
     /// Takes out all of them.
-    pub(super) fn empty(&self) -> Vec<Arc<Connection>> {
+    pub(super) fn drain_idle(&self) -> Vec<Arc<ShimConnection>> {
         std::mem::take(&mut self.lock().idle)
     }
 }
 
-impl State {
-    fn lend(&mut self) {
+impl PoolState {
+    fn mark_in_use(&mut self) {
         self.in_use += 1;
         self.high_water = self.high_water.max(self.in_use);
     }

@@ -25,24 +25,26 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::connection::{AttemptControl, Connection, Current, REPORTS_MAX, Received};
-use super::orphans;
-use super::supply::Supply;
+use super::connection::{
+    ActiveAttempt, AttemptControl, EVENTS_MAX, ReceiveOutcome, ShimConnection,
+};
+use super::shim_manager::ShimManager;
+use super::sweep;
+use crate::backend::{EXIT_RECORD_VERSION, ExitRecord, RecoveryOutcome, SpawnHandle};
 use crate::open_files;
-use crate::place::{Birth, EXIT_RECORD_VERSION, ExitRecord, Found};
-use crate::proto::FromShim;
-use crate::shim::{link, record};
-use crate::spec_file::{BootStamp, SPEC_FILE, SPEC_FILE_VERSION};
-use crate::sys::{proc, reactor};
+use crate::proto::ShimEvent;
+use crate::shim::{daemon_connection, execution_dir};
+use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity};
+use crate::sys::{async_fd, proc};
 
 /// How long a living shim may take to open its control socket, or to say its first words, in
 /// milliseconds; one that takes longer is stuck, and is ended with its tree.
-const ANSWER_MS: u64 = 2_000;
+const HELLO_TIMEOUT_MS: u64 = 2_000;
 /// Descriptors that recovery leaves: a daemon that could not listen and answer would be of no
 /// use.
-const LEFT_TO_SERVE: u64 = 6;
+const SERVE_FDS_MIN: u64 = 6;
 /// How long recovery waits until idle shims have given theirs up, in milliseconds.
-const GIVE_UP_MS: u64 = 1_000;
+const RELEASE_TIMEOUT_MS: u64 = 1_000;
 /// Bytes of the largest exit record.
 const EXIT_RECORD_BYTES: u64 = 1024 * 1024;
 /// Bytes of the largest spec: no more than a plan holds, with room for its envelope.
@@ -50,154 +52,160 @@ const SPEC_BYTES: u64 = crate::proto::PLAN_MAX_BYTES + 64 * 1024;
 
 /// What recovery needs of `spec.json`.
 #[derive(Debug, Deserialize)]
-struct Head {
+struct SpecHeader {
     version: u8,
     attempt: u32,
-    boot: BootStamp,
+    boot: ShimIdentity,
 }
 
 /// A file that recovery reads.
-enum Kept<T> {
+enum StoredFile<T> {
     /// As it was written.
-    Whole(T),
+    Complete(T),
     /// It was never written.
-    Absent,
+    Missing,
     /// It is there and makes no sense.
     Damaged,
     /// No descriptor was left to read it by.
-    NotReached,
+    NoDescriptor,
 }
 
 /// The record of this attempt or a later one, once its shim is gone and its tree ended.
-pub(super) async fn after_loss(
-    supply: &Arc<Supply>,
-    current: &Current,
+pub(super) async fn recover_exit_record(
+    shims: &Arc<ShimManager>,
+    attempt_info: &ActiveAttempt,
     sweep: bool,
 ) -> Option<ExitRecord> {
-    let (id, attempt) = (current.id, current.attempt);
-    let dir = directory(supply, id).ok()?;
+    let (id, attempt) = (attempt_info.id, attempt_info.attempt);
+    let dir = open_directory(shims, id).ok()?;
     if sweep {
-        let shim = match read_head(dir.as_fd()) {
-            Kept::Whole(head) => Some(head.boot),
-            Kept::Absent | Kept::Damaged | Kept::NotReached => None,
+        let shim = match read_spec_header(dir.as_fd()) {
+            StoredFile::Complete(head) => Some(head.boot),
+            StoredFile::Missing | StoredFile::Damaged | StoredFile::NoDescriptor => None,
         };
-        let swept = Arc::clone(supply);
-        supply
-            .blocking(move || orphans::end(swept.executions().as_fd(), id, shim.as_ref()))
+        let shared = Arc::clone(shims);
+        shims
+            .blocking(move || sweep::kill_members(shared.executions().as_fd(), id, shim.as_ref()))
             .await;
     }
-    match read_exit(dir.as_fd()) {
-        Kept::Whole(record) => (record.attempt >= attempt).then_some(record),
-        Kept::Absent | Kept::Damaged | Kept::NotReached => None,
+    match read_exit_record(dir.as_fd()) {
+        StoredFile::Complete(record) => (record.attempt >= attempt).then_some(record),
+        StoredFile::Missing | StoredFile::Damaged | StoredFile::NoDescriptor => None,
     }
 }
 
 /// The newest attempt of an execution and the shim that carries it out, as its `spec.json`
 /// says; none where that cannot be read.
-pub(super) fn shim_of(supply: &Supply, id: ExecutionId) -> Option<(u32, BootStamp)> {
-    let dir = directory(supply, id).ok()?;
-    match read_head(dir.as_fd()) {
-        Kept::Whole(head) => Some((head.attempt, head.boot)),
-        Kept::Absent | Kept::Damaged | Kept::NotReached => None,
+pub(super) fn read_shim(shims: &ShimManager, id: ExecutionId) -> Option<(u32, ShimIdentity)> {
+    let dir = open_directory(shims, id).ok()?;
+    match read_spec_header(dir.as_fd()) {
+        StoredFile::Complete(head) => Some((head.attempt, head.boot)),
+        StoredFile::Missing | StoredFile::Damaged | StoredFile::NoDescriptor => None,
     }
 }
 
 /// The attempt whose exit record is there.
-pub(super) fn ended_attempt(supply: &Supply, id: ExecutionId) -> Option<u32> {
-    let dir = directory(supply, id).ok()?;
-    match read_exit(dir.as_fd()) {
-        Kept::Whole(record) => Some(record.attempt),
-        Kept::Absent | Kept::Damaged | Kept::NotReached => None,
+pub(super) fn recorded_attempt(shims: &ShimManager, id: ExecutionId) -> Option<u32> {
+    let dir = open_directory(shims, id).ok()?;
+    match read_exit_record(dir.as_fd()) {
+        StoredFile::Complete(record) => Some(record.attempt),
+        StoredFile::Missing | StoredFile::Damaged | StoredFile::NoDescriptor => None,
     }
 }
 
 /// Finds out. Where descriptors ran out, once more when nobody else is being called.
-pub(super) async fn find(supply: Arc<Supply>, id: ExecutionId) -> Found {
+pub(super) async fn recover(shims: Arc<ShimManager>, id: ExecutionId) -> RecoveryOutcome {
     // The semaphore is never closed.
-    let turn = supply.calls.acquire().await;
-    match find_now(&supply, id).await {
-        Found::NotReached(_) => {}
-        found @ (Found::Running { .. } | Found::Exited(_) | Found::Lost { .. }) => return found,
+    let permit = shims.reconnect_permits.acquire().await;
+    match recover_once(&shims, id).await {
+        RecoveryOutcome::Unreachable(_) => {}
+        outcome @ (RecoveryOutcome::Running { .. }
+        | RecoveryOutcome::Exited(_)
+        | RecoveryOutcome::Lost { .. }) => return outcome,
     }
-    drop(turn);
-    let all = u32::try_from(supply.calls_at_once).unwrap_or(1);
-    let _alone = supply.calls.acquire_many(all).await;
-    find_now(&supply, id).await
+    drop(permit);
+    let permits = u32::try_from(shims.reconnects_max).unwrap_or(1);
+    let _all_permits = shims.reconnect_permits.acquire_many(permits).await;
+    recover_once(&shims, id).await
 }
 
-async fn find_now(supply: &Arc<Supply>, id: ExecutionId) -> Found {
-    let dir = directory(supply, id);
+async fn recover_once(shims: &Arc<ShimManager>, id: ExecutionId) -> RecoveryOutcome {
+    let dir = open_directory(shims, id);
     if dir
         .as_ref()
         .is_err_and(|errno| open_files::is_exhausted(*errno))
     {
-        return Found::NotReached(supply.no_open_files());
+        return RecoveryOutcome::Unreachable(shims.no_open_files());
     }
-    let head = dir
+    let header = dir
         .as_ref()
-        .map_or(Kept::Damaged, |dir| read_head(dir.as_fd()));
-    let (dir, head) = match (dir, head) {
-        (Ok(dir), Kept::Whole(head)) => (dir, head),
-        (_, Kept::NotReached) => return Found::NotReached(supply.no_open_files()),
-        (_, Kept::Absent) => return lost(supply, id, None, LostReason::NoRecord).await,
-        (_, Kept::Whole(_) | Kept::Damaged) => {
-            return lost(supply, id, None, LostReason::FilesDamaged).await;
+        .map_or(StoredFile::Damaged, |dir| read_spec_header(dir.as_fd()));
+    let (dir, header) = match (dir, header) {
+        (Ok(dir), StoredFile::Complete(head)) => (dir, head),
+        (_, StoredFile::NoDescriptor) => {
+            return RecoveryOutcome::Unreachable(shims.no_open_files());
+        }
+        (_, StoredFile::Missing) => return sweep_lost(shims, id, None, LostReason::NoRecord).await,
+        (_, StoredFile::Complete(_) | StoredFile::Damaged) => {
+            return sweep_lost(shims, id, None, LostReason::FilesDamaged).await;
         }
     };
-    if let Some(found) = ended(supply, id, dir.as_fd(), &head).await {
-        return found;
+    if let Some(outcome) = recorded_exit(shims, id, dir.as_fd(), &header).await {
+        return outcome;
     }
-    if head.boot.id != proc::boot_id() {
-        return Found::Lost {
+    if header.boot.id != proc::boot_id() {
+        return RecoveryOutcome::Lost {
             reason: LostReason::Reboot,
-            attempt: head.attempt,
+            attempt: header.attempt,
             swept: 0,
         };
     }
-    if let Some(found) = call(supply, id, dir.as_fd(), &head.boot).await {
-        return found;
+    if let Some(outcome) = reconnect(shims, id, dir.as_fd(), &header.boot).await {
+        return outcome;
     }
     // It may have ended while it was being called.
-    if let Some(found) = ended(supply, id, dir.as_fd(), &head).await {
-        return found;
+    if let Some(outcome) = recorded_exit(shims, id, dir.as_fd(), &header).await {
+        return outcome;
     }
-    end_shim(&head.boot);
-    lost(supply, id, Some(head), LostReason::NoRecord).await
+    kill_stuck_shim(&header.boot);
+    sweep_lost(shims, id, Some(header), LostReason::NoRecord).await
 }
 
 /// The directory of an execution; what is known of one must not depend on how many others run.
-fn directory(supply: &Supply, id: ExecutionId) -> Result<OwnedFd, Errno> {
-    let open = || record::open_directory(supply.executions().as_fd(), id);
-    open_files::with_held(open, |errno| open_files::is_exhausted(*errno))
+fn open_directory(shims: &ShimManager, id: ExecutionId) -> Result<OwnedFd, Errno> {
+    let open = || execution_dir::open_directory(shims.executions().as_fd(), id);
+    open_files::with_emergency_fds(open, |errno| open_files::is_exhausted(*errno))
 }
 
-async fn ended(
-    supply: &Arc<Supply>,
+async fn recorded_exit(
+    shims: &Arc<ShimManager>,
     id: ExecutionId,
     dir: BorrowedFd<'_>,
-    head: &Head,
-) -> Option<Found> {
-    match read_exit(dir) {
-        Kept::Whole(record) if record.attempt >= head.attempt => Some(Found::Exited(record)),
-        Kept::Whole(_) | Kept::Absent => None,
-        Kept::NotReached => Some(Found::NotReached(supply.no_open_files())),
-        Kept::Damaged => Some(lost(supply, id, None, LostReason::FilesDamaged).await),
+    header: &SpecHeader,
+) -> Option<RecoveryOutcome> {
+    match read_exit_record(dir) {
+        StoredFile::Complete(record) if record.attempt >= header.attempt => {
+            Some(RecoveryOutcome::Exited(record))
+        }
+        StoredFile::Complete(_) | StoredFile::Missing => None,
+        StoredFile::NoDescriptor => Some(RecoveryOutcome::Unreachable(shims.no_open_files())),
+        StoredFile::Damaged => Some(sweep_lost(shims, id, None, LostReason::FilesDamaged).await),
     }
 }
 
 /// Ends what is left of it; members that were found say more than `reason`.
-async fn lost(
-    supply: &Arc<Supply>,
+async fn sweep_lost(
+    shims: &Arc<ShimManager>,
     id: ExecutionId,
-    head: Option<Head>,
+    header: Option<SpecHeader>,
     reason: LostReason,
-) -> Found {
-    let attempt = head.as_ref().map_or(0, |head| head.attempt);
-    let boot = head.map(|head| head.boot);
+) -> RecoveryOutcome {
+    let attempt = header.as_ref().map_or(0, |head| head.attempt);
+    let boot = header.map(|head| head.boot);
     let in_process = boot.as_ref().is_some_and(|boot| boot.in_process);
-    let place = Arc::clone(supply);
-    let swept = supply
-        .blocking(move || orphans::end(place.executions().as_fd(), id, boot.as_ref()))
+    let shared = Arc::clone(shims);
+    let swept = shims
+        .blocking(move || sweep::kill_members(shared.executions().as_fd(), id, boot.as_ref()))
         .await;
     let reason = match reason {
         LostReason::NoRecord if in_process => LostReason::EngineKilled,
@@ -208,26 +216,32 @@ async fn lost(
         | LostReason::FilesDamaged
         | LostReason::EngineKilled => reason,
     };
-    Found::Lost {
+    RecoveryOutcome::Lost {
         reason,
         attempt,
         swept,
     }
 }
 
-fn read_head(dir: BorrowedFd<'_>) -> Kept<Head> {
-    let kept = read_json::<Head>(dir, SPEC_FILE, SPEC_BYTES);
-    match kept {
-        Kept::Whole(head) if head.version > SPEC_FILE_VERSION => Kept::Damaged,
-        Kept::Whole(_) | Kept::Absent | Kept::Damaged | Kept::NotReached => kept,
+fn read_spec_header(dir: BorrowedFd<'_>) -> StoredFile<SpecHeader> {
+    let stored = read_json::<SpecHeader>(dir, SPEC_FILE, SPEC_BYTES);
+    match stored {
+        StoredFile::Complete(head) if head.version > SPEC_FILE_VERSION => StoredFile::Damaged,
+        StoredFile::Complete(_)
+        | StoredFile::Missing
+        | StoredFile::Damaged
+        | StoredFile::NoDescriptor => stored,
     }
 }
 
-fn read_exit(dir: BorrowedFd<'_>) -> Kept<ExitRecord> {
-    let kept = read_json::<ExitRecord>(dir, record::EXIT_FILE, EXIT_RECORD_BYTES);
-    match kept {
-        Kept::Whole(record) if record.version > EXIT_RECORD_VERSION => Kept::Damaged,
-        Kept::Whole(_) | Kept::Absent | Kept::Damaged | Kept::NotReached => kept,
+fn read_exit_record(dir: BorrowedFd<'_>) -> StoredFile<ExitRecord> {
+    let stored = read_json::<ExitRecord>(dir, execution_dir::EXIT_FILE, EXIT_RECORD_BYTES);
+    match stored {
+        StoredFile::Complete(record) if record.version > EXIT_RECORD_VERSION => StoredFile::Damaged,
+        StoredFile::Complete(_)
+        | StoredFile::Missing
+        | StoredFile::Damaged
+        | StoredFile::NoDescriptor => stored,
     }
 }
 
@@ -235,44 +249,45 @@ fn read_json<T: serde::de::DeserializeOwned>(
     dir: BorrowedFd<'_>,
     name: &str,
     limit: u64,
-) -> Kept<T> {
+) -> StoredFile<T> {
     let open = || openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    let file = match open_files::with_held(open, |errno| open_files::is_exhausted(*errno)) {
+    let file = match open_files::with_emergency_fds(open, |errno| open_files::is_exhausted(*errno))
+    {
         Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Kept::Absent,
-        Err(errno) if open_files::is_exhausted(errno) => return Kept::NotReached,
-        Err(_) => return Kept::Damaged,
+        Err(Errno::NOENT) => return StoredFile::Missing,
+        Err(errno) if open_files::is_exhausted(errno) => return StoredFile::NoDescriptor,
+        Err(_) => return StoredFile::Damaged,
     };
     let mut bytes = Vec::new();
     if file.take(limit).read_to_end(&mut bytes).is_err() {
-        return Kept::Damaged;
+        return StoredFile::Damaged;
     }
-    serde_json::from_slice(&bytes).map_or(Kept::Damaged, Kept::Whole)
+    serde_json::from_slice(&bytes).map_or(StoredFile::Damaged, StoredFile::Complete)
 }
 
 /// What a shim may do while it is being called.
-struct Signs {
+struct ShimWatch {
     /// Its directory changes: the control socket or the exit record appears.
     directory: AsyncFd<OwnedFd>,
     /// It ends.
     shim: AsyncFd<OwnedFd>,
 }
 
-impl Signs {
-    fn of(dir: BorrowedFd<'_>, pid: i32) -> Result<Self, std::io::Error> {
+impl ShimWatch {
+    fn new(dir: BorrowedFd<'_>, pid: i32) -> Result<Self, std::io::Error> {
         let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
         let path = format!("/proc/self/fd/{}", dir.as_raw_fd());
         inotify::add_watch(&watch, path, inotify::WatchFlags::MOVED_TO)?;
         let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
         let shim = pidfd_open(pid, PidfdFlags::empty())?;
         Ok(Self {
-            directory: reactor::register(watch, Interest::READABLE)?,
-            shim: reactor::register(shim, Interest::READABLE)?,
+            directory: async_fd::register(watch, Interest::READABLE)?,
+            shim: async_fd::register(shim, Interest::READABLE)?,
         })
     }
 
     /// Waits for the next sign; false when none can follow.
-    async fn next(&self, deadline: Instant) -> bool {
+    async fn changed(&self, deadline: Instant) -> bool {
         tokio::select! {
             changed = self.directory.readable() => {
                 let mut buffer = [0; 4096];
@@ -289,61 +304,61 @@ impl Signs {
 }
 
 /// Calls the shim, as long as it lives and has not answered. None when it does not.
-async fn call(
-    supply: &Arc<Supply>,
+async fn reconnect(
+    shims: &Arc<ShimManager>,
     id: ExecutionId,
     dir: BorrowedFd<'_>,
-    boot: &BootStamp,
-) -> Option<Found> {
+    boot: &ShimIdentity,
+) -> Option<RecoveryOutcome> {
     let pid = i32::try_from(boot.shim_pid).ok()?;
-    let deadline = Instant::now() + Duration::from_millis(ANSWER_MS);
-    let not_reached = || Some(Found::NotReached(supply.no_open_files()));
+    let deadline = Instant::now() + Duration::from_millis(HELLO_TIMEOUT_MS);
+    let not_reached = || Some(RecoveryOutcome::Unreachable(shims.no_open_files()));
     // Most have opened it by now, and need not be watched.
-    if let Ok(socket) = knock(dir) {
-        if !leaves_room(supply).await {
+    if let Ok(socket) = connect_control(dir) {
+        if !ensure_descriptors(shims).await {
             return not_reached();
         }
-        if let Some(found) = greet(supply, id, socket).await {
-            return Some(found);
+        if let Some(outcome) = handshake(shims, id, socket).await {
+            return Some(outcome);
         }
     }
-    let signs = match Signs::of(dir, pid) {
+    let watch = match ShimWatch::new(dir, pid) {
         Ok(signs) => signs,
-        Err(error) if open_files::is_none_left(&error) => return not_reached(),
+        Err(error) if open_files::is_exhausted_io(&error) => return not_reached(),
         Err(_) => return None,
     };
     loop {
         // The descriptor was opened by pid: whose it is shows the start time, now.
-        match proc::is_same_now(pid, boot.shim_start) {
+        match proc::try_is_same(pid, boot.shim_start) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(_) => return not_reached(),
         }
-        match knock(dir) {
-            Ok(_) if !leaves_room(supply).await => return not_reached(),
-            Ok(socket) => return greet(supply, id, socket).await,
+        match connect_control(dir) {
+            Ok(_) if !ensure_descriptors(shims).await => return not_reached(),
+            Ok(socket) => return handshake(shims, id, socket).await,
             Err(errno) if open_files::is_exhausted(errno) => return not_reached(),
-            Err(_) if matches!(read_exit(dir), Kept::Whole(_)) => return None,
+            Err(_) if matches!(read_exit_record(dir), StoredFile::Complete(_)) => return None,
             Err(_) => {}
         }
-        if !signs.next(deadline).await {
+        if !watch.changed(deadline).await {
             return None;
         }
     }
 }
 
 /// Whether the daemon can still serve with one more shim connected.
-async fn leaves_room(supply: &Supply) -> bool {
-    let enough = || (open_files::available(LEFT_TO_SERVE) >= LEFT_TO_SERVE).then_some(());
+async fn ensure_descriptors(shims: &ShimManager) -> bool {
+    let enough = || (open_files::available(SERVE_FDS_MIN) >= SERVE_FDS_MIN).then_some(());
     if enough().is_some() {
         return true;
     }
-    supply.give_up_idle();
-    let limit = Duration::from_millis(GIVE_UP_MS);
+    shims.shut_idle();
+    let limit = Duration::from_millis(RELEASE_TIMEOUT_MS);
     timeout(limit, open_files::wait_for(enough)).await.is_ok()
 }
 
-fn knock(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+fn connect_control(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let socket = socket_with(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -352,23 +367,27 @@ fn knock(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     )?;
     connect(
         &socket,
-        &link::control_address(dir, record::CONTROL_SOCKET)?,
+        &daemon_connection::control_address(dir, execution_dir::CONTROL_SOCKET)?,
     )?;
-    if link::is_same_user(socket.as_fd()) {
+    if daemon_connection::is_same_user(socket.as_fd()) {
         Ok(socket)
     } else {
         Err(Errno::PERM)
     }
 }
 
-async fn greet(supply: &Arc<Supply>, id: ExecutionId, socket: OwnedFd) -> Option<Found> {
-    let connection = Arc::new(Connection::new(socket, None).ok()?);
-    let limit = Duration::from_millis(ANSWER_MS);
-    let Ok(Received::Hello(hello)) = timeout(limit, connection.receive()).await else {
+async fn handshake(
+    shims: &Arc<ShimManager>,
+    id: ExecutionId,
+    socket: OwnedFd,
+) -> Option<RecoveryOutcome> {
+    let connection = Arc::new(ShimConnection::new(socket, None).ok()?);
+    let limit = Duration::from_millis(HELLO_TIMEOUT_MS);
+    let Ok(ReceiveOutcome::Hello(hello)) = timeout(limit, connection.receive()).await else {
         return None;
     };
-    let FromShim::Hello {
-        id: theirs,
+    let ShimEvent::Hello {
+        id: hello_id,
         attempt,
         pid,
         started_at,
@@ -376,34 +395,37 @@ async fn greet(supply: &Arc<Supply>, id: ExecutionId, socket: OwnedFd) -> Option
     else {
         return None;
     };
-    if theirs != id {
+    if hello_id != id {
         return None;
     }
-    let (sender, reports) = mpsc::channel(REPORTS_MAX);
-    connection.begin(Current {
+    let (sender, reports) = mpsc::channel(EVENTS_MAX);
+    connection.start_attempt(ActiveAttempt {
         id,
         attempt,
-        reports: Some(sender),
+        events: Some(sender),
     });
-    supply.adopt(&connection);
+    shims.adopt(&connection);
     let control = Arc::new(AttemptControl {
         connection,
         id,
         attempt,
-        takes_input: true,
+        has_input: true,
         has_terminal: true,
     });
-    Some(Found::Running {
+    Some(RecoveryOutcome::Running {
         attempt,
         pid,
         started_at,
-        birth: Birth { control, reports },
+        handle: SpawnHandle {
+            control,
+            events: reports,
+        },
     })
 }
 
 /// A shim that lives but does not answer is stuck. One that was a thread of an engine has
 /// that engine's pid, and is left alone.
-fn end_shim(boot: &BootStamp) {
+fn kill_stuck_shim(boot: &ShimIdentity) {
     let Ok(pid) = i32::try_from(boot.shim_pid) else {
         return;
     };

@@ -6,9 +6,9 @@ use ostler_model::{StreamName, TermSize};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::place::STEP_TERMINAL;
+use crate::backend::STEP_TERMINAL;
 use crate::proto::WireIo;
-use crate::sys::clone::Step;
+use crate::sys::clone::SpawnStep;
 use crate::sys::memory;
 
 /// The child's descriptors and ours.
@@ -27,26 +27,26 @@ pub(super) struct Channels {
 impl Channels {
     /// Opens them. Within walls, an empty input is a file of the command's own: the machine's
     /// `/dev/null` could not be opened again by its name (`/dev/stdin`).
-    pub(super) fn open(io: &WireIo, walled: bool) -> Result<Self, Errno> {
-        channels(io, walled)
+    pub(super) fn open(io: &WireIo, in_jail: bool) -> Result<Self, Errno> {
+        open_channels(io, in_jail)
     }
 }
 
 /// The step at which a birth fails without them.
-pub(super) const fn step(io: &WireIo) -> &'static str {
+pub(super) const fn failing_step(io: &WireIo) -> &'static str {
     match io {
         WireIo::Pty(_) => STEP_TERMINAL,
-        WireIo::Empty | WireIo::Given(_) | WireIo::Open => Step::Stdio.name(),
+        WireIo::Empty | WireIo::Bytes(_) | WireIo::Piped => SpawnStep::Stdio.name(),
     }
 }
 
-fn channels(io: &WireIo, walled: bool) -> Result<Channels, Errno> {
+fn open_channels(io: &WireIo, in_jail: bool) -> Result<Channels, Errno> {
     let (stdin, input) = match io {
         WireIo::Pty(size) => return terminal(*size),
-        WireIo::Empty if walled => (given(&[])?, None),
-        WireIo::Empty => (null()?, None),
-        WireIo::Given(bytes) => (given(bytes.as_bytes())?, None),
-        WireIo::Open => {
+        WireIo::Empty if in_jail => (stdin_file(&[])?, None),
+        WireIo::Empty => (dev_null()?, None),
+        WireIo::Bytes(bytes) => (stdin_file(bytes.as_bytes())?, None),
+        WireIo::Piped => {
             let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
             rustix::io::ioctl_fionbio(&write, true)?;
             (read, Some(write))
@@ -66,8 +66,8 @@ fn channels(io: &WireIo, walled: bool) -> Result<Channels, Errno> {
     })
 }
 
-fn given(bytes: &[u8]) -> Result<OwnedFd, Errno> {
-    memory::file_with("ostler-stdin", bytes).map_err(|error| errno_of(&error))
+fn stdin_file(bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    memory::memfd_with("ostler-stdin", bytes).map_err(|error| errno_of(&error))
 }
 
 fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
@@ -110,7 +110,7 @@ pub(crate) fn set_size(terminal: &OwnedFd, size: TermSize) -> Result<(), Errno> 
     rustix::termios::tcsetwinsize(terminal, size)
 }
 
-fn null() -> Result<OwnedFd, Errno> {
+fn dev_null() -> Result<OwnedFd, Errno> {
     use rustix::fs::{Mode, OFlags, open};
     open(
         c"/dev/null",

@@ -2,32 +2,32 @@
 //! not. Synchronous and single-threaded; it runs as a process of its own, forked by the
 //! keeper, or on a thread where there is no keeper.
 //!
-//! [`serve`] waits for plans, [`birth`] turns a plan into a running tree
-//! on [`channels`], within walls by [`confined`], [`run`] carries it
-//! to its end; [`ladder`] decides what happens when, [`tree`] knows and ends the processes,
-//! [`streams`] moves output from each [`source`] to the [`sink`], [`line`](mod@line) keeps
-//! input within what a terminal's line holds, [`link`] talks to the daemon, [`record`] writes
-//! what recovery reads, into a directory that is [`prepared`] before.
+//! [`serve`] waits for plans, [`spawn`] turns a plan into a running tree
+//! on [`channels`], within walls by [`jailed`], [`event_loop`] carries it
+//! to its end; [`kill_escalation`] decides what happens when, [`process_tree`] knows and ends the processes,
+//! [`streams`] moves output from each [`output_source`] to the [`output_sink`], [`canonical_line`](mod@canonical_line) keeps
+//! input within what a terminal's line holds, [`daemon_connection`] talks to the daemon, [`execution_dir`] writes
+//! what recovery reads, into a directory that is [`prepared_dir`] before.
 
-mod birth;
+mod canonical_line;
 mod channels;
-mod confined;
-mod ladder;
-mod line;
-pub(crate) mod link;
-mod marks;
-mod pinned;
-mod prepared;
-mod questions;
-pub(crate) mod record;
+pub(crate) mod daemon_connection;
+mod event_loop;
+pub(crate) mod execution_dir;
+mod jailed;
+mod kill_escalation;
+mod output_notify;
+mod output_sink;
+mod output_source;
+mod pinned_files;
+mod prepared_dir;
+mod process_tree;
 pub(crate) mod redact;
-mod run;
 mod serve;
-mod sink;
-mod source;
+mod spawn;
 mod streams;
-mod tree;
+mod terminal_queries;
 
-pub(crate) use prepared::PREPARED_PREFIX;
-pub(crate) use serve::{Identity, Mode, Setup, serve};
-pub(crate) use tree::{EXECUTION_VARIABLE, marker};
+pub(crate) use prepared_dir::PREPARED_PREFIX;
+pub(crate) use process_tree::{EXECUTION_VARIABLE, marker};
+pub(crate) use serve::{ShimInfo, ShimMode, ShimSetup, serve};

@@ -6,17 +6,17 @@ use memchr::memmem::Finder;
 /// What stands in the journal instead of a secret.
 pub(crate) const MASK: &[u8] = b"[redacted]";
 /// How long output that may be the beginning of a secret is held back, in milliseconds.
-pub(crate) const HOLD_MS: u64 = 5;
+pub(crate) const HOLD_BACK_MS: u64 = 5;
 /// Beginnings of secrets up to this long are not held back for longer, in bytes.
-pub(crate) const LET_GO_BYTES: usize = 3;
+pub(crate) const RELEASE_MAX_BYTES: usize = 3;
 
 /// The values of one attempt.
 #[derive(Debug)]
-pub(crate) struct Secrets {
+pub(crate) struct SecretFinder {
     finders: Vec<Finder<'static>>,
 }
 
-impl Secrets {
+impl SecretFinder {
     /// None where there is nothing to hide; empty values hide nothing.
     pub(crate) fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let finders: Vec<_> = values
@@ -44,13 +44,13 @@ impl Secrets {
             .map(|finder| finder.needle().len())
             .max();
         let reach = longest.unwrap_or(1) - 1;
-        let begin = from.max(bytes.len().saturating_sub(reach));
+        let start = from.max(bytes.len().saturating_sub(reach));
         let may_grow = |&at: &usize| {
             let tail = &bytes[at..];
             let mut needles = self.finders.iter().map(Finder::needle);
             needles.any(|needle| needle.len() > tail.len() && needle.starts_with(tail))
         };
-        (begin..bytes.len()).find(may_grow).unwrap_or(bytes.len())
+        (start..bytes.len()).find(may_grow).unwrap_or(bytes.len())
     }
 }
 
@@ -58,95 +58,95 @@ impl Secrets {
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
     /// What may yet become a secret, as it was read.
-    held: Vec<u8>,
+    pending: Vec<u8>,
     /// How many bytes of that were let go already, when their time was up: should they become a
     /// secret after all, its rest is replaced.
-    let_go: usize,
+    released: usize,
     clean: Vec<u8>,
 }
 
 impl Redactor {
     /// Takes what was read and returns what may be appended now.
-    pub(crate) fn push(&mut self, secrets: &Secrets, bytes: &[u8]) -> &[u8] {
-        self.held.extend_from_slice(bytes);
-        self.pass(secrets);
+    pub(crate) fn push(&mut self, secrets: &SecretFinder, bytes: &[u8]) -> &[u8] {
+        self.pending.extend_from_slice(bytes);
+        self.advance(secrets);
         &self.clean
     }
 
     /// Returns what was held back, as its time is up: a few bytes are more likely a prompt than
     /// the beginning of a secret. Longer beginnings stay until more follows, or nothing does.
-    pub(crate) fn let_go(&mut self, secrets: &Secrets) -> &[u8] {
-        self.pass(secrets);
-        if self.held.len() <= LET_GO_BYTES {
-            self.emit(self.held.len());
-            self.let_go = self.held.len();
+    pub(crate) fn release_pending(&mut self, secrets: &SecretFinder) -> &[u8] {
+        self.advance(secrets);
+        if self.pending.len() <= RELEASE_MAX_BYTES {
+            self.emit(self.pending.len());
+            self.released = self.pending.len();
         }
         &self.clean
     }
 
     /// Returns what was held back, as nothing follows.
-    pub(crate) fn flush(&mut self, secrets: &Secrets) -> &[u8] {
+    pub(crate) fn flush(&mut self, secrets: &SecretFinder) -> &[u8] {
         self.clean.clear();
         let mut at = 0;
-        while let Some((start, end)) = secrets.find(&self.held, at) {
-            self.replace(at, start);
+        while let Some((start, end)) = secrets.find(&self.pending, at) {
+            self.emit_masked(at, start);
             at = end;
         }
-        self.keep(at);
-        self.emit(self.held.len());
-        self.keep(self.held.len());
+        self.discard_before(at);
+        self.emit(self.pending.len());
+        self.discard_before(self.pending.len());
         &self.clean
     }
 
     /// Whether something is held back.
-    pub(crate) fn is_holding(&self) -> bool {
-        self.held.len() > self.let_go
+    pub(crate) fn has_pending(&self) -> bool {
+        self.pending.len() > self.released
     }
 
     /// Whether what is held back is to be let go after a while.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.is_holding() && self.held.len() <= LET_GO_BYTES
+    pub(crate) fn needs_release(&self) -> bool {
+        self.has_pending() && self.pending.len() <= RELEASE_MAX_BYTES
     }
 
-    fn pass(&mut self, secrets: &Secrets) {
+    fn advance(&mut self, secrets: &SecretFinder) {
         self.clean.clear();
         let mut at = 0;
-        let mut next = secrets.find(&self.held, 0);
+        let mut next = secrets.find(&self.pending, 0);
         loop {
-            let open = secrets.open_tail(&self.held, at);
+            let open = secrets.open_tail(&self.pending, at);
             match next {
                 // A match that begins before the open tail cannot grow any more.
                 Some((start, end)) if start < open => {
-                    self.replace(at, start);
+                    self.emit_masked(at, start);
                     at = end;
-                    next = secrets.find(&self.held, at);
+                    next = secrets.find(&self.pending, at);
                 }
                 Some(_) | None => {
-                    let from = at.max(self.let_go).min(open);
-                    self.clean.extend_from_slice(&self.held[from..open]);
-                    return self.keep(open);
+                    let from = at.max(self.released).min(open);
+                    self.clean.extend_from_slice(&self.pending[from..open]);
+                    return self.discard_before(open);
                 }
             }
         }
     }
 
     /// What stands before a secret, but for what was let go, and the mask.
-    fn replace(&mut self, at: usize, start: usize) {
-        let from = at.max(self.let_go).min(start);
-        self.clean.extend_from_slice(&self.held[from..start]);
+    fn emit_masked(&mut self, at: usize, start: usize) {
+        let from = at.max(self.released).min(start);
+        self.clean.extend_from_slice(&self.pending[from..start]);
         self.clean.extend_from_slice(MASK);
     }
 
     /// What is held up to `end`, but for what was let go.
     fn emit(&mut self, end: usize) {
-        let from = self.let_go.min(end);
-        self.clean.extend_from_slice(&self.held[from..end]);
+        let from = self.released.min(end);
+        self.clean.extend_from_slice(&self.pending[from..end]);
     }
 
     /// Forgets what is held before `from`.
-    fn keep(&mut self, from: usize) {
-        self.held.drain(..from);
-        self.let_go = self.let_go.saturating_sub(from);
+    fn discard_before(&mut self, from: usize) {
+        self.pending.drain(..from);
+        self.released = self.released.saturating_sub(from);
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
             cuts in prop::collection::vec(0..8_usize, 0..20),
         ) {
             let needles: Vec<Vec<u8>> = needles.into_iter().map(String::into_bytes).collect();
-            let secrets = Secrets::new(needles.iter().map(Vec::as_slice)).expect("not empty");
+            let secrets = SecretFinder::new(needles.iter().map(Vec::as_slice)).expect("not empty");
             let mut redactor = Redactor::default();
             let mut out = Vec::new();
             let mut rest = text.as_bytes();
@@ -194,23 +194,23 @@ mod tests {
             }
             out.extend_from_slice(redactor.push(&secrets, rest));
             out.extend_from_slice(redactor.flush(&secrets));
-            prop_assert!(!redactor.is_holding());
+            prop_assert!(!redactor.has_pending());
             prop_assert_eq!(out, naive(&needles, text.as_bytes()));
         }
     }
 
     #[test]
     fn a_secret_in_slow_pieces_is_no_secret_told() {
-        let secrets = Secrets::new([&b"hunter2-hunter2"[..]]).expect("not empty");
+        let secrets = SecretFinder::new([&b"hunter2-hunter2"[..]]).expect("not empty");
         for cut in 1..15 {
             let mut redactor = Redactor::default();
             let (first, second) = b"hunter2-hunter2".split_at(cut);
             let mut out = redactor.push(&secrets, first).to_vec();
-            out.extend_from_slice(redactor.let_go(&secrets));
-            out.extend_from_slice(redactor.let_go(&secrets));
+            out.extend_from_slice(redactor.release_pending(&secrets));
+            out.extend_from_slice(redactor.release_pending(&secrets));
             out.extend_from_slice(redactor.push(&secrets, second));
             out.extend_from_slice(redactor.flush(&secrets));
-            let told = if cut <= LET_GO_BYTES { cut } else { 0 };
+            let told = if cut <= RELEASE_MAX_BYTES { cut } else { 0 };
             let expected = [&first[..told], MASK].concat();
             assert_eq!(out, expected, "cut at {cut}");
         }
@@ -218,26 +218,26 @@ mod tests {
 
     #[test]
     fn what_was_let_go_is_told_once() {
-        let secrets = Secrets::new([&b"passphrase"[..]]).expect("not empty");
+        let secrets = SecretFinder::new([&b"passphrase"[..]]).expect("not empty");
         let mut redactor = Redactor::default();
         let mut out = redactor.push(&secrets, b"give p").to_vec();
-        out.extend_from_slice(redactor.let_go(&secrets));
+        out.extend_from_slice(redactor.release_pending(&secrets));
         assert_eq!(out, b"give p");
-        assert!(!redactor.is_holding());
+        assert!(!redactor.has_pending());
         out.extend_from_slice(redactor.push(&secrets, b"a"));
-        out.extend_from_slice(redactor.let_go(&secrets));
+        out.extend_from_slice(redactor.release_pending(&secrets));
         out.extend_from_slice(redactor.push(&secrets, b"x pass"));
-        assert!(redactor.is_holding() && !redactor.is_waiting());
-        out.extend_from_slice(redactor.let_go(&secrets));
+        assert!(redactor.has_pending() && !redactor.needs_release());
+        out.extend_from_slice(redactor.release_pending(&secrets));
         assert_eq!(out, b"give pax ");
         out.extend_from_slice(redactor.flush(&secrets));
         assert_eq!(out, b"give pax pass");
-        assert!(!redactor.is_holding());
+        assert!(!redactor.has_pending());
     }
 
     #[test]
     fn nothing_to_hide_is_none() {
-        assert!(Secrets::new([]).is_none());
-        assert!(Secrets::new([&b""[..]]).is_none());
+        assert!(SecretFinder::new([]).is_none());
+        assert!(SecretFinder::new([&b""[..]]).is_none());
     }
 }

@@ -2,22 +2,22 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use ostler_sandbox::cgroup::{ShimName, Slot};
+use ostler_sandbox::cgroup::{CgroupSlot, ShimName};
 
-use super::birth::{self, Birth};
-use super::link::{Incoming, Link};
-use super::prepared::Preparation;
-use super::run::{End, Run};
+use super::daemon_connection::{DaemonConnection, DaemonEvent};
+use super::event_loop::{AttemptEnd, AttemptRunner};
+use super::prepared_dir::DirPreparation;
+use super::spawn::{self, SpawnResult};
 use super::streams::READ_BYTES;
-use crate::proto::{FromShim, PLAN_MAX_BYTES, ToShim, WirePlan, decode};
+use crate::proto::{PLAN_MAX_BYTES, ShimEvent, ShimRequest, WirePlan, decode};
 use crate::sys::clone::STACK_BYTES;
 use crate::sys::memory::{self, Pages};
-use crate::sys::packet::Patience;
+use crate::sys::seqpacket::ReceiveMode;
 use crate::sys::{proc, signals};
 
 /// How a shim runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum ShimMode {
     /// A process of its own, subreaper of what it starts.
     Process,
     /// A thread of the engine's process, where children of others must not be touched.
@@ -26,16 +26,16 @@ pub(crate) enum Mode {
 
 /// Who this shim is, for `spec.json`.
 #[derive(Debug, Clone)]
-pub(crate) struct Identity {
-    pub(crate) mode: Mode,
+pub(crate) struct ShimInfo {
+    pub(crate) mode: ShimMode,
     pub(crate) boot_id: String,
     pub(crate) pid: u32,
     pub(crate) start: u64,
 }
 
-impl Identity {
+impl ShimInfo {
     /// The calling process.
-    pub(crate) fn own(mode: Mode, boot_id: String) -> Self {
+    pub(crate) fn own(mode: ShimMode, boot_id: String) -> Self {
         let pid = std::process::id();
         Self {
             mode,
@@ -57,33 +57,33 @@ impl Identity {
 
 /// What a shim begins with.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub(crate) struct ShimSetup {
     pub(crate) socket: OwnedFd,
     pub(crate) executions: OwnedFd,
-    pub(crate) identity: Identity,
-    pub(crate) slot: Option<Slot>,
+    pub(crate) identity: ShimInfo,
+    pub(crate) slot: Option<CgroupSlot>,
 }
 
 /// What a shim owns from plan to plan.
 #[derive(Debug)]
 pub(crate) struct Shim {
     pub(crate) executions: OwnedFd,
-    pub(crate) identity: Identity,
-    pub(crate) slot: Option<Slot>,
+    pub(crate) identity: ShimInfo,
+    pub(crate) slot: Option<CgroupSlot>,
     pub(crate) buffer: Pages,
     pub(crate) stack: Pages,
     pub(crate) child_signal: Option<OwnedFd>,
     /// The directory of the next execution.
-    pub(crate) preparation: Preparation,
+    pub(crate) preparation: DirPreparation,
     /// Whether the buffer was touched further than a small command does.
-    pub(crate) read_much: bool,
+    pub(crate) buffer_touched: bool,
 }
 
 /// Carries out plans until the daemon's end closes and nothing runs.
-pub(crate) fn serve(setup: Setup) {
+pub(crate) fn serve(setup: ShimSetup) {
     let child_signal = match setup.identity.mode {
-        Mode::Process => signals::child_descriptor().ok(),
-        Mode::Thread => None,
+        ShimMode::Process => signals::sigchld_fd().ok(),
+        ShimMode::Thread => None,
     };
     let (Ok(buffer), Ok(stack)) = (Pages::map(READ_BYTES), Pages::map(STACK_BYTES)) else {
         return;
@@ -95,83 +95,87 @@ pub(crate) fn serve(setup: Setup) {
         buffer,
         stack,
         child_signal,
-        preparation: Preparation::default(),
-        read_much: false,
+        preparation: DirPreparation::default(),
+        buffer_touched: false,
     };
-    let mut link = Link::new(setup.socket);
-    while let Some(plan) = next_plan(&mut link, &mut shim) {
-        match carry_out(&mut shim, link, *plan) {
-            Some(next) => link = next,
+    let mut daemon = DaemonConnection::new(setup.socket);
+    while let Some(plan) = next_plan(&mut daemon, &mut shim) {
+        match run_plan(&mut shim, daemon, *plan) {
+            Some(next) => daemon = next,
             None => break,
         }
-        if shim.read_much {
-            shim.read_much = false;
-            shim.buffer.give_back();
+        if shim.buffer_touched {
+            shim.buffer_touched = false;
+            shim.buffer.release_pages();
         }
     }
     shim.preparation.discard(shim.executions.as_fd());
     if let Some(slot) = shim.slot {
-        slot.abandon();
+        slot.remove();
     }
 }
 
 /// Prepares the directory of the next execution until the daemon has something to say. A thread
 /// prepares nothing: it may end without a chance to remove it.
-fn prepare(link: &Link, shim: &mut Shim) {
-    if shim.identity.mode == Mode::Thread {
+fn prepare_next_dir(daemon: &DaemonConnection, shim: &mut Shim) {
+    if shim.identity.mode == ShimMode::Thread {
         return;
     }
-    while let Some(quiet) = shim.preparation.due() {
-        if link.has_news_within(quiet) {
+    while let Some(delay) = shim.preparation.idle_delay() {
+        if daemon.is_readable_within(delay) {
             return;
         }
         shim.preparation
-            .step(shim.executions.as_fd(), &shim.identity);
+            .advance(shim.executions.as_fd(), &shim.identity);
     }
 }
 
 /// Waits for a plan; none when the daemon's end has closed.
-fn next_plan(link: &mut Link, shim: &mut Shim) -> Option<Box<WirePlan>> {
+fn next_plan(daemon: &mut DaemonConnection, shim: &mut Shim) -> Option<Box<WirePlan>> {
     loop {
-        prepare(link, shim);
-        match link.receive(shim.buffer.as_mut_slice(), Patience::Wait) {
-            Incoming::Message(ToShim::Start(plan), _) => return Some(plan),
-            Incoming::Message(ToShim::StartInMemory, Some(file)) => {
-                let bytes = memory::contents(file, PLAN_MAX_BYTES).ok()?;
-                let Ok(ToShim::Start(plan)) = decode(&bytes) else {
+        prepare_next_dir(daemon, shim);
+        match daemon.receive(shim.buffer.as_mut_slice(), ReceiveMode::Wait) {
+            DaemonEvent::Message(ShimRequest::Start(plan), _) => return Some(plan),
+            DaemonEvent::Message(ShimRequest::StartInMemory, Some(file)) => {
+                let bytes = memory::read_memfd(file, PLAN_MAX_BYTES).ok()?;
+                let Ok(ShimRequest::Start(plan)) = decode(&bytes) else {
                     return None;
                 };
                 return Some(plan);
             }
             // Orders for an attempt that is over come too late.
-            Incoming::Message(ToShim::StartInMemory | ToShim::Order { .. }, _)
-            | Incoming::Nothing
-            | Incoming::Called => {}
+            DaemonEvent::Message(ShimRequest::StartInMemory | ShimRequest::Command { .. }, _)
+            | DaemonEvent::Nothing
+            | DaemonEvent::Reconnected => {}
             // A plan that cannot be read: to be gone is the one answer everybody understands.
-            Incoming::Garbled | Incoming::Hangup => return None,
+            DaemonEvent::Malformed | DaemonEvent::Hangup => return None,
         }
     }
 }
 
 /// One plan from birth to its end; the line back when the next plan may come.
-fn carry_out(shim: &mut Shim, mut link: Link, plan: WirePlan) -> Option<Link> {
-    match birth::give(shim, plan) {
-        Birth::Born(born) => match Run::new(shim, link, *born).carry() {
-            End::Recycle(link) => Some(link),
-            End::Leave => None,
+fn run_plan(
+    shim: &mut Shim,
+    mut daemon: DaemonConnection,
+    plan: WirePlan,
+) -> Option<DaemonConnection> {
+    match spawn::spawn(shim, plan) {
+        SpawnResult::Spawned(born) => match AttemptRunner::new(shim, daemon, *born).run() {
+            AttemptEnd::Recycle(daemon) => Some(daemon),
+            AttemptEnd::Leave => None,
         },
-        Birth::Failed { record, dir } => {
+        SpawnResult::Failed { record, dir } => {
             let mut record = *record;
             let mut idle = true;
             if let Some(dir) = &dir
-                && let Err(error) = super::record::finish(dir.as_fd(), &record)
+                && let Err(error) = super::execution_dir::write_exit_record(dir.as_fd(), &record)
             {
                 record.journal_error = Some(format!("cannot write the exit record: {error}"));
                 idle = false;
             }
-            link.send(&FromShim::Exited { record, idle }, None);
-            link.farewell();
-            (idle && link.has_daemon()).then_some(link)
+            daemon.send(&ShimEvent::Exited { record, idle }, None);
+            daemon.flush_blocking();
+            (idle && daemon.has_daemon()).then_some(daemon)
         }
     }
 }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use ostler_model::StreamName;
 use rustix::io::Errno;
 
-use super::redact::{HOLD_MS, Redactor, Secrets};
-use super::sink::Sink;
-use super::source::Source;
+use super::output_sink::OutputSink;
+use super::output_source::OutputSource;
+use super::redact::{HOLD_BACK_MS, Redactor, SecretFinder};
 use crate::sys::time;
 
 /// Bytes read at once, and the size a pipe is enlarged to when its reader falls behind.
@@ -22,9 +22,9 @@ const DRAIN_BYTES: usize = 4 * 1024 * 1024;
 
 /// One stream of the command.
 #[derive(Debug)]
-struct Stream {
+struct OutputStream {
     name: StreamName,
-    source: Source,
+    source: OutputSource,
     redactor: Redactor,
     flush_at: Option<Instant>,
     enlarged: bool,
@@ -32,20 +32,20 @@ struct Stream {
 
 /// Both streams, or the terminal.
 #[derive(Debug)]
-pub(crate) struct Streams {
-    streams: Vec<Stream>,
-    secrets: Option<Secrets>,
+pub(crate) struct OutputStreams {
+    streams: Vec<OutputStream>,
+    secrets: Option<SecretFinder>,
 }
 
-impl Streams {
+impl OutputStreams {
     /// Streams that are read from these descriptors, which must not block.
     pub(crate) fn new(
         sources: impl IntoIterator<Item = (StreamName, OwnedFd)>,
-        secrets: Option<Secrets>,
+        secrets: Option<SecretFinder>,
     ) -> Self {
-        let stream = |(name, source)| Stream {
+        let stream = |(name, source)| OutputStream {
             name,
-            source: Source::Open(source),
+            source: OutputSource::Open(source),
             redactor: Redactor::default(),
             flush_at: None,
             enlarged: name == StreamName::Pty,
@@ -65,8 +65,8 @@ impl Streams {
     }
 
     /// Whether nobody holds the other ends now. Those of a terminal may be opened again.
-    pub(crate) fn are_over(&self) -> bool {
-        self.streams.iter().all(|stream| !stream.source.is_held())
+    pub(crate) fn are_closed(&self) -> bool {
+        self.streams.iter().all(|stream| !stream.source.is_open())
     }
 
     /// The terminal's descriptor, where there is one.
@@ -86,22 +86,22 @@ impl Streams {
             .min()
     }
 
-    /// Reads once from the stream at `place`; the number of bytes.
-    pub(crate) fn read(&mut self, place: usize, buffer: &mut [u8], sink: &mut Sink) -> usize {
-        let stream = &mut self.streams[place];
-        stream.source.hear();
+    /// Reads once from the stream at `index`; the number of bytes.
+    pub(crate) fn read(&mut self, index: usize, buffer: &mut [u8], sink: &mut OutputSink) -> usize {
+        let stream = &mut self.streams[index];
+        stream.source.clear_events();
         let Some(source) = stream.source.descriptor() else {
             return 0;
         };
-        let most = if sink.is_in_memory() {
+        let limit = if sink.is_in_memory() {
             MEMORY_READ_BYTES.min(buffer.len())
         } else {
             buffer.len()
         };
-        let buffer = &mut buffer[..most];
+        let buffer = &mut buffer[..limit];
         match rustix::io::retry_on_intr(|| rustix::io::read(source, &mut *buffer)) {
             Ok(0) | Err(Errno::IO) => {
-                stream.source.let_go(stream.name == StreamName::Pty);
+                stream.source.mark_closed(stream.name == StreamName::Pty);
                 stream.flush(self.secrets.as_ref(), sink);
                 0
             }
@@ -110,12 +110,12 @@ impl Streams {
                     stream.enlarged = true;
                     let _refused = rustix::pipe::fcntl_setpipe_size(source, READ_BYTES);
                 }
-                stream.source.hold();
-                stream.take(self.secrets.as_ref(), &buffer[..len], sink);
+                stream.source.mark_open();
+                stream.push(self.secrets.as_ref(), &buffer[..len], sink);
                 len
             }
             Err(Errno::AGAIN) => {
-                stream.source.hold();
+                stream.source.mark_open();
                 0
             }
             Err(_) => 0,
@@ -123,12 +123,12 @@ impl Streams {
     }
 
     /// Reads whatever is there now; the number of bytes.
-    pub(crate) fn drain(&mut self, buffer: &mut [u8], sink: &mut Sink) -> usize {
+    pub(crate) fn drain(&mut self, buffer: &mut [u8], sink: &mut OutputSink) -> usize {
         let mut total = 0;
-        for place in 0..self.streams.len() {
+        for index in 0..self.streams.len() {
             let mut from_this = 0;
             while from_this < DRAIN_BYTES {
-                let bytes = self.read(place, buffer, sink);
+                let bytes = self.read(index, buffer, sink);
                 if bytes == 0 {
                     break;
                 }
@@ -140,11 +140,11 @@ impl Streams {
     }
 
     /// Appends what was held back long enough, or all of it.
-    pub(crate) fn flush(&mut self, due: Option<Instant>, sink: &mut Sink) {
+    pub(crate) fn flush(&mut self, due: Option<Instant>, sink: &mut OutputSink) {
         let secrets = self.secrets.as_ref();
         for stream in &mut self.streams {
             match (stream.flush_at, due) {
-                (Some(at), Some(now)) if now >= at => stream.let_go(secrets, sink),
+                (Some(at), Some(now)) if now >= at => stream.release(secrets, sink),
                 (Some(_) | None, Some(_)) => {}
                 (_, None) => stream.flush(secrets, sink),
             }
@@ -152,29 +152,33 @@ impl Streams {
     }
 }
 
-impl Stream {
-    fn take(&mut self, secrets: Option<&Secrets>, bytes: &[u8], sink: &mut Sink) {
+impl OutputStream {
+    fn push(&mut self, secrets: Option<&SecretFinder>, bytes: &[u8], sink: &mut OutputSink) {
         let now = time::now_ns();
         let Some(secrets) = secrets else {
             return sink.append(now, self.name, bytes);
         };
         sink.append(now, self.name, self.redactor.push(secrets, bytes));
-        self.flush_at = if self.redactor.is_waiting() {
-            let hold = || Instant::now() + Duration::from_millis(HOLD_MS);
+        self.flush_at = if self.redactor.needs_release() {
+            let hold = || Instant::now() + Duration::from_millis(HOLD_BACK_MS);
             Some(self.flush_at.unwrap_or_else(hold))
         } else {
             None
         };
     }
 
-    fn let_go(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) {
+    fn release(&mut self, secrets: Option<&SecretFinder>, sink: &mut OutputSink) {
         self.flush_at = None;
         if let Some(secrets) = secrets {
-            sink.append(time::now_ns(), self.name, self.redactor.let_go(secrets));
+            sink.append(
+                time::now_ns(),
+                self.name,
+                self.redactor.release_pending(secrets),
+            );
         }
     }
 
-    fn flush(&mut self, secrets: Option<&Secrets>, sink: &mut Sink) {
+    fn flush(&mut self, secrets: Option<&SecretFinder>, sink: &mut OutputSink) {
         self.flush_at = None;
         if let Some(secrets) = secrets {
             sink.append(time::now_ns(), self.name, self.redactor.flush(secrets));

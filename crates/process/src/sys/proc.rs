@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::sync::OnceLock;
 
-use super::role;
+use super::process_role;
 use crate::open_files;
 
 /// Most directory rounds of one walk; a tree that outgrows it is walked again by the caller.
@@ -69,7 +69,7 @@ pub(crate) fn named_stat(pid: i32) -> Option<(Stat, String)> {
 /// What people call a process: its name, but where that is a runtime's own word for its first
 /// thread (Node.js from 24 on) the base name of its program; without what some add in
 /// parentheses, which is cut off anywhere.
-pub(crate) fn shown_name(pid: i32, mut name: String) -> String {
+pub(crate) fn display_name(pid: i32, mut name: String) -> String {
     if name != ANONYMOUS {
         let added = name.find(" (").filter(|at| *at > 0);
         name.truncate(added.unwrap_or(name.len()));
@@ -125,13 +125,13 @@ pub(crate) fn is_same(pid: i32, start: u64) -> bool {
 ///
 /// # Errors
 /// When no descriptor is left to look by.
-pub(crate) fn is_same_now(pid: i32, start: u64) -> io::Result<bool> {
+pub(crate) fn try_is_same(pid: i32, start: u64) -> io::Result<bool> {
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(bytes) => {
             let stat = parse_stat(&bytes);
             Ok(stat.is_some_and(|stat| stat.start == start && stat.is_alive()))
         }
-        Err(error) if open_files::is_none_left(&error) => Err(error),
+        Err(error) if open_files::is_exhausted_io(&error) => Err(error),
         Err(_) => Ok(false),
     }
 }
@@ -139,7 +139,7 @@ pub(crate) fn is_same_now(pid: i32, start: u64) -> io::Result<bool> {
 /// Whether the process goes by the name of a keeper or a shim.
 pub(crate) fn has_role(pid: i32) -> bool {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    [role::KEEPER, role::SHIM]
+    [process_role::ZYGOTE, process_role::SHIM]
         .iter()
         .any(|role| name.trim_ascii_end() == role.to_bytes())
 }
@@ -157,13 +157,13 @@ pub(crate) fn all() -> Vec<i32> {
 
 /// Direct children, dead or alive.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
-    children_of(pid).unwrap_or_else(|| {
+    try_children(pid).unwrap_or_else(|| {
         let is_child = |child: &i32| stat(*child).is_some_and(|stat| stat.parent == pid);
         all().into_iter().filter(is_child).collect()
     })
 }
 
-fn children_of(pid: i32) -> Option<Vec<i32>> {
+fn try_children(pid: i32) -> Option<Vec<i32>> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let mut found = Vec::new();
     for task in tasks.flatten() {
@@ -180,7 +180,7 @@ fn children_of(pid: i32) -> Option<Vec<i32>> {
 /// lists of children, by the parents of all processes.
 pub(crate) fn descendants(root: i32) -> Vec<i32> {
     let mut found = Vec::new();
-    let Some(children) = children_of(root) else {
+    let Some(children) = try_children(root) else {
         return descendants_by_parents(root);
     };
     let mut todo = children;
@@ -189,7 +189,7 @@ pub(crate) fn descendants(root: i32) -> Vec<i32> {
             break;
         }
         found.push(pid);
-        todo.extend(children_of(pid).unwrap_or_default());
+        todo.extend(try_children(pid).unwrap_or_default());
     }
     found
 }
@@ -213,7 +213,7 @@ fn descendants_by_parents(root: i32) -> Vec<i32> {
     found
 }
 
-/// Whether the environment a process was started with holds `variable` (`NAME=value`).
+/// Whether the environment a process was started with holds `environ_variable` (`NAME=value`).
 fn has_variable(pid: i32, variable: &[u8]) -> bool {
     environment(pid)
         .split(|&byte| byte == 0)
@@ -221,7 +221,7 @@ fn has_variable(pid: i32, variable: &[u8]) -> bool {
 }
 
 /// The value of a variable in the environment a process was started with.
-pub(crate) fn variable(pid: i32, name: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn environ_variable(pid: i32, name: &[u8]) -> Option<Vec<u8>> {
     let environment = environment(pid);
     let mut words = environment.split(|&byte| byte == 0);
     words.find_map(|word| {
@@ -240,7 +240,7 @@ fn environment(pid: i32) -> Vec<u8> {
     }
 }
 
-/// Living processes whose first environment holds `variable`, or that are in process `group`.
+/// Living processes whose first environment holds `environ_variable`, or that are in process `group`.
 pub(crate) fn members(variable: &[u8], group: Option<i32>) -> Vec<i32> {
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     let belongs = |pid: &i32| {
@@ -282,14 +282,14 @@ mod tests {
     #[test]
     fn a_runtime_s_word_is_no_name() {
         let own = i32::try_from(std::process::id()).expect("pids are positive");
-        assert_eq!(shown_name(own, "server".to_owned()), "server");
-        let cut = shown_name(own, "next-server (v1".to_owned());
+        assert_eq!(display_name(own, "server".to_owned()), "server");
+        let cut = display_name(own, "next-server (v1".to_owned());
         assert_eq!(cut, "next-server");
-        let shown = shown_name(own, ANONYMOUS.to_owned());
+        let shown = display_name(own, ANONYMOUS.to_owned());
         let program = std::env::args().next().expect("a name");
         let base = program.rsplit('/').next().expect("a part");
         assert!(base.starts_with(&shown) && !shown.is_empty(), "{shown}");
-        assert_eq!(shown_name(-1, ANONYMOUS.to_owned()), ANONYMOUS);
+        assert_eq!(display_name(-1, ANONYMOUS.to_owned()), ANONYMOUS);
     }
 
     #[test]

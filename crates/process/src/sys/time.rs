@@ -20,12 +20,12 @@ pub(crate) fn timestamp(ns: i64) -> Timestamp {
 
 /// One moment on both clocks: the wall's for people, the monotonic one to measure by.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
+pub(crate) struct ClockReading {
     wall_ns: i64,
     monotonic: Instant,
 }
 
-impl Moment {
+impl ClockReading {
     pub(crate) fn now() -> Self {
         Self {
             wall_ns: now_ns(),

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::names::CLIENT;
-use crate::support::{Case, Cell, PRIVATE_V4, UPSTREAM, said, server, web};
+use crate::support::{
+    NetnsFixture, PRIVATE_V4, ProxyTestCase, UPSTREAM, serve_http, server, stdout_text,
+};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[ProxyTestCase] = &[
     ("names_that_lead_inward_are_refused", inward),
     ("a_name_that_changes_its_mind_is_pinned", rebinding),
     ("garbage_leaves_the_name_server_standing", garbage),
@@ -36,7 +38,7 @@ fn trap(address: impl Into<std::net::IpAddr>) -> (u16, Arc<AtomicUsize>) {
 
 fn inward() {
     let (port, visits) = trap([0, 0, 0, 0]);
-    let cell = Cell::new();
+    let cell = NetnsFixture::new();
     let names = [
         "inward.test",
         "metadata.test",
@@ -45,7 +47,7 @@ fn inward() {
     ];
     let rules = names.map(|name| format!("{name}:{port}"));
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-    let _gate = cell.gate(&rules).expect("a gate");
+    let _gate = cell.start_proxy(&rules).expect("a gate");
     for name in names {
         let output = cell.run("curl", &["-sS", &format!("http://{name}:{port}/")]);
         assert!(
@@ -62,13 +64,13 @@ fn inward() {
     assert_eq!(visits.load(Ordering::SeqCst), 0);
     // The same address, once a rule names it, and only at that port.
     drop(cell);
-    let cell = Cell::new();
+    let cell = NetnsFixture::new();
     let rules = [
         format!("private.test:{port}"),
         format!("{PRIVATE_V4}:{port}"),
     ];
     let rules = [rules[0].as_str(), rules[1].as_str(), "private.test:1"];
-    let _gate = cell.gate(&rules).expect("a gate");
+    let _gate = cell.start_proxy(&rules).expect("a gate");
     let url = format!("http://private.test:{port}/");
     drop(cell.run("curl", &["-sS", &url]));
     assert_eq!(cell.decision("private.test").0, "allowed");
@@ -77,24 +79,30 @@ fn inward() {
 }
 
 fn rebinding() {
-    let port = web(UPSTREAM, "the first answer");
-    let cell = Cell::new();
+    let port = serve_http(UPSTREAM, "the first answer");
+    let cell = NetnsFixture::new();
     let rules = [format!("rebind.test:{port}"), format!("mixed.test:{port}")];
-    let _gate = cell.gate(&[&rules[0], &rules[1]]).expect("a gate");
+    let _gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     for _ in 0..3 {
         let url = format!("http://rebind.test:{port}/");
-        assert_eq!(said(&cell.run("curl", &["-sS", &url])), "the first answer");
+        assert_eq!(
+            stdout_text(&cell.run("curl", &["-sS", &url])),
+            "the first answer"
+        );
     }
     // Of several addresses only those are dialled that may be.
     let url = format!("http://mixed.test:{port}/");
-    assert_eq!(said(&cell.run("curl", &["-sS", &url])), "the first answer");
-    let line = cell.logged("mixed.test").pop().expect("one");
+    assert_eq!(
+        stdout_text(&cell.run("curl", &["-sS", &url])),
+        "the first answer"
+    );
+    let line = cell.log_entries("mixed.test").pop().expect("one");
     assert_eq!(line["address"], "127.77.0.1");
 }
 
 fn garbage() {
-    let cell = Cell::new();
-    let mut gate = cell.gate(&["web.test"]).expect("a gate");
+    let cell = NetnsFixture::new();
+    let mut gate = cell.start_proxy(&["web.test"]).expect("a gate");
     let program = format!(
         "{CLIENT}
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -121,14 +129,14 @@ for attempt in range(5):
         pass"
     );
     assert_eq!(cell.python(&program), "True");
-    gate.count().expect("it lives");
+    gate.request_counts().expect("it lives");
     let size = std::fs::metadata(cell.log_path()).expect("there").len();
     assert!(size < 3 << 20, "{size}");
 }
 
 fn silent_names() {
-    let cell = Cell::new();
-    let _gate = cell.gate(&["web.test"]).expect("a gate");
+    let cell = NetnsFixture::new();
+    let _gate = cell.start_proxy(&["web.test"]).expect("a gate");
     let program = format!(
         "{CLIENT}
 held, closed = [], 0
@@ -152,10 +160,10 @@ assert closed >= 150, closed"
 }
 
 fn many_names() {
-    let port = web(UPSTREAM, "still here");
-    let cell = Cell::new();
+    let port = serve_http(UPSTREAM, "still here");
+    let cell = NetnsFixture::new();
     let rules = [format!("*.many.test:{port}"), format!("web.test:{port}")];
-    let mut gate = cell.gate(&[&rules[0], &rules[1]]).expect("a gate");
+    let mut gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     let program = format!(
         "{CLIENT}
 first = address(udp(query('web.test')))
@@ -166,7 +174,7 @@ import urllib.request
 print(urllib.request.urlopen('http://web.test:{port}/').read().decode())"
     );
     assert_eq!(cell.python(&program), "still here");
-    gate.count().expect("it lives");
+    gate.request_counts().expect("it lives");
 }
 
 fn many_connections() {
@@ -174,9 +182,9 @@ fn many_connections() {
     let port = server(UPSTREAM, |mut stream| {
         drop(std::io::copy(&mut stream, &mut std::io::sink()));
     });
-    let cell = Cell::new();
+    let cell = NetnsFixture::new();
     let rules = [format!("web.test:{port}"), "other.test:9".to_owned()];
-    let mut gate = cell.gate(&[&rules[0], &rules[1]]).expect("a gate");
+    let mut gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     let program = format!(
         "{CLIENT}
 import resource
@@ -212,14 +220,14 @@ print('carried')"
     if let Ok(descriptors) = descriptors {
         assert!(descriptors.count() < 2048);
     }
-    gate.count().expect("it lives");
+    gate.request_counts().expect("it lives");
 }
 
 fn silent_resolver() {
-    let port = web(UPSTREAM, "not blocked");
-    let cell = Cell::new();
+    let port = serve_http(UPSTREAM, "not blocked");
+    let cell = NetnsFixture::new();
     let rules = [format!("silent.test:{port}"), format!("web.test:{port}")];
-    let _gate = cell.gate(&[&rules[0], &rules[1]]).expect("a gate");
+    let _gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     let program = format!(
         "import socket, urllib.request
 held = [socket.create_connection(('silent.test', {port})) for _ in range(40)]
@@ -229,9 +237,9 @@ print(urllib.request.urlopen('http://web.test:{port}/', timeout=5).read().decode
 }
 
 fn other_protocols() {
-    let cell = Cell::new();
+    let cell = NetnsFixture::new();
     let _gate = cell
-        .gate(&["web.test", &format!("{PRIVATE_V4}:443")])
+        .start_proxy(&["web.test", &format!("{PRIVATE_V4}:443")])
         .expect("a gate");
     let heard = std::net::UdpSocket::bind((PRIVATE_V4, 443)).expect("bound");
     heard.set_nonblocking(true).expect("set");
@@ -268,8 +276,8 @@ print('nothing')"
 
 fn no_other_door() {
     let (port, visits) = trap([0, 0, 0, 0]);
-    let cell = Cell::new();
-    let _gate = cell.gate(&["web.test:8080"]).expect("a gate");
+    let cell = NetnsFixture::new();
+    let _gate = cell.start_proxy(&["web.test:8080"]).expect("a gate");
     let open = "
 import socket
 for at in ('198.18.0.1', '198.18.0.2', '198.19.0.1', '198.18.1.0'):
@@ -284,7 +292,7 @@ for at in ('198.18.0.1', '198.18.0.2', '198.19.0.1', '198.18.1.0'):
     assert_eq!(open, doors);
     // Even an inside root who lays routes of its own gets no further than the antechamber.
     let routes = "ip route add default via 198.19.0.1 && ip -6 route add default dev gate0";
-    said(&cell.run("sh", &["-c", routes]));
+    stdout_text(&cell.run("sh", &["-c", routes]));
     let program = format!(
         "import socket
 for at in ('{PRIVATE_V4}', '10.99.0.1', '127.77.0.1', '198.19.0.1', '198.19.0.2', '192.0.2.1'):

@@ -3,10 +3,10 @@
 //! network namespace of its own, whose loopback is the world: hence a harness of its own.
 
 mod hostile;
-mod inward;
+mod inbound;
 mod names;
+mod outbound;
 mod programs;
-mod reach;
 mod support;
 mod user;
 
@@ -14,19 +14,19 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() -> std::process::ExitCode {
     let mut words = std::env::args().skip(1);
-    if words.next().as_deref() == Some(ostler_process::GATE_ARGUMENT) {
-        ostler_process::gate::gate_main_with(support::world());
+    if words.next().as_deref() == Some(ostler_process::EGRESS_ARGUMENT) {
+        ostler_process::egress::egress_main_with(support::outside_network());
     }
     let arguments = Arguments::from_args();
     if !arguments.list {
-        support::enter_world();
+        support::enter_netns();
     }
     let mut trials = Vec::new();
     for (module, cases) in [
         ("names", names::CASES),
-        ("reach", reach::CASES),
+        ("reach", outbound::CASES),
         ("hostile", hostile::CASES),
-        ("inward", inward::CASES),
+        ("inward", inbound::CASES),
         ("programs", programs::CASES),
         ("user", user::CASES),
     ] {

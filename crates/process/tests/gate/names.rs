@@ -1,8 +1,8 @@
 //! The name server.
 
-use crate::support::{Case, Cell};
+use crate::support::{NetnsFixture, ProxyTestCase};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[ProxyTestCase] = &[
     ("answers_are_what_resolvers_expect", answers),
     ("every_way_to_write_a_name_is_the_same_name", spellings),
     ("the_c_library_and_local_names_work", library),
@@ -43,13 +43,15 @@ def address(answer):
     return socket.inet_ntoa(answer[at + 12:at + 16])
 ";
 
-fn python(cell: &Cell, program: &str) -> String {
+fn python(cell: &NetnsFixture, program: &str) -> String {
     cell.python(&format!("{CLIENT}{program}"))
 }
 
 fn answers() {
-    let cell = Cell::new();
-    let _gate = cell.gate(&["web.test", "*.below.test"]).expect("a gate");
+    let cell = NetnsFixture::new();
+    let _gate = cell
+        .start_proxy(&["web.test", "*.below.test"])
+        .expect("a gate");
     let program = "
 one, two = address(udp(query('web.test'))), address(udp(query('a.below.test')))
 assert one != two and one.startswith('198.18.') and two.startswith('198.18.')
@@ -67,8 +69,10 @@ print('good')";
 }
 
 fn spellings() {
-    let cell = Cell::new();
-    let _gate = cell.gate(&["web.test", "*.below.test"]).expect("a gate");
+    let cell = NetnsFixture::new();
+    let _gate = cell
+        .start_proxy(&["web.test", "*.below.test"])
+        .expect("a gate");
     let program = "
 one = address(udp(query('web.test')))
 asked = query('wEb.TeSt')
@@ -91,8 +95,8 @@ print('good')";
 }
 
 fn library() {
-    let cell = Cell::new();
-    let _gate = cell.gate(&["web.test"]).expect("a gate");
+    let cell = NetnsFixture::new();
+    let _gate = cell.start_proxy(&["web.test"]).expect("a gate");
     let program = "
 import time
 assert socket.gethostbyname('WEB.test.').startswith('198.18.')

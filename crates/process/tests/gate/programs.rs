@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::{Case, Cell, UPSTREAM, said, web};
+use crate::support::{NetnsFixture, ProxyTestCase, UPSTREAM, serve_http, stdout_text};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[ProxyTestCase] = &[
     ("python_and_wget", python_and_wget),
     ("node", node),
     ("git_over_http", git),
@@ -22,14 +22,16 @@ fn has(program: &str) -> bool {
 }
 
 fn python_and_wget() {
-    let port = web(UPSTREAM, "hello");
-    let cell = Cell::new();
-    let _gate = cell.gate(&[&format!("*.web.test:{port}")]).expect("a gate");
+    let port = serve_http(UPSTREAM, "hello");
+    let cell = NetnsFixture::new();
+    let _gate = cell
+        .start_proxy(&[&format!("*.web.test:{port}")])
+        .expect("a gate");
     let url = format!("http://www.web.test:{port}/");
     let program = format!("import urllib.request; print(urllib.request.urlopen('{url}').read())");
     assert_eq!(cell.python(&program), "b'hello'");
     if has("wget") {
-        assert_eq!(said(&cell.run("wget", &["-qO-", &url])), "hello");
+        assert_eq!(stdout_text(&cell.run("wget", &["-qO-", &url])), "hello");
     }
 }
 
@@ -37,9 +39,11 @@ fn node() {
     if !has("node") {
         return;
     }
-    let port = web(UPSTREAM, "hello");
-    let cell = Cell::new();
-    let _gate = cell.gate(&[&format!("web.test:{port}")]).expect("a gate");
+    let port = serve_http(UPSTREAM, "hello");
+    let cell = NetnsFixture::new();
+    let _gate = cell
+        .start_proxy(&[&format!("web.test:{port}")])
+        .expect("a gate");
     let program = format!(
         "fetch('http://web.test:{port}/').then(it => it.text()).then(console.log)
           .then(() => fetch('http://evil.test/'))
@@ -47,7 +51,7 @@ fn node() {
     );
     let began = Instant::now();
     assert_eq!(
-        said(&cell.run("node", &["-e", &program])),
+        stdout_text(&cell.run("node", &["-e", &program])),
         "hello\nENOTFOUND"
     );
     assert!(
@@ -68,7 +72,7 @@ fn git() {
         .args(["-c", make])
         .current_dir(scratch.path())
         .output();
-    let head = said(&made.expect("git runs"));
+    let head = stdout_text(&made.expect("git runs"));
     let serve = "import http.server
 server = http.server.ThreadingHTTPServer(('127.77.0.1', 0), http.server.SimpleHTTPRequestHandler)
 print(server.server_port, flush=True)
@@ -84,10 +88,12 @@ server.serve_forever()";
     let stdout = server.stdout.as_mut().expect("piped");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("a port");
     let port = line.trim();
-    let cell = Cell::new();
-    let _gate = cell.gate(&[&format!("git.test:{port}")]).expect("a gate");
+    let cell = NetnsFixture::new();
+    let _gate = cell
+        .start_proxy(&[&format!("git.test:{port}")])
+        .expect("a gate");
     let url = format!("http://git.test:{port}/r/.git");
-    let listed = said(&cell.run("git", &["ls-remote", &url]));
+    let listed = stdout_text(&cell.run("git", &["ls-remote", &url]));
     drop(server.kill());
     drop(server.wait());
     assert!(listed.contains(&head), "{listed}");
@@ -121,8 +127,8 @@ fn static_program() {
     if !has("gcc") {
         return;
     }
-    let port = web(UPSTREAM, "hello");
-    let cell = Cell::new();
+    let port = serve_http(UPSTREAM, "hello");
+    let cell = NetnsFixture::new();
     let source = cell.dir.path().join("s.c");
     std::fs::write(&source, STATIC_PROGRAM).expect("written");
     let program = cell.dir.path().join("s");
@@ -131,16 +137,18 @@ fn static_program() {
         .arg(&program)
         .arg(&source)
         .output();
-    said(&compiled.expect("gcc runs"));
-    let _gate = cell.gate(&[&format!("web.test:{port}")]).expect("a gate");
+    stdout_text(&compiled.expect("gcc runs"));
+    let _gate = cell
+        .start_proxy(&[&format!("web.test:{port}")])
+        .expect("a gate");
     let program = program.to_str().expect("a plain path");
-    let text = said(&cell.run(program, &[&port.to_string()]));
+    let text = stdout_text(&cell.run(program, &[&port.to_string()]));
     assert!(text.ends_with("hello"), "{text}");
 }
 
 fn package_managers() {
-    let cell = Cell::new();
-    let _gate = cell.gate(&["web.test"]).expect("a gate");
+    let cell = NetnsFixture::new();
+    let _gate = cell.start_proxy(&["web.test"]).expect("a gate");
     let index = "http://packages.test/simple";
     for (program, arguments) in [
         (

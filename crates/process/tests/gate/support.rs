@@ -9,17 +9,19 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ostler_model::confinement::HostRule;
-use ostler_process::gate::{Answer, GateError, GateLink, GateStart, NAMESERVER, Spaces};
-use ostler_process::gate::{Outside, Resolve, Resolving};
+use ostler_model::sandbox_spec::HostRule;
+use ostler_process::egress::{
+    EgressClient, EgressConfig, EgressError, EgressResponse, JailNamespaces, NAMESERVER,
+};
+use ostler_process::egress::{Resolve, ResolveFuture, Upstream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tempfile::TempDir;
 
-pub(crate) type Case = (&'static str, fn());
+pub(crate) type ProxyTestCase = (&'static str, fn());
 
 /// Set in the world, so that it is entered once.
-pub(crate) const IN_WORLD: &str = "OSTLER_GATE_TEST_WORLD";
+pub(crate) const IN_NETNS: &str = "OSTLER_GATE_TEST_WORLD";
 /// Where names lead whose servers are to be reached: a corner of the loopback that the gate of
 /// these tests lets through.
 pub(crate) const UPSTREAM: [u8; 4] = [127, 77, 0, 1];
@@ -32,8 +34,8 @@ pub(crate) const PUBLIC_V4: &str = "10.99.0.1";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Becomes this program again in a network namespace of its own.
-pub(crate) fn enter_world() {
-    if std::env::var_os(IN_WORLD).is_some() {
+pub(crate) fn enter_netns() {
+    if std::env::var_os(IN_NETNS).is_some() {
         return;
     }
     let flags = if rustix::process::geteuid().is_root() {
@@ -50,20 +52,20 @@ pub(crate) fn enter_world() {
         .args([flags, "sh", "-c", &setup, "sh"])
         .arg(std::env::current_exe().expect("a path"))
         .args(std::env::args_os().skip(1))
-        .env(IN_WORLD, "1")
+        .env(IN_NETNS, "1")
         .exec();
     panic!("unshare: {error}");
 }
 
 /// Names of the world.
 #[derive(Debug)]
-struct Book;
+struct FakeResolver;
 
 /// Questions for `rebind.test` so far.
 static REBOUND: AtomicUsize = AtomicUsize::new(0);
 
-impl Resolve for Book {
-    fn resolve(&self, name: &str) -> Resolving {
+impl Resolve for FakeResolver {
+    fn resolve(&self, name: &str) -> ResolveFuture {
         let loopback = IpAddr::from([127, 0, 0, 1]);
         let found: std::io::Result<Vec<IpAddr>> = match name {
             "inward.test" => Ok(vec![loopback]),
@@ -85,10 +87,10 @@ impl Resolve for Book {
 }
 
 /// The world as the gate sees it.
-pub(crate) fn world() -> Outside {
-    Outside {
-        resolver: Box::new(Book),
-        permit: |address| match address {
+pub(crate) fn outside_network() -> Upstream {
+    Upstream {
+        resolver: Box::new(FakeResolver),
+        allow_special: |address| match address {
             IpAddr::V4(v4) => matches!(v4.octets(), [127, 77, ..] | [10, 99, ..]),
             IpAddr::V6(_) => false,
         },
@@ -96,12 +98,12 @@ pub(crate) fn world() -> Outside {
 }
 
 /// A network namespace with a warden, as a command of level high has one. Ends with its value.
-pub(crate) struct Cell {
-    warden: Child,
+pub(crate) struct NetnsFixture {
+    init_process: Child,
     pub(crate) dir: TempDir,
 }
 
-impl Cell {
+impl NetnsFixture {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let resolv = dir.path().join("resolv.conf");
@@ -118,11 +120,14 @@ impl Cell {
         let mut ready = [0; 6];
         let stdout = warden.stdout.as_mut().expect("piped");
         stdout.read_exact(&mut ready).expect("the warden is ready");
-        Self { warden, dir }
+        Self {
+            init_process: warden,
+            dir,
+        }
     }
 
     pub(crate) fn pidfd(&self) -> OwnedFd {
-        let pid = i32::try_from(self.warden.id()).expect("small");
+        let pid = i32::try_from(self.init_process.id()).expect("small");
         let pid = Pid::from_raw(pid).expect("a pid");
         pidfd_open(pid, PidfdFlags::empty()).expect("alive")
     }
@@ -132,7 +137,7 @@ impl Cell {
     }
 
     /// Starts a gate for these rules.
-    pub(crate) fn gate(&self, rules: &[&str]) -> Result<GateLink, GateError> {
+    pub(crate) fn start_proxy(&self, rules: &[&str]) -> Result<EgressClient, EgressError> {
         let hosts: Vec<HostRule> = rules.iter().map(|it| it.parse().expect("a rule")).collect();
         let log = std::fs::File::options()
             .create(true)
@@ -140,19 +145,19 @@ impl Cell {
             .open(self.log_path())
             .expect("opened");
         let space = |kind| {
-            let path = format!("/proc/{}/ns/{kind}", self.warden.id());
+            let path = format!("/proc/{}/ns/{kind}", self.init_process.id());
             std::fs::File::open(path).expect("the warden lives")
         };
         let (user, network) = (space("user"), space("net"));
         // Half of the gates go in by each door.
-        let spaces = rules.len().is_multiple_of(2).then(|| Spaces {
+        let spaces = rules.len().is_multiple_of(2).then(|| JailNamespaces {
             user: user.as_fd(),
             network: network.as_fd(),
         });
-        GateLink::start(&GateStart {
+        EgressClient::start(&EgressConfig {
             executable: Path::new("/proc/self/exe"),
-            warden: self.pidfd().as_fd(),
-            spaces,
+            init: self.pidfd().as_fd(),
+            namespaces: spaces,
             hosts: &hosts,
             log: Some(log.as_fd()),
         })
@@ -162,7 +167,7 @@ impl Cell {
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command
-            .args(["-t", &self.warden.id().to_string()])
+            .args(["-t", &self.init_process.id().to_string()])
             .args(["-U", "-n", "-m", "--preserve-credentials"])
             .arg(format!("--wd={}", self.dir.path().display()))
             .arg("--")
@@ -183,11 +188,11 @@ impl Cell {
 
     /// Runs a Python program inside: what it prints, which must be all it says.
     pub(crate) fn python(&self, program: &str) -> String {
-        said(&self.run("/usr/bin/python3", &["-c", program]))
+        stdout_text(&self.run("/usr/bin/python3", &["-c", program]))
     }
 
     /// What the gate wrote about one host, once it has written something.
-    pub(crate) fn logged(&self, host: &str) -> Vec<serde_json::Value> {
+    pub(crate) fn log_entries(&self, host: &str) -> Vec<serde_json::Value> {
         let limit = Instant::now() + PATIENCE;
         loop {
             let text = std::fs::read_to_string(self.log_path()).expect("there");
@@ -205,28 +210,28 @@ impl Cell {
 
     /// The last decision about one host.
     pub(crate) fn decision(&self, host: &str) -> (String, String) {
-        let last = self.logged(host).pop().expect("some");
+        let last = self.log_entries(host).pop().expect("some");
         let word = |key: &str| last[key].as_str().unwrap_or_default().to_owned();
         (word("decision"), word("reason"))
     }
 }
 
-impl Drop for Cell {
+impl Drop for NetnsFixture {
     fn drop(&mut self) {
-        drop(self.warden.stdin.take());
-        let _gone = self.warden.wait();
+        drop(self.init_process.stdin.take());
+        let _gone = self.init_process.wait();
     }
 }
 
 /// Standard output of a program that succeeded.
-pub(crate) fn said(output: &Output) -> String {
+pub(crate) fn stdout_text(output: &Output) -> String {
     let out = String::from_utf8_lossy(&output.stdout);
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {out}\n{err}", output.status);
     out.trim().to_owned()
 }
 
-/// A server whose connections are each given to `serve` on a thread. Its port.
+/// A server whose connections are each given to `server` on a thread. Its port.
 pub(crate) fn server(
     address: impl Into<IpAddr>,
     serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static,
@@ -243,7 +248,7 @@ pub(crate) fn server(
 }
 
 /// A web server that says one thing.
-pub(crate) fn web(address: impl Into<IpAddr>, text: &'static str) -> u16 {
+pub(crate) fn serve_http(address: impl Into<IpAddr>, text: &'static str) -> u16 {
     server(address, move |mut stream| {
         let mut request = Vec::new();
         let mut byte = [0];
@@ -260,7 +265,7 @@ pub(crate) fn web(address: impl Into<IpAddr>, text: &'static str) -> u16 {
 }
 
 /// A server that sends back what it gets.
-pub(crate) fn echo(address: impl Into<IpAddr>) -> u16 {
+pub(crate) fn serve_echo(address: impl Into<IpAddr>) -> u16 {
     server(address, |mut stream| {
         let mut back = stream.try_clone().expect("copied");
         drop(std::io::copy(&mut stream, &mut back));
@@ -269,10 +274,10 @@ pub(crate) fn echo(address: impl Into<IpAddr>) -> u16 {
 }
 
 /// Waits for the gate's next answer.
-pub(crate) fn answer(gate: &GateLink) -> Answer {
+pub(crate) fn wait_answer(gate: &EgressClient) -> EgressResponse {
     loop {
         assert!(readable(gate.as_fd()), "no answer");
-        if let Some(answer) = gate.answer().expect("the gate lives") {
+        if let Some(answer) = gate.try_receive().expect("the gate lives") {
             return answer;
         }
     }
@@ -287,23 +292,23 @@ pub(crate) fn readable(descriptor: std::os::fd::BorrowedFd<'_>) -> bool {
 
 /// What the gate answered, without serials.
 #[derive(Debug)]
-pub(crate) enum Answered {
+pub(crate) enum ProxyOutcome {
     Connected(TcpStream),
     Forwarding(u16),
     Refused(rustix::io::Errno),
-    Counted(ostler_process::gate::Counts),
+    Counted(ostler_process::egress::EgressCounts),
 }
 
-/// The same as [`answer`], blocking sockets.
-pub(crate) fn answered(gate: &GateLink) -> Answered {
-    match answer(gate) {
-        Answer::Connected { socket, .. } => {
+/// The same as [`wait_answer`], blocking sockets.
+pub(crate) fn wait_outcome(gate: &EgressClient) -> ProxyOutcome {
+    match wait_answer(gate) {
+        EgressResponse::Connected { socket, .. } => {
             let stream = TcpStream::from(socket);
             stream.set_nonblocking(false).expect("set");
-            Answered::Connected(stream)
+            ProxyOutcome::Connected(stream)
         }
-        Answer::Forwarding { host_port, .. } => Answered::Forwarding(host_port),
-        Answer::Refused { errno, .. } => Answered::Refused(errno),
-        Answer::Counted { counts, .. } => Answered::Counted(counts),
+        EgressResponse::Forwarding { host_port, .. } => ProxyOutcome::Forwarding(host_port),
+        EgressResponse::Refused { errno, .. } => ProxyOutcome::Refused(errno),
+        EgressResponse::Counts { counts, .. } => ProxyOutcome::Counted(counts),
     }
 }

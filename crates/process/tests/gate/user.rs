@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::support::Case;
+use crate::support::ProxyTestCase;
 
-pub(crate) const CASES: &[Case] = &[("everything_as_an_ordinary_user", as_nobody)];
+pub(crate) const CASES: &[ProxyTestCase] = &[("everything_as_an_ordinary_user", as_nobody)];
 
 fn as_nobody() {
     // Root of a user namespace of its own is no root; the test as root does this one.
@@ -34,9 +34,9 @@ fn as_nobody() {
         .env("TMPDIR", scratch.path())
         .env("HOME", scratch.path())
         .env("RUST_BACKTRACE", "0")
-        .env_remove(crate::support::IN_WORLD)
+        .env_remove(crate::support::IN_NETNS)
         .current_dir("/")
         .output()
         .expect("setpriv runs");
-    crate::support::said(&output);
+    crate::support::stdout_text(&output);
 }

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use ostler_model::{Signal, TimeoutKind};
-use ostler_process::{Ladder, Order, Outcome, Place, Report};
+use ostler_process::{Backend, ControlCommand, KillReason, LeaderOutcome, ProcessEvent};
 
-use crate::support::{Case, Done, World, exit_of, members, next, printed, sh, started, timed};
+use crate::support::{
+    BackendFixture, FinishedRun, TestCase, members, next_event, sh, timed, wait_exit, wait_output,
+    wait_started,
+};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("a_timeout_ends_the_whole_tree", timeout_ends_all),
     ("no_output_is_a_timeout_too", idle_timeout),
     (
@@ -27,46 +30,53 @@ pub(crate) const CASES: &[Case] = &[
 const HARD: &str = "setsid sleep 300 & nohup sleep 300 & (trap '' TERM; sleep 300) & sleep 300";
 
 fn timeout_ends_all() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh(HARD);
-    plan.clocks.wall = Some(Duration::from_millis(500));
-    plan.clocks.grace = Duration::from_millis(500);
+    plan.timeouts.wall = Some(Duration::from_millis(500));
+    plan.timeouts.grace = Duration::from_millis(500);
     let id = plan.id;
     let (done, took) = timed(|| world.run(plan));
     assert!(took < Duration::from_millis(2_000), "{took:?}");
     assert!(took >= Duration::from_millis(500), "{took:?}");
-    let wall = Some(Ladder::Clock(TimeoutKind::Wall));
-    assert!(matches!(&done.record.outcome, Outcome::Ended { ladder, .. } if *ladder == wall));
+    let wall = Some(KillReason::Timeout(TimeoutKind::Wall));
+    assert!(
+        matches!(&done.record.outcome, LeaderOutcome::Ended { kill_reason, .. } if *kill_reason == wall)
+    );
     assert_eq!(done.signal(), Some(15));
     assert!(members(id).is_empty());
     assert!(done.record.survivors.is_empty());
 }
 
 fn idle_timeout() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("for i in 1 2 3 4; do echo $i; sleep 0.2; done; sleep 300");
-    plan.clocks.idle = Some(Duration::from_millis(600));
+    plan.timeouts.idle = Some(Duration::from_millis(600));
     let (done, took) = timed(|| world.run(plan));
     assert!(took >= Duration::from_millis(1_200), "{took:?}");
     assert_eq!(done.out(), "1\n2\n3\n4\n");
-    let idle = Some(Ladder::Clock(TimeoutKind::Idle));
-    assert!(matches!(&done.record.outcome, Outcome::Ended { ladder, .. } if *ladder == idle));
+    let idle = Some(KillReason::Timeout(TimeoutKind::Idle));
+    assert!(
+        matches!(&done.record.outcome, LeaderOutcome::Ended { kill_reason, .. } if *kill_reason == idle)
+    );
 }
 
 fn held_pipe() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let (done, took) = timed(|| world.sh("sleep 300 & echo done"));
     assert!(took < Duration::from_millis(1_500), "{took:?}");
     assert_eq!((done.out().as_str(), done.code()), ("done\n", Some(0)));
     assert_eq!(done.record.leftovers, 1);
     assert!(matches!(
         &done.record.outcome,
-        Outcome::Ended { ladder: None, .. }
+        LeaderOutcome::Ended {
+            kill_reason: None,
+            ..
+        }
     ));
 }
 
 fn short_leftovers() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let done = world.sh("(sleep 0.03; echo late) & echo early");
     assert_eq!(
         (done.out().as_str(), done.record.leftovers),
@@ -75,7 +85,7 @@ fn short_leftovers() {
 }
 
 fn fifty_daemons() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let script = "for i in $(seq 50); do (setsid sh -c 'sleep 300 >/dev/null 2>&1 &' &) ; done; \
                   sleep 0.2; echo started";
     let plan = sh(script);
@@ -87,45 +97,45 @@ fn fifty_daemons() {
 }
 
 fn stopped_process() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("sh -c 'kill -STOP $$; sleep 300' & wait");
-    plan.clocks.wall = Some(Duration::from_millis(300));
-    plan.clocks.grace = Duration::from_millis(300);
+    plan.timeouts.wall = Some(Duration::from_millis(300));
+    plan.timeouts.grace = Duration::from_millis(300);
     let id = plan.id;
     world.run(plan);
     assert!(members(id).is_empty());
 }
 
 fn forced_stop() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("trap '' TERM; echo ready; while :; do sleep 300; done");
-    plan.clocks.grace = Duration::from_secs(30);
+    plan.timeouts.grace = Duration::from_secs(30);
     let (id, dir) = (plan.id, world.dir(plan.id));
     let record = world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        printed(&mut birth, &dir, "ready").await;
+        wait_output(&mut birth, &dir, "ready").await;
         birth
             .control
-            .send(Order::Stop {
+            .send(ControlCommand::Stop {
                 grace: Duration::from_secs(30),
             })
             .await
             .expect("sent");
         birth
             .control
-            .send(Order::Stop {
+            .send(ControlCommand::Stop {
                 grace: Duration::ZERO,
             })
             .await
             .expect("sent");
-        exit_of(birth).await
+        wait_exit(birth).await
     });
-    let done = Done { dir, record };
+    let done = FinishedRun { dir, record };
     assert_eq!(done.signal(), Some(9));
     assert!(matches!(
         &done.record.outcome,
-        Outcome::Ended {
-            ladder: Some(Ladder::Ordered),
+        LeaderOutcome::Ended {
+            kill_reason: Some(KillReason::Requested),
             ..
         }
     ));
@@ -133,41 +143,48 @@ fn forced_stop() {
 }
 
 fn signal_group() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let plan = sh("trap 'echo caught; exit 5' USR1; echo ready; while :; do sleep 0.05; done");
     let dir = world.dir(plan.id);
     let record = world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        printed(&mut birth, &dir, "ready").await;
+        wait_output(&mut birth, &dir, "ready").await;
         let usr1 = Signal::try_from(10).expect("a signal");
-        birth.control.send(Order::Signal(usr1)).await.expect("sent");
-        exit_of(birth).await
+        birth
+            .control
+            .send(ControlCommand::Signal(usr1))
+            .await
+            .expect("sent");
+        wait_exit(birth).await
     });
-    let done = Done { dir, record };
+    let done = FinishedRun { dir, record };
     // The sleep in the same group dies of it; the shell reports its own trap.
     assert_eq!(done.code(), Some(5));
     assert!(done.out().contains("caught"));
 }
 
 fn late_orders() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("read line");
     plan.report_start = true;
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        started(&mut birth).await;
-        let unsupported = birth.control.send(Order::Input(b"x".to_vec())).await;
+        wait_started(&mut birth).await;
+        let unsupported = birth
+            .control
+            .send(ControlCommand::Input(b"x".to_vec()))
+            .await;
         assert!(matches!(
             unsupported,
             Err(ostler_process::ControlError::Unsupported(_))
         ));
-        next(&mut birth, |report| {
-            matches!(report, Report::Exited(_)).then_some(())
+        next_event(&mut birth, |report| {
+            matches!(report, ProcessEvent::Exited(_)).then_some(())
         })
         .await;
         let late = birth
             .control
-            .send(Order::Stop {
+            .send(ControlCommand::Stop {
                 grace: Duration::ZERO,
             })
             .await;
@@ -176,10 +193,10 @@ fn late_orders() {
 }
 
 fn thread_tree() {
-    let world = World::with(ostler_process::Keeper::None);
+    let world = BackendFixture::with(ostler_process::ZygoteConfig::InProcess);
     let mut plan = sh(HARD);
-    plan.clocks.wall = Some(Duration::from_millis(300));
-    plan.clocks.grace = Duration::from_millis(300);
+    plan.timeouts.wall = Some(Duration::from_millis(300));
+    plan.timeouts.grace = Duration::from_millis(300);
     let id = plan.id;
     let done = world.run(plan);
     assert_eq!(done.signal(), Some(15));
@@ -187,7 +204,7 @@ fn thread_tree() {
 }
 
 fn two_places() {
-    let worlds = [0; 2].map(|_| World::with(ostler_process::Keeper::None));
+    let worlds = [0; 2].map(|_| BackendFixture::with(ostler_process::ZygoteConfig::InProcess));
     let plans = [0; 2].map(|_| sh("echo ready; read line </dev/null; sleep 0.5; echo done"));
     let dirs = [0, 1].map(|at| worlds[at].dir(plans[at].id));
     let mut births = Vec::new();
@@ -195,7 +212,7 @@ fn two_places() {
         births.push(world.runtime.block_on(async {
             let dir = world.dir(plan.id);
             let mut birth = world.place.spawn(plan).await.expect("born");
-            printed(&mut birth, &dir, "ready").await;
+            wait_output(&mut birth, &dir, "ready").await;
             birth
         }));
     }
@@ -204,19 +221,19 @@ fn two_places() {
     let ends = worlds[0].runtime.block_on(async {
         first
             .control
-            .send(Order::Stop { grace })
+            .send(ControlCommand::Stop { grace })
             .await
             .expect("sent");
-        exit_of(first).await
+        wait_exit(first).await
     });
-    let lives = worlds[1].runtime.block_on(exit_of(second));
+    let lives = worlds[1].runtime.block_on(wait_exit(second));
     let [ended, lived] = dirs;
     let (ended, lived) = (
-        Done {
+        FinishedRun {
             dir: ended,
             record: ends,
         },
-        Done {
+        FinishedRun {
             dir: lived,
             record: lives,
         },

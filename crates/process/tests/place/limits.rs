@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ostler_model::{Ability, Limit, Limits};
-use ostler_process::{Order, Place, Report};
+use ostler_model::{Capability, LimitKind, Limits};
+use ostler_process::{Backend, ControlCommand, ProcessEvent};
 
-use crate::support::{Case, World, argv, members, next, sh};
+use crate::support::{BackendFixture, TestCase, argv, members, next_event, sh};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("what_is_missing_is_said", abilities),
     ("a_fork_bomb_under_a_limit_ends", fork_bomb),
     ("a_limit_on_processes_is_only_the_commands", pids_of_one),
@@ -25,15 +25,15 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 fn abilities() {
-    let abilities = World::new().place.abilities();
-    assert!(abilities.has(Ability::TreeKill) && abilities.has(Ability::Durable));
+    let abilities = BackendFixture::new().place.capabilities();
+    assert!(abilities.has(Capability::TreeKill) && abilities.has(Capability::Durable));
     for missing in &abilities.missing {
         assert!(!abilities.has(missing.ability));
         assert!(!missing.reason.is_empty());
     }
     // What an ordinary user has no use for.
-    let roots = [Ability::SpareIds, Ability::MappedWorkspace];
-    let asked = Ability::ALL.into_iter();
+    let roots = [Capability::SpareIds, Capability::MappedWorkspace];
+    let asked = Capability::ALL.into_iter();
     for ability in asked.filter(|it| abilities.root || !roots.contains(it)) {
         let missing = abilities.missing.iter().any(|it| it.ability == ability);
         assert!(
@@ -44,8 +44,8 @@ fn abilities() {
 }
 
 fn fork_bomb() {
-    let world = World::new();
-    if !world.place.abilities().has(Ability::PidsLimit) {
+    let world = BackendFixture::new();
+    if !world.place.capabilities().has(Capability::PidsLimit) {
         return;
     }
     let mut plan = argv(&[
@@ -54,27 +54,27 @@ fn fork_bomb() {
         "bomb() { bomb | bomb & }; bomb; sleep 300",
     ]);
     plan.limits.pids = Some(64);
-    plan.clocks.wall = Some(Duration::from_millis(500));
-    plan.clocks.grace = Duration::from_millis(200);
+    plan.timeouts.wall = Some(Duration::from_millis(500));
+    plan.timeouts.grace = Duration::from_millis(200);
     let id = plan.id;
     let done = world.run(plan);
     assert!(done.record.survivors.is_empty());
-    assert_eq!(done.record.limits_hit, [Limit::Pids]);
+    assert_eq!(done.record.limits_hit, [LimitKind::Pids]);
     assert!(members(id).is_empty());
     assert_eq!(world.sh("echo on").out(), "on\n");
 }
 
 fn pids_of_one() {
-    let world = World::new();
-    if !world.place.abilities().has(Ability::PidsLimit) {
+    let world = BackendFixture::new();
+    if !world.place.capabilities().has(Capability::PidsLimit) {
         return;
     }
     // The shell, one sleep for each but the last, and the limit is reached.
     let script = "for i in 1 2 3 4 5 6; do sleep 5 & done; wait";
     let mut plan = argv(&["/bin/bash", "-c", script]);
     plan.limits.pids = Some(4);
-    plan.clocks.wall = Some(Duration::from_millis(700));
-    plan.clocks.grace = Duration::from_millis(100);
+    plan.timeouts.wall = Some(Duration::from_millis(700));
+    plan.timeouts.grace = Duration::from_millis(100);
     let done = world.run(plan);
     assert!(
         done.err().contains("Resource temporarily unavailable"),
@@ -88,8 +88,8 @@ fn pids_of_one() {
 }
 
 fn out_of_memory() {
-    let world = World::new();
-    if !world.place.abilities().has(Ability::MemoryLimit) {
+    let world = BackendFixture::new();
+    if !world.place.capabilities().has(Capability::MemoryLimit) {
         return;
     }
     let limit = Limits {
@@ -104,7 +104,7 @@ fn out_of_memory() {
     plan.limits = limit;
     let done = world.run(plan);
     assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), true));
-    assert_eq!(done.record.limits_hit, [Limit::Memory]);
+    assert_eq!(done.record.limits_hit, [LimitKind::Memory]);
     let mut plan = sh("echo small");
     plan.limits = limit;
     let done = world.run(plan);
@@ -116,9 +116,9 @@ fn out_of_memory() {
 
 const HOG: &str = "python3 -c \"x = b'x' * (200 << 20)\"";
 
-fn memory(script: &str) -> Option<(World, ostler_process::LaunchPlan)> {
-    let world = World::new();
-    if !world.place.abilities().has(Ability::MemoryLimit) {
+fn memory(script: &str) -> Option<(BackendFixture, ostler_process::LaunchPlan)> {
+    let world = BackendFixture::new();
+    if !world.place.capabilities().has(Capability::MemoryLimit) {
         return None;
     }
     let mut plan = sh(script);
@@ -130,9 +130,9 @@ fn hog_of_a_tree() {
     let Some((world, plan)) = memory(&format!("{HOG}; echo it was $?; exit 0")) else {
         return;
     };
-    let together = world.place.abilities().backend == ostler_model::LimitBackend::CgroupV2;
+    let together = world.place.capabilities().backend == ostler_model::LimitBackend::CgroupV2;
     let done = world.run(plan);
-    assert_eq!(done.record.limits_hit, [Limit::Memory]);
+    assert_eq!(done.record.limits_hit, [LimitKind::Memory]);
     if together {
         // The kernel kills the group as one.
         assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), true));
@@ -152,62 +152,62 @@ fn killed_otherwise() {
 }
 
 fn told_at_once() {
-    let world = World::new();
-    let has = |ability| world.place.abilities().has(ability);
+    let world = BackendFixture::new();
+    let has = |ability| world.place.capabilities().has(ability);
     let mut plans = Vec::new();
-    if has(Ability::PidsLimit) {
+    if has(Capability::PidsLimit) {
         let script = "for i in 1 2 3 4 5 6 7 8; do sleep 300 & done; wait";
         let mut plan = argv(&["/bin/bash", "-c", script]);
         plan.limits.pids = Some(4);
-        plans.push((plan, Limit::Pids));
+        plans.push((plan, LimitKind::Pids));
     }
-    if has(Ability::MemoryLimit) {
+    if has(Capability::MemoryLimit) {
         let mut plan = sh(&format!("{HOG}; sleep 300"));
         plan.limits.memory_bytes = Some(48 << 20);
-        plans.push((plan, Limit::Memory));
+        plans.push((plan, LimitKind::Memory));
     }
     for (plan, expected) in plans {
         world.runtime.block_on(async {
             let mut birth = world.place.spawn(plan).await.expect("born");
-            let hit = next(&mut birth, |report| match report {
-                Report::LimitHit { limit } => Some(*limit),
-                Report::Exited(record) => record.limits_hit.first().copied(),
+            let hit = next_event(&mut birth, |report| match report {
+                ProcessEvent::LimitHit { limit } => Some(*limit),
+                ProcessEvent::Exited(record) => record.limits_hit.first().copied(),
                 _ => None,
             });
             assert_eq!(hit.await, expected);
             let grace = Duration::ZERO;
             // On version 2, memory has ended it as a whole.
-            let _ended = birth.control.send(Order::Stop { grace }).await;
+            let _ended = birth.control.send(ControlCommand::Stop { grace }).await;
         });
     }
 }
 
 fn file_size() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("cat /dev/zero > big");
-    plan.cwd = ostler_model::Text::from(world.state.path());
+    plan.cwd = ostler_model::ByteString::from(world.state.path());
     plan.limits.file_bytes = Some(64 << 10);
     let done = world.run(plan);
-    assert_eq!(done.record.limits_hit, [Limit::FileSize]);
+    assert_eq!(done.record.limits_hit, [LimitKind::FileSize]);
 }
 
 fn throttled() {
-    let world = World::new();
-    if !world.place.abilities().has(Ability::CpuLimit) {
+    let world = BackendFixture::new();
+    if !world.place.capabilities().has(Capability::CpuLimit) {
         return;
     }
     let mut plan = sh("while :; do :; done");
     plan.limits.cpu_millis = Some(100);
-    plan.clocks.wall = Some(Duration::from_millis(1_500));
-    plan.clocks.grace = Duration::from_millis(200);
+    plan.timeouts.wall = Some(Duration::from_millis(1_500));
+    plan.timeouts.grace = Duration::from_millis(200);
     let usage = world.run(plan).record.usage;
     assert!(usage.user_us + usage.system_us < 500_000, "{usage:?}");
 }
 
 fn lowered() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("ulimit -n; ulimit -Hn; head -c 100000 /dev/zero > big; wc -c < big");
-    plan.cwd = ostler_model::Text::from(world.state.path());
+    plan.cwd = ostler_model::ByteString::from(world.state.path());
     plan.limits = Limits {
         open_files: Some(33),
         file_bytes: Some(1024),
@@ -218,7 +218,7 @@ fn lowered() {
 }
 
 fn not_sticky() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("true");
     plan.limits = Limits {
         pids: Some(2),

@@ -1,4 +1,4 @@
-//! [`LocalPlace`](ostler_process::LocalPlace) through its public interface. This binary is
+//! [`LocalBackend`](ostler_process::LocalBackend) through its public interface. This binary is
 //! also the keeper, and a daemon that can be killed: hence a harness of its own.
 
 #![expect(
@@ -6,21 +6,21 @@
     reason = "cases look at the reports they are about"
 )]
 
-mod cells;
+mod detached;
 mod ends;
 mod freeze;
-mod kept;
+mod jails;
 mod limits;
 mod observe;
 mod output;
 mod pinned;
 mod recovery;
-mod roles;
 mod runs;
 mod shell;
 mod sockets;
 mod support;
 mod terminals;
+mod test_daemon;
 mod user;
 
 use libtest_mimic::{Arguments, Trial};
@@ -28,9 +28,9 @@ use libtest_mimic::{Arguments, Trial};
 fn main() -> std::process::ExitCode {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
-        Some(ostler_process::KEEPER_ARGUMENT) => ostler_process::keeper_main(),
-        Some(ostler_process::gate::GATE_ARGUMENT) => ostler_process::gate::gate_main(),
-        Some(roles::DAEMON_ARGUMENT) => return roles::daemon(words.collect()),
+        Some(ostler_process::ZYGOTE_ARGUMENT) => ostler_process::zygote_main(),
+        Some(ostler_process::egress::EGRESS_ARGUMENT) => ostler_process::egress::egress_main(),
+        Some(test_daemon::DAEMON_ARGUMENT) => return test_daemon::daemon_main(words.collect()),
         Some(terminals::THIRD_TERMINAL_ARGUMENT) => return terminals::third_terminal(),
         Some(_) | None => {}
     }
@@ -42,9 +42,9 @@ fn main() -> std::process::ExitCode {
         ("pinned", pinned::CASES),
         ("ends", ends::CASES),
         ("recovery", recovery::CASES),
-        ("cells", cells::CASES),
+        ("cells", jails::CASES),
         ("freeze", freeze::CASES),
-        ("kept", kept::CASES),
+        ("kept", detached::CASES),
         ("limits", limits::CASES),
         ("observe", observe::CASES),
         ("sockets", sockets::CASES),

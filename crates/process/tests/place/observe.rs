@@ -1,12 +1,12 @@
 //! A look at what runs: members, listening sockets, who reads what.
 
-use ostler_model::evidence::Foreground;
-use ostler_model::{Evidence, ExecutionId, Observation, TermSize};
-use ostler_process::{LaunchIo, Order, Place};
+use ostler_model::snapshot::ForegroundProcess;
+use ostler_model::{ExecutionId, SnapshotRequest, TermSize, TreeSnapshot};
+use ostler_process::{Backend, ControlCommand, LaunchIo};
 
-use crate::support::{Case, World, argv, exit_of, printed, sh};
+use crate::support::{BackendFixture, TestCase, argv, sh, wait_exit, wait_output};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("listeners_are_found_with_their_holder", listeners),
     ("a_reader_without_echo_is_seen_waiting", reader),
     ("only_input_of_the_execution_is_waited_for", own_input),
@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("an_unknown_execution_cannot_be_observed", unknown),
 ];
 
-const ALL: Observation = Observation {
+const ALL: SnapshotRequest = SnapshotRequest {
     disk: false,
     listeners: true,
     unix: false,
@@ -29,22 +29,22 @@ const SERVER: &str = "import socket,sys\n\
     sys.stdin.read()";
 
 /// Right after a birth was asked for its record is still on its way.
-async fn look(world: &World, id: ExecutionId) -> Evidence {
+async fn look(world: &BackendFixture, id: ExecutionId) -> TreeSnapshot {
     loop {
-        if let Ok(seen) = world.place.observe(id, ALL).await {
+        if let Ok(seen) = world.place.snapshot(id, ALL).await {
             return seen;
         }
     }
 }
 
 fn listeners() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = argv(&["/bin/sh", "-c", "python3 -c \"$1\"; true", "sh", SERVER]);
-    plan.io = LaunchIo::Open;
+    plan.io = LaunchIo::Piped;
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        printed(&mut birth, &dir, "port").await;
+        wait_output(&mut birth, &dir, "port").await;
         let seen = look(&world, id).await;
         let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names.first(), Some(&"sh"), "{names:?}");
@@ -58,13 +58,17 @@ fn listeners() {
         };
         assert_eq!(listener.address.to_string(), format!("127.0.0.1:{port}"));
         assert_eq!(listener.pid, seen.members[1].pid);
-        birth.control.send(Order::CloseInput).await.expect("sent");
-        exit_of(birth).await;
+        birth
+            .control
+            .send(ControlCommand::CloseInput)
+            .await
+            .expect("sent");
+        wait_exit(birth).await;
     });
 }
 
 fn reader() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("stty -echo; read line");
     plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
     let id = plan.id;
@@ -78,17 +82,17 @@ fn reader() {
             }
         };
         assert_eq!((foreground.reads, foreground.echo), (Some(0), Some(false)));
-        let typed = Order::Input(b"secret\n".to_vec());
+        let typed = ControlCommand::Input(b"secret\n".to_vec());
         birth.control.send(typed).await.expect("sent");
-        exit_of(birth).await;
+        wait_exit(birth).await;
     });
 }
 
 fn own_input() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let open = |script: &str| {
         let mut plan = sh(script);
-        plan.io = LaunchIo::Open;
+        plan.io = LaunchIo::Piped;
         plan
     };
     // Behind a wrapper; behind another command's pipe; among several things.
@@ -103,7 +107,7 @@ fn own_input() {
             births.push(world.place.spawn(plan).await.expect("born"));
         }
         // Nothing announces that they wait: look until they do.
-        let until = async |id, name: &str, good: fn(&Foreground) -> bool| loop {
+        let until = async |id, name: &str, good: fn(&ForegroundProcess) -> bool| loop {
             let seen = look(&world, id).await;
             let there = seen.members.iter().any(|it| it.name == name);
             let waits = seen.foreground.filter(|it| there && good(it));
@@ -122,25 +126,25 @@ fn own_input() {
             let grace = std::time::Duration::ZERO;
             birth
                 .control
-                .send(Order::Stop { grace })
+                .send(ControlCommand::Stop { grace })
                 .await
                 .expect("sent");
-            exit_of(birth).await;
+            wait_exit(birth).await;
         }
     });
 }
 
 fn ended() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let plan = sh("true");
     let id = plan.id;
     world.run(plan);
     let seen = world.runtime.block_on(look(&world, id));
-    assert_eq!(seen, Evidence::default());
+    assert_eq!(seen, TreeSnapshot::default());
 }
 
 fn unknown() {
-    let world = World::new();
-    let seen = world.place.observe(ExecutionId::mint(), ALL);
+    let world = BackendFixture::new();
+    let seen = world.place.snapshot(ExecutionId::mint(), ALL);
     assert!(world.runtime.block_on(seen).is_err());
 }

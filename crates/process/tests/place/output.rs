@@ -1,12 +1,14 @@
 //! Output on its way to disk.
 
 use ostler_journal::Journal;
-use ostler_model::{StreamName, Text};
-use ostler_process::{Order, Outcome, Place, Report, STEP_STORAGE};
+use ostler_model::{ByteString, StreamName};
+use ostler_process::{Backend, ControlCommand, LeaderOutcome, ProcessEvent, STEP_STORAGE};
 
-use crate::support::{Case, Done, World, argv, exit_of, output, printed, sh};
+use crate::support::{
+    BackendFixture, FinishedRun, TestCase, argv, output, sh, wait_exit, wait_output,
+};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("a_hundred_megabytes_are_complete", hundred_megabytes),
     ("secrets_do_not_reach_the_disk", secrets),
     ("a_secret_printed_in_pieces", secret_in_pieces),
@@ -19,7 +21,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 fn hundred_megabytes() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let done = world.run(argv(&["/usr/bin/seq", "1", "12500000"]));
     assert_eq!(done.code(), Some(0));
     let expected: u64 = (1..=8)
@@ -43,9 +45,9 @@ fn hundred_megabytes() {
 }
 
 fn secrets() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("echo a hunter2 b; echo hunter2 >&2; printf hunt; printf er2; printf hunter");
-    plan.redact = vec![Text::from("hunter2"), Text::from("")];
+    plan.redact = vec![ByteString::from("hunter2"), ByteString::from("")];
     let done = world.run(plan);
     assert_eq!(done.out(), "a [redacted] b\n[redacted]hunter");
     assert_eq!(done.err(), "[redacted]\n");
@@ -57,58 +59,61 @@ fn secrets() {
 }
 
 fn secret_in_pieces() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let secret = "0123456789".repeat(30_000);
     let mut plan = argv(&["/bin/cat"]);
-    plan.io = ostler_process::LaunchIo::Given(format!("<{secret}>").into_bytes());
-    plan.redact = vec![Text::from(secret)];
+    plan.io = ostler_process::LaunchIo::Bytes(format!("<{secret}>").into_bytes());
+    plan.redact = vec![ByteString::from(secret)];
     assert_eq!(world.run(plan).out(), "<[redacted]>");
 }
 
 fn held_back() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("printf hun; sleep 300");
-    plan.redact = vec![Text::from("hunter2")];
+    plan.redact = vec![ByteString::from("hunter2")];
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        printed(&mut birth, &dir, "hun").await;
+        wait_output(&mut birth, &dir, "hun").await;
         let grace = std::time::Duration::ZERO;
         birth
             .control
-            .send(Order::Stop { grace })
+            .send(ControlCommand::Stop { grace })
             .await
             .expect("sent");
-        exit_of(birth).await;
+        wait_exit(birth).await;
     });
 }
 
 fn slow_secret() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("printf hunter; sleep 0.2; printf '2 end'; printf ' hunt'");
-    plan.redact = vec![Text::from("hunter2")];
+    plan.redact = vec![ByteString::from("hunter2")];
     let done = world.run(plan);
     assert_eq!(done.out(), "[redacted] end hunt");
 }
 
 fn marks() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let plan = sh("read a; i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.001; done");
     let plan = ostler_process::LaunchPlan {
-        io: ostler_process::LaunchIo::Open,
+        io: ostler_process::LaunchIo::Piped,
         ..plan
     };
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
         let begin = std::time::Instant::now();
-        for order in [Order::Watch(true), Order::Input(b"go\n".to_vec())] {
+        for order in [
+            ControlCommand::Watch(true),
+            ControlCommand::Input(b"go\n".to_vec()),
+        ] {
             birth.control.send(order).await.expect("sent");
         }
         let mut ends = Vec::new();
         let record = loop {
-            match birth.reports.recv().await.expect("a report") {
-                Report::Output { end } => ends.push(end),
-                Report::Exited(record) => break record,
+            match birth.events.recv().await.expect("a report") {
+                ProcessEvent::Output { end } => ends.push(end),
+                ProcessEvent::Exited(record) => break record,
                 _ => {}
             }
         };
@@ -151,25 +156,25 @@ fn full_disk() {
     let Some(disk) = SmallDisk::mount() else {
         return;
     };
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let opened =
-            ostler_process::LocalPlace::open(disk.0.path(), crate::support::this_executable());
+            ostler_process::LocalBackend::open(disk.0.path(), crate::support::this_executable());
         let place = opened.await.expect("it opens");
         let plan = sh("seq 1 300000; echo done >&2; exit 6");
         let dir = disk.0.path().join("executions").join(plan.id.to_string());
         let mut birth = place.spawn(plan).await.expect("born");
         let mut memory = None;
         let record = loop {
-            match birth.reports.recv().await.expect("a report") {
-                Report::JournalFailed { memory: kept, .. } => memory = kept,
-                Report::Exited(record) => break record,
+            match birth.events.recv().await.expect("a report") {
+                ProcessEvent::JournalFailed { memory: kept, .. } => memory = kept,
+                ProcessEvent::Exited(record) => break record,
                 _ => {}
             }
         };
         assert!(record.journal_error.is_some());
         assert!(record.lost_bytes > 0);
-        let done = Done { dir, record };
+        let done = FinishedRun { dir, record };
         assert_eq!(done.code(), Some(6));
         let (base, file) = memory.expect("a memory file");
         assert!(base > 0);
@@ -185,37 +190,40 @@ fn full_disk_alone() {
     let Some(disk) = SmallDisk::mount() else {
         return;
     };
-    let world = World::new();
-    let daemon = crate::roles::Daemon::start(disk.0.path(), &["sleep 0.3; seq 1 300000; exit 6"]);
+    let world = BackendFixture::new();
+    let daemon =
+        crate::test_daemon::TestDaemon::start(disk.0.path(), &["sleep 0.3; seq 1 300000; exit 6"]);
     let (id, pid) = daemon.runs[0];
     daemon.kill();
-    crate::support::until(|| !crate::support::is_alive(pid));
+    crate::support::wait_until(|| !crate::support::is_alive(pid));
     world.runtime.block_on(async {
         let opened =
-            ostler_process::LocalPlace::open(disk.0.path(), crate::support::this_executable());
+            ostler_process::LocalBackend::open(disk.0.path(), crate::support::this_executable());
         let place = opened.await.expect("it opens");
-        let record = match place.find(id).await {
-            ostler_process::Found::Running { birth, .. } => exit_of(birth).await,
-            ostler_process::Found::Exited(record) => record,
+        let record = match place.recover(id).await {
+            ostler_process::RecoveryOutcome::Running { handle: birth, .. } => {
+                wait_exit(birth).await
+            }
+            ostler_process::RecoveryOutcome::Exited(record) => record,
             found => panic!("its end is known: {found:?}"),
         };
         assert!(record.lost_bytes > 0);
         let dir = disk.0.path().join("executions").join(id.to_string());
-        assert_eq!(Done { dir, record }.code(), Some(6));
+        assert_eq!(FinishedRun { dir, record }.code(), Some(6));
         place.close().await;
     });
 }
 
 fn unwritable() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let executions = world.state.path().join("executions");
     // An idle shim may be preparing a directory in it just now.
-    crate::support::until(|| {
+    crate::support::wait_until(|| {
         drop(std::fs::remove_dir_all(&executions));
         !executions.exists()
     });
     let record = world.run(sh("touch /tmp/never")).record;
-    let Outcome::NotBorn { step, errno, .. } = record.outcome else {
+    let LeaderOutcome::SpawnFailed { step, errno, .. } = record.outcome else {
         panic!("nothing was to be started");
     };
     assert_eq!((step.as_str(), errno), (STEP_STORAGE, Some(libc::ENOENT)));

@@ -4,13 +4,13 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use ostler_model::Text;
-use ostler_process::{LaunchPlan, Outcome, PinnedFile};
+use ostler_model::ByteString;
+use ostler_process::{LaunchPlan, LeaderOutcome, PinnedFile};
 use tempfile::TempDir;
 
-use crate::support::{Case, Done, World, argv};
+use crate::support::{BackendFixture, FinishedRun, TestCase, argv};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("what_is_as_it_was_runs", unchanged),
     ("a_program_that_changed_is_not_born", changed_program),
     ("a_script_that_changed_is_not_born", changed_script),
@@ -25,7 +25,7 @@ pub(crate) const CASES: &[Case] = &[
 fn pin(path: &Path) -> PinnedFile {
     let meta = fs::metadata(path).expect("there");
     PinnedFile {
-        path: Text::from(path),
+        path: ByteString::from(path),
         dev: meta.dev(),
         ino: meta.ino(),
         size: meta.len(),
@@ -49,14 +49,14 @@ fn pinned(words: &[&str]) -> LaunchPlan {
         .take(2)
         .map(Path::new)
         .filter(|it| it.is_file());
-    plan.pinned = files.map(pin).collect();
+    plan.pinned_files = files.map(pin).collect();
     plan
 }
 
-fn why(done: &Done) -> String {
+fn why(done: &FinishedRun) -> String {
     match &done.record.outcome {
-        Outcome::NotBorn { message, .. } => message.clone(),
-        Outcome::Ended { .. } => panic!("it ran: {}", done.out()),
+        LeaderOutcome::SpawnFailed { message, .. } => message.clone(),
+        LeaderOutcome::Ended { .. } => panic!("it ran: {}", done.out()),
     }
 }
 
@@ -65,7 +65,7 @@ fn tool() -> Vec<u8> {
 }
 
 fn unchanged() {
-    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let script = put(&directory, "script", b"#!/bin/sh\necho ran $0\n");
     let ran = world.run(pinned(&[&script]));
     assert_eq!(ran.out(), format!("ran {script}\n"));
@@ -77,7 +77,7 @@ fn unchanged() {
 }
 
 fn changed_program() {
-    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let program = put(&directory, "tool", &tool());
     let plan = pinned(&[&program, "/dev/null"]);
     let other = put(&directory, "other", &tool());
@@ -86,7 +86,7 @@ fn changed_program() {
 }
 
 fn changed_script() {
-    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let script = put(&directory, "script", b"echo one\n");
     let plan = pinned(&["/bin/sh", &script]);
     put(&directory, "script", b"echo two\n");
@@ -94,15 +94,15 @@ fn changed_script() {
 }
 
 fn unpinned_program() {
-    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let script = put(&directory, "script", b"echo one\n");
     let mut plan = argv(&["/bin/sh", &script]);
-    plan.pinned = vec![pin(Path::new(&script))];
+    plan.pinned_files = vec![pin(Path::new(&script))];
     assert!(why(&world.run(plan)).contains("/bin/sh changed"));
 }
 
 fn name_and_descriptors() {
-    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let program = put(&directory, "tool", &fs::read("/usr/bin/ls").expect("there"));
     let ran = world.run(pinned(&[&program, "/proc/self/fd"]));
     assert_eq!(
@@ -122,7 +122,7 @@ fn name_and_descriptors() {
 
 /// Its content is what was read; somebody has it open to change that.
 fn written_program() {
-    let (world, directory) = (World::new(), TempDir::new().expect("a directory"));
+    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let program = put(&directory, "script", b"#!/bin/sh\necho ran\n");
     let plan = pinned(&[&program]);
     let writer = fs::File::options()

@@ -2,15 +2,16 @@
 
 use ostler_model::LostReason;
 use ostler_model::{ExecutionId, StreamName};
-use ostler_process::{Found, LocalPlace, Order, Place, Report};
+use ostler_process::{Backend, ControlCommand, LocalBackend, ProcessEvent, RecoveryOutcome};
 use rustix::process::Signal;
 
-use crate::roles::Daemon;
 use crate::support::{
-    Case, Done, World, exit_of, is_alive, kill, members, next, output, printed, sh, started, until,
+    BackendFixture, FinishedRun, TestCase, is_alive, kill, members, next_event, output, sh,
+    wait_exit, wait_output, wait_started, wait_until,
 };
+use crate::test_daemon::TestDaemon;
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("commands_outlive_their_daemon", daemon_killed),
     ("commands_end_while_no_daemon_lives", ended_alone),
     ("a_shim_killed_while_no_daemon_lives", shim_killed_alone),
@@ -33,7 +34,7 @@ pub(crate) const CASES: &[Case] = &[
     ("long_paths_do_not_matter", long_path),
 ];
 
-fn shim_of(world: &World, id: ExecutionId) -> i32 {
+fn shim_of(world: &BackendFixture, id: ExecutionId) -> i32 {
     let bytes = std::fs::read(world.dir(id).join("spec.json")).expect("a spec");
     let spec: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
     i32::try_from(spec["boot"]["shim_pid"].as_i64().expect("a pid")).expect("a pid")
@@ -59,16 +60,16 @@ const NUMBERS: &str =
     "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.02; done; exit 7";
 
 fn daemon_killed() {
-    let world = World::new();
-    let daemon = Daemon::start(world.state.path(), &[NUMBERS, NUMBERS]);
+    let world = BackendFixture::new();
+    let daemon = TestDaemon::start(world.state.path(), &[NUMBERS, NUMBERS]);
     let runs = daemon.runs.clone();
     daemon.kill();
     let find = |(id, pid): (ExecutionId, i32)| {
-        let found = world.runtime.block_on(world.place.find(id));
-        let Found::Running {
+        let found = world.runtime.block_on(world.place.recover(id));
+        let RecoveryOutcome::Running {
             attempt: 1,
             pid: same,
-            birth,
+            handle: birth,
             ..
         } = found
         else {
@@ -81,12 +82,12 @@ fn daemon_killed() {
     for (number, (id, mut birth)) in found.into_iter().enumerate() {
         world.runtime.block_on(async {
             if number == 0 {
-                printed(&mut birth, &world.dir(id), "line 30\n").await;
+                wait_output(&mut birth, &world.dir(id), "line 30\n").await;
             }
             assert!(!world.dir(id).join("ctl.sock").exists());
-            let done = Done {
+            let done = FinishedRun {
                 dir: world.dir(id),
-                record: exit_of(birth).await,
+                record: wait_exit(birth).await,
             };
             assert_eq!(done.code(), Some(7));
             assert_eq!(done.out(), numbered(40));
@@ -96,35 +97,35 @@ fn daemon_killed() {
 }
 
 fn ended_alone() {
-    let world = World::new();
-    let daemon = Daemon::start(world.state.path(), &["sleep 0.3; echo bye; exit 9"]);
+    let world = BackendFixture::new();
+    let daemon = TestDaemon::start(world.state.path(), &["sleep 0.3; echo bye; exit 9"]);
     let (id, _) = daemon.runs[0];
     daemon.kill();
-    until(|| world.dir(id).join("exit").exists());
-    let found = world.runtime.block_on(world.place.find(id));
-    let Found::Exited(record) = found else {
+    wait_until(|| world.dir(id).join("exit").exists());
+    let found = world.runtime.block_on(world.place.recover(id));
+    let RecoveryOutcome::Exited(record) = found else {
         panic!("it ended: {found:?}");
     };
-    let done = Done {
+    let done = FinishedRun {
         dir: world.dir(id),
         record,
     };
     assert_eq!((done.code(), done.out().as_str()), (Some(9), "bye\n"));
-    until(|| !world.dir(id).join("ctl.sock").exists());
+    wait_until(|| !world.dir(id).join("ctl.sock").exists());
 }
 
 fn shim_killed_alone() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let script = "setsid sleep 300 & sleep 300";
-    let daemon = Daemon::start(world.state.path(), &[script]);
+    let daemon = TestDaemon::start(world.state.path(), &[script]);
     let (id, _) = daemon.runs[0];
     let keeper = parent_of(shim_of(&world, id));
     daemon.kill();
-    until(|| world.dir(id).join("ctl.sock").exists() && !is_alive(keeper));
-    until(|| members(id).len() == 3);
+    wait_until(|| world.dir(id).join("ctl.sock").exists() && !is_alive(keeper));
+    wait_until(|| members(id).len() == 3);
     kill(shim_of(&world, id), Signal::KILL);
-    let found = world.runtime.block_on(world.place.find(id));
-    let Found::Lost {
+    let found = world.runtime.block_on(world.place.recover(id));
+    let RecoveryOutcome::Lost {
         reason: LostReason::ShimKilled,
         attempt: 1,
         swept,
@@ -134,10 +135,10 @@ fn shim_killed_alone() {
     };
     assert!(swept >= 2, "{swept}");
     assert!(members(id).is_empty());
-    let again = world.runtime.block_on(world.place.find(id));
+    let again = world.runtime.block_on(world.place.recover(id));
     assert!(matches!(
         again,
-        Found::Lost {
+        RecoveryOutcome::Lost {
             reason: LostReason::NoRecord,
             swept: 0,
             ..
@@ -146,74 +147,78 @@ fn shim_killed_alone() {
 }
 
 fn keeper_killed() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh(NUMBERS);
     plan.report_start = true;
     let id = plan.id;
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        started(&mut birth).await;
+        wait_started(&mut birth).await;
         kill(parent_of(shim_of(&world, id)), Signal::KILL);
         let mut others = tokio::task::JoinSet::new();
         for _ in 0..20 {
             let other = world.place.spawn(sh("exit 3")).await.expect("born");
-            others.spawn(exit_of(other));
+            others.spawn(wait_exit(other));
         }
         for record in others.join_all().await {
-            let done = Done {
+            let done = FinishedRun {
                 dir: world.dir(id),
                 record,
             };
             assert_eq!(done.code(), Some(3));
         }
-        let done = Done {
+        let done = FinishedRun {
             dir: world.dir(id),
-            record: exit_of(birth).await,
+            record: wait_exit(birth).await,
         };
         assert_eq!((done.code(), done.out()), (Some(7), numbered(40)));
     });
 }
 
 fn keeper_stopped() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("sleep 300");
     plan.report_start = true;
     let id = plan.id;
     world.runtime.block_on(async {
         let mut births = Vec::new();
         births.push(world.place.spawn(plan).await.expect("born"));
-        started(&mut births[0]).await;
+        wait_started(&mut births[0]).await;
         kill(parent_of(shim_of(&world, id)), Signal::STOP);
         for _ in 0..10 {
             let birth = world.place.spawn(sh("exec sleep 300")).await.expect("born");
-            birth.control.send(Order::Watch(true)).await.expect("sent");
+            birth
+                .control
+                .send(ControlCommand::Watch(true))
+                .await
+                .expect("sent");
             births.push(birth);
         }
         for birth in &births {
             let grace = std::time::Duration::ZERO;
             birth
                 .control
-                .send(Order::Stop { grace })
+                .send(ControlCommand::Stop { grace })
                 .await
                 .expect("sent");
         }
         for birth in births {
-            exit_of(birth).await;
+            wait_exit(birth).await;
         }
     });
 }
 
-async fn gone(birth: &mut ostler_process::Birth) {
-    next(birth, |report| match report {
-        Report::Gone => Some(()),
-        Report::Exited(record) => panic!("nobody can know: {record:?}"),
+async fn gone(birth: &mut ostler_process::SpawnHandle) {
+    next_event(birth, |report| match report {
+        ProcessEvent::Lost => Some(()),
+        ProcessEvent::Exited(record) => panic!("nobody can know: {record:?}"),
         _ => None,
     })
     .await;
 }
 
 fn shim_killed() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh(
         "setsid sleep 300 & (trap '' TERM; sleep 300) & env -i setsid sleep 300 & \
                        echo ready; sleep 300",
@@ -222,8 +227,8 @@ fn shim_killed() {
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        let pid = started(&mut birth).await;
-        printed(&mut birth, &dir, "ready").await;
+        let pid = wait_started(&mut birth).await;
+        wait_output(&mut birth, &dir, "ready").await;
         kill(shim_of(&world, id), Signal::KILL);
         gone(&mut birth).await;
         assert!(members(id).is_empty());
@@ -233,10 +238,10 @@ fn shim_killed() {
 }
 
 fn idle_shim_killed() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let shim: i32 = world.sh("echo $PPID").out().trim().parse().expect("a pid");
     kill(shim, Signal::KILL);
-    until(|| !is_alive(shim));
+    wait_until(|| !is_alive(shim));
     for _ in 0..8 {
         let done = world.sh("echo on; exit 2");
         assert_eq!((done.out().as_str(), done.code()), ("on\n", Some(2)));
@@ -244,12 +249,12 @@ fn idle_shim_killed() {
 }
 
 fn both_killed() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let plan = sh("setsid sleep 300 & echo ready; sleep 300");
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        printed(&mut birth, &dir, "ready").await;
+        wait_output(&mut birth, &dir, "ready").await;
         let shim = shim_of(&world, id);
         kill(parent_of(shim), Signal::KILL);
         kill(shim, Signal::KILL);
@@ -259,14 +264,18 @@ fn both_killed() {
 }
 
 fn engine_killed() {
-    let world = World::new();
-    let state = format!("{}{}", crate::roles::THREADS, world.state.path().display());
-    let daemon = Daemon::start(state.as_ref(), &["setsid sleep 300 & sleep 300"]);
+    let world = BackendFixture::new();
+    let state = format!(
+        "{}{}",
+        crate::test_daemon::THREADS,
+        world.state.path().display()
+    );
+    let daemon = TestDaemon::start(state.as_ref(), &["setsid sleep 300 & sleep 300"]);
     let (id, _) = daemon.runs[0];
-    until(|| members(id).len() == 3);
+    wait_until(|| members(id).len() == 3);
     daemon.kill();
-    let found = world.runtime.block_on(world.place.find(id));
-    let Found::Lost {
+    let found = world.runtime.block_on(world.place.recover(id));
+    let RecoveryOutcome::Lost {
         reason: LostReason::EngineKilled,
         attempt: 1,
         // Of three; the leader was killed with the thread that gave birth to it.
@@ -279,12 +288,12 @@ fn engine_killed() {
 }
 
 fn never_there() {
-    let world = World::new();
-    let find = |id| world.runtime.block_on(world.place.find(id));
+    let world = BackendFixture::new();
+    let find = |id| world.runtime.block_on(world.place.recover(id));
     let found = find(ExecutionId::mint());
     assert!(matches!(
         found,
-        Found::Lost {
+        RecoveryOutcome::Lost {
             reason: LostReason::FilesDamaged,
             attempt: 0,
             ..
@@ -295,7 +304,7 @@ fn never_there() {
     let found = find(id);
     assert!(matches!(
         found,
-        Found::Lost {
+        RecoveryOutcome::Lost {
             reason: LostReason::NoRecord,
             attempt: 0,
             ..
@@ -303,13 +312,13 @@ fn never_there() {
     ));
 }
 
-fn rewrite(world: &World, id: ExecutionId, change: impl Fn(String) -> String) {
+fn rewrite(world: &BackendFixture, id: ExecutionId, change: impl Fn(String) -> String) {
     let path = world.dir(id).join("spec.json");
     let text = std::fs::read_to_string(&path).expect("a spec");
     std::fs::write(path, change(text)).expect("written");
 }
 
-fn finished(world: &World) -> ExecutionId {
+fn finished(world: &BackendFixture) -> ExecutionId {
     let done = world.sh("true");
     let name = done
         .dir
@@ -320,16 +329,19 @@ fn finished(world: &World) -> ExecutionId {
 }
 
 fn other_boot() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let id = finished(&world);
-    let find = || world.runtime.block_on(world.place.find(id));
+    let find = || world.runtime.block_on(world.place.recover(id));
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
     rewrite(&world, id, |text| text.replace(boot.trim(), "another"));
-    assert!(matches!(find(), Found::Exited(_)), "a record is a record");
+    assert!(
+        matches!(find(), RecoveryOutcome::Exited(_)),
+        "a record is a record"
+    );
     std::fs::remove_file(world.dir(id).join("exit")).expect("removed");
     assert!(matches!(
         find(),
-        Found::Lost {
+        RecoveryOutcome::Lost {
             reason: LostReason::Reboot,
             attempt: 1,
             ..
@@ -338,13 +350,13 @@ fn other_boot() {
 }
 
 fn damaged() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let id = finished(&world);
-    let find = || world.runtime.block_on(world.place.find(id));
+    let find = || world.runtime.block_on(world.place.recover(id));
     std::fs::write(world.dir(id).join("exit"), b"{\"version\":1,").expect("written");
     assert!(matches!(
         find(),
-        Found::Lost {
+        RecoveryOutcome::Lost {
             reason: LostReason::FilesDamaged,
             ..
         }
@@ -353,7 +365,7 @@ fn damaged() {
     rewrite(&world, id, |text| text[..text.len() / 2].to_owned());
     assert!(matches!(
         find(),
-        Found::Lost {
+        RecoveryOutcome::Lost {
             reason: LostReason::FilesDamaged,
             ..
         }
@@ -361,44 +373,44 @@ fn damaged() {
 }
 
 fn closed() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh(NUMBERS);
     plan.report_start = true;
     let id = plan.id;
     world.runtime.block_on(async {
-        let first = LocalPlace::open(world.state.path(), crate::support::this_executable()).await;
+        let first = LocalBackend::open(world.state.path(), crate::support::this_executable()).await;
         let first = first.expect("it opens");
         let mut birth = first.spawn(plan).await.expect("born");
-        started(&mut birth).await;
+        wait_started(&mut birth).await;
         first.close().await;
         drop(first);
-        let Found::Running { birth, .. } = world.place.find(id).await else {
+        let RecoveryOutcome::Running { handle: birth, .. } = world.place.recover(id).await else {
             panic!("it runs");
         };
-        let done = Done {
+        let done = FinishedRun {
             dir: world.dir(id),
-            record: exit_of(birth).await,
+            record: wait_exit(birth).await,
         };
         assert_eq!((done.code(), done.out()), (Some(7), numbered(40)));
     });
 }
 
 fn long_path() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let deep = (0..8).fold(world.state.path().to_owned(), |path, _| {
         path.join("d".repeat(100))
     });
     std::fs::create_dir_all(&deep).expect("made");
-    let daemon = Daemon::start(&deep, &[NUMBERS]);
+    let daemon = TestDaemon::start(&deep, &[NUMBERS]);
     let (id, _) = daemon.runs[0];
     daemon.kill();
     world.runtime.block_on(async {
-        let opened = LocalPlace::open(&deep, crate::support::this_executable()).await;
+        let opened = LocalBackend::open(&deep, crate::support::this_executable()).await;
         let place = opened.expect("it opens");
-        let Found::Running { birth, .. } = place.find(id).await else {
+        let RecoveryOutcome::Running { handle: birth, .. } = place.recover(id).await else {
             panic!("it runs");
         };
-        exit_of(birth).await;
+        wait_exit(birth).await;
         place.close().await;
     });
     let out = output(

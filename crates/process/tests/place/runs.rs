@@ -1,11 +1,11 @@
 //! Commands that end by themselves: what went in, what came out, what they saw.
 
-use ostler_model::Text;
-use ostler_process::{LaunchIo, Order, Outcome, Place};
+use ostler_model::ByteString;
+use ostler_process::{Backend, ControlCommand, LaunchIo, LeaderOutcome};
 
-use crate::support::{Case, World, argv, exit_of, printed, sh, started};
+use crate::support::{BackendFixture, TestCase, argv, sh, wait_exit, wait_output, wait_started};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("output_and_errors_are_kept_apart", output_and_errors),
     ("arguments_arrive_verbatim", verbatim),
     ("the_child_sees_three_descriptors_only", three_descriptors),
@@ -24,7 +24,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 fn output_and_errors() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let done = world.sh("echo out; echo err >&2; exit 3");
     assert_eq!(
         (done.out().as_str(), done.err().as_str()),
@@ -37,7 +37,7 @@ fn output_and_errors() {
 }
 
 fn verbatim() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let words = [
         "/usr/bin/printf",
         "%s|",
@@ -50,20 +50,20 @@ fn verbatim() {
     ];
     assert_eq!(world.run(argv(&words)).out(), "$(id)|; rm -rf|a b||\n|*|");
     let mut plan = argv(&["/usr/bin/printf", "%s"]);
-    plan.argv.push(Text::from(&b"\xff\xfe"[..]));
+    plan.argv.push(ByteString::from(&b"\xff\xfe"[..]));
     let done = world.run(plan);
     let bytes = crate::support::output(&done.dir, ostler_model::StreamName::Stdout);
     assert_eq!(bytes, b"\xff\xfe");
 }
 
 fn three_descriptors() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let done = world.sh("for n in $(seq 0 99); do [ -e /proc/$$/fd/$n ] && echo $n; done");
     assert_eq!(done.out(), "0\n1\n2\n");
 }
 
 fn clean_signals() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let done = world.run(argv(&["/bin/cat", "/proc/self/status"]));
     let signals = done.out();
     let signals: Vec<&str> = signals
@@ -85,56 +85,60 @@ fn clean_signals() {
 }
 
 fn given_input() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = argv(&["/bin/cat"]);
-    plan.io = LaunchIo::Given(b"one\ntwo".to_vec());
+    plan.io = LaunchIo::Bytes(b"one\ntwo".to_vec());
     let done = world.run(plan);
     assert_eq!((done.out().as_str(), done.code()), ("one\ntwo", Some(0)));
 }
 
 fn large_input() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = argv(&["/usr/bin/wc", "-c"]);
-    plan.io = LaunchIo::Given(vec![b'x'; 5_000_000]);
+    plan.io = LaunchIo::Bytes(vec![b'x'; 5_000_000]);
     assert_eq!(world.run(plan).out(), "5000000\n");
 }
 
 fn open_input() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = argv(&["/bin/cat"]);
-    plan.io = LaunchIo::Open;
+    plan.io = LaunchIo::Piped;
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
         birth
             .control
-            .send(Order::Input(b"hello\n".to_vec()))
+            .send(ControlCommand::Input(b"hello\n".to_vec()))
             .await
             .expect("sent");
-        printed(&mut birth, &dir, "hello").await;
-        birth.control.send(Order::CloseInput).await.expect("sent");
-        let record = exit_of(birth).await;
+        wait_output(&mut birth, &dir, "hello").await;
+        birth
+            .control
+            .send(ControlCommand::CloseInput)
+            .await
+            .expect("sent");
+        let record = wait_exit(birth).await;
         assert_eq!(record.output_end, 6);
     });
 }
 
 fn unread_input() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("exec sleep 300");
-    plan.io = LaunchIo::Open;
+    plan.io = LaunchIo::Piped;
     plan.report_start = true;
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        started(&mut birth).await;
+        wait_started(&mut birth).await;
         let mut taken = Vec::new();
         for _ in 0..3 {
             birth
                 .control
-                .send(Order::Input(vec![b'x'; 48 * 1024]))
+                .send(ControlCommand::Input(vec![b'x'; 48 * 1024]))
                 .await
                 .expect("sent");
-            let len = crate::support::next(&mut birth, |report| match report {
-                ostler_process::Report::InputTaken { len } => Some(*len),
+            let len = crate::support::next_event(&mut birth, |report| match report {
+                ostler_process::ProcessEvent::InputAccepted { len } => Some(*len),
                 _ => None,
             });
             taken.push(len.await);
@@ -147,23 +151,24 @@ fn unread_input() {
         let grace = std::time::Duration::ZERO;
         birth
             .control
-            .send(Order::Stop { grace })
+            .send(ControlCommand::Stop { grace })
             .await
             .expect("sent");
-        exit_of(birth).await;
+        wait_exit(birth).await;
     });
 }
 
 fn large_plan() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("printf %s \"$BIG\" | wc -c");
     let long = "x".repeat(100_000);
-    plan.env.push((Text::from("BIG"), Text::from(long)));
+    plan.env
+        .push((ByteString::from("BIG"), ByteString::from(long)));
     assert_eq!(world.run(plan).out().trim(), "100000");
 }
 
 fn failed_births() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let scratch = world.state.path().join("scratch");
     std::fs::create_dir(&scratch).expect("made");
     let file = |name: &str, bytes: &[u8], mode: u32| {
@@ -189,9 +194,9 @@ fn failed_births() {
         ("/bin/true", "/etc/passwd", "chdir", libc::ENOTDIR),
     ] {
         let mut plan = argv(&[program]);
-        plan.cwd = Text::from(cwd);
+        plan.cwd = ByteString::from(cwd);
         let done = world.run(plan);
-        let Outcome::NotBorn {
+        let LeaderOutcome::SpawnFailed {
             step: at,
             errno: number,
             message,
@@ -207,14 +212,16 @@ fn failed_births() {
         assert!(done.dir.join("exit").exists());
     }
     let mut plan = argv(&["/bin/echo"]);
-    plan.argv.push(Text::from("x".repeat(10_000_000)));
+    plan.argv.push(ByteString::from("x".repeat(10_000_000)));
     let done = world.run(plan);
     let too_big = Some(libc::E2BIG);
-    assert!(matches!(&done.record.outcome, Outcome::NotBorn { errno, .. } if *errno == too_big));
+    assert!(
+        matches!(&done.record.outcome, LeaderOutcome::SpawnFailed { errno, .. } if *errno == too_big)
+    );
 }
 
 fn terminal() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = sh("tty; stty size; read line; echo got:$line; stty size");
     plan.io = LaunchIo::Pty(ostler_model::TermSize {
         cols: 100,
@@ -223,25 +230,33 @@ fn terminal() {
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        birth.control.send(Order::Watch(true)).await.expect("sent");
+        birth
+            .control
+            .send(ControlCommand::Watch(true))
+            .await
+            .expect("sent");
         let seen = |text: &'static str| {
             let dir = dir.clone();
-            move |_: &ostler_process::Report| {
+            move |_: &ostler_process::ProcessEvent| {
                 let so_far = crate::support::output(&dir, ostler_model::StreamName::Pty);
                 String::from_utf8_lossy(&so_far)
                     .contains(text)
                     .then_some(())
             }
         };
-        crate::support::next(&mut birth, seen("30 100")).await;
+        crate::support::next_event(&mut birth, seen("30 100")).await;
         let size = ostler_model::TermSize { cols: 80, rows: 24 };
-        birth.control.send(Order::Resize(size)).await.expect("sent");
         birth
             .control
-            .send(Order::Input(b"abc\n".to_vec()))
+            .send(ControlCommand::Resize(size))
             .await
             .expect("sent");
-        exit_of(birth).await;
+        birth
+            .control
+            .send(ControlCommand::Input(b"abc\n".to_vec()))
+            .await
+            .expect("sent");
+        wait_exit(birth).await;
     });
     let text = crate::support::output(&dir, ostler_model::StreamName::Pty);
     let text = String::from_utf8_lossy(&text);
@@ -250,17 +265,17 @@ fn terminal() {
 }
 
 fn three_hundred() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let mut births = tokio::task::JoinSet::new();
         for number in 0..300 {
             let plan = sh(&format!("echo {number}; exit {}", number % 7));
             let dir = world.dir(plan.id);
             let birth = world.place.spawn(plan).await.expect("born");
-            births.spawn(async move { (number, dir, exit_of(birth).await) });
+            births.spawn(async move { (number, dir, wait_exit(birth).await) });
         }
         for (number, dir, record) in births.join_all().await {
-            let done = crate::support::Done { dir, record };
+            let done = crate::support::FinishedRun { dir, record };
             assert_eq!(done.code(), Some(number % 7));
             assert_eq!(done.out(), format!("{number}\n"));
         }
@@ -268,12 +283,12 @@ fn three_hundred() {
 }
 
 fn without_keeper() {
-    let world = World::with(ostler_process::Keeper::None);
-    let missing = world.place.abilities().missing;
+    let world = BackendFixture::with(ostler_process::ZygoteConfig::InProcess);
+    let missing = world.place.capabilities().missing;
     assert!(
         missing
             .iter()
-            .any(|missing| missing.ability == ostler_model::Ability::Durable)
+            .any(|missing| missing.ability == ostler_model::Capability::Durable)
     );
     for number in 0..5 {
         let done = world.sh(&format!("echo {number}; exit {number}"));
@@ -287,7 +302,7 @@ fn without_keeper() {
 }
 
 fn next_attempt() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let first = sh("echo first; exit 1");
     let mut second = sh("echo second");
     second.id = first.id;
@@ -302,7 +317,7 @@ fn next_attempt() {
 }
 
 fn recycled() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut shims: Vec<String> = (0..40).map(|_| world.sh("echo $PPID").out()).collect();
     shims.sort();
     shims.dedup();

@@ -3,12 +3,12 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use crate::support::{Case, World, argv};
+use crate::support::{BackendFixture, TestCase, argv};
 
-pub(crate) const CASES: &[Case] = &[("ends_are_told_as_bash_sees_them", as_bash)];
+pub(crate) const CASES: &[TestCase] = &[("ends_are_told_as_bash_sees_them", as_bash)];
 
 fn as_bash() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let codes = [0, 1, 2, 42, 126, 127, 128, 130, 255].map(|code| format!("exit {code}"));
     let signals = [1, 2, 3, 6, 9, 10, 11, 13, 14, 15].map(|signal| format!("kill -{signal} $$"));
     let others = [

@@ -4,16 +4,18 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 
-use ostler_model::confinement::Network;
-use ostler_model::evidence::Listener;
-use ostler_model::{ExecutionId, Observation, StreamName};
-use ostler_process::{Birth, Keeper, LaunchIo, LaunchPlan, Order, Place};
+use ostler_model::sandbox_spec::NetworkAccess;
+use ostler_model::snapshot::TcpListenerInfo;
+use ostler_model::{ExecutionId, SnapshotRequest, StreamName};
+use ostler_process::{Backend, ControlCommand, LaunchIo, LaunchPlan, SpawnHandle, ZygoteConfig};
 use tokio::time::timeout;
 
-use crate::cells::Lab;
-use crate::support::{Case, LONG, World, argv, exit_of, output, printed, this_executable};
+use crate::jails::Lab;
+use crate::support::{
+    BackendFixture, LONG, TestCase, argv, output, this_executable, wait_exit, wait_output,
+};
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("every_kind_of_listener_is_seen", kinds),
     ("unix_sockets_are_seen_when_asked_for", unix_sockets),
     ("a_socket_that_was_closed_is_gone", closed),
@@ -60,26 +62,26 @@ const SERVER: &str = "import socket,sys,threading\n\
 
 fn server(words: &[&str]) -> LaunchPlan {
     let mut plan = argv(&[&["/usr/bin/env", "python3", "-c", SERVER], words].concat());
-    plan.io = LaunchIo::Open;
+    plan.io = LaunchIo::Piped;
     plan
 }
 
 /// Starts it and waits until it is up.
-async fn up(world: &World, plan: LaunchPlan) -> (Birth, ExecutionId) {
+async fn up(world: &BackendFixture, plan: LaunchPlan) -> (SpawnHandle, ExecutionId) {
     let (id, dir) = (plan.id, world.dir(plan.id));
     let mut birth = world.place.spawn(plan).await.expect("born");
-    printed(&mut birth, &dir, "up\n").await;
+    wait_output(&mut birth, &dir, "up\n").await;
     (birth, id)
 }
 
-async fn down(birth: Birth) {
-    let sent = birth.control.send(Order::CloseInput).await;
+async fn down(birth: SpawnHandle) {
+    let sent = birth.control.send(ControlCommand::CloseInput).await;
     sent.expect("it takes orders");
-    exit_of(birth).await;
+    wait_exit(birth).await;
 }
 
 /// Where it says it listens.
-fn told(world: &World, id: ExecutionId) -> Vec<SocketAddr> {
+fn told(world: &BackendFixture, id: ExecutionId) -> Vec<SocketAddr> {
     let out = output(&world.dir(id), StreamName::Stdout);
     let out = String::from_utf8_lossy(&out).into_owned();
     let lines = out.lines().filter_map(|line| line.strip_prefix("at "));
@@ -93,20 +95,20 @@ fn told(world: &World, id: ExecutionId) -> Vec<SocketAddr> {
     found
 }
 
-const PORTS: Observation = Observation {
+const PORTS: SnapshotRequest = SnapshotRequest {
     listeners: true,
     unix: false,
     foreground: false,
     disk: false,
 };
 
-async fn listeners(world: &World, id: ExecutionId) -> Vec<Listener> {
-    let seen = world.place.observe(id, PORTS).await.expect("known");
+async fn listeners(world: &BackendFixture, id: ExecutionId) -> Vec<TcpListenerInfo> {
+    let seen = world.place.snapshot(id, PORTS).await.expect("known");
     assert!(seen.unix.is_empty());
     seen.listeners
 }
 
-fn addresses(listeners: &[Listener]) -> Vec<SocketAddr> {
+fn addresses(listeners: &[TcpListenerInfo]) -> Vec<SocketAddr> {
     listeners.iter().map(|it| it.address).collect()
 }
 
@@ -122,8 +124,8 @@ fn greeting(socket: OwnedFd) -> String {
 }
 
 fn kinds() {
-    for keeper in [this_executable(), Keeper::None] {
-        let world = World::with(keeper);
+    for keeper in [this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(keeper);
         let words = [
             "127.0.0.1",
             "0.0.0.0",
@@ -146,7 +148,7 @@ fn kinds() {
 }
 
 fn unix_sockets() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let path = world.state.path().join("server.sock");
     let path = path.to_str().expect("text");
     let hidden = format!("@ostler-place-{}", std::process::id());
@@ -154,11 +156,11 @@ fn unix_sockets() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     world.runtime.block_on(async {
         let (birth, id) = up(&world, server(&words)).await;
-        let what = Observation {
+        let what = SnapshotRequest {
             unix: true,
-            ..Observation::default()
+            ..SnapshotRequest::default()
         };
-        let seen = world.place.observe(id, what).await.expect("known");
+        let seen = world.place.snapshot(id, what).await.expect("known");
         assert!(seen.listeners.is_empty());
         let names = seen.unix.iter().map(|it| it.path.to_string_lossy());
         // The kernel lists them in no order of ours.
@@ -171,14 +173,14 @@ fn unix_sockets() {
 }
 
 fn closed() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let (mut birth, id) = up(&world, server(&["127.0.0.1", "127.0.0.1"])).await;
         let before = listeners(&world, id).await;
         assert_eq!(before.len(), 2);
-        let order = Order::Input(b"0\n".to_vec());
+        let order = ControlCommand::Input(b"0\n".to_vec());
         birth.control.send(order).await.expect("sent");
-        printed(&mut birth, &world.dir(id), "closed\n").await;
+        wait_output(&mut birth, &world.dir(id), "closed\n").await;
         let gone = async {
             loop {
                 let now = listeners(&world, id).await;
@@ -194,12 +196,12 @@ fn closed() {
 }
 
 fn dialled() {
-    for keeper in [this_executable(), Keeper::None] {
-        let world = World::with(keeper);
+    for keeper in [this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(keeper);
         world.runtime.block_on(async {
             let (birth, id) = up(&world, server(&["127.0.0.1", "::1"])).await;
             for address in told(&world, id) {
-                let socket = world.place.dial(id, address).await.expect("connected");
+                let socket = world.place.connect(id, address).await.expect("connected");
                 assert_eq!(greeting(socket), "hello\n");
             }
             down(birth).await;
@@ -208,56 +210,56 @@ fn dialled() {
 }
 
 fn refused() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let (birth, id) = up(&world, server(&["127.0.0.1", "bound"])).await;
         let address = told(&world, id)[0];
         let unused = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
         let unused_at = unused.local_addr().expect("bound");
         drop(unused);
-        let dialled = world.place.dial(id, unused_at).await;
+        let dialled = world.place.connect(id, unused_at).await;
         let kind = dialled.expect_err("nobody is there").kind();
         assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
         down(birth).await;
-        let dialled = world.place.dial(id, address).await;
+        let dialled = world.place.connect(id, address).await;
         let kind = dialled.expect_err("it has ended").kind();
         assert_eq!(kind, std::io::ErrorKind::NotFound);
     });
 }
 
 fn unknown() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
-    let dialled = world.place.dial(ExecutionId::mint(), address);
+    let dialled = world.place.connect(ExecutionId::mint(), address);
     let kind = world.runtime.block_on(dialled).expect_err("unknown").kind();
     assert_eq!(kind, std::io::ErrorKind::NotFound);
 }
 
 fn dialled_inside() {
-    for keeper in [this_executable(), Keeper::None] {
+    for keeper in [this_executable(), ZygoteConfig::InProcess] {
         let Some(lab) = Lab::with(keeper) else {
             continue;
         };
         let words = ["/usr/bin/env", "python3", "-c", SERVER];
         let mut plan = lab.plan(&[&words[..], &["127.0.0.1=8080", "::1=8081"]].concat());
-        plan.io = LaunchIo::Open;
-        let confinement = plan.confinement.as_ref().expect("walls");
-        assert_eq!(confinement.network, Network::None);
+        plan.io = LaunchIo::Piped;
+        let confinement = plan.sandbox.as_ref().expect("walls");
+        assert_eq!(confinement.network, NetworkAccess::None);
         let world = &lab.world;
         world.runtime.block_on(async {
             let (birth, id) = up(world, plan).await;
             let seen = listeners(world, id).await;
             assert_eq!(addresses(&seen), told(world, id));
             for address in told(world, id) {
-                let socket = world.place.dial(id, address).await.expect("connected");
+                let socket = world.place.connect(id, address).await.expect("connected");
                 assert_eq!(greeting(socket), "hello\n");
             }
             let unused = SocketAddr::from(([127, 0, 0, 1], 9));
-            let dialled = world.place.dial(id, unused).await;
+            let dialled = world.place.connect(id, unused).await;
             let kind = dialled.expect_err("nobody is there").kind();
             assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
             // What the tree holds of the host's ports is nothing.
-            let held = world.place.holders(&[8080, 8081]).await;
+            let held = world.place.port_holders(&[8080, 8081]).await;
             assert!(held.iter().all(|it| it.execution != Some(id)), "{held:?}");
             down(birth).await;
         });
@@ -266,7 +268,7 @@ fn dialled_inside() {
 
 /// A command that makes namespaces of its own, at any level.
 fn own_namespace() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = server(&["127.0.0.1=8080"]);
     let enter = "ip link set lo up 2>/dev/null || python3 -c 'import fcntl,socket,struct; \
         s=socket.socket(); fcntl.ioctl(s,0x8914,struct.pack(\"16sh\",b\"lo\",0x49))'; exec \"$@\"";
@@ -280,16 +282,20 @@ fn own_namespace() {
         enter,
         "sh",
     ];
-    let words = words.map(ostler_model::Text::from);
+    let words = words.map(ostler_model::ByteString::from);
     plan.argv.splice(1..1, words);
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
         let mut birth = world.place.spawn(plan).await.expect("born");
-        birth.control.send(Order::Watch(true)).await.expect("sent");
+        birth
+            .control
+            .send(ControlCommand::Watch(true))
+            .await
+            .expect("sent");
         loop {
-            match timeout(LONG, birth.reports.recv()).await.expect("in time") {
+            match timeout(LONG, birth.events.recv()).await.expect("in time") {
                 // Namespaces of users may be forbidden here.
-                Some(ostler_process::Report::Exited(_)) | None => return,
+                Some(ostler_process::ProcessEvent::Exited(_)) | None => return,
                 Some(_) => {}
             }
             if output(&dir, StreamName::Stdout).ends_with(b"up\n") {
@@ -299,39 +305,39 @@ fn own_namespace() {
         let seen = listeners(&world, id).await;
         let address = SocketAddr::from(([127, 0, 0, 1], 8080));
         assert_eq!(addresses(&seen), [address]);
-        let socket = world.place.dial(id, address).await.expect("connected");
+        let socket = world.place.connect(id, address).await.expect("connected");
         assert_eq!(greeting(socket), "hello\n");
         down(birth).await;
     });
 }
 
 fn overwritten() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let mut plan = server(&["127.0.0.1"]);
     plan.argv.splice(
         1..1,
-        ["-i", "PATH=/usr/bin:/bin"].map(ostler_model::Text::from),
+        ["-i", "PATH=/usr/bin:/bin"].map(ostler_model::ByteString::from),
     );
     world.runtime.block_on(async {
         let (birth, id) = up(&world, plan).await;
         let seen = listeners(&world, id).await;
         assert_eq!(addresses(&seen), told(&world, id));
         let port = seen[0].address.port();
-        let found = world.place.holders(&[port]).await;
+        let found = world.place.port_holders(&[port]).await;
         assert_eq!(found[0].execution, Some(id), "by its shim");
         down(birth).await;
     });
 }
 
 fn holders() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let (birth, id) = up(&world, server(&["127.0.0.1"])).await;
         let address = told(&world, id)[0];
         let own = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
         let own_at = own.local_addr().expect("bound");
         let ports = [address.port(), own_at.port()];
-        let found = world.place.holders(&ports).await;
+        let found = world.place.port_holders(&ports).await;
         let theirs = found.iter().find(|it| it.address == address);
         let theirs = theirs.expect("named");
         assert_eq!(theirs.execution, Some(id));
@@ -347,6 +353,6 @@ fn holders() {
         assert_eq!(found.len(), 2);
         down(birth).await;
         drop(own);
-        assert!(world.place.holders(&ports).await.is_empty());
+        assert!(world.place.port_holders(&ports).await.is_empty());
     });
 }

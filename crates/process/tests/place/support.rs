@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ostler_journal::{ByteQuery, Journal};
-use ostler_model::ending::WaitStatus;
-use ostler_model::{ExecutionId, Leftovers, Limits, StreamName, Text};
+use ostler_model::termination::WaitStatus;
+use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, StreamName};
 use ostler_process::{
-    Birth, Clocks, ExitRecord, Keeper, LaunchIo, LaunchPlan, LocalPlace, Outcome, Place, Report,
+    Backend, ExitRecord, LaunchIo, LaunchPlan, LeaderOutcome, LocalBackend, ProcessEvent,
+    SpawnHandle, Timeouts, ZygoteConfig,
 };
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -17,32 +18,32 @@ use tokio::time::timeout;
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A case by name.
-pub(crate) type Case = (&'static str, fn());
+pub(crate) type TestCase = (&'static str, fn());
 
 /// A runtime, a state directory and a place in it.
-pub(crate) struct World {
+pub(crate) struct BackendFixture {
     pub(crate) runtime: Runtime,
     pub(crate) state: TempDir,
-    pub(crate) place: LocalPlace,
+    pub(crate) place: LocalBackend,
 }
 
-pub(crate) fn this_executable() -> Keeper {
-    Keeper::Executable(std::env::current_exe().expect("tests have a path"))
+pub(crate) fn this_executable() -> ZygoteConfig {
+    ZygoteConfig::Executable(std::env::current_exe().expect("tests have a path"))
 }
 
-impl World {
+impl BackendFixture {
     pub(crate) fn new() -> Self {
         Self::with(this_executable())
     }
 
-    pub(crate) fn with(keeper: Keeper) -> Self {
+    pub(crate) fn with(keeper: ZygoteConfig) -> Self {
         let state = tempfile::tempdir().expect("a directory");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .expect("a runtime");
-        let opened = runtime.block_on(LocalPlace::open(state.path(), keeper));
+        let opened = runtime.block_on(LocalBackend::open(state.path(), keeper));
         Self {
             runtime,
             place: opened.expect("the place opens"),
@@ -55,24 +56,24 @@ impl World {
     }
 
     /// Spawns and waits for the end.
-    pub(crate) fn run(&self, plan: LaunchPlan) -> Done {
+    pub(crate) fn run(&self, plan: LaunchPlan) -> FinishedRun {
         let id = plan.id;
         let record = self.runtime.block_on(async {
             let birth = self.place.spawn(plan).await.expect("somebody gives birth");
-            exit_of(birth).await
+            wait_exit(birth).await
         });
-        Done {
+        FinishedRun {
             dir: self.dir(id),
             record,
         }
     }
 
-    pub(crate) fn sh(&self, script: &str) -> Done {
+    pub(crate) fn sh(&self, script: &str) -> FinishedRun {
         self.run(sh(script))
     }
 }
 
-impl Drop for World {
+impl Drop for BackendFixture {
     fn drop(&mut self) {
         let closed = async { timeout(LONG, self.place.close()).await };
         assert!(self.runtime.block_on(closed).is_ok(), "the place closes");
@@ -80,29 +81,29 @@ impl Drop for World {
 }
 
 /// An execution that is over.
-pub(crate) struct Done {
+pub(crate) struct FinishedRun {
     pub(crate) dir: PathBuf,
     pub(crate) record: ExitRecord,
 }
 
-impl Done {
+impl FinishedRun {
     pub(crate) fn code(&self) -> Option<i32> {
         match &self.record.outcome {
-            Outcome::Ended {
+            LeaderOutcome::Ended {
                 status: WaitStatus::Code(code),
                 ..
             } => Some(*code),
-            Outcome::Ended { .. } | Outcome::NotBorn { .. } => None,
+            LeaderOutcome::Ended { .. } | LeaderOutcome::SpawnFailed { .. } => None,
         }
     }
 
     pub(crate) fn signal(&self) -> Option<i32> {
         match &self.record.outcome {
-            Outcome::Ended {
+            LeaderOutcome::Ended {
                 status: WaitStatus::Signal(signal),
                 ..
             } => Some(signal.number()),
-            Outcome::Ended { .. } | Outcome::NotBorn { .. } => None,
+            LeaderOutcome::Ended { .. } | LeaderOutcome::SpawnFailed { .. } => None,
         }
     }
 
@@ -138,33 +139,33 @@ pub(crate) fn output(dir: &Path, stream: StreamName) -> Vec<u8> {
 /// A finite command without input, in `/`, with a plain environment.
 pub(crate) fn argv(words: &[&str]) -> LaunchPlan {
     LaunchPlan {
-        confinement: None,
+        sandbox: None,
         id: ExecutionId::mint(),
         attempt: 1,
         spec: b"{\"test\":true}".to_vec(),
-        program: Text::from(words[0]),
-        argv: words.iter().map(|word| Text::from(*word)).collect(),
+        program: ByteString::from(words[0]),
+        argv: words.iter().map(|word| ByteString::from(*word)).collect(),
         env: vec![
             (
-                Text::from("PATH"),
-                Text::from("/usr/local/bin:/usr/bin:/bin"),
+                ByteString::from("PATH"),
+                ByteString::from("/usr/local/bin:/usr/bin:/bin"),
             ),
-            (Text::from("LC_ALL"), Text::from("C")),
+            (ByteString::from("LC_ALL"), ByteString::from("C")),
         ],
-        cwd: Text::from("/"),
+        cwd: ByteString::from("/"),
         io: LaunchIo::Empty,
-        clocks: Clocks {
+        timeouts: Timeouts {
             wall: None,
             idle: None,
             grace: Duration::from_secs(5),
         },
-        leftovers: Leftovers::Kill,
+        orphan_policy: OrphanPolicy::Kill,
         limits: Limits::default(),
         redact: Vec::new(),
-        pinned: Vec::new(),
+        pinned_files: Vec::new(),
         report_start: false,
         lossless_reader: false,
-        output_from: 0,
+        min_output_offset: 0,
     }
 }
 
@@ -173,12 +174,12 @@ pub(crate) fn sh(script: &str) -> LaunchPlan {
 }
 
 /// Waits for the end.
-pub(crate) async fn exit_of(mut birth: Birth) -> ExitRecord {
+pub(crate) async fn wait_exit(mut birth: SpawnHandle) -> ExitRecord {
     let ended = async {
-        while let Some(report) = birth.reports.recv().await {
+        while let Some(report) = birth.events.recv().await {
             match report {
-                Report::Exited(record) => return record,
-                Report::Gone => panic!("the shim is gone"),
+                ProcessEvent::Exited(record) => return record,
+                ProcessEvent::Lost => panic!("the shim is gone"),
                 _ => {}
             }
         }
@@ -187,12 +188,15 @@ pub(crate) async fn exit_of(mut birth: Birth) -> ExitRecord {
     timeout(LONG, ended).await.expect("it ends")
 }
 
-/// Waits for the next report that `wanted` picks.
-pub(crate) async fn next<T>(birth: &mut Birth, wanted: impl Fn(&Report) -> Option<T>) -> T {
+/// Waits for the next report that `select` picks.
+pub(crate) async fn next_event<T>(
+    birth: &mut SpawnHandle,
+    select: impl Fn(&ProcessEvent) -> Option<T>,
+) -> T {
     let found = async {
         loop {
-            let report = birth.reports.recv().await.expect("a report");
-            if let Some(found) = wanted(&report) {
+            let report = birth.events.recv().await.expect("a report");
+            if let Some(found) = select(&report) {
                 return found;
             }
         }
@@ -201,24 +205,24 @@ pub(crate) async fn next<T>(birth: &mut Birth, wanted: impl Fn(&Report) -> Optio
 }
 
 /// Waits until a report says that it runs; its pid.
-pub(crate) async fn started(birth: &mut Birth) -> u32 {
-    next(birth, |report| match report {
-        Report::Started { pid, .. } => Some(*pid),
+pub(crate) async fn wait_started(birth: &mut SpawnHandle) -> u32 {
+    next_event(birth, |report| match report {
+        ProcessEvent::Started { pid, .. } => Some(*pid),
         _ => None,
     })
     .await
 }
 
 /// Watches until the journal of `dir` holds `text` on standard output.
-pub(crate) async fn printed(birth: &mut Birth, dir: &Path, text: &str) {
+pub(crate) async fn wait_output(birth: &mut SpawnHandle, dir: &Path, text: &str) {
     birth
         .control
-        .send(ostler_process::Order::Watch(true))
+        .send(ostler_process::ControlCommand::Watch(true))
         .await
         .expect("it takes orders");
     loop {
-        next(birth, |report| {
-            matches!(report, Report::Output { .. }).then_some(())
+        next_event(birth, |report| {
+            matches!(report, ProcessEvent::Output { .. }).then_some(())
         })
         .await;
         let so_far = output(dir, StreamName::Stdout);
@@ -264,9 +268,9 @@ pub(crate) fn kill(pid: i32, signal: rustix::process::Signal) {
 }
 
 /// Blocks until something is so that nothing announces; gives up after [`LONG`].
-pub(crate) fn until(so: impl Fn() -> bool) {
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + LONG;
-    while !so() {
+    while !condition() {
         assert!(Instant::now() < deadline, "it does not become so");
         std::thread::yield_now();
     }

@@ -5,17 +5,18 @@ mod amounts;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ostler_model::{ExecutionId, StreamName, TermSize, Text};
+use ostler_model::{ByteString, ExecutionId, StreamName, TermSize};
 use ostler_process::{
-    Birth, ControlError, ExitRecord, Keeper, Ladder, LaunchIo, LaunchPlan, Order, Outcome, Place,
-    Report,
+    Backend, ControlCommand, ControlError, ExitRecord, KillReason, LaunchIo, LaunchPlan,
+    LeaderOutcome, ProcessEvent, SpawnHandle, ZygoteConfig,
 };
 
 use crate::support::{
-    Case, Done, LONG, World, argv, exit_of, is_alive, members, next, output, sh, timed, until,
+    BackendFixture, FinishedRun, LONG, TestCase, argv, is_alive, members, next_event, output, sh,
+    timed, wait_exit, wait_until,
 };
 
-pub(crate) const CASES: &[Case] = &[
+pub(crate) const CASES: &[TestCase] = &[
     ("an_interactive_shell_goes_at_once", shell_goes),
     ("a_shell_without_a_keeper_goes_at_once", shell_of_a_thread),
     ("what_hears_a_hang_up_is_not_disturbed", farewell),
@@ -49,22 +50,27 @@ const SOON: Duration = Duration::from_secs(5);
 struct Session {
     id: ExecutionId,
     dir: PathBuf,
-    birth: Birth,
+    birth: SpawnHandle,
 }
 
 impl Session {
-    async fn begin(world: &World, plan: LaunchPlan) -> Self {
+    async fn begin(world: &BackendFixture, plan: LaunchPlan) -> Self {
         let (id, dir) = (plan.id, world.dir(plan.id));
         let birth = world.place.spawn(plan).await.expect("born");
         let session = Self { id, dir, birth };
         // What is short may have ended by now.
-        if let Err(error) = session.birth.control.send(Order::Watch(true)).await {
+        if let Err(error) = session
+            .birth
+            .control
+            .send(ControlCommand::Watch(true))
+            .await
+        {
             assert_eq!(error, ControlError::Ended);
         }
         session
     }
 
-    async fn order(&self, order: Order) {
+    async fn order(&self, order: ControlCommand) {
         self.birth.control.send(order).await.expect("taken");
     }
 
@@ -77,8 +83,8 @@ impl Session {
 
     async fn shows(&mut self, text: &str) {
         while !self.text().contains(text) {
-            next(&mut self.birth, |report| {
-                matches!(report, Report::Output { .. }).then_some(())
+            next_event(&mut self.birth, |report| {
+                matches!(report, ProcessEvent::Output { .. }).then_some(())
             })
             .await;
         }
@@ -86,51 +92,56 @@ impl Session {
 
     /// Types, and tells how much was taken.
     async fn types(&mut self, bytes: &[u8]) -> u64 {
-        self.order(Order::Input(bytes.to_vec())).await;
-        next(&mut self.birth, |report| match report {
-            Report::InputTaken { len } => Some(*len),
+        self.order(ControlCommand::Input(bytes.to_vec())).await;
+        next_event(&mut self.birth, |report| match report {
+            ProcessEvent::InputAccepted { len } => Some(*len),
             _ => None,
         })
         .await
     }
 
-    async fn ends(self) -> Done {
-        let record = exit_of(self.birth).await;
-        Done {
+    async fn ends(self) -> FinishedRun {
+        let record = wait_exit(self.birth).await;
+        FinishedRun {
             dir: self.dir,
             record,
         }
     }
 
-    async fn stopped(self, grace: Duration) -> (Done, Duration) {
-        self.order(Order::Stop { grace }).await;
+    async fn stopped(self, grace: Duration) -> (FinishedRun, Duration) {
+        self.order(ControlCommand::Stop { grace }).await;
         let (id, begin) = (self.id, Instant::now());
         let done = self.ends().await;
         assert!(members(id).is_empty() && done.record.survivors.is_empty());
-        assert_eq!(ladder(&done.record), Some(Ladder::Ordered));
+        assert_eq!(ladder(&done.record), Some(KillReason::Requested));
         (done, begin.elapsed())
     }
 }
 
-fn ladder(record: &ExitRecord) -> Option<Ladder> {
+fn ladder(record: &ExitRecord) -> Option<KillReason> {
     match &record.outcome {
-        Outcome::Ended { ladder, .. } => *ladder,
-        Outcome::NotBorn { .. } => None,
+        LeaderOutcome::Ended {
+            kill_reason: ladder,
+            ..
+        } => *ladder,
+        LeaderOutcome::SpawnFailed { .. } => None,
     }
 }
 
 fn on_terminal(mut plan: LaunchPlan) -> LaunchPlan {
     plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
     plan.env
-        .push((Text::from("TERM"), Text::from("xterm-256color")));
-    plan.clocks.grace = GRACE;
+        .push((ByteString::from("TERM"), ByteString::from("xterm-256color")));
+    plan.timeouts.grace = GRACE;
     plan
 }
 
 fn bash() -> LaunchPlan {
     let mut plan = on_terminal(argv(&["/bin/bash", "--norc", "--noprofile", "-i"]));
-    plan.env.push((Text::from("PS1"), Text::from("ready> ")));
-    plan.env.push((Text::from("HISTFILE"), Text::from("")));
+    plan.env
+        .push((ByteString::from("PS1"), ByteString::from("ready> ")));
+    plan.env
+        .push((ByteString::from("HISTFILE"), ByteString::from("")));
     plan
 }
 
@@ -158,7 +169,7 @@ fn shim_of(leader: i32) -> u32 {
 }
 
 fn shell_goes() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, bash()).await;
         session.shows("ready> ").await;
@@ -171,7 +182,7 @@ fn shell_goes() {
 }
 
 fn shell_of_a_thread() {
-    let world = World::with(Keeper::None);
+    let world = BackendFixture::with(ZygoteConfig::InProcess);
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, bash()).await;
         session.shows("ready> ").await;
@@ -183,7 +194,7 @@ fn shell_of_a_thread() {
 }
 
 fn farewell() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let script = "trap 'echo hung up; exit 7' HUP; trap 'echo asked; exit 8' TERM; \
                   echo here; while :; do sleep 0.05; done";
     world.runtime.block_on(async {
@@ -200,12 +211,13 @@ fn farewell() {
 }
 
 fn vim_keeps() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let files = tempfile::tempdir().expect("a directory");
     let file = files.path().join("notes.txt");
     let words = ["/usr/bin/vim", "-u", "NONE", "-N", "--cmd", "set swapfile"];
     let mut plan = on_terminal(argv(&words));
-    plan.argv.push(Text::from(file.to_string_lossy().as_ref()));
+    plan.argv
+        .push(ByteString::from(file.to_string_lossy().as_ref()));
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, plan).await;
         session.shows("notes.txt").await;
@@ -221,7 +233,7 @@ fn vim_keeps() {
 }
 
 fn deaf() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let script = "trap '' HUP; echo here; while :; do sleep 300; done";
         let mut session = Session::begin(&world, on_terminal(sh(script))).await;
@@ -242,7 +254,7 @@ fn deaf() {
 }
 
 fn jobs() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, bash()).await;
         session.shows("ready> ").await;
@@ -250,7 +262,7 @@ fn jobs() {
             .types(b"sleep 301 & nohup sleep 302 >/dev/null 2>&1 & setsid sleep 303 & disown -a; echo started\r")
             .await;
         session.shows("\nstarted").await;
-        until(|| members(session.id).len() >= 4);
+        wait_until(|| members(session.id).len() >= 4);
         let (done, took) = session.stopped(GRACE).await;
         assert_eq!(done.signal(), Some(libc::SIGHUP));
         assert!(took < SOON, "{took:?}");
@@ -268,13 +280,13 @@ fn is_in_front(pid: i32, name: &str) -> bool {
 }
 
 fn stopped_job() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, bash()).await;
         session.shows("ready> ").await;
         session.types(b"sleep 300\r").await;
         let id = session.id;
-        until(|| members(id).iter().any(|pid| is_in_front(*pid, "sleep")));
+        wait_until(|| members(id).iter().any(|pid| is_in_front(*pid, "sleep")));
         session.types(b"\x1a").await;
         session.shows("Stopped").await;
         let (_, took) = session.stopped(GRACE).await;
@@ -283,7 +295,7 @@ fn stopped_job() {
 }
 
 fn foreground_job() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, bash()).await;
         session.shows("ready> ").await;
@@ -300,7 +312,7 @@ fn foreground_job() {
 }
 
 fn left_jobs() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, bash()).await;
         session.shows("ready> ").await;
@@ -317,8 +329,8 @@ fn left_jobs() {
 }
 
 fn opened_again() {
-    for keeper in [crate::support::this_executable(), Keeper::None] {
-        let world = World::with(keeper);
+    for keeper in [crate::support::this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(keeper);
         let script = "exec </dev/null >/dev/null 2>&1; sleep 0.3; echo first >/dev/tty; \
                       sleep 0.3; exec </dev/tty >/dev/tty; read line; echo got:$line; \
                       exec </dev/null >/dev/null; sleep 0.2; echo last >/dev/tty";
@@ -339,7 +351,7 @@ fn opened_again() {
 }
 
 fn closed_is_quiet() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let script = "trap 'exit 4' TERM; echo here; exec </dev/null >/dev/null 2>&1; sleep 1";
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, on_terminal(sh(script))).await;
@@ -367,12 +379,13 @@ fn closed_is_quiet() {
 }
 
 fn sizes() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let script = "echo here; read line; stty size; read line";
         let mut session = Session::begin(&world, on_terminal(sh(script))).await;
         session.shows("here").await;
-        let signal = |number| Order::Signal(ostler_model::Signal::try_from(number).expect("known"));
+        let signal =
+            |number| ControlCommand::Signal(ostler_model::Signal::try_from(number).expect("known"));
         // What stops itself in a terminal goes on; what is ordered to stop stays so.
         session.order(signal(libc::SIGSTOP)).await;
         let leader = members(session.id)[0];
@@ -380,10 +393,10 @@ fn sizes() {
             let stat = std::fs::read_to_string(format!("/proc/{leader}/stat")).unwrap_or_default();
             stat.contains(") T ")
         };
-        until(is_stopped);
+        wait_until(is_stopped);
         for cols in 1..=200 {
             let size = TermSize { cols, rows: 50 };
-            session.order(Order::Resize(size)).await;
+            session.order(ControlCommand::Resize(size)).await;
         }
         assert!(is_stopped(), "nothing but an order continues it");
         session.order(signal(libc::SIGCONT)).await;
@@ -391,10 +404,10 @@ fn sizes() {
         session.shows("50 200").await;
         session.types(b"\r").await;
         let control = std::sync::Arc::clone(&session.birth.control);
-        let reports = exit_of(session.birth).await;
+        let reports = wait_exit(session.birth).await;
         assert!(reports.journal_error.is_none());
         let late = control
-            .send(Order::Resize(TermSize { cols: 80, rows: 24 }))
+            .send(ControlCommand::Resize(TermSize { cols: 80, rows: 24 }))
             .await;
         assert_eq!(late, Err(ostler_process::ControlError::Ended));
     });
@@ -425,7 +438,7 @@ pub(crate) const THIRD_TERMINAL_ARGUMENT: &str = "__third_terminal";
 
 /// Two terminals are there, the third is not.
 pub(crate) fn third_terminal() -> std::process::ExitCode {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let plan = || on_terminal(sh("echo here; read line"));
         let mut first = Session::begin(&world, plan()).await;
@@ -433,12 +446,12 @@ pub(crate) fn third_terminal() -> std::process::ExitCode {
         first.shows("here").await;
         second.shows("here").await;
         let mut third = world.place.spawn(plan()).await.expect("somebody tries");
-        let record = next(&mut third, |report| match report {
-            Report::Exited(record) => Some(record.clone()),
+        let record = next_event(&mut third, |report| match report {
+            ProcessEvent::Exited(record) => Some(record.clone()),
             _ => None,
         })
         .await;
-        let Outcome::NotBorn {
+        let LeaderOutcome::SpawnFailed {
             step,
             errno,
             message,

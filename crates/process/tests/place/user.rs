@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use crate::support::Case;
+use crate::support::TestCase;
 
-pub(crate) const CASES: &[Case] = &[("everything_as_an_ordinary_user", as_nobody)];
+pub(crate) const CASES: &[TestCase] = &[("everything_as_an_ordinary_user", as_nobody)];
 
 /// The ids of an ordinary user.
 const NOBODY: u32 = 65_534;

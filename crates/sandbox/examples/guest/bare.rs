@@ -1,7 +1,7 @@
 //! Machines that lack a wall: level high is refused, by the name of what is missing.
 
-use ostler_model::resolve::{Asked, resolve};
-use ostler_model::{Ability, Confinement, IsolationLevel, Text};
+use ostler_model::isolation_resolve::{IsolationRequest, resolve_isolation};
+use ostler_model::{ByteString, Capability, IsolationLevel, SandboxSpec};
 
 use crate::report::{Outcome, Report, holds};
 
@@ -15,34 +15,36 @@ pub(crate) fn without_landlock(report: &mut Report) {
     );
     report.that(
         "level high is refused for Landlock",
-        refused(Ability::Landlock),
+        refused(Capability::Landlock),
     );
 }
 
 pub(crate) fn without_namespaces(report: &mut Report) {
     report.that(
         "level high is refused for namespaces",
-        refused(Ability::Namespaces),
+        refused(Capability::Namespaces),
     );
 }
 
 /// Refused for this, with a reason; and not for this alone once it is allowed to be missing.
-fn refused(missing: Ability) -> Outcome {
+fn refused(missing: Capability) -> Outcome {
     let (_, abilities) = ostler_sandbox::probe(false);
-    let asked = |degradable: &[Ability]| Asked {
+    let asked = |degradable: &[Capability]| IsolationRequest {
         level: IsolationLevel::High,
-        confinement: Some(Confinement {
-            workspace: Some(Text::from("/data/work".to_owned())),
-            ..Confinement::default()
+        confinement: Some(SandboxSpec {
+            workspace: Some(ByteString::from("/data/work".to_owned())),
+            ..SandboxSpec::default()
         }),
         degradable: degradable.to_vec(),
-        ..Asked::default()
+        ..IsolationRequest::default()
     };
-    let unmet = resolve(asked(&[]), &abilities).err().ok_or("not refused")?;
+    let unmet = resolve_isolation(asked(&[]), &abilities)
+        .err()
+        .ok_or("not refused")?;
     let named = unmet.missing.iter().find(|it| it.ability == missing);
     let named = named.ok_or_else(|| format!("refused, but: {unmet}"))?;
     holds(!named.reason.is_empty(), || "without a reason".to_owned())?;
-    let allowed = resolve(asked(&[missing]), &abilities);
+    let allowed = resolve_isolation(asked(&[missing]), &abilities);
     let still = allowed.err().map(|unmet| unmet.missing).unwrap_or_default();
     holds(still.iter().all(|it| it.ability != missing), || {
         format!("refused although allowed: {still:?}")

@@ -6,9 +6,9 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use ostler_model::ending::WaitStatus;
-use ostler_model::{Confinement, Limits, Text};
-use ostler_sandbox::{Command, Overlay, Sandbox, Stdio};
+use ostler_model::termination::WaitStatus;
+use ostler_model::{ByteString, Limits, SandboxSpec};
+use ostler_sandbox::{OverlayDirs, Sandbox, SandboxCommand, SandboxStdio};
 
 use crate::report::{Outcome, Report, holds};
 
@@ -100,10 +100,10 @@ fn scripts(report: &mut Report, workspace: &str) {
     }
 }
 
-fn confinement(workspace: &str) -> Confinement {
-    Confinement {
-        workspace: Some(Text::from(workspace.to_owned())),
-        ..Confinement::default()
+fn confinement(workspace: &str) -> SandboxSpec {
+    SandboxSpec {
+        workspace: Some(ByteString::from(workspace.to_owned())),
+        ..SandboxSpec::default()
     }
 }
 
@@ -116,23 +116,27 @@ fn succeeded((status, said): Ran) -> Outcome {
     })
 }
 
-fn run(wanted: &Confinement, overlay: Option<Overlay<'_>>, script: &str) -> Result<Ran, String> {
+fn run(
+    wanted: &SandboxSpec,
+    overlay: Option<OverlayDirs<'_>>,
+    script: &str,
+) -> Result<Ran, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let workspace = wanted
         .workspace
         .as_ref()
-        .map(Text::as_bytes)
+        .map(ByteString::as_bytes)
         .unwrap_or(b"/tmp");
     let cwd = std::str::from_utf8(workspace).map_err(|error| text(&error))?;
     let argv = [c"sh", c"-c"].map(CString::from).into_iter();
     let script = CString::new(script).map_err(|error| text(&error))?;
     let argv: Vec<CString> = argv.chain([script]).collect();
-    let command = Command {
+    let command = SandboxCommand {
         program: Path::new("/bin/sh"),
         argv: &argv,
         env: &[CString::from(c"PATH=/bin")],
         cwd: Path::new(cwd),
-        stdio: Stdio::Pipe,
+        stdio: SandboxStdio::Pipe,
         overlay,
     };
     let mut child = Sandbox::new(wanted.clone(), Limits::default())
@@ -164,12 +168,12 @@ fn overlay() -> Outcome {
         fs::create_dir_all(side).map_err(|error| error.to_string())?;
     }
     fs::write("/data/work/kept", "before").map_err(|error| error.to_string())?;
-    let wanted = Confinement {
+    let wanted = SandboxSpec {
         overlay: true,
         ..confinement(WORK)
     };
     let script = "test $(cat kept) = before && echo after >kept && echo new >added && rm made";
-    run(&wanted, Some(Overlay { upper, work }), script).and_then(succeeded)?;
+    run(&wanted, Some(OverlayDirs { upper, work }), script).and_then(succeeded)?;
     let kept = fs::read_to_string("/data/work/kept").map_err(|error| error.to_string())?;
     let added = fs::metadata(upper.join("added")).map_err(|error| error.to_string())?;
     absent("/data/work/added")?;
@@ -188,12 +192,12 @@ fn unmappable() -> Outcome {
 
 fn killed() -> Outcome {
     let argv = [c"sh", c"-c", c"setsid sleep 1000 & sleep 1000"].map(CString::from);
-    let command = Command {
+    let command = SandboxCommand {
         program: Path::new("/bin/sh"),
         argv: &argv,
         env: &[CString::from(c"PATH=/bin")],
         cwd: Path::new(WORK),
-        stdio: Stdio::Pipe,
+        stdio: SandboxStdio::Pipe,
         overlay: None,
     };
     let sandbox = Sandbox::new(confinement(WORK), Limits::default());

@@ -2,17 +2,19 @@
 
 use std::os::fd::AsFd;
 
-use ostler_model::ending::WaitStatus;
-use ostler_model::{Ability, Confinement, Limit, LimitBackend, Limits, Signal, Text};
-use ostler_sandbox::cgroup::{Controller, Freeze, Helpers, ShimName, Slot, Subtree, Version};
-use ostler_sandbox::{BuildAt, Cell, CellPlan, Host, Walls};
+use ostler_model::termination::WaitStatus;
+use ostler_model::{ByteString, Capability, LimitBackend, LimitKind, Limits, SandboxSpec, Signal};
+use ostler_sandbox::cgroup::{
+    CgroupRoot, CgroupSlot, CgroupVersion, Controller, FreezeOutcome, HelperPids, ShimName,
+};
+use ostler_sandbox::{HostFacts, Jail, JailOptions, JailPlan, Restrictions};
 
 use rustix::event::PollFlags;
 
 use crate::report::{Outcome, Report, holds};
 use crate::subject::{clear, end, start, start_within, until, until_within};
 
-type Check = fn(&mut Slot) -> Outcome;
+type Check = fn(&mut CgroupSlot) -> Outcome;
 
 pub(crate) fn check(report: &mut Report) {
     let (subtree, abilities) = ostler_sandbox::probe(false);
@@ -23,13 +25,17 @@ pub(crate) fn check(report: &mut Report) {
         }),
     );
     for controller in [Controller::Pids, Controller::Memory, Controller::Cpu] {
-        let seen = subtree.limits(controller);
+        let seen = subtree.limit_version(controller);
         report.that(
             &format!("the {} controller is of version 2", controller.name()),
-            holds(seen == Some(Version::Two), || format!("{seen:?}")),
+            holds(seen == Some(CgroupVersion::Two), || format!("{seen:?}")),
         );
     }
-    for ability in [Ability::TreeKill, Ability::OwnCgroup, Ability::Freezer] {
+    for ability in [
+        Capability::TreeKill,
+        Capability::OwnCgroup,
+        Capability::Freezer,
+    ] {
         report.that(
             &format!("{} is there", ability.as_str()),
             holds(abilities.has(ability), || {
@@ -55,12 +61,12 @@ pub(crate) fn check(report: &mut Report) {
     for (serial, (what, check)) in (1..).zip(checks) {
         let mut slot = slot(&subtree, serial);
         report.that(what, check(&mut slot));
-        slot.abandon();
+        slot.remove();
     }
     report.that("a slot is reused with other limits", reuse(&subtree));
 }
 
-fn slot(subtree: &Subtree, serial: u32) -> Slot {
+fn slot(subtree: &CgroupRoot, serial: u32) -> CgroupSlot {
     let pid = i32::try_from(std::process::id()).unwrap_or(1);
     subtree.slot(ShimName {
         pid,
@@ -69,15 +75,15 @@ fn slot(subtree: &Subtree, serial: u32) -> Slot {
     })
 }
 
-fn limited(slot: &mut Slot, limits: Limits, script: &str) -> Result<WaitStatus, String> {
+fn limited(slot: &mut CgroupSlot, limits: Limits, script: &str) -> Result<WaitStatus, String> {
     let entry = slot
-        .prepare(&limits, &Helpers::default())
+        .prepare(&limits, &HelperPids::default())
         .map_err(|errno| errno.to_string())?;
     let born = start(&entry, script)?;
     end(&born)
 }
 
-fn pids(slot: &mut Slot) -> Outcome {
+fn pids(slot: &mut CgroupSlot) -> Outcome {
     let limits = Limits {
         pids: Some(6),
         ..Limits::default()
@@ -85,11 +91,11 @@ fn pids(slot: &mut Slot) -> Outcome {
     // A shell that cannot fork ends with 2.
     let script = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; exit 0";
     let status = limited(slot, limits, script)?;
-    let (hits, members) = (slot.hits(), slot.members().len());
+    let (hits, members) = (slot.take_reached_limits(), slot.members().len());
     slot.kill();
     let seen = || format!("{status:?}, {hits:?}, {members} left");
     let refused = status == WaitStatus::Code(2) && members <= 6;
-    holds(refused && hits == [Limit::Pids], seen)
+    holds(refused && hits == [LimitKind::Pids], seen)
 }
 
 /// Between looks at whether somebody was killed for memory.
@@ -104,39 +110,39 @@ const MEMORY: Limits = Limits {
     disk_bytes: None,
 };
 
-fn memory(slot: &mut Slot) -> Outcome {
+fn memory(slot: &mut CgroupSlot) -> Outcome {
     // One line without an end, which tail keeps.
     let status = limited(slot, MEMORY, "exec tail /dev/zero")?;
-    let (kills, hits) = (slot.oom_kills(), slot.hits());
+    let (kills, hits) = (slot.oom_kills(), slot.take_reached_limits());
     let killed = status == WaitStatus::Signal(Signal::KILL);
-    holds(killed && kills > 0 && hits == [Limit::Memory], || {
+    holds(killed && kills > 0 && hits == [LimitKind::Memory], || {
         format!("{status:?}, {kills} kills, {hits:?}")
     })
 }
 
 /// The warden is born in the slot too: what kills the slot kills the cell.
-fn in_cell(slot: &mut Slot) -> Outcome {
-    let wanted = Confinement {
-        workspace: Some(Text::from("/data/work".to_owned())),
-        ..Confinement::default()
+fn in_cell(slot: &mut CgroupSlot) -> Outcome {
+    let wanted = SandboxSpec {
+        workspace: Some(ByteString::from("/data/work".to_owned())),
+        ..SandboxSpec::default()
     };
     let entry = slot
         .prepare(
             &MEMORY,
-            &Helpers {
+            &HelperPids {
                 pids: &[],
-                inside: 1,
+                in_slot: 1,
             },
         )
         .map_err(|errno| errno.to_string())?;
-    let plan = CellPlan::compile(&wanted, &Host::read(&wanted));
-    let at = BuildAt {
-        cgroup: entry.birthplace(),
-        ..BuildAt::default()
+    let plan = JailPlan::compile(&wanted, &HostFacts::read(&wanted));
+    let at = JailOptions {
+        cgroup: entry.clone_into(),
+        ..JailOptions::default()
     };
-    let cell = plan.and_then(|plan| Cell::build(&plan, at));
+    let cell = plan.and_then(|plan| Jail::build(&plan, at));
     let cell = cell.map_err(|error| error.to_string())?;
-    let walls = Walls::new(&wanted);
+    let walls = Restrictions::new(&wanted);
     let script = "setsid sleep 1000 & tail /dev/zero; sleep 1000";
     let born = start_within(&entry, Some((&cell, &walls)), script)?;
     while slot.oom_kills() == 0 {
@@ -145,25 +151,25 @@ fn in_cell(slot: &mut Slot) -> Outcome {
             return Err("it ended before its memory did".to_owned());
         }
     }
-    let hits = slot.hits();
+    let hits = slot.take_reached_limits();
     clear(slot, &born)?;
     until(cell.pidfd(), PollFlags::IN)?;
     let members = wait_empty(slot);
-    holds(hits == [Limit::Memory] && members.is_empty(), || {
+    holds(hits == [LimitKind::Memory] && members.is_empty(), || {
         format!("{hits:?}, left: {members:?}")
     })
 }
 
-fn not_memory(slot: &mut Slot) -> Outcome {
+fn not_memory(slot: &mut CgroupSlot) -> Outcome {
     let status = limited(slot, MEMORY, "kill -9 $$")?;
-    let (kills, hits) = (slot.oom_kills(), slot.hits());
+    let (kills, hits) = (slot.oom_kills(), slot.take_reached_limits());
     let killed = status == WaitStatus::Signal(Signal::KILL);
     holds(killed && kills == 0 && hits.is_empty(), || {
         format!("{status:?}, {kills} kills, {hits:?}")
     })
 }
 
-fn cpu(slot: &mut Slot) -> Outcome {
+fn cpu(slot: &mut CgroupSlot) -> Outcome {
     let limits = Limits {
         cpu_millis: Some(100),
         ..Limits::default()
@@ -177,9 +183,9 @@ fn cpu(slot: &mut Slot) -> Outcome {
     })
 }
 
-fn kill(slot: &mut Slot) -> Outcome {
+fn kill(slot: &mut CgroupSlot) -> Outcome {
     let entry = slot
-        .prepare(&Limits::default(), &Helpers::default())
+        .prepare(&Limits::default(), &HelperPids::default())
         .map_err(|errno| errno.to_string())?;
     let script = "trap '' TERM; for i in 1 2 3 4; do setsid setsid sleep 1000 & done; sleep 1000";
     let born = start(&entry, script)?;
@@ -192,7 +198,7 @@ fn kill(slot: &mut Slot) -> Outcome {
 }
 
 /// The kernel takes killed processes away in its own time.
-fn wait_empty(slot: &Slot) -> Vec<i32> {
+fn wait_empty(slot: &CgroupSlot) -> Vec<i32> {
     let members = slot.members();
     for pid in &members {
         let Some(pid) = rustix::process::Pid::from_raw(*pid) else {
@@ -204,15 +210,15 @@ fn wait_empty(slot: &Slot) -> Vec<i32> {
         }
     }
     while matches!(
-        ostler_sandbox::birth::wait::reap(-1),
-        ostler_sandbox::birth::wait::Waited::Reaped(_)
+        ostler_sandbox::spawn::wait::reap(-1),
+        ostler_sandbox::spawn::wait::ReapOutcome::Reaped(_)
     ) {}
     slot.members()
 }
 
-fn freeze(slot: &mut Slot) -> Outcome {
+fn freeze(slot: &mut CgroupSlot) -> Outcome {
     let entry = slot
-        .prepare(&Limits::default(), &Helpers::default())
+        .prepare(&Limits::default(), &HelperPids::default())
         .map_err(|errno| errno.to_string())?;
     let born = start(&entry, "while :; do :; done")?;
     let frozen = slot.freeze(true);
@@ -224,21 +230,21 @@ fn freeze(slot: &mut Slot) -> Outcome {
     let after = slot.cpu_time();
     let thawed = slot.freeze(false);
     let status = clear(slot, &born)?;
-    let still = frozen == Freeze::Done && thawed == Freeze::Done && before == after;
+    let still = frozen == FreezeOutcome::Done && thawed == FreezeOutcome::Done && before == after;
     holds(still, || {
         format!("{frozen:?}, {before:?} then {after:?}, {thawed:?}, {status:?}")
     })
 }
 
-fn reuse(subtree: &Subtree) -> Outcome {
+fn reuse(subtree: &CgroupRoot) -> Outcome {
     let mut slot = slot(subtree, 0);
     memory(&mut slot)?;
     slot.kill();
     let free = limited(&mut slot, Limits::default(), "exit 0")?;
-    let hits = slot.hits();
+    let hits = slot.take_reached_limits();
     pids(&mut slot)?;
     let again = limited(&mut slot, MEMORY, "exit 0")?;
-    slot.abandon();
+    slot.remove();
     let fine = free == WaitStatus::Code(0) && again == WaitStatus::Code(0) && hits.is_empty();
     holds(fine, || format!("{free:?}, {hits:?}, {again:?}"))
 }

@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread;
 
-use ostler_model::{Ability, Confinement, Text};
-use ostler_sandbox::landlock::{self, Rules, rights};
+use ostler_model::{ByteString, Capability, SandboxSpec};
+use ostler_sandbox::fs_probe::FsProbe;
+use ostler_sandbox::landlock::{self, LandlockRuleset, rights};
 use ostler_sandbox::seccomp;
-use ostler_sandbox::survey::Survey;
 
 use crate::report::{Outcome, Report, holds};
 
@@ -25,7 +25,7 @@ pub(crate) fn check(report: &mut Report) {
         "Landlock is an older one",
         holds((2..6).contains(&abi), || abi.to_string()),
     );
-    let lacking = rights::lacking(abi);
+    let lacking = rights::missing_rights(abi);
     report.that(
         "what it lacks is said",
         holds(lacking.contains(&"signals and abstract sockets"), || {
@@ -39,7 +39,7 @@ pub(crate) fn check(report: &mut Report) {
     report.that(
         "rules of a newer version are not taken",
         behind(|| {
-            let newer = Rules::new(&confinement(MAPPABLE), rights::ABI_MAX);
+            let newer = LandlockRuleset::new(&confinement(MAPPABLE), rights::ABI_MAX);
             let error = newer.install().err().ok_or("taken")?;
             holds(error.raw_os_error() != 0, String::new)
         }),
@@ -59,17 +59,17 @@ fn behind(check: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
         .unwrap_or_else(|_| Err("the check panicked".to_owned()))
 }
 
-fn confinement(workspace: &str) -> Confinement {
-    Confinement {
-        workspace: Some(Text::from(workspace.to_owned())),
-        ..Confinement::default()
+fn confinement(workspace: &str) -> SandboxSpec {
+    SandboxSpec {
+        workspace: Some(ByteString::from(workspace.to_owned())),
+        ..SandboxSpec::default()
     }
 }
 
 fn landlocked() -> Outcome {
     let work = Path::new(MAPPABLE);
     fs::create_dir_all(work.join("deep")).map_err(|error| error.to_string())?;
-    let rules = Rules::new(&confinement(MAPPABLE), landlock::abi());
+    let rules = LandlockRuleset::new(&confinement(MAPPABLE), landlock::abi());
     rules.install().map_err(|errno| errno.to_string())?;
     let allowed = fs::write(work.join("file"), "x")
         .and_then(|()| fs::rename(work.join("file"), work.join("deep/file")))
@@ -88,7 +88,7 @@ fn landlocked() -> Outcome {
 }
 
 fn filtered() -> Outcome {
-    let program = seccomp::program(&Confinement::default());
+    let program = seccomp::build_filter(&SandboxSpec::default());
     seccomp::supported().map_err(|errno| errno.to_string())?;
     program.install().map_err(|errno| errno.to_string())?;
     let seen = rustix::net::socket(
@@ -115,13 +115,13 @@ fn filtered() -> Outcome {
 fn survey(report: &mut Report) {
     for (workspace, state, misses) in [
         (MAPPABLE, "/data", None),
-        (UNMAPPABLE, "/srv", Some(Ability::MappedWorkspace)),
+        (UNMAPPABLE, "/srv", Some(Capability::MappedWorkspace)),
     ] {
-        let wanted = Confinement {
+        let wanted = SandboxSpec {
             overlay: true,
             ..confinement(workspace)
         };
-        let missing = Survey::new(state.into()).look(&wanted);
+        let missing = FsProbe::new(state.into()).missing(&wanted);
         let first = missing.first().map(|it| it.ability);
         report.that(
             &format!("the survey of {workspace} is right"),

@@ -1,15 +1,15 @@
 //! What a command left in a workspace that tools of a person run or obey unasked: the list
 //! ([`ostler_model::autorun`]) held against what was made or changed.
 
-mod config;
+mod git_config;
 mod repositories;
+mod scan;
 mod snapshot;
 mod view;
-mod walk;
 
 pub(crate) use repositories::repositories;
-pub use snapshot::Snapshot;
-pub(crate) use snapshot::of_changes;
+pub use snapshot::AutorunSnapshot;
+pub(crate) use snapshot::scan_changes;
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use ostler_model::FileKind;
 
-use super::config::{self, Entry};
-use super::view::{New, View, resolve};
-use crate::overlay::beneath::join;
+use super::git_config::{self, GitConfigEntry};
+use super::view::{ChangeFilter, WorkspaceView, resolve};
+use crate::overlay::openat2::join;
 
 /// Submodules whose repositories are protected.
 pub(super) const MODULES_MAX: usize = 32;
@@ -23,20 +23,20 @@ const CONFIGURATIONS: [&[u8]; 2] = [b"config", b"config.worktree"];
 #[derive(Debug)]
 pub(super) struct Repository {
     pub(super) path: Vec<u8>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<GitConfigEntry>,
 }
 
 /// The repositories of a workspace, with what their configuration says.
-pub(super) fn read(workspace: &Path) -> Vec<Repository> {
-    let Ok(mut view) = View::open(workspace, None, New::Layer) else {
+pub(super) fn read_repositories(workspace: &Path) -> Vec<Repository> {
+    let Ok(mut view) = WorkspaceView::open(workspace, None, ChangeFilter::Upper) else {
         return Vec::new();
     };
-    let found = find(workspace, &mut view).into_iter();
+    let found = find_repositories(workspace, &mut view).into_iter();
     found
         .map(|path| {
             let files = CONFIGURATIONS.into_iter().map(|name| join(&path, name));
             let entries = files
-                .filter_map(|file| config::read(&view, &file))
+                .filter_map(|file| git_config::read_config(&view, &file))
                 .flatten();
             let entries = entries.filter(|entry| !entry.is_harmless()).collect();
             Repository { path, entries }
@@ -46,45 +46,48 @@ pub(super) fn read(workspace: &Path) -> Vec<Repository> {
 
 /// Relative paths of the repositories, that of the workspace first; empty where it has none.
 pub(crate) fn repositories(workspace: &Path) -> Vec<Vec<u8>> {
-    let view = View::open(workspace, None, New::Layer);
-    view.map_or_else(|_| Vec::new(), |mut view| find(workspace, &mut view))
+    let view = WorkspaceView::open(workspace, None, ChangeFilter::Upper);
+    view.map_or_else(
+        |_| Vec::new(),
+        |mut view| find_repositories(workspace, &mut view),
+    )
 }
 
-fn find(workspace: &Path, view: &mut View<'_>) -> Vec<Vec<u8>> {
+fn find_repositories(workspace: &Path, view: &mut WorkspaceView<'_>) -> Vec<Vec<u8>> {
     let top = match view.kind(b".git") {
         Some(FileKind::Directory) => b".git".to_vec(),
-        Some(FileKind::Symlink) => match linked(workspace) {
+        Some(FileKind::Symlink) => match resolve_symlink(workspace) {
             Some(top) => top,
             None => return Vec::new(),
         },
         Some(FileKind::File | FileKind::Special) | None => return Vec::new(),
     };
-    let mut open = vec![join(&top, b"modules")];
+    let mut pending = vec![join(&top, b"modules")];
     let mut found = vec![top];
-    let mut looked_at = 0;
-    while let Some(path) = open.pop() {
-        looked_at += 1;
-        if looked_at > DIRECTORIES_MAX || found.len() > MODULES_MAX {
+    let mut visited = 0;
+    while let Some(path) = pending.pop() {
+        visited += 1;
+        if visited > DIRECTORIES_MAX || found.len() > MODULES_MAX {
             break;
         }
         let Ok((names, _)) = view.list(&path, true, NAMES_MAX) else {
             continue;
         };
         if is_repository(names.iter().map(|(name, _)| name.as_slice())) {
-            open.push(join(&path, b"modules"));
+            pending.push(join(&path, b"modules"));
             found.push(path);
             continue;
         }
         let directories = names
             .iter()
             .filter(|(_, kind)| *kind == FileKind::Directory);
-        open.extend(directories.map(|(name, _)| join(&path, name)));
+        pending.extend(directories.map(|(name, _)| join(&path, name)));
     }
     found
 }
 
 /// Where a link in the place of the repository leads within the workspace.
-fn linked(workspace: &Path) -> Option<Vec<u8>> {
+fn resolve_symlink(workspace: &Path) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStrExt;
     let real = std::fs::canonicalize(workspace.join(".git")).ok()?;
     resolve(

@@ -1,4 +1,4 @@
-//! [`Snapshot`]: what there was, and what came of it.
+//! [`AutorunSnapshot`]: what there was, and what came of it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use ostler_model::AutorunReport;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::repositories::{self, Repository};
-use super::view::{New, View};
-use super::walk::{Bounds, Walk};
+use super::scan::{AutorunScanner, ScanBounds};
+use super::view::{ChangeFilter, WorkspaceView};
 
 /// Entries of a workspace that are looked at when a command has ended.
 const ENTRIES_MAX: usize = 100_000;
@@ -17,14 +17,14 @@ const CPU_MS: u64 = 300;
 
 /// What was there before a command, to be held against what is there afterwards.
 #[derive(Debug)]
-pub struct Snapshot {
+pub struct AutorunSnapshot {
     workspace: PathBuf,
     upper: Option<PathBuf>,
     pub(super) since: (i64, u64),
-    known: Vec<Repository>,
+    repositories: Vec<Repository>,
 }
 
-impl Snapshot {
+impl AutorunSnapshot {
     /// Takes it, right before the command starts.
     #[must_use]
     pub fn take(workspace: &Path, upper: Option<&Path>) -> Self {
@@ -34,7 +34,7 @@ impl Snapshot {
             workspace: workspace.to_owned(),
             upper: upper.map(Path::to_owned),
             since: (now.tv_sec, u64::try_from(now.tv_nsec).unwrap_or(0)),
-            known: repositories::read(workspace),
+            repositories: repositories::read_repositories(workspace),
         }
     }
 
@@ -42,47 +42,52 @@ impl Snapshot {
     #[must_use]
     pub fn report(&self) -> AutorunReport {
         let new = match self.upper {
-            Some(_) => New::Layer,
-            None => New::Since(self.since),
+            Some(_) => ChangeFilter::Upper,
+            None => ChangeFilter::Since(self.since),
         };
-        let bounds = Bounds {
+        let bounds = ScanBounds {
             entries: ENTRIES_MAX,
             cpu_ms: Some(CPU_MS),
         };
-        judge(
+        scan(
             (&self.workspace, self.upper.as_deref()),
             new,
-            &self.known,
+            &self.repositories,
             bounds,
         )
     }
 }
 
 /// What of the changed paths of an overlay is run or obeyed unasked.
-pub(crate) fn of_changes(
+pub(crate) fn scan_changes(
     workspace: &Path,
     upper: &Path,
     paths: &BTreeSet<&[u8]>,
     entries: usize,
 ) -> AutorunReport {
-    let known = repositories::read(workspace);
-    let bounds = Bounds {
+    let repositories = repositories::read_repositories(workspace);
+    let bounds = ScanBounds {
         entries,
         cpu_ms: None,
     };
-    judge((workspace, Some(upper)), New::Paths(paths), &known, bounds)
+    scan(
+        (workspace, Some(upper)),
+        ChangeFilter::Paths(paths),
+        &repositories,
+        bounds,
+    )
 }
 
-pub(super) fn judge(
+pub(super) fn scan(
     (workspace, upper): (&Path, Option<&Path>),
-    new: New<'_>,
-    known: &[Repository],
-    bounds: Bounds,
+    new: ChangeFilter<'_>,
+    repositories: &[Repository],
+    bounds: ScanBounds,
 ) -> AutorunReport {
     // Our own directory may be reached by a link.
     let upper = upper.map(|it| std::fs::canonicalize(it).unwrap_or_else(|_| it.to_owned()));
-    match View::open(workspace, upper.as_deref(), new) {
-        Ok(view) => Walk::new(workspace, view, known, bounds).run(),
+    match WorkspaceView::open(workspace, upper.as_deref(), new) {
+        Ok(view) => AutorunScanner::new(workspace, view, repositories, bounds).run(),
         Err(error) => AutorunReport {
             incomplete: Some(format!("the workspace cannot be read: {error}")),
             ..AutorunReport::default()

@@ -5,12 +5,12 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use ostler_model::AutorunReport;
-use ostler_model::autorun::{Guard, LINES, Test};
+use ostler_model::autorun::{AutorunGuard, AutorunTest, LINES};
 
-use super::config::parse;
-use super::snapshot::{Snapshot, judge};
-use super::view::{New, resolve};
-use super::walk::Bounds;
+use super::git_config::parse;
+use super::scan::ScanBounds;
+use super::snapshot::{AutorunSnapshot, scan};
+use super::view::{ChangeFilter, resolve};
 
 const HARMLESS: &str =
     "[core]\n\tbare = false\n\tfilemode=true # as it was\n[remote \"o\"]\n\turl = /x\n";
@@ -36,7 +36,7 @@ fn after(there: impl Fn(&Path), make: impl Fn(&Path)) -> AutorunReport {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
     there(&top);
-    let mut before = Snapshot::take(&top, None);
+    let mut before = AutorunSnapshot::take(&top, None);
     // What was there may be younger than the tick of the clock.
     before.since = next_tick(&top);
     make(&top);
@@ -68,7 +68,10 @@ fn nothing(_: &Path) {}
 
 #[test]
 fn each_line_is_told_when_it_was_made_and_not_when_it_was_there() {
-    for line in LINES.iter().filter(|line| line.test == Test::Presence) {
+    for line in LINES
+        .iter()
+        .filter(|line| line.test == AutorunTest::Presence)
+    {
         let path = line.path.trim_start_matches('/').replace('*', "x");
         let path = match path.rsplit('/').next() {
             Some(".husky" | ".githooks" | ".idea" | ".ostler") => format!("{path}/below"),
@@ -234,12 +237,12 @@ fn what_is_not_looked_at_is_said() {
     for number in 0..50 {
         write(dir.path(), &format!("d{number}/file"), "");
     }
-    let bounds = Bounds {
+    let bounds = ScanBounds {
         entries: 20,
         cpu_ms: None,
     };
     let top = dir.path().canonicalize().unwrap();
-    let report = judge((&top, None), New::Since((0, 0)), &[], bounds);
+    let report = scan((&top, None), ChangeFilter::Since((0, 0)), &[], bounds);
     assert!(
         report
             .incomplete
@@ -331,7 +334,9 @@ fn paths_lead_out_of_the_workspace_or_not() {
 
 #[test]
 fn what_is_protected_is_told_where_it_was_made_anew() {
-    let told = LINES.iter().filter(|line| line.guard == Guard::Protected);
+    let told = LINES
+        .iter()
+        .filter(|line| line.guard == AutorunGuard::Protected);
     assert!(told.count() >= 5);
     let make = |top: &Path| write(top, ".ostler/policy.toml", "x");
     assert_eq!(paths(&after(nothing, make)), [".ostler/policy.toml"]);

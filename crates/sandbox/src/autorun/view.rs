@@ -1,4 +1,4 @@
-//! [`View`]: a workspace as it is looked at, and what of it is new.
+//! [`WorkspaceView`]: a workspace as it is looked at, and what of it is new.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -8,51 +8,55 @@ use std::path::Path;
 use ostler_model::FileKind;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, statat};
 
-use crate::overlay::beneath::{Root, is_absent, join};
+use crate::overlay::openat2::{BeneathRoot, is_absent, join};
 
 /// What counts as made or changed.
 #[derive(Debug)]
-pub(super) enum New<'a> {
+pub(super) enum ChangeFilter<'a> {
     /// What changed at this time or later, in seconds and nanoseconds: nobody but the kernel
     /// sets that time.
     Since((i64, u64)),
     /// What the upper layer holds.
-    Layer,
+    Upper,
     /// These paths.
     Paths(&'a BTreeSet<&'a [u8]>),
 }
 
 /// A workspace, and over it the upper layer of an overlay where there is one.
 #[derive(Debug)]
-pub(super) struct View<'a> {
-    host: Root,
-    upper: Option<Root>,
-    new: New<'a>,
+pub(super) struct WorkspaceView<'a> {
+    host: BeneathRoot,
+    upper: Option<BeneathRoot>,
+    new: ChangeFilter<'a>,
 }
 
 /// Names of a directory with their kinds, and whether that is all of them.
-pub(super) type Listed = (Vec<(Vec<u8>, FileKind)>, bool);
+pub(super) type DirListing = (Vec<(Vec<u8>, FileKind)>, bool);
 
-impl<'a> View<'a> {
-    pub(super) fn open(workspace: &Path, upper: Option<&Path>, new: New<'a>) -> io::Result<Self> {
+impl<'a> WorkspaceView<'a> {
+    pub(super) fn open(
+        workspace: &Path,
+        upper: Option<&Path>,
+        new: ChangeFilter<'a>,
+    ) -> io::Result<Self> {
         Ok(Self {
-            host: Root::open(workspace)?,
-            upper: upper.map(Root::open).transpose()?,
+            host: BeneathRoot::open(workspace)?,
+            upper: upper.map(BeneathRoot::open).transpose()?,
             new,
         })
     }
 
     /// Names in a directory: all of them, or those alone that may be new.
-    pub(super) fn list(&self, path: &[u8], all: bool, limit: usize) -> io::Result<Listed> {
+    pub(super) fn list(&self, path: &[u8], all: bool, limit: usize) -> io::Result<DirListing> {
         let Some(upper) = &self.upper else {
-            return names(&self.host, path, limit);
+            return list_names(&self.host, path, limit);
         };
-        let (mut found, mut whole) = match names(upper, path, limit) {
+        let (mut found, mut whole) = match list_names(upper, path, limit) {
             Err(error) if all && is_absent(&error) => (Vec::new(), true),
             other => other?,
         };
         if all {
-            let (below, all_below) = match names(&self.host, path, limit) {
+            let (below, all_below) = match list_names(&self.host, path, limit) {
                 Err(error) if is_absent(&error) => (Vec::new(), true),
                 other => other?,
             };
@@ -64,30 +68,30 @@ impl<'a> View<'a> {
     }
 
     /// What stands at a path.
-    pub(super) fn look(&mut self, path: &[u8]) -> Option<Stat> {
+    pub(super) fn stat(&mut self, path: &[u8]) -> Option<Stat> {
         if let Some(upper) = &mut self.upper
-            && let Some(stat) = upper.look(path).ok().flatten()
+            && let Some(stat) = upper.stat_at(path).ok().flatten()
         {
-            return (!is_gone(&stat)).then_some(stat);
+            return (!is_whiteout(&stat)).then_some(stat);
         }
-        self.host.look(path).ok().flatten()
+        self.host.stat_at(path).ok().flatten()
     }
 
     pub(super) fn kind(&mut self, path: &[u8]) -> Option<FileKind> {
-        self.look(path)
+        self.stat(path)
             .map(|stat| kind(FileType::from_raw_mode(stat.st_mode)))
     }
 
     /// Whether it was made or changed.
     pub(super) fn is_new(&mut self, path: &[u8]) -> bool {
         match (&self.new, &mut self.upper) {
-            (New::Since(since), _) => {
-                let stat = self.host.look(path).ok().flatten();
+            (ChangeFilter::Since(since), _) => {
+                let stat = self.host.stat_at(path).ok().flatten();
                 stat.is_some_and(|it| (it.st_ctime, it.st_ctime_nsec) >= *since)
             }
-            (New::Layer, Some(upper)) => upper.look(path).is_ok_and(|it| it.is_some()),
-            (New::Layer, None) => false,
-            (New::Paths(paths), _) => paths.contains(path),
+            (ChangeFilter::Upper, Some(upper)) => upper.stat_at(path).is_ok_and(|it| it.is_some()),
+            (ChangeFilter::Upper, None) => false,
+            (ChangeFilter::Paths(paths), _) => paths.contains(path),
         }
     }
 
@@ -112,7 +116,7 @@ impl<'a> View<'a> {
     }
 }
 
-fn names(root: &Root, path: &[u8], limit: usize) -> io::Result<Listed> {
+fn list_names(root: &BeneathRoot, path: &[u8], limit: usize) -> io::Result<DirListing> {
     let fd = root.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut found = Vec::new();
     for entry in Dir::read_from(&fd)? {
@@ -127,7 +131,7 @@ fn names(root: &Root, path: &[u8], limit: usize) -> io::Result<Listed> {
         let mut file_type = entry.file_type();
         if matches!(file_type, FileType::Unknown | FileType::CharacterDevice) {
             match statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) if is_gone(&stat) => continue,
+                Ok(stat) if is_whiteout(&stat) => continue,
                 Ok(stat) => file_type = FileType::from_raw_mode(stat.st_mode),
                 Err(_) => continue,
             }
@@ -151,14 +155,14 @@ fn kind(file_type: FileType) -> FileKind {
 }
 
 /// How an overlay says that something is gone.
-fn is_gone(stat: &Stat) -> bool {
+fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
 /// A relative path, taken from a directory, without `.` and `..`; none where that leads out of
 /// the workspace. Links on the way are for whoever opens it.
 pub(super) fn resolve(workspace: &[u8], from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
-    let (mut at, rest) = if path.starts_with(b"/") {
+    let (mut resolved, rest) = if path.starts_with(b"/") {
         let rest = path.strip_prefix(workspace)?;
         if !rest.is_empty() && !rest.starts_with(b"/") {
             return None;
@@ -170,10 +174,12 @@ pub(super) fn resolve(workspace: &[u8], from: &[u8], path: &[u8]) -> Option<Vec<
     for name in rest.split(|byte| *byte == b'/') {
         match name {
             b"" | b"." => {}
-            b".." if at.is_empty() => return None,
-            b".." => at.truncate(at.iter().rposition(|byte| *byte == b'/').unwrap_or(0)),
-            name => at = join(&at, name),
+            b".." if resolved.is_empty() => return None,
+            b".." => {
+                resolved.truncate(resolved.iter().rposition(|byte| *byte == b'/').unwrap_or(0))
+            }
+            name => resolved = join(&resolved, name),
         }
     }
-    Some(at)
+    Some(resolved)
 }

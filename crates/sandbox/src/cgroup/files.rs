@@ -13,18 +13,18 @@ pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
 }
 
 /// Pids in a `cgroup.procs` file; none where it cannot be read.
-pub(super) fn pids(directory: &Path) -> Vec<i32> {
+pub(super) fn read_pids(directory: &Path) -> Vec<i32> {
     let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
 /// The number after `key` in a file of `key value` lines.
-pub(super) fn number(path: &Path, key: &str) -> Option<u64> {
-    number_in(&fs::read_to_string(path).ok()?, key)
+pub(super) fn read_number(path: &Path, key: &str) -> Option<u64> {
+    parse_number(&fs::read_to_string(path).ok()?, key)
 }
 
 /// The number after `key` in lines of `key value`.
-pub(super) fn number_in(text: &str, key: &str) -> Option<u64> {
+pub(super) fn parse_number(text: &str, key: &str) -> Option<u64> {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?;
@@ -32,7 +32,7 @@ pub(super) fn number_in(text: &str, key: &str) -> Option<u64> {
 }
 
 /// Makes a directory; one that is there already is fine.
-pub(super) fn make(directory: &Path) -> io::Result<()> {
+pub(super) fn make_dir(directory: &Path) -> io::Result<()> {
     match fs::create_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,

@@ -17,43 +17,43 @@ const LEGACY_ROUNDS: usize = 10_000;
 
 /// What became of a wish to freeze or thaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Freeze {
+pub enum FreezeOutcome {
     /// It is so.
     Done,
     /// Somebody did not stand still in time; everybody goes on.
-    TooSlow,
+    TimedOut,
     /// There is no freezer here.
-    Unable,
+    Unsupported,
 }
 
 /// By `cgroup.freeze` in this directory.
-pub(super) fn unified(directory: &Path, frozen: bool) -> Freeze {
+pub(super) fn unified(directory: &Path, frozen: bool) -> FreezeOutcome {
     let switch = directory.join("cgroup.freeze");
     let value = if frozen { "1" } else { "0" };
     if files::write(&switch, value).is_err() {
-        return Freeze::Unable;
+        return FreezeOutcome::Unsupported;
     }
     if !frozen {
-        return Freeze::Done;
+        return FreezeOutcome::Done;
     }
-    match stands_still(&directory.join("cgroup.events")) {
-        Ok(true) => Freeze::Done,
+    match wait_frozen(&directory.join("cgroup.events")) {
+        Ok(true) => FreezeOutcome::Done,
         Ok(false) | Err(_) => {
             let _thawed = files::write(&switch, "0");
-            Freeze::TooSlow
+            FreezeOutcome::TimedOut
         }
     }
 }
 
 /// Waits until `frozen 1` stands in a `cgroup.events` file.
-fn stands_still(events: &Path) -> io::Result<bool> {
+fn wait_frozen(events: &Path) -> io::Result<bool> {
     let deadline = Instant::now() + Duration::from_millis(FREEZE_WAIT_MS);
     let mut file = File::open(events)?;
     loop {
         let mut text = String::new();
         file.seek(SeekFrom::Start(0))?;
         file.read_to_string(&mut text)?;
-        if files::number_in(&text, "frozen") == Some(1) {
+        if files::parse_number(&text, "frozen") == Some(1) {
             return Ok(true);
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -70,25 +70,25 @@ fn stands_still(events: &Path) -> io::Result<bool> {
 }
 
 /// By `freezer.state` in this directory.
-pub(super) fn legacy(directory: &Path, frozen: bool) -> Freeze {
+pub(super) fn legacy(directory: &Path, frozen: bool) -> FreezeOutcome {
     let switch = directory.join("freezer.state");
     if !frozen {
         return match files::write(&switch, "THAWED") {
-            Ok(()) => Freeze::Done,
-            Err(_) => Freeze::Unable,
+            Ok(()) => FreezeOutcome::Done,
+            Err(_) => FreezeOutcome::Unsupported,
         };
     }
     for _ in 0..LEGACY_ROUNDS {
         // Writing it again is also how the kernel is asked to look again.
         if files::write(&switch, "FROZEN").is_err() {
-            return Freeze::Unable;
+            return FreezeOutcome::Unsupported;
         }
         let state = std::fs::read_to_string(&switch).unwrap_or_default();
         if state.trim_end() == "FROZEN" {
-            return Freeze::Done;
+            return FreezeOutcome::Done;
         }
         std::thread::yield_now();
     }
     let _thawed = files::write(&switch, "THAWED");
-    Freeze::TooSlow
+    FreezeOutcome::TimedOut
 }

@@ -18,7 +18,7 @@ const CPU_PERIOD_US: u64 = 100_000;
 
 /// The means by which one controller's limit is kept in a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Means {
+pub(super) enum LimitMechanism {
     /// The slot's directory in the unified hierarchy, where its members are born.
     Unified(PathBuf),
     /// A directory of version 1, to be joined before exec.
@@ -27,7 +27,7 @@ pub(super) enum Means {
     Absent,
 }
 
-impl Means {
+impl LimitMechanism {
     /// The limit on processes; none lifts it.
     pub(super) fn set_pids(&self, limit: Option<u64>) -> io::Result<()> {
         match self {
@@ -76,9 +76,9 @@ impl Means {
     }
 
     /// What a child writes `0` into to get in, where it is not born inside.
-    pub(super) fn join(&self) -> io::Result<Option<File>> {
+    pub(super) fn open_join_file(&self) -> io::Result<Option<File>> {
         match self {
-            Self::Legacy(directory) => procs(directory).map(Some),
+            Self::Legacy(directory) => open_procs(directory).map(Some),
             Self::Unified(_) | Self::Absent => Ok(None),
         }
     }
@@ -90,12 +90,12 @@ impl Means {
             Self::Legacy(directory) => directory.join("memory.oom_control"),
             Self::Absent => return 0,
         };
-        files::number(&file, "oom_kill").unwrap_or(0)
+        files::read_number(&file, "oom_kill").unwrap_or(0)
     }
 }
 
-/// A `cgroup.procs` file for writing.
-pub(super) fn procs(directory: &Path) -> io::Result<File> {
+/// A `cgroup.open_procs` file for writing.
+pub(super) fn open_procs(directory: &Path) -> io::Result<File> {
     fs::OpenOptions::new()
         .write(true)
         .open(directory.join("cgroup.procs"))
@@ -108,7 +108,7 @@ fn set_legacy_memory(directory: &Path, limit: u64) -> io::Result<()> {
     match write_legacy_memory(directory, limit) {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
             fs::remove_dir(directory)?;
-            files::make(directory)?;
+            files::make_dir(directory)?;
             write_legacy_memory(directory, limit)
         }
         written => written,

@@ -45,13 +45,13 @@ impl fmt::Display for SlotOwner {
 const TRIES: usize = 4;
 
 /// Makes a slot's directory where it is missing, and locks it.
-pub(super) fn make(directory: &Path) -> Option<OwnedFd> {
+pub(super) fn make_and_lock(directory: &Path) -> Option<OwnedFd> {
     for _ in 0..TRIES {
-        files::make(directory).ok()?;
-        if let Some(claimed) = claim(directory)
-            && is_same(&claimed, directory)
+        files::make_dir(directory).ok()?;
+        if let Some(locked) = open_and_lock(directory)
+            && is_same_directory(&locked, directory)
         {
-            return Some(claimed);
+            return Some(locked);
         }
     }
     None
@@ -59,14 +59,14 @@ pub(super) fn make(directory: &Path) -> Option<OwnedFd> {
 
 /// Opens a slot's directory and locks it for the life of the descriptor. A directory that
 /// cannot be locked is used without: then only what is in it protects it.
-fn claim(directory: &Path) -> Option<OwnedFd> {
+fn open_and_lock(directory: &Path) -> Option<OwnedFd> {
     let opened: OwnedFd = File::open(directory).ok()?.into();
     let _not_locked = rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive);
     Some(opened)
 }
 
 /// Whether a living process holds the directory.
-pub(super) fn is_claimed(directory: &Path) -> bool {
+pub(super) fn is_locked(directory: &Path) -> bool {
     let Ok(opened) = File::open(directory) else {
         return false;
     };
@@ -75,7 +75,7 @@ pub(super) fn is_claimed(directory: &Path) -> bool {
 }
 
 /// Whether the path still names the directory that was opened.
-pub(super) fn is_same(opened: impl AsFd, path: &Path) -> bool {
+pub(super) fn is_same_directory(opened: impl AsFd, path: &Path) -> bool {
     match (fstat(&opened), rustix::fs::stat(path)) {
         (Ok(opened), Ok(named)) => (opened.st_dev, opened.st_ino) == (named.st_dev, named.st_ino),
         (Err(_), _) | (_, Err(_)) => false,
@@ -91,16 +91,19 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a directory");
         let slot = scratch.path().join("slot");
         std::fs::create_dir(&slot).expect("made");
-        assert!(!is_claimed(&slot));
-        let held = claim(&slot).expect("opened");
-        assert!(is_claimed(&slot));
-        assert!(is_same(&held, &slot));
+        assert!(!is_locked(&slot));
+        let held = open_and_lock(&slot).expect("opened");
+        assert!(is_locked(&slot));
+        assert!(is_same_directory(&held, &slot));
         std::fs::remove_dir(&slot).expect("removed");
-        assert!(!is_same(&held, &slot));
+        assert!(!is_same_directory(&held, &slot));
         std::fs::create_dir(&slot).expect("made again");
-        assert!(!is_same(&held, &slot), "another one of the same name");
+        assert!(
+            !is_same_directory(&held, &slot),
+            "another one of the same name"
+        );
         drop(held);
-        assert!(!is_claimed(&slot));
+        assert!(!is_locked(&slot));
     }
 
     #[test]

@@ -6,25 +6,25 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use ostler_model::{Limit, Limits};
+use ostler_model::{LimitKind, Limits};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::alarm::Alarm;
 use super::files;
-use super::freeze::{self, Freeze};
-use super::layout::Controller;
-use super::limits::{self, Means};
+use super::freeze::{self, FreezeOutcome};
+use super::hierarchy::Controller;
+use super::limit_events::LimitWatch;
+use super::limits::{self, LimitMechanism};
 use super::owner;
-use super::subtree::{ShimName, Subtree};
+use super::root::{CgroupRoot, ShimName};
 
 /// Rounds of killing behind a freezer before what is left is left to the caller.
 const KILL_ROUNDS: usize = 16;
 
 /// A shim's cgroups.
 #[derive(Debug)]
-pub struct Slot {
-    pub(super) subtree: Subtree,
+pub struct CgroupSlot {
+    pub(super) root: CgroupRoot,
     name: String,
     /// The directory in the unified hierarchy, locked.
     pub(super) unified: Option<OwnedFd>,
@@ -34,68 +34,68 @@ pub struct Slot {
     /// Processes in the slot that are not the command's: the shim itself.
     pub(super) own_pids: u32,
     killed: bool,
-    pids_alarm: Option<Alarm>,
-    memory_alarm: Option<Alarm>,
+    pids_watch: Option<LimitWatch>,
+    memory_watch: Option<LimitWatch>,
     /// Limits that the command reached.
-    hit: Vec<Limit>,
+    reached: Vec<LimitKind>,
 }
 
 /// Processes of ours around a command: children of its shim, or theirs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Helpers<'a> {
+pub struct HelperPids<'a> {
     /// All of them.
     pub pids: &'a [i32],
     /// How many were born in the slot.
-    pub inside: u32,
+    pub in_slot: u32,
 }
 
 /// How a child gets into its slot: born there, or joining before exec.
 #[derive(Debug)]
-pub struct Entry<'a> {
-    birthplace: Option<BorrowedFd<'a>>,
+pub struct CgroupJoin<'a> {
+    clone_into: Option<BorrowedFd<'a>>,
     joins: Vec<File>,
 }
 
-impl Entry<'_> {
+impl CgroupJoin<'_> {
     /// Without any cgroup.
     #[must_use]
     pub const fn none() -> Self {
         Self {
-            birthplace: None,
+            clone_into: None,
             joins: Vec::new(),
         }
     }
 
     /// The directory to be born in, for clone3(2).
     #[must_use]
-    pub const fn birthplace(&self) -> Option<BorrowedFd<'_>> {
-        self.birthplace
+    pub const fn clone_into(&self) -> Option<BorrowedFd<'_>> {
+        self.clone_into
     }
 
-    /// `cgroup.procs` files into which the child writes `0` before exec.
+    /// `cgroup.open_procs` files into which the child writes `0` before exec.
     pub fn joins(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.joins.iter().map(AsFd::as_fd)
     }
 }
 
-impl Slot {
-    pub(super) fn found(subtree: Subtree, shim: ShimName) -> Self {
+impl CgroupSlot {
+    pub(super) fn existing(root: CgroupRoot, shim: ShimName) -> Self {
         Self {
-            name: subtree.slot_name(shim),
-            subtree,
+            name: root.slot_name(shim),
+            root,
             unified: None,
             lock: None,
             applied: Limits::default(),
             own_pids: 0,
             killed: false,
-            pids_alarm: None,
-            memory_alarm: None,
-            hit: Vec::new(),
+            pids_watch: None,
+            memory_watch: None,
+            reached: Vec::new(),
         }
     }
 
-    pub(super) fn new(subtree: Subtree, shim: ShimName) -> Self {
-        let mut slot = Self::found(subtree, shim);
+    pub(super) fn new(root: CgroupRoot, shim: ShimName) -> Self {
+        let mut slot = Self::existing(root, shim);
         slot.open();
         slot
     }
@@ -104,36 +104,38 @@ impl Slot {
     pub(super) fn open(&mut self) {
         self.unified = self.open_unified();
         if self.unified.is_none() {
-            self.lock = self.lock_path().and_then(|path| owner::make(&path));
+            self.lock = self
+                .lock_path()
+                .and_then(|path| owner::make_and_lock(&path));
         }
     }
 
     fn open_unified(&self) -> Option<OwnedFd> {
-        owner::make(&self.unified_path()?)
+        owner::make_and_lock(&self.unified_path()?)
     }
 
     /// The directory that is locked where there is no unified hierarchy.
     pub(super) fn lock_path(&self) -> Option<PathBuf> {
-        let first = self.subtree.legacy.values().next()?;
-        let needed = self.subtree.unified.is_none();
+        let first = self.root.legacy.values().next()?;
+        let needed = self.root.unified.is_none();
         needed.then(|| first.join(&self.name))
     }
 
     /// Nothing is known any more of limits in force, but for these.
     pub(super) fn forget_limits(&mut self, applied: Limits) {
         self.applied = applied;
-        self.pids_alarm = None;
-        self.memory_alarm = None;
+        self.pids_watch = None;
+        self.memory_watch = None;
         self.killed = false;
     }
 
     /// Moves the calling process, a shim, into the slot's pids cgroup of version 1: its
     /// children are born there for free, and the limit counts it in.
-    pub fn hold_shim(&mut self) {
-        if self.subtree.controllers.contains(&Controller::Pids) {
+    pub fn attach_shim(&mut self) {
+        if self.root.controllers.contains(&Controller::Pids) {
             return;
         }
-        if let Some(directory) = self.legacy(Controller::Pids)
+        if let Some(directory) = self.make_legacy_dir(Controller::Pids)
             && files::write(&directory.join("cgroup.procs"), "0").is_ok()
         {
             self.own_pids = 1;
@@ -145,11 +147,11 @@ impl Slot {
     ///
     /// # Errors
     /// When the limit cannot be lifted.
-    pub fn clear(&mut self) -> Result<Option<BorrowedFd<'_>>, Errno> {
-        self.make_usable();
+    pub fn prepare_for_helpers(&mut self) -> Result<Option<BorrowedFd<'_>>, Errno> {
+        self.ensure_usable();
         if self.applied.pids.take().is_some() {
-            let pids = self.means(Controller::Pids, true);
-            pids.set_pids(None).map_err(|error| errno(&error))?;
+            let mechanism = self.mechanism(Controller::Pids, true);
+            mechanism.set_pids(None).map_err(|error| errno(&error))?;
         }
         Ok(self.unified.as_ref().map(AsFd::as_fd))
     }
@@ -157,7 +159,7 @@ impl Slot {
     /// Whether a cgroup counts processes here.
     #[must_use]
     pub fn counts_processes(&self) -> bool {
-        self.subtree.limits(Controller::Pids).is_some()
+        self.root.limit_version(Controller::Pids).is_some()
     }
 
     /// Sets the limits of the next command and says how its leader gets in. Its helpers are not
@@ -166,43 +168,47 @@ impl Slot {
     ///
     /// # Errors
     /// When a controller that is there refuses a limit.
-    pub fn prepare(&mut self, limits: &Limits, helpers: &Helpers<'_>) -> Result<Entry<'_>, Errno> {
+    pub fn prepare(
+        &mut self,
+        limits: &Limits,
+        helpers: &HelperPids<'_>,
+    ) -> Result<CgroupJoin<'_>, Errno> {
         let mut joins = Vec::new();
-        self.exempt(helpers.pids);
-        let counted = self.counted(helpers);
+        self.exempt_helpers(helpers.pids);
+        let counted = self.counted_helpers(helpers);
         // Whoever gives birth in a cell is there until it is reaped.
         let room = u32::from(!helpers.pids.is_empty());
-        self.apply(limits, counted + room, &mut joins)
+        self.apply_limits(limits, counted + room, &mut joins)
             .map_err(|error| errno(&error))?;
-        Ok(Entry {
-            birthplace: self.unified.as_ref().map(AsFd::as_fd),
+        Ok(CgroupJoin {
+            clone_into: self.unified.as_ref().map(AsFd::as_fd),
             joins,
         })
     }
 
     /// The command is born: the limit on processes is its own, without room for who gave birth.
-    pub fn settle(&mut self, limits: &Limits, helpers: &Helpers<'_>) {
-        let counted = self.counted(helpers);
+    pub fn restore_pids_limit(&mut self, limits: &Limits, helpers: &HelperPids<'_>) {
+        let counted = self.counted_helpers(helpers);
         let limit = limits.pids.map(|count| count.saturating_add(counted));
         if limit != self.applied.pids {
-            let pids = self.means(Controller::Pids, true);
+            let mechanism = self.mechanism(Controller::Pids, true);
             let value = limit.map(|count| u64::from(count) + u64::from(self.own_pids));
-            if pids.set_pids(value).is_ok() {
+            if mechanism.set_pids(value).is_ok() {
                 self.applied.pids = limit;
             }
         }
     }
 
-    fn counted(&self, helpers: &Helpers<'_>) -> u32 {
-        if self.subtree.controllers.contains(&Controller::Pids) {
-            helpers.inside
+    fn counted_helpers(&self, helpers: &HelperPids<'_>) -> u32 {
+        if self.root.controllers.contains(&Controller::Pids) {
+            helpers.in_slot
         } else {
             0
         }
     }
 
-    fn exempt(&self, helpers: &[i32]) {
-        if let Some(above) = self.subtree.legacy.get(&Controller::Pids)
+    fn exempt_helpers(&self, helpers: &[i32]) {
+        if let Some(above) = self.root.legacy.get(&Controller::Pids)
             && self.own_pids > 0
         {
             for pid in helpers {
@@ -211,36 +217,41 @@ impl Slot {
         }
     }
 
-    fn apply(&mut self, limits: &Limits, room: u32, joins: &mut Vec<File>) -> io::Result<()> {
-        self.make_usable();
+    fn apply_limits(
+        &mut self,
+        limits: &Limits,
+        room: u32,
+        joins: &mut Vec<File>,
+    ) -> io::Result<()> {
+        self.ensure_usable();
         let pids = limits.pids.map(|count| count.saturating_add(room));
         self.limit_pids(pids, joins)?;
-        let memory = self.needed(Controller::Memory, limits.memory_bytes.is_some())?;
+        let memory = self.required_mechanism(Controller::Memory, limits.memory_bytes.is_some())?;
         if limits.memory_bytes != self.applied.memory_bytes {
-            self.memory_alarm = None;
+            self.memory_watch = None;
             memory.set_memory(limits.memory_bytes)?;
         }
-        joins.extend(memory.join()?);
-        let cpu = self.needed(Controller::Cpu, limits.cpu_millis.is_some())?;
+        joins.extend(memory.open_join_file()?);
+        let cpu = self.required_mechanism(Controller::Cpu, limits.cpu_millis.is_some())?;
         if limits.cpu_millis != self.applied.cpu_millis {
             cpu.set_cpu(limits.cpu_millis)?;
         }
-        joins.extend(cpu.join()?);
+        joins.extend(cpu.open_join_file()?);
         if self.unified.is_none()
-            && let Some(freezer) = self.legacy(Controller::Freezer)
+            && let Some(freezer) = self.make_legacy_dir(Controller::Freezer)
         {
-            joins.push(limits::procs(&freezer)?);
+            joins.push(limits::open_procs(&freezer)?);
         }
         self.applied = Limits { pids, ..*limits };
-        self.arm(&memory);
+        self.watch_memory(&memory);
         Ok(())
     }
 
-    fn make_usable(&mut self) {
+    fn ensure_usable(&mut self) {
         if self.killed {
-            self.renew();
-        } else if self.unified.is_none() && self.subtree.unified.is_some() {
-            self.remake();
+            self.recreate();
+        } else if self.unified.is_none() && self.root.unified.is_some() {
+            self.recreate_missing();
         }
     }
 
@@ -248,116 +259,127 @@ impl Slot {
     /// escapes them; some versions (seen on 6.18) compare that number, for a child born into
     /// the cgroup by clone3(2), with the one of its parent's cgroup: in a directory that was
     /// ever killed, every such child would be killed at birth.
-    fn renew(&mut self) {
+    fn recreate(&mut self) {
         self.unified = None;
-        let unified = |controller| self.subtree.controllers.contains(&controller);
+        let unified = |controller| self.root.controllers.contains(&controller);
         if unified(Controller::Pids) {
             self.applied.pids = None;
-            self.pids_alarm = None;
+            self.pids_watch = None;
         }
         if unified(Controller::Memory) {
             self.applied.memory_bytes = None;
-            self.memory_alarm = None;
+            self.memory_watch = None;
         }
         if unified(Controller::Cpu) {
             self.applied.cpu_millis = None;
         }
         if let Some(directory) = self.unified_path()
-            && is_gone(&fs::remove_dir(directory))
+            && is_removed(&fs::remove_dir(directory))
         {
             self.unified = self.open_unified();
         }
         self.killed = self.unified.is_none();
     }
 
-    /// The means of one controller; a directory of version 1 is made where it is `wanted`.
-    fn means(&self, controller: Controller, wanted: bool) -> Means {
-        if self.subtree.controllers.contains(&controller) {
-            return self.unified_path().map_or(Means::Absent, Means::Unified);
+    /// The means of one controller; a directory of version 1 is made where it is `create`.
+    fn mechanism(&self, controller: Controller, create: bool) -> LimitMechanism {
+        if self.root.controllers.contains(&controller) {
+            return self
+                .unified_path()
+                .map_or(LimitMechanism::Absent, LimitMechanism::Unified);
         }
-        let legacy = if wanted {
-            self.legacy(controller)
+        let legacy = if create {
+            self.make_legacy_dir(controller)
         } else {
             None
         };
-        legacy.map_or(Means::Absent, Means::Legacy)
+        legacy.map_or(LimitMechanism::Absent, LimitMechanism::Legacy)
     }
 
     /// The same; an error where the controller is there and its directory cannot be made: a
     /// limit that was asked for is never left out.
-    fn needed(&self, controller: Controller, wanted: bool) -> io::Result<Means> {
-        match self.means(controller, wanted) {
-            Means::Absent if wanted && self.subtree.limits(controller).is_some() => {
+    fn required_mechanism(
+        &self,
+        controller: Controller,
+        required: bool,
+    ) -> io::Result<LimitMechanism> {
+        match self.mechanism(controller, required) {
+            LimitMechanism::Absent if required && self.root.limit_version(controller).is_some() => {
                 Err(io::ErrorKind::NotFound.into())
             }
-            means @ (Means::Unified(_) | Means::Legacy(_) | Means::Absent) => Ok(means),
+            means @ (LimitMechanism::Unified(_)
+            | LimitMechanism::Legacy(_)
+            | LimitMechanism::Absent) => Ok(means),
         }
     }
 
     fn limit_pids(&mut self, limit: Option<u32>, joins: &mut Vec<File>) -> io::Result<()> {
-        let pids = self.needed(Controller::Pids, limit.is_some() || self.own_pids > 0)?;
+        let pids =
+            self.required_mechanism(Controller::Pids, limit.is_some() || self.own_pids > 0)?;
         if limit != self.applied.pids {
             pids.set_pids(limit.map(|count| u64::from(count) + u64::from(self.own_pids)))?;
         }
         if self.own_pids == 0 {
-            joins.extend(pids.join()?);
+            joins.extend(pids.open_join_file()?);
         }
-        if limit.is_some() && self.pids_alarm.is_none() {
-            self.pids_alarm = Alarm::of_pids(&pids);
+        if limit.is_some() && self.pids_watch.is_none() {
+            self.pids_watch = LimitWatch::for_pids(&pids);
         }
         Ok(())
     }
 
-    fn arm(&mut self, memory: &Means) {
+    fn watch_memory(&mut self, memory: &LimitMechanism) {
         if self.applied.memory_bytes.is_none() {
-            self.memory_alarm = None;
-        } else if self.memory_alarm.is_none() {
-            self.memory_alarm = Alarm::of_memory(memory);
+            self.memory_watch = None;
+        } else if self.memory_watch.is_none() {
+            self.memory_watch = LimitWatch::for_memory(memory);
         }
-        self.hit = Vec::new();
+        self.reached = Vec::new();
     }
 
     /// What to poll, and for what, to hear that a limit was reached.
-    pub fn alarms(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let alarms = [&self.pids_alarm, &self.memory_alarm];
+    pub fn poll_targets(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        let watches = [&self.pids_watch, &self.memory_watch];
         // Without a limit nothing is counted that anybody asked about.
         let limited = [
             self.applied.pids.is_some(),
             self.applied.memory_bytes.is_some(),
         ];
-        alarms
+        watches
             .into_iter()
             .zip(limited)
             .filter_map(|(alarm, limited)| alarm.as_ref().filter(|_| limited))
-            .map(Alarm::polled)
+            .map(LimitWatch::poll_target)
     }
 
     /// Limits that were reached since [`prepare`](Self::prepare) and not told by an earlier
     /// call.
-    pub fn hits(&mut self) -> Vec<Limit> {
-        let asked = [
-            (Limit::Pids, self.applied.pids.is_some()),
-            (Limit::Memory, self.applied.memory_bytes.is_some()),
+    pub fn take_reached_limits(&mut self) -> Vec<LimitKind> {
+        let watched = [
+            (LimitKind::Pids, self.applied.pids.is_some()),
+            (LimitKind::Memory, self.applied.memory_bytes.is_some()),
         ];
-        let mut news = Vec::new();
-        for (limit, _) in asked.into_iter().filter(|(_, limited)| *limited) {
-            let alarm = match limit {
-                Limit::Pids => &mut self.pids_alarm,
-                Limit::Memory | Limit::Cpu | Limit::OpenFiles | Limit::FileSize | Limit::Disk => {
-                    &mut self.memory_alarm
-                }
+        let mut new = Vec::new();
+        for (limit, _) in watched.into_iter().filter(|(_, limited)| *limited) {
+            let watch = match limit {
+                LimitKind::Pids => &mut self.pids_watch,
+                LimitKind::Memory
+                | LimitKind::Cpu
+                | LimitKind::OpenFiles
+                | LimitKind::FileSize
+                | LimitKind::Disk => &mut self.memory_watch,
             };
-            let rung = alarm.as_mut().map_or(Ok(false), Alarm::has_rung);
-            match rung {
-                Ok(true) if !self.hit.contains(&limit) => {
-                    self.hit.push(limit);
-                    news.push(limit);
+            let fired = watch.as_mut().map_or(Ok(false), LimitWatch::has_fired);
+            match fired {
+                Ok(true) if !self.reached.contains(&limit) => {
+                    self.reached.push(limit);
+                    new.push(limit);
                 }
                 Ok(_) => {}
-                Err(_) => *alarm = None,
+                Err(_) => *watch = None,
             }
         }
-        news
+        new
     }
 
     /// How many processes were killed for their memory here; 0 without a memory limit.
@@ -366,7 +388,7 @@ impl Slot {
         if self.applied.memory_bytes.is_none() {
             return 0;
         }
-        self.means(Controller::Memory, true).oom_kills()
+        self.mechanism(Controller::Memory, true).oom_kills()
     }
 
     /// Microseconds of processor time in user and kernel mode that the slot's members used,
@@ -374,7 +396,7 @@ impl Slot {
     #[must_use]
     pub fn cpu_time(&self) -> Option<(u64, u64)> {
         let text = fs::read_to_string(self.unified_path()?.join("cpu.stat")).ok()?;
-        let number = |key| files::number_in(&text, key);
+        let number = |key| files::parse_number(&text, key);
         Some((number("user_usec")?, number("system_usec")?))
     }
 
@@ -385,7 +407,7 @@ impl Slot {
             .unified_path()
             .or_else(|| self.legacy_path(Controller::Freezer));
         directory
-            .map(|directory| files::pids(&directory))
+            .map(|directory| files::read_pids(&directory))
             .unwrap_or_default()
     }
 
@@ -406,52 +428,52 @@ impl Slot {
     /// Makes everybody in the slot stand still, or go on. Whether there is anybody in it is
     /// the caller's to know.
     #[must_use]
-    pub fn freeze(&self, frozen: bool) -> Freeze {
+    pub fn freeze(&self, frozen: bool) -> FreezeOutcome {
         if let Some(directory) = self.unified_path() {
             return freeze::unified(&directory, frozen);
         }
         match self.legacy_path(Controller::Freezer) {
             Some(directory) => freeze::legacy(&directory, frozen),
-            None => Freeze::Unable,
+            None => FreezeOutcome::Unsupported,
         }
     }
 
     /// Removes the slot's directories; the calling shim goes back to where it came from.
-    pub fn abandon(mut self) {
-        if let Some(above) = self.subtree.legacy.get(&Controller::Pids)
+    pub fn remove(mut self) {
+        if let Some(above) = self.root.legacy.get(&Controller::Pids)
             && self.own_pids > 0
         {
             let _stays = files::write(&above.join("cgroup.procs"), "0");
         }
         self.unified = None;
         self.lock = None;
-        for directory in self.subtree.directories() {
+        for directory in self.root.directories() {
             let _absent_or_busy = fs::remove_dir(directory.join(&self.name));
         }
     }
 
     pub(super) fn unified_path(&self) -> Option<PathBuf> {
-        self.subtree
+        self.root
             .unified
             .as_ref()
             .map(|directory| directory.join(&self.name))
     }
 
     pub(super) fn legacy_path(&self, controller: Controller) -> Option<PathBuf> {
-        let directory = self.subtree.legacy.get(&controller)?;
+        let directory = self.root.legacy.get(&controller)?;
         Some(directory.join(&self.name))
     }
 
     /// The directory in a hierarchy of version 1, made where it is missing.
-    fn legacy(&self, controller: Controller) -> Option<PathBuf> {
+    fn make_legacy_dir(&self, controller: Controller) -> Option<PathBuf> {
         let directory = self.legacy_path(controller)?;
-        files::make(&directory).ok()?;
+        files::make_dir(&directory).ok()?;
         Some(directory)
     }
 }
 
 /// Whether a directory is not there after this.
-fn is_gone(removed: &io::Result<()>) -> bool {
+fn is_removed(removed: &io::Result<()>) -> bool {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     removed.as_ref().err().is_none_or(absent)
 }
@@ -460,7 +482,7 @@ fn kill_frozen(directory: &Path, (file, freeze, thaw): (&str, &str, &str)) {
     let switch = directory.join(file);
     for _ in 0..KILL_ROUNDS {
         let _not_frozen = files::write(&switch, freeze);
-        let members = files::pids(directory);
+        let members = files::read_pids(directory);
         for &pid in &members {
             if let Some(pid) = rustix::process::Pid::from_raw(pid) {
                 let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);

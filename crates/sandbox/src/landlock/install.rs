@@ -5,11 +5,11 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::{c_int, c_long};
-use ostler_model::confinement::Confinement;
+use ostler_model::sandbox_spec::SandboxSpec;
 use rustix::io::Errno;
 
 use super::rights;
-use super::rules::{PathRule, PortRule, Rules};
+use super::rules::{LandlockRuleset, PathRule, PortRule};
 
 /// `LANDLOCK_CREATE_RULESET_VERSION`.
 const VERSION: c_long = 1;
@@ -65,7 +65,7 @@ pub fn supported() -> Result<u32, Errno> {
 
 /// Why Landlock cannot be a wall here; none where it can.
 #[must_use]
-pub fn missing() -> Option<String> {
+pub fn unavailable_reason() -> Option<String> {
     match supported() {
         Ok(abi) if abi >= rights::ABI_MIN => None,
         Ok(abi) => Some(format!(
@@ -82,7 +82,7 @@ pub fn missing() -> Option<String> {
     }
 }
 
-impl Rules {
+impl LandlockRuleset {
     /// Restricts the calling thread; there is no way back. It must have no_new_privs already
     /// and see the command's view; paths are opened now, those that are not there are passed
     /// over. System calls on memory prepared before: fit for the time between clone and exec.
@@ -90,7 +90,7 @@ impl Rules {
     /// # Errors
     /// The first call that failed; the thread is then not restricted.
     pub fn install(&self) -> Result<(), Errno> {
-        let ruleset = Descriptor(self.create()?);
+        let ruleset = ScopedFd(self.create()?);
         for rule in &self.paths {
             add_path(&ruleset, rule)?;
         }
@@ -134,8 +134,8 @@ impl Rules {
 /// # Errors
 /// What the kernel says of such a rule: some file systems cannot be named by one.
 pub fn try_rule(directory: BorrowedFd<'_>, abi: u32) -> Result<(), Errno> {
-    let rules = Rules::new(&Confinement::default(), abi);
-    let ruleset = Descriptor(rules.create()?);
+    let rules = LandlockRuleset::new(&SandboxSpec::default(), abi);
+    let ruleset = ScopedFd(rules.create()?);
     let attributes = PathBeneathAttr {
         allowed_access: rights::READ,
         parent_fd: directory.as_raw_fd(),
@@ -143,7 +143,7 @@ pub fn try_rule(directory: BorrowedFd<'_>, abi: u32) -> Result<(), Errno> {
     add(&ruleset, PATH_BENEATH, (&raw const attributes).cast())
 }
 
-fn add_path(ruleset: &Descriptor, rule: &PathRule) -> Result<(), Errno> {
+fn add_path(ruleset: &ScopedFd, rule: &PathRule) -> Result<(), Errno> {
     let path = match open(&rule.path) {
         Ok(path) => path,
         // What is not there, or not for this user, needs no permission.
@@ -153,7 +153,7 @@ fn add_path(ruleset: &Descriptor, rule: &PathRule) -> Result<(), Errno> {
     let allowed = if is_directory(&path)? {
         rule.allowed
     } else {
-        rule.allowed & rights::OF_FILES
+        rule.allowed & rights::FILE_RIGHTS
     };
     if allowed == 0 {
         return Ok(());
@@ -165,7 +165,7 @@ fn add_path(ruleset: &Descriptor, rule: &PathRule) -> Result<(), Errno> {
     add(ruleset, PATH_BENEATH, (&raw const attributes).cast())
 }
 
-fn add_port(ruleset: &Descriptor, rule: PortRule) -> Result<(), Errno> {
+fn add_port(ruleset: &ScopedFd, rule: PortRule) -> Result<(), Errno> {
     let attributes = NetPortAttr {
         allowed_access: rule.allowed,
         port: u64::from(rule.port),
@@ -173,7 +173,7 @@ fn add_port(ruleset: &Descriptor, rule: PortRule) -> Result<(), Errno> {
     add(ruleset, NET_PORT, (&raw const attributes).cast())
 }
 
-fn add(ruleset: &Descriptor, kind: c_long, attributes: *const u8) -> Result<(), Errno> {
+fn add(ruleset: &ScopedFd, kind: c_long, attributes: *const u8) -> Result<(), Errno> {
     // SAFETY: both callers point to attributes of this kind, which outlive the call.
     let done = unsafe {
         libc::syscall(
@@ -189,22 +189,22 @@ fn add(ruleset: &Descriptor, kind: c_long, attributes: *const u8) -> Result<(), 
 }
 
 /// Closed at the end of its scope: the descriptor alone, no memory.
-struct Descriptor(c_int);
+struct ScopedFd(c_int);
 
-impl Drop for Descriptor {
+impl Drop for ScopedFd {
     fn drop(&mut self) {
         // SAFETY: the descriptor is this value's own.
         unsafe { libc::close(self.0) };
     }
 }
 
-fn open(path: &CStr) -> Result<Descriptor, Errno> {
+fn open(path: &CStr) -> Result<ScopedFd, Errno> {
     // SAFETY: the path outlives the call, which only reads it.
     let opened = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
-    descriptor(c_long::from(opened)).map(Descriptor)
+    descriptor(c_long::from(opened)).map(ScopedFd)
 }
 
-fn is_directory(path: &Descriptor) -> Result<bool, Errno> {
+fn is_directory(path: &ScopedFd) -> Result<bool, Errno> {
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the out-pointer is valid for the whole structure, which is read only after the
     // kernel has filled it.

@@ -9,5 +9,5 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use install::{abi, missing, supported, try_rule};
-pub use rules::{PathRule, Rules, SYSTEM};
+pub use install::{abi, supported, try_rule, unavailable_reason};
+pub use rules::{LandlockRuleset, PathRule, SYSTEM};

@@ -40,7 +40,7 @@ pub const USE: u64 = READ | WRITE_FILE | TRUNCATE | IOCTL_DEV;
 /// Everything.
 pub const ALL: u64 = READ | WRITE_FILE | ENTRIES | REFER | TRUNCATE | IOCTL_DEV;
 /// What can be given on something that is not a directory.
-pub const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+pub const FILE_RIGHTS: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// Rights on files that a version restricts.
 #[must_use]
@@ -72,7 +72,7 @@ pub const fn scopes(abi: u32) -> u64 {
 
 /// What a version lacks that the newest one we know restricts, in words; empty when nothing.
 #[must_use]
-pub fn lacking(abi: u32) -> Vec<&'static str> {
+pub fn missing_rights(abi: u32) -> Vec<&'static str> {
     let parts = [
         (2, "moving between directories"),
         (3, "truncation"),

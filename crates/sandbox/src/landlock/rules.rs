@@ -2,8 +2,8 @@
 
 use std::ffi::CString;
 
-use ostler_model::confinement::{Confinement, DEFAULT_PORTS, HostRule, Network};
-use ostler_model::{Ability, Text};
+use ostler_model::sandbox_spec::{DEFAULT_PORTS, HostRule, NetworkAccess, SandboxSpec};
+use ostler_model::{ByteString, Capability};
 
 use super::rights;
 
@@ -13,9 +13,9 @@ pub const SYSTEM: &[&str] = &[
     "/snap", "/sys", "/var",
 ];
 /// What the kernel makes: values may be written, where the mounts let them.
-const KERNEL: &[&str] = &["/proc", "/dev"];
+const KERNEL_DIRS: &[&str] = &["/proc", "/dev"];
 /// Private to the command.
-const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm", "/run"];
+const PRIVATE_DIRS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm", "/run"];
 
 /// A path and what is allowed on it and everything below.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) struct PortRule {
 
 /// A ruleset, ready to be installed between clone and exec.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
+pub struct LandlockRuleset {
     pub(super) abi: u32,
     pub(super) handled_fs: u64,
     pub(super) handled_net: u64,
@@ -46,21 +46,21 @@ pub struct Rules {
     pub(super) ports: Vec<PortRule>,
 }
 
-impl Rules {
+impl LandlockRuleset {
     /// For commands of this confinement, by a kernel of this version ([`super::abi`]); what a
-    /// version does not know is left out ([`rights::lacking`] names it).
+    /// version does not know is left out ([`rights::missing_rights`] names it).
     #[must_use]
-    pub fn new(confinement: &Confinement, abi: u32) -> Self {
+    pub fn new(spec: &SandboxSpec, abi: u32) -> Self {
         let abi = abi.min(rights::ABI_MAX);
         let handled_fs = rights::fs(abi);
-        let (walled, ports) = network(confinement);
-        let handled_net = if walled { rights::net(abi) } else { 0 };
+        let (restricted, ports) = network_rules(spec);
+        let handled_net = if restricted { rights::net(abi) } else { 0 };
         Self {
             abi,
             handled_fs,
             handled_net,
             scoped: rights::scopes(abi),
-            paths: paths(confinement, handled_fs),
+            paths: path_rules(spec, handled_fs),
             ports: ports.into_iter().filter(|_| handled_net != 0).collect(),
         }
     }
@@ -88,7 +88,7 @@ impl Rules {
     }
 }
 
-fn paths(confinement: &Confinement, handled: u64) -> Vec<PathRule> {
+fn path_rules(spec: &SandboxSpec, handled: u64) -> Vec<PathRule> {
     let fixed = |paths: &'static [&str], allowed| {
         let rule = move |path: &&str| PathRule {
             path: CString::new(*path).expect("no path of ours holds a null"),
@@ -99,37 +99,37 @@ fn paths(confinement: &Confinement, handled: u64) -> Vec<PathRule> {
     // Directories on the way to what is shown can be listed: the view has nothing else there.
     let fixed = fixed(&["/"], rights::READ_DIR)
         .chain(fixed(SYSTEM, rights::READ))
-        .chain(fixed(KERNEL, rights::USE))
-        .chain(fixed(PRIVATE, rights::ALL));
-    let writable = confinement.workspace.iter().chain(&confinement.home);
-    let writable = writable.chain(&confinement.write);
-    let asked = writable
+        .chain(fixed(KERNEL_DIRS, rights::USE))
+        .chain(fixed(PRIVATE_DIRS, rights::ALL));
+    let writable = spec.workspace.iter().chain(&spec.home);
+    let writable = writable.chain(&spec.write);
+    let requested = writable
         .map(|path| (path, rights::ALL))
-        .chain(confinement.read.iter().map(|path| (path, rights::READ)))
-        .chain(confinement.scripts.iter().map(|path| (path, rights::READ)));
-    let asked = asked.filter_map(|(path, allowed)| rule(path, allowed));
+        .chain(spec.read.iter().map(|path| (path, rights::READ)))
+        .chain(spec.scripts.iter().map(|path| (path, rights::READ)));
+    let requested = requested.filter_map(|(path, allowed)| path_rule(path, allowed));
     let bound = |rule: PathRule| PathRule {
         allowed: rule.allowed & handled,
         ..rule
     };
-    fixed.chain(asked).map(bound).collect()
+    fixed.chain(requested).map(bound).collect()
 }
 
 /// None for a path that cannot exist.
-fn rule(path: &Text, allowed: u64) -> Option<PathRule> {
+fn path_rule(path: &ByteString, allowed: u64) -> Option<PathRule> {
     let path = CString::new(path.as_bytes()).ok()?;
     Some(PathRule { path, allowed })
 }
 
 /// Whether TCP is walled off here, and what is let through: only where the network should be
 /// and there is no namespace to do it.
-fn network(confinement: &Confinement) -> (bool, Vec<PortRule>) {
-    let hosts: &[HostRule] = match &confinement.network {
-        Network::Full => return (false, Vec::new()),
-        Network::None => &[],
-        Network::AllowList { hosts } => hosts,
+fn network_rules(spec: &SandboxSpec) -> (bool, Vec<PortRule>) {
+    let hosts: &[HostRule] = match &spec.network {
+        NetworkAccess::Full => return (false, Vec::new()),
+        NetworkAccess::None => &[],
+        NetworkAccess::AllowList { hosts } => hosts,
     };
-    if !confinement.without.contains(&Ability::NetworkNamespace) {
+    if !spec.without.contains(&Capability::NetworkNamespace) {
         return (false, Vec::new());
     }
     let ports = hosts.iter().flat_map(|rule| {

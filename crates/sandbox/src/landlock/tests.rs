@@ -2,26 +2,26 @@
 
 use std::path::Path;
 
-use ostler_model::confinement::{Confinement, HostPattern, HostRule, Network};
-use ostler_model::{Ability, Text};
+use ostler_model::sandbox_spec::{HostPattern, HostRule, NetworkAccess, SandboxSpec};
+use ostler_model::{ByteString, Capability};
 use proptest::prelude::*;
 
 use super::rights::{self, ALL, IOCTL_DEV, READ, READ_DIR, REFER, TRUNCATE, USE};
-use super::rules::Rules;
+use super::rules::LandlockRuleset;
 
-fn confinement() -> Confinement {
-    Confinement {
-        workspace: Some(Text::from("/srv/it".to_owned())),
-        home: Some(Text::from("/home/u".to_owned())),
-        read: vec![Text::from("/srv/tools".to_owned())],
-        write: vec![Text::from("/srv/cache".to_owned())],
-        ..Confinement::default()
+fn confinement() -> SandboxSpec {
+    SandboxSpec {
+        workspace: Some(ByteString::from("/srv/it".to_owned())),
+        home: Some(ByteString::from("/home/u".to_owned())),
+        read: vec![ByteString::from("/srv/tools".to_owned())],
+        write: vec![ByteString::from("/srv/cache".to_owned())],
+        ..SandboxSpec::default()
     }
 }
 
 #[test]
 fn everything_has_its_rights() {
-    let rules = Rules::new(&confinement(), 7);
+    let rules = LandlockRuleset::new(&confinement(), 7);
     for (path, allowed) in [
         ("/", READ_DIR),
         ("/root/.ssh/id", READ_DIR),
@@ -48,8 +48,8 @@ fn versions_know_what_the_manual_says() {
     assert_eq!(rights::fs(5), 0xFFFF);
     assert_eq!((rights::net(3), rights::net(4)), (0, 3));
     assert_eq!((rights::scopes(5), rights::scopes(6)), (0, 3));
-    assert_eq!(rights::lacking(7), Vec::<&str>::new());
-    assert_eq!(rights::lacking(5), ["signals and abstract sockets"]);
+    assert_eq!(rights::missing_rights(7), Vec::<&str>::new());
+    assert_eq!(rights::missing_rights(5), ["signals and abstract sockets"]);
 }
 
 #[test]
@@ -58,19 +58,19 @@ fn ports_are_ruled_only_without_a_namespace() {
         host: HostPattern::Name("a.example".to_owned()),
         ports: Vec::new(),
     };
-    let mut asked = Confinement {
-        network: Network::AllowList { hosts: vec![host] },
+    let mut asked = SandboxSpec {
+        network: NetworkAccess::AllowList { hosts: vec![host] },
         ..confinement()
     };
-    assert_eq!(Rules::new(&asked, 7).handled_net, 0);
-    asked.without = vec![Ability::NetworkNamespace];
-    let rules = Rules::new(&asked, 7);
+    assert_eq!(LandlockRuleset::new(&asked, 7).handled_net, 0);
+    asked.without = vec![Capability::NetworkNamespace];
+    let rules = LandlockRuleset::new(&asked, 7);
     assert_eq!(rules.handled_net, 3);
     let ports: Vec<u16> = rules.ports.iter().map(|rule| rule.port).collect();
     assert_eq!(ports, [80, 443]);
-    assert!(Rules::new(&asked, 3).ports.is_empty());
-    asked.network = Network::Full;
-    assert_eq!(Rules::new(&asked, 7).handled_net, 0);
+    assert!(LandlockRuleset::new(&asked, 3).ports.is_empty());
+    asked.network = NetworkAccess::Full;
+    assert_eq!(LandlockRuleset::new(&asked, 7).handled_net, 0);
 }
 
 proptest! {
@@ -78,9 +78,9 @@ proptest! {
     /// not handled: the kernel would refuse the whole ruleset.
     #[test]
     fn newer_versions_only_restrict_more(abi in 0_u32..12, path in "(/[a-z]{1,6}){1,4}") {
-        let (older, newer) = (Rules::new(&confinement(), abi), Rules::new(&confinement(), abi + 1));
+        let (older, newer) = (LandlockRuleset::new(&confinement(), abi), LandlockRuleset::new(&confinement(), abi + 1));
         let path = Path::new(&path);
-        let restricted = |rules: &Rules| rules.handled_fs & !rules.allowed(path);
+        let restricted = |rules: &LandlockRuleset| rules.handled_fs & !rules.allowed(path);
         prop_assert_eq!(restricted(&older) & !restricted(&newer), 0);
         for rule in &newer.paths {
             prop_assert_eq!(rule.allowed & !newer.handled_fs, 0);

@@ -5,38 +5,38 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::beneath::{Listed, Root, is_absent, join};
+use super::entry_stamp::{EntryKind, EntryStamp};
 use super::error::OverlayError;
-use super::seen::{Kind, Seen};
+use super::openat2::{BeneathRoot, StatEntry, is_absent, join};
+use super::staging::is_marked;
 use super::store::OVERLAY_ENTRIES_MAX;
-use super::upper::is_marked;
 
 /// Every entry of a workspace, as it was. The children of a directory stand together, sorted
 /// by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Baseline {
-    nodes: Vec<Node>,
+    nodes: Vec<BaselineNode>,
     /// All names, one after the other.
     names: Vec<u8>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Node {
+struct BaselineNode {
     name: (u32, u16),
-    seen: Seen,
+    stamp: EntryStamp,
     children: (u32, u32),
 }
 
 /// An entry of a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct At(u32);
+pub(super) struct NodeId(u32);
 
 /// The first of a directory and its empty files that has marks of an overlay: by them a mount
 /// takes a file for removed, and whoever could write here may have set them.
-fn marked(root: &Root, directory: &[u8], listed: &[Listed]) -> Option<Vec<u8>> {
-    let is_empty = |entry: &&Listed| {
-        let seen = Seen::of(&entry.stat);
-        seen.kind == Kind::File && entry.stat.st_size == 0
+fn find_marked(root: &BeneathRoot, directory: &[u8], listed: &[StatEntry]) -> Option<Vec<u8>> {
+    let is_empty = |entry: &&StatEntry| {
+        let stamp = EntryStamp::of(&entry.stat);
+        stamp.kind == EntryKind::File && entry.stat.st_size == 0
     };
     let files = listed.iter().filter(is_empty);
     let files = files.map(|entry| join(directory, &entry.name));
@@ -46,67 +46,67 @@ fn marked(root: &Root, directory: &[u8], listed: &[Listed]) -> Option<Vec<u8>> {
 
 impl Baseline {
     /// The workspace itself.
-    pub(super) const ROOT: At = At(0);
+    pub(super) const ROOT: NodeId = NodeId(0);
 
     /// Looks at every entry of a directory. What vanishes meanwhile is left out; what cannot
     /// be read, because the command cannot read it either, counts as empty, and so does what
     /// is mounted below, because an overlay does not show it.
-    pub(super) fn take(workspace: &Path) -> Result<Self, OverlayError> {
+    pub(super) fn capture(workspace: &Path) -> Result<Self, OverlayError> {
         let failed = |path: &[u8], source| OverlayError::Io {
             what: "cannot read",
             path: path.to_vec().into(),
             source,
         };
-        let root = Root::open(workspace).map_err(|error| failed(b".", error))?;
+        let root = BeneathRoot::open(workspace).map_err(|error| failed(b".", error))?;
         let top = root.stat().map_err(|error| failed(b".", error))?;
-        let mut taken = Self {
-            nodes: vec![Node {
+        let mut baseline = Self {
+            nodes: vec![BaselineNode {
                 name: (0, 0),
-                seen: Seen::of(&top),
+                stamp: EntryStamp::of(&top),
                 children: (0, 0),
             }],
             names: Vec::new(),
         };
-        let device = taken.nodes[0].seen.dev;
+        let device = baseline.nodes[0].stamp.dev;
         let mut open = vec![(Self::ROOT, Vec::new())];
         while let Some((at, path)) = open.pop() {
-            let room = OVERLAY_ENTRIES_MAX.saturating_sub(taken.len());
-            let listed = match root.list(&path, room) {
+            let remaining = OVERLAY_ENTRIES_MAX.saturating_sub(baseline.len());
+            let listed = match root.list(&path, remaining) {
                 Ok(listed) => listed,
-                Err(error) if is_absent(&error) || is_closed(&error) => continue,
+                Err(error) if is_absent(&error) || is_permission_denied(&error) => continue,
                 Err(error) => return Err(failed(&path, error)),
             };
-            if listed.len() > room {
+            if listed.len() > remaining {
                 return Err(OverlayError::TooMany {
                     what: "the workspace",
                     limit: OVERLAY_ENTRIES_MAX,
                 });
             }
-            if let Some(path) = marked(&root, &path, &listed) {
+            if let Some(path) = find_marked(&root, &path, &listed) {
                 return Err(OverlayError::Marked { path: path.into() });
             }
-            let first = taken.nodes.len();
+            let first = baseline.nodes.len();
             for entry in listed {
-                let seen = Seen::of(&entry.stat);
-                let node = taken.push(&entry.name, seen);
-                if seen.kind == Kind::Directory && seen.dev == device {
+                let stamp = EntryStamp::of(&entry.stat);
+                let node = baseline.push(&entry.name, stamp);
+                if stamp.kind == EntryKind::Directory && stamp.dev == device {
                     open.push((node, join(&path, &entry.name)));
                 }
             }
-            let count = taken.nodes.len() - first;
-            taken.nodes[at.0 as usize].children = (index(first), index(count));
+            let count = baseline.nodes.len() - first;
+            baseline.nodes[at.0 as usize].children = (index(first), index(count));
         }
-        Ok(taken)
+        Ok(baseline)
     }
 
-    fn push(&mut self, name: &[u8], seen: Seen) -> At {
+    fn push(&mut self, name: &[u8], stamp: EntryStamp) -> NodeId {
         let start = index(self.names.len());
         self.names.extend_from_slice(name);
-        let at = At(index(self.nodes.len()));
-        self.nodes.push(Node {
+        let at = NodeId(index(self.nodes.len()));
+        self.nodes.push(BaselineNode {
             // NAME_MAX is 255.
             name: (start, u16::try_from(name.len()).unwrap_or(u16::MAX)),
-            seen,
+            stamp,
             children: (0, 0),
         });
         at
@@ -118,9 +118,9 @@ impl Baseline {
     }
 
     /// Whether every reference within it leads somewhere: it was read from a file.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         let count = self.nodes.len();
-        let sound = |(at, node): (usize, &Node)| {
+        let is_node_valid = |(at, node): (usize, &BaselineNode)| {
             let (start, len) = node.name;
             let (first, children) = node.children;
             let last = (first as usize).saturating_add(children as usize);
@@ -128,40 +128,40 @@ impl Baseline {
                 && last <= count
                 && (children == 0 || first as usize > at)
         };
-        count > 0 && self.nodes.iter().enumerate().all(sound)
+        count > 0 && self.nodes.iter().enumerate().all(is_node_valid)
     }
 
     /// What an entry was.
-    pub(super) fn seen(&self, at: At) -> &Seen {
-        &self.nodes[at.0 as usize].seen
+    pub(super) fn stamp(&self, at: NodeId) -> &EntryStamp {
+        &self.nodes[at.0 as usize].stamp
     }
 
     /// The name of an entry in its directory.
-    pub(super) fn name(&self, at: At) -> &[u8] {
+    pub(super) fn name(&self, at: NodeId) -> &[u8] {
         self.name_of(&self.nodes[at.0 as usize])
     }
 
-    fn name_of(&self, node: &Node) -> &[u8] {
+    fn name_of(&self, node: &BaselineNode) -> &[u8] {
         let (start, len) = (node.name.0 as usize, node.name.1 as usize);
         &self.names[start..start + len]
     }
 
     /// What a directory held, sorted by name.
-    pub(super) fn children(&self, at: At) -> impl DoubleEndedIterator<Item = At> + use<> {
+    pub(super) fn children(&self, at: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         let (first, count) = self.nodes[at.0 as usize].children;
-        (first..first + count).map(At)
+        (first..first + count).map(NodeId)
     }
 
     /// The entry of this name in a directory.
-    pub(super) fn child(&self, at: At, name: &[u8]) -> Option<At> {
+    pub(super) fn child(&self, at: NodeId, name: &[u8]) -> Option<NodeId> {
         let (first, count) = self.nodes[at.0 as usize].children;
         let among = &self.nodes[first as usize..(first + count) as usize];
         let found = among.binary_search_by(|node| self.name_of(node).cmp(name));
-        found.ok().map(|offset| At(first + index(offset)))
+        found.ok().map(|offset| NodeId(first + index(offset)))
     }
 
     /// The entry at a relative path.
-    pub(super) fn find(&self, path: &[u8]) -> Option<At> {
+    pub(super) fn find(&self, path: &[u8]) -> Option<NodeId> {
         let mut names = path.split(|byte| *byte == b'/');
         names.try_fold(Self::ROOT, |at, name| {
             if name.is_empty() {
@@ -177,6 +177,6 @@ fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-fn is_closed(error: &io::Error) -> bool {
+fn is_permission_denied(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }

@@ -17,50 +17,50 @@ use std::io;
 use rustix::fs::{Access, AtFlags, RenameFlags, accessat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::split;
+use super::compare::{EditAction, OverlayEdit, ThreeWay};
+use super::entry_stamp::{EntryKind, EntryStamp, MODE_BITS};
 use super::error::OverlayError;
-use super::records::{Intent, Log};
-use super::scan::{Act, Edit, Sides};
-use super::seen::{Kind, MODE_BITS, Seen};
-use super::upper;
+use super::openat2::split;
+use super::records::{CommitIntent, CommitLog};
+use super::staging;
 
 /// A commit under way.
 #[derive(Debug)]
 pub(super) struct Commit<'a> {
-    pub(super) sides: &'a mut Sides,
-    pub(super) intent: &'a Intent,
-    pub(super) log: Log,
+    pub(super) sides: &'a mut ThreeWay,
+    pub(super) intent: &'a CommitIntent,
+    pub(super) log: CommitLog,
 }
 
 /// A step, or what is left of it once all others were taken.
 #[derive(Debug, Clone, Copy)]
-enum Visit {
+enum CommitStep {
     /// The whole step.
-    Take(usize),
+    Apply(usize),
     /// The mode of a new directory: nothing could be put in one that is closed.
-    Close(usize),
+    SetMode(usize),
 }
 
 /// Why a step could not be taken.
-type Failed = (&'static str, io::Error);
+type StepError = (&'static str, io::Error);
 
 impl Commit<'_> {
     /// Carries out every step that is not done yet.
     pub(super) fn run(&mut self) -> Result<(), OverlayError> {
-        self.run_some(usize::MAX)
+        self.run_steps(usize::MAX)
     }
 
     /// Carries out so many steps.
-    pub(super) fn run_some(&mut self, steps: usize) -> Result<(), OverlayError> {
+    pub(super) fn run_steps(&mut self, steps: usize) -> Result<(), OverlayError> {
         let edits = &self.intent.edits;
-        for (done, visit) in order(edits).into_iter().enumerate().take(steps) {
-            let (Visit::Take(step) | Visit::Close(step)) = visit;
+        for (done, commit_step) in commit_order(edits).into_iter().enumerate().take(steps) {
+            let (CommitStep::Apply(step) | CommitStep::SetMode(step)) = commit_step;
             let edit = &edits[step];
-            let taken = match visit {
-                Visit::Take(step) => self.step(step, edit),
-                Visit::Close(_) => self.mode(edit),
+            let result = match commit_step {
+                CommitStep::Apply(step) => self.apply(step, edit),
+                CommitStep::SetMode(_) => self.set_mode(edit),
             };
-            taken.map_err(|(what, source)| OverlayError::Interrupted {
+            result.map_err(|(what, source)| OverlayError::Interrupted {
                 what,
                 path: edit.path.clone().into(),
                 source,
@@ -72,134 +72,149 @@ impl Commit<'_> {
     }
 
     /// The steps that are on the host, where a commit did not come to its end.
-    pub(super) fn done(&mut self) -> Vec<Edit> {
+    pub(super) fn completed_edits(&mut self) -> Vec<OverlayEdit> {
         let edits = self.intent.edits.iter().enumerate();
         let done = edits.filter(|(step, edit)| self.is_done(*step, edit).unwrap_or(false));
-        let done: Vec<Edit> = done.map(|(_, edit)| edit.clone()).collect();
-        self.clear();
+        let done: Vec<OverlayEdit> = done.map(|(_, edit)| edit.clone()).collect();
+        self.remove_temporaries();
         done
     }
 
-    fn is_done(&mut self, step: usize, edit: &Edit) -> io::Result<bool> {
-        let now = self.sides.host.see(&edit.path)?;
-        Ok(match edit.act {
-            Act::Put => is_noted(&self.log, step, now.as_ref()),
-            Act::Mode => {
-                let mode = |seen: &Option<Seen>| seen.map(|it| it.mode & MODE_BITS);
+    fn is_done(&mut self, step: usize, edit: &OverlayEdit) -> io::Result<bool> {
+        let now = self.sides.host.stamp_at(&edit.path)?;
+        Ok(match edit.action {
+            EditAction::Replace => is_logged(&self.log, step, now.as_ref()),
+            EditAction::Mode => {
+                let mode = |seen: &Option<EntryStamp>| seen.map(|it| it.mode & MODE_BITS);
                 mode(&now) == mode(&edit.new)
             }
-            Act::Remove => now.is_none(),
-            Act::Leave => false,
+            EditAction::Remove => now.is_none(),
+            EditAction::Skip => false,
         })
     }
 
     /// Takes away what lies beside its place.
-    fn clear(&mut self) {
+    fn remove_temporaries(&mut self) {
         for (step, edit) in self.intent.edits.iter().enumerate() {
             if let Ok((dir, _)) = self.sides.host.parent(&edit.path) {
                 // What is not there needs no clearing; what cannot be removed harms nobody.
-                drop(discard(dir, &self.intent.beside(step)));
+                drop(discard(dir, &self.intent.temporary_name(step)));
             }
         }
     }
 
-    fn step(&mut self, step: usize, edit: &Edit) -> Result<(), Failed> {
-        match edit.act {
-            Act::Put => self.put(step, edit),
-            Act::Remove => self.remove(step, edit),
-            Act::Mode => self.mode(edit),
-            Act::Leave => Ok(()),
+    fn apply(&mut self, step: usize, edit: &OverlayEdit) -> Result<(), StepError> {
+        match edit.action {
+            EditAction::Replace => self.replace(step, edit),
+            EditAction::Remove => self.remove(step, edit),
+            EditAction::Mode => self.set_mode(edit),
+            EditAction::Skip => Ok(()),
         }
     }
 
-    fn put(&mut self, step: usize, edit: &Edit) -> Result<(), Failed> {
+    fn replace(&mut self, step: usize, edit: &OverlayEdit) -> Result<(), StepError> {
         let Some(new) = &edit.new else {
             return Ok(());
         };
-        let beside = self.intent.beside(step);
+        let temporary = self.intent.temporary_name(step);
         let write = |error| ("cannot write", error);
-        let now = self.sides.host.see(&edit.path).map_err(write)?;
+        let now = self.sides.host.stamp_at(&edit.path).map_err(write)?;
         let (dir, name) = self.sides.host.parent(&edit.path).map_err(write)?;
         if self.log.is_resumed() {
             // Left behind by a process that was killed between two calls.
-            discard(dir, &beside).map_err(write)?;
+            discard(dir, &temporary).map_err(write)?;
         }
-        if is_noted(&self.log, step, now.as_ref()) {
+        if is_logged(&self.log, step, now.as_ref()) {
             return Ok(());
         }
-        let ino = upper::stage(&mut self.sides.upper, (&edit.path, new), (dir, &beside))
+        let ino = staging::stage(&mut self.sides.upper, (&edit.path, new), (dir, &temporary))
             .map_err(write)?;
-        self.log.note(number(step), ino).map_err(write)?;
-        let placed = place(dir, (&beside, name), edit);
-        if placed.is_err() {
+        self.log.append(step_number(step), ino).map_err(write)?;
+        let moved = move_into_place(dir, (&temporary, name), edit);
+        if moved.is_err() {
             // Told below; what lies beside is removed by the next try too.
-            drop(discard(dir, &beside));
+            drop(discard(dir, &temporary));
         }
-        placed.map_err(write)
+        moved.map_err(write)
     }
 
-    fn remove(&mut self, step: usize, edit: &Edit) -> Result<(), Failed> {
+    fn remove(&mut self, step: usize, edit: &OverlayEdit) -> Result<(), StepError> {
         let failed = |error| ("cannot remove", error);
         let Some(old) = &edit.old else {
             return Ok(());
         };
-        let beside = self.intent.beside(step);
+        let temporary = self.intent.temporary_name(step);
         let (dir, name) = match self.sides.host.parent(&edit.path) {
             Ok(found) => found,
-            Err(error) if super::beneath::is_absent(&error) => return Ok(()),
+            Err(error) if super::openat2::is_absent(&error) => return Ok(()),
             Err(error) => return Err(failed(error)),
         };
-        if old.kind == Kind::Directory {
+        if old.kind == EntryKind::Directory {
             return match unlinkat(dir, name, AtFlags::REMOVEDIR) {
                 Ok(()) | Err(Errno::NOENT) => Ok(()),
                 Err(error) => Err(failed(error.into())),
             };
         }
-        match renameat_with(dir, name, dir, beside.as_str(), RenameFlags::NOREPLACE) {
+        match renameat_with(dir, name, dir, temporary.as_str(), RenameFlags::NOREPLACE) {
             // Gone already, or renamed by a process that was killed then.
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(Errno::INVAL | Errno::NOSYS) => return take_out(dir, name, old).map_err(failed),
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                return remove_expected(dir, name, old).map_err(failed);
+            }
             Err(error) => return Err(failed(error.into())),
         }
-        match statat(dir, beside.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+        match statat(dir, temporary.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(failed(error.into())),
-            Ok(stat) if old.same_content(&Seen::of(&stat)) => discard(dir, &beside).map_err(failed),
+            Ok(stat) if old.has_same_content(&EntryStamp::of(&stat)) => {
+                discard(dir, &temporary).map_err(failed)
+            }
             Ok(_) => {
-                let back = renameat_with(dir, beside.as_str(), dir, name, RenameFlags::NOREPLACE);
-                Err(failed(back.map_or_else(io::Error::from, |()| meanwhile())))
+                let back =
+                    renameat_with(dir, temporary.as_str(), dir, name, RenameFlags::NOREPLACE);
+                Err(failed(
+                    back.map_or_else(io::Error::from, |()| host_changed()),
+                ))
             }
         }
     }
 
-    fn mode(&mut self, edit: &Edit) -> Result<(), Failed> {
+    fn set_mode(&mut self, edit: &OverlayEdit) -> Result<(), StepError> {
         let failed = |error| ("cannot change the mode of", error);
         let path: &[u8] = if edit.path == b"." { b"" } else { &edit.path };
         let Some(new) = edit.new else {
             return Ok(());
         };
-        upper::chmod(&self.sides.host, path, new.mode & MODE_BITS).map_err(failed)
+        staging::chmod(&self.sides.host, path, new.mode & MODE_BITS).map_err(failed)
     }
 }
 
-impl Intent {
+impl CommitIntent {
     /// What a file is called until it is in its place.
-    fn beside(&self, step: usize) -> String {
+    fn temporary_name(&self, step: usize) -> String {
         format!(".ostler-{:016x}-{step}", self.tag)
     }
 }
 
 /// Whether every directory that a commit writes to lets us write, before it begins.
-pub(super) fn check_access(sides: &mut Sides, edits: &[Edit]) -> Result<(), OverlayError> {
-    let mut known = BTreeSet::new();
+pub(super) fn check_access(
+    sides: &mut ThreeWay,
+    edits: &[OverlayEdit],
+) -> Result<(), OverlayError> {
+    let mut checked_dirs = BTreeSet::new();
     for edit in edits {
         let parent = split(&edit.path).0;
-        if !matches!(edit.act, Act::Put | Act::Remove) || !known.insert(parent) {
+        if !matches!(edit.action, EditAction::Replace | EditAction::Remove)
+            || !checked_dirs.insert(parent)
+        {
             continue;
         }
-        let was = sides.then.find(parent).map(|at| sides.then.seen(at).kind);
+        let was = sides
+            .baseline
+            .find(parent)
+            .map(|at| sides.baseline.stamp(at).kind);
         // Another one is still to be made.
-        let stands = was == Some(Kind::Directory);
+        let stands = was == Some(EntryKind::Directory);
         let checked = || -> io::Result<()> {
             let (dir, _) = sides.host.parent(&edit.path)?;
             if stands {
@@ -223,18 +238,19 @@ pub(super) fn check_access(sides: &mut Sides, edits: &[Edit]) -> Result<(), Over
 }
 
 /// The order of steps; see the module.
-fn order(edits: &[Edit]) -> Vec<Visit> {
-    let directory = |seen: &Option<Seen>| seen.is_some_and(|it| it.kind == Kind::Directory);
-    let becomes: BTreeSet<&[u8]> = edits
+fn commit_order(edits: &[OverlayEdit]) -> Vec<CommitStep> {
+    let directory =
+        |seen: &Option<EntryStamp>| seen.is_some_and(|it| it.kind == EntryKind::Directory);
+    let replaced_dirs: BTreeSet<&[u8]> = edits
         .iter()
-        .filter(|it| it.act == Act::Put && directory(&it.old) && !directory(&it.new))
+        .filter(|it| it.action == EditAction::Replace && directory(&it.old) && !directory(&it.new))
         .map(|it| it.path.as_slice())
         .collect();
-    let phase = |edit: &Edit| match edit.act {
-        Act::Remove if is_below(&edit.path, &becomes) => 0,
-        Act::Put => 1,
-        Act::Remove => 2,
-        Act::Mode | Act::Leave => 3,
+    let phase = |edit: &OverlayEdit| match edit.action {
+        EditAction::Remove if is_below_any(&edit.path, &replaced_dirs) => 0,
+        EditAction::Replace => 1,
+        EditAction::Remove => 2,
+        EditAction::Mode | EditAction::Skip => 3,
     };
     let mut steps: [Vec<usize>; 4] = Default::default();
     for (step, edit) in edits.iter().enumerate() {
@@ -244,17 +260,17 @@ fn order(edits: &[Edit]) -> Vec<Visit> {
         steps[backwards].reverse();
     }
     let puts = steps[1].clone();
-    let mut order: Vec<Visit> = steps.concat().into_iter().map(Visit::Take).collect();
+    let mut order: Vec<CommitStep> = steps.concat().into_iter().map(CommitStep::Apply).collect();
     let made = puts.into_iter().rev();
     let made = made.filter(|step| directory(&edits[*step].new));
-    order.extend(made.map(Visit::Close));
+    order.extend(made.map(CommitStep::SetMode));
     order
 }
 
-fn is_below(path: &[u8], those: &BTreeSet<&[u8]>) -> bool {
+fn is_below_any(path: &[u8], directories: &BTreeSet<&[u8]>) -> bool {
     let mut above = split(path).0;
     while !above.is_empty() {
-        if those.contains(above) {
+        if directories.contains(above) {
             return true;
         }
         above = split(above).0;
@@ -263,20 +279,20 @@ fn is_below(path: &[u8], those: &BTreeSet<&[u8]>) -> bool {
 }
 
 /// Whether what stands there is what a step put there.
-fn is_noted(log: &Log, step: usize, now: Option<&Seen>) -> bool {
-    let noted = log.noted(number(step));
-    noted.is_some() && noted == now.map(|it| it.ino)
+fn is_logged(log: &CommitLog, step: usize, now: Option<&EntryStamp>) -> bool {
+    let logged = log.logged_inode(step_number(step));
+    logged.is_some() && logged == now.map(|it| it.ino)
 }
 
 /// Moves what was made beside to its place.
-fn place(
+fn move_into_place(
     dir: std::os::fd::BorrowedFd<'_>,
-    (beside, name): (&str, &std::ffi::OsStr),
-    edit: &Edit,
+    (temporary, name): (&str, &std::ffi::OsStr),
+    edit: &OverlayEdit,
 ) -> io::Result<()> {
-    let becomes = edit.new.is_some_and(|new| new.kind != Kind::Directory);
+    let becomes = edit.new.is_some_and(|new| new.kind != EntryKind::Directory);
     let old = match &edit.old {
-        Some(old) if old.kind == Kind::Directory && becomes => {
+        Some(old) if old.kind == EntryKind::Directory && becomes => {
             match unlinkat(dir, name, AtFlags::REMOVEDIR) {
                 // Removed by a process that was killed then.
                 Ok(()) | Err(Errno::NOENT) => None,
@@ -288,41 +304,41 @@ fn place(
     let Some(old) = old else {
         return Ok(renameat_with(
             dir,
-            beside,
+            temporary,
             dir,
             name,
             RenameFlags::NOREPLACE,
         )?);
     };
-    match renameat_with(dir, beside, dir, name, RenameFlags::EXCHANGE) {
+    match renameat_with(dir, temporary, dir, name, RenameFlags::EXCHANGE) {
         Ok(()) => {}
         Err(Errno::INVAL | Errno::NOSYS) => {
-            take_out(dir, name, old)?;
-            return Ok(rustix::fs::renameat(dir, beside, dir, name)?);
+            remove_expected(dir, name, old)?;
+            return Ok(rustix::fs::renameat(dir, temporary, dir, name)?);
         }
         Err(error) => return Err(error.into()),
     }
-    let stat = statat(dir, beside, AtFlags::SYMLINK_NOFOLLOW)?;
-    if old.same_content(&Seen::of(&stat)) {
-        return discard(dir, beside);
+    let stat = statat(dir, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
+    if old.has_same_content(&EntryStamp::of(&stat)) {
+        return discard(dir, temporary);
     }
-    renameat_with(dir, beside, dir, name, RenameFlags::EXCHANGE)?;
-    Err(meanwhile())
+    renameat_with(dir, temporary, dir, name, RenameFlags::EXCHANGE)?;
+    Err(host_changed())
 }
 
 /// Removes what the command saw, where a file system cannot exchange two names.
-fn take_out(
+fn remove_expected(
     dir: std::os::fd::BorrowedFd<'_>,
     name: &std::ffi::OsStr,
-    old: &Seen,
+    old: &EntryStamp,
 ) -> io::Result<()> {
     let stat = match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    if !old.same_content(&Seen::of(&stat)) {
-        return Err(meanwhile());
+    if !old.has_same_content(&EntryStamp::of(&stat)) {
+        return Err(host_changed());
     }
     Ok(unlinkat(dir, name, AtFlags::empty())?)
 }
@@ -339,11 +355,11 @@ fn discard(dir: std::os::fd::BorrowedFd<'_>, name: &str) -> io::Result<()> {
     }
 }
 
-fn meanwhile() -> io::Error {
+fn host_changed() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, "the host changed meanwhile")
 }
 
-fn number(step: usize) -> u32 {
+fn step_number(step: usize) -> u32 {
     // At most twice OVERLAY_ENTRIES_MAX.
     u32::try_from(step).unwrap_or(u32::MAX)
 }

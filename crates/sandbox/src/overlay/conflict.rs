@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use ostler_model::{Conflict, ConflictReason};
+use ostler_model::{ConflictReason, OverlayConflict};
 
 use super::baseline::Baseline;
-use super::beneath::{Root, is_absent, join, split};
-use super::scan::{Act, Edit};
-use super::seen::{Kind, Seen};
+use super::compare::{EditAction, OverlayEdit};
+use super::entry_stamp::{EntryKind, EntryStamp};
+use super::openat2::{BeneathRoot, is_absent, join, split};
 use super::store::OVERLAY_ENTRIES_MAX;
 
 /// Conflicts that are told; more are as good a reason to look.
@@ -16,11 +16,15 @@ pub(super) const CONFLICTS_MAX: usize = 1_000;
 
 /// Everything on the host that is not what the command saw, of the paths that a commit would
 /// touch; sorted by path, at most [`CONFLICTS_MAX`].
-pub(super) fn find(host: &mut Root, then: &Baseline, edits: &[Edit]) -> io::Result<Vec<Conflict>> {
+pub(super) fn find_conflicts(
+    host: &mut BeneathRoot,
+    baseline: &Baseline,
+    edits: &[OverlayEdit],
+) -> io::Result<Vec<OverlayConflict>> {
     let mut found = Vec::new();
     let mut parents = BTreeSet::new();
-    let top = Seen::of(&host.stat()?);
-    if !is_same_directory(then.seen(Baseline::ROOT), &top) {
+    let top = EntryStamp::of(&host.stat()?);
+    if !is_same_directory(baseline.stamp(Baseline::ROOT), &top) {
         found.push(conflict(b".", ConflictReason::Replaced));
         return Ok(found);
     }
@@ -28,47 +32,48 @@ pub(super) fn find(host: &mut Root, then: &Baseline, edits: &[Edit]) -> io::Resu
         if found.len() >= CONFLICTS_MAX {
             break;
         }
-        if edit.act == Act::Leave {
+        if edit.action == EditAction::Skip {
             continue;
         }
-        find_above(host, then, &edit.path, &mut parents, &mut found)?;
+        check_parents(host, baseline, &edit.path, &mut parents, &mut found)?;
         let now = if edit.path == b"." {
             Some(top)
         } else {
-            host.see(&edit.path)?
+            host.stamp_at(&edit.path)?
         };
-        if let Some(reason) = Seen::conflict(edit.old.as_ref(), now.as_ref()) {
+        if let Some(reason) = EntryStamp::conflict(edit.old.as_ref(), now.as_ref()) {
             found.push(conflict(&edit.path, reason));
-        } else if goes(edit) {
-            find_new(host, then, &edit.path, &mut found)?;
+        } else if removes_directory(edit) {
+            check_new_entries(host, baseline, &edit.path, &mut found)?;
         }
     }
-    found.sort_by(|a, b| super::scan::by_path(a.path.as_bytes(), b.path.as_bytes()));
+    found.sort_by(|a, b| super::compare::compare_paths(a.path.as_bytes(), b.path.as_bytes()));
     found.dedup();
     found.truncate(CONFLICTS_MAX);
     Ok(found)
 }
 
 /// Whether a directory goes with this edit.
-fn goes(edit: &Edit) -> bool {
-    let directory = |seen: &Option<Seen>| seen.is_some_and(|it| it.kind == Kind::Directory);
+fn removes_directory(edit: &OverlayEdit) -> bool {
+    let directory =
+        |seen: &Option<EntryStamp>| seen.is_some_and(|it| it.kind == EntryKind::Directory);
     directory(&edit.old) && !directory(&edit.new)
 }
 
 /// The directories above must be those that the command saw.
-fn find_above(
-    host: &mut Root,
-    then: &Baseline,
+fn check_parents(
+    host: &mut BeneathRoot,
+    baseline: &Baseline,
     path: &[u8],
-    known: &mut BTreeSet<Vec<u8>>,
-    found: &mut Vec<Conflict>,
+    checked: &mut BTreeSet<Vec<u8>>,
+    found: &mut Vec<OverlayConflict>,
 ) -> io::Result<()> {
     let mut parent = split(path).0;
-    while !parent.is_empty() && known.insert(parent.to_vec()) {
+    while !parent.is_empty() && checked.insert(parent.to_vec()) {
         // A directory of the command's own has a conflict of its own.
-        let was = then.find(parent).map(|at| *then.seen(at));
-        if let Some(was) = was.filter(|it| it.kind == Kind::Directory) {
-            match host.see(parent)? {
+        let was = baseline.find(parent).map(|at| *baseline.stamp(at));
+        if let Some(was) = was.filter(|it| it.kind == EntryKind::Directory) {
+            match host.stamp_at(parent)? {
                 None => found.push(conflict(parent, ConflictReason::Vanished)),
                 Some(now) if !is_same_directory(&was, &now) => {
                     found.push(conflict(parent, ConflictReason::Replaced));
@@ -82,20 +87,20 @@ fn find_above(
 }
 
 /// Nothing may have come into a directory that goes.
-fn find_new(
-    host: &Root,
-    then: &Baseline,
+fn check_new_entries(
+    host: &BeneathRoot,
+    baseline: &Baseline,
     path: &[u8],
-    found: &mut Vec<Conflict>,
+    found: &mut Vec<OverlayConflict>,
 ) -> io::Result<()> {
     let listed = match host.list(path, OVERLAY_ENTRIES_MAX) {
         Ok(listed) => listed,
         Err(error) if is_absent(&error) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let was = then.find(path);
+    let was = baseline.find(path);
     for entry in listed {
-        let known = was.is_some_and(|at| then.child(at, &entry.name).is_some());
+        let known = was.is_some_and(|at| baseline.child(at, &entry.name).is_some());
         if !known && found.len() < CONFLICTS_MAX {
             found.push(conflict(&join(path, &entry.name), ConflictReason::Appeared));
         }
@@ -103,12 +108,12 @@ fn find_new(
     Ok(())
 }
 
-fn is_same_directory(then: &Seen, now: &Seen) -> bool {
+fn is_same_directory(then: &EntryStamp, now: &EntryStamp) -> bool {
     (then.kind, then.ino, then.dev) == (now.kind, now.ino, now.dev)
 }
 
-fn conflict(path: &[u8], reason: ConflictReason) -> Conflict {
-    Conflict {
+fn conflict(path: &[u8], reason: ConflictReason) -> OverlayConflict {
+    OverlayConflict {
         path: path.to_vec().into(),
         reason,
     }

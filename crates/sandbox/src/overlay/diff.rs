@@ -4,16 +4,16 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
-use ostler_model::Text;
+use ostler_model::ByteString;
 use rustix::fs::OFlags;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 
-use super::beneath::Root;
-use super::scan::{Act, Edit, Sides, target};
-use super::seen::{Kind, Seen};
+use super::compare::{EditAction, OverlayEdit, ThreeWay, read_link};
+use super::entry_stamp::{EntryKind, EntryStamp};
+use super::openat2::BeneathRoot;
 
 /// Bytes of the largest file that is shown.
-pub(super) const SHOWN_BYTES: u64 = 4 * 1024 * 1024;
+pub(super) const DIFF_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// A file with a NUL byte within so many bytes is no text, as git has it.
 const TEXT_CHECKED_BYTES: usize = 8_000;
 /// For how long all files of one answer look for the shortest way; after that any will do.
@@ -22,7 +22,7 @@ const SEARCH_MS: u64 = 2_000;
 const CONTEXT_LINES: usize = 3;
 
 /// One side of a file.
-enum Side {
+enum DiffSide {
     Nothing,
     Bytes(Vec<u8>),
     /// Not read: too large, no file, or closed to us.
@@ -30,18 +30,18 @@ enum Side {
 }
 
 /// The diff of some edits, at most about `limit_bytes`, and whether more was to be said.
-pub(super) fn write(
-    sides: &mut Sides,
-    edits: &[Edit],
-    paths: &[Text],
+pub(super) fn write_diff(
+    sides: &mut ThreeWay,
+    edits: &[OverlayEdit],
+    paths: &[ByteString],
     limit_bytes: usize,
 ) -> (String, bool) {
     let deadline = Instant::now() + Duration::from_millis(SEARCH_MS);
     let mut text = String::new();
-    for edit in edits.iter().filter(|edit| is_among(&edit.path, paths)) {
-        one(&mut text, sides, edit, deadline);
+    for edit in edits.iter().filter(|edit| is_selected(&edit.path, paths)) {
+        write_file_diff(&mut text, sides, edit, deadline);
         if text.len() > limit_bytes {
-            cut(&mut text, limit_bytes);
+            truncate_at_line(&mut text, limit_bytes);
             return (text, true);
         }
     }
@@ -49,10 +49,10 @@ pub(super) fn write(
 }
 
 /// Whether a path is one of those, or below one; none means all.
-fn is_among(path: &[u8], paths: &[Text]) -> bool {
+fn is_selected(path: &[u8], paths: &[ByteString]) -> bool {
     paths.is_empty()
-        || paths.iter().any(|wanted| {
-            let wanted = wanted.as_bytes();
+        || paths.iter().any(|selected| {
+            let wanted = selected.as_bytes();
             let wanted = wanted.strip_prefix(b"./").unwrap_or(wanted);
             let wanted = wanted.strip_suffix(b"/").unwrap_or(wanted);
             let rest = path.strip_prefix(wanted);
@@ -61,7 +61,7 @@ fn is_among(path: &[u8], paths: &[Text]) -> bool {
 }
 
 /// Cuts at the end of a line.
-fn cut(text: &mut String, limit_bytes: usize) {
+fn truncate_at_line(text: &mut String, limit_bytes: usize) {
     let mut end = limit_bytes.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -70,18 +70,18 @@ fn cut(text: &mut String, limit_bytes: usize) {
     text.truncate(end);
 }
 
-fn one(text: &mut String, sides: &mut Sides, edit: &Edit, deadline: Instant) {
-    let is_file = |seen: &Seen| matches!(seen.kind, Kind::File | Kind::Symlink);
+fn write_file_diff(text: &mut String, sides: &mut ThreeWay, edit: &OverlayEdit, deadline: Instant) {
+    let is_file = |seen: &EntryStamp| matches!(seen.kind, EntryKind::File | EntryKind::Symlink);
     let old = edit.old.filter(is_file);
     let new = edit.new.filter(is_file);
-    if edit.act == Act::Leave || (old.is_none() && new.is_none()) {
+    if edit.action == EditAction::Skip || (old.is_none() && new.is_none()) {
         return;
     }
-    let (a, b) = (name("a/", &edit.path), name("b/", &edit.path));
+    let (a, b) = (quote_name("a/", &edit.path), quote_name("b/", &edit.path));
     text.push_str(&format!("diff --git {a} {b}\n"));
-    heads(text, old.as_ref(), new.as_ref());
-    let before = read(&mut sides.host, &edit.path, old.as_ref());
-    let after = read(&mut sides.upper, &edit.path, new.as_ref());
+    write_mode_lines(text, old.as_ref(), new.as_ref());
+    let before = read_side(&mut sides.host, &edit.path, old.as_ref());
+    let after = read_side(&mut sides.upper, &edit.path, new.as_ref());
     let from = if old.is_some() {
         a.as_str()
     } else {
@@ -93,23 +93,23 @@ fn one(text: &mut String, sides: &mut Sides, edit: &Edit, deadline: Instant) {
         "/dev/null"
     };
     match (before, after) {
-        (Side::Unread, _) | (_, Side::Unread) => {
+        (DiffSide::Unread, _) | (_, DiffSide::Unread) => {
             text.push_str(&format!("Binary files {from} and {to} differ\n"));
         }
-        (Side::Nothing, Side::Nothing) => {}
+        (DiffSide::Nothing, DiffSide::Nothing) => {}
         (before, after) => {
             let (before, after) = (before.bytes(), after.bytes());
             if is_binary(&before) || is_binary(&after) {
                 text.push_str(&format!("Binary files {from} and {to} differ\n"));
             } else if before != after {
                 text.push_str(&format!("--- {from}\n+++ {to}\n"));
-                hunks(text, &before, &after, deadline);
+                write_hunks(text, &before, &after, deadline);
             }
         }
     }
 }
 
-impl Side {
+impl DiffSide {
     fn bytes(self) -> Vec<u8> {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -118,47 +118,47 @@ impl Side {
     }
 }
 
-fn heads(text: &mut String, old: Option<&Seen>, new: Option<&Seen>) {
+fn write_mode_lines(text: &mut String, old: Option<&EntryStamp>, new: Option<&EntryStamp>) {
     let head = match (old, new) {
-        (None, Some(new)) => format!("new file mode {}\n", mode(new)),
-        (Some(old), None) => format!("deleted file mode {}\n", mode(old)),
-        (Some(old), Some(new)) if mode(old) != mode(new) => {
-            format!("old mode {}\nnew mode {}\n", mode(old), mode(new))
+        (None, Some(new)) => format!("new file mode {}\n", git_mode(new)),
+        (Some(old), None) => format!("deleted file mode {}\n", git_mode(old)),
+        (Some(old), Some(new)) if git_mode(old) != git_mode(new) => {
+            format!("old mode {}\nnew mode {}\n", git_mode(old), git_mode(new))
         }
         (Some(_), Some(_)) | (None, None) => return,
     };
     text.push_str(&head);
 }
 
-fn mode(seen: &Seen) -> String {
-    match seen.kind {
-        Kind::Symlink => "120000".to_owned(),
-        Kind::File | Kind::Directory | Kind::Special => {
-            format!("100{:03o}", seen.mode & 0o777)
+fn git_mode(stamp: &EntryStamp) -> String {
+    match stamp.kind {
+        EntryKind::Symlink => "120000".to_owned(),
+        EntryKind::File | EntryKind::Directory | EntryKind::Special => {
+            format!("100{:03o}", stamp.mode & 0o777)
         }
     }
 }
 
-fn read(root: &mut Root, path: &[u8], seen: Option<&Seen>) -> Side {
-    let Some(seen) = seen else {
-        return Side::Nothing;
+fn read_side(root: &mut BeneathRoot, path: &[u8], stamp: Option<&EntryStamp>) -> DiffSide {
+    let Some(seen) = stamp else {
+        return DiffSide::Nothing;
     };
     let bytes = match seen.kind {
-        Kind::Symlink => target(root, path),
-        Kind::File => read_file(root, path),
-        Kind::Directory | Kind::Special => return Side::Unread,
+        EntryKind::Symlink => read_link(root, path),
+        EntryKind::File => read_file(root, path),
+        EntryKind::Directory | EntryKind::Special => return DiffSide::Unread,
     };
-    bytes.map_or(Side::Unread, Side::Bytes)
+    bytes.map_or(DiffSide::Unread, DiffSide::Bytes)
 }
 
-fn read_file(root: &Root, path: &[u8]) -> io::Result<Vec<u8>> {
+fn read_file(root: &BeneathRoot, path: &[u8]) -> io::Result<Vec<u8>> {
     let file = File::from(root.open_at(path, OFlags::RDONLY)?);
     let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > SHOWN_BYTES {
+    if !metadata.is_file() || metadata.len() > DIFF_FILE_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     let mut bytes = Vec::new();
-    file.take(SHOWN_BYTES).read_to_end(&mut bytes)?;
+    file.take(DIFF_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -166,7 +166,7 @@ fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(TEXT_CHECKED_BYTES)].contains(&0)
 }
 
-fn hunks(text: &mut String, before: &[u8], after: &[u8], deadline: Instant) {
+fn write_hunks(text: &mut String, before: &[u8], after: &[u8], deadline: Instant) {
     let old: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
     let new: Vec<&[u8]> = after.split_inclusive(|byte| *byte == b'\n').collect();
     let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
@@ -178,32 +178,32 @@ fn hunks(text: &mut String, before: &[u8], after: &[u8], deadline: Instant) {
         let new_lines = first.new_range().start..last.new_range().end;
         text.push_str(&format!(
             "@@ -{} +{} @@\n",
-            span(old_lines),
-            span(new_lines)
+            hunk_range(old_lines),
+            hunk_range(new_lines)
         ));
         for op in hunk {
-            op_lines(text, &op, &old, &new);
+            write_op(text, &op, &old, &new);
         }
     }
 }
 
-fn op_lines(text: &mut String, op: &DiffOp, old: &[&[u8]], new: &[&[u8]]) {
+fn write_op(text: &mut String, op: &DiffOp, old: &[&[u8]], new: &[&[u8]]) {
     if let DiffOp::Equal { .. } = op {
         old[op.old_range()]
             .iter()
-            .for_each(|it| line(text, ' ', it));
+            .for_each(|it| write_line(text, ' ', it));
         return;
     }
     old[op.old_range()]
         .iter()
-        .for_each(|it| line(text, '-', it));
+        .for_each(|it| write_line(text, '-', it));
     new[op.new_range()]
         .iter()
-        .for_each(|it| line(text, '+', it));
+        .for_each(|it| write_line(text, '+', it));
 }
 
-fn line(text: &mut String, mark: char, line: &[u8]) {
-    text.push(mark);
+fn write_line(text: &mut String, prefix: char, line: &[u8]) {
+    text.push(prefix);
     text.push_str(&String::from_utf8_lossy(line));
     if !line.ends_with(b"\n") {
         text.push_str("\n\\ No newline at end of file\n");
@@ -211,7 +211,7 @@ fn line(text: &mut String, mark: char, line: &[u8]) {
 }
 
 /// Lines as a hunk names them: from 1; the one before where there are none.
-fn span(lines: std::ops::Range<usize>) -> String {
+fn hunk_range(lines: std::ops::Range<usize>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),
         1 => format!("{}", lines.start + 1),
@@ -220,7 +220,7 @@ fn span(lines: std::ops::Range<usize>) -> String {
 }
 
 /// A path as git quotes it.
-fn name(side: &str, path: &[u8]) -> String {
+fn quote_name(side: &str, path: &[u8]) -> String {
     let plain = |byte: &u8| (b' '..=b'~').contains(byte) && !b"\"\\".contains(byte);
     let mut quoted = String::from(side);
     if path.iter().all(plain) {

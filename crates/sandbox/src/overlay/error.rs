@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ostler_model::Text;
+use ostler_model::ByteString;
 
 /// An overlay that cannot be made, read or decided about.
 #[derive(Debug, thiserror::Error)]
@@ -28,13 +28,13 @@ pub enum OverlayError {
     #[error("{path} is protected")]
     Protected {
         /// Relative to the workspace.
-        path: Text,
+        path: ByteString,
     },
     /// The workspace has attributes that the overlay would obey.
     #[error("{path} has attributes user.overlay.*, which hide files from an overlay")]
     Marked {
         /// Relative to the workspace; empty for itself.
-        path: Text,
+        path: ByteString,
     },
     /// A record of ours makes no sense.
     #[error("the record {name} is damaged")]
@@ -48,7 +48,7 @@ pub enum OverlayError {
         /// What was tried.
         what: &'static str,
         /// On what, relative to the workspace.
-        path: Text,
+        path: ByteString,
         /// What the system said.
         source: io::Error,
         /// How many changes are on the host.
@@ -62,7 +62,7 @@ pub enum OverlayError {
         /// What was tried.
         what: &'static str,
         /// On what.
-        path: Text,
+        path: ByteString,
         /// What the system said.
         source: io::Error,
     },

@@ -1,4 +1,4 @@
-//! [`Store`]: the layers of one execution and what is known of them.
+//! [`OverlayStore`]: the layers of one execution and what is known of them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -7,18 +7,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::{AutorunReport, ChangeKind, Changes, Conflict, Fate, Text};
+use ostler_model::{
+    AutorunReport, ByteString, ChangeKind, OverlayChanges, OverlayConflict, OverlayOutcome,
+};
 use rustix::fs::{Gid, Mode, Uid};
 
 use super::baseline::Baseline;
-use super::beneath::Root;
 use super::commit::{self, Commit};
+use super::compare::{EditAction, OverlayEdit, ThreeWay};
+use super::entry_stamp::EntryKind;
 use super::error::OverlayError;
+use super::openat2::BeneathRoot;
 use super::records::{
-    BASELINE, Decision, FATE, Head, INTENT, Intent, LOCK, LOG, Log, failed, load, save,
+    BASELINE, BaselineRecord, CommitIntent, CommitLog, DECISION, INTENT, LOCK, LOG,
+    OverlayDecision, io_error, load, save,
 };
-use super::scan::{Act, Edit, Sides};
-use super::seen::Kind;
 use super::{conflict, diff, remove};
 use crate::autorun;
 
@@ -32,67 +35,67 @@ const WORK: &str = "work";
 
 /// What an overlay is made for.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct OverlayConfig<'a> {
     /// The directory below the overlay, absolute and without symbolic links.
     pub workspace: &'a Path,
     /// Paths below it that are never written, relative or absolute.
-    pub protect: &'a [Text],
+    pub protect: &'a [ByteString],
 }
 
 /// The directories to mount: lower is the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layers {
+pub struct OverlayLayers {
     /// What the command writes.
     pub upper: PathBuf,
     /// The kernel's own, on the same file system.
     pub work: PathBuf,
 }
 
-/// Makes the layers in `store` (the directory `overlay` of an execution, made where it is
+/// Makes the layers in `store` (the directory `check_overlay` of an execution, made where it is
 /// missing) and writes down what the command will see. What is there from an earlier attempt
 /// stays as it is.
 ///
 /// # Errors
 /// [`OverlayError::TooMany`] for a workspace with more than [`OVERLAY_ENTRIES_MAX`] entries,
 /// [`OverlayError::Io`].
-pub fn prepare(store: &Path, wanted: &Wanted<'_>) -> Result<Layers, OverlayError> {
-    let layers = Layers {
+pub fn prepare(store: &Path, config: &OverlayConfig<'_>) -> Result<OverlayLayers, OverlayError> {
+    let layers = OverlayLayers {
         upper: store.join(UPPER),
         work: store.join(WORK),
     };
-    make(store)?;
+    make_private_dir(store)?;
     if store.join(BASELINE).exists() {
         return Ok(layers);
     }
-    make(&layers.upper)?;
-    make(&layers.work)?;
-    like(&layers.upper, wanted.workspace)
-        .map_err(|source| failed("cannot prepare", &layers.upper, source))?;
-    let protect = wanted.protect.iter();
-    let head = Head {
-        workspace: wanted.workspace.as_os_str().as_bytes().to_vec(),
+    make_private_dir(&layers.upper)?;
+    make_private_dir(&layers.work)?;
+    copy_owner_and_mode(&layers.upper, config.workspace)
+        .map_err(|source| io_error("cannot prepare", &layers.upper, source))?;
+    let protect = config.protect.iter();
+    let record = BaselineRecord {
+        workspace: config.workspace.as_os_str().as_bytes().to_vec(),
         protect: protect
-            .map(|path| relative(path, wanted.workspace))
+            .map(|path| relative(path, config.workspace))
             .collect(),
-        then: Baseline::take(wanted.workspace)?,
+        baseline: Baseline::capture(config.workspace)?,
     };
-    save(store, BASELINE, &head)?;
+    save(store, BASELINE, &record)?;
     Ok(layers)
 }
 
-fn make(path: &Path) -> Result<(), OverlayError> {
+fn make_private_dir(path: &Path) -> Result<(), OverlayError> {
     const PRIVATE: u32 = 0o700;
     DirBuilder::new()
         .recursive(true)
         .mode(PRIVATE)
         .create(path)
-        .map_err(|source| failed("cannot make", path, source))
+        .map_err(|source| io_error("cannot make", path, source))
 }
 
 /// The upper layer's directory is the one that the command sees: its owner and mode are those
 /// of the workspace.
-fn like(upper: &Path, workspace: &Path) -> io::Result<()> {
-    let stat = Root::open(workspace)?.stat()?;
+fn copy_owner_and_mode(upper: &Path, workspace: &Path) -> io::Result<()> {
+    let stat = BeneathRoot::open(workspace)?.stat()?;
     if rustix::process::geteuid().is_root() {
         let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
         rustix::fs::chown(upper, Some(uid), Some(gid))?;
@@ -103,7 +106,7 @@ fn like(upper: &Path, workspace: &Path) -> io::Result<()> {
     )?)
 }
 
-fn relative(path: &Text, workspace: &Path) -> Vec<u8> {
+fn relative(path: &ByteString, workspace: &Path) -> Vec<u8> {
     let path = path.as_path();
     let path = path.strip_prefix(workspace).unwrap_or(path);
     path.as_os_str().as_bytes().to_vec()
@@ -111,7 +114,7 @@ fn relative(path: &Text, workspace: &Path) -> Vec<u8> {
 
 /// The overlay of an execution.
 #[derive(Debug)]
-pub struct Store {
+pub struct OverlayStore {
     dir: PathBuf,
     /// Decisions and looks come one after the other, from whatever process.
     _lock: File,
@@ -119,29 +122,29 @@ pub struct Store {
 
 /// What came of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommitOutcome {
     /// The changes are on the host.
-    Committed(Changes),
+    Committed(OverlayChanges),
     /// What is run or obeyed unasked is among them; nothing is committed.
     Autorun(AutorunReport),
     /// The host changed meanwhile; nothing is committed.
-    Conflicts(Vec<Conflict>),
+    Conflicts(Vec<OverlayConflict>),
 }
 
-impl Store {
+impl OverlayStore {
     /// Opens the directory that [`prepare`] made, and waits until nobody else works with it.
     ///
     /// # Errors
     /// [`OverlayError::None`] where there is none.
     pub fn open(store: &Path) -> Result<Self, OverlayError> {
-        if !store.join(BASELINE).exists() && !store.join(FATE).exists() {
+        if !store.join(BASELINE).exists() && !store.join(DECISION).exists() {
             return Err(OverlayError::None);
         }
         let path = store.join(LOCK);
         let lock = File::options().create(true).append(true).open(&path);
         let lock = lock.and_then(|file| file.lock().map(|()| file));
         Ok(Self {
-            _lock: lock.map_err(|source| failed("cannot lock", &path, source))?,
+            _lock: lock.map_err(|source| io_error("cannot lock", &path, source))?,
             dir: store.to_owned(),
         })
     }
@@ -152,16 +155,16 @@ impl Store {
     ///
     /// # Errors
     /// When the layers cannot be read, or the commit cannot go on.
-    pub fn changes(&self, limit: usize) -> Result<Changes, OverlayError> {
-        self.resume()?;
-        if let Some(decision) = Decision::load(&self.dir)? {
+    pub fn changes(&self, limit: usize) -> Result<OverlayChanges, OverlayError> {
+        self.resume_commit()?;
+        if let Some(decision) = OverlayDecision::load(&self.dir)? {
             let mut changes = decision.changes;
             changes.changes.truncate(limit);
             return Ok(changes);
         }
-        let (mut sides, head) = self.sides(false)?;
-        let edits = edits(&mut sides, &head)?;
-        let mut changes = listed(&edits, limit, Fate::Open);
+        let (mut sides, head) = self.open_sides(false)?;
+        let edits = collect_edits(&mut sides, &head)?;
+        let mut changes = summarize(&edits, limit, OverlayOutcome::Open);
         if limit > 0 {
             changes.autorun = self.autorun(&head, &edits);
         }
@@ -169,11 +172,11 @@ impl Store {
     }
 
     /// What of these edits is run or obeyed unasked.
-    fn autorun(&self, head: &Head, edits: &[Edit]) -> AutorunReport {
-        let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
+    fn autorun(&self, record: &BaselineRecord, edits: &[OverlayEdit]) -> AutorunReport {
+        let workspace = Path::new(std::ffi::OsStr::from_bytes(&record.workspace));
         let paths = edits.iter().filter(|edit| edit.new.is_some());
         let paths: BTreeSet<&[u8]> = paths.map(|edit| edit.path.as_slice()).collect();
-        autorun::of_changes(
+        autorun::scan_changes(
             workspace,
             &self.dir.join(UPPER),
             &paths,
@@ -185,18 +188,18 @@ impl Store {
     /// whether more was to be said, and what of all changes is run or obeyed unasked.
     ///
     /// # Errors
-    /// As [`Store::changes`]; [`OverlayError::Decided`].
+    /// As [`OverlayStore::changes`]; [`OverlayError::Decided`].
     pub fn diff(
         &self,
-        paths: &[Text],
+        paths: &[ByteString],
         limit_bytes: usize,
     ) -> Result<(String, bool, AutorunReport), OverlayError> {
-        self.resume()?;
-        self.check_open()?;
-        let (mut sides, head) = self.sides(false)?;
-        let edits = edits(&mut sides, &head)?;
+        self.resume_commit()?;
+        self.check_undecided()?;
+        let (mut sides, head) = self.open_sides(false)?;
+        let edits = collect_edits(&mut sides, &head)?;
         let autorun = self.autorun(&head, &edits);
-        let (text, truncated) = diff::write(&mut sides, &edits, paths, limit_bytes);
+        let (text, truncated) = diff::write_diff(&mut sides, &edits, paths, limit_bytes);
         Ok((text, truncated, autorun))
     }
 
@@ -205,31 +208,34 @@ impl Store {
     ///
     /// # Errors
     /// [`OverlayError::Decided`], [`OverlayError::Protected`], [`OverlayError::Interrupted`].
-    pub fn commit(&self, allow_autorun: bool) -> Result<Outcome, OverlayError> {
-        if let Some(changes) = self.resume()? {
-            return Ok(Outcome::Committed(changes));
+    pub fn commit(&self, allow_autorun: bool) -> Result<CommitOutcome, OverlayError> {
+        if let Some(changes) = self.resume_commit()? {
+            return Ok(CommitOutcome::Committed(changes));
         }
-        self.check_open()?;
-        let (mut sides, head) = self.sides(true)?;
-        let mut edits = edits(&mut sides, &head)?;
-        edits.retain(|edit| edit.act != Act::Leave);
+        self.check_undecided()?;
+        let (mut sides, head) = self.open_sides(true)?;
+        let mut edits = collect_edits(&mut sides, &head)?;
+        edits.retain(|edit| edit.action != EditAction::Skip);
         check_protected(&head, &edits)?;
         let autorun = self.autorun(&head, &edits);
         if !allow_autorun && !autorun.is_empty() {
-            return Ok(Outcome::Autorun(autorun));
+            return Ok(CommitOutcome::Autorun(autorun));
         }
-        let conflicts = conflict::find(&mut sides.host, &sides.then, &edits);
+        let conflicts = conflict::find_conflicts(&mut sides.host, &sides.baseline, &edits);
         let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
-        let conflicts = conflicts.map_err(|source| failed("cannot read", workspace, source))?;
+        let conflicts = conflicts.map_err(|source| io_error("cannot read", workspace, source))?;
         if !conflicts.is_empty() {
-            return Ok(Outcome::Conflicts(conflicts));
+            return Ok(CommitOutcome::Conflicts(conflicts));
         }
         commit::check_access(&mut sides, &edits)?;
-        let intent = Intent { tag: tag(), edits };
+        let intent = CommitIntent {
+            tag: random_tag(),
+            edits,
+        };
         save(&self.dir, INTENT, &intent)?;
-        let mut changes = self.carry_out(&mut sides, &intent)?;
+        let mut changes = self.run_commit(&mut sides, &intent)?;
         changes.autorun = autorun;
-        Ok(Outcome::Committed(changes))
+        Ok(CommitOutcome::Committed(changes))
     }
 
     /// Forgets the changes. A commit that was begun and cannot go on ends here: what is on
@@ -238,123 +244,139 @@ impl Store {
     /// # Errors
     /// [`OverlayError::Decided`], [`OverlayError::Io`].
     pub fn discard(&self) -> Result<(), OverlayError> {
-        if let Err(error) = self.resume() {
+        if let Err(error) = self.resume_commit() {
             if !matches!(error, OverlayError::Interrupted { .. }) {
                 return Err(error);
             }
-            self.settle()?;
+            self.finish_interrupted()?;
         }
-        self.check_open()?;
-        self.decide(listed(&[], 0, Fate::Discarded))
+        self.check_undecided()?;
+        self.record_decision(summarize(&[], 0, OverlayOutcome::Discarded))
     }
 
-    fn check_open(&self) -> Result<(), OverlayError> {
-        match Decision::load(&self.dir)? {
+    fn check_undecided(&self) -> Result<(), OverlayError> {
+        match OverlayDecision::load(&self.dir)? {
             None => Ok(()),
             Some(decision) => Err(OverlayError::Decided {
-                committed: decision.changes.fate == Fate::Committed,
+                committed: decision.changes.fate == OverlayOutcome::Committed,
             }),
         }
     }
 
-    pub(super) fn sides(&self, may_unlock: bool) -> Result<(Sides, Head), OverlayError> {
+    pub(super) fn open_sides(
+        &self,
+        may_unlock: bool,
+    ) -> Result<(ThreeWay, BaselineRecord), OverlayError> {
         let damaged = OverlayError::Damaged { name: BASELINE };
-        let mut head: Head = load(&self.dir, BASELINE)?.ok_or(OverlayError::None)?;
-        let then = std::mem::take(&mut head.then);
-        if !then.is_sound() {
+        let mut record: BaselineRecord = load(&self.dir, BASELINE)?.ok_or(OverlayError::None)?;
+        let then = std::mem::take(&mut record.baseline);
+        if !then.is_valid() {
             return Err(damaged);
         }
-        let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
+        let workspace = Path::new(std::ffi::OsStr::from_bytes(&record.workspace));
         let upper = self.dir.join(UPPER);
-        let open =
-            |path: &Path| Root::open(path).map_err(|source| failed("cannot open", path, source));
-        let sides = Sides {
-            then,
+        let open = |path: &Path| {
+            BeneathRoot::open(path).map_err(|source| io_error("cannot open", path, source))
+        };
+        let sides = ThreeWay {
+            baseline: then,
             host: open(workspace)?,
             // Our own directory may be reached by a link; what is below it is not followed.
             upper: open(&fs::canonicalize(&upper).unwrap_or(upper))?,
             may_unlock,
             compared: 0,
         };
-        Ok((sides, head))
+        Ok((sides, record))
     }
 
     /// Goes on with a commit that was begun; none where there was none.
-    fn resume(&self) -> Result<Option<Changes>, OverlayError> {
-        if Decision::load(&self.dir)?.is_some() {
-            self.clear()?;
+    fn resume_commit(&self) -> Result<Option<OverlayChanges>, OverlayError> {
+        if OverlayDecision::load(&self.dir)?.is_some() {
+            self.remove_records()?;
             return Ok(None);
         }
-        let Some(intent) = load::<Intent>(&self.dir, INTENT)? else {
+        let Some(intent) = load::<CommitIntent>(&self.dir, INTENT)? else {
             return Ok(None);
         };
-        let (mut sides, _) = self.sides(true)?;
-        self.carry_out(&mut sides, &intent).map(Some)
+        let (mut sides, _) = self.open_sides(true)?;
+        self.run_commit(&mut sides, &intent).map(Some)
     }
 
-    fn carry_out(&self, sides: &mut Sides, intent: &Intent) -> Result<Changes, OverlayError> {
-        let log = Log::open(&self.dir);
-        let log = log.map_err(|source| failed("cannot write", &self.dir.join(LOG), source))?;
+    fn run_commit(
+        &self,
+        sides: &mut ThreeWay,
+        intent: &CommitIntent,
+    ) -> Result<OverlayChanges, OverlayError> {
+        let log = CommitLog::open(&self.dir);
+        let log = log.map_err(|source| io_error("cannot write", &self.dir.join(LOG), source))?;
         Commit { sides, intent, log }.run()?;
-        let changes = listed(&intent.edits, DECIDED_LISTED_MAX, Fate::Committed);
-        self.decide(changes.clone())?;
+        let changes = summarize(&intent.edits, DECIDED_LISTED_MAX, OverlayOutcome::Committed);
+        self.record_decision(changes.clone())?;
         Ok(changes)
     }
 
     /// Ends a commit where it stands.
-    fn settle(&self) -> Result<(), OverlayError> {
-        let Some(intent) = load::<Intent>(&self.dir, INTENT)? else {
+    fn finish_interrupted(&self) -> Result<(), OverlayError> {
+        let Some(intent) = load::<CommitIntent>(&self.dir, INTENT)? else {
             return Ok(());
         };
-        let (mut sides, _) = self.sides(true)?;
-        let log = Log::open(&self.dir);
-        let log = log.map_err(|source| failed("cannot read", &self.dir.join(LOG), source))?;
+        let (mut sides, _) = self.open_sides(true)?;
+        let log = CommitLog::open(&self.dir);
+        let log = log.map_err(|source| io_error("cannot read", &self.dir.join(LOG), source))?;
         let done = Commit {
             sides: &mut sides,
             intent: &intent,
             log,
         }
-        .done();
-        self.decide(listed(&done, DECIDED_LISTED_MAX, Fate::Committed))
+        .completed_edits();
+        self.record_decision(summarize(
+            &done,
+            DECIDED_LISTED_MAX,
+            OverlayOutcome::Committed,
+        ))
     }
 
-    fn decide(&self, changes: Changes) -> Result<(), OverlayError> {
-        Decision { changes }.save(&self.dir)?;
-        self.clear()
+    fn record_decision(&self, changes: OverlayChanges) -> Result<(), OverlayError> {
+        OverlayDecision { changes }.save(&self.dir)?;
+        self.remove_records()
     }
 
     /// Removes what a decision makes useless.
-    fn clear(&self) -> Result<(), OverlayError> {
+    fn remove_records(&self) -> Result<(), OverlayError> {
         for name in [INTENT, LOG, BASELINE] {
             match fs::remove_file(self.dir.join(name)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(failed("cannot remove", &self.dir.join(name), source)),
+                Err(source) => return Err(io_error("cannot remove", &self.dir.join(name), source)),
             }
         }
-        remove::layers(&self.dir, &[UPPER, WORK])
-            .map_err(|source| failed("cannot remove the layers in", &self.dir, source))
+        remove::remove_layers(&self.dir, &[UPPER, WORK])
+            .map_err(|source| io_error("cannot remove the layers in", &self.dir, source))
     }
 }
 
 /// The edits of a workspace, without what the walls themselves made: directories at protected
 /// paths, to be mounted on.
-pub(super) fn edits(sides: &mut Sides, head: &Head) -> Result<Vec<Edit>, OverlayError> {
-    let mut edits = sides.scan()?;
+pub(super) fn collect_edits(
+    sides: &mut ThreeWay,
+    record: &BaselineRecord,
+) -> Result<Vec<OverlayEdit>, OverlayError> {
+    let mut edits = sides.find_edits()?;
     let paths: Vec<Vec<u8>> = edits.iter().map(|edit| edit.path.clone()).collect();
     let mut step = 0;
     edits.retain(|edit| {
         step += 1;
-        let made = edit.old.is_none() && edit.new.is_some_and(|new| new.kind == Kind::Directory);
+        let made =
+            edit.old.is_none() && edit.new.is_some_and(|new| new.kind == EntryKind::Directory);
         let next = paths.get(step);
         let empty = next.is_none_or(|next| !is_within(next, &edit.path));
-        !(made && empty && head.protect.contains(&edit.path))
+        !(made && empty && record.protect.contains(&edit.path))
     });
     Ok(edits)
 }
 
-fn check_protected(head: &Head, edits: &[Edit]) -> Result<(), OverlayError> {
-    let protected = |path: &[u8]| head.protect.iter().any(|it| is_within(path, it));
+fn check_protected(record: &BaselineRecord, edits: &[OverlayEdit]) -> Result<(), OverlayError> {
+    let protected = |path: &[u8]| record.protect.iter().any(|it| is_within(path, it));
     match edits.iter().find(|edit| protected(&edit.path)) {
         Some(edit) => Err(OverlayError::Protected {
             path: edit.path.clone().into(),
@@ -369,7 +391,7 @@ fn is_within(path: &[u8], above: &[u8]) -> bool {
     !above.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-fn listed(edits: &[Edit], limit: usize, fate: Fate) -> Changes {
+fn summarize(edits: &[OverlayEdit], limit: usize, fate: OverlayOutcome) -> OverlayChanges {
     let mut totals = [0; 3];
     let mut changes = Vec::new();
     for edit in edits {
@@ -383,7 +405,7 @@ fn listed(edits: &[Edit], limit: usize, fate: Fate) -> Changes {
             changes.push(change);
         }
     }
-    Changes {
+    OverlayChanges {
         changes,
         totals,
         fate,
@@ -392,7 +414,7 @@ fn listed(edits: &[Edit], limit: usize, fate: Fate) -> Changes {
 }
 
 /// Something that no other commit is called.
-fn tag() -> u64 {
+fn random_tag() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
 }

@@ -3,10 +3,10 @@
 use libc::{c_long, c_uint, sock_fprog};
 use rustix::io::Errno;
 
-use super::program::Program;
-use super::rules::Verdict;
+use super::filter::SeccompFilter;
+use super::rules::SeccompAction;
 
-impl Program {
+impl SeccompFilter {
     /// Installs the filter; there is no way back. The thread must have no_new_privs already.
     /// One system call on memory prepared before: fit for the time between clone and exec.
     ///
@@ -37,8 +37,8 @@ impl Program {
 /// # Errors
 /// `EOPNOTSUPP` where a verdict is missing, `EINVAL` or `ENOSYS` where everything is.
 pub fn supported() -> Result<(), Errno> {
-    for verdict in [Verdict::Refuse, Verdict::Kill] {
-        let action: c_uint = verdict.number() & libc::SECCOMP_RET_ACTION_FULL;
+    for required in [SeccompAction::Eperm, SeccompAction::Kill] {
+        let action: c_uint = required.return_value() & libc::SECCOMP_RET_ACTION_FULL;
         // SAFETY: `action` outlives the call, which only reads it.
         let done = unsafe {
             libc::syscall(
@@ -55,7 +55,7 @@ pub fn supported() -> Result<(), Errno> {
 
 /// Why filters cannot be a wall here; none where they can.
 #[must_use]
-pub fn missing() -> Option<String> {
+pub fn unavailable_reason() -> Option<String> {
     let errno = supported().err()?;
     Some(format!(
         "this kernel has no seccomp filters that return errors and end processes: {errno}"

@@ -1,28 +1,28 @@
 //! Which system calls are refused, and what that means in plain Rust.
 
-use ostler_model::Ability;
-use ostler_model::confinement::{Confinement, Network};
+use ostler_model::Capability;
+use ostler_model::sandbox_spec::{NetworkAccess, SandboxSpec};
 
 /// What becomes of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SeccompAction {
     /// It goes on to the kernel.
     Allow,
     /// `EPERM`.
-    Refuse,
+    Eperm,
     /// `ENOSYS`: callers have another way, for which arguments can be judged.
-    Absent,
+    Enosys,
     /// The process ends with `SIGSYS`.
     Kill,
 }
 
-impl Verdict {
+impl SeccompAction {
     /// As a filter returns it.
-    pub(super) const fn number(self) -> u32 {
+    pub(super) const fn return_value(self) -> u32 {
         match self {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
-            Self::Refuse => libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs(),
-            Self::Absent => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
+            Self::Eperm => libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs(),
+            Self::Enosys => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
             Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
         }
     }
@@ -30,7 +30,7 @@ impl Verdict {
 
 /// Which sockets may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sockets {
+pub enum AllowedSockets {
     /// Unix, TCP, UDP and ICMP echo, and netlink's route family.
     Internet,
     /// The same without the internet: the network should be walled off, and there is no
@@ -38,12 +38,12 @@ pub enum Sockets {
     Local,
 }
 
-impl Sockets {
+impl AllowedSockets {
     /// What a confinement leaves.
     #[must_use]
-    pub fn of(confinement: &Confinement) -> Self {
-        let walled = confinement.network != Network::Full;
-        if walled && confinement.without.contains(&Ability::NetworkNamespace) {
+    pub fn of(spec: &SandboxSpec) -> Self {
+        let restricted = spec.network != NetworkAccess::Full;
+        if restricted && spec.without.contains(&Capability::NetworkNamespace) {
             Self::Local
         } else {
             Self::Internet
@@ -53,20 +53,20 @@ impl Sockets {
 
 /// How one system call is judged. `arg` and the like are indices of arguments.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Rule {
+pub(super) enum SyscallRule {
     /// Always refused.
-    Refuse,
+    Eperm,
     /// Not there.
-    Absent,
+    Enosys,
     /// Refused when any of these bits is set.
-    Bits { arg: u8, refused: u32 },
+    ForbiddenBits { arg: u8, forbidden: u32 },
     /// Refused with these bits in the mode, when the flags make a file: else the kernel
     /// does not look at the mode.
-    Making { flags: u8, mode: u8 },
+    ForbiddenMode { flags: u8, mode: u8 },
     /// Refused with these values.
-    Values { arg: u8, refused: &'static [u32] },
+    ForbiddenValues { arg: u8, forbidden: &'static [u32] },
     /// Refused but with these values.
-    Only { arg: u8, allowed: &'static [u32] },
+    AllowedValues { arg: u8, allowed: &'static [u32] },
     /// socket(2): by family, kind and protocol.
     Socket,
 }
@@ -87,17 +87,17 @@ pub(super) const SKIPPED: u32 = u32::MAX;
 /// workspace keeps its owner on the host: such a file made there would be the host's root.
 pub(super) const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 /// `O_CREAT`, and what is peculiar to `O_TMPFILE` (its other half is `O_DIRECTORY`).
-pub(super) const MAKES: u32 = 0o100 | 0o20_000_000;
+pub(super) const CREATE_FLAGS: u32 = 0o100 | 0o20_000_000;
 
 /// Refused for process 1, which the first argument names.
-const WARDEN_FIRST: Rule = Rule::Values {
+const INIT_FIRST_ARGUMENT: SyscallRule = SyscallRule::ForbiddenValues {
     arg: 0,
-    refused: &[1],
+    forbidden: &[1],
 };
 /// Refused for process 1, which the second argument names.
-const WARDEN_SECOND: Rule = Rule::Values {
+const INIT_SECOND_ARGUMENT: SyscallRule = SyscallRule::ForbiddenValues {
     arg: 1,
-    refused: &[1],
+    forbidden: &[1],
 };
 
 /// New namespaces, as clone(2) takes them.
@@ -112,9 +112,9 @@ const TERMINAL_REQUESTS: &[u32] = &[0x5412, 0x541C, 0x5423];
 const PERSONALITIES: &[u32] = &[0, 0x0004_0000, u32::MAX];
 
 /// The kind in socket(2)'s second argument; the rest are flags.
-pub(super) const KIND: u32 = 0xf;
+pub(super) const SOCKET_TYPE_MASK: u32 = 0xf;
 /// `SOCK_STREAM` and `SOCK_DGRAM`.
-pub(super) const KINDS: [u32; 2] = [1, 2];
+pub(super) const SOCKET_TYPES: [u32; 2] = [1, 2];
 /// `AF_UNIX`.
 pub(super) const UNIX: u32 = 1;
 /// `AF_INET` and `AF_INET6`.
@@ -125,88 +125,91 @@ pub(super) const NETLINK: (u32, u32) = (16, 0);
 pub(super) const PROTOCOLS: [u32; 6] = [0, 1, 6, 17, 58, 262];
 
 /// Calls with a rule: those that are made often and judged by arguments first.
-pub(super) fn table() -> impl Iterator<Item = (u32, Rule)> {
-    let judged = JUDGED.iter().chain(JUDGED_OLD).copied();
-    let refused = REFUSED.iter().chain(REFUSED_OLD);
-    judged
-        .chain(refused.map(|&number| (number, Rule::Refuse)))
+pub(super) fn table() -> impl Iterator<Item = (u32, SyscallRule)> {
+    let argument_rules = JUDGED.iter().chain(JUDGED_OLD).copied();
+    let forbidden = REFUSED.iter().chain(REFUSED_OLD);
+    argument_rules
+        .chain(forbidden.map(|&number| (number, SyscallRule::Eperm)))
         .map(|(number, rule)| (u32::try_from(number).expect("numbers are positive"), rule))
 }
 
-const JUDGED: &[(i64, Rule)] = &[
-    (libc::SYS_openat, Rule::Making { flags: 2, mode: 3 }),
+const JUDGED: &[(i64, SyscallRule)] = &[
+    (
+        libc::SYS_openat,
+        SyscallRule::ForbiddenMode { flags: 2, mode: 3 },
+    ),
     (
         libc::SYS_ioctl,
-        Rule::Values {
+        SyscallRule::ForbiddenValues {
             arg: 1,
-            refused: TERMINAL_REQUESTS,
+            forbidden: TERMINAL_REQUESTS,
         },
     ),
     (
         libc::SYS_clone,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 0,
-            refused: NAMESPACES,
+            forbidden: NAMESPACES,
         },
     ),
     // The first process of a cell is its warden: nobody inside sets its limits or its share.
-    (libc::SYS_prlimit64, WARDEN_FIRST),
-    (libc::SYS_sched_setaffinity, WARDEN_FIRST),
-    (libc::SYS_sched_setparam, WARDEN_FIRST),
-    (libc::SYS_sched_setscheduler, WARDEN_FIRST),
-    (libc::SYS_sched_setattr, WARDEN_FIRST),
-    (libc::SYS_setpriority, WARDEN_SECOND),
-    (libc::SYS_ioprio_set, WARDEN_SECOND),
+    (libc::SYS_prlimit64, INIT_FIRST_ARGUMENT),
+    (libc::SYS_sched_setaffinity, INIT_FIRST_ARGUMENT),
+    (libc::SYS_sched_setparam, INIT_FIRST_ARGUMENT),
+    (libc::SYS_sched_setscheduler, INIT_FIRST_ARGUMENT),
+    (libc::SYS_sched_setattr, INIT_FIRST_ARGUMENT),
+    (libc::SYS_setpriority, INIT_SECOND_ARGUMENT),
+    (libc::SYS_ioprio_set, INIT_SECOND_ARGUMENT),
     // Their flags lie behind a pointer: programs fall back to clone and openat.
-    (libc::SYS_clone3, Rule::Absent),
-    (libc::SYS_openat2, Rule::Absent),
-    (libc::SYS_socket, Rule::Socket),
+    (libc::SYS_clone3, SyscallRule::Enosys),
+    (libc::SYS_openat2, SyscallRule::Enosys),
+    (libc::SYS_socket, SyscallRule::Socket),
     (
         libc::SYS_socketpair,
-        Rule::Only {
+        SyscallRule::AllowedValues {
             arg: 0,
             allowed: &[UNIX],
         },
     ),
     (
         libc::SYS_fchmod,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 1,
-            refused: SET_ID,
+            forbidden: SET_ID,
         },
     ),
     (
         libc::SYS_fchmodat,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 2,
-            refused: SET_ID,
+            forbidden: SET_ID,
         },
     ),
     (
         SYS_FCHMODAT2,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 2,
-            refused: SET_ID,
+            forbidden: SET_ID,
         },
     ),
     // Not mkdir: the kernel itself drops these bits there.
     (
         libc::SYS_mknodat,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 2,
-            refused: SET_ID,
+            forbidden: SET_ID,
         },
     ),
     (
         libc::SYS_unshare,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 0,
-            refused: NAMESPACES | TIME_NAMESPACE,
+            forbidden: NAMESPACES | TIME_NAMESPACE,
         },
     ),
     (
         libc::SYS_personality,
-        Rule::Only {
+        SyscallRule::AllowedValues {
             arg: 0,
             allowed: PERSONALITIES,
         },
@@ -214,32 +217,35 @@ const JUDGED: &[(i64, Rule)] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const JUDGED_OLD: &[(i64, Rule)] = &[
-    (libc::SYS_open, Rule::Making { flags: 1, mode: 2 }),
+const JUDGED_OLD: &[(i64, SyscallRule)] = &[
+    (
+        libc::SYS_open,
+        SyscallRule::ForbiddenMode { flags: 1, mode: 2 },
+    ),
     (
         libc::SYS_creat,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 1,
-            refused: SET_ID,
+            forbidden: SET_ID,
         },
     ),
     (
         libc::SYS_chmod,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 1,
-            refused: SET_ID,
+            forbidden: SET_ID,
         },
     ),
     (
         libc::SYS_mknod,
-        Rule::Bits {
+        SyscallRule::ForbiddenBits {
             arg: 1,
-            refused: SET_ID,
+            forbidden: SET_ID,
         },
     ),
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const JUDGED_OLD: &[(i64, Rule)] = &[];
+const JUDGED_OLD: &[(i64, SyscallRule)] = &[];
 
 // Calls newer than the C library's headers have the same number everywhere.
 const SYS_QUOTACTL_FD: i64 = 443;
@@ -318,39 +324,56 @@ const REFUSED_OLD: &[i64] = &[];
 
 /// What the filter does with a system call, without the filter: its specification.
 #[must_use]
-pub fn verdict(architecture: u32, number: u32, arguments: &[u64; 6], sockets: Sockets) -> Verdict {
+pub fn expected_action(
+    architecture: u32,
+    number: u32,
+    arguments: &[u64; 6],
+    sockets: AllowedSockets,
+) -> SeccompAction {
     let is_x32 = cfg!(target_arch = "x86_64") && number >= X32 && number != SKIPPED;
     if architecture != ARCHITECTURE || is_x32 {
-        return Verdict::Kill;
+        return SeccompAction::Kill;
     }
     let rule = table().find(|(named, _)| *named == number);
-    rule.map_or(Verdict::Allow, |(_, rule)| rule.judge(arguments, sockets))
+    rule.map_or(SeccompAction::Allow, |(_, rule)| {
+        rule.evaluate(arguments, sockets)
+    })
 }
 
-impl Rule {
-    fn judge(self, arguments: &[u64; 6], sockets: Sockets) -> Verdict {
+impl SyscallRule {
+    fn evaluate(self, arguments: &[u64; 6], sockets: AllowedSockets) -> SeccompAction {
         let low = |index: u8| low_half(arguments[usize::from(index)]);
         let refused = match self {
-            Self::Absent => return Verdict::Absent,
-            Self::Refuse => true,
-            Self::Bits { arg, refused } => low(arg) & refused != 0,
-            Self::Making { flags, mode } => low(flags) & MAKES != 0 && low(mode) & SET_ID != 0,
-            Self::Values { arg, refused } => refused.contains(&low(arg)),
-            Self::Only { arg, allowed } => !allowed.contains(&low(arg)),
-            Self::Socket => !may_make((low(0), low(1) & KIND, low(2)), sockets),
+            Self::Enosys => return SeccompAction::Enosys,
+            Self::Eperm => true,
+            Self::ForbiddenBits {
+                arg,
+                forbidden: refused,
+            } => low(arg) & refused != 0,
+            Self::ForbiddenMode { flags, mode } => {
+                low(flags) & CREATE_FLAGS != 0 && low(mode) & SET_ID != 0
+            }
+            Self::ForbiddenValues {
+                arg,
+                forbidden: refused,
+            } => refused.contains(&low(arg)),
+            Self::AllowedValues { arg, allowed } => !allowed.contains(&low(arg)),
+            Self::Socket => {
+                !is_socket_allowed((low(0), low(1) & SOCKET_TYPE_MASK, low(2)), sockets)
+            }
         };
         if refused {
-            Verdict::Refuse
+            SeccompAction::Eperm
         } else {
-            Verdict::Allow
+            SeccompAction::Allow
         }
     }
 }
 
-fn may_make((family, kind, protocol): (u32, u32, u32), sockets: Sockets) -> bool {
-    let internet = sockets == Sockets::Internet
+fn is_socket_allowed((family, kind, protocol): (u32, u32, u32), sockets: AllowedSockets) -> bool {
+    let internet = sockets == AllowedSockets::Internet
         && INTERNET.contains(&family)
-        && KINDS.contains(&kind)
+        && SOCKET_TYPES.contains(&kind)
         && PROTOCOLS.contains(&protocol);
     family == UNIX || (family, protocol) == NETLINK || internet
 }

@@ -3,8 +3,8 @@
 use libc::sock_filter;
 use proptest::prelude::*;
 
-use super::program::assemble;
-use super::rules::{ARCHITECTURE, Sockets, Verdict, table, verdict};
+use super::filter::assemble;
+use super::rules::{ARCHITECTURE, AllowedSockets, SeccompAction, expected_action, table};
 
 /// A machine for classic BPF, as far as filters use it.
 fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: &[u64; 6]) -> u32 {
@@ -99,8 +99,8 @@ fn architecture() -> impl Strategy<Value = u32> {
     prop_oneof![8 => Just(ARCHITECTURE), 1 => Just(0x4000_0003), 1 => any::<u32>()]
 }
 
-fn sockets() -> impl Strategy<Value = Sockets> {
-    prop_oneof![Just(Sockets::Internet), Just(Sockets::Local)]
+fn sockets() -> impl Strategy<Value = AllowedSockets> {
+    prop_oneof![Just(AllowedSockets::Internet), Just(AllowedSockets::Local)]
 }
 
 proptest! {
@@ -114,54 +114,54 @@ proptest! {
         sockets in sockets(),
     ) {
         let said = run(&assemble(sockets), architecture, number, &arguments);
-        let meant = verdict(architecture, number, &arguments, sockets);
-        prop_assert_eq!(said, meant.number());
+        let meant = expected_action(architecture, number, &arguments, sockets);
+        prop_assert_eq!(said, meant.return_value());
     }
 }
 
-fn judge(number: libc::c_long, arguments: &[u64]) -> Verdict {
+fn judge(number: libc::c_long, arguments: &[u64]) -> SeccompAction {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
     let number = u32::try_from(number).expect("positive");
-    verdict(ARCHITECTURE, number, &all, Sockets::Internet)
+    expected_action(ARCHITECTURE, number, &all, AllowedSockets::Internet)
 }
 
 #[test]
 fn what_escapes_need_is_refused() {
-    use Verdict::{Absent, Refuse};
+    use SeccompAction::{Enosys, Eperm};
     for (number, arguments, meant) in [
-        (libc::SYS_ptrace, &[0; 4][..], Refuse),
-        (libc::SYS_io_uring_setup, &[8, 0], Refuse),
-        (libc::SYS_unshare, &[0x1000_0000], Refuse),
-        (libc::SYS_unshare, &[0x80], Refuse),
-        (libc::SYS_clone, &[0x1000_0011], Refuse),
-        (libc::SYS_clone, &[0xFFFF_FFFF_0002_0011], Refuse),
-        (libc::SYS_clone3, &[1, 88], Absent),
-        (libc::SYS_openat2, &[0; 4], Absent),
-        (libc::SYS_ioctl, &[0, 0x5412], Refuse),
-        (libc::SYS_ioctl, &[0, 0x5423], Refuse),
-        (libc::SYS_ioctl, &[0, 0xFFFF_FFFF_0000_5423], Refuse),
-        (libc::SYS_ioctl, &[0, 0xDEAD_0000_0000_5412], Refuse),
-        (libc::SYS_ioctl, &[0, 0x541C], Refuse),
-        (libc::SYS_socket, &[40, 1, 0], Refuse),
-        (libc::SYS_socket, &[17, 3, 0], Refuse),
-        (libc::SYS_socket, &[38, 5, 0], Refuse),
-        (libc::SYS_socket, &[16, 3, 4], Refuse),
-        (libc::SYS_socket, &[2, 3, 1], Refuse),
-        (libc::SYS_socket, &[2, 0x8_0003, 255], Refuse),
-        (libc::SYS_socketpair, &[40, 1, 0, 0], Refuse),
-        (libc::SYS_fchmod, &[3, 0o4755], Refuse),
-        (libc::SYS_fchmodat, &[3, 0, 0o2755], Refuse),
-        (452, &[3, 0, 0o6755, 0], Refuse),
-        (libc::SYS_openat, &[3, 0, 0o101, 0o4755], Refuse),
-        (libc::SYS_openat, &[3, 0, 0o20_200_002, 0o4755], Refuse),
-        (libc::SYS_mknodat, &[3, 0, 0o104_755], Refuse),
-        (libc::SYS_personality, &[0x0400_0000], Refuse),
-        (libc::SYS_prlimit64, &[1, 7, 0, 0], Refuse),
-        (libc::SYS_sched_setaffinity, &[1, 8, 0], Refuse),
-        (libc::SYS_setpriority, &[0, 1, 19], Refuse),
-        (libc::SYS_mount, &[0; 5], Refuse),
-        (467, &[0; 5], Refuse),
+        (libc::SYS_ptrace, &[0; 4][..], Eperm),
+        (libc::SYS_io_uring_setup, &[8, 0], Eperm),
+        (libc::SYS_unshare, &[0x1000_0000], Eperm),
+        (libc::SYS_unshare, &[0x80], Eperm),
+        (libc::SYS_clone, &[0x1000_0011], Eperm),
+        (libc::SYS_clone, &[0xFFFF_FFFF_0002_0011], Eperm),
+        (libc::SYS_clone3, &[1, 88], Enosys),
+        (libc::SYS_openat2, &[0; 4], Enosys),
+        (libc::SYS_ioctl, &[0, 0x5412], Eperm),
+        (libc::SYS_ioctl, &[0, 0x5423], Eperm),
+        (libc::SYS_ioctl, &[0, 0xFFFF_FFFF_0000_5423], Eperm),
+        (libc::SYS_ioctl, &[0, 0xDEAD_0000_0000_5412], Eperm),
+        (libc::SYS_ioctl, &[0, 0x541C], Eperm),
+        (libc::SYS_socket, &[40, 1, 0], Eperm),
+        (libc::SYS_socket, &[17, 3, 0], Eperm),
+        (libc::SYS_socket, &[38, 5, 0], Eperm),
+        (libc::SYS_socket, &[16, 3, 4], Eperm),
+        (libc::SYS_socket, &[2, 3, 1], Eperm),
+        (libc::SYS_socket, &[2, 0x8_0003, 255], Eperm),
+        (libc::SYS_socketpair, &[40, 1, 0, 0], Eperm),
+        (libc::SYS_fchmod, &[3, 0o4755], Eperm),
+        (libc::SYS_fchmodat, &[3, 0, 0o2755], Eperm),
+        (452, &[3, 0, 0o6755, 0], Eperm),
+        (libc::SYS_openat, &[3, 0, 0o101, 0o4755], Eperm),
+        (libc::SYS_openat, &[3, 0, 0o20_200_002, 0o4755], Eperm),
+        (libc::SYS_mknodat, &[3, 0, 0o104_755], Eperm),
+        (libc::SYS_personality, &[0x0400_0000], Eperm),
+        (libc::SYS_prlimit64, &[1, 7, 0, 0], Eperm),
+        (libc::SYS_sched_setaffinity, &[1, 8, 0], Eperm),
+        (libc::SYS_setpriority, &[0, 1, 19], Eperm),
+        (libc::SYS_mount, &[0; 5], Eperm),
+        (467, &[0; 5], Eperm),
     ] {
         assert_eq!(judge(number, arguments), meant, "{number} {arguments:x?}");
     }
@@ -202,7 +202,7 @@ fn what_programs_need_is_allowed() {
     ] {
         assert_eq!(
             judge(number, arguments),
-            Verdict::Allow,
+            SeccompAction::Allow,
             "{number} {arguments:x?}"
         );
     }
@@ -211,28 +211,30 @@ fn what_programs_need_is_allowed() {
 #[test]
 fn other_interfaces_to_the_kernel_end_the_process() {
     let none = [0; 6];
-    let judge = |architecture, number| verdict(architecture, number, &none, Sockets::Internet);
-    assert_eq!(judge(0x4000_0003, 1), Verdict::Kill, "32 bits");
+    let judge = |architecture, number| {
+        expected_action(architecture, number, &none, AllowedSockets::Internet)
+    };
+    assert_eq!(judge(0x4000_0003, 1), SeccompAction::Kill, "32 bits");
     assert_eq!(
         judge(ARCHITECTURE, u32::MAX),
-        Verdict::Allow,
+        SeccompAction::Allow,
         "skipped by a tracer"
     );
     #[cfg(target_arch = "x86_64")]
-    assert_eq!(judge(ARCHITECTURE, 0x4000_0001), Verdict::Kill, "x32");
+    assert_eq!(judge(ARCHITECTURE, 0x4000_0001), SeccompAction::Kill, "x32");
 }
 
 #[test]
 fn without_a_namespace_the_internet_is_walled_off_by_family() {
     let number = u32::try_from(libc::SYS_socket).expect("positive");
     for (family, meant) in [
-        (1, Verdict::Allow),
-        (2, Verdict::Refuse),
-        (10, Verdict::Refuse),
+        (1, SeccompAction::Allow),
+        (2, SeccompAction::Eperm),
+        (10, SeccompAction::Eperm),
     ] {
         let arguments = [family, 1, 0, 0, 0, 0];
         assert_eq!(
-            verdict(ARCHITECTURE, number, &arguments, Sockets::Local),
+            expected_action(ARCHITECTURE, number, &arguments, AllowedSockets::Local),
             meant
         );
     }
@@ -241,5 +243,5 @@ fn without_a_namespace_the_internet_is_walled_off_by_family() {
 /// Longer filters are refused by the kernel, and jumps would not reach their ends.
 #[test]
 fn the_filter_is_short() {
-    assert!(assemble(Sockets::Internet).len() < 256);
+    assert!(assemble(AllowedSockets::Internet).len() < 256);
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use ostler_model::{Network, Text};
+use ostler_model::{ByteString, NetworkAccess};
 
 use crate::support::{Room, has, is_root};
 
@@ -138,7 +138,7 @@ fn abstract_sockets_of_the_host() {
     room.sh(&script).refused();
     // Landlock's scope, where the network is shared.
     let mut confinement = room.confinement();
-    confinement.network = Network::Full;
+    confinement.network = NetworkAccess::Full;
     room.sh_in(confinement, &script).refused();
 }
 
@@ -155,7 +155,7 @@ fn what_protects_the_workspace() {
         ".git/config".into(),
         "missing/x".into(),
     ];
-    confinement.hide = vec![Text::from(room.workspace.join(".env"))];
+    confinement.hide = vec![ByteString::from(room.workspace.join(".env"))];
     let sh = |script: &str| room.sh_in(confinement.clone(), script);
     sh("echo '#!/bin/sh' > .git/hooks/pre-commit").refused();
     sh("echo x > .git/config").refused();
@@ -185,7 +185,7 @@ fn links_in_protected_paths_are_not_followed_and_do_not_abort() {
     std::os::unix::fs::symlink("nowhere", room.workspace.join("dangling")).unwrap();
     let mut confinement = room.confinement();
     confinement.protect = vec![".git/hooks".into(), "dangling".into()];
-    confinement.hide = vec![Text::from(room.workspace.join("dangling"))];
+    confinement.hide = vec![ByteString::from(room.workspace.join("dangling"))];
     room.sh_in(confinement, "true").ok();
     assert!(!room.outside.join("hooks").exists());
 }
@@ -232,7 +232,7 @@ fn ids_of_root_are_nobodys() {
 fn a_workspace_that_is_gone_is_an_error_with_its_path() {
     let room = Room::new();
     let mut confinement = room.confinement();
-    confinement.workspace = Some(Text::from(room.outside.join("gone")));
+    confinement.workspace = Some(ByteString::from(room.outside.join("gone")));
     let error = room.try_sh(confinement, "true").unwrap_err().to_string();
     assert!(
         error.starts_with("workspace on ") && error.contains("gone"),

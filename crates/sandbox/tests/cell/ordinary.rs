@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use ostler_model::Text;
+use ostler_model::ByteString;
 
 use crate::support::{Room, is_root};
 
@@ -47,7 +47,7 @@ fn roots_commands_work_where_another_user_does_whose_directories_are_closed() {
     give(&room.home);
     std::fs::set_permissions(&room.home, std::fs::Permissions::from_mode(0o700)).unwrap();
     let mut confinement = room.confinement();
-    confinement.workspace = Some(Text::from(workspace.as_path()));
+    confinement.workspace = Some(ByteString::from(workspace.as_path()));
     let ran = crate::support::run(confinement, "echo x > x && id -u", &workspace, &room.home);
     assert_eq!(ran.unwrap().ok(), "1234\n");
     use std::os::unix::fs::MetadataExt;

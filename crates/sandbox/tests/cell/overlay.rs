@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ostler_sandbox::Overlay;
+use ostler_sandbox::OverlayDirs;
 
 use crate::support::{Room, run_with};
 
@@ -17,7 +17,7 @@ fn writes_go_to_the_upper_directory_and_the_workspace_stays() {
     let mut confinement = room.confinement();
     confinement.overlay = true;
     confinement.protect = vec![".git/hooks".into()];
-    let overlay = Overlay {
+    let overlay = OverlayDirs {
         upper: &upper,
         work: &work,
     };

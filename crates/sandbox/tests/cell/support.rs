@@ -5,9 +5,9 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::ending::WaitStatus;
-use ostler_model::{Confinement, Limits, Text};
-use ostler_sandbox::{Command, Overlay, Sandbox, SpawnError, Stdio};
+use ostler_model::termination::WaitStatus;
+use ostler_model::{ByteString, Limits, SandboxSpec};
+use ostler_sandbox::{OverlayDirs, Sandbox, SandboxCommand, SandboxError, SandboxStdio};
 
 pub(crate) const SHELL: &str = "/bin/sh";
 
@@ -38,11 +38,11 @@ impl Room {
         }
     }
 
-    pub(crate) fn confinement(&self) -> Confinement {
-        Confinement {
-            workspace: Some(Text::from(self.workspace.as_path())),
-            home: Some(Text::from(self.home.as_path())),
-            ..Confinement::default()
+    pub(crate) fn confinement(&self) -> SandboxSpec {
+        SandboxSpec {
+            workspace: Some(ByteString::from(self.workspace.as_path())),
+            home: Some(ByteString::from(self.home.as_path())),
+            ..SandboxSpec::default()
         }
     }
 
@@ -50,11 +50,15 @@ impl Room {
         self.sh_in(self.confinement(), script)
     }
 
-    pub(crate) fn sh_in(&self, confinement: Confinement, script: &str) -> Ran {
+    pub(crate) fn sh_in(&self, confinement: SandboxSpec, script: &str) -> Ran {
         self.try_sh(confinement, script).expect("done")
     }
 
-    pub(crate) fn try_sh(&self, confinement: Confinement, script: &str) -> Result<Ran, SpawnError> {
+    pub(crate) fn try_sh(
+        &self,
+        confinement: SandboxSpec,
+        script: &str,
+    ) -> Result<Ran, SandboxError> {
         run(confinement, script, &self.workspace, &self.home)
     }
 }
@@ -80,29 +84,29 @@ impl Ran {
 }
 
 pub(crate) fn run(
-    confinement: Confinement,
+    confinement: SandboxSpec,
     script: &str,
     cwd: &Path,
     home: &Path,
-) -> Result<Ran, SpawnError> {
+) -> Result<Ran, SandboxError> {
     run_with(confinement, script, cwd, home, None)
 }
 
 pub(crate) fn run_with(
-    confinement: Confinement,
+    confinement: SandboxSpec,
     script: &str,
     cwd: &Path,
     home: &Path,
-    overlay: Option<Overlay<'_>>,
-) -> Result<Ran, SpawnError> {
+    overlay: Option<OverlayDirs<'_>>,
+) -> Result<Ran, SandboxError> {
     let argv = ["sh", "-c", script].map(|it| CString::new(it).expect("no null"));
     let env = environment(home);
-    let command = Command {
+    let command = SandboxCommand {
         program: Path::new(SHELL),
         argv: &argv,
         env: &env,
         cwd,
-        stdio: Stdio::Pipe,
+        stdio: SandboxStdio::Pipe,
         overlay,
     };
     let mut child = Sandbox::new(confinement, Limits::default()).spawn(&command)?;

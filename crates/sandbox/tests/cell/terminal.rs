@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use ostler_model::Limits;
-use ostler_sandbox::{Command, Sandbox, Stdio};
+use ostler_sandbox::{Sandbox, SandboxCommand, SandboxStdio};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
 use crate::support::{Room, environment, has};
@@ -18,12 +18,12 @@ fn on_a_terminal(room: &Room, script: &str) -> String {
     let slave = ioctl_tiocgptpeer(&master, flags).expect("done");
     let argv = ["sh", "-c", script].map(|it| CString::new(it).expect("done"));
     let env = environment(&room.home);
-    let command = Command {
+    let command = SandboxCommand {
         program: Path::new("/bin/sh"),
         argv: &argv,
         env: &env,
         cwd: &room.workspace,
-        stdio: Stdio::Terminal(slave.as_fd()),
+        stdio: SandboxStdio::Terminal(slave.as_fd()),
         overlay: None,
     };
     let sandbox = Sandbox::new(room.confinement(), Limits::default());

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use ostler_model::{Network, Text};
+use ostler_model::{ByteString, NetworkAccess};
 
 use crate::support::{Room, has, run};
 
@@ -136,7 +136,7 @@ for family, address in ((socket.AF_INET, \"127.0.0.1\"), (socket.AF_INET6, \"::1
 fn names_are_asked_of_the_gate() {
     let room = Room::new();
     let mut confinement = room.confinement();
-    confinement.network = Network::AllowList { hosts: Vec::new() };
+    confinement.network = NetworkAccess::AllowList { hosts: Vec::new() };
     let ran = room.sh_in(confinement, "cat /etc/resolv.conf");
     assert_eq!(ran.ok(), "nameserver 198.18.0.1\n");
 }
@@ -145,7 +145,7 @@ fn names_are_asked_of_the_gate() {
 fn the_whole_network_is_the_hosts() {
     let room = Room::new();
     let mut confinement = room.confinement();
-    confinement.network = Network::Full;
+    confinement.network = NetworkAccess::Full;
     let inside = room
         .sh_in(
             confinement,
@@ -166,11 +166,11 @@ fn what_is_named_is_shown() {
     crate::support::executable(&tools.join("tool"));
     std::os::unix::fs::symlink(&room.outside, room.home.join("linked")).unwrap();
     confinement.read = vec![
-        Text::from(tools.as_path()),
-        Text::from(room.home.join("linked")),
-        Text::from(room.home.join("missing")),
+        ByteString::from(tools.as_path()),
+        ByteString::from(room.home.join("linked")),
+        ByteString::from(room.home.join("missing")),
     ];
-    confinement.write = vec![Text::from(room.home.join(".cargo"))];
+    confinement.write = vec![ByteString::from(room.home.join(".cargo"))];
     std::fs::create_dir(room.home.join(".cargo")).unwrap();
     let script = "\"$HOME/.tools/bin/tool\" && cat \"$HOME/linked/file\" && echo x > \"$HOME/.cargo/x\" && \
         ! echo x > \"$HOME/linked/file\" && ! test -e \"$HOME/.ssh\"";
@@ -200,7 +200,7 @@ fn a_workspace_below_home_and_others_beside_it() {
     std::fs::create_dir_all(&workspace).unwrap();
     std::fs::create_dir(room.home.join("projects/b")).unwrap();
     let mut confinement = room.confinement();
-    confinement.workspace = Some(Text::from(workspace.as_path()));
+    confinement.workspace = Some(ByteString::from(workspace.as_path()));
     let ran = run(
         confinement,
         "echo x > x; ls -A ..; ls -A ~",
@@ -281,21 +281,24 @@ fn many_cells_at_once() {
 
 #[test]
 fn the_probe_finds_every_wall_of_this_machine() {
-    use ostler_model::Ability;
+    use ostler_model::Capability;
     let (_subtree, abilities) = ostler_sandbox::probe(false);
     for ability in [
-        Ability::NoNewPrivileges,
-        Ability::Namespaces,
-        Ability::OwnRoot,
-        Ability::FreshProc,
-        Ability::NoCapabilities,
-        Ability::Landlock,
-        Ability::Seccomp,
-        Ability::NetworkNamespace,
-        Ability::Overlay,
-        Ability::DiskLimit,
+        Capability::NoNewPrivileges,
+        Capability::Namespaces,
+        Capability::OwnRoot,
+        Capability::FreshProc,
+        Capability::NoCapabilities,
+        Capability::Landlock,
+        Capability::Seccomp,
+        Capability::NetworkNamespace,
+        Capability::Overlay,
+        Capability::DiskLimit,
     ] {
         assert!(abilities.has(ability), "{:?}", abilities.missing);
     }
-    assert_eq!(abilities.has(Ability::SpareIds), crate::support::is_root());
+    assert_eq!(
+        abilities.has(Capability::SpareIds),
+        crate::support::is_root()
+    );
 }

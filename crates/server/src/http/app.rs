@@ -18,23 +18,23 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::auth::Identity;
-use super::guard::Guard;
+use super::auth::HttpIdentity;
 use super::in_flight::InFlight;
 use super::limits::{self, BODY_BYTES};
-use super::options::{Access, HttpOptions};
-use super::sessions::Sessions;
+use super::options::{HttpAccess, HttpOptions};
+use super::origin_check::OriginCheck;
+use super::request_identity::{self, PathParams, RequestTarget};
+use super::sessions::HttpSessions;
 use super::sse;
-use super::visit::{self, Visit, Words};
-use crate::listen::Seat;
-use crate::mcp::{Desk, FrontContext, Streamable, Streaming, streamable};
+use crate::listen::ConnectionPermit;
+use crate::mcp::{ClientContext, McpState, StreamableConfig, StreamableHttp, streamable};
 use crate::wire::Problem;
 
 /// What is put together.
 #[derive(Debug)]
-pub struct Parts {
+pub struct AppParts {
     /// What MCP clients share.
-    pub desk: Desk,
+    pub mcp_state: McpState,
     /// The routes of [`rest`](crate::rest).
     pub rest: Router,
     /// How it is served.
@@ -47,17 +47,17 @@ pub struct Parts {
 
 /// What MCP requests are served with.
 #[derive(Debug, Clone)]
-struct Hall {
+struct McpRouteState {
     mcp: Router,
-    sessions: Sessions,
-    front: Arc<FrontContext>,
+    sessions: HttpSessions,
+    client_context: Arc<ClientContext>,
 }
 
 /// The door.
 #[derive(Debug)]
-struct Door {
-    guard: Guard,
-    access: Access,
+struct AuthLayer {
+    origin_check: OriginCheck,
+    access: HttpAccess,
     in_flight: Arc<InFlight>,
     /// The project of everybody who comes in.
     project: Option<String>,
@@ -65,50 +65,53 @@ struct Door {
 
 /// MCP and REST, for [`listen_tcp`](crate::listen::listen_tcp). To be called in a runtime: it
 /// has a task that ends idle sessions.
-pub fn app(parts: Parts) -> Router {
-    let desk = parts.desk.clone();
-    app_over(parts, |streaming| streamable(&desk, streaming))
+pub fn app(parts: AppParts) -> Router {
+    let mcp_state = parts.mcp_state.clone();
+    app_with_handler(parts, |config| streamable(&mcp_state, config))
 }
 
 /// The same around another MCP handler.
-pub fn app_over(parts: Parts, mcp: impl FnOnce(Streaming) -> Streamable) -> Router {
-    let Parts {
-        desk,
+pub fn app_with_handler(
+    parts: AppParts,
+    mcp: impl FnOnce(StreamableConfig) -> StreamableHttp,
+) -> Router {
+    let AppParts {
+        mcp_state,
         rest,
         options,
         shutdown,
         tasks,
     } = parts;
     let (idle, file) = (options.session_idle, options.sessions_file);
-    let sessions = Sessions::new(desk.clone(), idle, file, shutdown.clone());
-    let mcp = mcp(Streaming {
-        door: Arc::new(sessions.clone()),
+    let sessions = HttpSessions::new(mcp_state.clone(), idle, file, shutdown.clone());
+    let mcp = mcp(StreamableConfig {
+        hooks: Arc::new(sessions.clone()),
         body_bytes: BODY_BYTES,
-        resume: options.resume,
+        resume_window: options.resume,
         shutdown: shutdown.clone(),
         tasks: tasks.clone(),
     });
-    tasks.spawn(sessions.clone().keep(mcp.clone()));
-    let hall = Hall {
+    tasks.spawn(sessions.clone().run(mcp.clone()));
+    let state = McpRouteState {
         mcp: mcp.router(),
         sessions: sessions.clone(),
-        front: Arc::new(options.front),
+        client_context: Arc::new(options.client_context),
     };
     let mut routes = Router::new()
-        .merge(mcp_routes().with_state(hall.clone()))
+        .merge(mcp_routes().with_state(state.clone()))
         .merge(rest_routes(rest));
     if options.legacy_sse {
-        let front = Arc::clone(&hall.front);
+        let client_context = Arc::clone(&state.client_context);
         let prefix = options.url_prefix.clone();
         routes = routes.merge(sse::routes(
-            desk,
+            mcp_state,
             sessions,
-            front,
+            client_context,
             (prefix, shutdown, tasks),
         ));
     }
-    let door = Arc::new(Door {
-        guard: Guard {
+    let auth = Arc::new(AuthLayer {
+        origin_check: OriginCheck {
             hosts: options.hosts,
             origins: options.origins,
         },
@@ -117,8 +120,8 @@ pub fn app_over(parts: Parts, mcp: impl FnOnce(Streaming) -> Streamable) -> Rout
         project: options.project,
     });
     prefixed(&options.url_prefix, routes)
-        .layer(middleware::from_fn(limits::bounded))
-        .layer(middleware::from_fn_with_state(door, enter))
+        .layer(middleware::from_fn(limits::reject_too_large))
+        .layer(middleware::from_fn_with_state(auth, authenticate))
 }
 
 fn prefixed(prefix: &str, routes: Router) -> Router {
@@ -128,104 +131,115 @@ fn prefixed(prefix: &str, routes: Router) -> Router {
     Router::new().nest(prefix, routes)
 }
 
-fn mcp_routes() -> Router<Hall> {
+fn mcp_routes() -> Router<McpRouteState> {
     let paths = [
         "/mcp",
         "/mcp/p/{profile}",
         "/mcp/s/{name}",
         "/mcp/s/{name}/p/{profile}",
     ];
-    let mount = |routes: Router<Hall>, path| routes.route(path, any(answer));
+    let mount = |routes: Router<McpRouteState>, path| routes.route(path, any(serve_mcp));
     paths.into_iter().fold(Router::new(), mount)
 }
 
 fn rest_routes(rest: Router) -> Router {
-    rest.layer(middleware::from_fn(introduce))
+    rest.layer(middleware::from_fn(insert_rest_caller))
 }
 
 /// The door: who does not belong here gets no further.
-async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+async fn authenticate(
+    State(auth): State<Arc<AuthLayer>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (mut parts, body) = request.into_parts();
-    if let Err(problem) = door.guard.check(&parts) {
-        return turned_away(problem.into_response());
+    if let Err(problem) = auth.origin_check.check(&parts) {
+        return reject(problem.into_response());
     }
-    let identity = match door.access.identify(&parts.headers) {
+    let identity = match auth.access.identify(&parts.headers) {
         Ok(identity) => identity,
-        Err(stranger) => return turned_away(stranger.response()),
+        Err(error) => return reject(error.response()),
     };
-    let request = match door.in_flight.begin(&identity.principal) {
+    let request = match auth.in_flight.start_request(&identity.principal) {
         Ok(request) => Arc::new(request),
-        Err(problem) => return turned_away(problem.into_response()),
+        Err(problem) => return reject(problem.into_response()),
     };
-    parts.extensions.insert(Identity {
-        project: door.project.clone(),
+    parts.extensions.insert(HttpIdentity {
+        project: auth.project.clone(),
         ..identity
     });
     // An upgraded connection goes on behind its answer.
-    if let Some(seat) = parts.extensions.remove::<Seat>() {
-        parts.extensions.insert(seat.holding(request.clone()));
+    if let Some(permit) = parts.extensions.remove::<ConnectionPermit>() {
+        parts
+            .extensions
+            .insert(permit.with_request(request.clone()));
     }
     // Nobody further in needs the secret, and what is not there is not logged.
     parts.headers.remove(AUTHORIZATION);
     let response = next.run(Request::from_parts(parts, body)).await;
-    held(response, request)
+    hold_until_sent(response, request)
 }
 
 /// A stranger's body is not read, so the connection cannot carry another request; the client
 /// is told, or it would try (RFC 9112 §9.6).
-fn turned_away(mut response: Response) -> Response {
+fn reject(mut response: Response) -> Response {
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);
     response
 }
 
 /// REST takes its caller from the token.
-async fn introduce(request: Request, next: Next) -> Response {
+async fn insert_rest_caller(request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let identity = match visit::identity(&parts) {
+    let identity = match request_identity::identity(&parts) {
         Ok(identity) => identity,
         Err(problem) => return problem.into_response(),
     };
     let route = parts.extensions.get::<MatchedPath>();
-    let ends_daemon = route.is_some_and(|route| route.as_str().ends_with("/api/v1/shutdown"));
-    if ends_daemon && !identity.may_stop() {
+    let is_shutdown = route.is_some_and(|route| route.as_str().ends_with("/api/v1/shutdown"));
+    if is_shutdown && !identity.may_stop() {
         let message = "the token does not have the scope daemon:stop";
         return Problem::new(ErrorCode::Permission, message, None).into_response();
     }
     parts.extensions.insert(identity.rest_caller());
-    next.run(limits::limited(Request::from_parts(parts, body)))
+    next.run(limits::limit_body(Request::from_parts(parts, body)))
         .await
 }
 
 /// MCP, for whomever the request speaks for.
-async fn answer(
-    State(hall): State<Hall>,
-    Path(words): Path<Words>,
+async fn serve_mcp(
+    State(state): State<McpRouteState>,
+    Path(params): Path<PathParams>,
     request: Request,
 ) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
-    match visit::visit(&mut parts, &words, &hall.sessions, &hall.front)? {
-        Visit::Ends(key) => {
-            hall.sessions.end(&key).await?;
+    match request_identity::identify_request(
+        &mut parts,
+        &params,
+        &state.sessions,
+        &state.client_context,
+    )? {
+        RequestTarget::EndSession(key) => {
+            state.sessions.end(&key).await?;
             Ok(StatusCode::NO_CONTENT.into_response())
         }
-        Visit::Served(stay) => {
-            let answered = hall.mcp.oneshot(Request::from_parts(parts, body)).await;
-            let response = answered.unwrap_or_else(|never| match never {});
-            Ok(held(response, stay))
+        RequestTarget::Mcp(session_use) => {
+            let result = state.mcp.oneshot(Request::from_parts(parts, body)).await;
+            let response = result.unwrap_or_else(|never| match never {});
+            Ok(hold_until_sent(response, session_use))
         }
     }
 }
 
 /// The same answer; what it holds is in use until it is through.
-fn held(response: Response, held: impl Send + Unpin + 'static) -> Response {
-    response.map(|body| Body::new(GuardedBody { body, _held: held }))
+fn hold_until_sent(response: Response, held: impl Send + Unpin + 'static) -> Response {
+    response.map(|body| Body::new(GuardedBody { body, _guard: held }))
 }
 
 /// A body, and what lives as long as it does.
 struct GuardedBody<T> {
     body: Body,
-    _held: T,
+    _guard: T,
 }
 
 impl<T: Unpin> HttpBody for GuardedBody<T> {

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use ostler_model::owner::{Owner, Principal};
 use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 
-use super::options::Access;
+use super::options::HttpAccess;
 use super::tokens::TokenScope;
 use crate::wire::Problem;
 
@@ -15,7 +15,7 @@ pub(super) const SHARED_SESSION: &str = "http";
 
 /// Who is asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct HttpIdentity {
     pub(super) principal: Principal,
     pub(super) scopes: Vec<TokenScope>,
     /// The project of what HTTP clients start; none is that of each command.
@@ -24,16 +24,16 @@ pub(super) struct Identity {
 
 /// Why somebody is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stranger {
+pub(super) enum AuthError {
     /// No token came.
-    NoToken,
+    MissingToken,
     /// One came that is none.
-    BadToken,
+    InvalidToken,
     /// Tokens cannot be read; the log says why.
-    Broken,
+    StoreUnreadable,
 }
 
-impl Identity {
+impl HttpIdentity {
     /// This identity as the caller of a session of its own, which sees no other.
     pub(super) fn caller(&self, session: SessionName) -> Caller {
         Caller {
@@ -78,17 +78,17 @@ impl Identity {
             project: self.project.clone(),
             session,
             task: None,
-            channel: ostler_model::Channel::Network,
+            channel: ostler_model::RequestChannel::Network,
         }
     }
 }
 
-impl Access {
+impl HttpAccess {
     /// Who sends these headers.
-    pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Identity, Stranger> {
+    pub(super) fn identify(&self, headers: &HeaderMap) -> Result<HttpIdentity, AuthError> {
         let store = match self {
             Self::Open(principal) => {
-                return Ok(Identity {
+                return Ok(HttpIdentity {
                     principal: principal.clone(),
                     scopes: Vec::new(),
                     project: None,
@@ -97,12 +97,12 @@ impl Access {
             Self::Tokens(store) => store,
         };
         let secret = bearer(headers)?;
-        let found = store.find(secret).map_err(|error| {
+        let token = store.find(secret).map_err(|error| {
             tracing::error!(%error, "nobody is let in over HTTP");
-            Stranger::Broken
+            AuthError::StoreUnreadable
         })?;
-        let token = found.ok_or(Stranger::BadToken)?;
-        Ok(Identity {
+        let token = token.ok_or(AuthError::InvalidToken)?;
+        Ok(HttpIdentity {
             principal: token.principal,
             scopes: token.scopes,
             project: None,
@@ -111,29 +111,29 @@ impl Access {
 }
 
 /// The one bearer token of a request.
-fn bearer(headers: &HeaderMap) -> Result<&str, Stranger> {
-    let mut given = headers.get_all(AUTHORIZATION).iter();
-    let (Some(first), None) = (given.next(), given.next()) else {
-        return Err(Stranger::NoToken);
+fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(first), None) = (values.next(), values.next()) else {
+        return Err(AuthError::MissingToken);
     };
-    let text = first.to_str().map_err(|_| Stranger::BadToken)?;
-    let (scheme, secret) = text.split_once(' ').ok_or(Stranger::NoToken)?;
+    let text = first.to_str().map_err(|_| AuthError::InvalidToken)?;
+    let (scheme, secret) = text.split_once(' ').ok_or(AuthError::MissingToken)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Stranger::NoToken);
+        return Err(AuthError::MissingToken);
     }
     Ok(secret.trim())
 }
 
-impl Stranger {
+impl AuthError {
     /// How they are turned away.
     pub(super) fn response(self) -> Response {
         let (message, challenge) = match self {
-            Self::NoToken => ("a bearer token is needed", r#"Bearer realm="ostler""#),
-            Self::BadToken => (
+            Self::MissingToken => ("a bearer token is needed", r#"Bearer realm="ostler""#),
+            Self::InvalidToken => (
                 "the bearer token is not known here; it may have been revoked",
                 r#"Bearer realm="ostler", error="invalid_token""#,
             ),
-            Self::Broken => {
+            Self::StoreUnreadable => {
                 let message = "tokens cannot be read; the daemon's log says why";
                 return Problem::new(ErrorCode::Storage, message, None).into_response();
             }
@@ -165,20 +165,24 @@ mod tests {
         assert_eq!(bearer(&given(&["Bearer abc"])), Ok("abc"));
         assert_eq!(bearer(&given(&["bearer  abc "])), Ok("abc"));
         for none in [&[][..], &["Basic abc"], &["abc"], &["Bearer a", "Bearer b"]] {
-            assert_eq!(bearer(&given(none)), Err(Stranger::NoToken), "{none:?}");
+            assert_eq!(
+                bearer(&given(none)),
+                Err(AuthError::MissingToken),
+                "{none:?}"
+            );
         }
     }
 
     #[test]
     fn a_scope_widens_what_is_seen() {
-        let mut identity = Identity {
+        let mut identity = HttpIdentity {
             principal: Principal::unix(1),
             scopes: Vec::new(),
             project: None,
         };
         let narrow = identity.rest_caller();
         assert_eq!(narrow.scope, Scope::Session);
-        assert_eq!(narrow.owner.channel, ostler_model::Channel::Network);
+        assert_eq!(narrow.owner.channel, ostler_model::RequestChannel::Network);
         assert_eq!(narrow.owner.session, Some(SessionName("http".to_owned())));
         assert!(!identity.may_stop());
         identity.scopes = super::super::tokens::SCOPES.to_vec();

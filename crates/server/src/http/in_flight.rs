@@ -12,7 +12,7 @@ use crate::wire::Problem;
 
 /// The most requests of one principal that are under way at once, streams and terminals among them, so that
 /// others find a connection.
-pub const REQUESTS_OF_ONE: usize = CONNECTIONS / 4;
+pub const REQUESTS_PER_PRINCIPAL: usize = CONNECTIONS / 4;
 
 /// The requests under way of everybody.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct InFlight(Mutex<HashMap<Principal, usize>>);
 /// A request under way, until this is dropped.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
-    all: Arc<InFlight>,
+    counts: Arc<InFlight>,
     principal: Principal,
 }
 
@@ -30,19 +30,22 @@ impl InFlight {
     ///
     /// # Errors
     /// When the principal has as many as one may have.
-    pub(super) fn begin(self: &Arc<Self>, principal: &Principal) -> Result<RequestGuard, Problem> {
+    pub(super) fn start_request(
+        self: &Arc<Self>,
+        principal: &Principal,
+    ) -> Result<RequestGuard, Problem> {
         let mut counts = self.counts();
         let count = counts.entry(principal.clone()).or_default();
-        if *count >= REQUESTS_OF_ONE {
+        if *count >= REQUESTS_PER_PRINCIPAL {
             let message = format!(
-                "{REQUESTS_OF_ONE} requests of this token are under way, all it may have at once"
+                "{REQUESTS_PER_PRINCIPAL} requests of this token are under way, all it may have at once"
             );
             return Err(Problem::new(ErrorCode::QuotaExceeded, message, None)
                 .with_hint("wait for answers, or end streams"));
         }
         *count += 1;
         Ok(RequestGuard {
-            all: Arc::clone(self),
+            counts: Arc::clone(self),
             principal: principal.clone(),
         })
     }
@@ -54,7 +57,7 @@ impl InFlight {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = self.all.counts().entry(self.principal.clone()) {
+        if let Entry::Occupied(mut count) = self.counts.counts().entry(self.principal.clone()) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -71,14 +74,14 @@ mod tests {
     fn one_principal_has_a_share_and_what_ended_does_not_count() {
         let all = Arc::new(InFlight::default());
         let (one, other) = (Principal::unix(1), Principal::unix(2));
-        let mut requests = (0..REQUESTS_OF_ONE)
-            .map(|_| all.begin(&one))
+        let mut requests = (0..REQUESTS_PER_PRINCIPAL)
+            .map(|_| all.start_request(&one))
             .collect::<Result<Vec<_>, _>>()
             .expect("room");
-        assert!(all.begin(&one).is_err());
-        assert!(all.begin(&other).is_ok());
+        assert!(all.start_request(&one).is_err());
+        assert!(all.start_request(&other).is_ok());
         drop(requests.pop());
-        requests.push(all.begin(&one).expect("room again"));
+        requests.push(all.start_request(&one).expect("room again"));
         drop(requests);
         assert!(all.counts().is_empty());
     }

@@ -14,9 +14,9 @@ use crate::wire::Problem;
 pub const BODY_BYTES: usize = 4 * 1024 * 1024;
 
 /// Turns away what says it is too large; what does not say is cut off where it is.
-pub(super) async fn bounded(request: Request, next: Next) -> Response {
-    let says = request.headers().get(CONTENT_LENGTH);
-    let length = says.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+pub(super) async fn reject_too_large(request: Request, next: Next) -> Response {
+    let length_header = request.headers().get(CONTENT_LENGTH);
+    let length = length_header.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > BODY_BYTES as u64) {
         return too_large().into_response();
     }
@@ -24,7 +24,7 @@ pub(super) async fn bounded(request: Request, next: Next) -> Response {
 }
 
 /// The same request with a body that ends at the limit.
-pub(super) fn limited(mut request: Request) -> Request {
+pub(super) fn limit_body(mut request: Request) -> Request {
     request.extensions_mut().insert(BodyLimit(BODY_BYTES));
     request.map(|body| Body::new(Limited::new(body, BODY_BYTES)))
 }

@@ -1,22 +1,22 @@
 //! The network face: MCP and REST on TCP, behind one door.
 //!
-//! [`app`] puts it together. A request passes `guard` (Host and Origin), `auth` (bearer token
-//! → identity), `in_flight` (how many), `limits` (how large), then `visit` (path and headers → session and tools).
+//! [`app`] puts it together. A request passes `origin_check` (Host and Origin), `auth` (bearer token
+//! → identity), `in_flight` (how many), `limits` (how large), then `request_identity` (path and headers → session and tools).
 //! [`tokens`] keeps who may come in, `sessions` ends what nobody comes back to.
 
 mod app;
 mod auth;
-mod guard;
 mod in_flight;
 mod limits;
 mod options;
+mod origin_check;
+mod request_identity;
+mod session_table;
 mod sessions;
 mod sse;
-mod table;
 pub mod tokens;
-mod visit;
 
-pub use app::{Parts, app, app_over};
-pub use in_flight::REQUESTS_OF_ONE;
+pub use app::{AppParts, app, app_with_handler};
+pub use in_flight::REQUESTS_PER_PRINCIPAL;
 pub use limits::BODY_BYTES;
-pub use options::{Access, HttpOptions, RESUME_MS, SESSION_IDLE_MS};
+pub use options::{HttpAccess, HttpOptions, RESUME_MS, SESSION_IDLE_MS};

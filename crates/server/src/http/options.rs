@@ -7,7 +7,7 @@ use ostler_engine::project_of;
 use ostler_model::owner::Principal;
 
 use super::tokens::TokenStore;
-use crate::mcp::FrontContext;
+use crate::mcp::ClientContext;
 
 /// A session without a request ends after this long, in milliseconds (D3).
 pub const SESSION_IDLE_MS: u64 = 30 * 60 * 1_000;
@@ -23,13 +23,13 @@ pub struct HttpOptions {
     /// Whether the HTTP+SSE transport of 2024-11-05 is there too.
     pub legacy_sse: bool,
     /// Who may come in.
-    pub access: Access,
+    pub access: HttpAccess,
     /// Names in `Host` that pass besides those of this machine's loopback.
     pub hosts: Vec<String>,
     /// Origins that pass besides those of this machine's loopback.
     pub origins: Vec<String>,
     /// Where commands start and with what; HTTP clients bring none of their own.
-    pub front: FrontContext,
+    pub client_context: ClientContext,
     /// The project of HTTP clients: what they keep is seen by its later sessions.
     pub project: Option<String>,
     /// How long a session is kept without a request.
@@ -42,7 +42,7 @@ pub struct HttpOptions {
 
 /// Who may come in.
 #[derive(Debug, Clone)]
-pub enum Access {
+pub enum HttpAccess {
     /// Who has one of these tokens.
     Tokens(TokenStore),
     /// Everybody who reaches the address, as this principal.
@@ -52,15 +52,15 @@ pub enum Access {
 impl HttpOptions {
     /// The defaults, for a loopback address.
     #[must_use]
-    pub fn new(access: Access, front: FrontContext) -> Self {
+    pub fn new(access: HttpAccess, client_context: ClientContext) -> Self {
         Self {
             url_prefix: String::new(),
             legacy_sse: false,
             access,
             hosts: Vec::new(),
             origins: Vec::new(),
-            project: Some(project_of(front.cwd.as_path(), None)),
-            front,
+            project: Some(project_of(client_context.cwd.as_path(), None)),
+            client_context,
             session_idle: Duration::from_millis(SESSION_IDLE_MS),
             sessions_file: None,
             resume: Duration::from_millis(RESUME_MS),

@@ -19,72 +19,75 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::table::{Full, Kept, Key, Place, SESSIONS, SESSIONS_OF_ONE, Table, Talk};
-use crate::mcp::{Client, Desk, Doorkeeper, Streamable};
+use super::session_table::{
+    McpSession, SESSIONS, SESSIONS_PER_PRINCIPAL, SessionKey, SessionLimit, SessionTable,
+    StoredSessions, UsageKey,
+};
+use crate::mcp::{ConnectedClient, McpState, SessionHooks, StreamableHttp};
 use crate::wire::Problem;
 
 /// The sessions of HTTP clients. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Sessions(Arc<Shared>);
+pub(super) struct HttpSessions(Arc<SessionsInner>);
 
 #[derive(Debug)]
-struct Shared {
-    desk: Desk,
+struct SessionsInner {
+    mcp_state: McpState,
     idle: Duration,
     file: Option<PathBuf>,
     shutdown: CancellationToken,
-    table: Mutex<Table>,
+    table: Mutex<SessionTable>,
     /// There is something new to look for, or to keep.
-    news: Notify,
+    changed: Notify,
 }
 
 /// Marks an `initialize` that may begin a session of its own: it names none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Unnamed;
+pub(super) struct AnonymousInitialize;
 
 /// A session in use, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Stay {
-    sessions: Sessions,
-    places: Vec<Place>,
+pub(super) struct SessionUse {
+    sessions: HttpSessions,
+    keys: Vec<UsageKey>,
 }
 
-impl Sessions {
+impl HttpSessions {
     /// None yet but what an earlier daemon left in `file`.
     pub(super) fn new(
-        desk: Desk,
+        mcp_state: McpState,
         idle: Duration,
         file: Option<PathBuf>,
         shutdown: CancellationToken,
     ) -> Self {
-        let mut table = Table::default();
-        if let Some(kept) = file.as_deref().and_then(read) {
-            table.take_up(kept, Instant::now());
+        let mut table = SessionTable::default();
+        if let Some(stored) = file.as_deref().and_then(load) {
+            table.restore(stored, Instant::now());
         }
-        Self(Arc::new(Shared {
-            desk,
+        Self(Arc::new(SessionsInner {
+            mcp_state,
             idle,
             file,
             shutdown,
             table: Mutex::new(table),
-            news: Notify::new(),
+            changed: Notify::new(),
         }))
     }
 
     /// Ends idle sessions and keeps the file, until the shutdown.
-    pub(super) async fn keep(self, mcp: Streamable) {
+    pub(super) async fn run(self, mcp: StreamableHttp) {
         let shutdown = self.0.shutdown.clone();
         loop {
             let (due, next) = self.table().due(Instant::now(), self.0.idle);
             for place in due {
                 tracing::info!(?place, "a session over HTTP ended for idleness");
                 match place {
-                    Place::Session(key) => self.end_idle(&key).await,
-                    Place::Talk(id) => mcp.close(&id).await,
+                    UsageKey::Session(key) => self.end_idle(&key).await,
+                    UsageKey::McpSession(id) => mcp.close(&id).await,
                 }
             }
             self.save();
-            let look = async {
+            let next_check = async {
                 match next {
                     Some(at) => sleep_until(at).await,
                     None => std::future::pending().await,
@@ -92,33 +95,33 @@ impl Sessions {
             };
             tokio::select! {
                 () = shutdown.cancelled() => break,
-                () = self.0.news.notified() => {}
-                () = look => {}
+                () = self.0.changed.notified() => {}
+                () = next_check => {}
             }
         }
         self.save();
     }
 
     /// Uses these places until the answer is through.
-    pub(super) fn enter(&self, places: Vec<Place>) -> Stay {
+    pub(super) fn begin_use(&self, keys: Vec<UsageKey>) -> SessionUse {
         let now = Instant::now();
-        for place in &places {
-            self.table().enter(place.clone(), now);
+        for key in &keys {
+            self.table().begin_use(key.clone(), now);
         }
         let sessions = self.clone();
-        Stay { sessions, places }
+        SessionUse { sessions, keys }
     }
 
-    /// As [`Table::admit`].
+    /// As [`SessionTable::admit`].
     ///
     /// # Errors
     /// As there, for the client.
-    pub(super) fn admit(&self, key: &Key, begins: bool) -> Result<(), Problem> {
+    pub(super) fn admit(&self, key: &SessionKey, begins: bool) -> Result<(), Problem> {
         self.table().admit(key, begins).map_err(|full| {
             let message = match full {
-                Full::All => format!("there are {SESSIONS} sessions over HTTP"),
-                Full::Principal => {
-                    format!("this token has {SESSIONS_OF_ONE} sessions over HTTP, all it may have")
+                SessionLimit::All => format!("there are {SESSIONS} sessions over HTTP"),
+                SessionLimit::Principal => {
+                    format!("this token has {SESSIONS_PER_PRINCIPAL} sessions over HTTP, all it may have")
                 }
             };
             let hint = "end some with DELETE; idle ones end by themselves";
@@ -127,28 +130,28 @@ impl Sessions {
     }
 
     /// The MCP session with this id.
-    pub(super) fn talk(&self, id: &str) -> Option<Talk> {
-        self.table().talk(id).cloned()
+    pub(super) fn mcp_session(&self, id: &str) -> Option<McpSession> {
+        self.table().mcp_session(id).cloned()
     }
 
     /// Ends a session: finite executions stop and are cleaned, the rest passes on (D3).
     ///
     /// # Errors
     /// When something does not stop or cannot be cleaned.
-    pub(super) async fn end(&self, key: &Key) -> Result<(), ostler_engine::Error> {
-        self.table().end(key);
-        self.0.news.notify_one();
-        self.0.desk.end_session(&caller(key)).await
+    pub(super) async fn end(&self, key: &SessionKey) -> Result<(), ostler_engine::Error> {
+        self.table().remove(key);
+        self.0.changed.notify_one();
+        self.0.mcp_state.end_session(&caller(key)).await
     }
 
-    async fn end_idle(&self, key: &Key) {
+    async fn end_idle(&self, key: &SessionKey) {
         if let Err(error) = self.end(key).await {
             let session = &key.session;
             tracing::warn!(%session, %error, "the session did not end cleanly");
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SessionTable> {
         // Every change of the table is whole.
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -157,64 +160,66 @@ impl Sessions {
         let Some(file) = &self.0.file else {
             return;
         };
-        let kept = self.table().take_changes();
-        if let Some(kept) = kept
-            && let Err(error) = write(file, &kept)
+        let stored = self.table().take_changed();
+        if let Some(stored) = stored
+            && let Err(error) = store(file, &stored)
         {
             tracing::warn!(path = %file.display(), %error, "sessions cannot be kept");
         }
     }
 }
 
-impl Doorkeeper for Sessions {
-    fn begun(&self, id: &str, initialize: Value, extensions: &mut http::Extensions) {
-        let unnamed = extensions.get::<Unnamed>().is_some();
-        let Some(client) = extensions.get_mut::<Arc<Client>>() else {
+impl SessionHooks for HttpSessions {
+    fn on_session_started(&self, id: &str, initialize: Value, extensions: &mut http::Extensions) {
+        let is_anonymous = extensions.get::<AnonymousInitialize>().is_some();
+        let Some(client) = extensions.get_mut::<Arc<ConnectedClient>>() else {
             return;
         };
         let mut table = self.table();
-        if table.talk(id).is_some() {
+        if table.mcp_session(id).is_some() {
             return;
         }
-        if unnamed {
+        if is_anonymous {
             let session = SessionName(format!("mcp-{id}"));
             let caller = &mut Arc::make_mut(client).caller;
             caller.owner.session = Some(session);
             caller.scope = Scope::Session;
         }
-        let Some(key) = Key::of(&client.caller) else {
+        let Some(key) = SessionKey::of(&client.caller) else {
             return;
         };
-        let talk = Talk {
+        let mcp_session = McpSession {
             key,
-            own: unnamed,
+            own: is_anonymous,
             initialize,
         };
-        table.begin(id, talk, Instant::now());
+        table.insert_mcp_session(id, mcp_session, Instant::now());
         drop(table);
-        self.0.news.notify_one();
+        self.0.changed.notify_one();
     }
 
-    fn known(&self, id: &str) -> Option<Value> {
-        self.table().talk(id).map(|talk| talk.initialize.clone())
+    fn initialize_params(&self, id: &str) -> Option<Value> {
+        self.table()
+            .mcp_session(id)
+            .map(|session| session.initialize.clone())
     }
 
-    fn ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
+    fn on_session_ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // What a shutdown ends goes on with the next daemon.
             if self.0.shutdown.is_cancelled() {
                 return;
             }
-            let ended = self.table().end_talk(id);
-            self.0.news.notify_one();
-            if let Some(talk) = ended.filter(|talk| talk.own) {
-                self.end_idle(&talk.key).await;
+            let session = self.table().remove_mcp_session(id);
+            self.0.changed.notify_one();
+            if let Some(session) = session.filter(|session| session.own) {
+                self.end_idle(&session.key).await;
             }
         })
     }
 }
 
-impl Key {
+impl SessionKey {
     /// The session of this caller.
     pub(super) fn of(caller: &Caller) -> Option<Self> {
         Some(Self {
@@ -224,53 +229,53 @@ impl Key {
     }
 }
 
-fn caller(key: &Key) -> Caller {
+fn caller(key: &SessionKey) -> Caller {
     Caller {
         owner: Owner {
             principal: key.principal.clone(),
             project: None,
             session: Some(key.session.clone()),
             task: None,
-            channel: ostler_model::Channel::Network,
+            channel: ostler_model::RequestChannel::Network,
         },
         scope: Scope::Session,
     }
 }
 
-impl Drop for Stay {
+impl Drop for SessionUse {
     fn drop(&mut self) {
         let now = Instant::now();
         let mut table = self.sessions.table();
-        let mut look = false;
-        for place in &self.places {
-            look |= table.leave(place, now);
+        let mut must_notify = false;
+        for key in &self.keys {
+            must_notify |= table.end_use(key, now);
         }
         drop(table);
-        if look {
-            self.sessions.0.news.notify_one();
+        if must_notify {
+            self.sessions.0.changed.notify_one();
         }
     }
 }
 
-fn read(file: &Path) -> Option<Kept> {
-    let told = |error: &dyn std::fmt::Display| {
+fn load(file: &Path) -> Option<StoredSessions> {
+    let warn = |error: &dyn std::fmt::Display| {
         tracing::warn!(path = %file.display(), %error, "earlier sessions are forgotten");
     };
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
-            told(&error);
+            warn(&error);
             return None;
         }
     };
     serde_json::from_slice(&bytes)
-        .inspect_err(|error| told(error))
+        .inspect_err(|error| warn(error))
         .ok()
 }
 
-fn write(file: &Path, kept: &Kept) -> io::Result<()> {
-    let aside = file.with_extension("new");
-    fs::write(&aside, serde_json::to_vec(kept)?)?;
-    fs::rename(&aside, file)
+fn store(file: &Path, stored: &StoredSessions) -> io::Result<()> {
+    let temporary = file.with_extension("new");
+    fs::write(&temporary, serde_json::to_vec(stored)?)?;
+    fs::rename(&temporary, file)
 }

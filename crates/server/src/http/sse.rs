@@ -22,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::limits::{BODY_BYTES, too_large};
-use super::sessions::{Sessions, Stay};
-use super::table::{Key, Place};
-use super::visit::{self, Words, fronted, named};
-use crate::mcp::{Client, Desk, FrontContext, SseError, SseInput, SseOutput, sse};
+use super::request_identity::{self, PathParams, path_context, requested_session};
+use super::session_table::{SessionKey, UsageKey};
+use super::sessions::{HttpSessions, SessionUse};
+use crate::mcp::{ClientContext, ConnectedClient, McpState, SseError, SseInput, SseOutput, sse};
 use crate::wire::Problem;
 
 /// The most clients connected at once.
@@ -33,54 +33,54 @@ const CLIENTS: usize = 256;
 
 /// What every client is served with. Cheap to clone.
 #[derive(Debug, Clone)]
-struct Lounge(Arc<Shared>);
+struct SseState(Arc<SseInner>);
 
 #[derive(Debug)]
-struct Shared {
-    desk: Desk,
-    sessions: Sessions,
-    front: Arc<FrontContext>,
+struct SseInner {
+    mcp_state: McpState,
+    sessions: HttpSessions,
+    client_context: Arc<ClientContext>,
     prefix: String,
     shutdown: CancellationToken,
     tasks: TaskTracker,
-    clients: Mutex<HashMap<String, Seat>>,
+    clients: Mutex<HashMap<String, SseClient>>,
 }
 
 /// A connected client.
 #[derive(Debug, Clone)]
-struct Seat {
+struct SseClient {
     principal: Principal,
     input: SseInput,
 }
 
 /// A client's place, until its stream is dropped.
 #[derive(Debug)]
-struct Seated {
-    lounge: Lounge,
+struct SseClientGuard {
+    state: SseState,
     id: String,
     closed: CancellationToken,
-    _stay: Stay,
+    _session_use: SessionUse,
 }
 
 /// Which connection a message is for.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct For {
+struct MessageQuery {
     session_id: String,
 }
 
-/// Its routes, for clients of `desk`. The rest: what paths begin with, what closes every
+/// Its routes, for clients of `mcp_state`. The rest: what paths begin with, what closes every
 /// stream, and what must be done before the process ends.
 pub(super) fn routes(
-    desk: Desk,
-    sessions: Sessions,
-    front: Arc<FrontContext>,
+    mcp_state: McpState,
+    sessions: HttpSessions,
+    client_context: Arc<ClientContext>,
     (prefix, shutdown, tasks): (String, CancellationToken, TaskTracker),
 ) -> Router {
-    let lounge = Lounge(Arc::new(Shared {
-        desk,
+    let state = SseState(Arc::new(SseInner {
+        mcp_state,
         sessions,
-        front,
+        client_context,
         prefix,
         shutdown,
         tasks,
@@ -95,26 +95,26 @@ pub(super) fn routes(
     paths
         .into_iter()
         .fold(Router::new(), |routes, path| routes.route(path, get(open)))
-        .route("/messages", post(message))
-        .with_state(lounge)
+        .route("/messages", post(post_message))
+        .with_state(state)
 }
 
 /// `GET /sse`.
 async fn open(
-    State(lounge): State<Lounge>,
-    Path(words): Path<Words>,
+    State(state): State<SseState>,
+    Path(params): Path<PathParams>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (seated, output) = lounge.seat(&words, &request.into_parts().0)?;
-    let endpoint = format!("{}/messages?sessionId={}", lounge.0.prefix, seated.id);
+    let (client, output) = state.connect(&params, &request.into_parts().0)?;
+    let endpoint = format!("{}/messages?sessionId={}", state.0.prefix, client.id);
     let first = Event::default().event("endpoint").data(endpoint);
     let message = |json| Event::default().event("message").data(json);
-    let closed = seated.closed.clone().cancelled_owned();
+    let closed = client.closed.clone().cancelled_owned();
     let events = stream::once(async move { first })
         .chain(output.into_stream().map(message))
         .take_until(closed)
         .map(move |event| {
-            let _seated = &seated;
+            let _client = &client;
             Ok::<_, Infallible>(event)
         });
     Ok(Sse::new(events)
@@ -123,32 +123,33 @@ async fn open(
 }
 
 /// A session of its own ends with its stream, unless it goes on with the next daemon.
-async fn ended(lounge: Lounge, key: Key, own: bool) {
-    if !own || lounge.0.shutdown.is_cancelled() {
+async fn end_session(state: SseState, key: SessionKey, is_own: bool) {
+    if !is_own || state.0.shutdown.is_cancelled() {
         return;
     }
-    if let Err(error) = lounge.0.sessions.end(&key).await {
+    if let Err(error) = state.0.sessions.end(&key).await {
         tracing::warn!(session = %key.session, %error, "the session did not end cleanly");
     }
 }
 
 /// `POST /messages?sessionId=…`.
-async fn message(
-    State(lounge): State<Lounge>,
-    Query(whom): Query<For>,
+async fn post_message(
+    State(state): State<SseState>,
+    Query(query): Query<MessageQuery>,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let identity = visit::identity(&parts)?;
-    let seat = lounge.clients().get(&whom.session_id).cloned();
-    let seat = seat.filter(|seat| seat.principal == identity.principal);
-    let seat = seat.ok_or_else(|| visit::no_session().with_hint("open another with GET /sse"))?;
+    let identity = request_identity::identity(&parts)?;
+    let client = state.clients().get(&query.session_id).cloned();
+    let client = client.filter(|seat| seat.principal == identity.principal);
+    let client = client
+        .ok_or_else(|| request_identity::no_session().with_hint("open another with GET /sse"))?;
     let json = to_bytes(body, BODY_BYTES).await.map_err(|_| too_large())?;
-    seat.input.take(&json).await.map_err(refused)?;
+    client.input.send(&json).await.map_err(sse_problem)?;
     Ok((StatusCode::ACCEPTED, Body::from("Accepted")).into_response())
 }
 
-fn refused(error: SseError) -> Problem {
+fn sse_problem(error: SseError) -> Problem {
     let message = error.to_string();
     match error {
         SseError::Message(_) => Problem::value(message).with_status(400),
@@ -158,12 +159,16 @@ fn refused(error: SseError) -> Problem {
     }
 }
 
-impl Lounge {
+impl SseState {
     /// Seats a client, until its stream is dropped.
-    fn seat(&self, words: &Words, parts: &Parts) -> Result<(Seated, SseOutput), Problem> {
-        let identity = visit::identity(parts)?;
-        let name = named(words, &parts.headers)?;
-        let front = fronted(words, &self.0.front)?;
+    fn connect(
+        &self,
+        params: &PathParams,
+        parts: &Parts,
+    ) -> Result<(SseClientGuard, SseOutput), Problem> {
+        let identity = request_identity::identity(parts)?;
+        let name = requested_session(params, &parts.headers)?;
+        let client_context = path_context(params, &self.0.client_context)?;
         if self.clients().len() >= CLIENTS {
             let message = format!("{CLIENTS} clients are connected already");
             return Err(Problem::new(ErrorCode::QuotaExceeded, message, None));
@@ -172,27 +177,39 @@ impl Lounge {
         let own = name.is_none();
         let session = name.unwrap_or_else(|| SessionName(format!("sse-{id}")));
         let principal = identity.principal.clone();
-        let key = Key {
+        let key = SessionKey {
             principal: principal.clone(),
             session: session.clone(),
         };
         self.0.sessions.admit(&key, false)?;
-        let seated = Seated {
-            lounge: self.clone(),
+        let guard = SseClientGuard {
+            state: self.clone(),
             id: id.clone(),
             closed: self.0.shutdown.child_token(),
-            _stay: self.0.sessions.enter(vec![Place::Session(key.clone())]),
+            _session_use: self
+                .0
+                .sessions
+                .begin_use(vec![UsageKey::Session(key.clone())]),
         };
         let caller = identity.caller(session);
-        let client = Client { caller, front };
-        let after = ended(self.clone(), key, own);
-        let closed = seated.closed.clone();
-        let (input, output) = sse(self.0.desk.clone(), client, closed, &self.0.tasks, after);
-        self.clients().insert(id, Seat { principal, input });
-        Ok((seated, output))
+        let client = ConnectedClient {
+            caller,
+            context: client_context,
+        };
+        let cleanup = end_session(self.clone(), key, own);
+        let closed = guard.closed.clone();
+        let (input, output) = sse(
+            self.0.mcp_state.clone(),
+            client,
+            closed,
+            &self.0.tasks,
+            cleanup,
+        );
+        self.clients().insert(id, SseClient { principal, input });
+        Ok((guard, output))
     }
 
-    fn clients(&self) -> MutexGuard<'_, HashMap<String, Seat>> {
+    fn clients(&self) -> MutexGuard<'_, HashMap<String, SseClient>> {
         // Every change is whole.
         self.0
             .clients
@@ -201,9 +218,9 @@ impl Lounge {
     }
 }
 
-impl Drop for Seated {
+impl Drop for SseClientGuard {
     fn drop(&mut self) {
         self.closed.cancel();
-        self.lounge.clients().remove(&self.id);
+        self.state.clients().remove(&self.id);
     }
 }

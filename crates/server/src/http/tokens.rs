@@ -26,7 +26,7 @@ const SECRET_BYTES: usize = 32;
 /// How every token begins, so that people and secret scanners know one.
 const PREFIX: &str = "ostler_";
 /// The longest token that is looked at.
-const GIVEN_BYTES: usize = 512;
+const MAX_SECRET_BYTES: usize = 512;
 /// The longest name.
 const NAME_BYTES: usize = 64;
 /// The most tokens one file holds; each request is held against all of them.
@@ -52,7 +52,7 @@ pub const SCOPES: [TokenScope; 2] = [TokenScope::SessionsAll, TokenScope::Daemon
 /// One token, without its secret: nobody has that but its holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Token {
+pub struct AccessToken {
     /// What people call it.
     pub name: String,
     /// The SHA-256 of its secret, as hexadecimal digits.
@@ -78,27 +78,27 @@ pub struct NewToken {
 
 /// A token's secret, known once. It is never shown by accident.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct TokenSecret(String);
 
 /// The tokens of one state directory. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct TokenStore(Arc<Store>);
+pub struct TokenStore(Arc<TokenStoreInner>);
 
 #[derive(Debug)]
-struct Store {
+struct TokenStoreInner {
     path: PathBuf,
-    loaded: Mutex<Loaded>,
+    loaded: Mutex<LoadedTokens>,
 }
 
 /// The file as it was read, and how to tell that it is another one now.
 #[derive(Debug, Default)]
-struct Loaded {
-    stamp: Option<Stamp>,
-    tokens: Arc<[Token]>,
+struct LoadedTokens {
+    stamp: Option<TokenFileStamp>,
+    tokens: Arc<[AccessToken]>,
 }
 
 /// Inode, size, and time of change.
-type Stamp = (u64, u64, i64, i64);
+type TokenFileStamp = (u64, u64, i64, i64);
 
 /// Why tokens cannot be read or changed.
 #[derive(Debug, Error)]
@@ -126,7 +126,7 @@ pub enum TokenError {
     Exposed(PathBuf),
     /// There is one with this name.
     #[error("there is a token '{0}' already")]
-    Taken(String),
+    NameTaken(String),
     /// There is none with this name.
     #[error("there is no token '{0}'")]
     Unknown(String),
@@ -155,7 +155,7 @@ impl fmt::Display for TokenScope {
     }
 }
 
-impl Secret {
+impl TokenSecret {
     fn random() -> io::Result<Self> {
         let mut bytes = [0; SECRET_BYTES];
         let mut filled = 0;
@@ -172,13 +172,13 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
 }
 
-impl Token {
+impl AccessToken {
     fn matches(&self, hash: &[u8; HASH_BYTES]) -> Choice {
         self.sha256.as_bytes().ct_eq(hex(hash).as_bytes())
     }
@@ -188,7 +188,7 @@ impl TokenStore {
     /// The tokens in this file, which need not be there yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Store {
+        Self(Arc::new(TokenStoreInner {
             path: path.into(),
             loaded: Mutex::default(),
         }))
@@ -199,26 +199,26 @@ impl TokenStore {
     ///
     /// # Errors
     /// When the file cannot be read: nobody is let in.
-    pub fn find(&self, given: &str) -> Result<Option<Token>, TokenError> {
+    pub fn find(&self, secret: &str) -> Result<Option<AccessToken>, TokenError> {
         let tokens = self.tokens()?;
-        if given.len() > GIVEN_BYTES {
+        if secret.len() > MAX_SECRET_BYTES {
             return Ok(None);
         }
-        let hash = sha256(given);
-        let mut found = None;
+        let hash = sha256(secret);
+        let mut matched = None;
         for token in tokens.iter() {
             if bool::from(token.matches(&hash)) {
-                found = Some(token.clone());
+                matched = Some(token.clone());
             }
         }
-        Ok(found)
+        Ok(matched)
     }
 
     /// Every token, oldest first.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn list(&self) -> Result<Vec<Token>, TokenError> {
+    pub fn list(&self) -> Result<Vec<AccessToken>, TokenError> {
         Ok(self.tokens()?.to_vec())
     }
 
@@ -226,7 +226,7 @@ impl TokenStore {
     ///
     /// # Errors
     /// When the name is taken or none, or the file cannot be written.
-    pub fn create(&self, new: NewToken) -> Result<Secret, TokenError> {
+    pub fn create(&self, new: NewToken) -> Result<TokenSecret, TokenError> {
         let NewToken {
             name,
             principal,
@@ -235,16 +235,16 @@ impl TokenStore {
         if !is_name(&name) {
             return Err(TokenError::Name(name));
         }
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         let mut tokens = self.list()?;
         if tokens.iter().any(|token| token.name == name) {
-            return Err(TokenError::Taken(name));
+            return Err(TokenError::NameTaken(name));
         }
         if tokens.len() >= TOKENS {
             return Err(TokenError::Full);
         }
-        let secret = Secret::random().map_err(|error| self.io("made", error))?;
-        tokens.push(Token {
+        let secret = TokenSecret::random().map_err(|error| self.io("made", error))?;
+        tokens.push(AccessToken {
             name,
             sha256: hex(&sha256(secret.reveal())),
             principal,
@@ -260,7 +260,7 @@ impl TokenStore {
     /// # Errors
     /// When there is none with this name, or the file cannot be written.
     pub fn revoke(&self, name: &str) -> Result<(), TokenError> {
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         let mut tokens = self.list()?;
         let before = tokens.len();
         tokens.retain(|token| token.name != name);
@@ -271,7 +271,7 @@ impl TokenStore {
     }
 
     /// What the file holds now; read again only when it is another one.
-    fn tokens(&self) -> Result<Arc<[Token]>, TokenError> {
+    fn tokens(&self) -> Result<Arc<[AccessToken]>, TokenError> {
         let path = &self.0.path;
         let meta = match fs::metadata(path) {
             Ok(meta) => meta,
@@ -286,12 +286,12 @@ impl TokenStore {
         let mut loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if loaded.stamp != Some(stamp) {
             let bytes = fs::read(path).map_err(|error| self.io("read", error))?;
-            let tokens: Vec<Token> =
+            let tokens: Vec<AccessToken> =
                 serde_json::from_slice(&bytes).map_err(|source| TokenError::Format {
                     path: path.clone(),
                     source,
                 })?;
-            *loaded = Loaded {
+            *loaded = LoadedTokens {
                 stamp: Some(stamp),
                 tokens: tokens.into(),
             };
@@ -299,20 +299,20 @@ impl TokenStore {
         Ok(Arc::clone(&loaded.tokens))
     }
 
-    fn write(&self, tokens: &[Token]) -> Result<(), TokenError> {
+    fn write(&self, tokens: &[AccessToken]) -> Result<(), TokenError> {
         let path = &self.0.path;
         let write = || {
-            let aside = beside(path, ".new");
+            let temporary = with_suffix(path, ".new");
             let mut file = OpenOptions::new()
                 .write(true)
                 .create(true)
                 .truncate(true)
                 .mode(FILE_MODE)
-                .open(&aside)?;
+                .open(&temporary)?;
             serde_json::to_writer_pretty(&mut file, tokens)?;
             file.write_all(b"\n")?;
             file.sync_all()?;
-            fs::rename(&aside, path)
+            fs::rename(&temporary, path)
         };
         write().map_err(|error| self.io("written", error))
     }
@@ -325,7 +325,7 @@ impl TokenStore {
                 .create(true)
                 .truncate(false)
                 .mode(FILE_MODE)
-                .open(beside(&self.0.path, ".lock"))?;
+                .open(with_suffix(&self.0.path, ".lock"))?;
             rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
             Ok(file)
         };
@@ -341,7 +341,7 @@ impl TokenStore {
     }
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(store.find(secret.reveal()).unwrap().unwrap().name, "one");
         assert_eq!(store.find(other.reveal()).unwrap().unwrap().name, "two");
         assert_eq!(store.find("ostler_").unwrap(), None);
-        assert_eq!(store.find(&"x".repeat(GIVEN_BYTES + 1)).unwrap(), None);
+        assert_eq!(store.find(&"x".repeat(MAX_SECRET_BYTES + 1)).unwrap(), None);
         let path = dir.path().join("tokens.json");
         let text = fs::read_to_string(&path).unwrap();
         assert!(
@@ -420,7 +420,7 @@ mod tests {
         store.create(new("a.b_c-1")).unwrap();
         assert!(matches!(
             store.create(new("a.b_c-1")),
-            Err(TokenError::Taken(_))
+            Err(TokenError::NameTaken(_))
         ));
         let long = "x".repeat(NAME_BYTES + 1);
         for name in ["", "a b", "ä", long.as_str()] {

@@ -17,93 +17,93 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::turn::{Admission, Peers, decide, enough};
+use super::accept_policy::{Admission, PeerKind, decide, files_to_count};
 
 /// How long there may be no room for a front before those that wait are told so, in milliseconds:
 /// less than their clients wait for an answer.
-const FRONT_WAIT_MS: u64 = 20_000;
+const PROXY_WAIT_MS: u64 = 20_000;
 
 /// How long others have to give up what they need not keep, in milliseconds, before somebody is
 /// served in turn: who asks twice has not closed the first connection yet.
-const ROOM_FIRST_MS: u64 = 50;
+const ROOM_WAIT_MS: u64 = 50;
 
 /// A listening socket.
 #[derive(Debug)]
 pub struct Acceptor {
     listener: AsyncFd<OwnedFd>,
-    peers: Peers,
+    peers: PeerKind,
     turns: Arc<Semaphore>,
     /// Since when nobody could be accepted, as far as anybody came.
     full_since: Mutex<Option<Instant>>,
     /// Whether the log says so.
-    told: AtomicBool,
+    warned: AtomicBool,
 }
 
 /// A connection, and the terms it was accepted on.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedSocket {
     /// Close-on-exec and non-blocking.
     pub socket: OwnedFd,
     /// What may be done on it.
-    pub terms: Terms,
+    pub terms: ConnectionTerms,
 }
 
 /// What a connection may do.
 #[derive(Debug)]
-pub enum Terms {
+pub enum ConnectionTerms {
     /// Anything.
-    Room(Roomy),
+    Unrestricted(UnrestrictedPermit),
     /// One request that does not last: others wait for it.
-    InTurn(Turn),
+    SingleRequest(SingleRequestPermit),
     /// Nothing: it waited long enough, and is to be told so.
     Refused,
 }
 
 /// Connections with room; those of fronts are counted by what they take.
-static ROOMY: AtomicU64 = AtomicU64::new(0);
+static UNRESTRICTED: AtomicU64 = AtomicU64::new(0);
 
 /// A connection with room.
 #[derive(Debug)]
-pub struct Roomy(u64);
+pub struct UnrestrictedPermit(u64);
 
-impl Roomy {
-    fn new(peers: Peers) -> Self {
-        let counts = u64::from(peers != Peers::Front);
-        ROOMY.fetch_add(counts, Ordering::Relaxed);
+impl UnrestrictedPermit {
+    fn new(peers: PeerKind) -> Self {
+        let counts = u64::from(peers != PeerKind::StdioProxy);
+        UNRESTRICTED.fetch_add(counts, Ordering::Relaxed);
         Self(counts)
     }
 }
 
-impl Drop for Roomy {
+impl Drop for UnrestrictedPermit {
     fn drop(&mut self) {
-        ROOMY.fetch_sub(self.0, Ordering::Relaxed);
-        open_files::closed();
+        UNRESTRICTED.fetch_sub(self.0, Ordering::Relaxed);
+        open_files::notify_closed();
     }
 }
 
 /// Nobody else is served in turn while this lives.
 #[derive(Debug)]
-pub struct Turn {
+pub struct SingleRequestPermit {
     permit: Option<OwnedSemaphorePermit>,
-    lent: Option<open_files::Lent>,
+    reserve: Option<open_files::EmergencyFdGuard>,
 }
 
-impl Turn {
-    fn take(peers: Peers, turns: &Arc<Semaphore>) -> Option<Self> {
+impl SingleRequestPermit {
+    fn try_acquire(peers: PeerKind, turns: &Arc<Semaphore>) -> Option<Self> {
         let permit = Arc::clone(turns).try_acquire_owned().ok()?;
         Some(Self {
             permit: Some(permit),
-            lent: (peers == Peers::Local).then(open_files::Lent::take),
+            reserve: (peers == PeerKind::Local).then(open_files::EmergencyFdGuard::acquire),
         })
     }
 }
 
-impl Drop for Turn {
+impl Drop for SingleRequestPermit {
     fn drop(&mut self) {
         // Before those who wait are told.
         drop(self.permit.take());
-        drop(self.lent.take());
-        open_files::closed();
+        drop(self.reserve.take());
+        open_files::notify_closed();
     }
 }
 
@@ -113,8 +113,8 @@ impl Acceptor {
     /// # Errors
     /// When the socket cannot be registered.
     pub fn local(listener: UnixListener) -> io::Result<Self> {
-        open_files::hold_back();
-        Self::new(listener.into_std()?.into(), Peers::Local)
+        open_files::refill_emergency_fds();
+        Self::new(listener.into_std()?.into(), PeerKind::Local)
     }
 
     /// Requests of others.
@@ -122,24 +122,24 @@ impl Acceptor {
     /// # Errors
     /// As [`Acceptor::local`].
     pub fn network(listener: TcpListener) -> io::Result<Self> {
-        Self::new(listener.into_std()?.into(), Peers::Network)
+        Self::new(listener.into_std()?.into(), PeerKind::Network)
     }
 
     /// Fronts of MCP clients.
     ///
     /// # Errors
     /// As [`Acceptor::local`].
-    pub fn fronts(listener: UnixListener) -> io::Result<Self> {
-        Self::new(listener.into_std()?.into(), Peers::Front)
+    pub fn stdio_proxies(listener: UnixListener) -> io::Result<Self> {
+        Self::new(listener.into_std()?.into(), PeerKind::StdioProxy)
     }
 
-    fn new(listener: OwnedFd, peers: Peers) -> io::Result<Self> {
+    fn new(listener: OwnedFd, peers: PeerKind) -> io::Result<Self> {
         Ok(Self {
             listener: register_descriptor(listener, Interest::READABLE)?,
             peers,
             turns: Arc::new(Semaphore::new(1)),
             full_since: Mutex::default(),
-            told: AtomicBool::new(false),
+            warned: AtomicBool::new(false),
         })
     }
 
@@ -147,22 +147,22 @@ impl Acceptor {
     ///
     /// # Errors
     /// When the socket does not accept any more.
-    pub async fn accept(&self) -> io::Result<Accepted> {
+    pub async fn accept(&self) -> io::Result<AcceptedSocket> {
         loop {
             let mut ready = self.listener.readable().await?;
-            if !is_waited_for(self.listener.get_ref()) {
+            if !has_pending_peer(self.listener.get_ref()) {
                 ready.clear_ready();
                 continue;
             }
-            let terms = self.terms().await;
+            let terms = self.wait_for_terms().await;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match accept_with(self.listener.get_ref(), flags) {
-                Ok(socket) => return Ok(Accepted { socket, terms }),
+                Ok(socket) => return Ok(AcceptedSocket { socket, terms }),
                 Err(Errno::AGAIN) => ready.clear_ready(),
-                Err(errno) if is_passing(errno) => {}
+                Err(errno) if is_transient(errno) => {}
                 Err(errno) if is_shortage(errno) => {
                     drop(terms);
-                    open_files::changed().await;
+                    open_files::wait_for_change().await;
                 }
                 Err(errno) => return Err(errno.into()),
             }
@@ -170,51 +170,56 @@ impl Acceptor {
     }
 
     /// Waits until there is room for whoever comes next, or a turn.
-    async fn terms(&self) -> Terms {
-        let look = || match self.decide() {
-            Admission::Room => self.room().map(Terms::Room),
-            Admission::InTurn => Turn::take(self.peers, &self.turns).map(Terms::InTurn),
+    async fn wait_for_terms(&self) -> ConnectionTerms {
+        let try_admit = || match self.decide() {
+            Admission::Unrestricted => self.try_unrestricted().map(ConnectionTerms::Unrestricted),
+            Admission::SingleRequest => SingleRequestPermit::try_acquire(self.peers, &self.turns)
+                .map(ConnectionTerms::SingleRequest),
             Admission::Wait => None,
         };
-        if let Some(room) = self.room() {
+        if let Some(room) = self.try_unrestricted() {
             *self.full_since() = None;
-            return Terms::Room(room);
+            return ConnectionTerms::Unrestricted(room);
         }
-        self.tell();
-        let terms = async {
-            let room = || self.room().map(Terms::Room);
-            let first = Duration::from_millis(ROOM_FIRST_MS);
+        self.warn_once();
+        let waiting = async {
+            let room = || self.try_unrestricted().map(ConnectionTerms::Unrestricted);
+            let first = Duration::from_millis(ROOM_WAIT_MS);
             match timeout(first, open_files::wait_for(room)).await {
                 Ok(terms) => terms,
-                Err(_) => open_files::wait_for(look).await,
+                Err(_) => open_files::wait_for(try_admit).await,
             }
         };
-        if self.peers != Peers::Front {
-            return terms.await;
+        if self.peers != PeerKind::StdioProxy {
+            return waiting.await;
         }
-        let since = *self.full_since().get_or_insert_with(Instant::now);
-        let until = since + Duration::from_millis(FRONT_WAIT_MS);
-        match timeout_at(until, terms).await {
+        let full_since = *self.full_since().get_or_insert_with(Instant::now);
+        let until = full_since + Duration::from_millis(PROXY_WAIT_MS);
+        match timeout_at(until, waiting).await {
             Ok(terms) => {
                 *self.full_since() = None;
                 terms
             }
-            Err(_) => Terms::Refused,
+            Err(_) => ConnectionTerms::Refused,
         }
     }
 
-    fn room(&self) -> Option<Roomy> {
-        (self.decide() == Admission::Room).then(|| Roomy::new(self.peers))
+    fn try_unrestricted(&self) -> Option<UnrestrictedPermit> {
+        (self.decide() == Admission::Unrestricted).then(|| UnrestrictedPermit::new(self.peers))
     }
 
     fn decide(&self) -> Admission {
-        let roomy = ROOMY.load(Ordering::Relaxed);
-        decide(self.peers, open_files::available(enough(roomy)), roomy)
+        let unrestricted = UNRESTRICTED.load(Ordering::Relaxed);
+        decide(
+            self.peers,
+            open_files::available(files_to_count(unrestricted)),
+            unrestricted,
+        )
     }
 
     /// Says once that peers wait.
-    fn tell(&self) {
-        if !self.told.swap(true, Ordering::Relaxed) {
+    fn warn_once(&self) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
             let peers = self.peers;
             tracing::warn!(
                 ?peers,
@@ -231,14 +236,14 @@ impl Acceptor {
 }
 
 /// Whether a peer waits to be accepted: for nobody, no descriptor is waited for.
-fn is_waited_for(listener: &OwnedFd) -> bool {
+fn has_pending_peer(listener: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(listener, PollFlags::IN)];
     // What cannot be told shows when it is accepted.
     !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(0))
 }
 
 /// Whether the peer left before it was accepted, or its network did (accept(2)).
-fn is_passing(errno: Errno) -> bool {
+fn is_transient(errno: Errno) -> bool {
     [
         Errno::CONNABORTED,
         Errno::INTR,
@@ -266,10 +271,10 @@ mod tests {
 
     #[test]
     fn only_a_broken_socket_ends_the_listening() {
-        assert!(is_passing(Errno::CONNABORTED) && !is_shortage(Errno::CONNABORTED));
-        assert!(is_shortage(Errno::MFILE) && !is_passing(Errno::MFILE));
+        assert!(is_transient(Errno::CONNABORTED) && !is_shortage(Errno::CONNABORTED));
+        assert!(is_shortage(Errno::MFILE) && !is_transient(Errno::MFILE));
         for broken in [Errno::BADF, Errno::INVAL, Errno::NOTSOCK] {
-            assert!(!is_passing(broken) && !is_shortage(broken));
+            assert!(!is_transient(broken) && !is_shortage(broken));
         }
     }
 }

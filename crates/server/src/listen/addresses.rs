@@ -9,31 +9,31 @@ use super::CONNECTIONS;
 
 /// The most connections of one address, so that others find a place. Not on loopback: whoever is there has the
 /// same address as everybody.
-pub const CONNECTIONS_OF_ONE: usize = CONNECTIONS / 4;
+pub const CONNECTIONS_PER_ADDRESS: usize = CONNECTIONS / 4;
 
 /// The connections of each address.
 #[derive(Debug, Default)]
-pub(super) struct Addresses(Mutex<HashMap<IpAddr, usize>>);
+pub(super) struct AddressCounts(Mutex<HashMap<IpAddr, usize>>);
 
 /// A connection of an address, until this is dropped.
 #[derive(Debug)]
-pub(super) struct ConnectionGuard {
-    all: Arc<Addresses>,
+pub(super) struct AddressGuard {
+    counts: Arc<AddressCounts>,
     address: IpAddr,
 }
 
-impl Addresses {
+impl AddressCounts {
     /// Counts a connection; none where there are as many as one address may have.
-    pub(super) fn open(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionGuard> {
-        let address = network(peer.to_canonical());
+    pub(super) fn acquire(self: &Arc<Self>, peer: IpAddr) -> Option<AddressGuard> {
+        let address = address_block(peer.to_canonical());
         let mut counts = self.counts();
         let count = counts.entry(address).or_default();
-        if *count >= CONNECTIONS_OF_ONE && !address.is_loopback() {
+        if *count >= CONNECTIONS_PER_ADDRESS && !address.is_loopback() {
             return None;
         }
         *count += 1;
-        Some(ConnectionGuard {
-            all: Arc::clone(self),
+        Some(AddressGuard {
+            counts: Arc::clone(self),
             address,
         })
     }
@@ -44,7 +44,7 @@ impl Addresses {
 }
 
 /// What one host has: an address of version 4, or a network of 64 bits of version 6 (RFC 6177).
-fn network(address: IpAddr) -> IpAddr {
+fn address_block(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(address) if !address.is_loopback() => {
             let prefix = u128::from(address) & !u128::from(u64::MAX);
@@ -54,9 +54,9 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-impl Drop for ConnectionGuard {
+impl Drop for AddressGuard {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = self.all.counts().entry(self.address) {
+        if let Entry::Occupied(mut count) = self.counts.counts().entry(self.address) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
@@ -75,21 +75,21 @@ mod tests {
 
     #[test]
     fn one_address_has_a_share_and_loopback_has_all() {
-        let all = Arc::new(Addresses::default());
+        let all = Arc::new(AddressCounts::default());
         let mut open = Vec::new();
         for peer in ["192.0.2.1", "2001:db8::1", "127.0.0.1", "::1"] {
-            for _ in 0..CONNECTIONS_OF_ONE {
-                open.push(all.open(address(peer)).expect("room"));
+            for _ in 0..CONNECTIONS_PER_ADDRESS {
+                open.push(all.acquire(address(peer)).expect("room"));
             }
         }
         for full in ["192.0.2.1", "::ffff:192.0.2.1", "2001:db8::ffff:1"] {
-            assert!(all.open(address(full)).is_none(), "{full}");
+            assert!(all.acquire(address(full)).is_none(), "{full}");
         }
         for free in ["192.0.2.2", "2001:db8:0:1::1", "127.0.0.1", "::1"] {
-            assert!(all.open(address(free)).is_some(), "{free}");
+            assert!(all.acquire(address(free)).is_some(), "{free}");
         }
         open.remove(0);
-        assert!(all.open(address("192.0.2.1")).is_some(), "room again");
+        assert!(all.acquire(address("192.0.2.1")).is_some(), "room again");
         drop(open);
         assert!(all.counts().is_empty());
     }

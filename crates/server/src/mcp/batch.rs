@@ -5,18 +5,18 @@ use std::collections::HashMap;
 use rmcp::model::{ClientRequest, GetMeta as _, JsonRpcMessage, ProtocolVersion, RequestId};
 use serde_json::Value;
 
-use super::stdio::message::{self, Incoming, Malformed, Parsed};
+use super::stdio::message::{self, IncomingMessage, Malformed, ParsedLine};
 
 /// The only revision that knows JSON-RPC batches.
-pub(super) const REVISION: ProtocolVersion = ProtocolVersion::V_2025_03_26;
+pub(super) const BATCH_REVISION: ProtocolVersion = ProtocolVersion::V_2025_03_26;
 /// Members that one batch may have.
-pub(super) const MEMBERS: usize = 256;
+pub(super) const MAX_MEMBERS: usize = 256;
 
 /// One member.
 #[derive(Debug)]
-pub(super) enum Member {
+pub(super) enum BatchMember {
     /// A message to be handed on.
-    Message(Box<Incoming>),
+    Message(Box<IncomingMessage>),
     /// What must be answered with an error.
     Refused(Malformed),
     /// A notification or a response we do not understand: not answered.
@@ -25,13 +25,13 @@ pub(super) enum Member {
 
 /// The members, in order; an error where the batch as a whole is not taken. Requests that
 /// share an id are refused, all of them: nobody could tell their answers apart.
-pub(super) fn members(values: Vec<Value>) -> Result<Vec<Member>, Malformed> {
+pub(super) fn parse_members(values: Vec<Value>) -> Result<Vec<BatchMember>, Malformed> {
     let count = values.len();
-    if count > MEMBERS {
-        let message = format!("a batch has at most {MEMBERS} members; this one has {count}");
+    if count > MAX_MEMBERS {
+        let message = format!("a batch has at most {MAX_MEMBERS} members; this one has {count}");
         return Err(Malformed::request(None, message));
     }
-    let mut members: Vec<Member> = values.into_iter().map(member).collect();
+    let mut members: Vec<BatchMember> = values.into_iter().map(parse_member).collect();
     let mut uses: HashMap<RequestId, usize> = HashMap::new();
     for id in members.iter().filter_map(request_id) {
         *uses.entry(id.clone()).or_default() += 1;
@@ -39,55 +39,55 @@ pub(super) fn members(values: Vec<Value>) -> Result<Vec<Member>, Malformed> {
     for member in &mut members {
         if let Some(id) = request_id(member).filter(|id| uses[*id] > 1) {
             let message = "several requests of this batch have this id; each needs its own";
-            *member = Member::Refused(Malformed::request(Some(id.clone()), message));
+            *member = BatchMember::Refused(Malformed::request(Some(id.clone()), message));
         }
     }
     Ok(members)
 }
 
 /// Why a connection of this revision takes no batch; `None` before its handshake.
-pub(super) fn not_taken(revision: Option<&str>) -> Malformed {
+pub(super) fn unsupported_batch(revision: Option<&str>) -> Malformed {
     let message = match revision {
         Some(revision) => format!(
-            "JSON-RPC batches belong to revision {REVISION}, and this connection speaks \
+            "JSON-RPC batches belong to revision {BATCH_REVISION}, and this connection speaks \
              {revision}: send each message by itself"
         ),
         None => format!(
-            "a batch can come after the handshake of revision {REVISION}: send each message by \
+            "a batch can come after the handshake of revision {BATCH_REVISION}: send each message by \
              itself"
         ),
     };
     Malformed::request(None, message)
 }
 
-fn request_id(member: &Member) -> Option<&RequestId> {
+fn request_id(member: &BatchMember) -> Option<&RequestId> {
     match member {
-        Member::Message(message) => match &**message {
+        BatchMember::Message(message) => match &**message {
             JsonRpcMessage::Request(request) => Some(&request.id),
             JsonRpcMessage::Response(_)
             | JsonRpcMessage::Notification(_)
             | JsonRpcMessage::Error(_) => None,
         },
-        Member::Refused(_) | Member::Ignored => None,
+        BatchMember::Refused(_) | BatchMember::Ignored => None,
     }
 }
 
-fn member(value: Value) -> Member {
-    match message::member(value) {
-        Parsed::Blank | Parsed::Ignored => Member::Ignored,
-        Parsed::Batch(_) => {
-            Member::Refused(Malformed::request(None, "a batch must not hold a batch"))
+fn parse_member(value: Value) -> BatchMember {
+    match message::parse_member(value) {
+        ParsedLine::Blank | ParsedLine::Ignored => BatchMember::Ignored,
+        ParsedLine::Batch(_) => {
+            BatchMember::Refused(Malformed::request(None, "a batch must not hold a batch"))
         }
-        Parsed::Malformed(malformed) => Member::Refused(malformed),
-        Parsed::Message(message) => match misplaced(&message) {
-            Some(refused) => Member::Refused(refused),
-            None => Member::Message(message),
+        ParsedLine::Malformed(malformed) => BatchMember::Refused(malformed),
+        ParsedLine::Message(message) => match check_allowed_in_batch(&message) {
+            Some(refused) => BatchMember::Refused(refused),
+            None => BatchMember::Message(message),
         },
     }
 }
 
 /// What a message in a batch must not be.
-fn misplaced(message: &Incoming) -> Option<Malformed> {
+fn check_allowed_in_batch(message: &IncomingMessage) -> Option<Malformed> {
     let JsonRpcMessage::Request(request) = message else {
         return None;
     };
@@ -99,12 +99,12 @@ fn misplaced(message: &Incoming) -> Option<Malformed> {
     if is_handshake {
         return refused("initialize and server/discover must not be part of a batch".to_owned());
     }
-    let named = request.request.get_meta().protocol_version()?;
-    if named == REVISION {
+    let requested_revision = request.request.get_meta().protocol_version()?;
+    if requested_revision == BATCH_REVISION {
         return None;
     }
     refused(format!(
-        "batches belong to revision {REVISION}; this member names {named}"
+        "batches belong to revision {BATCH_REVISION}; this member names {requested_revision}"
     ))
 }
 
@@ -120,13 +120,13 @@ mod tests {
 
     /// Each member: taken, ignored, or the id and code of its error.
     fn told(values: Vec<Value>) -> Vec<Value> {
-        let members = members(values).unwrap();
+        let members = parse_members(values).unwrap();
         members
             .into_iter()
             .map(|member| match member {
-                Member::Message(_) => json!("taken"),
-                Member::Ignored => json!("ignored"),
-                Member::Refused(refused) => {
+                BatchMember::Message(_) => json!("taken"),
+                BatchMember::Ignored => json!("ignored"),
+                BatchMember::Refused(refused) => {
                     let answer = refused.response();
                     json!([answer["id"], answer["error"]["code"]])
                 }
@@ -180,10 +180,10 @@ mod tests {
 
     #[test]
     fn there_is_a_limit() {
-        let many: Vec<Value> = (0..=MEMBERS).map(ping).collect();
-        let refused = members(many.clone()).unwrap_err().response();
+        let many: Vec<Value> = (0..=MAX_MEMBERS).map(ping).collect();
+        let refused = parse_members(many.clone()).unwrap_err().response();
         assert_eq!(refused["error"]["code"], -32600, "{refused}");
-        let most = members(many[1..].to_vec()).unwrap();
-        assert_eq!(most.len(), MEMBERS);
+        let most = parse_members(many[1..].to_vec()).unwrap();
+        assert_eq!(most.len(), MAX_MEMBERS);
     }
 }

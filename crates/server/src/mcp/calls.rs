@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use ostler_engine::Begun;
+use ostler_engine::StartGuard;
 use ostler_model::ErrorCode;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject};
 use rmcp::service::RequestContext;
@@ -12,174 +12,205 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use super::context::{Call, Client};
-use super::desk::Desk;
-use super::interrupted::{self, Cause, Twice};
-use super::leases::Leases;
-use super::link::Link;
-use super::reply::{Interrupted, Reply};
-use super::stdio::Attempt;
-use super::tools::Definition;
-use super::{convert, elicit, tasks, tools};
-use crate::error::Failure;
+use super::call_context::CallContext;
+use super::context::{ConnectedClient, ToolCall};
+use super::interrupted::{self, InterruptCause, RepeatEffect};
+use super::pending_deliveries::PendingDeliveries;
+use super::reply::{ToolInterrupt, ToolReply};
+use super::state::McpState;
+use super::stdio::RequestAttempt;
+use super::tools::ToolDefinition;
+use super::{elicit, tasks, to_rmcp, tools};
+use crate::error::ApiError;
 
 /// Who asks, and where the answer goes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) desk: &'a Desk,
-    pub(super) client: &'a Client,
+pub(super) struct ToolCallRequest<'a> {
+    pub(super) state: &'a McpState,
+    pub(super) client: &'a ConnectedClient,
     /// On a stream: what answers name is given out as they are sent.
-    pub(super) leases: Option<&'a Leases>,
+    pub(super) pending: Option<&'a PendingDeliveries>,
     pub(super) context: &'a RequestContext<RoleServer>,
     /// Runs what a call leaves to be done.
-    pub(super) errands: &'a TaskTracker,
+    pub(super) background: &'a TaskTracker,
 }
 
 /// Answers one call.
-pub(super) async fn answer(
-    asked: Asked<'_>,
+pub(super) async fn handle_call(
+    call_request: ToolCallRequest<'_>,
     request: CallToolRequestParams,
 ) -> Result<CallToolResponse, ErrorData> {
-    let Asked {
-        desk,
+    let ToolCallRequest {
+        state: desk,
         client,
         context,
         ..
-    } = asked;
-    let Some(tool) = client.front.tools.named(&request.name) else {
+    } = call_request;
+    let Some(tool) = client.context.tools.find(&request.name) else {
         return Err(unknown_tool(client, &request.name));
     };
-    let link = link(asked, &request)?;
-    let call = Call {
+    let call_context = call_context(call_request, &request)?;
+    let call = ToolCall {
         engine: desk.engine(),
         caller: &client.caller,
-        front: &client.front,
-        desk,
-        link: &link,
+        client_context: &client.context,
+        state: desk,
+        context: &call_context,
     };
-    let given = request.arguments.unwrap_or_default();
-    if let Err(failure) = once(asked, tool, &given) {
-        return Ok(told(asked, Reply::from(failure)));
+    let arguments = request.arguments.unwrap_or_default();
+    if let Err(failure) = ensure_dispatched_once(call_request, tool, &arguments) {
+        return Ok(to_response(call_request, ToolReply::from(failure)));
     }
     // Only a modern call can be answered with something else than its result.
-    let kept = link.is_modern().then(|| given.clone());
-    let news = desk.news();
-    news.enter(&client.caller).await;
-    let _attending = news.attend(&client.caller, &given);
-    let answer = tokio::select! {
+    let retained_arguments = call_context.is_modern().then(|| arguments.clone());
+    let notifications = desk.notifications();
+    notifications.enter_session(&client.caller).await;
+    let _suppress_guard = notifications.suppress_named(&client.caller, &arguments);
+    let outcome = tokio::select! {
         biased;
         () = context.ct.cancelled() => return Err(cancelled()),
-        answer = carried_out(tool, call, given) => answer,
+        answer = invoke(tool, call, arguments) => answer,
     };
-    let response = match answer {
-        Ok(reply) => told(asked, reply.queued(link.wait_for_place())),
-        Err(Interrupted::Failed(failure)) => told(asked, Reply::from(failure)),
-        Err(Interrupted::Task(tasked)) => {
-            let origin = (tool, kept.unwrap_or_default());
-            tasks::create(call, origin, *tasked).await.into()
+    let response = match outcome {
+        Ok(reply) => to_response(
+            call_request,
+            reply.with_queue_wait(call_context.queue_wait()),
+        ),
+        Err(ToolInterrupt::Failed(failure)) => to_response(call_request, ToolReply::from(failure)),
+        Err(ToolInterrupt::BecameTask(tasked)) => {
+            let origin = (tool, retained_arguments.unwrap_or_default());
+            tasks::create_task(call, origin, *tasked).await.into()
         }
-        Err(Interrupted::Asks(asking)) => {
-            let about = elicit::about(&client.caller, tool.name, &kept.unwrap_or_default());
-            let required = elicit::required(call, &asking, &about);
+        Err(ToolInterrupt::ElicitNeeded(asking)) => {
+            let about = elicit::context_digest(
+                &client.caller,
+                tool.name,
+                &retained_arguments.unwrap_or_default(),
+            );
+            let required = elicit::input_required(call, &asking, &about);
             required
                 .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
                 .into()
         }
     };
-    give_out(asked, link.into_named()).await;
+    publish_ids(call_request, call_context.into_start_guards()).await;
     Ok(response)
 }
 
 /// A call that types, signals or removes is carried out at most once: where an earlier daemon
 /// may have done it, nobody knows whether it did.
-fn once(asked: Asked<'_>, tool: &Definition, given: &JsonObject) -> Result<(), Failure> {
-    let Some(attempt) = asked.context.extensions.get::<Attempt>() else {
+fn ensure_dispatched_once(
+    call_request: ToolCallRequest<'_>,
+    tool: &ToolDefinition,
+    arguments: &JsonObject,
+) -> Result<(), ApiError> {
+    let Some(attempt) = call_request.context.extensions.get::<RequestAttempt>() else {
         return Ok(());
     };
-    if interrupted::twice(tool, given) == Twice::Same {
+    if interrupted::repeat_effect(tool, arguments) == RepeatEffect::Idempotent {
         return Ok(());
     }
     if attempt.was_dispatched() {
-        let call = (Some(tool), given);
-        let engine = asked.desk.engine();
-        let cause = Cause::Restart;
-        return Err(interrupted::failure(engine, asked.client, cause, call, &[]));
+        let call = (Some(tool), arguments);
+        let engine = call_request.state.engine();
+        let cause = InterruptCause::Restart;
+        return Err(interrupted::interrupted_failure(
+            engine,
+            call_request.client,
+            cause,
+            call,
+            &[],
+        ));
     }
-    attempt.dispatch().map_err(|error| {
+    attempt.mark_dispatched().map_err(|error| {
         let message = format!("the connection's log cannot be written: {error}");
-        Failure::new(ErrorCode::Internal, message)
+        ApiError::new(ErrorCode::Internal, message)
     })
 }
 
 /// What this request is about: a call, or a call repeated with a person's answer.
-fn link<'a>(asked: Asked<'a>, request: &CallToolRequestParams) -> Result<Link<'a>, ErrorData> {
-    let at = (asked.context, asked.errands);
+fn call_context<'a>(
+    call_request: ToolCallRequest<'a>,
+    request: &CallToolRequestParams,
+) -> Result<CallContext<'a>, ErrorData> {
+    let scope = (call_request.context, call_request.background);
     let Some(state) = &request.request_state else {
-        return Ok(Link::of(at));
+        return Ok(CallContext::for_call(scope));
     };
     let none = JsonObject::new();
     let arguments = request.arguments.as_ref().unwrap_or(&none);
-    let about = elicit::about(&asked.client.caller, &request.name, arguments);
-    let ticket = asked.desk.seals().open(&about, state).map_err(|error| {
-        let message = format!("requestState is not taken: {error}; call without it");
-        ErrorData::invalid_params(message, None)
-    })?;
+    let about = elicit::context_digest(&call_request.client.caller, &request.name, arguments);
+    let resume_state = call_request
+        .state
+        .state_sealer()
+        .open(&about, state)
+        .map_err(|error| {
+            let message = format!("requestState is not taken: {error}; call without it");
+            ErrorData::invalid_params(message, None)
+        })?;
     let replies = request.input_responses.as_ref();
-    let reply = replies.and_then(|replies| replies.get(&ticket.interaction));
-    let reply = reply.map_or(elicit::Reply::Nothing, |reply| {
-        elicit::Reply::parse(reply.clone())
+    let reply = replies.and_then(|replies| replies.get(&resume_state.interaction));
+    let reply = reply.map_or(elicit::FormReply::Invalid, |reply| {
+        elicit::FormReply::parse(reply.clone())
     });
-    Ok(Link::resuming(at, ticket, reply))
+    Ok(CallContext::for_resumed_call(scope, resume_state, reply))
 }
 
 /// Calls the tool. A bug in it is an answer, too: a client never waits for nothing.
-async fn carried_out(
-    tool: &'static Definition,
-    call: Call<'_>,
-    given: JsonObject,
-) -> tools::Answer {
+async fn invoke(
+    tool: &'static ToolDefinition,
+    call: ToolCall<'_>,
+    arguments: JsonObject,
+) -> tools::ToolResult {
     // What it leaves behind is shared only behind locks that do not mind.
-    let calling = AssertUnwindSafe(tools::call(tool, call, given)).catch_unwind();
-    calling.await.unwrap_or_else(|_| {
+    let invocation = AssertUnwindSafe(tools::call_tool(tool, call, arguments)).catch_unwind();
+    invocation.await.unwrap_or_else(|_| {
         let message = format!("{} broke off; that is a bug, and the log has it", tool.name);
-        Err(Failure::new(ErrorCode::Internal, message).into())
+        Err(ApiError::new(ErrorCode::Internal, message).into())
     })
 }
 
-fn told(asked: Asked<'_>, reply: Reply) -> CallToolResponse {
-    let news = asked.desk.news().line(&asked.client.caller);
-    convert::result(reply, news, asked.desk.options().structured).into()
+fn to_response(call_request: ToolCallRequest<'_>, reply: ToolReply) -> CallToolResponse {
+    let line = call_request
+        .state
+        .notifications()
+        .take_line(&call_request.client.caller);
+    to_rmcp::to_call_result(reply, line, call_request.state.options().structured).into()
 }
 
 /// What the answer names is given out with it: on a stream when it is sent, over HTTP now,
 /// unless the request was cancelled by then.
-async fn give_out(asked: Asked<'_>, named: Vec<Begun>) {
-    let Asked {
+async fn publish_ids(call_request: ToolCallRequest<'_>, start_guards: Vec<StartGuard>) {
+    let ToolCallRequest {
         client, context, ..
-    } = asked;
-    if named.is_empty() || context.ct.is_cancelled() {
+    } = call_request;
+    if start_guards.is_empty() || context.ct.is_cancelled() {
         return;
     }
-    match asked.leases {
-        Some(leases) => {
-            leases.add(&context.id, named);
+    match call_request.pending {
+        Some(pending) => {
+            pending.add(&context.id, start_guards);
             // Cancelled just now: nobody will look at the lease again.
             if context.ct.is_cancelled() {
-                leases.revoke(&context.id);
+                pending.revoke(&context.id);
             }
         }
         None => {
-            for begun in named {
-                let id = begun.id();
-                begun.release();
-                asked.desk.news().given_out(&client.caller, id).await;
+            for start_guard in start_guards {
+                let id = start_guard.id();
+                start_guard.detach();
+                call_request
+                    .state
+                    .notifications()
+                    .published(&client.caller, id)
+                    .await;
             }
         }
     }
 }
 
 /// What is wrong with the params of a `tools/call`.
-pub(super) fn malformed(params: Option<&Value>) -> String {
+pub(super) fn describe_malformed_params(params: Option<&Value>) -> String {
     let Some(Value::Object(params)) = params else {
         return "params must be an object with 'name', a string, and 'arguments', an object"
             .to_owned();
@@ -202,9 +233,9 @@ pub(super) fn malformed(params: Option<&Value>) -> String {
     }
 }
 
-fn unknown_tool(client: &Client, name: &str) -> ErrorData {
-    let known: Vec<&str> = client.front.tools.tools().map(|tool| tool.name).collect();
-    let known = known.join(", ");
+fn unknown_tool(client: &ConnectedClient, name: &str) -> ErrorData {
+    let names: Vec<&str> = client.context.tools.tools().map(|tool| tool.name).collect();
+    let known = names.join(", ");
     let message: Cow<'static, str> = format!("unknown tool '{name}'; allowed: {known}").into();
     ErrorData::invalid_params(message, None)
 }

@@ -23,67 +23,71 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::calls::{self, Asked};
-use super::context::Client;
-use super::desk::Desk;
-use super::leases::{Leases, Line};
-use super::stdio::message::wrong_params;
-use super::subscriptions::Connection;
-use super::{convert, instructions, resources, subscriptions, tasks};
+use super::calls::{self, ToolCallRequest};
+use super::context::ConnectedClient;
+use super::pending_deliveries::{PendingDeliveries, StreamState};
+use super::state::McpState;
+use super::stdio::message::params_problem;
+use super::subscriptions::SubscribedConnection;
+use super::{instructions, resources, subscriptions, tasks, to_rmcp};
 
 /// Answers one client, or one HTTP endpoint.
 #[derive(Debug, Clone)]
-pub(super) struct Handler {
-    desk: Desk,
-    source: Source,
+pub(super) struct McpHandler {
+    state: McpState,
+    source: ClientSource,
     /// Calls under way, waited for at the end.
     calls: TaskTracker,
     /// Since its handshake, where there was one; each connection has a handler of its own.
-    connection: OnceLock<Arc<Connection>>,
+    connection: OnceLock<Arc<SubscribedConnection>>,
     /// The client has closed its side; only streams know.
-    left: CancellationToken,
+    input_closed: CancellationToken,
 }
 
 /// Where the client of a request is known from.
 #[derive(Debug, Clone)]
-enum Source {
+enum ClientSource {
     /// One stream, one client; what its answers name is given out as they are sent.
-    Stream(Arc<Client>, Leases),
+    Stream(Arc<ConnectedClient>, PendingDeliveries),
     /// Each HTTP request says who it is for, in its extensions.
     Request,
 }
 
-impl Handler {
+impl McpHandler {
     /// For a stream with this client at the other end.
-    pub(super) fn of_stream(desk: Desk, client: Arc<Client>, line: Line) -> Self {
-        let Line {
+    pub(super) fn of_stream(
+        desk: McpState,
+        client: Arc<ConnectedClient>,
+        stream: StreamState,
+    ) -> Self {
+        let StreamState {
             calls,
-            leases,
-            left,
-        } = line;
-        let source = Source::Stream(client, leases);
+            pending: leases,
+            input_closed: left,
+        } = stream;
+        let source = ClientSource::Stream(client, leases);
         Self {
-            desk,
+            state: desk,
             source,
             calls,
             connection: OnceLock::new(),
-            left,
+            input_closed: left,
         }
     }
 
-    /// For HTTP requests, each of which carries its [`Client`].
-    pub(super) fn of_requests(desk: Desk, calls: TaskTracker) -> Self {
+    /// For HTTP requests, each of which carries its [`ConnectedClient`].
+    pub(super) fn of_requests(desk: McpState, calls: TaskTracker) -> Self {
         Self {
-            desk,
-            source: Source::Request,
+            state: desk,
+            source: ClientSource::Request,
             calls,
             connection: OnceLock::new(),
-            left: CancellationToken::new(),
+            input_closed: CancellationToken::new(),
         }
     }
 
     /// The connection, where the request came on one with a handshake.
-    fn connection(&self) -> Result<&Connection, ErrorData> {
+    fn require_connection(&self) -> Result<&SubscribedConnection, ErrorData> {
         self.connection.get().map(Arc::as_ref).ok_or_else(|| {
             let message = "nothing can be told on a connection without a handshake";
             ErrorData::invalid_request(message, None)
@@ -92,24 +96,32 @@ impl Handler {
 
     /// Who asks. The first time on a connection with a handshake, it is told things from now
     /// on.
-    fn client(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
-        let client = self.identity(context)?;
-        let shaken = |info: Arc<InitializeRequestParams>| info.protocol_version.has_initialize();
-        if self.connection.get().is_none() && context.peer.peer_info().is_some_and(shaken) {
+    fn client_and_connection(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<ConnectedClient>, ErrorData> {
+        let client = self.client_of(context)?;
+        let has_handshake =
+            |info: Arc<InitializeRequestParams>| info.protocol_version.has_initialize();
+        if self.connection.get().is_none() && context.peer.peer_info().is_some_and(has_handshake) {
             self.connection.get_or_init(|| {
-                let connection = Connection::open(&self.desk, &client.caller, context.peer.clone());
+                let connection =
+                    SubscribedConnection::open(&self.state, &client.caller, context.peer.clone());
                 Arc::new(connection)
             });
         }
         Ok(client)
     }
 
-    fn identity(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
+    fn client_of(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<ConnectedClient>, ErrorData> {
         match &self.source {
-            Source::Stream(client, _) => Ok(Arc::clone(client)),
-            Source::Request => {
+            ClientSource::Stream(client, _) => Ok(Arc::clone(client)),
+            ClientSource::Request => {
                 let parts = context.extensions.get::<Parts>();
-                let client = parts.and_then(|parts| parts.extensions.get::<Arc<Client>>());
+                let client = parts.and_then(|parts| parts.extensions.get::<Arc<ConnectedClient>>());
                 client.cloned().ok_or_else(|| {
                     ErrorData::internal_error("the request came without an identity", None)
                 })
@@ -118,7 +130,7 @@ impl Handler {
     }
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -129,7 +141,7 @@ impl ServerHandler for Handler {
             .enable_logging()
             .build();
         let mut capabilities = capabilities;
-        if self.desk.options().task_after.is_some() {
+        if self.state.options().task_after.is_some() {
             let extensions = capabilities.extensions.get_or_insert_default();
             extensions.insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
         }
@@ -144,7 +156,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
-        let client = self.client(&context)?;
+        let client = self.client_and_connection(&context)?;
         let mut result = self.negotiate_initialize(&request)?;
         // Tasks came with the revision that has no handshake.
         if let Some(extensions) = &mut result.capabilities.extensions {
@@ -152,8 +164,11 @@ impl ServerHandler for Handler {
         }
         let extensions = result.capabilities.extensions.take();
         result.capabilities.extensions = extensions.filter(|it| !it.is_empty());
-        self.desk.news().enter(&client.caller).await;
-        result.instructions = Some(instructions::text(&self.desk, &client));
+        self.state
+            .notifications()
+            .enter_session(&client.caller)
+            .await;
+        result.instructions = Some(instructions::render_instructions(&self.state, &client));
         Ok(result)
     }
 
@@ -161,12 +176,12 @@ impl ServerHandler for Handler {
         &self,
         context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
-        let client = self.client(&context)?;
+        let client = self.client_and_connection(&context)?;
         let versions = self.supported_protocol_versions().into_owned();
         let mut info = self.get_info();
         // Log messages belong to the handshake.
         info.capabilities.logging = None;
-        info.instructions = Some(instructions::text(&self.desk, &client));
+        info.instructions = Some(instructions::render_instructions(&self.state, &client));
         Ok(DiscoverResult::from_server_info(versions, info))
     }
 
@@ -175,8 +190,13 @@ impl ServerHandler for Handler {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let client = self.client(&context)?;
-        let tools = client.front.tools.tools().map(convert::tool).collect();
+        let client = self.client_and_connection(&context)?;
+        let tools = client
+            .context
+            .tools
+            .tools()
+            .map(to_rmcp::to_wire_tool)
+            .collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -185,21 +205,21 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let client = self.client(&context)?;
-        let _under_way = self.calls.token();
-        let leases = match &self.source {
-            Source::Stream(_, leases) => Some(leases),
-            Source::Request => None,
+        let client = self.client_and_connection(&context)?;
+        let _token = self.calls.token();
+        let pending = match &self.source {
+            ClientSource::Stream(_, leases) => Some(leases),
+            ClientSource::Request => None,
         };
-        let asked = Asked {
-            desk: &self.desk,
+        let call_request = ToolCallRequest {
+            state: &self.state,
             client: &client,
-            leases,
+            pending,
             context: &context,
-            errands: &self.calls,
+            background: &self.calls,
         };
         // The library moves the futures of its methods about: what is large goes on the heap.
-        Box::pin(calls::answer(asked, request)).await
+        Box::pin(calls::handle_call(call_request, request)).await
     }
 
     /// There are no prompts, and none are declared; the library would answer an empty list.
@@ -216,8 +236,8 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let client = self.client(&context)?;
-        resources::list(&self.desk, &client, request)
+        let client = self.client_and_connection(&context)?;
+        resources::list(&self.state, &client, request)
     }
 
     async fn list_resource_templates(
@@ -233,8 +253,8 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let client = self.client(&context)?;
-        Box::pin(resources::read(&self.desk, &client, request)).await
+        let client = self.client_and_connection(&context)?;
+        Box::pin(resources::read(&self.state, &client, request)).await
     }
 
     async fn complete(
@@ -242,21 +262,24 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let client = self.client(&context)?;
-        Ok(resources::complete(&self.desk, &client, &request))
+        let client = self.client_and_connection(&context)?;
+        Ok(resources::complete(&self.state, &client, &request))
     }
 
     fn accepted_subscription_filter(
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        subscriptions::accepted(requested)
+        subscriptions::accepted_filter(requested)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let client = self.client(context.request_context())?;
+        let client = self.client_and_connection(context.request_context())?;
         Box::pin(subscriptions::listen(
-            &self.desk, &client, context, &self.left,
+            &self.state,
+            &client,
+            context,
+            &self.input_closed,
         ))
         .await
     }
@@ -266,8 +289,8 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.client(&context)?;
-        self.connection()?.subscribe(&request.uri)
+        self.client_and_connection(&context)?;
+        self.require_connection()?.subscribe(&request.uri)
     }
 
     async fn unsubscribe(
@@ -275,8 +298,8 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.client(&context)?;
-        self.connection()?.unsubscribe(&request.uri);
+        self.client_and_connection(&context)?;
+        self.require_connection()?.unsubscribe(&request.uri);
         Ok(())
     }
 
@@ -285,7 +308,7 @@ impl ServerHandler for Handler {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.client(&context)?;
+        self.client_and_connection(&context)?;
         let Some(connection) = self.connection.get() else {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         };
@@ -298,9 +321,9 @@ impl ServerHandler for Handler {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let client = self.client(&context)?;
-        Box::pin(tasks::get(
-            &self.desk,
+        let client = self.client_and_connection(&context)?;
+        Box::pin(tasks::get_task(
+            &self.state,
             &client,
             request,
             (&context, &self.calls),
@@ -313,8 +336,8 @@ impl ServerHandler for Handler {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let client = self.client(&context)?;
-        Box::pin(tasks::update(&self.desk, &client, request)).await
+        let client = self.client_and_connection(&context)?;
+        Box::pin(tasks::update_task(&self.state, &client, request)).await
     }
 
     async fn cancel_task(
@@ -322,8 +345,8 @@ impl ServerHandler for Handler {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let client = self.client(&context)?;
-        Box::pin(tasks::cancel(&self.desk, &client, request)).await
+        let client = self.client_and_connection(&context)?;
+        Box::pin(tasks::cancel_task(&self.state, &client, request)).await
     }
 
     /// A cancelled request's answer will not be read any more, even where it was just given.
@@ -332,9 +355,10 @@ impl ServerHandler for Handler {
         notification: CancelledNotificationParam,
         _context: NotificationContext<RoleServer>,
     ) {
-        if let (Source::Stream(_, leases), Some(request)) = (&self.source, &notification.request_id)
+        if let (ClientSource::Stream(_, pending), Some(request)) =
+            (&self.source, &notification.request_id)
         {
-            leases.revoke(request);
+            pending.revoke(request);
         }
     }
 
@@ -344,7 +368,7 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if let Some(problem) = wrong_params(&request, &context.meta) {
+        if let Some(problem) = params_problem(&request, &context.meta) {
             return Err(ErrorData::invalid_params(problem, None));
         }
         let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;

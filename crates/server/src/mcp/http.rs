@@ -1,6 +1,6 @@
 //! Streamable HTTP, both protocol eras on one path.
 //!
-//! The library answers the requests; sessions of the handshake era are [`Manager`]'s, so that
+//! The library answers the requests; sessions of the handshake era are [`HookedSessionManager`]'s, so that
 //! whoever mounts this learns when one begins and ends.
 
 use std::fmt;
@@ -22,35 +22,35 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::desk::Desk;
-use super::handler::Handler;
-use super::http_bodies::{self, Bodies};
-use super::http_sessions::Manager;
+use super::handler::McpHandler;
+use super::http_body_check::{self, BodyCheck};
+use super::http_sessions::HookedSessionManager;
+use super::state::McpState;
 
 /// Whoever mounts MCP on HTTP: knows the callers, and is told of the handshake era's sessions.
-pub trait Doorkeeper: fmt::Debug + Send + Sync + 'static {
+pub trait SessionHooks: fmt::Debug + Send + Sync + 'static {
     /// An MCP session begins with these parameters of `initialize`, in a request with these
     /// extensions. Its [`Client`](super::Client) may be replaced: it is that of the session.
-    fn begun(&self, id: &str, initialize: Value, extensions: &mut http::Extensions);
+    fn on_session_started(&self, id: &str, initialize: Value, extensions: &mut http::Extensions);
 
     /// With what parameters the session with this id began, where it has not ended: an
     /// earlier daemon may have had it.
-    fn known(&self, id: &str) -> Option<Value>;
+    fn initialize_params(&self, id: &str) -> Option<Value>;
 
     /// An MCP session has ended, for whatever reason.
-    fn ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
+    fn on_session_ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
 }
 
 /// What MCP over HTTP is served with.
 #[derive(Debug, Clone)]
-pub struct Streaming {
+pub struct StreamableConfig {
     /// Knows the callers.
-    pub door: Arc<dyn Doorkeeper>,
+    pub hooks: Arc<dyn SessionHooks>,
     /// The largest body of a request, in bytes.
     pub body_bytes: usize,
     /// How long a client of the handshake era has to come back to a stream it lost, before
     /// the call counts as cancelled.
-    pub resume: Duration,
+    pub resume_window: Duration,
     /// Ends every stream and session.
     pub shutdown: CancellationToken,
     /// What must be done before the process ends.
@@ -59,43 +59,44 @@ pub struct Streaming {
 
 /// MCP over HTTP, to be mounted. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Streamable {
+pub struct StreamableHttp {
     router: Router,
-    manager: Arc<Manager>,
+    manager: Arc<HookedSessionManager>,
 }
 
 /// MCP as we speak it. Each request must carry the [`Client`](super::Client) it speaks for as
 /// an extension: identity, session and tools are the business of whoever mounts it.
 #[must_use]
-pub fn streamable(desk: &Desk, streaming: Streaming) -> Streamable {
-    let handler = Handler::of_requests(desk.clone(), streaming.tasks.clone());
+pub fn streamable(desk: &McpState, streaming: StreamableConfig) -> StreamableHttp {
+    let handler = McpHandler::of_requests(desk.clone(), streaming.tasks.clone());
     streamable_over(move || handler.clone(), streaming)
 }
 
 /// Another handler on the same transport.
 pub(crate) fn streamable_over<S: ServerHandler + Send + 'static>(
-    make: impl Fn() -> S + Send + Sync + 'static,
-    streaming: Streaming,
-) -> Streamable {
+    make_handler: impl Fn() -> S + Send + Sync + 'static,
+    streaming: StreamableConfig,
+) -> StreamableHttp {
     // Host and Origin are checked before anybody gets here.
     let mut config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(streaming.body_bytes)
         .with_cancellation_token(streaming.shutdown.clone());
-    config.session_store = Some(Arc::new(Earlier(Arc::clone(&streaming.door))));
-    let bodies = Bodies {
+    config.session_store = Some(Arc::new(HookSessionStore(Arc::clone(&streaming.hooks))));
+    let bodies = BodyCheck {
         limit: streaming.body_bytes,
-        door: Arc::clone(&streaming.door),
+        hooks: Arc::clone(&streaming.hooks),
     };
-    let manager = Arc::new(Manager::new(streaming));
-    let service = StreamableHttpService::new(move || Ok(make()), Arc::clone(&manager), config);
-    let readable = from_fn_with_state(bodies, http_bodies::check);
-    let router = Router::new().fallback_service(service).layer(readable);
-    Streamable { router, manager }
+    let manager = Arc::new(HookedSessionManager::new(streaming));
+    let service =
+        StreamableHttpService::new(move || Ok(make_handler()), Arc::clone(&manager), config);
+    let body_check = from_fn_with_state(bodies, http_body_check::check_body);
+    let router = Router::new().fallback_service(service).layer(body_check);
+    StreamableHttp { router, manager }
 }
 
-impl Streamable {
+impl StreamableHttp {
     /// Answers at any path.
     pub fn router(&self) -> Router {
         self.router.clone()
@@ -111,23 +112,31 @@ impl Streamable {
 
 /// Sessions an earlier daemon had, as the library asks for them. That they begin and end is
 /// told elsewhere.
-struct Earlier(Arc<dyn Doorkeeper>);
+struct HookSessionStore(Arc<dyn SessionHooks>);
 
-type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + Send + 'a>>;
+type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + Send + 'a>>;
 
-impl SessionStore for Earlier {
-    fn load<'a, 'b, 'c>(&'a self, id: &'b str) -> Stored<'c, Option<SessionState>>
+impl SessionStore for HookSessionStore {
+    fn load<'a, 'b, 'c>(&'a self, id: &'b str) -> StoreFuture<'c, Option<SessionState>>
     where
         'a: 'c,
         'b: 'c,
         Self: 'c,
     {
-        let state = self.0.known(id).map(serde_json::from_value).transpose();
+        let state = self
+            .0
+            .initialize_params(id)
+            .map(serde_json::from_value)
+            .transpose();
         let state = state.map(|params| params.map(SessionState::new));
         Box::pin(future::ready(state.map_err(Into::into)))
     }
 
-    fn store<'a, 'b, 'c, 'd>(&'a self, _id: &'b str, _state: &'c SessionState) -> Stored<'d, ()>
+    fn store<'a, 'b, 'c, 'd>(
+        &'a self,
+        _id: &'b str,
+        _state: &'c SessionState,
+    ) -> StoreFuture<'d, ()>
     where
         'a: 'd,
         'b: 'd,
@@ -137,7 +146,7 @@ impl SessionStore for Earlier {
         Box::pin(future::ready(Ok(())))
     }
 
-    fn delete<'a, 'b, 'c>(&'a self, _id: &'b str) -> Stored<'c, ()>
+    fn delete<'a, 'b, 'c>(&'a self, _id: &'b str) -> StoreFuture<'c, ()>
     where
         'a: 'c,
         'b: 'c,

@@ -20,9 +20,9 @@ use http::{HeaderMap, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage};
 use serde_json::Value;
 
-use super::batch::{self, Member};
-use super::http::Doorkeeper;
-use super::stdio::message::{Incoming, Malformed};
+use super::batch::{self, BatchMember};
+use super::http::SessionHooks;
+use super::stdio::message::{IncomingMessage, Malformed};
 
 /// Names the session of a request.
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -32,11 +32,11 @@ const VERSION_HEADER: &str = "mcp-protocol-version";
 /// The messages of a batch with at least one request, in order. Travels with the request that
 /// stands for it.
 #[derive(Debug, Clone)]
-pub(super) struct Batch(Arc<[Incoming]>);
+pub(super) struct BatchExtension(Arc<[IncomingMessage]>);
 
-impl Batch {
+impl BatchExtension {
     /// The messages of the batch that this request stands for, as if each had come by itself.
-    pub(super) fn behind(message: &ClientJsonRpcMessage) -> Option<Vec<Incoming>> {
+    pub(super) fn messages_of(message: &ClientJsonRpcMessage) -> Option<Vec<IncomingMessage>> {
         let JsonRpcMessage::Request(request) = message else {
             return None;
         };
@@ -54,98 +54,107 @@ impl Batch {
 
 /// What a batch comes to before anything of it is carried out.
 #[derive(Debug, Default)]
-struct Sorted {
-    messages: Vec<Incoming>,
-    refused: Vec<Value>,
+struct SortedBatch {
+    messages: Vec<IncomingMessage>,
+    rejected: Vec<Value>,
 }
 
 /// Answers a batch.
 ///
 /// # Errors
 /// Why it is not taken as a whole.
-pub(super) async fn answer(
-    door: &dyn Doorkeeper,
+pub(super) async fn handle_batch(
+    hooks: &dyn SessionHooks,
     parts: Parts,
     values: Vec<Value>,
     next: Next,
 ) -> Result<Response, Malformed> {
-    if let Some(refused) = not_taken(door, &parts.headers) {
+    if let Some(refused) = check_batch_supported(hooks, &parts.headers) {
         return Err(refused);
     }
-    let sorted = sorted(batch::members(values)?);
-    let is_request = |message: &&Incoming| matches!(message, JsonRpcMessage::Request(_));
+    let sorted = sort(batch::parse_members(values)?);
+    let is_request = |message: &&IncomingMessage| matches!(message, JsonRpcMessage::Request(_));
     Ok(match sorted.messages.iter().find(is_request) {
         Some(first) => {
-            let first = body(first);
-            requests(parts, first, sorted, next).await
+            let first = to_body(first);
+            run_with_requests(parts, first, sorted, next).await
         }
-        None => no_requests(parts, sorted, next).await,
+        None => run_without_requests(parts, sorted, next).await,
     })
 }
 
 /// Why a client of this session sends no batches. An unknown session is the library's to tell.
-fn not_taken(door: &dyn Doorkeeper, headers: &HeaderMap) -> Option<Malformed> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(session) = text(SESSION_HEADER) else {
-        return Some(batch::not_taken(text(VERSION_HEADER)));
+fn check_batch_supported(hooks: &dyn SessionHooks, headers: &HeaderMap) -> Option<Malformed> {
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(session) = header(SESSION_HEADER) else {
+        return Some(batch::unsupported_batch(header(VERSION_HEADER)));
     };
-    let hello = door.known(session)?;
-    let begun = hello["protocolVersion"].as_str();
-    let spoken = [begun, text(VERSION_HEADER)].into_iter().flatten();
-    let mut others = spoken.filter(|it| *it != batch::REVISION.as_str());
-    others.next().map(|other| batch::not_taken(Some(other)))
+    let initialize_params = hooks.initialize_params(session)?;
+    let negotiated = initialize_params["protocolVersion"].as_str();
+    let revisions = [negotiated, header(VERSION_HEADER)].into_iter().flatten();
+    let mut others = revisions.filter(|it| *it != batch::BATCH_REVISION.as_str());
+    others
+        .next()
+        .map(|other| batch::unsupported_batch(Some(other)))
 }
 
-fn sorted(members: Vec<Member>) -> Sorted {
-    let mut sorted = Sorted::default();
+fn sort(members: Vec<BatchMember>) -> SortedBatch {
+    let mut sorted = SortedBatch::default();
     for member in members {
         match member {
-            Member::Message(message) => sorted.messages.push(*message),
-            Member::Refused(malformed) => sorted.refused.push(malformed.response()),
-            Member::Ignored => {}
+            BatchMember::Message(message) => sorted.messages.push(*message),
+            BatchMember::Refused(malformed) => sorted.rejected.push(malformed.response()),
+            BatchMember::Ignored => {}
         }
     }
     sorted
 }
 
-fn body(message: &Incoming) -> Bytes {
+fn to_body(message: &IncomingMessage) -> Bytes {
     serde_json::to_vec(message).unwrap_or_default().into()
 }
 
-fn request(mut parts: Parts, body: Bytes) -> Request {
+fn to_request(mut parts: Parts, body: Bytes) -> Request {
     parts.headers.remove(CONTENT_LENGTH);
     Request::from_parts(parts, Body::from(body))
 }
 
 /// One stream: first what was refused, then the answers as they come.
-async fn requests(mut parts: Parts, first: Bytes, sorted: Sorted, next: Next) -> Response {
-    parts.extensions.insert(Batch(sorted.messages.into()));
-    let response = next.run(request(parts, first)).await;
-    if sorted.refused.is_empty() || response.status() != StatusCode::OK {
+async fn run_with_requests(
+    mut parts: Parts,
+    first: Bytes,
+    sorted: SortedBatch,
+    next: Next,
+) -> Response {
+    parts
+        .extensions
+        .insert(BatchExtension(sorted.messages.into()));
+    let response = next.run(to_request(parts, first)).await;
+    if sorted.rejected.is_empty() || response.status() != StatusCode::OK {
         return response;
     }
-    let events = sorted.refused.iter().map(|it| format!("data: {it}\n\n"));
+    let events = sorted.rejected.iter().map(|it| format!("data: {it}\n\n"));
     let events = Bytes::from(events.collect::<String>());
     response.map(|body| {
-        let told = stream::once(async { Ok(events) });
-        Body::from_stream(told.chain(body.into_data_stream()))
+        let rejected_events = stream::once(async { Ok(events) });
+        Body::from_stream(rejected_events.chain(body.into_data_stream()))
     })
 }
 
 /// Notifications and responses are accepted one by one; there is an answer only where
 /// something was refused.
-async fn no_requests(parts: Parts, sorted: Sorted, next: Next) -> Response {
-    let none_taken = sorted.messages.is_empty();
+async fn run_without_requests(parts: Parts, sorted: SortedBatch, next: Next) -> Response {
+    let none_accepted = sorted.messages.is_empty();
     for message in &sorted.messages {
-        let request = request(parts.clone(), body(message));
+        let request = to_request(parts.clone(), to_body(message));
         let response = next.clone().run(request).await;
         if !response.status().is_success() {
             return response;
         }
     }
-    match (sorted.refused.is_empty(), none_taken) {
+    match (sorted.rejected.is_empty(), none_accepted) {
         (true, _) => StatusCode::ACCEPTED.into_response(),
-        (false, true) => (StatusCode::BAD_REQUEST, Json(sorted.refused)).into_response(),
-        (false, false) => Json(sorted.refused).into_response(),
+        (false, true) => (StatusCode::BAD_REQUEST, Json(sorted.rejected)).into_response(),
+        (false, false) => Json(sorted.rejected).into_response(),
     }
 }

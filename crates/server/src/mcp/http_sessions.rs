@@ -23,21 +23,21 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio::sync::mpsc::Receiver;
 
-use super::http::Streaming;
-use super::http_answers::{Answering, Calls, StreamKey, Watch, refusal};
-use super::http_batch::Batch;
+use super::http::StreamableConfig;
+use super::http_batch::BatchExtension;
+use super::http_streams::{ResponseStream, StreamCalls, StreamKey, StreamWatch, error_message};
 use super::stdio::IN_FLIGHT;
 
 /// Sessions, and the calls whose answers are on their way.
 #[derive(Debug)]
-pub(super) struct Manager {
+pub(super) struct HookedSessionManager {
     sessions: Arc<LocalSessionManager>,
-    streaming: Streaming,
-    calls: Arc<Calls>,
+    streaming: StreamableConfig,
+    calls: Arc<StreamCalls>,
 }
 
-impl Manager {
-    pub(super) fn new(streaming: Streaming) -> Self {
+impl HookedSessionManager {
+    pub(super) fn new(streaming: StreamableConfig) -> Self {
         let mut sessions = LocalSessionManager::default();
         // The door ends what is idle, and counts open streams as use.
         sessions.session_config.keep_alive = None;
@@ -54,24 +54,29 @@ impl Manager {
         handle.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))
     }
 
-    fn watch(&self, key: StreamKey, turn: u64, receiver: Receiver<ServerSseMessage>) -> Answering {
-        let watch = Watch {
+    fn watch_stream(
+        &self,
+        key: StreamKey,
+        turn: u64,
+        receiver: Receiver<ServerSseMessage>,
+    ) -> ResponseStream {
+        let watch = StreamWatch {
             key,
             turn,
             sessions: Arc::clone(&self.sessions),
             calls: Arc::clone(&self.calls),
             streaming: self.streaming.clone(),
         };
-        Answering::watched(receiver, watch)
+        ResponseStream::watched(receiver, watch)
     }
 
     /// A response stream for a request, and its number; the error where one with its id is
     /// under way.
-    async fn open(
+    async fn open_stream(
         &self,
         handle: &LocalSessionHandle,
         request: &RequestId,
-    ) -> Result<Result<(u64, Answering), ServerSseMessage>, LocalSessionManagerError> {
+    ) -> Result<Result<(u64, ResponseStream), ServerSseMessage>, LocalSessionManagerError> {
         let channel = handle.establish_request_wise_channel().await?;
         let id = handle.id();
         let gone = || LocalSessionManagerError::SessionNotFound(id.clone());
@@ -80,57 +85,57 @@ impl Manager {
         let Some(turn) = self.calls.begin(key.clone(), request.clone()) else {
             handle.close_request_wise_channel(stream).await?;
             let error = ErrorData::invalid_request(IN_FLIGHT, None);
-            return Ok(Err(refusal(request.clone(), error)));
+            return Ok(Err(error_message(request.clone(), error)));
         };
-        Ok(Ok((stream, self.watch(key, turn, channel.inner))))
+        Ok(Ok((stream, self.watch_stream(key, turn, channel.inner))))
     }
 
     /// Hands one request on.
-    async fn call(
+    async fn forward(
         &self,
         handle: &LocalSessionHandle,
         message: ClientJsonRpcMessage,
-    ) -> Result<Joined, LocalSessionManagerError> {
-        let mut joined = Joined::default();
+    ) -> Result<JoinedStreams, LocalSessionManagerError> {
+        let mut joined = JoinedStreams::default();
         if let JsonRpcMessage::Request(request) = &message {
-            match self.open(handle, &request.id).await? {
+            match self.open_stream(handle, &request.id).await? {
                 Ok((stream, answering)) => {
-                    joined.open.push(answering);
+                    joined.streams.push(answering);
                     handle.push_message(message, Some(stream)).await?;
                 }
-                Err(refused) => joined.refused.push(refused),
+                Err(refused) => joined.rejected.push(refused),
             }
         }
         Ok(joined)
     }
 
     /// Hands the messages of a batch on, in order.
-    async fn call_all(
+    async fn forward_batch(
         &self,
         handle: LocalSessionHandle,
         messages: Vec<ClientJsonRpcMessage>,
-    ) -> Result<Joined, LocalSessionManagerError> {
-        let mut joined = Joined::default();
-        let mut on_their_way = Vec::new();
+    ) -> Result<JoinedStreams, LocalSessionManagerError> {
+        let mut joined = JoinedStreams::default();
+        let mut forwarded = Vec::new();
         for message in messages {
             let JsonRpcMessage::Request(request) = &message else {
-                on_their_way.push((message, None));
+                forwarded.push((message, None));
                 continue;
             };
-            match self.open(&handle, &request.id).await? {
+            match self.open_stream(&handle, &request.id).await? {
                 Ok((stream, answering)) => {
-                    joined.open.push(answering.of_batch());
-                    on_their_way.push((message, Some(stream)));
+                    joined.streams.push(answering.as_batch_member());
+                    forwarded.push((message, Some(stream)));
                 }
-                Err(refused) => joined.refused.push(refused),
+                Err(refused) => joined.rejected.push(refused),
             }
         }
         // Aside: the session takes the later ones while the client reads what comes of the
         // first.
         let calls = Arc::clone(&self.calls);
         self.streaming.tasks.spawn(async move {
-            for (message, stream) in on_their_way {
-                calls.heed(handle.id(), &message);
+            for (message, stream) in forwarded {
+                calls.on_client_message(handle.id(), &message);
                 if let Err(error) = handle.push_message(message, stream).await {
                     tracing::debug!(%error, "the session of a batch is gone");
                     return;
@@ -143,18 +148,18 @@ impl Manager {
 
 /// Response streams that go out as one.
 #[derive(Debug, Default)]
-struct Joined {
-    refused: Vec<ServerSseMessage>,
-    open: SelectAll<Answering>,
+struct JoinedStreams {
+    rejected: Vec<ServerSseMessage>,
+    streams: SelectAll<ResponseStream>,
 }
 
-impl Joined {
+impl JoinedStreams {
     fn into_stream(self) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
-        stream::iter(self.refused).chain(self.open)
+        stream::iter(self.rejected).chain(self.streams)
     }
 }
 
-impl SessionManager for Manager {
+impl SessionManager for HookedSessionManager {
     type Error = LocalSessionManagerError;
     type Transport = WorkerTransport<LocalSessionWorker>;
 
@@ -170,9 +175,11 @@ impl SessionManager for Manager {
         if let JsonRpcMessage::Request(request) = &mut message
             && let ClientRequest::InitializeRequest(initialize) = &mut request.request
         {
-            let said = serde_json::to_value(&initialize.params).unwrap_or_default();
+            let params = serde_json::to_value(&initialize.params).unwrap_or_default();
             if let Some(parts) = initialize.extensions_mut().get_mut::<Parts>() {
-                self.streaming.door.begun(id, said, &mut parts.extensions);
+                self.streaming
+                    .hooks
+                    .on_session_started(id, params, &mut parts.extensions);
             }
         }
         self.sessions.initialize_session(id, message).await
@@ -184,7 +191,7 @@ impl SessionManager for Manager {
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         let closed = self.sessions.close_session(id).await;
-        self.streaming.door.ended(id).await;
+        self.streaming.hooks.on_session_ended(id).await;
         closed
     }
 
@@ -194,9 +201,9 @@ impl SessionManager for Manager {
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let handle = self.handle(id).await?;
-        let joined = match Batch::behind(&message) {
-            Some(messages) => self.call_all(handle, messages).await?,
-            None => self.call(&handle, message).await?,
+        let joined = match BatchExtension::messages_of(&message) {
+            Some(messages) => self.forward_batch(handle, messages).await?,
+            None => self.forward(&handle, message).await?,
         };
         Ok(joined.into_stream())
     }
@@ -206,7 +213,7 @@ impl SessionManager for Manager {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), Self::Error> {
-        self.calls.heed(id, &message);
+        self.calls.on_client_message(id, &message);
         self.sessions.accept_message(id, message).await
     }
 
@@ -222,16 +229,16 @@ impl SessionManager for Manager {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let stream = stream_of(&last_event_id);
+        let stream = stream_number(&last_event_id);
         let handle = self.handle(id).await?;
         let last = last_event_id.parse()?;
         // Before the library replaces the old stream, so that its end counts for nothing.
         let key = stream.map(|stream| (id.clone(), stream));
-        let turn = key.as_ref().and_then(|key| self.calls.take_up(key));
+        let turn = key.as_ref().and_then(|key| self.calls.resume(key));
         let receiver = handle.resume(last).await?.inner;
         Ok(match (key, turn) {
-            (Some(key), Some(turn)) => self.watch(key, turn, receiver),
-            (_, None) | (None, _) => Answering::unwatched(receiver),
+            (Some(key), Some(turn)) => self.watch_stream(key, turn, receiver),
+            (_, None) | (None, _) => ResponseStream::unwatched(receiver),
         })
     }
 
@@ -244,6 +251,6 @@ impl SessionManager for Manager {
 }
 
 /// The number of the response stream an event id belongs to: `index/stream`.
-fn stream_of(event_id: &str) -> Option<u64> {
+fn stream_number(event_id: &str) -> Option<u64> {
     event_id.split_once('/')?.1.parse().ok()
 }

@@ -3,9 +3,9 @@
 use ostler_engine::ListFilter;
 use ostler_model::status::ProcessStatus;
 
-use super::context::Client;
-use super::desk::Desk;
-use super::profile::Group;
+use super::context::ConnectedClient;
+use super::profile::ToolGroup;
+use super::state::McpState;
 
 /// The most characters of a working directory that the instructions repeat.
 const DIRECTORY_CHARS: usize = 300;
@@ -19,31 +19,31 @@ reply holds at most 12,000 characters; what is left out is counted, with the cur
 from.";
 
 /// How the tools of one group go together.
-const fn guide(group: Group) -> &'static str {
+const fn group_guide(group: ToolGroup) -> &'static str {
     match group {
-        Group::Core => {
+        ToolGroup::Core => {
             "exec waits wait_ms (10 s) for a command, then returns its id while it goes on: poll \
              with process (wait, output) and the cursor of the last answer, write to it or stop \
              it with process_control. wait_ms never ends a command, timeout does. input \"tty\" gives \
              it a terminal."
         }
-        Group::Service => {
+        ToolGroup::Service => {
             "service starts servers and watchers, waits until they are ready, and finds them \
              again by name; exec does so by itself for commands it recognises as such."
         }
-        Group::Command => {
+        ToolGroup::Command => {
             "command_execute runs one program (no shell) to its end, or returns its pid after \
              45 s; command_bg_start at once. command_ps_logs reads and waits (follow_seconds), \
              command_ps_stop ends."
         }
-        Group::Shell => {
+        ToolGroup::Shell => {
             "execute_shell runs a POSIX script (sync, async, background); poll_process and \
              read_process_output show it, kill_process ends it."
         }
-        Group::Interaction => {
+        ToolGroup::Interaction => {
             "interaction_list shows what commands ask; interaction_answer answers."
         }
-        Group::Pty => {
+        ToolGroup::Pty => {
             "pty_start opens a terminal: a shell or a program. pty_run runs a command in that \
              shell; pty_write types to any program and shows what it did; pty_read looks or \
              waits; pty_close ends."
@@ -52,28 +52,28 @@ const fn guide(group: Group) -> &'static str {
 }
 
 /// The instructions of one client.
-pub(super) fn text(desk: &Desk, client: &Client) -> String {
-    let running = desk.engine().list(
+pub(super) fn render_instructions(state: &McpState, client: &ConnectedClient) -> String {
+    let running = state.engine().list(
         &client.caller,
         &ListFilter {
             status: Some(ProcessStatus::Running),
             ..ListFilter::default()
         },
     );
-    let directory = client.front.cwd.to_string_lossy();
+    let directory = client.context.cwd.to_string_lossy();
     let directory: String = directory.chars().take(DIRECTORY_CHARS).collect();
     let first = format!(
         "workspace: Active, {} tools, dir: {directory}, {} running processes",
-        client.front.tools.tools().count(),
+        client.context.tools.tools().count(),
         running.len()
     );
     let mut lines = vec![first];
     lines.extend(
         client
-            .front
+            .context
             .tools
             .groups()
-            .map(|group| guide(group).to_owned()),
+            .map(|group| group_guide(group).to_owned()),
     );
     lines.push(COMMON.to_owned());
     lines.join("\n")
@@ -89,7 +89,10 @@ mod tests {
 
     #[test]
     fn the_guide_is_short_with_every_group() {
-        let groups: usize = GROUPS.iter().map(|group| guide(*group).len() + 1).sum();
+        let groups: usize = GROUPS
+            .iter()
+            .map(|group| group_guide(*group).len() + 1)
+            .sum();
         assert!(
             groups + COMMON.len() <= GUIDE_BYTES,
             "{}",

@@ -5,15 +5,15 @@ use ostler_engine::Engine;
 use ostler_model::{ErrorCode, ExecutionId};
 use rmcp::model::{CallToolResult, JsonObject};
 
-use super::context::Client;
-use super::convert;
-use super::desk::Structured;
-use super::reply::Reply;
-use super::tools::Definition;
-use crate::error::Failure;
+use super::context::ConnectedClient;
+use super::reply::ToolReply;
+use super::state::Structured;
+use super::to_rmcp;
+use super::tools::ToolDefinition;
+use crate::error::ApiError;
 
 /// Tools that start one command: with its id known, starting it again is waiting for it.
-const STARTS: &[&str] = &[
+const START_TOOLS: &[&str] = &[
     "exec",
     "command_execute",
     "command_bg_start",
@@ -31,11 +31,11 @@ const REPEATABLE: &[(&str, &[&str])] = &[
     ("workspace", &["changes", "diff"]),
 ];
 /// Tools that show how something stands, in the order in which they are recommended.
-const LOOKS: &[&str] = &["process", "command_ps_detail", "list_processes", "pty_list"];
+const STATUS_TOOLS: &[&str] = &["process", "command_ps_detail", "list_processes", "pty_list"];
 
 /// What ended the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum InterruptCause {
     /// It died, and another one answers.
     Restart,
     /// It was shut down, and answers last.
@@ -44,46 +44,46 @@ pub(super) enum Cause {
 
 /// What carrying a call out twice does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Twice {
+pub(super) enum RepeatEffect {
     /// The same as once.
-    Same,
+    Idempotent,
     /// Types, signals, stops or removes a second time.
-    Again,
+    Repeats,
 }
 
 /// What carrying out this call twice does.
-pub(super) fn twice(tool: &Definition, arguments: &JsonObject) -> Twice {
-    if tool.hints.read_only || STARTS.contains(&tool.name) {
-        return Twice::Same;
+pub(super) fn repeat_effect(tool: &ToolDefinition, arguments: &JsonObject) -> RepeatEffect {
+    if tool.hints.read_only || START_TOOLS.contains(&tool.name) {
+        return RepeatEffect::Idempotent;
     }
     let action = arguments.get("action").and_then(|it| it.as_str());
-    let known = REPEATABLE.iter().find(|(name, _)| *name == tool.name);
-    match (known, action) {
-        (Some((_, actions)), Some(action)) if actions.contains(&action) => Twice::Same,
-        (Some(_) | None, Some(_) | None) => Twice::Again,
+    let repeatable = REPEATABLE.iter().find(|(name, _)| *name == tool.name);
+    match (repeatable, action) {
+        (Some((_, actions)), Some(action)) if actions.contains(&action) => RepeatEffect::Idempotent,
+        (Some(_) | None, Some(_) | None) => RepeatEffect::Repeats,
     }
 }
 
 /// What a call is answered that cannot be carried out to its end.
-pub(super) fn failure(
+pub(super) fn interrupted_failure(
     engine: &Engine,
-    client: &Client,
-    cause: Cause,
-    (tool, arguments): (Option<&Definition>, &JsonObject),
+    client: &ConnectedClient,
+    cause: InterruptCause,
+    (tool, arguments): (Option<&ToolDefinition>, &JsonObject),
     started: &[ExecutionId],
-) -> Failure {
-    let what = match cause {
-        Cause::Restart => "the daemon was restarted while this call ran",
-        Cause::Shutdown => "the daemon was shut down while this call ran",
+) -> ApiError {
+    let reason = match cause {
+        InterruptCause::Restart => "the daemon was restarted while this call ran",
+        InterruptCause::Shutdown => "the daemon was shut down while this call ran",
     };
-    let look = LOOKS
+    let status_tool = STATUS_TOOLS
         .iter()
-        .find(|name| client.front.tools.named(name).is_some());
-    let look = look.map_or_else(String::new, |name| format!("look with {name}"));
+        .find(|name| client.context.tools.find(name).is_some());
+    let status_hint = status_tool.map_or_else(String::new, |name| format!("look with {name}"));
     let infos = started
         .iter()
         .filter_map(|id| engine.info(&client.caller, &id.short()).ok());
-    let went_on: Vec<String> = infos
+    let still_there: Vec<String> = infos
         .map(|info| {
             let id = info.id.short();
             if info.state.is_finished() {
@@ -93,16 +93,23 @@ pub(super) fn failure(
             }
         })
         .collect();
-    let repeats = tool.is_none_or(|tool| twice(tool, arguments) == Twice::Same);
-    let (told, hint) = if !went_on.is_empty() {
-        (went_on.join(", "), look)
-    } else if repeats {
-        let told = "nothing was started or changed".to_owned();
-        (told, "call again: the next call starts a daemon".to_owned())
+    let is_repeatable =
+        tool.is_none_or(|tool| repeat_effect(tool, arguments) == RepeatEffect::Idempotent);
+    let (outcome, hint) = if !still_there.is_empty() {
+        (still_there.join(", "), status_hint)
+    } else if is_repeatable {
+        let outcome = "nothing was started or changed".to_owned();
+        (
+            outcome,
+            "call again: the next call starts a daemon".to_owned(),
+        )
     } else {
-        ("whether it took effect is not known".to_owned(), look)
+        (
+            "whether it took effect is not known".to_owned(),
+            status_hint,
+        )
     };
-    let failure = Failure::new(ErrorCode::Internal, format!("{what}; {told}"));
+    let failure = ApiError::new(ErrorCode::Internal, format!("{reason}; {outcome}"));
     if hint.is_empty() {
         failure
     } else {
@@ -111,16 +118,16 @@ pub(super) fn failure(
 }
 
 /// The same, as the result of a call.
-pub(super) fn result(
+pub(super) fn interrupted_result(
     engine: &Engine,
-    client: &Client,
-    cause: Cause,
+    client: &ConnectedClient,
+    cause: InterruptCause,
     (name, arguments): (&str, &JsonObject),
     started: &[ExecutionId],
 ) -> CallToolResult {
-    let tool = client.front.tools.named(name);
-    let failure = failure(engine, client, cause, (tool, arguments), started);
-    convert::result(Reply::from(failure), None, Structured::Never)
+    let tool = client.context.tools.find(name);
+    let failure = interrupted_failure(engine, client, cause, (tool, arguments), started);
+    to_rmcp::to_call_result(ToolReply::from(failure), None, Structured::Never)
 }
 
 #[cfg(test)]
@@ -133,16 +140,16 @@ mod tests {
 
     #[test]
     fn what_types_signals_or_removes_is_not_repeated() {
-        let all: Vec<_> = GROUPS.into_iter().flat_map(tools::of).collect();
+        let all: Vec<_> = GROUPS.into_iter().flat_map(tools::tools_of).collect();
         let of = |name: &str, action: &str| {
             let tool = all.iter().find(|tool| tool.name == name).unwrap();
-            twice(tool, &object(json!({"action": action})))
+            repeat_effect(tool, &object(json!({"action": action})))
         };
-        for name in STARTS
+        for name in START_TOOLS
             .iter()
             .chain(["process", "pty_read", "command_ps_logs"].iter())
         {
-            assert_eq!(of(name, ""), Twice::Same, "{name}");
+            assert_eq!(of(name, ""), RepeatEffect::Idempotent, "{name}");
         }
         for name in [
             "process_control",
@@ -151,13 +158,16 @@ mod tests {
             "command_ps_clean",
             "kill_process",
         ] {
-            assert_eq!(of(name, "write"), Twice::Again, "{name}");
+            assert_eq!(of(name, "write"), RepeatEffect::Repeats, "{name}");
         }
-        assert_eq!(of("service", "start"), Twice::Same);
-        assert_eq!(of("service", "stop"), Twice::Again);
-        assert_eq!(of("workspace", "diff"), Twice::Same);
-        assert_eq!(of("workspace", "commit"), Twice::Again);
-        for name in STARTS.iter().chain(REPEATABLE.iter().map(|(name, _)| name)) {
+        assert_eq!(of("service", "start"), RepeatEffect::Idempotent);
+        assert_eq!(of("service", "stop"), RepeatEffect::Repeats);
+        assert_eq!(of("workspace", "diff"), RepeatEffect::Idempotent);
+        assert_eq!(of("workspace", "commit"), RepeatEffect::Repeats);
+        for name in START_TOOLS
+            .iter()
+            .chain(REPEATABLE.iter().map(|(name, _)| name))
+        {
             assert!(all.iter().any(|tool| tool.name == *name), "{name}");
         }
     }

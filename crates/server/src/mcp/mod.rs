@@ -1,49 +1,49 @@
 //! MCP over any byte stream: [`serve`] answers one client until its stream closes.
 //!
-//! Nobody outside this module sees the MCP library: `handler` and `convert` are its border,
-//! and the `tools` speak in `reply::Reply` and [`Failure`](crate::error::Failure).
+//! Nobody outside this module sees the MCP library: `handler` and `to_rmcp` are its border,
+//! and the `tools` speak in `reply::Reply` and [`ApiError`](crate::error::ApiError).
 
+mod approval;
 mod batch;
+mod call_context;
 mod calls;
-mod consent;
 mod context;
-mod convert;
-mod desk;
 mod elicit;
 #[cfg(feature = "conformance-fixtures")]
 mod fixtures;
-mod glance;
 mod handler;
 mod http;
-mod http_answers;
 mod http_batch;
-mod http_bodies;
+mod http_body_check;
 mod http_sessions;
+mod http_streams;
 mod instructions;
 mod interrupted;
-mod leases;
-mod link;
-mod news;
+mod last_line;
+mod notifications;
 mod output;
+mod pending_deliveries;
 mod profile;
 mod progress;
 mod read_positions;
 mod reply;
 mod resources;
 mod screen;
-mod several;
 mod sse;
+mod state;
 mod stdio;
 mod subscriptions;
 mod tasks;
+mod to_rmcp;
 mod tools;
-mod waiting;
+mod wait;
+mod wait_many;
 
-pub use context::{Client, FrontContext};
-pub use desk::{Desk, McpOptions, Structured, TASK_AFTER_MS};
+pub use context::{ClientContext, ConnectedClient};
 #[cfg(feature = "conformance-fixtures")]
 pub use fixtures::conformance_app;
-pub use http::{Doorkeeper, Streamable, Streaming, streamable};
-pub use profile::{GROUPS, Group, PROFILE_WORDS, ToolSet, UnknownProfile};
+pub use http::{SessionHooks, StreamableConfig, StreamableHttp, streamable};
+pub use profile::{GROUPS, PROFILE_WORDS, ToolGroup, ToolSet, UnknownProfile};
 pub use sse::{SseError, SseInput, SseOutput, sse};
-pub use stdio::{Connection, ServeError, serve};
+pub use state::{McpOptions, McpState, Structured, TASK_AFTER_MS};
+pub use stdio::{McpConnection, ServeError, serve};

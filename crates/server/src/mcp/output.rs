@@ -1,79 +1,79 @@
 //! The output of an execution as text blocks (F3).
 
-use ostler_engine::{Info, lost_bytes};
+use ostler_engine::{ExecutionInfo, lost_bytes};
 use ostler_journal::{Gap, Journal, LineQuery, ReadError};
 use ostler_model::Cursor;
 use serde_json::{Map, Value, json};
 
-use super::context::Call;
-use crate::error::Failure;
-use crate::reading::forward::{Page, page};
-use crate::reading::{Slice, last_line, slice};
-use crate::render::{Budget, Excerpt, Material, Omitted, REPLY_CHARS, excerpt};
+use super::context::ToolCall;
+use crate::error::ApiError;
+use crate::output_reader::paging::{TextPage, read_page};
+use crate::output_reader::{RowSlice, read_slice, unfinished_mode};
+use crate::render::{Excerpt, ExcerptBudget, ExcerptInput, OmittedLines, REPLY_CHARS, excerpt};
 
 /// Kept free for what stands around output: status, notes, an error's text.
 pub(super) const FRAME_CHARS: usize = 1_200;
 
 /// What an execution printed, rendered: both streams in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Printed {
+pub(super) struct OutputBlocks {
     pub(super) excerpt: Excerpt,
     /// Where to go on.
     pub(super) next: Cursor,
     /// Lines that are there behind a page.
-    pub(super) left: u64,
+    pub(super) lines_left: u64,
     /// Things to be told about the output itself.
     pub(super) notes: Vec<String>,
 }
 
 /// Everything an execution printed, within the budget of one reply.
-pub(super) async fn printed(
-    call: Call<'_>,
-    info: &Info,
+pub(super) async fn read_output(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
     block_lines: usize,
-) -> Result<Printed, Failure> {
-    let budget = Budget::new(REPLY_CHARS - FRAME_CHARS, block_lines);
-    selected(call, info, LineQuery::default(), budget).await
+) -> Result<OutputBlocks, ApiError> {
+    let budget = ExcerptBudget::new(REPLY_CHARS - FRAME_CHARS, block_lines);
+    read_selected(call, info, LineQuery::default(), budget).await
 }
 
 /// What an execution printed and `query` matches, within `budget`.
-pub(super) async fn selected(
-    call: Call<'_>,
-    info: &Info,
+pub(super) async fn read_selected(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
     query: LineQuery,
-    budget: Budget,
-) -> Result<Printed, Failure> {
-    let Some((journal, query)) = source(call, info, query)? else {
-        return Ok(Printed::nothing(info));
+    budget: ExcerptBudget,
+) -> Result<OutputBlocks, ApiError> {
+    let Some((journal, query)) = line_source(call, info, query)? else {
+        return Ok(OutputBlocks::empty(info));
     };
-    let slice = slice(&journal, info, query).await?;
-    let notes = notes(info, &journal, &slice)?;
-    Ok(Printed::of_slice(slice, notes, |material| {
+    let slice = read_slice(&journal, info, query).await?;
+    let notes = output_notes(info, &journal, &slice)?;
+    Ok(OutputBlocks::from_slice(slice, notes, |material| {
         excerpt(material, budget)
     }))
 }
 
 /// The lines from the query's position on, as many as `budget` holds.
-pub(super) async fn paged(
-    call: Call<'_>,
-    info: &Info,
+pub(super) async fn read_whole_page(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
     query: LineQuery,
-    budget: Budget,
-) -> Result<Printed, Failure> {
-    let Some((journal, query)) = source(call, info, query)? else {
-        return Ok(Printed::nothing(info));
+    budget: ExcerptBudget,
+) -> Result<OutputBlocks, ApiError> {
+    let Some((journal, query)) = line_source(call, info, query)? else {
+        return Ok(OutputBlocks::empty(info));
     };
-    let page = page(&journal, info, query, budget.chars, move |rows| {
-        whole(Material::whole(rows), budget)
+    let page = read_page(&journal, info, query, budget.chars, move |rows| {
+        render_whole(ExcerptInput::from_rows(rows), budget)
     });
     let page = page.await?;
-    let notes = notes(info, &journal, &page.rows)?;
-    Ok(Printed::of_page(page, notes))
+    let notes = output_notes(info, &journal, &page.slice)?;
+    Ok(OutputBlocks::from_page(page, notes))
 }
 
 /// All of the lines, whatever they cost.
-pub(super) fn whole(material: Material, budget: Budget) -> Vec<String> {
-    let budget = Budget {
+pub(super) fn render_whole(material: ExcerptInput, budget: ExcerptBudget) -> Vec<String> {
+    let budget = ExcerptBudget {
         chars: usize::MAX,
         ..budget
     };
@@ -81,22 +81,22 @@ pub(super) fn whole(material: Material, budget: Budget) -> Vec<String> {
 }
 
 /// Where an execution's lines are read, and how its last one is; none where there are none.
-fn source(
-    call: Call<'_>,
-    info: &Info,
+fn line_source(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
     query: LineQuery,
-) -> Result<Option<(Journal, LineQuery)>, Failure> {
-    let unfinished = last_line(info);
+) -> Result<Option<(Journal, LineQuery)>, ApiError> {
+    let unfinished = unfinished_mode(info);
     let query = LineQuery {
         unfinished,
         ..query
     };
-    Ok(journal(call, info)?.map(|journal| (journal, query)))
+    Ok(open_journal(call, info)?.map(|journal| (journal, query)))
 }
 
 /// The journal of an execution; none where nothing was printed, or where a wait was over before
 /// the process was born.
-fn journal(call: Call<'_>, info: &Info) -> Result<Option<Journal>, Failure> {
+fn open_journal(call: ToolCall<'_>, info: &ExecutionInfo) -> Result<Option<Journal>, ApiError> {
     if info.output_end == 0 && info.state.is_finished() {
         return Ok(None);
     }
@@ -110,33 +110,33 @@ fn journal(call: Call<'_>, info: &Info) -> Result<Option<Journal>, Failure> {
     }
 }
 
-impl Printed {
-    fn nothing(info: &Info) -> Self {
+impl OutputBlocks {
+    fn empty(info: &ExecutionInfo) -> Self {
         Self {
             next: info.cursor(),
             ..Self::default()
         }
     }
 
-    /// What `show` makes of lines from both ends.
-    pub(super) fn of_slice(
-        slice: Slice,
+    /// What `render` makes of lines from both ends.
+    pub(super) fn from_slice(
+        slice: RowSlice,
         notes: Vec<String>,
-        show: impl FnOnce(Material) -> Excerpt,
+        render: impl FnOnce(ExcerptInput) -> Excerpt,
     ) -> Self {
         Self {
             next: slice.next,
             notes,
-            left: 0,
-            excerpt: show(slice.material()),
+            lines_left: 0,
+            excerpt: render(slice.into_excerpt_input()),
         }
     }
 
     /// Lines from a position on.
-    pub(super) fn of_page(page: Page, notes: Vec<String>) -> Self {
+    pub(super) fn from_page(page: TextPage, notes: Vec<String>) -> Self {
         Self {
             next: page.next,
-            left: page.left,
+            lines_left: page.remaining_lines,
             notes,
             excerpt: Excerpt {
                 blocks: page.blocks,
@@ -146,17 +146,17 @@ impl Printed {
     }
 
     /// Its text; each stream under its own heading.
-    pub(super) fn blocks(&mut self) -> Vec<String> {
+    pub(super) fn take_blocks(&mut self) -> Vec<String> {
         std::mem::take(&mut self.excerpt.blocks)
     }
 
     /// Whether anything was left out.
     pub(super) const fn is_cut(&self) -> bool {
-        self.excerpt.omitted.is_some() || self.left > 0
+        self.excerpt.omitted.is_some() || self.lines_left > 0
     }
 
     /// What was left out, for programs.
-    pub(super) fn fields(&self, fields: &mut Map<String, Value>) {
+    pub(super) fn add_fields(&self, fields: &mut Map<String, Value>) {
         for (name, omitted) in [
             ("stdout", self.excerpt.output_omitted),
             ("stderr", self.excerpt.errors_omitted),
@@ -165,14 +165,14 @@ impl Printed {
                 fields.insert(format!("{name}_omitted"), omitted_fields(omitted));
             }
         }
-        if self.left > 0 {
-            fields.insert("lines_left".to_owned(), self.left.into());
+        if self.lines_left > 0 {
+            fields.insert("lines_left".to_owned(), self.lines_left.into());
         }
     }
 }
 
 /// What was left out, for programs.
-pub(super) fn omitted_fields(omitted: Omitted) -> Value {
+pub(super) fn omitted_fields(omitted: OmittedLines) -> Value {
     let cursor = Cursor {
         offset: omitted.offset,
         event: 0,
@@ -184,13 +184,13 @@ pub(super) fn omitted_fields(omitted: Omitted) -> Value {
 ///
 /// # Errors
 /// When the files cannot be read.
-pub(super) fn notes(
-    info: &Info,
+pub(super) fn output_notes(
+    info: &ExecutionInfo,
     journal: &Journal,
-    slice: &Slice,
+    slice: &RowSlice,
 ) -> Result<Vec<String>, ReadError> {
-    let mut notes: Vec<String> = slice.gap.iter().map(|gap| gone(info, *gap)).collect();
-    if let Some((from, to)) = slice.stretch() {
+    let mut notes: Vec<String> = slice.gap.iter().map(|gap| gap_note(info, *gap)).collect();
+    if let Some((from, to)) = slice.offset_range() {
         let lost = lost_bytes(info, journal, from..to)?;
         if lost > 0 {
             notes.push(format!(
@@ -198,12 +198,12 @@ pub(super) fn notes(
             ));
         }
     }
-    shown_notes(slice, &mut notes);
+    add_display_notes(slice, &mut notes);
     Ok(notes)
 }
 
 /// That output is gone, and whether it was dropped or lost.
-pub(super) fn gone(info: &Info, gap: Gap) -> String {
+pub(super) fn gap_note(info: &ExecutionInfo, gap: Gap) -> String {
     let bytes = gap.to.saturating_sub(gap.from);
     match info.state.lost_bytes(gap.from, gap.to) {
         0 => format!("{bytes} bytes of earlier output are gone (cleared or trimmed)"),
@@ -215,7 +215,7 @@ pub(super) fn gone(info: &Info, gap: Gap) -> String {
     }
 }
 
-fn shown_notes(slice: &Slice, notes: &mut Vec<String>) {
+fn add_display_notes(slice: &RowSlice, notes: &mut Vec<String>) {
     if let Some(offset) = slice.damaged {
         notes.push(format!(
             "the journal is damaged at byte {offset}; what follows cannot be read"
@@ -230,7 +230,7 @@ fn shown_notes(slice: &Slice, notes: &mut Vec<String>) {
     if slice.has_binary() {
         notes.push("`ostler logs --raw ID` gives the bytes of binary output".to_owned());
     }
-    let overwritten = slice.overwritten();
+    let overwritten = slice.overwritten_lines();
     if overwritten > 0 {
         notes.push(format!(
             "{overwritten} lines that redraws overwrote are shown in their last state"

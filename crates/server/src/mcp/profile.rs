@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::tools::{self, Definition};
+use super::tools::{self, ToolDefinition};
 
 /// Tools that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum ToolGroup {
     /// `exec`, `process`, `process_control`, `workspace`.
     Core,
     /// `service`; the word `core` brings it along (F2).
@@ -25,13 +25,13 @@ pub enum Group {
 }
 
 /// Every group, in the order of `tools/list`.
-pub const GROUPS: [Group; 6] = [
-    Group::Core,
-    Group::Service,
-    Group::Command,
-    Group::Shell,
-    Group::Interaction,
-    Group::Pty,
+pub const GROUPS: [ToolGroup; 6] = [
+    ToolGroup::Core,
+    ToolGroup::Service,
+    ToolGroup::Command,
+    ToolGroup::Shell,
+    ToolGroup::Interaction,
+    ToolGroup::Pty,
 ];
 
 /// Every word a profile can be made of; `seeds` is `command` and `shell` together, `core` has
@@ -57,7 +57,7 @@ pub struct UnknownProfile {
     given: String,
 }
 
-impl Group {
+impl ToolGroup {
     /// Its word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -75,26 +75,26 @@ impl Group {
 impl ToolSet {
     /// These groups.
     #[must_use]
-    pub fn of(groups: &[Group]) -> Self {
+    pub fn from_groups(groups: &[ToolGroup]) -> Self {
         Self(GROUPS.map(|group| groups.contains(&group)))
     }
 
     /// Its groups, in the order of `tools/list`.
-    pub fn groups(self) -> impl Iterator<Item = Group> {
+    pub fn groups(self) -> impl Iterator<Item = ToolGroup> {
         GROUPS
             .into_iter()
             .zip(self.0)
-            .filter_map(|(group, is_in)| is_in.then_some(group))
+            .filter_map(|(group, is_included)| is_included.then_some(group))
     }
 
     /// Its tools, in the order of `tools/list`.
-    pub(super) fn tools(self) -> impl Iterator<Item = &'static Definition> {
+    pub(super) fn tools(self) -> impl Iterator<Item = &'static ToolDefinition> {
         self.groups()
-            .flat_map(|group| tools::of(group).iter().copied())
+            .flat_map(|group| tools::tools_of(group).iter().copied())
     }
 
     /// Its tool with this name.
-    pub(super) fn named(self, name: &str) -> Option<&'static Definition> {
+    pub(super) fn find(self, name: &str) -> Option<&'static ToolDefinition> {
         self.tools().find(|tool| tool.name == name)
     }
 }
@@ -103,7 +103,7 @@ impl Default for ToolSet {
     /// `core` alone (F2), which has `service` in it: two families of tools that do the same
     /// confuse models.
     fn default() -> Self {
-        Self::of(&[Group::Core, Group::Service])
+        Self::from_groups(&[ToolGroup::Core, ToolGroup::Service])
     }
 }
 
@@ -115,13 +115,13 @@ impl FromStr for ToolSet {
         let mut groups = Vec::new();
         for word in text.split(',').map(str::trim) {
             match word {
-                "core" => groups.extend([Group::Core, Group::Service]),
-                "service" => groups.push(Group::Service),
-                "command" => groups.push(Group::Command),
-                "shell" => groups.push(Group::Shell),
-                "interaction" => groups.push(Group::Interaction),
-                "pty" => groups.push(Group::Pty),
-                "seeds" => groups.extend([Group::Command, Group::Shell]),
+                "core" => groups.extend([ToolGroup::Core, ToolGroup::Service]),
+                "service" => groups.push(ToolGroup::Service),
+                "command" => groups.push(ToolGroup::Command),
+                "shell" => groups.push(ToolGroup::Shell),
+                "interaction" => groups.push(ToolGroup::Interaction),
+                "pty" => groups.push(ToolGroup::Pty),
+                "seeds" => groups.extend([ToolGroup::Command, ToolGroup::Shell]),
                 _ => {
                     return Err(UnknownProfile {
                         given: word.to_owned(),
@@ -129,13 +129,13 @@ impl FromStr for ToolSet {
                 }
             }
         }
-        Ok(Self::of(&groups))
+        Ok(Self::from_groups(&groups))
     }
 }
 
 impl fmt::Display for ToolSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<&str> = self.groups().map(Group::as_str).collect();
+        let words: Vec<&str> = self.groups().map(ToolGroup::as_str).collect();
         f.write_str(&words.join(","))
     }
 }

@@ -12,8 +12,8 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::context::Call;
-use super::glance::last_line;
+use super::context::ToolCall;
+use super::last_line::last_line;
 
 /// The shortest time between two notifications of one request, in milliseconds.
 pub(super) const PROGRESS_MS: u64 = 1_000;
@@ -22,94 +22,102 @@ pub(super) const HEARTBEAT_MS: u64 = 5_000;
 
 /// Which execution it is about; spelled out only when there is something to tell.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Of<'a> {
+pub(super) enum ProgressTarget<'a> {
     Id(ExecutionId),
     Name(&'a str),
 }
 
 /// What a request's client has been told.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct ProgressReporter {
     token: ProgressToken,
-    begun: Instant,
-    told: Mutex<Told>,
+    started_at: Instant,
+    send_state: Mutex<SendState>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct SendState {
     /// When the last notification went out.
-    at: Instant,
+    last_sent: Instant,
     /// Whether it is still on its way.
-    on_its_way: bool,
+    in_flight: bool,
 }
 
 /// One notification on its way; dropped, the next may follow.
-struct Sending<'a>(&'a Meter);
+struct SendGuard<'a>(&'a ProgressReporter);
 
-impl Drop for Sending<'_> {
+impl Drop for SendGuard<'_> {
     fn drop(&mut self) {
-        self.0.lock().on_its_way = false;
+        self.0.lock().in_flight = false;
     }
 }
 
-impl Meter {
+impl ProgressReporter {
     pub(super) fn new(token: ProgressToken) -> Self {
-        let begun = Instant::now();
-        let told = Mutex::new(Told {
-            at: begun,
-            on_its_way: false,
+        let started_at = Instant::now();
+        let send_state = Mutex::new(SendState {
+            last_sent: started_at,
+            in_flight: false,
         });
-        Self { token, begun, told }
+        Self {
+            token,
+            started_at,
+            send_state,
+        }
     }
 
     /// Tells the client how the execution comes on, until this is dropped.
-    pub(super) async fn tell(
+    pub(super) async fn run(
         &self,
-        call: Call<'_>,
+        call: ToolCall<'_>,
         peer: &Peer<RoleServer>,
-        of: Of<'_>,
+        target: ProgressTarget<'_>,
     ) -> Infallible {
-        let every = Duration::from_millis(PROGRESS_MS);
-        let mut ticks = interval_at(self.begun + every, every);
+        let period = Duration::from_millis(PROGRESS_MS);
+        let mut ticks = interval_at(self.started_at + period, period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut seen = 0;
+        let mut reported_end = 0;
         loop {
             ticks.tick().await;
-            let id = match of {
-                Of::Id(id) => Cow::Owned(id.short()),
-                Of::Name(name) => Cow::Borrowed(name),
+            let id = match target {
+                ProgressTarget::Id(id) => Cow::Owned(id.short()),
+                ProgressTarget::Name(name) => Cow::Borrowed(name),
             };
             let Ok(info) = call.info(&id) else {
                 // Gone with its session: the wait itself will say so.
                 continue;
             };
-            let Some(sending) = self.due(info.output_end > seen) else {
+            let Some(send_guard) = self.try_begin_send(info.output_end > reported_end) else {
                 continue;
             };
-            seen = info.output_end;
-            let elapsed = self.begun.elapsed().as_secs_f64();
-            let mut told = ProgressNotificationParam::new(self.token.clone(), elapsed);
-            told.message = last_line(call.engine, call.caller, &info).await;
+            reported_end = info.output_end;
+            let elapsed = self.started_at.elapsed().as_secs_f64();
+            let mut params = ProgressNotificationParam::new(self.token.clone(), elapsed);
+            params.message = last_line(call.engine, call.caller, &info).await;
             // A client that is gone ends the request; nothing to do about it here.
-            let _sent = peer.notify_progress(told).await.is_ok();
-            drop(sending);
+            let _sent = peer.notify_progress(params).await.is_ok();
+            drop(send_guard);
         }
     }
 
     /// Whether it is time for a notification; the caller then sends it.
-    fn due(&self, is_new: bool) -> Option<Sending<'_>> {
+    fn try_begin_send(&self, is_new: bool) -> Option<SendGuard<'_>> {
         let wait = if is_new { PROGRESS_MS } else { HEARTBEAT_MS };
         let now = Instant::now();
-        let mut told = self.lock();
-        if told.on_its_way || now.duration_since(told.at) < Duration::from_millis(wait) {
+        let mut send_state = self.lock();
+        if send_state.in_flight
+            || now.duration_since(send_state.last_sent) < Duration::from_millis(wait)
+        {
             return None;
         }
-        told.at = now;
-        told.on_its_way = true;
-        Some(Sending(self))
+        send_state.last_sent = now;
+        send_state.in_flight = true;
+        Some(SendGuard(self))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, SendState> {
+        self.send_state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,31 +12,31 @@ use ostler_model::{Caller, ExecutionId, Principal, SessionName};
 const POSITIONS: usize = 4_096;
 
 /// A client and an execution.
-type Reader = (Principal, Option<SessionName>, ExecutionId);
+type PositionKey = (Principal, Option<SessionName>, ExecutionId);
 
 /// The positions of all clients.
 #[derive(Debug, Default)]
-pub(super) struct ReadPositions(Mutex<Positions>);
+pub(super) struct ReadPositions(Mutex<PositionTable>);
 
 #[derive(Debug, Default)]
-struct Positions {
-    known: HashMap<Reader, Position>,
+struct PositionTable {
+    by_reader: HashMap<PositionKey, ReadPosition>,
     uses: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Position {
+struct ReadPosition {
     /// Everything before this offset was shown.
     offset: u64,
     /// When it was used last, counted in uses.
-    used: u64,
+    last_used: u64,
 }
 
 impl ReadPositions {
     /// Where what this client was not shown begins; none where it was shown nothing yet.
-    pub(super) fn of(&self, caller: &Caller, id: ExecutionId) -> Option<u64> {
-        let known = self.lock();
-        let position = known.known.get(&reader(caller, id));
+    pub(super) fn get(&self, caller: &Caller, id: ExecutionId) -> Option<u64> {
+        let positions = self.lock();
+        let position = positions.by_reader.get(&position_key(caller, id));
         position.map(|it| it.offset)
     }
 
@@ -46,29 +46,35 @@ impl ReadPositions {
         let mut positions = self.lock();
         positions.uses += 1;
         let used = positions.uses;
-        let reader = reader(caller, id);
-        if let Some(known) = positions.known.get_mut(&reader) {
-            known.used = used;
-            if from <= known.offset {
-                known.offset = known.offset.max(to);
+        let reader = position_key(caller, id);
+        if let Some(position) = positions.by_reader.get_mut(&reader) {
+            position.last_used = used;
+            if from <= position.offset {
+                position.offset = position.offset.max(to);
             }
             return;
         }
-        if positions.known.len() >= POSITIONS {
-            let oldest = positions.known.iter().min_by_key(|(_, it)| it.used);
+        if positions.by_reader.len() >= POSITIONS {
+            let oldest = positions
+                .by_reader
+                .iter()
+                .min_by_key(|(_, it)| it.last_used);
             let oldest = oldest.map(|(reader, _)| reader.clone());
-            oldest.map(|reader| positions.known.remove(&reader));
+            oldest.map(|reader| positions.by_reader.remove(&reader));
         }
-        let position = Position { offset: to, used };
-        positions.known.insert(reader, position);
+        let position = ReadPosition {
+            offset: to,
+            last_used: used,
+        };
+        positions.by_reader.insert(reader, position);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Positions> {
+    fn lock(&self) -> MutexGuard<'_, PositionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn reader(caller: &Caller, id: ExecutionId) -> Reader {
+fn position_key(caller: &Caller, id: ExecutionId) -> PositionKey {
     let owner = &caller.owner;
     (owner.principal.clone(), owner.session.clone(), id)
 }
@@ -86,7 +92,7 @@ mod tests {
                 project: None,
                 session: Some(SessionName(session.to_owned())),
                 task: None,
-                channel: ostler_model::Channel::Local,
+                channel: ostler_model::RequestChannel::Local,
             },
             scope: Scope::Session,
         }
@@ -96,7 +102,7 @@ mod tests {
     fn a_stretch_behind_the_position_moves_it_and_one_beyond_does_not() {
         let positions = ReadPositions::default();
         let (ann, bob, id) = (caller("ann"), caller("bob"), ExecutionId::mint());
-        assert_eq!(positions.of(&ann, id), None);
+        assert_eq!(positions.get(&ann, id), None);
         for (stretch, at) in [
             ((0, 10), 10),
             ((10, 20), 20),
@@ -105,9 +111,9 @@ mod tests {
             ((15, 25), 25),
         ] {
             positions.advance(&ann, id, stretch);
-            assert_eq!(positions.of(&ann, id), Some(at), "{stretch:?}");
+            assert_eq!(positions.get(&ann, id), Some(at), "{stretch:?}");
         }
-        assert_eq!(positions.of(&bob, id), None);
+        assert_eq!(positions.get(&bob, id), None);
     }
 
     #[test]
@@ -118,7 +124,7 @@ mod tests {
         for id in &ids {
             positions.advance(&ann, *id, (0, 1));
         }
-        assert_eq!(positions.of(&ann, ids[0]), None);
-        assert_eq!(positions.of(&ann, ids[POSITIONS]), Some(1));
+        assert_eq!(positions.get(&ann, ids[0]), None);
+        assert_eq!(positions.get(&ann, ids[POSITIONS]), Some(1));
     }
 }

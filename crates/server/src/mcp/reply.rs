@@ -1,15 +1,15 @@
 //! What a tool answers, before it is spelled for the protocol.
 
-use ostler_engine::{Info, Interaction, QueueWait};
+use ostler_engine::{ExecutionInfo, Interaction, QueueWait};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Failure, object};
+use crate::error::{ApiError, object};
 use crate::wire::QueueWaitBody;
 
 /// The answer of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Reply {
+pub(super) struct ToolReply {
     /// Text for the model, within the budget of F3.
     pub(super) blocks: Vec<String>,
     /// The same for programs; only status tools have it (F6).
@@ -17,23 +17,23 @@ pub(super) struct Reply {
     /// Machine fields of log-bearing tools, `_meta["ostler/result"]`.
     pub(super) fields: Map<String, Value>,
     /// What went wrong; the blocks follow its text.
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<ApiError>,
     /// Whether the blocks tell the failure already, in words of their own.
-    pub(super) worded: bool,
+    pub(super) is_worded: bool,
     /// Where there is more of it, behind the blocks.
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<ResourceLink>,
 }
 
 /// A resource that shows more than the answer does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct ResourceLink {
     pub(super) uri: String,
     pub(super) name: String,
     pub(super) title: String,
     pub(super) mime_type: &'static str,
 }
 
-impl Reply {
+impl ToolReply {
     /// The answer of a log-bearing tool.
     pub(super) fn text(blocks: Vec<String>, fields: Value) -> Self {
         let fields = object(fields);
@@ -55,17 +55,17 @@ impl Reply {
     }
 
     /// A failure in the words of a document.
-    pub(super) fn worded(text: String, failure: Failure) -> Self {
+    pub(super) fn worded(text: String, failure: ApiError) -> Self {
         Self {
             blocks: vec![text],
             failure: Some(failure),
-            worded: true,
+            is_worded: true,
             ..Self::default()
         }
     }
 
     /// This answer, with how long what it started waited for its place.
-    pub(super) fn queued(mut self, queued: Option<QueueWait>) -> Self {
+    pub(super) fn with_queue_wait(mut self, queued: Option<QueueWait>) -> Self {
         let Some(queued) = queued.map(QueueWaitBody::from) else {
             return self;
         };
@@ -75,7 +75,7 @@ impl Reply {
     }
 
     /// This answer, as an error.
-    pub(super) fn failed(self, failure: Failure) -> Self {
+    pub(super) fn with_failure(self, failure: ApiError) -> Self {
         Self {
             failure: Some(failure),
             ..self
@@ -83,42 +83,42 @@ impl Reply {
     }
 }
 
-impl<F: Into<Failure>> From<F> for Reply {
+impl<F: Into<ApiError>> From<F> for ToolReply {
     fn from(failure: F) -> Self {
-        Self::default().failed(failure.into())
+        Self::default().with_failure(failure.into())
     }
 }
 
 /// Why a tool has no answer of its own.
 #[derive(Debug)]
-pub(super) enum Interrupted {
+pub(super) enum ToolInterrupt {
     /// The request could not be carried out.
-    Failed(Failure),
+    Failed(ApiError),
     /// It takes long: this execution goes on as a task.
-    Task(Box<Tasked>),
+    BecameTask(Box<BecameTask>),
     /// The client is to ask the person, and to repeat the call with the answer (2026-07-28).
-    Asks(Box<Asking>),
+    ElicitNeeded(Box<ElicitNeeded>),
 }
 
 /// A call that became a task.
 #[derive(Debug)]
-pub(super) struct Tasked {
+pub(super) struct BecameTask {
     /// What it runs.
-    pub(super) info: Info,
+    pub(super) info: ExecutionInfo,
     /// Whether its prompts are questions to the person at the client.
-    pub(super) asks: bool,
+    pub(super) asks_person: bool,
 }
 
 /// A question for the person at the client.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct ElicitNeeded {
     /// The question; it is open.
     pub(super) interaction: Interaction,
     /// What was wrong with the last answer.
     pub(super) complaint: Option<String>,
 }
 
-impl<F: Into<Failure>> From<F> for Interrupted {
+impl<F: Into<ApiError>> From<F> for ToolInterrupt {
     fn from(failure: F) -> Self {
         Self::Failed(failure.into())
     }

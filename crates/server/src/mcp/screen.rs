@@ -1,9 +1,9 @@
 //! A screen as text: what an agent sees of a terminal, within the budget of a reply (F3).
 
-use ostler_terminal::View;
+use ostler_terminal::ScreenSnapshot;
 use serde_json::{Value, json};
 
-use crate::render::clamped;
+use crate::render::truncated;
 
 /// The most characters of a title.
 const TITLE_CHARS: usize = 80;
@@ -12,14 +12,14 @@ const MIN_ROW_CHARS: usize = 40;
 
 /// What is shown of a screen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Drawn {
+pub(super) struct RenderedScreen {
     /// Its rows, blank ones at the end left out.
     pub(super) rows: Vec<String>,
     /// What is not shown, in words.
-    pub(super) cut: Option<String>,
+    pub(super) truncation: Option<String>,
 }
 
-impl Drawn {
+impl RenderedScreen {
     /// As one text.
     pub(super) fn text(&self) -> String {
         if self.rows.is_empty() {
@@ -31,20 +31,20 @@ impl Drawn {
 
 /// The rows of a screen in at most so many characters: all of them where they fit, else each
 /// cut at its end, else only those around the cursor.
-pub(super) fn draw(view: &View, chars: usize) -> Drawn {
+pub(super) fn render_screen(view: &ScreenSnapshot, chars: usize) -> RenderedScreen {
     let used = view.rows.iter().rposition(|row| !row.trim().is_empty());
     let rows = &view.rows[..used.map_or(0, |last| last + 1)];
     let lengths: Vec<usize> = rows.iter().map(|row| row.chars().count()).collect();
-    let fits = |width: usize| price(&lengths, width) <= chars;
+    let fits = |width: usize| cost(&lengths, width) <= chars;
     let longest = lengths.iter().copied().max().unwrap_or(0);
     if fits(longest) {
-        return Drawn {
+        return RenderedScreen {
             rows: rows.to_vec(),
-            cut: None,
+            truncation: None,
         };
     }
     if !fits(MIN_ROW_CHARS) {
-        return around(rows, usize::from(view.cursor.row), chars);
+        return rows_around_cursor(rows, usize::from(view.cursor.row), chars);
     }
     // The widest that fits; cutting at `longest` does not.
     let (mut width, mut beyond) = (MIN_ROW_CHARS, longest);
@@ -56,14 +56,14 @@ pub(super) fn draw(view: &View, chars: usize) -> Drawn {
             beyond = middle;
         }
     }
-    Drawn {
-        rows: rows.iter().map(|row| clamped(row, width)).collect(),
-        cut: Some(format!("rows longer than {width} characters end in … here")),
+    RenderedScreen {
+        rows: rows.iter().map(|row| truncated(row, width)).collect(),
+        truncation: Some(format!("rows longer than {width} characters end in … here")),
     }
 }
 
 /// What rows cost that are cut at this width, with their line ends and marks.
-fn price(lengths: &[usize], width: usize) -> usize {
+fn cost(lengths: &[usize], width: usize) -> usize {
     lengths
         .iter()
         .map(|length| length.min(&(width + 1)) + 1)
@@ -71,17 +71,17 @@ fn price(lengths: &[usize], width: usize) -> usize {
 }
 
 /// The rows around the cursor, as many as fit, each cut.
-fn around(rows: &[String], cursor: usize, chars: usize) -> Drawn {
+fn rows_around_cursor(rows: &[String], cursor: usize, chars: usize) -> RenderedScreen {
     let fitting = (chars / (MIN_ROW_CHARS + 2)).clamp(1, rows.len());
     let first = cursor.saturating_sub(fitting / 2).min(rows.len() - fitting);
-    let shown = &rows[first..first + fitting];
+    let visible = &rows[first..first + fitting];
     let (above, below) = (first, rows.len() - first - fitting);
-    Drawn {
-        rows: shown
+    RenderedScreen {
+        rows: visible
             .iter()
-            .map(|row| clamped(row, MIN_ROW_CHARS))
+            .map(|row| truncated(row, MIN_ROW_CHARS))
             .collect(),
-        cut: Some(format!(
+        truncation: Some(format!(
             "{above} rows above and {below} below these are not shown, and rows end in … after \
              {MIN_ROW_CHARS} characters"
         )),
@@ -90,7 +90,7 @@ fn around(rows: &[String], cursor: usize, chars: usize) -> Drawn {
 
 /// `80x24, cursor row 3 column 13, alternate screen, title "vim"`; rows and columns from 1, as
 /// people count them.
-pub(super) fn facts(view: &View) -> String {
+pub(super) fn describe_view(view: &ScreenSnapshot) -> String {
     let cursor = view.cursor;
     let mut facts = format!(
         "{}x{}, cursor row {} column {}",
@@ -105,7 +105,7 @@ pub(super) fn facts(view: &View) -> String {
     if view.alternate {
         facts.push_str(", alternate screen");
     }
-    let title = title(view);
+    let title = clean_title(view);
     if !title.is_empty() {
         facts.push_str(&format!(", title \"{title}\""));
     }
@@ -116,41 +116,41 @@ pub(super) fn facts(view: &View) -> String {
 }
 
 /// The title, in one short line.
-pub(super) fn title(view: &View) -> String {
+pub(super) fn clean_title(view: &ScreenSnapshot) -> String {
     let title = view.title.replace(char::is_control, " ");
-    clamped(title.trim(), TITLE_CHARS)
+    truncated(title.trim(), TITLE_CHARS)
 }
 
-/// The same for programs: a [`View`], its rows as they are shown.
-pub(super) fn fields(view: &View, drawn: &Drawn) -> Value {
+/// The same for programs: a [`ScreenSnapshot`], its rows as they are shown.
+pub(super) fn fields(view: &ScreenSnapshot, rendered: &RenderedScreen) -> Value {
     json!({
         "size": view.size,
         "cursor": view.cursor,
-        "title": title(view),
+        "title": clean_title(view),
         "alternate": view.alternate,
-        "rows": drawn.rows,
+        "rows": rendered.rows,
         "offset": view.offset,
         "exact": view.exact,
-        "cut": drawn.cut.is_some(),
+        "cut": rendered.truncation.is_some(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use ostler_model::TermSize;
-    use ostler_terminal::{CursorAt, Modes};
+    use ostler_terminal::{CursorPosition, Modes};
     use proptest::prelude::*;
 
     use super::*;
 
-    fn view(rows: Vec<String>, row: u16) -> View {
-        View {
+    fn view(rows: Vec<String>, row: u16) -> ScreenSnapshot {
+        ScreenSnapshot {
             size: TermSize {
                 cols: 80,
                 rows: u16::try_from(rows.len()).unwrap_or(u16::MAX),
             },
             rows,
-            cursor: CursorAt {
+            cursor: CursorPosition {
                 col: 4,
                 row,
                 visible: true,
@@ -166,11 +166,11 @@ mod tests {
     #[test]
     fn rows_that_fit_are_all_there_and_blank_ones_at_the_end_are_not() {
         let rows = ["$ ls", "", "a  b", "", " "].map(str::to_owned);
-        let drawn = draw(&view(rows.to_vec(), 3), 1_000);
+        let drawn = render_screen(&view(rows.to_vec(), 3), 1_000);
         assert_eq!(drawn.text(), "$ ls\n\na  b");
-        assert_eq!(drawn.cut, None);
+        assert_eq!(drawn.truncation, None);
         assert_eq!(
-            draw(&view(Vec::new(), 0), 10).text(),
+            render_screen(&view(Vec::new(), 0), 10).text(),
             "(the screen is blank)"
         );
     }
@@ -178,12 +178,12 @@ mod tests {
     #[test]
     fn a_wide_screen_is_cut_at_its_right() {
         let rows = vec!["x".repeat(300); 100];
-        let drawn = draw(&view(rows, 3), 19_000);
+        let drawn = render_screen(&view(rows, 3), 19_000);
         assert_eq!(drawn.rows.len(), 100);
         assert!(drawn.text().chars().count() <= 19_000);
         assert!(drawn.rows[0].ends_with('…'));
         assert!(drawn.rows[0].chars().count() > 180);
-        assert!(drawn.cut.is_some());
+        assert!(drawn.truncation.is_some());
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         it.title = "vim\u{7} a".to_owned();
         it.alternate = true;
         let told = "80x1, cursor row 1 column 5, alternate screen, title \"vim  a\"";
-        assert_eq!(facts(&it), told);
+        assert_eq!(describe_view(&it), told);
     }
 
     proptest! {
@@ -205,7 +205,7 @@ mod tests {
             let rows: Vec<String> = lengths.iter().map(|it| "x".repeat(*it)).collect();
             let row = row % u16::try_from(rows.len()).unwrap();
             let cursor_row = rows[usize::from(row)].clone();
-            let drawn = draw(&view(rows, row), chars);
+            let drawn = render_screen(&view(rows, row), chars);
             prop_assert!(drawn.text().chars().count() <= chars.max(21));
             let start: String = cursor_row.chars().take(MIN_ROW_CHARS).collect();
             prop_assert!(drawn.rows.iter().any(|it| it.starts_with(&start)));

@@ -18,28 +18,28 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, PollSender};
 use tokio_util::task::TaskTracker;
 
-use super::context::Client;
-use super::desk::Desk;
-use super::leases::Line;
-use super::stdio::over;
+use super::context::ConnectedClient;
+use super::pending_deliveries::StreamState;
+use super::state::McpState;
+use super::stdio::serve_transport;
 
 /// Messages that wait on their way in or out.
-const QUEUE: usize = 16;
+const QUEUE_CAPACITY: usize = 16;
 /// The most requests one client may have under way.
-const UNDER_WAY: usize = 64;
+const MAX_OPEN_REQUESTS: usize = 64;
 
 /// A connected client: what it sends goes in here. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SseInput {
     messages: mpsc::Sender<ClientJsonRpcMessage>,
-    under_way: Arc<UnderWay>,
+    open_requests: Arc<OpenRequests>,
 }
 
 /// What goes out to a client, in order.
 #[derive(Debug)]
 pub struct SseOutput {
     messages: mpsc::Receiver<ServerJsonRpcMessage>,
-    under_way: Arc<UnderWay>,
+    open_requests: Arc<OpenRequests>,
 }
 
 /// Why a message was not taken.
@@ -49,7 +49,7 @@ pub enum SseError {
     #[error("not a JSON-RPC message of MCP: {0}")]
     Message(serde_json::Error),
     /// The client reads no answers.
-    #[error("{UNDER_WAY} requests are under way already")]
+    #[error("{MAX_OPEN_REQUESTS} requests are under way already")]
     Busy,
     /// The stream for answers is gone.
     #[error("the stream of this connection is closed")]
@@ -58,37 +58,44 @@ pub enum SseError {
 
 /// Requests that have no answer yet.
 #[derive(Debug, Default)]
-struct UnderWay(Mutex<HashSet<RequestId>>);
+struct OpenRequests(Mutex<HashSet<RequestId>>);
 
 /// Serves a client that has just connected, on `tasks`, until `closed`; then its calls under
-/// way are cancelled (F7). `after` runs when none is left.
+/// way are cancelled (F7). `on_close` runs when none is left.
 pub fn sse(
-    desk: Desk,
-    client: Client,
+    desk: McpState,
+    client: ConnectedClient,
     closed: CancellationToken,
     tasks: &TaskTracker,
-    after: impl Future<Output = ()> + Send + 'static,
+    on_close: impl Future<Output = ()> + Send + 'static,
 ) -> (SseInput, SseOutput) {
-    let (input, mut incoming) = mpsc::channel(QUEUE);
-    let (outgoing, output) = mpsc::channel(QUEUE);
-    let under_way = Arc::new(UnderWay::default());
+    let (input, mut incoming) = mpsc::channel(QUEUE_CAPACITY);
+    let (outgoing, output) = mpsc::channel(QUEUE_CAPACITY);
+    let open_requests = Arc::new(OpenRequests::default());
     let incoming = stream::poll_fn(move |cx| incoming.poll_recv(cx));
     let transport = (PollSender::new(outgoing), incoming);
     tasks.spawn(async move {
         let transport = <_ as IntoTransport<RoleServer, _, _>>::into_transport(transport);
-        if let Err(error) = over(desk, client, transport, (Line::default(), closed.clone())).await {
+        if let Err(error) = serve_transport(
+            desk,
+            client,
+            transport,
+            (StreamState::default(), closed.clone()),
+        )
+        .await
+        {
             tracing::debug!(%error, "a client came to no understanding");
         }
         closed.cancel();
-        after.await;
+        on_close.await;
     });
     let input = SseInput {
         messages: input,
-        under_way: Arc::clone(&under_way),
+        open_requests: Arc::clone(&open_requests),
     };
     let output = SseOutput {
         messages: output,
-        under_way,
+        open_requests,
     };
     (input, output)
 }
@@ -98,9 +105,9 @@ impl SseInput {
     ///
     /// # Errors
     /// When it is none, or nobody can answer it.
-    pub async fn take(&self, json: &[u8]) -> Result<(), SseError> {
+    pub async fn send(&self, json: &[u8]) -> Result<(), SseError> {
         let message = serde_json::from_slice(json).map_err(SseError::Message)?;
-        self.under_way.comes(&message)?;
+        self.open_requests.on_incoming(&message)?;
         self.messages
             .send(message)
             .await
@@ -113,19 +120,19 @@ impl SseOutput {
     pub fn into_stream(self) -> impl Stream<Item = String> + Send {
         stream::unfold(self, |mut output| async move {
             let message = output.messages.recv().await?;
-            output.under_way.goes(&message);
+            output.open_requests.on_outgoing(&message);
             let json = serde_json::to_string(&message).unwrap_or_default();
             Some((json, output))
         })
     }
 }
 
-impl UnderWay {
-    fn comes(&self, message: &ClientJsonRpcMessage) -> Result<(), SseError> {
+impl OpenRequests {
+    fn on_incoming(&self, message: &ClientJsonRpcMessage) -> Result<(), SseError> {
         let mut requests = self.lock();
         match message {
             JsonRpcMessage::Request(request) => {
-                if requests.len() >= UNDER_WAY {
+                if requests.len() >= MAX_OPEN_REQUESTS {
                     return Err(SseError::Busy);
                 }
                 requests.insert(request.id.clone());
@@ -143,7 +150,7 @@ impl UnderWay {
         Ok(())
     }
 
-    fn goes(&self, message: &ServerJsonRpcMessage) {
+    fn on_outgoing(&self, message: &ServerJsonRpcMessage) {
         match message {
             JsonRpcMessage::Response(response) => drop(self.lock().remove(&response.id)),
             JsonRpcMessage::Error(error) => {

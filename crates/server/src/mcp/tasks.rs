@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ostler_engine::{Engine, Error, Info, WaitEnd, WaitFor};
+use ostler_engine::{Engine, Error, ExecutionInfo, WaitEnd, WaitFor};
 use ostler_model::{Caller, ExecutionId, Timestamp};
 use rmcp::model::{
     CancelTaskParams, CreateTaskResult, DetailedTask, GetTaskParams, GetTaskResult, JsonObject,
@@ -17,24 +17,24 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::context::{Call, Client};
-use super::desk::Desk;
-use super::glance::last_line;
-use super::link::Link;
+use super::call_context::CallContext;
+use super::context::{ConnectedClient, ToolCall};
+use super::last_line::last_line;
 use super::profile::GROUPS;
-use super::reply::{Interrupted, Reply, Tasked};
-use super::tools::{self, Definition};
-use super::{convert, elicit};
-use crate::error::{Failure, object};
-use crate::params::Kind;
+use super::reply::{BecameTask, ToolInterrupt, ToolReply};
+use super::state::McpState;
+use super::tools::{self, ToolDefinition};
+use super::{elicit, to_rmcp};
+use crate::error::{ApiError, object};
+use crate::params::ParameterKind;
 
 /// Calls remembered with their arguments; tasks of older ones are rendered with defaults.
-const REMEMBERED: usize = 512;
+const MAX_REMEMBERED: usize = 512;
 /// Arguments longer than this are not remembered.
 const ARGUMENTS_BYTES: usize = 16 * 1024;
 /// How long one look at a task waits for a prompt, in milliseconds: more than the quiet time
 /// that makes one.
-const PROMPT_LOOK_MS: u64 = 500;
+const PROMPT_WAIT_MS: u64 = 500;
 /// How long a cancellation waits for the end, in milliseconds; the order stands anyway.
 const CANCEL_WAIT_MS: u64 = 1_000;
 /// How often to ask for a task, by its age: (younger than so many seconds, milliseconds).
@@ -44,110 +44,115 @@ const POLL_LATER_MS: u64 = 5_000;
 
 /// Calls that became tasks, as long as this daemon runs.
 #[derive(Debug, Default)]
-pub(super) struct Tasks(Mutex<HashMap<ExecutionId, Origin>>);
+pub(super) struct TaskOrigins(Mutex<HashMap<ExecutionId, TaskOrigin>>);
 
 /// The call a task came from.
 #[derive(Debug, Clone)]
-struct Origin {
-    tool: &'static Definition,
+struct TaskOrigin {
+    tool: &'static ToolDefinition,
     /// None where they were too long to keep.
     arguments: Option<JsonObject>,
     /// Whether prompts are questions to the person.
-    asks: bool,
+    asks_person: bool,
 }
 
-impl Tasks {
-    fn remember(&self, id: ExecutionId, origin: Origin) {
-        let mut known = self.lock();
-        if known.len() >= REMEMBERED
-            && let Some(oldest) = known.keys().min().copied()
+impl TaskOrigins {
+    fn remember(&self, id: ExecutionId, origin: TaskOrigin) {
+        let mut origins = self.lock();
+        if origins.len() >= MAX_REMEMBERED
+            && let Some(oldest) = origins.keys().min().copied()
         {
-            known.remove(&oldest);
+            origins.remove(&oldest);
         }
-        known.insert(id, origin);
+        origins.insert(id, origin);
     }
 
-    fn origin(&self, id: ExecutionId) -> Option<Origin> {
+    fn origin(&self, id: ExecutionId) -> Option<TaskOrigin> {
         self.lock().get(&id).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, Origin>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, TaskOrigin>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The answer of a call that became a task.
-pub(super) async fn create(
-    call: Call<'_>,
-    (tool, arguments): (&'static Definition, JsonObject),
-    tasked: Tasked,
+pub(super) async fn create_task(
+    call: ToolCall<'_>,
+    (tool, arguments): (&'static ToolDefinition, JsonObject),
+    became_task: BecameTask,
 ) -> CreateTaskResult {
-    let Tasked { info, asks } = tasked;
+    let BecameTask {
+        info,
+        asks_person: asks,
+    } = became_task;
     let size = serde_json::to_vec(&arguments).map_or(usize::MAX, |bytes| bytes.len());
-    let origin = Origin {
+    let origin = TaskOrigin {
         tool,
         arguments: (size <= ARGUMENTS_BYTES).then_some(arguments),
-        asks,
+        asks_person: asks,
     };
-    call.desk.tasks().remember(info.id, origin);
-    CreateTaskResult::new(task(call.engine, call.caller, &info).await)
+    call.state.tasks().remember(info.id, origin);
+    CreateTaskResult::new(to_task(call.engine, call.caller, &info).await)
 }
 
-pub(super) async fn get(
-    desk: &Desk,
-    client: &Client,
+pub(super) async fn get_task(
+    desk: &McpState,
+    client: &ConnectedClient,
     request: GetTaskParams,
-    (context, errands): (&RequestContext<RoleServer>, &TaskTracker),
+    (context, background): (&RequestContext<RoleServer>, &TaskTracker),
 ) -> Result<GetTaskResult, ErrorData> {
-    let seen = desk.engine().info(&client.caller, &request.task_id);
-    let info = seen.map_err(|error| unknown(&request.task_id, &error))?;
-    let link = Link::collecting((context, errands), info.id);
-    let call = Call {
+    let found = desk.engine().info(&client.caller, &request.task_id);
+    let info = found.map_err(|error| unknown_task(&request.task_id, &error))?;
+    let call_context = CallContext::for_task_result((context, background), info.id);
+    let call = ToolCall {
         engine: desk.engine(),
         caller: &client.caller,
-        front: &client.front,
-        desk,
-        link: &link,
+        client_context: &client.context,
+        state: desk,
+        context: &call_context,
     };
     let origin = desk.tasks().origin(info.id);
     let info = match &origin {
-        Some(origin) if origin.asks && !info.state.is_finished() => looked(call, info).await,
+        Some(origin) if origin.asks_person && !info.state.is_finished() => {
+            check_prompt(call, info).await
+        }
         Some(_) | None => info,
     };
-    let payload = payload(call, &info, origin).await;
+    let payload = task_payload(call, &info, origin).await;
     if info.state.is_finished() {
-        call.told(&info);
+        call.mark_notified(&info);
     }
-    let mut task = task(call.engine, call.caller, &info).await;
+    let mut task = to_task(call.engine, call.caller, &info).await;
     task.status = payload.status();
     Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
 }
 
-pub(super) async fn update(
-    desk: &Desk,
-    client: &Client,
+pub(super) async fn update_task(
+    desk: &McpState,
+    client: &ConnectedClient,
     request: UpdateTaskParams,
 ) -> Result<(), ErrorData> {
-    let seen = desk.engine().info(&client.caller, &request.task_id);
-    let info = seen.map_err(|error| unknown(&request.task_id, &error))?;
+    let found = desk.engine().info(&client.caller, &request.task_id);
+    let info = found.map_err(|error| unknown_task(&request.task_id, &error))?;
     for (key, value) in request.input_responses {
         // What is not open for this task any more needs no answer (SEP-2663).
         let open = desk.engine().interaction(&client.caller, &key);
-        let Some(open) = open
+        let Some(interaction) = open
             .ok()
             .filter(|open| open.is_open() && open.question.execution == Some(info.id))
         else {
             continue;
         };
-        let id = open.id.to_string();
-        let taken = match elicit::Reply::parse(value) {
-            elicit::Reply::Value(value) => desk
+        let id = interaction.id.to_string();
+        let result = match elicit::FormReply::parse(value) {
+            elicit::FormReply::Value(value) => desk
                 .engine()
-                .answer(&client.caller, &id, value)
+                .answer_interaction(&client.caller, &id, value)
                 .await
                 .map(drop),
-            refused @ (elicit::Reply::Declined | elicit::Reply::Dismissed) => {
-                let reason = if refused == elicit::Reply::Declined {
+            refusal @ (elicit::FormReply::Declined | elicit::FormReply::Dismissed) => {
+                let reason = if refusal == elicit::FormReply::Declined {
                     elicit::DECLINED
                 } else {
                     elicit::DISMISSED
@@ -158,19 +163,19 @@ pub(super) async fn update(
                     .cancel_interaction(&client.caller, &id, reason);
                 cancelled.map(drop)
             }
-            elicit::Reply::Nothing => {
+            elicit::FormReply::Invalid => {
                 let message = format!("the response to '{key}' is no filled-in form");
                 return Err(ErrorData::invalid_params(message, None));
             }
         };
-        taken.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+        result.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
     }
     Ok(())
 }
 
-pub(super) async fn cancel(
-    desk: &Desk,
-    client: &Client,
+pub(super) async fn cancel_task(
+    desk: &McpState,
+    client: &ConnectedClient,
     request: CancelTaskParams,
 ) -> Result<(), ErrorData> {
     let cancelled = desk.engine().cancel(&client.caller, &request.task_id);
@@ -178,17 +183,17 @@ pub(super) async fn cancel(
     match tokio::time::timeout(wait, cancelled).await {
         // Not over yet: the task itself will tell.
         Err(_) | Ok(Ok(_) | Err(Error::StillRunning { .. })) => Ok(()),
-        Ok(Err(error)) => Err(unknown(&request.task_id, &error)),
+        Ok(Err(error)) => Err(unknown_task(&request.task_id, &error)),
     }
 }
 
 /// One answer for what does not exist and what is somebody else's (D3).
-fn unknown(id: &str, error: &Error) -> ErrorData {
+fn unknown_task(id: &str, error: &Error) -> ErrorData {
     ErrorData::invalid_params(format!("unknown task '{id}': {error}"), None)
 }
 
 /// What every answer about a task says.
-async fn task(engine: &Engine, caller: &Caller, info: &Info) -> Task {
+async fn to_task(engine: &Engine, caller: &Caller, info: &ExecutionInfo) -> Task {
     let now = Timestamp::now();
     let created = info.state.created_at.unwrap_or(now);
     let updated = info.state.ended_at.unwrap_or(now);
@@ -208,34 +213,40 @@ async fn task(engine: &Engine, caller: &Caller, info: &Info) -> Task {
 }
 
 fn poll_interval(age: Duration) -> u64 {
-    let young = POLL_MS.iter().find(|(below, _)| age.as_secs() < *below);
-    young.map_or(POLL_LATER_MS, |(_, millis)| *millis)
+    let entry = POLL_MS.iter().find(|(below, _)| age.as_secs() < *below);
+    entry.map_or(POLL_LATER_MS, |(_, millis)| *millis)
 }
 
 /// Looks whether the command waits for an answer, and makes that a question.
-async fn looked(call: Call<'_>, info: Info) -> Info {
-    let (id, look) = (info.id.short(), Duration::from_millis(PROMPT_LOOK_MS));
+async fn check_prompt(call: ToolCall<'_>, info: ExecutionInfo) -> ExecutionInfo {
+    let (id, timeout) = (info.id.short(), Duration::from_millis(PROMPT_WAIT_MS));
     let waited = call
         .engine
-        .wait(call.caller, &id, &WaitFor::Prompt, Some(look))
+        .wait(call.caller, &id, &WaitFor::Prompt, Some(timeout))
         .await;
     let Ok(waited) = waited else {
         return info;
     };
-    if let WaitEnd::Prompt(prompt) = &waited.why {
+    if let WaitEnd::Prompt(prompt) = &waited.end {
         // Too many are open: then this one is no question, and the task goes on working.
-        let _asked = elicit::question(call, info.id, prompt).is_ok();
+        let _asked = elicit::ensure_question(call, info.id, prompt).is_ok();
     }
     waited.info
 }
 
-async fn payload(call: Call<'_>, info: &Info, origin: Option<Origin>) -> TaskPayload {
+async fn task_payload(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
+    origin: Option<TaskOrigin>,
+) -> TaskPayload {
     match info.status().task {
         "cancelled" => TaskPayload::Cancelled,
         "completed" => TaskPayload::Completed {
-            result: result(call, info, origin).await,
+            result: task_result(call, info, origin).await,
         },
-        "failed" => TaskPayload::Failed { error: lost(info) },
+        "failed" => TaskPayload::Failed {
+            error: lost_error(info),
+        },
         _ => open_form(call, info).map_or(TaskPayload::Working, |input_requests| {
             TaskPayload::InputRequired { input_requests }
         }),
@@ -243,59 +254,67 @@ async fn payload(call: Call<'_>, info: &Info, origin: Option<Origin>) -> TaskPay
 }
 
 /// What its command asks the person, where the client can show it.
-fn open_form(call: Call<'_>, info: &Info) -> Option<rmcp::model::InputRequests> {
-    let open = elicit::open_question(call, info.id)?;
+fn open_form(call: ToolCall<'_>, info: &ExecutionInfo) -> Option<rmcp::model::InputRequests> {
+    let interaction = elicit::open_question(call, info.id)?;
     let command = info.spec.command.display();
-    elicit::requests(&open, &command).filter(|_| call.link.shows_forms())
+    elicit::form_requests(&interaction, &command).filter(|_| call.context.supports_forms())
 }
 
 /// What the tool answers, as if the call had waited.
-async fn result(call: Call<'_>, info: &Info, origin: Option<Origin>) -> JsonObject {
+async fn task_result(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
+    origin: Option<TaskOrigin>,
+) -> JsonObject {
     let tool = origin.as_ref().map_or_else(|| tool_of(info), |it| it.tool);
     let arguments = origin.and_then(|origin| origin.arguments);
-    let arguments = arguments.unwrap_or_else(|| defaults(tool, info));
-    let reply = match tools::call(tool, call, arguments).await {
+    let arguments = arguments.unwrap_or_else(|| default_arguments(tool, info));
+    let reply = match tools::call_tool(tool, call, arguments).await {
         Ok(reply) => reply,
-        Err(Interrupted::Failed(failure)) => Reply::from(failure),
-        Err(Interrupted::Task(_) | Interrupted::Asks(_)) => Reply::from(Failure::new(
-            ostler_model::ErrorCode::Internal,
-            "the task has no result yet",
-        )),
+        Err(ToolInterrupt::Failed(failure)) => ToolReply::from(failure),
+        Err(ToolInterrupt::BecameTask(_) | ToolInterrupt::ElicitNeeded(_)) => {
+            ToolReply::from(ApiError::new(
+                ostler_model::ErrorCode::Internal,
+                "the task has no result yet",
+            ))
+        }
     };
-    let result = convert::result(reply, None, call.desk.options().structured);
+    let result = to_rmcp::to_call_result(reply, None, call.state.options().structured);
     object(serde_json::to_value(result).unwrap_or_default())
 }
 
 /// The error of a task whose command never ran, or of whose end nobody can tell.
-fn lost(info: &Info) -> JsonObject {
+fn lost_error(info: &ExecutionInfo) -> JsonObject {
     let code = ostler_model::ErrorCode::CommandExecution.row();
     let message = info.error_message().unwrap_or_default();
     object(json!({"code": code.rpc, "message": message, "data": {"code": code.name}}))
 }
 
 /// The tool of an execution an earlier daemon started: that of its face.
-fn tool_of(info: &Info) -> &'static Definition {
+fn tool_of(info: &ExecutionInfo) -> &'static ToolDefinition {
     let name = match info.spec.face.as_deref() {
         Some("shell") => "execute_shell",
         Some("command") | None => "command_execute",
         Some(_) => "exec",
     };
-    let all = || GROUPS.into_iter().flat_map(tools::of).copied();
-    let named = all().find(|tool| tool.name == name);
-    named
-        .or_else(|| all().find(|tool| tool.name == "command_execute"))
+    let all_tools = || GROUPS.into_iter().flat_map(tools::tools_of).copied();
+    let found = all_tools().find(|tool| tool.name == name);
+    found
+        .or_else(|| all_tools().find(|tool| tool.name == "command_execute"))
         .expect("command_execute is a tool")
 }
 
 /// Arguments that start what `info` is and leave everything else at its default: those of the
 /// call are forgotten, and the tool needs some.
-fn defaults(tool: &Definition, info: &Info) -> JsonObject {
+fn default_arguments(tool: &ToolDefinition, info: &ExecutionInfo) -> JsonObject {
     let mut arguments = JsonObject::new();
     for parameter in tool.parameters {
         let value: Value = match (parameter.name, parameter.kind) {
-            ("command", Kind::Text) => info.spec.command.display().into(),
-            ("command", Kind::List | Kind::Command) => vec![info.spec.command.display()].into(),
-            ("directory", Kind::Text) => info.spec.cwd.to_string().into(),
+            ("command", ParameterKind::Text) => info.spec.command.display().into(),
+            ("command", ParameterKind::List | ParameterKind::Command) => {
+                vec![info.spec.command.display()].into()
+            }
+            ("directory", ParameterKind::Text) => info.spec.cwd.to_string().into(),
             _ => continue,
         };
         arguments.insert(parameter.name.to_owned(), value);

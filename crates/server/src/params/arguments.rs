@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::names;
-use super::table::{Kind, Parameter, Preset};
+use super::parameter::{DefaultValue, Parameter, ParameterKind};
 
 /// The most characters of a wrong value that a message repeats.
 const QUOTE_CHARS: usize = 60;
@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
 
 /// A port that was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Port {
+pub(crate) enum PortArgument {
     /// This one.
     Number(u16),
     /// Any that is free.
@@ -36,58 +36,58 @@ pub(crate) enum CommandArgument {
 /// Everything that was wrong with the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("; "))]
-pub(crate) struct BadArguments {
+pub(crate) struct ArgumentsError {
     problems: Vec<String>,
 }
 
 impl Arguments {
-    /// Holds `given` against `table`. Null counts as not given.
+    /// Holds `given_names` against `parameter`. Null counts as not given.
     pub(crate) fn check(
         table: &'static [Parameter],
-        given: Map<String, Value>,
-    ) -> Result<Self, BadArguments> {
-        let mut values = given;
+        raw_values: Map<String, Value>,
+    ) -> Result<Self, ArgumentsError> {
+        let mut values = raw_values;
         values.retain(|_, value| !value.is_null());
-        let mut problems = names::resolve(table, &mut values);
+        let mut problems = names::resolve_names(table, &mut values);
         for parameter in table {
             match values.get(parameter.name) {
-                Some(value) => problems.extend(wrong_in(parameter, value)),
-                None if parameter.required => problems.push(missing(parameter)),
+                Some(value) => problems.extend(value_problems(parameter, value)),
+                None if parameter.required => problems.push(missing_message(parameter)),
                 None => {}
             }
         }
         if problems.is_empty() {
             Ok(Self { table, values })
         } else {
-            Err(BadArguments { problems })
+            Err(ArgumentsError { problems })
         }
     }
 
-    /// Holds a query string against `table`; a list is given by repeating its parameter.
+    /// Holds a query string against `parameter`; a list is given by repeating its parameter.
     pub(crate) fn check_query(
         table: &'static [Parameter],
         query: &str,
-    ) -> Result<Self, BadArguments> {
-        let mut given = Map::new();
+    ) -> Result<Self, ArgumentsError> {
+        let mut values = Map::new();
         let mut problems = Vec::new();
         for (name, text) in form_urlencoded::parse(query.as_bytes()) {
             let known = table.iter().find(|parameter| parameter.name == name);
             match known.map(|parameter| parameter.kind) {
-                Some(Kind::List) => append(&mut given, &name, &text),
-                _ if given.contains_key(name.as_ref()) => {
+                Some(ParameterKind::List) => append(&mut values, &name, &text),
+                _ if values.contains_key(name.as_ref()) => {
                     problems.push(format!("parameter '{name}' is given twice"));
                 }
                 kind => {
-                    given.insert(name.into_owned(), spelled(kind, &text));
+                    values.insert(name.into_owned(), parse_query_value(kind, &text));
                 }
             }
         }
-        match Self::check(table, given) {
+        match Self::check(table, values) {
             Ok(arguments) if problems.is_empty() => Ok(arguments),
-            Ok(_) => Err(BadArguments { problems }),
-            Err(bad) => {
-                problems.extend(bad.problems);
-                Err(BadArguments { problems })
+            Ok(_) => Err(ArgumentsError { problems }),
+            Err(error) => {
+                problems.extend(error.problems);
+                Err(ArgumentsError { problems })
             }
         }
     }
@@ -96,16 +96,16 @@ impl Arguments {
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         match self.values.remove(name) {
             Some(Value::String(text)) => Some(text),
-            _ => match self.preset(name) {
-                Some(Preset::Text(text)) => Some(text.to_owned()),
+            _ => match self.default_value(name) {
+                Some(DefaultValue::Text(text)) => Some(text.to_owned()),
                 _ => None,
             },
         }
     }
 
     /// A port; none when it was not given.
-    pub(crate) fn port(&mut self, name: &'static str) -> Option<Port> {
-        as_port(&self.values.remove(name)?)
+    pub(crate) fn take_port(&mut self, name: &'static str) -> Option<PortArgument> {
+        parse_port(&self.values.remove(name)?)
     }
 
     /// A text that the table requires or presets.
@@ -116,9 +116,9 @@ impl Arguments {
     /// A number.
     pub(crate) fn integer(&self, name: &'static str) -> Option<i64> {
         match self.values.get(name) {
-            Some(value) => whole(value).map(|number| self.clamped(name, number)),
-            None => match self.preset(name) {
-                Some(Preset::Integer(number)) => Some(number),
+            Some(value) => as_whole_number(value).map(|number| self.clamp(name, number)),
+            None => match self.default_value(name) {
+                Some(DefaultValue::Integer(number)) => Some(number),
                 _ => None,
             },
         }
@@ -133,25 +133,25 @@ impl Arguments {
     pub(crate) fn flag(&self, name: &'static str) -> bool {
         match self.values.get(name) {
             Some(value) => value == &Value::Bool(true),
-            None => matches!(self.preset(name), Some(Preset::Flag(true))),
+            None => matches!(self.default_value(name), Some(DefaultValue::Flag(true))),
         }
     }
 
     /// A list; empty when not given.
     pub(crate) fn list(&mut self, name: &'static str) -> Vec<String> {
         match self.values.remove(name) {
-            Some(Value::Array(items)) => items.into_iter().filter_map(into_text).collect(),
+            Some(Value::Array(items)) => items.into_iter().filter_map(into_string).collect(),
             Some(Value::String(text)) => text.split(',').map(str::to_owned).collect(),
             _ => Vec::new(),
         }
     }
 
     /// What is to be run; none when it was not given.
-    pub(crate) fn run(&mut self, name: &'static str) -> Option<CommandArgument> {
+    pub(crate) fn take_command(&mut self, name: &'static str) -> Option<CommandArgument> {
         match self.values.remove(name)? {
             Value::String(script) => Some(CommandArgument::Script(script)),
             Value::Array(words) => {
-                let words = words.into_iter().filter_map(into_text);
+                let words = words.into_iter().filter_map(into_string);
                 Some(CommandArgument::Program(words.collect()))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
@@ -161,7 +161,7 @@ impl Arguments {
     /// Texts, of which a single one may stand by itself; empty when not given.
     pub(crate) fn ids(&mut self, name: &'static str) -> Vec<String> {
         match self.values.remove(name) {
-            Some(Value::Array(items)) => items.into_iter().filter_map(into_text).collect(),
+            Some(Value::Array(items)) => items.into_iter().filter_map(into_string).collect(),
             Some(Value::String(text)) => vec![text],
             _ => Vec::new(),
         }
@@ -172,21 +172,21 @@ impl Arguments {
         match self.values.remove(name) {
             Some(Value::Object(map)) => map
                 .into_iter()
-                .filter_map(|(name, value)| Some((name, spelled_out(value)?)))
+                .filter_map(|(name, value)| Some((name, scalar_to_string(value)?)))
                 .collect(),
             _ => Vec::new(),
         }
     }
 
     /// The names of what was given and not taken yet.
-    pub(crate) fn given(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn given_names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
 
     /// The parameters of an object inside; none when it was not given.
     pub(crate) fn object(&mut self, name: &'static str) -> Option<Self> {
         match (self.parameter(name)?.kind, self.values.remove(name)?) {
-            (Kind::Object(table), Value::Object(mut values)) => {
+            (ParameterKind::Object(table), Value::Object(mut values)) => {
                 values.retain(|_, value| !value.is_null());
                 Some(Self { table, values })
             }
@@ -199,15 +199,15 @@ impl Arguments {
         self.values.contains_key(name)
     }
 
-    fn clamped(&self, name: &'static str, number: i64) -> i64 {
+    fn clamp(&self, name: &'static str, number: i64) -> i64 {
         match self.parameter(name).map(|parameter| parameter.kind) {
-            Some(Kind::Clamped(_, max)) => number.min(max),
+            Some(ParameterKind::Clamped(_, max)) => number.min(max),
             _ => number,
         }
     }
 
-    fn preset(&self, name: &'static str) -> Option<Preset> {
-        self.parameter(name)?.preset
+    fn default_value(&self, name: &'static str) -> Option<DefaultValue> {
+        self.parameter(name)?.default
     }
 
     fn parameter(&self, name: &'static str) -> Option<&'static Parameter> {
@@ -217,17 +217,17 @@ impl Arguments {
     }
 }
 
-fn as_port(value: &Value) -> Option<Port> {
+fn parse_port(value: &Value) -> Option<PortArgument> {
     let number = match value.as_str() {
-        Some("auto") => return Some(Port::Auto),
+        Some("auto") => return Some(PortArgument::Auto),
         Some(text) => text.parse().ok()?,
-        None => whole(value)?,
+        None => as_whole_number(value)?,
     };
     let port = u16::try_from(number).ok().filter(|port| *port > 0);
-    port.map(Port::Number)
+    port.map(PortArgument::Number)
 }
 
-fn into_text(value: Value) -> Option<String> {
+fn into_string(value: Value) -> Option<String> {
     if let Value::String(text) = value {
         Some(text)
     } else {
@@ -235,12 +235,12 @@ fn into_text(value: Value) -> Option<String> {
     }
 }
 
-/// As [`into_text`]; a number is as good as its text.
-fn spelled_out(value: Value) -> Option<String> {
+/// As [`into_string`]; a number is as good as its text.
+fn scalar_to_string(value: Value) -> Option<String> {
     match value {
         Value::Number(number) => Some(number.to_string()),
         Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            into_text(value)
+            into_string(value)
         }
     }
 }
@@ -255,26 +255,28 @@ fn append(given: &mut Map<String, Value>, name: &str, text: &str) {
 }
 
 /// The value a word of a query string spells; what spells none stays a text, for the check.
-fn spelled(kind: Option<Kind>, text: &str) -> Value {
+fn parse_query_value(kind: Option<ParameterKind>, text: &str) -> Value {
     let parsed = match kind {
-        Some(Kind::Integer(..) | Kind::Clamped(..)) => text.parse::<i64>().ok().map(Value::from),
-        Some(Kind::Flag) => match text {
+        Some(ParameterKind::Integer(..) | ParameterKind::Clamped(..)) => {
+            text.parse::<i64>().ok().map(Value::from)
+        }
+        Some(ParameterKind::Flag) => match text {
             "true" | "1" => Some(true.into()),
             "false" | "0" => Some(false.into()),
             _ => None,
         },
         Some(
-            Kind::Text
-            | Kind::Choice(_)
-            | Kind::List
-            | Kind::Command
-            | Kind::Ids
-            | Kind::Options
-            | Kind::Hosts
-            | Kind::Map
-            | Kind::Amounts
-            | Kind::Port
-            | Kind::Object(_),
+            ParameterKind::Text
+            | ParameterKind::Choice(_)
+            | ParameterKind::List
+            | ParameterKind::Command
+            | ParameterKind::Ids
+            | ParameterKind::Options
+            | ParameterKind::Hosts
+            | ParameterKind::Map
+            | ParameterKind::Amounts
+            | ParameterKind::Port
+            | ParameterKind::Object(_),
         )
         | None => None,
     };
@@ -282,8 +284,8 @@ fn spelled(kind: Option<Kind>, text: &str) -> Value {
 }
 
 /// In the words of document 003.
-fn missing(parameter: &Parameter) -> String {
-    let allowed = parameter.kind.allowed();
+fn missing_message(parameter: &Parameter) -> String {
+    let allowed = parameter.kind.allowed_text();
     format!(
         "Missing required parameter: {}; allowed: {allowed}",
         parameter.name
@@ -291,76 +293,90 @@ fn missing(parameter: &Parameter) -> String {
 }
 
 /// What is wrong with a value, objects looked into.
-fn wrong_in(parameter: &Parameter, value: &Value) -> Vec<String> {
+fn value_problems(parameter: &Parameter, value: &Value) -> Vec<String> {
     match (parameter.kind, value) {
-        (Kind::Object(table), Value::Object(fields)) => {
+        (ParameterKind::Object(table), Value::Object(fields)) => {
             match Arguments::check(table, fields.clone()) {
                 Ok(_) => Vec::new(),
-                Err(bad) => {
-                    let place = |problem| format!("in '{}': {problem}", parameter.name);
-                    bad.problems.into_iter().map(place).collect()
+                Err(error) => {
+                    let in_object = |problem| format!("in '{}': {problem}", parameter.name);
+                    error.problems.into_iter().map(in_object).collect()
                 }
             }
         }
-        _ => wrong(parameter, value).into_iter().collect(),
+        _ => value_problem(parameter, value).into_iter().collect(),
     }
 }
 
-fn wrong(parameter: &Parameter, value: &Value) -> Option<String> {
-    let place = match (parameter.kind, value) {
-        (Kind::Text | Kind::Hosts | Kind::Command | Kind::Ids, Value::String(_))
-        | (Kind::Flag, Value::Bool(_)) => return None,
-        (Kind::Choice(words), Value::String(text)) if words.contains(&text.as_str()) => {
+fn value_problem(parameter: &Parameter, value: &Value) -> Option<String> {
+    let value_path = match (parameter.kind, value) {
+        (
+            ParameterKind::Text
+            | ParameterKind::Hosts
+            | ParameterKind::Command
+            | ParameterKind::Ids,
+            Value::String(_),
+        )
+        | (ParameterKind::Flag, Value::Bool(_)) => return None,
+        (ParameterKind::Choice(words), Value::String(text)) if words.contains(&text.as_str()) => {
             return None;
         }
-        (Kind::Integer(min, max), value)
-            if whole(value).is_some_and(|number| (min..=max).contains(&number)) =>
+        (ParameterKind::Integer(min, max), value)
+            if as_whole_number(value).is_some_and(|number| (min..=max).contains(&number)) =>
         {
             return None;
         }
-        (Kind::Clamped(min, _), value) if whole(value).is_some_and(|number| number >= min) => {
+        (ParameterKind::Clamped(min, _), value)
+            if as_whole_number(value).is_some_and(|number| number >= min) =>
+        {
             return None;
         }
-        (Kind::List | Kind::Command | Kind::Ids | Kind::Hosts, Value::Array(items)) => {
-            let place = items.iter().position(|item| !item.is_string())?;
-            return Some(not_text(
-                &format!("{}[{place}]", parameter.name),
-                &items[place],
+        (
+            ParameterKind::List
+            | ParameterKind::Command
+            | ParameterKind::Ids
+            | ParameterKind::Hosts,
+            Value::Array(items),
+        ) => {
+            let index = items.iter().position(|item| !item.is_string())?;
+            return Some(not_text_message(
+                &format!("{}[{index}]", parameter.name),
+                &items[index],
             ));
         }
-        (Kind::Port, value) if as_port(value).is_some() => return None,
-        (Kind::Amounts, Value::Object(map)) => {
+        (ParameterKind::Port, value) if parse_port(value).is_some() => return None,
+        (ParameterKind::Amounts, Value::Object(map)) => {
             let is_amount = |value: &Value| value.is_string() || value.is_number();
             let (name, value) = map.iter().find(|(_, value)| !is_amount(value))?;
             return Some(format!(
                 "parameter '{}.{}' is {}; allowed: text or a number",
                 parameter.name,
-                cut(name),
-                quoted(value)
+                truncate(name),
+                quote(value)
             ));
         }
-        (Kind::Map, Value::Object(map)) => {
+        (ParameterKind::Map, Value::Object(map)) => {
             let (name, value) = map.iter().find(|(_, value)| !value.is_string())?;
-            return Some(not_text(
-                &format!("{}.{}", parameter.name, cut(name)),
+            return Some(not_text_message(
+                &format!("{}.{}", parameter.name, truncate(name)),
                 value,
             ));
         }
         _ => parameter.name,
     };
-    let allowed = parameter.kind.allowed();
+    let allowed = parameter.kind.allowed_text();
     Some(format!(
-        "parameter '{place}' is {}; allowed: {allowed}",
-        quoted(value)
+        "parameter '{value_path}' is {}; allowed: {allowed}",
+        quote(value)
     ))
 }
 
-fn not_text(place: &str, value: &Value) -> String {
-    format!("parameter '{place}' is {}; allowed: text", quoted(value))
+fn not_text_message(place: &str, value: &Value) -> String {
+    format!("parameter '{place}' is {}; allowed: text", quote(value))
 }
 
 /// A whole number, also where it is spelled `15.0`.
-fn whole(value: &Value) -> Option<i64> {
+fn as_whole_number(value: &Value) -> Option<i64> {
     /// Every whole number up to this size is exact as a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     value.as_i64().or_else(|| {
@@ -371,14 +387,14 @@ fn whole(value: &Value) -> Option<i64> {
     })
 }
 
-fn quoted(value: &Value) -> String {
+fn quote(value: &Value) -> String {
     value.as_str().map_or_else(
-        || cut(&value.to_string()),
-        |text| format!("'{}'", cut(text)),
+        || truncate(&value.to_string()),
+        |text| format!("'{}'", truncate(text)),
     )
 }
 
-pub(super) fn cut(text: &str) -> String {
+pub(super) fn truncate(text: &str) -> String {
     match text.char_indices().nth(QUOTE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

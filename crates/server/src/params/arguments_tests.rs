@@ -3,21 +3,23 @@
 use serde_json::json;
 
 use super::*;
-use crate::params::schema;
+use crate::params::object_schema;
 
 const TABLE: &[Parameter] = &[
-    Parameter::required("command", Kind::Text, "What to run"),
-    Parameter::optional("args", Kind::List, "Arguments"),
-    Parameter::optional("timeout", Kind::Integer(1, 60), "Seconds").or(15),
-    Parameter::optional("force", Kind::Flag, "At once").or_flag(false),
-    Parameter::optional("mode", Kind::Choice(&["line", "content"]), "Mode").or_text("line"),
-    Parameter::optional("envs", Kind::Map, "Variables"),
-    Parameter::optional("tail", Kind::Object(TAIL), "Last lines"),
+    Parameter::required("command", ParameterKind::Text, "What to run"),
+    Parameter::optional("args", ParameterKind::List, "Arguments"),
+    Parameter::optional("timeout", ParameterKind::Integer(1, 60), "Seconds").with_default(15),
+    Parameter::optional("force", ParameterKind::Flag, "At once").with_default_flag(false),
+    Parameter::optional("mode", ParameterKind::Choice(&["line", "content"]), "Mode")
+        .with_default_text("line"),
+    Parameter::optional("envs", ParameterKind::Map, "Variables"),
+    Parameter::optional("tail", ParameterKind::Object(TAIL), "Last lines"),
 ];
 
 const TAIL: &[Parameter] = &[
-    Parameter::optional("src", Kind::Choice(&["stdout", "stderr"]), "Which").or_text("stdout"),
-    Parameter::optional("n", Kind::Clamped(1, 100), "How many").or(10),
+    Parameter::optional("src", ParameterKind::Choice(&["stdout", "stderr"]), "Which")
+        .with_default_text("stdout"),
+    Parameter::optional("n", ParameterKind::Clamped(1, 100), "How many").with_default(10),
 ];
 
 fn check(given: Value) -> Result<Arguments, String> {
@@ -88,20 +90,20 @@ fn too_much_counts_as_the_most_where_it_is_said() {
 
 #[test]
 fn a_port_is_a_number_or_auto() {
-    const PORT: &[Parameter] = &[Parameter::optional("port", Kind::Port, "")];
+    const PORT: &[Parameter] = &[Parameter::optional("port", ParameterKind::Port, "")];
     let read = |given: serde_json::Value| {
         let map = json!({"port": given})
             .as_object()
             .cloned()
             .unwrap_or_default();
-        Arguments::check(PORT, map).map(|mut it| it.port("port"))
+        Arguments::check(PORT, map).map(|mut it| it.take_port("port"))
     };
     for (given, port) in [
-        (json!(1), Port::Number(1)),
-        (json!(65_535), Port::Number(65_535)),
-        (json!("3000"), Port::Number(3_000)),
-        (json!(3000.0), Port::Number(3_000)),
-        (json!("auto"), Port::Auto),
+        (json!(1), PortArgument::Number(1)),
+        (json!(65_535), PortArgument::Number(65_535)),
+        (json!("3000"), PortArgument::Number(3_000)),
+        (json!(3000.0), PortArgument::Number(3_000)),
+        (json!("auto"), PortArgument::Auto),
     ] {
         assert_eq!(read(given.clone()).unwrap(), Some(port), "{given}");
     }
@@ -133,5 +135,5 @@ fn queries_with_doubles_and_unknowns_are_refused() {
 
 #[test]
 fn the_schema_is_closed_and_plain() {
-    insta::assert_json_snapshot!(schema(TABLE));
+    insta::assert_json_snapshot!(object_schema(TABLE));
 }

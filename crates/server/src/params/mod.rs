@@ -3,9 +3,9 @@
 
 mod arguments;
 mod names;
-mod table;
+mod parameter;
 
-pub(crate) use arguments::{Arguments, BadArguments, CommandArgument, Port};
+pub(crate) use arguments::{Arguments, ArgumentsError, CommandArgument, PortArgument};
 #[cfg(test)]
-pub(crate) use table::ParameterPlace;
-pub(crate) use table::{Kind, Parameter, schema};
+pub(crate) use parameter::ParameterLocation;
+pub(crate) use parameter::{Parameter, ParameterKind, object_schema};

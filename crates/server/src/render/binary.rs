@@ -7,25 +7,25 @@ const SEPARATORS_PERCENT: usize = 25;
 
 /// What a line, once decoded, looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum LineContent {
     /// Text.
     Text,
     /// Text, or a piece of binary output: characters that were not decoded, or nothing.
-    Doubtful,
+    Ambiguous,
     /// Bytes of a program, an archive, a picture.
     Binary,
 }
 
 /// What a decoded line looks like. U+FFFD alone makes no line binary: it may be text in another
 /// encoding.
-pub(super) fn content(text: &str) -> Content {
+pub(super) fn classify_content(text: &str) -> LineContent {
     let (mut chars, mut nuls, mut controls, mut undecoded) = (0, 0, 0, 0);
     for c in text.chars() {
         chars += 1;
         match c {
             '\0' => nuls += 1,
             '\u{fffd}' => undecoded += 1,
-            c if is_odd(c) => controls += 1,
+            c if is_nontext_control(c) => controls += 1,
             _ => {}
         }
     }
@@ -33,18 +33,18 @@ pub(super) fn content(text: &str) -> Content {
     if nuls + controls > 0 && !separated {
         let odd = nuls + controls + undecoded;
         if odd * 100 >= chars * BINARY_PERCENT {
-            return Content::Binary;
+            return LineContent::Binary;
         }
     }
     if undecoded + controls > 0 || chars == 0 {
-        Content::Doubtful
+        LineContent::Ambiguous
     } else {
-        Content::Text
+        LineContent::Text
     }
 }
 
 /// Control characters that neither text nor a terminal's sequences have.
-const fn is_odd(c: char) -> bool {
+const fn is_nontext_control(c: char) -> bool {
     let used = matches!(c, '\x07'..='\x0f' | '\x1b');
     (c < ' ' && !used) || c == '\x7f'
 }
@@ -62,7 +62,7 @@ mod tests {
             "10%\r20%\x08\x08",
             "a.txt\0bcd.txt\0",
         ] {
-            assert_eq!(content(text), Content::Text, "{text:?}");
+            assert_eq!(classify_content(text), LineContent::Text, "{text:?}");
         }
     }
 
@@ -75,15 +75,15 @@ mod tests {
             b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
         ] {
             let text = String::from_utf8_lossy(bytes);
-            assert_ne!(content(&text), Content::Text, "{text:?}");
+            assert_ne!(classify_content(&text), LineContent::Text, "{text:?}");
         }
-        assert_eq!(content("\0\0\0\0"), Content::Binary);
+        assert_eq!(classify_content("\0\0\0\0"), LineContent::Binary);
     }
 
     #[test]
     fn another_encoding_is_only_doubtful() {
         let text = String::from_utf8_lossy(b"gr\xfc\xdfe aus \xc4gypten");
-        assert_eq!(content(&text), Content::Doubtful);
-        assert_eq!(content(""), Content::Doubtful);
+        assert_eq!(classify_content(&text), LineContent::Ambiguous);
+        assert_eq!(classify_content(""), LineContent::Ambiguous);
     }
 }

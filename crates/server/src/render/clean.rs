@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use super::tokens::{CELLS, Token, Tokens, is_plain};
+use super::ansi::{AnsiToken, CELLS, Tokens, is_plain};
 
 /// The line without control sequences, in its last state. What other rows it would have
-/// touched is not told; see [`Fold`](super::redraw::Fold).
+/// touched is not told; see [`RedrawFolder`](super::redraw::RedrawFolder).
 #[must_use]
 pub fn clean(line: &str) -> Cow<'_, str> {
     if is_plain(line) {
@@ -14,7 +14,7 @@ pub fn clean(line: &str) -> Cow<'_, str> {
     }
     let mut cells = Cells::default();
     for token in Tokens::of(line) {
-        cells.take(token);
+        cells.apply(token);
     }
     Cow::Owned(cells.text())
 }
@@ -28,7 +28,7 @@ pub(super) struct Cells {
 
 impl Cells {
     /// A row that shows `text`, its cursor in `column`.
-    pub(super) fn showing(text: &str, column: usize) -> Self {
+    pub(super) fn from_text(text: &str, column: usize) -> Self {
         Self {
             cells: text.chars().collect(),
             column,
@@ -46,12 +46,12 @@ impl Cells {
     }
 
     /// Draws, moves or erases within the row.
-    pub(super) fn take(&mut self, token: Token) {
+    pub(super) fn apply(&mut self, token: AnsiToken) {
         match token {
-            Token::Put(c) => self.put(c),
-            Token::Return => self.column = 0,
-            Token::Back => self.column = self.column.saturating_sub(1),
-            Token::Control(action, number) => self.act(action, number),
+            AnsiToken::Put(c) => self.put(c),
+            AnsiToken::Return => self.column = 0,
+            AnsiToken::Back => self.column = self.column.saturating_sub(1),
+            AnsiToken::Control(action, number) => self.apply_control(action, number),
         }
     }
 
@@ -65,7 +65,7 @@ impl Cells {
         self.column += 1;
     }
 
-    fn act(&mut self, action: char, number: Option<usize>) {
+    fn apply_control(&mut self, action: char, number: Option<usize>) {
         let steps = number.unwrap_or(1).max(1);
         match (action, number.unwrap_or(0)) {
             ('K' | 'J', 0) => self.cells.truncate(self.column),

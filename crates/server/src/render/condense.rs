@@ -1,9 +1,9 @@
 //! Rows that say nothing new: lines that are equal, and output that is no text.
 
-use super::binary::{Content, content};
-use super::excerpt::Piece;
-use super::price::grouped;
-use super::rows::Row;
+use super::binary::{LineContent, classify_content};
+use super::cost::group_thousands;
+use super::excerpt::ExcerptPiece;
+use super::rows::OutputRow;
 
 /// Equal lines in a row from which on they are shown as one.
 const EQUAL_LINES: u64 = 4;
@@ -11,29 +11,32 @@ const EQUAL_LINES: u64 = 4;
 /// Bytes of a line between two binary ones that is one of them, whatever it looks like.
 const ISLAND_BYTES: u64 = 8;
 
-/// Marks rows that are no text; `rows` are decoded and not cleaned yet. A row that may be
+/// Marks rows that are no text; `sample_rows` are decoded and not cleaned yet. A row that may be
 /// either is what its neighbours in the same stream are.
-pub(super) fn mark_binary(rows: &mut [Row]) {
-    let contents: Vec<Content> = rows.iter().map(|row| content(&row.text)).collect();
-    if !contents.contains(&Content::Binary) {
+pub(super) fn mark_binary(rows: &mut [OutputRow]) {
+    let contents: Vec<LineContent> = rows.iter().map(|row| classify_content(&row.text)).collect();
+    if !contents.contains(&LineContent::Binary) {
         return;
     }
-    let mut binary: Vec<bool> = contents.iter().map(|it| *it == Content::Binary).collect();
+    let mut binary: Vec<bool> = contents
+        .iter()
+        .map(|it| *it == LineContent::Binary)
+        .collect();
     let spread = |binary: &mut Vec<bool>, from: usize, to: usize| {
         let same = rows[from].stream == rows[to].stream;
-        if binary[from] && same && contents[to] == Content::Doubtful {
+        if binary[from] && same && contents[to] == LineContent::Ambiguous {
             binary[to] = true;
         }
     };
-    (1..rows.len()).for_each(|place| spread(&mut binary, place - 1, place));
+    (1..rows.len()).for_each(|index| spread(&mut binary, index - 1, index));
     (1..rows.len())
         .rev()
-        .for_each(|place| spread(&mut binary, place, place - 1));
-    for place in 1..rows.len().saturating_sub(1) {
-        let enclosed = binary[place - 1] && binary[place + 1];
-        let same = rows[place - 1].stream == rows[place].stream;
-        if enclosed && same && rows[place].bytes <= ISLAND_BYTES {
-            binary[place] = true;
+        .for_each(|index| spread(&mut binary, index, index - 1));
+    for index in 1..rows.len().saturating_sub(1) {
+        let enclosed = binary[index - 1] && binary[index + 1];
+        let same = rows[index - 1].stream == rows[index].stream;
+        if enclosed && same && rows[index].bytes <= ISLAND_BYTES {
+            binary[index] = true;
         }
     }
     for (row, binary) in rows.iter_mut().zip(binary) {
@@ -46,37 +49,37 @@ pub(super) fn mark_binary(rows: &mut [Row]) {
 
 /// What stands for binary output.
 fn binary_text(bytes: u64) -> String {
-    format!("[binary, {} bytes]", grouped(bytes))
+    format!("[binary, {} bytes]", group_thousands(bytes))
 }
 
 /// The pieces with each run of equal or binary rows as one row.
-pub(super) fn condensed(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut all: Vec<Piece> = Vec::with_capacity(pieces.len());
+pub(super) fn condensed(pieces: Vec<ExcerptPiece>) -> Vec<ExcerptPiece> {
+    let mut all: Vec<ExcerptPiece> = Vec::with_capacity(pieces.len());
     let mut pieces = pieces.into_iter().peekable();
     while let Some(piece) = pieces.next() {
-        let Piece::Row(first) = piece else {
+        let ExcerptPiece::Row(first) = piece else {
             all.push(piece);
             continue;
         };
         let mut run = vec![first];
-        while let Some(Piece::Row(next)) =
-            pieces.next_if(|next| next.row().is_some_and(|next| continues(&run[0], next)))
+        while let Some(ExcerptPiece::Row(next)) =
+            pieces.next_if(|next| next.row().is_some_and(|next| continues_run(&run[0], next)))
         {
             run.push(next);
         }
-        all.extend(one_of(run).into_iter().map(Piece::Row));
+        all.extend(merge_run(run).into_iter().map(ExcerptPiece::Row));
     }
     all
 }
 
-fn continues(first: &Row, next: &Row) -> bool {
+fn continues_run(first: &OutputRow, next: &OutputRow) -> bool {
     first.stream == next.stream
         && first.binary == next.binary
         && (first.binary || first.text == next.text)
 }
 
 /// One row for a run, or its rows where they are too few.
-fn one_of(mut run: Vec<Row>) -> Vec<Row> {
+fn merge_run(mut run: Vec<OutputRow>) -> Vec<OutputRow> {
     let repeats: u64 = run.iter().map(|row| row.repeats).sum();
     if run.len() == 1 || (!run[0].binary && repeats < EQUAL_LINES) {
         return run;
@@ -93,26 +96,26 @@ fn one_of(mut run: Vec<Row>) -> Vec<Row> {
     run
 }
 
-impl Row {
+impl OutputRow {
     /// What stands behind its text: how often it came, where it came often.
     pub(super) fn suffix(&self) -> String {
         match (self.repeats, self.text.is_empty()) {
             (1, _) => String::new(),
             _ if self.binary => String::new(),
-            (repeats, true) => format!("[× {} empty lines]", grouped(repeats)),
-            (repeats, false) => format!(" [× {}]", grouped(repeats)),
+            (repeats, true) => format!("[× {} empty lines]", group_thousands(repeats)),
+            (repeats, false) => format!(" [× {}]", group_thousands(repeats)),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::rows;
+    use super::super::sample::sample_rows;
     use super::*;
 
-    fn shown(rows: Vec<Row>) -> Vec<String> {
-        let pieces = condensed(rows.into_iter().map(Piece::Row).collect());
-        let rows = pieces.iter().filter_map(Piece::row);
+    fn shown(rows: Vec<OutputRow>) -> Vec<String> {
+        let pieces = condensed(rows.into_iter().map(ExcerptPiece::Row).collect());
+        let rows = pieces.iter().filter_map(ExcerptPiece::row);
         rows.map(|row| format!("{}{}", row.text, row.suffix()))
             .collect()
     }
@@ -122,7 +125,7 @@ mod tests {
         let mut texts = vec!["first"];
         texts.extend(vec!["same"; 3_000]);
         texts.extend(["}", "}", "}", "", "", "", ""]);
-        let shown = shown(rows(&texts));
+        let shown = shown(sample_rows(&texts));
         let wanted = [
             "first",
             "same [× 3,000]",
@@ -136,7 +139,10 @@ mod tests {
 
     #[test]
     fn lines_and_bytes_add_up_and_condensing_again_changes_nothing() {
-        let pieces: Vec<Piece> = rows(&["a"; 10]).into_iter().map(Piece::Row).collect();
+        let pieces: Vec<ExcerptPiece> = sample_rows(&["a"; 10])
+            .into_iter()
+            .map(ExcerptPiece::Row)
+            .collect();
         let once = condensed(pieces);
         let row = once[0].row().unwrap();
         assert_eq!((row.lines, row.bytes, row.repeats), (10, 20, 10));
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_run_of_binary_output_is_one_row_and_text_around_it_stays() {
-        let mut rows = rows(&["before", "\0\x01\x02", "\u{fffd}", "", "\0\0", "after"]);
+        let mut rows = sample_rows(&["before", "\0\x01\x02", "\u{fffd}", "", "\0\0", "after"]);
         mark_binary(&mut rows);
         assert_eq!(shown(rows), ["before", "[binary, 12 bytes]", "after"]);
     }

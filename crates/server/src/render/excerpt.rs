@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::choose::{Chosen, choose, says_failure};
 use super::condense::condensed;
-use super::price::{BLOCK_CHARS, Price, clamp, grouped};
-use super::rows::Row;
+use super::cost::{BLOCK_CHARS, LineCost, elide_middle, group_thousands};
+use super::rows::OutputRow;
+use super::select_lines::{LineSelection, has_failure, select_lines};
 
 /// The most characters a reply has unless more are asked for (F3).
 pub const REPLY_CHARS: usize = 12_000;
@@ -16,7 +16,7 @@ pub const REPLY_LIMIT_CHARS: usize = 20_000;
 /// says that something failed.
 pub const QUIET_CHARS: usize = 3_000;
 /// The same where something says that it failed, of a command that says it succeeded.
-pub const FAULT_CHARS: usize = 5_000;
+pub const FAILURE_CHARS: usize = 5_000;
 /// What the line that names the stream of those below it costs, or the mark of one line.
 pub(super) const HEADING_CHARS: usize = 10;
 /// Lines of standard error between others that are marked one by one.
@@ -28,7 +28,7 @@ const LINE_CHARS: usize = 2_000;
 
 /// How much may be shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Budget {
+pub struct ExcerptBudget {
     /// Characters, over all blocks.
     pub chars: usize,
     /// Lines in one block.
@@ -36,12 +36,12 @@ pub struct Budget {
     /// Characters where not everything fits and nothing says that something failed.
     pub quiet_chars: usize,
     /// Characters where not everything fits and something says that it failed.
-    pub fault_chars: usize,
+    pub failure_chars: usize,
     /// Whether lines are told apart by stream; else they tell it themselves.
     pub headings: bool,
 }
 
-impl Budget {
+impl ExcerptBudget {
     /// So many characters in blocks of so many lines, each stream under its heading.
     #[must_use]
     pub const fn new(chars: usize, block_lines: usize) -> Self {
@@ -49,7 +49,7 @@ impl Budget {
             chars,
             block_lines,
             quiet_chars: chars,
-            fault_chars: chars,
+            failure_chars: chars,
             headings: true,
         }
     }
@@ -57,7 +57,7 @@ impl Budget {
 
 /// Lines that were never fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hidden {
+pub struct HiddenLines {
     /// How many.
     pub lines: u64,
     /// Their bytes, where they could be counted.
@@ -70,26 +70,26 @@ pub struct Hidden {
 
 /// A line, or lines that were never fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
+pub enum ExcerptPiece {
     /// A line.
-    Row(Row),
+    Row(OutputRow),
     /// What lies between two lines.
-    Hidden(Hidden),
+    Hidden(HiddenLines),
 }
 
 /// What an excerpt is made of, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Material {
+pub struct ExcerptInput {
     /// Lines, and what lies hidden between them.
-    pub pieces: Vec<Piece>,
-    /// How many hidden lines have which [`shape`](super::faults::shape), of those that say
+    pub pieces: Vec<ExcerptPiece>,
+    /// How many hidden lines have which [`line_shape`](super::faults::line_shape), of those that say
     /// what failed.
-    pub alike: HashMap<u64, u64>,
+    pub similar: HashMap<u64, u64>,
 }
 
 /// What was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Omitted {
+pub struct OmittedLines {
     /// Lines.
     pub lines: u64,
     /// Their bytes as the command printed them, where they could be counted.
@@ -101,23 +101,23 @@ pub struct Omitted {
 /// What is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Excerpt {
-    /// Text blocks of at most [`Budget::block_lines`] lines.
+    /// Text blocks of at most [`ExcerptBudget::block_lines`] lines.
     pub blocks: Vec<String>,
     /// What was left out, all in all, and where the first of it begins.
-    pub omitted: Option<Omitted>,
+    pub omitted: Option<OmittedLines>,
     /// What of that is standard output, or the terminal's.
-    pub output_omitted: Option<Omitted>,
+    pub output_omitted: Option<OmittedLines>,
     /// What of that is standard error.
-    pub errors_omitted: Option<Omitted>,
+    pub errors_omitted: Option<OmittedLines>,
 }
 
-impl Material {
+impl ExcerptInput {
     /// Lines that are all there.
     #[must_use]
-    pub fn whole(rows: Vec<Row>) -> Self {
+    pub fn from_rows(rows: Vec<OutputRow>) -> Self {
         Self {
-            pieces: rows.into_iter().map(Piece::Row).collect(),
-            alike: HashMap::new(),
+            pieces: rows.into_iter().map(ExcerptPiece::Row).collect(),
+            similar: HashMap::new(),
         }
     }
 
@@ -126,20 +126,20 @@ impl Material {
     pub fn condensed(self) -> Self {
         Self {
             pieces: condensed(self.pieces),
-            alike: self.alike,
+            similar: self.similar,
         }
     }
 
     /// The lines that are there.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.pieces.iter().filter_map(Piece::row)
+    pub fn rows(&self) -> impl Iterator<Item = &OutputRow> {
+        self.pieces.iter().filter_map(ExcerptPiece::row)
     }
 
     /// Every line, for what changes them one by one.
-    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> {
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut OutputRow> {
         self.pieces.iter_mut().filter_map(|piece| match piece {
-            Piece::Row(row) => Some(row),
-            Piece::Hidden(_) => None,
+            ExcerptPiece::Row(row) => Some(row),
+            ExcerptPiece::Hidden(_) => None,
         })
     }
 
@@ -150,10 +150,10 @@ impl Material {
     }
 }
 
-impl Piece {
+impl ExcerptPiece {
     /// The line, where it is one.
     #[must_use]
-    pub const fn row(&self) -> Option<&Row> {
+    pub const fn row(&self) -> Option<&OutputRow> {
         match self {
             Self::Row(row) => Some(row),
             Self::Hidden(_) => None,
@@ -177,14 +177,14 @@ impl Piece {
     }
 
     /// Lines, bytes and offset, were it left out.
-    fn omitted(&self) -> Omitted {
+    fn omitted(&self) -> OmittedLines {
         match self {
-            Self::Row(row) => Omitted {
+            Self::Row(row) => OmittedLines {
                 lines: row.lines,
                 bytes: Some(row.bytes),
                 offset: row.offset,
             },
-            Self::Hidden(hidden) => Omitted {
+            Self::Hidden(hidden) => OmittedLines {
                 lines: hidden.lines,
                 bytes: hidden.bytes,
                 offset: hidden.offset,
@@ -193,8 +193,8 @@ impl Piece {
     }
 }
 
-impl Omitted {
-    fn and(self, other: Self) -> Self {
+impl OmittedLines {
+    fn merge(self, other: Self) -> Self {
         Self {
             lines: self.lines + other.lines,
             bytes: self.bytes.zip(other.bytes).map(|(a, b)| a + b),
@@ -204,69 +204,70 @@ impl Omitted {
 
     /// The line that stands for it.
     pub(super) fn marker(&self) -> String {
-        let bytes = self
-            .bytes
-            .map_or_else(String::new, |bytes| format!(" ({} bytes)", grouped(bytes)));
+        let bytes = self.bytes.map_or_else(String::new, |bytes| {
+            format!(" ({} bytes)", group_thousands(bytes))
+        });
         let plural = if self.lines == 1 { "" } else { "s" };
         format!(
             "[… {} line{plural}{bytes} omitted; cursor {}.0 …]",
-            grouped(self.lines),
+            group_thousands(self.lines),
             self.offset
         )
     }
 }
 
-/// Shows `material` within `budget`: all of it where it fits; else long lines are cut in their
+/// Shows `input` within `budget`: all of it where it fits; else long lines are cut in their
 /// middle; else the first lines, the last ones and those that say what failed remain.
 #[must_use]
-pub fn excerpt(material: Material, budget: Budget) -> Excerpt {
-    let mut material = material.condensed();
+pub fn excerpt(input: ExcerptInput, budget: ExcerptBudget) -> Excerpt {
+    let mut material = input.condensed();
     let chars = budget.chars.max(MIN_BUDGET_CHARS);
-    let price = Price::new(budget.block_lines);
-    let partial = material.is_partial();
-    let fits = |material: &Material| !partial && spent(material, price, budget) <= chars;
-    let everything = |material: Material| {
+    let cost = LineCost::new(budget.block_lines);
+    let is_partial = material.is_partial();
+    let fits = |material: &ExcerptInput| !is_partial && total_cost(material, cost, budget) <= chars;
+    let everything = |material: ExcerptInput| {
         let rows = material.pieces.into_iter().filter_map(|piece| match piece {
-            Piece::Row(row) => Some(Shown::of(row, None)),
-            Piece::Hidden(_) => None,
+            ExcerptPiece::Row(row) => Some(ExcerptLine::of(row, None)),
+            ExcerptPiece::Hidden(_) => None,
         });
         Excerpt {
-            blocks: blocks(rows.collect(), budget),
+            blocks: join_blocks(rows.collect(), budget),
             ..Excerpt::default()
         }
     };
     if fits(&material) {
         return everything(material);
     }
-    let quiet = budget.quiet_chars < chars && !says_failure(&material.pieces);
+    let is_quiet = budget.quiet_chars < chars && !has_failure(&material.pieces);
     let line_chars = LINE_CHARS.min(chars / 4);
     for row in material.rows_mut() {
-        clamp(&mut row.text, line_chars);
+        elide_middle(&mut row.text, line_chars);
     }
-    if fits(&material) && !quiet {
+    if fits(&material) && !is_quiet {
         return everything(material);
     }
-    let room = if quiet {
+    let room = if is_quiet {
         budget.quiet_chars
     } else {
-        chars.min(budget.fault_chars.max(MIN_BUDGET_CHARS))
+        chars.min(budget.failure_chars.max(MIN_BUDGET_CHARS))
     };
-    let chosen = choose(&material, room - BLOCK_CHARS, price);
-    let of = |errors| total(&material.pieces, &chosen, |it| it.is_stderr() == errors);
+    let selection = select_lines(&material, room - BLOCK_CHARS, cost);
+    let omitted_of =
+        |errors| omitted_total(&material.pieces, &selection, |it| it.is_stderr() == errors);
     Excerpt {
-        omitted: total(&material.pieces, &chosen, |_| true),
-        output_omitted: of(false),
-        errors_omitted: of(true),
-        blocks: blocks(lines(material.pieces, &chosen), budget),
+        omitted: omitted_total(&material.pieces, &selection, |_| true),
+        output_omitted: omitted_of(false),
+        errors_omitted: omitted_of(true),
+        blocks: join_blocks(excerpt_lines(material.pieces, &selection), budget),
     }
 }
 
 /// What all rows cost, the headings of their streams included.
-fn spent(material: &Material, price: Price, budget: Budget) -> usize {
+fn total_cost(material: &ExcerptInput, price: LineCost, budget: ExcerptBudget) -> usize {
     let rows: usize = material.rows().map(|row| price.of_row(row)).sum();
     let headings = if budget.headings {
-        let switches = switches(material.rows().map(Row::is_stderr));
-        (switches + switches % 2) * HEADING_CHARS
+        let switch_count = count_stream_switches(material.rows().map(OutputRow::is_stderr));
+        (switch_count + switch_count % 2) * HEADING_CHARS
     } else {
         0
     };
@@ -274,39 +275,42 @@ fn spent(material: &Material, price: Price, budget: Budget) -> usize {
 }
 
 /// How often the stream changes, standard output being the one that needs no heading.
-fn switches(streams: impl Iterator<Item = bool>) -> usize {
-    let mut now = false;
-    let changes = streams.filter(|is_stderr| std::mem::replace(&mut now, *is_stderr) != *is_stderr);
+fn count_stream_switches(streams: impl Iterator<Item = bool>) -> usize {
+    let mut is_stderr_now = false;
+    let changes =
+        streams.filter(|is_stderr| std::mem::replace(&mut is_stderr_now, *is_stderr) != *is_stderr);
     changes.count()
 }
 
 /// What all that is not shown of the pieces meant comes to.
-pub(super) fn total(
-    pieces: &[Piece],
-    chosen: &Chosen,
-    is_meant: impl Fn(&Piece) -> bool,
-) -> Option<Omitted> {
-    let left = pieces.iter().zip(&chosen.shown);
-    let left = left.filter(|(piece, shown)| !**shown && is_meant(piece));
-    left.map(|(piece, _)| piece.omitted()).reduce(Omitted::and)
+pub(super) fn omitted_total(
+    pieces: &[ExcerptPiece],
+    selection: &LineSelection,
+    filter: impl Fn(&ExcerptPiece) -> bool,
+) -> Option<OmittedLines> {
+    let omitted = pieces.iter().zip(&selection.selected);
+    let omitted = omitted.filter(|(piece, shown)| !**shown && filter(piece));
+    omitted
+        .map(|(piece, _)| piece.omitted())
+        .reduce(OmittedLines::merge)
 }
 
 /// One line of an excerpt.
-struct Shown {
+struct ExcerptLine {
     text: String,
     /// Whether it is standard error's; none for the marker of a gap.
     is_stderr: Option<bool>,
 }
 
-impl Shown {
-    fn of(row: Row, note: Option<String>) -> Self {
+impl ExcerptLine {
+    fn of(row: OutputRow, note: Option<String>) -> Self {
         let is_stderr = Some(row.is_stderr());
         let suffix = row.suffix();
         let text = row.text + &suffix + note.as_deref().unwrap_or_default();
         Self { text, is_stderr }
     }
 
-    fn marker(omitted: Omitted) -> Self {
+    fn marker(omitted: OmittedLines) -> Self {
         Self {
             text: omitted.marker(),
             is_stderr: None,
@@ -315,54 +319,64 @@ impl Shown {
 }
 
 /// The lines shown, with a marker for each stretch that is not.
-fn lines(pieces: Vec<Piece>, chosen: &Chosen) -> Vec<Shown> {
+fn excerpt_lines(pieces: Vec<ExcerptPiece>, selection: &LineSelection) -> Vec<ExcerptLine> {
     let mut lines = Vec::new();
-    let mut stretch: Option<Omitted> = None;
-    for (place, piece) in pieces.into_iter().enumerate() {
+    let mut gap: Option<OmittedLines> = None;
+    for (index, piece) in pieces.into_iter().enumerate() {
         let omitted = piece.omitted();
         match piece {
-            Piece::Row(row) if chosen.shown[place] => {
-                lines.extend(stretch.take().map(Shown::marker));
-                lines.push(Shown::of(
+            ExcerptPiece::Row(row) if selection.selected[index] => {
+                lines.extend(gap.take().map(ExcerptLine::marker));
+                lines.push(ExcerptLine::of(
                     row,
-                    chosen.notes.get(&place).map(|count| note(*count)),
+                    selection
+                        .similar_notes
+                        .get(&index)
+                        .map(|count| similar_note(*count)),
                 ));
             }
-            Piece::Row(_) | Piece::Hidden(_) => {
-                stretch = Some(stretch.map_or(omitted, |before| before.and(omitted)));
+            ExcerptPiece::Row(_) | ExcerptPiece::Hidden(_) => {
+                gap = Some(gap.map_or(omitted, |gap_before| gap_before.merge(omitted)));
             }
         }
     }
-    lines.extend(stretch.map(Shown::marker));
+    lines.extend(gap.map(ExcerptLine::marker));
     lines
 }
 
 /// What stands behind a line that says what many others say that are not shown.
-pub(super) fn note(count: u64) -> String {
-    format!(" [… {} more like this …]", grouped(count))
+pub(super) fn similar_note(count: u64) -> String {
+    format!(" [… {} more like this …]", group_thousands(count))
 }
 
 /// Lines joined into blocks, each stream told apart. Where the stream changes once, that is where
 /// a block begins; where it changes often, a few lines of standard error are marked one by one.
-fn blocks(lines: Vec<Shown>, budget: Budget) -> Vec<String> {
+fn join_blocks(lines: Vec<ExcerptLine>, budget: ExcerptBudget) -> Vec<String> {
     let streams: Vec<bool> = lines.iter().filter_map(|line| line.is_stderr).collect();
-    let apart = switches(streams.iter().copied()) == 1;
+    let is_split_once = count_stream_switches(streams.iter().copied()) == 1;
     let mut runs = streams.chunk_by(|one, next| one == next).flat_map(|run| {
-        let few = run.len() <= FEW_LINES && !apart;
+        let few = run.len() <= FEW_LINES && !is_split_once;
         run.iter().map(move |is_stderr| (*is_stderr, few))
     });
     let mut blocks: Vec<String> = Vec::new();
     let mut room = 0;
-    let mut now = false;
+    let mut is_stderr_now = false;
     for line in lines {
         let mut text = line.text;
         let mark = line.is_stderr.and_then(|_| runs.next());
         match mark.filter(|_| budget.headings) {
-            Some((true, true)) if !now => text.insert_str(0, "[stderr] "),
-            Some((is_stderr, _)) if is_stderr != now => {
-                now = is_stderr;
-                text.insert_str(0, if now { "[stderr]\n" } else { "[stdout]\n" });
-                if apart {
+            Some((true, true)) if !is_stderr_now => text.insert_str(0, "[stderr] "),
+            Some((is_stderr, _)) if is_stderr != is_stderr_now => {
+                is_stderr_now = is_stderr;
+                text.insert_str(
+                    0,
+                    if is_stderr_now {
+                        "[stderr]\n"
+                    } else {
+                        "[stdout]\n"
+                    },
+                );
+                if is_split_once {
                     room = 0;
                 }
             }

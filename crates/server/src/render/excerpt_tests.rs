@@ -1,29 +1,32 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::render::price::clamp;
-use crate::render::sample::rows;
+use crate::render::cost::elide_middle;
+use crate::render::sample::sample_rows;
 
-fn numbered(count: usize) -> Vec<Row> {
+fn numbered(count: usize) -> Vec<OutputRow> {
     let texts: Vec<String> = (1..=count).map(|n| format!("line {n}")).collect();
-    rows(&texts)
+    sample_rows(&texts)
 }
 
-fn whole(rows: Vec<Row>) -> Material {
-    Material::whole(rows)
+fn whole(rows: Vec<OutputRow>) -> ExcerptInput {
+    ExcerptInput::from_rows(rows)
 }
 
-fn with_hidden(front: Vec<Row>, hidden: Hidden, back: Vec<Row>) -> Material {
-    let front = front.into_iter().map(Piece::Row);
-    let back = back.into_iter().map(Piece::Row);
-    Material {
-        pieces: front.chain([Piece::Hidden(hidden)]).chain(back).collect(),
-        ..Material::default()
+fn with_hidden(front: Vec<OutputRow>, hidden: HiddenLines, back: Vec<OutputRow>) -> ExcerptInput {
+    let front = front.into_iter().map(ExcerptPiece::Row);
+    let back = back.into_iter().map(ExcerptPiece::Row);
+    ExcerptInput {
+        pieces: front
+            .chain([ExcerptPiece::Hidden(hidden)])
+            .chain(back)
+            .collect(),
+        ..ExcerptInput::default()
     }
 }
 
-fn budget(chars: usize, block_lines: usize) -> Budget {
-    Budget::new(chars, block_lines)
+fn budget(chars: usize, block_lines: usize) -> ExcerptBudget {
+    ExcerptBudget::new(chars, block_lines)
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn blocks_hold_at_most_their_lines() {
 #[test]
 fn the_budget_counts_at_below_and_above() {
     let all = numbered(100);
-    let price = Price::new(500);
+    let price = LineCost::new(500);
     let exact = all.iter().map(|row| price.of_row(row)).sum();
     assert!(
         excerpt(whole(all.clone()), budget(exact, 500))
@@ -69,7 +72,7 @@ fn last_lines_are_favoured_and_the_middle_is_counted() {
 
 #[test]
 fn hidden_lines_are_counted_in() {
-    let hidden = Hidden {
+    let hidden = HiddenLines {
         lines: 1_000_000,
         bytes: Some(5_000_000),
         offset: 4_096,
@@ -90,7 +93,7 @@ fn hidden_lines_are_counted_in() {
 #[test]
 fn a_long_line_is_cut_in_its_middle_and_its_length_named() {
     let long = format!("begin{}end", "x".repeat(50_000));
-    let shown = excerpt(whole(rows(&[long])), budget(2_000, 500));
+    let shown = excerpt(whole(sample_rows(&[long])), budget(2_000, 500));
     let text = &shown.blocks[0];
     assert!(
         text.starts_with("beginxxx") && text.ends_with("xxxend"),
@@ -107,14 +110,14 @@ fn a_long_line_is_cut_in_its_middle_and_its_length_named() {
 fn a_long_line_that_fits_is_not_cut() {
     let long = "x".repeat(11_000);
     let shown = excerpt(
-        whole(rows(std::slice::from_ref(&long))),
+        whole(sample_rows(std::slice::from_ref(&long))),
         budget(REPLY_CHARS, 500),
     );
     assert_eq!(shown.blocks, [long]);
 }
 
 /// A log of `total` lines in which the lines at `places` say what failed.
-fn log(total: usize, faults: &[(usize, &str)]) -> Vec<Row> {
+fn log(total: usize, faults: &[(usize, &str)]) -> Vec<OutputRow> {
     let line = |n: usize| {
         let fault = faults.iter().find(|(place, _)| *place == n);
         fault.map_or_else(
@@ -123,7 +126,7 @@ fn log(total: usize, faults: &[(usize, &str)]) -> Vec<Row> {
         )
     };
     let texts: Vec<String> = (0..total).map(line).collect();
-    rows(&texts)
+    sample_rows(&texts)
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 /// Lines, some of them replaced by so many hidden ones.
-fn pieces() -> impl Strategy<Value = Vec<Piece>> {
+fn pieces() -> impl Strategy<Value = Vec<ExcerptPiece>> {
     let hidden = prop::option::weighted(0.03, (1_u64..1_000_000, 0_u64..1_000_000_000));
     prop::collection::vec((line(), hidden), 1..160).prop_map(|lines| {
         let mut offset = 0;
@@ -210,7 +213,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
         for (place, (text, hidden)) in lines.into_iter().enumerate() {
             let inside = place > 0 && place < last;
             if let Some((lines, bytes)) = hidden.filter(|_| inside) {
-                pieces.push(Piece::Hidden(Hidden {
+                pieces.push(ExcerptPiece::Hidden(HiddenLines {
                     lines,
                     bytes: Some(bytes),
                     offset,
@@ -218,10 +221,10 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
                 }));
                 offset += bytes;
             }
-            let mut row = rows(&[text]).remove(0);
+            let mut row = sample_rows(&[text]).remove(0);
             row.offset = offset;
             offset += row.bytes;
-            pieces.push(Piece::Row(row));
+            pieces.push(ExcerptPiece::Row(row));
         }
         pieces
     })
@@ -236,7 +239,7 @@ proptest! {
         chars in 256_usize..8_000,
         block_lines in 1_usize..40,
     ) {
-        let material = Material { pieces: pieces.clone(), ..Material::default() };
+        let material = ExcerptInput { pieces: pieces.clone(), ..ExcerptInput::default() };
         let shown = excerpt(material, budget(chars, block_lines));
 
         let spent: usize = shown.blocks.iter().map(|b| b.chars().count() + BLOCK_CHARS).sum();
@@ -259,7 +262,7 @@ proptest! {
         prop_assert!(cursors.windows(2).all(|two| two[0] <= two[1]), "{cursors:?}");
 
         // What is shown was there, in this order, none of it twice; the ends are kept.
-        let rows: Vec<&Row> = pieces.iter().filter_map(Piece::row).collect();
+        let rows: Vec<&OutputRow> = pieces.iter().filter_map(ExcerptPiece::row).collect();
         let mut left = rows.iter();
         for line in lines.iter().filter(|line| self::markers(&[line]).is_empty()) {
             let line = line.split(" [× ").next().unwrap_or_default();
@@ -268,10 +271,10 @@ proptest! {
             let begin = line.split(" [… ").next().unwrap_or_default();
             let begin = begin.split("[… ").next().unwrap_or_default();
             let begin: String = begin.chars().take(20).collect();
-            let is_it = |row: &&&Row| row.text.starts_with(&begin);
+            let is_it = |row: &&&OutputRow| row.text.starts_with(&begin);
             prop_assert!(left.by_ref().find(is_it).is_some(), "{line:?} is not in order");
         }
-        let begins = |line: &str, row: &Row| {
+        let begins = |line: &str, row: &OutputRow| {
             line.chars().take(20).eq(row.text.chars().take(20))
         };
         if chars >= 512 {
@@ -283,7 +286,7 @@ proptest! {
     #[test]
     fn clamping_never_lengthens_nor_splits(text in "[a-zé你🦀]{0,3000}", limit in 128_usize..2_000) {
         let mut cut = text.clone();
-        clamp(&mut cut, limit);
+        elide_middle(&mut cut, limit);
         prop_assert!(cut.chars().count() <= text.chars().count().max(limit));
         if text.chars().count() <= limit {
             prop_assert_eq!(cut, text);

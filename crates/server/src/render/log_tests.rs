@@ -26,11 +26,11 @@ const LOGS: [(&str, &str); 9] = logs![
     "javac",
 ];
 
-fn rows_of(log: &str) -> Vec<Row> {
+fn rows_of(log: &str) -> Vec<OutputRow> {
     let mut offset = 0;
-    let mut fold = Fold::default();
+    let mut fold = RedrawFolder::default();
     for line in log.split_inclusive('\n') {
-        fold.line(Row {
+        fold.push_line(OutputRow {
             at: Timestamp::UNIX_EPOCH,
             stream: StreamName::Stdout,
             offset,
@@ -45,9 +45,9 @@ fn rows_of(log: &str) -> Vec<Row> {
     fold.finish()
 }
 
-fn shown(rows: Vec<Row>, chars: usize) -> String {
-    let budget = Budget::new(chars, 500);
-    let blocks = excerpt(Material::whole(rows), budget).blocks;
+fn shown(rows: Vec<OutputRow>, chars: usize) -> String {
+    let budget = ExcerptBudget::new(chars, 500);
+    let blocks = excerpt(ExcerptInput::from_rows(rows), budget).blocks;
     let text = blocks.join("\n");
     assert!(text.chars().count() <= chars);
     text

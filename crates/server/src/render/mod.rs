@@ -1,35 +1,35 @@
 //! Output for agents (F3): clean text within a budget, with what is left out counted. Pure.
 //!
-//! Lines come from the journal, become [`Row`]s (decoded, cleaned, redraws folded), and an
+//! Lines come from the journal, become [`OutputRow`]s (decoded, cleaned, redraws folded), and an
 //! [`excerpt()`] of them becomes the text blocks of a reply: the first lines, the last ones,
-//! and of those between what says that something failed ([`faults`]).
+//! and of those between what says that something failed ([`failure_lines`]).
 
+mod ansi;
 mod binary;
-mod choose;
-mod clamped;
 mod clean;
 mod condense;
+mod cost;
 mod excerpt;
-pub mod faults;
-mod lanes;
-mod price;
+pub mod failure_lines;
+pub mod isolation;
 mod redraw;
 mod rows;
+mod select_lines;
 pub mod service;
+mod stream_budget;
 mod time;
-mod tokens;
-pub mod walls;
+mod truncate;
 
-pub use clamped::clamped;
 pub use clean::clean;
+pub use cost::elide_middle;
 pub use excerpt::{
-    Budget, Excerpt, FAULT_CHARS, Hidden, Material, Omitted, Piece, QUIET_CHARS, REPLY_CHARS,
-    REPLY_LIMIT_CHARS, excerpt,
+    Excerpt, ExcerptBudget, ExcerptInput, ExcerptPiece, FAILURE_CHARS, HiddenLines, OmittedLines,
+    QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS, excerpt,
 };
-pub use price::clamp;
-pub use redraw::Fold;
-pub use rows::{Row, TAIL_OF_LINE_BYTES, fold, frame, rows, splice};
-pub use time::{Moment, Prefix, TimeError, moment};
+pub use redraw::RedrawFolder;
+pub use rows::{LINE_TAIL_BYTES, OutputRow, fold_lines, mark_clipped, splice_line_end, to_rows};
+pub use time::{TimeError, TimeOrCursor, TimestampPrefix, parse_time_or_cursor};
+pub use truncate::truncated;
 
 #[cfg(test)]
 mod log_tests;

@@ -1,10 +1,10 @@
 //! Lines that draw over earlier lines: progress of several rows, spinners, screens that are
-//! cleared. A [`Fold`] leaves the last state of each row and counts the lines that went into
+//! cleared. A [`RedrawFolder`] leaves the last state of each row and counts the lines that went into
 //! it.
 
+use super::ansi::{AnsiToken, CELLS, Tokens, is_plain};
 use super::clean::{Cells, clean};
-use super::rows::Row;
-use super::tokens::{CELLS, Token, Tokens, is_plain};
+use super::rows::OutputRow;
 use ostler_model::StreamName;
 
 /// Rows above the cursor that can still be drawn over, like a terminal's screen.
@@ -14,26 +14,26 @@ const LINE_MOVES: usize = 512;
 
 /// Takes lines in their order, gives rows as a terminal would have left them.
 #[derive(Debug, Default)]
-pub struct Fold {
+pub struct RedrawFolder {
     /// Rows in the order in which they came up; none where one was erased.
-    rows: Vec<Option<Row>>,
-    lanes: Vec<Lane>,
+    rows: Vec<Option<OutputRow>>,
+    screens: Vec<StreamScreen>,
 }
 
 /// The screen of one stream.
 #[derive(Debug)]
-struct Lane {
+struct StreamScreen {
     stream: StreamName,
-    /// Its last rows, as places in [`Fold::rows`].
-    places: Vec<usize>,
+    /// Its last rows, as places in [`RedrawFolder::rows`].
+    row_indices: Vec<usize>,
     /// The row the cursor is in; behind the last means on a fresh row.
-    at: usize,
+    cursor_row: usize,
     /// The row that is the topmost of a screen that was cleared.
     top: Option<usize>,
 }
 
 /// A line on its way onto the screen.
-struct Pen {
+struct RowEditor {
     cells: Cells,
     /// Lines and bytes of rows that were erased.
     lines: u64,
@@ -42,28 +42,28 @@ struct Pen {
     moves: usize,
 }
 
-impl Fold {
+impl RedrawFolder {
     /// Takes in one line; its text is as printed.
-    pub fn line(&mut self, row: Row) {
-        let lane = self.lane(row.stream);
-        self.lanes[lane].trim();
-        let fresh = self.lanes[lane].is_fresh();
+    pub fn push_line(&mut self, row: OutputRow) {
+        let screen = self.screen_of(row.stream);
+        self.screens[screen].trim();
+        let fresh = self.screens[screen].is_fresh();
         if fresh && is_plain(&row.text) {
-            return self.append(lane, row);
+            return self.append(screen, row);
         }
-        self.draw(lane, row);
+        self.draw(screen, row);
     }
 
     /// Takes in one line that can be no part of a redraw.
-    pub fn whole_line(&mut self, row: Row) {
-        let lane = self.lane(row.stream);
-        self.lanes[lane].at = self.lanes[lane].places.len();
+    pub fn push_whole_line(&mut self, row: OutputRow) {
+        let screen = self.screen_of(row.stream);
+        self.screens[screen].cursor_row = self.screens[screen].row_indices.len();
         let text = clean(&row.text).into_owned();
-        self.append(lane, Row { text, ..row });
+        self.append(screen, OutputRow { text, ..row });
     }
 
     /// The row that began at this offset, to put right what it shows.
-    pub fn row_at_offset(&mut self, offset: u64) -> Option<&mut Row> {
+    pub fn row_at_offset(&mut self, offset: u64) -> Option<&mut OutputRow> {
         let mut rows = self.rows.iter_mut().rev().flatten();
         rows.find(|row| row.offset == offset)
     }
@@ -82,53 +82,58 @@ impl Fold {
 
     /// What is left on the screen and above it.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Row> {
-        for lane in std::mem::take(&mut self.lanes) {
-            self.drop_blank(&lane);
+    pub fn finish(mut self) -> Vec<OutputRow> {
+        for screen in std::mem::take(&mut self.screens) {
+            self.drop_trailing_blanks(&screen);
         }
         self.rows.into_iter().flatten().collect()
     }
 
-    fn lane(&mut self, stream: StreamName) -> usize {
-        let place = self.lanes.iter().position(|lane| lane.stream == stream);
-        place.unwrap_or_else(|| {
-            self.lanes.push(Lane {
+    fn screen_of(&mut self, stream: StreamName) -> usize {
+        let index = self
+            .screens
+            .iter()
+            .position(|screen| screen.stream == stream);
+        index.unwrap_or_else(|| {
+            self.screens.push(StreamScreen {
                 stream,
-                places: Vec::new(),
-                at: 0,
+                row_indices: Vec::new(),
+                cursor_row: 0,
                 top: None,
             });
-            self.lanes.len() - 1
+            self.screens.len() - 1
         })
     }
 
-    fn append(&mut self, lane: usize, row: Row) {
-        let lane = &mut self.lanes[lane];
-        lane.places.push(self.rows.len());
-        lane.at = lane.places.len();
+    fn append(&mut self, screen: usize, row: OutputRow) {
+        let screen = &mut self.screens[screen];
+        screen.row_indices.push(self.rows.len());
+        screen.cursor_row = screen.row_indices.len();
         self.rows.push(Some(row));
     }
 
-    fn draw(&mut self, lane: usize, line: Row) {
-        let mut pen = self.pen(lane, 0);
+    fn draw(&mut self, screen: usize, line: OutputRow) {
+        let mut editor = self.edit_row(screen, 0);
         for token in Tokens::of(&line.text) {
             match token {
-                Token::Control(action, number) => {
-                    self.control(lane, &mut pen, (action, number), &line);
+                AnsiToken::Control(action, number) => {
+                    self.control(screen, &mut editor, (action, number), &line);
                 }
-                Token::Put(_) | Token::Return | Token::Back => pen.cells.take(token),
+                AnsiToken::Put(_) | AnsiToken::Return | AnsiToken::Back => {
+                    editor.cells.apply(token)
+                }
             }
         }
-        self.end_line(lane, pen, line);
+        self.end_line(screen, editor, line);
     }
 
     /// The row the cursor is in, ready to be drawn on.
-    fn pen(&self, lane: usize, column: usize) -> Pen {
-        let cells = match self.row_at(lane) {
-            Some(row) => Cells::showing(&row.text, column),
-            None => Cells::showing("", column),
+    fn edit_row(&self, screen: usize, column: usize) -> RowEditor {
+        let cells = match self.cursor_row(screen) {
+            Some(row) => Cells::from_text(&row.text, column),
+            None => Cells::from_text("", column),
         };
-        Pen {
+        RowEditor {
             cells,
             lines: 0,
             bytes: 0,
@@ -136,88 +141,88 @@ impl Fold {
         }
     }
 
-    fn row_at(&self, lane: usize) -> Option<&Row> {
-        let lane = &self.lanes[lane];
-        let place = *lane.places.get(lane.at)?;
-        self.rows[place].as_ref()
+    fn cursor_row(&self, screen: usize) -> Option<&OutputRow> {
+        let screen = &self.screens[screen];
+        let index = *screen.row_indices.get(screen.cursor_row)?;
+        self.rows[index].as_ref()
     }
 
     /// Movements between rows, and what erases other rows; the rest stays in the row.
     fn control(
         &mut self,
-        lane: usize,
-        pen: &mut Pen,
+        screen: usize,
+        editor: &mut RowEditor,
         (action, number): (char, Option<usize>),
-        line: &Row,
+        line: &OutputRow,
     ) {
         let steps = number.unwrap_or(1).max(1);
-        let at = self.lanes[lane].at;
+        let at = self.screens[screen].cursor_row;
         match (action, number.unwrap_or(0)) {
-            ('A', _) => self.go(lane, pen, at.saturating_sub(steps), line),
-            ('B', _) => self.go(lane, pen, at + steps, line),
+            ('A', _) => self.move_to(screen, editor, at.saturating_sub(steps), line),
+            ('B', _) => self.move_to(screen, editor, at + steps, line),
             ('F', _) => {
-                self.go(lane, pen, at.saturating_sub(steps), line);
-                pen.cells.column = 0;
+                self.move_to(screen, editor, at.saturating_sub(steps), line);
+                editor.cells.column = 0;
             }
             ('E', _) => {
-                self.go(lane, pen, at + steps, line);
-                pen.cells.column = 0;
+                self.move_to(screen, editor, at + steps, line);
+                editor.cells.column = 0;
             }
             ('H' | 'f', _) => {
-                let top = self.lanes[lane].home();
-                self.go(lane, pen, top + steps - 1, line);
-                pen.cells.column = 0;
+                let top = self.screens[screen].home_row();
+                self.move_to(screen, editor, top + steps - 1, line);
+                editor.cells.column = 0;
             }
             ('J', 0) => {
-                pen.cells.take(Token::Control('K', None));
-                self.erase(lane, pen, at + 1);
+                editor.cells.apply(AnsiToken::Control('K', None));
+                self.erase(screen, editor, at + 1);
             }
             ('J', 2 | 3) => {
-                let top = self.lanes[lane].home();
-                self.erase(lane, pen, top);
-                self.lanes[lane].at = top;
-                pen.cells.take(Token::Control('K', Some(2)));
+                let top = self.screens[screen].home_row();
+                self.erase(screen, editor, top);
+                self.screens[screen].cursor_row = top;
+                editor.cells.apply(AnsiToken::Control('K', Some(2)));
             }
-            _ => pen.cells.take(Token::Control(action, number)),
+            _ => editor.cells.apply(AnsiToken::Control(action, number)),
         }
     }
 
     /// Puts down the row the pen is on and takes up another.
-    fn go(&mut self, lane: usize, pen: &mut Pen, to: usize, line: &Row) {
-        if pen.moves == LINE_MOVES {
+    fn move_to(&mut self, screen: usize, editor: &mut RowEditor, to: usize, line: &OutputRow) {
+        if editor.moves == LINE_MOVES {
             return;
         }
-        self.put_down(lane, pen, line);
-        let places = self.lanes[lane].places.len();
-        self.lanes[lane].at = to.min(places);
-        let column = pen.cells.column.min(CELLS);
-        let Pen {
+        self.commit_row(screen, editor, line);
+        let indices = self.screens[screen].row_indices.len();
+        self.screens[screen].cursor_row = to.min(indices);
+        let column = editor.cells.column.min(CELLS);
+        let RowEditor {
             lines,
             bytes,
             moves,
             ..
-        } = *pen;
-        *pen = Pen {
+        } = *editor;
+        *editor = RowEditor {
             lines,
             bytes,
             moves: moves + 1,
-            ..self.pen(lane, column)
+            ..self.edit_row(screen, column)
         };
     }
 
     /// Writes what was drawn into its row; makes one where something was drawn on a fresh one.
-    fn put_down(&mut self, lane: usize, pen: &mut Pen, line: &Row) {
-        let column = pen.cells.column;
-        let cells = std::mem::take(&mut pen.cells);
-        pen.cells.column = column;
-        let fresh = self.lanes[lane].is_fresh();
+    fn commit_row(&mut self, screen: usize, editor: &mut RowEditor, line: &OutputRow) {
+        let column = editor.cells.column;
+        let cells = std::mem::take(&mut editor.cells);
+        editor.cells.column = column;
+        let fresh = self.screens[screen].is_fresh();
         if fresh && cells.is_empty() {
             return;
         }
         if fresh {
             self.append(
-                lane,
-                Row {
+                screen,
+                OutputRow {
                     lines: 0,
                     bytes: 0,
                     text: cells.text(),
@@ -226,50 +231,54 @@ impl Fold {
             );
             return;
         }
-        let lane = &self.lanes[lane];
-        if let Some(row) = &mut self.rows[lane.places[lane.at]] {
+        let screen = &self.screens[screen];
+        if let Some(row) = &mut self.rows[screen.row_indices[screen.cursor_row]] {
             row.text = cells.text();
         }
     }
 
     /// Takes the rows from `from` on off the screen; what was counted for them goes with the
     /// line that did it.
-    fn erase(&mut self, lane: usize, pen: &mut Pen, from: usize) {
-        let from = from.min(self.lanes[lane].places.len());
-        for place in self.lanes[lane].places.split_off(from) {
-            if let Some(row) = self.rows[place].take() {
-                pen.lines += row.lines;
-                pen.bytes += row.bytes;
+    fn erase(&mut self, screen: usize, editor: &mut RowEditor, from: usize) {
+        let from = from.min(self.screens[screen].row_indices.len());
+        for index in self.screens[screen].row_indices.split_off(from) {
+            if let Some(row) = self.rows[index].take() {
+                editor.lines += row.lines;
+                editor.bytes += row.bytes;
             }
         }
     }
 
     /// The line is over: it counts for the row it ended in.
-    fn end_line(&mut self, lane: usize, pen: Pen, line: Row) {
-        let lines = line.lines + pen.lines;
-        let bytes = line.bytes + pen.bytes;
-        if !self.lanes[lane].is_fresh() {
-            let place = self.lanes[lane].places[self.lanes[lane].at];
-            if let Some(row) = &mut self.rows[place] {
-                row.text = pen.cells.text();
+    fn end_line(&mut self, screen: usize, editor: RowEditor, line: OutputRow) {
+        let lines = line.lines + editor.lines;
+        let bytes = line.bytes + editor.bytes;
+        if !self.screens[screen].is_fresh() {
+            let index = self.screens[screen].row_indices[self.screens[screen].cursor_row];
+            if let Some(row) = &mut self.rows[index] {
+                row.text = editor.cells.text();
                 row.at = line.at;
                 row.lines += lines;
                 row.bytes += bytes;
             }
-            self.lanes[lane].at += 1;
+            self.screens[screen].cursor_row += 1;
             return;
         }
-        let unused = pen.moves > 0 && pen.cells.is_empty();
-        let last = self.lanes[lane].places.last().copied().filter(|_| unused);
-        if let Some(row) = last.and_then(|place| self.rows[place].as_mut()) {
+        let unused = editor.moves > 0 && editor.cells.is_empty();
+        let last = self.screens[screen]
+            .row_indices
+            .last()
+            .copied()
+            .filter(|_| unused);
+        if let Some(row) = last.and_then(|index| self.rows[index].as_mut()) {
             row.lines += lines;
             row.bytes += bytes;
             return;
         }
-        let text = pen.cells.text();
+        let text = editor.cells.text();
         self.append(
-            lane,
-            Row {
+            screen,
+            OutputRow {
                 text,
                 lines,
                 bytes,
@@ -279,10 +288,10 @@ impl Fold {
     }
 
     /// Rows below the cursor that were erased are not shown; they count for the one above.
-    fn drop_blank(&mut self, lane: &Lane) {
-        let mut places = lane.places.clone();
-        while places.len() > lane.at.max(1) {
-            let (last, above) = (places[places.len() - 1], places[places.len() - 2]);
+    fn drop_trailing_blanks(&mut self, screen: &StreamScreen) {
+        let mut indices = screen.row_indices.clone();
+        while indices.len() > screen.cursor_row.max(1) {
+            let (last, above) = (indices[indices.len() - 1], indices[indices.len() - 2]);
             let blank = self.rows[last]
                 .as_ref()
                 .is_none_or(|row| row.text.trim().is_empty());
@@ -293,31 +302,31 @@ impl Fold {
                 kept.lines += row.lines;
                 kept.bytes += row.bytes;
             }
-            places.pop();
+            indices.pop();
         }
     }
 }
 
-impl Lane {
+impl StreamScreen {
     const fn is_fresh(&self) -> bool {
-        self.at >= self.places.len()
+        self.cursor_row >= self.row_indices.len()
     }
 
     /// The topmost row; the first time it is asked for, all before it has scrolled away.
-    fn home(&mut self) -> usize {
-        let at = self.at;
+    fn home_row(&mut self) -> usize {
+        let at = self.cursor_row;
         *self.top.get_or_insert(at)
     }
 
     /// Forgets rows that cannot be reached any more.
     fn trim(&mut self) {
-        if self.places.len() < 2 * SCREEN_ROWS {
+        if self.row_indices.len() < 2 * SCREEN_ROWS {
             return;
         }
-        let gone = self.places.len() - SCREEN_ROWS;
-        self.places.drain(..gone);
-        self.at = self.at.saturating_sub(gone);
-        self.top = self.top.map(|top| top.saturating_sub(gone));
+        let removed = self.row_indices.len() - SCREEN_ROWS;
+        self.row_indices.drain(..removed);
+        self.cursor_row = self.cursor_row.saturating_sub(removed);
+        self.top = self.top.map(|top| top.saturating_sub(removed));
     }
 }
 

@@ -3,12 +3,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn folded<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Row> {
-    let mut fold = Fold::default();
+fn folded<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<OutputRow> {
+    let mut fold = RedrawFolder::default();
     let mut offset = 0;
     for text in lines {
         let bytes = text.len() as u64 + 1;
-        fold.line(Row {
+        fold.push_line(OutputRow {
             at: Timestamp::UNIX_EPOCH,
             stream: StreamName::Stdout,
             offset,
@@ -23,7 +23,7 @@ fn folded<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<Row> {
     fold.finish()
 }
 
-fn texts(rows: &[Row]) -> Vec<&str> {
+fn texts(rows: &[OutputRow]) -> Vec<&str> {
     rows.iter().map(|row| row.text.as_str()).collect()
 }
 
@@ -83,8 +83,8 @@ fn a_bar_that_cleans_up_leaves_nothing() {
 
 #[test]
 fn streams_have_screens_of_their_own() {
-    let mut fold = Fold::default();
-    let row = |stream, text: &str| Row {
+    let mut fold = RedrawFolder::default();
+    let row = |stream, text: &str| OutputRow {
         at: Timestamp::UNIX_EPOCH,
         stream,
         offset: 0,
@@ -94,9 +94,9 @@ fn streams_have_screens_of_their_own() {
         bytes: 1,
         text: text.to_owned(),
     };
-    fold.line(row(StreamName::Stdout, "out"));
-    fold.line(row(StreamName::Stderr, "50%"));
-    fold.line(row(StreamName::Stderr, "\x1b[A100%"));
+    fold.push_line(row(StreamName::Stdout, "out"));
+    fold.push_line(row(StreamName::Stderr, "50%"));
+    fold.push_line(row(StreamName::Stderr, "\x1b[A100%"));
     assert_eq!(texts(&fold.finish()), ["out", "100%"]);
 }
 

@@ -4,25 +4,25 @@
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
-use ostler_journal::{Decoder, Encoding, Line, Unfinished};
+use ostler_journal::{Decoder, Encoding, JournalLine, Unfinished};
 use ostler_model::{StreamName, Timestamp};
 
 use super::clean::clean;
 use super::condense::mark_binary;
-use super::price::grouped;
-use super::redraw::Fold;
+use super::cost::group_thousands;
+use super::redraw::RedrawFolder;
 
 /// How much of the end of a line too long to fetch is looked at.
-pub const TAIL_OF_LINE_BYTES: u64 = 8 * 1024;
+pub const LINE_TAIL_BYTES: u64 = 8 * 1024;
 
 /// What is shown of the beginning of such a line.
-const BEGIN_OF_LINE_CHARS: usize = 1_200;
+const LINE_HEAD_CHARS: usize = 1_200;
 /// What is shown of its end.
-const END_OF_LINE_CHARS: usize = 400;
+const LINE_TAIL_CHARS: usize = 400;
 
 /// One line of text, or what redraws left of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct OutputRow {
     /// When its first byte came; of a redrawn one, that of its last state.
     pub at: Timestamp,
     /// Its stream.
@@ -41,7 +41,7 @@ pub struct Row {
     pub text: String,
 }
 
-impl Row {
+impl OutputRow {
     /// Whether it is standard error's.
     #[must_use]
     pub fn is_stderr(&self) -> bool {
@@ -53,8 +53,12 @@ impl Row {
 /// still on its way at the end of a line that grows, nothing is shown; where nothing more will
 /// come it is U+FFFD.
 #[must_use]
-pub fn rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) -> Vec<Row> {
-    let mut rows = decoded_rows(lines, encoding, last);
+pub fn to_rows(
+    lines: &[JournalLine],
+    encoding: Option<Encoding>,
+    last: Unfinished,
+) -> Vec<OutputRow> {
+    let mut rows = decode_rows(lines, encoding, last);
     for row in &mut rows {
         if let Cow::Owned(text) = clean(&row.text) {
             row.text = text;
@@ -64,27 +68,36 @@ pub fn rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) -> Vec
 }
 
 /// Decodes lines that follow one another and lets them draw over each other.
-pub fn fold(fold: &mut Fold, lines: &[Line], encoding: Option<Encoding>, last: Unfinished) {
+pub fn fold_lines(
+    fold: &mut RedrawFolder,
+    lines: &[JournalLine],
+    encoding: Option<Encoding>,
+    last: Unfinished,
+) {
     let clipped: HashSet<u64> = lines
         .iter()
         .filter(|line| line.clipped > 0)
         .map(|line| line.offset)
         .collect();
-    for row in decoded_rows(lines, encoding, last) {
+    for row in decode_rows(lines, encoding, last) {
         if row.binary || clipped.contains(&row.offset) {
-            fold.whole_line(row);
+            fold.push_whole_line(row);
         } else {
-            fold.line(row);
+            fold.push_line(row);
         }
     }
 }
 
 /// Decoded lines, escape sequences and all.
-fn decoded_rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) -> Vec<Row> {
+fn decode_rows(
+    lines: &[JournalLine],
+    encoding: Option<Encoding>,
+    last: Unfinished,
+) -> Vec<OutputRow> {
     let grows = last == Unfinished::Preview;
     let mut rows = match encoding.filter(|encoding| *encoding != Encoding::UTF_8) {
-        None => lines.iter().map(|line| utf8(line, grows)).collect(),
-        Some(encoding) => decoded(lines, encoding, grows),
+        None => lines.iter().map(|line| utf8_row(line, grows)).collect(),
+        Some(encoding) => decode_streams(lines, encoding, grows),
     };
     mark_binary(&mut rows);
     rows
@@ -92,35 +105,35 @@ fn decoded_rows(lines: &[Line], encoding: Option<Encoding>, last: Unfinished) ->
 
 /// The text of a line whose middle was not fetched: its beginning and its end, or only its
 /// end where it redraws itself.
-pub fn splice(row: &mut Row, end: &[u8]) {
+pub fn splice_line_end(row: &mut OutputRow, end: &[u8]) {
     let end = String::from_utf8_lossy(without_half_character(end));
     if let Some(redraw) = first_redraw(&end) {
         row.text = clean(&end[redraw..]).into_owned();
         return;
     }
     let text = clean(&end);
-    let begin: String = row.text.chars().take(BEGIN_OF_LINE_CHARS).collect();
-    let skipped = text.chars().count().saturating_sub(END_OF_LINE_CHARS);
+    let head: String = row.text.chars().take(LINE_HEAD_CHARS).collect();
+    let skipped = text.chars().count().saturating_sub(LINE_TAIL_CHARS);
     let end: String = text.chars().skip(skipped).collect();
-    row.text = format!("{begin}[… a line of {} bytes …]{end}", row.bytes);
+    row.text = format!("{head}[… a line of {} bytes …]{end}", row.bytes);
 }
 
 /// The text of a line of which a part in its middle was fetched, with what was not told, and
 /// where the part begins.
-pub fn frame(row: &mut Row, line: &Line) {
+pub fn mark_clipped(row: &mut OutputRow, line: &JournalLine) {
     let after = line.clipped - line.skipped;
     let text = row.text.trim_matches(char::REPLACEMENT_CHARACTER);
     let before = match line.skipped {
         0 => String::new(),
         skipped => format!(
             "[… {} bytes; cursor {}.0 …]",
-            grouped(skipped),
+            group_thousands(skipped),
             line.offset + skipped
         ),
     };
     let after = match after {
         0 => String::new(),
-        after => format!("[… {} bytes …]", grouped(after)),
+        after => format!("[… {} bytes …]", group_thousands(after)),
     };
     row.text = format!("{before}{text}{after}");
 }
@@ -129,8 +142,8 @@ pub fn frame(row: &mut Row, line: &Line) {
 /// none.
 fn first_redraw(text: &str) -> Option<usize> {
     let text = text.trim_end_matches('\r');
-    let places = ["\r", "\x1b[2K", "\x1b[1G", "\x1b[G", "\x1b[0G"];
-    places.iter().filter_map(|place| text.find(place)).min()
+    let markers = ["\r", "\x1b[2K", "\x1b[1G", "\x1b[G", "\x1b[0G"];
+    markers.iter().filter_map(|place| text.find(place)).min()
 }
 
 fn without_half_character(bytes: &[u8]) -> &[u8] {
@@ -142,23 +155,23 @@ fn without_half_character(bytes: &[u8]) -> &[u8] {
     &bytes[half..]
 }
 
-fn utf8(line: &Line, grows: bool) -> Row {
+fn utf8_row(line: &JournalLine, grows: bool) -> OutputRow {
     let bytes = match std::str::from_utf8(&line.bytes) {
         Err(error) if grows && is_open(line) && error.error_len().is_none() => {
             &line.bytes[..error.valid_up_to()]
         }
         Ok(_) | Err(_) => &line.bytes,
     };
-    row(line, String::from_utf8_lossy(bytes))
+    new_row(line, String::from_utf8_lossy(bytes))
 }
 
 /// Whether more of this line may come.
-const fn is_open(line: &Line) -> bool {
+const fn is_open(line: &JournalLine) -> bool {
     !line.terminated && line.clipped == 0
 }
 
-fn row(line: &Line, text: Cow<'_, str>) -> Row {
-    Row {
+fn new_row(line: &JournalLine, text: Cow<'_, str>) -> OutputRow {
+    OutputRow {
         at: line.at,
         stream: line.stream,
         offset: line.offset,
@@ -172,47 +185,53 @@ fn row(line: &Line, text: Cow<'_, str>) -> Row {
 
 /// Decodes each stream in one go, so that state and half characters carry over from line to
 /// line; a decoder may hold text back, so rows come out when their line's end does.
-fn decoded(lines: &[Line], encoding: Encoding, grows: bool) -> Vec<Row> {
-    let mut lanes: Vec<Lane<'_>> = Vec::new();
+fn decode_streams(lines: &[JournalLine], encoding: Encoding, grows: bool) -> Vec<OutputRow> {
+    let mut decoders: Vec<StreamDecoder<'_>> = Vec::new();
     let mut rows = Vec::with_capacity(lines.len());
     for line in lines {
-        let place = lanes.iter().position(|lane| lane.stream == line.stream);
-        let place = place.unwrap_or_else(|| {
-            lanes.push(Lane::new(line.stream, encoding));
-            lanes.len() - 1
+        let index = decoders
+            .iter()
+            .position(|decoder| decoder.stream == line.stream);
+        let index = index.unwrap_or_else(|| {
+            decoders.push(StreamDecoder::new(line.stream, encoding));
+            decoders.len() - 1
         });
-        lanes[place].take(line, &mut rows);
+        decoders[index].push_line(line, &mut rows);
     }
-    for lane in lanes {
-        lane.finish(&mut rows, grows);
+    for decoder in decoders {
+        decoder.finish(&mut rows, grows);
     }
     rows.sort_by_key(|row| row.offset);
     rows
 }
 
 /// One stream on its way through a decoder.
-struct Lane<'a> {
+struct StreamDecoder<'a> {
     stream: StreamName,
     decoder: Decoder,
     text: String,
-    waiting: VecDeque<&'a Line>,
+    pending_lines: VecDeque<&'a JournalLine>,
 }
 
-impl<'a> Lane<'a> {
+impl<'a> StreamDecoder<'a> {
     fn new(stream: StreamName, encoding: Encoding) -> Self {
         Self {
             stream,
             decoder: Decoder::new(encoding),
             text: String::new(),
-            waiting: VecDeque::new(),
+            pending_lines: VecDeque::new(),
         }
     }
 
-    fn take(&mut self, line: &'a Line, rows: &mut Vec<Row>) {
-        if self.waiting.back().is_some_and(|last| !last.terminated) {
+    fn push_line(&mut self, line: &'a JournalLine, rows: &mut Vec<OutputRow>) {
+        if self
+            .pending_lines
+            .back()
+            .is_some_and(|last| !last.terminated)
+        {
             self.push(b"\n");
         }
-        self.waiting.push_back(line);
+        self.pending_lines.push_back(line);
         self.push(&line.bytes);
         if line.terminated {
             self.push(b"\n");
@@ -225,35 +244,35 @@ impl<'a> Lane<'a> {
         self.text.push_str(&text);
     }
 
-    fn drain(&mut self, rows: &mut Vec<Row>) {
+    fn drain(&mut self, rows: &mut Vec<OutputRow>) {
         let mut from = 0;
         while let Some(end) = self.text[from..].find('\n') {
-            if self.waiting.len() == 1 && !self.waiting[0].terminated {
+            if self.pending_lines.len() == 1 && !self.pending_lines[0].terminated {
                 break;
             }
-            let Some(line) = self.waiting.pop_front() else {
+            let Some(line) = self.pending_lines.pop_front() else {
                 break;
             };
-            rows.push(row(line, Cow::Borrowed(&self.text[from..from + end])));
+            rows.push(new_row(line, Cow::Borrowed(&self.text[from..from + end])));
             from += end + 1;
         }
         self.text.drain(..from);
     }
 
-    fn finish(mut self, rows: &mut Vec<Row>, grows: bool) {
-        let open = self.waiting.back().is_some_and(|last| is_open(last));
+    fn finish(mut self, rows: &mut Vec<OutputRow>, grows: bool) {
+        let open = self.pending_lines.back().is_some_and(|last| is_open(last));
         if !(grows && open) {
             let rest = self.decoder.finish();
             self.text.push_str(&rest);
         }
         self.drain(rows);
-        for line in self.waiting {
+        for line in self.pending_lines {
             let text = std::mem::take(&mut self.text);
             // In UTF-16 a newline's second byte seems to begin one more line.
             if text.is_empty() && !line.terminated && !line.bytes.is_empty() {
                 continue;
             }
-            rows.push(row(line, Cow::Borrowed(text.trim_end_matches('\n'))));
+            rows.push(new_row(line, Cow::Borrowed(text.trim_end_matches('\n'))));
         }
     }
 }
@@ -264,8 +283,8 @@ mod tests {
 
     use super::*;
 
-    fn open_line(bytes: &[u8]) -> Line {
-        Line {
+    fn open_line(bytes: &[u8]) -> JournalLine {
+        JournalLine {
             at: Timestamp::UNIX_EPOCH,
             stream: StreamName::Stdout,
             offset: 0,
@@ -279,7 +298,7 @@ mod tests {
 
     fn shown(bytes: &[u8], label: &str, last: Unfinished) -> String {
         let encoding = encoding_named(label).ok();
-        let rows = rows(&[open_line(bytes)], encoding, last);
+        let rows = to_rows(&[open_line(bytes)], encoding, last);
         rows.into_iter().map(|row| row.text).collect()
     }
 

@@ -2,16 +2,16 @@
 
 use ostler_model::{StreamName, Timestamp};
 
-use super::rows::Row;
+use super::rows::OutputRow;
 
 /// A row of standard output for each of these texts, one line each.
-pub(super) fn rows<T: AsRef<str>>(texts: &[T]) -> Vec<Row> {
+pub(super) fn sample_rows<T: AsRef<str>>(texts: &[T]) -> Vec<OutputRow> {
     let mut offset = 0;
     let mut rows = Vec::new();
     for text in texts {
         let text = text.as_ref();
         let bytes = text.len() as u64 + 1;
-        rows.push(Row {
+        rows.push(OutputRow {
             at: Timestamp::UNIX_EPOCH,
             stream: StreamName::Stdout,
             offset,

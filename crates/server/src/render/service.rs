@@ -1,7 +1,9 @@
 //! Services in document 004's words: what a start, a wait and a failure answer. Pure.
 
-use ostler_engine::Info;
-use ostler_model::{Phase, Port, ReadyWhen, ServiceKind, ServicePlan, Stage, State};
+use ostler_engine::ExecutionInfo;
+use ostler_model::{
+    Phase, ReadyCondition, ServiceKind, ServicePlan, ServicePort, ServiceStage, State,
+};
 
 /// Ports on which debuggers and hot reloading listen, not what people mean.
 const DEBUG_PORTS: [std::ops::RangeInclusive<u16>; 4] = [
@@ -13,7 +15,7 @@ const DEBUG_PORTS: [std::ops::RangeInclusive<u16>; 4] = [
 
 /// What is told of a service.
 #[derive(Debug, Clone)]
-pub struct Told<'a> {
+pub struct ServiceReport<'a> {
     /// Its short id.
     pub id: &'a str,
     /// The OS pid of its newest attempt.
@@ -23,7 +25,7 @@ pub struct Told<'a> {
     /// Where it is reached.
     pub url: Option<&'a str>,
     /// What it listens on.
-    pub ports: Vec<&'a Port>,
+    pub ports: Vec<&'a ServicePort>,
     /// What showed it ready.
     pub evidence: Option<&'a str>,
     /// What deserves a warning.
@@ -32,10 +34,10 @@ pub struct Told<'a> {
     pub waits_for: Option<String>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ServiceReport<'a> {
     /// What is told of an execution; `id` is its short id.
     #[must_use]
-    pub fn of(id: &'a str, info: &'a Info) -> Self {
+    pub fn from_info(id: &'a str, info: &'a ExecutionInfo) -> Self {
         let state = &info.state;
         Self {
             id,
@@ -53,19 +55,26 @@ impl<'a> Told<'a> {
 /// What a service waits for on its way to ready, as a noun phrase; none once it is there and
 /// after its end.
 #[must_use]
-pub fn waits_for(info: &Info) -> Option<String> {
+pub fn waits_for(info: &ExecutionInfo) -> Option<String> {
     let (plan, state) = (info.spec.lifetime.plan()?, &info.state);
-    let there = matches!(state.stage, Some(Stage::Ready | Stage::Running));
+    let is_reached = matches!(
+        state.stage,
+        Some(ServiceStage::Ready | ServiceStage::Running)
+    );
     match state.phase {
         Phase::Stopping | Phase::Finished => None,
-        Phase::Starting => Some(before_birth(plan, state)),
-        Phase::Running if there => None,
+        Phase::Starting => Some(waits_before_start(plan, state)),
+        Phase::Running if is_reached => None,
         // Who looks at it knows best; nobody does for a moment after its birth.
-        Phase::Running => Some(info.waits_for.clone().unwrap_or_else(|| first(plan))),
+        Phase::Running => Some(
+            info.waiting_for
+                .clone()
+                .unwrap_or_else(|| first_signal(plan)),
+        ),
     }
 }
 
-fn before_birth(plan: &ServicePlan, state: &State) -> String {
+fn waits_before_start(plan: &ServicePlan, state: &State) -> String {
     let names: Vec<&str> = plan.depends_on.iter().map(|it| it.name.as_str()).collect();
     match (state.attempt, names.is_empty()) {
         (0, false) => names.join(", "),
@@ -74,7 +83,7 @@ fn before_birth(plan: &ServicePlan, state: &State) -> String {
     }
 }
 
-fn first(plan: &ServicePlan) -> String {
+fn first_signal(plan: &ServicePlan) -> String {
     match (plan.ready.kind, plan.ready.port) {
         (ServiceKind::Watcher, _) => "its first sign of life".to_owned(),
         (ServiceKind::Socket, _) => "its socket to listen".to_owned(),
@@ -85,12 +94,12 @@ fn first(plan: &ServicePlan) -> String {
 
 /// What a start answers (E5): the document's sentence, then what is known, a line each.
 #[must_use]
-pub fn started(told: &Told<'_>) -> String {
+pub fn render_started(report: &ServiceReport<'_>) -> String {
     let mut text = format!(
         "Service started with ID: {}. Status: {}. The service is running in the background.",
-        told.id, told.status
+        report.id, report.status
     );
-    for line in details(told) {
+    for line in render_details(report) {
         text.push('\n');
         text.push_str(&line);
     }
@@ -99,33 +108,34 @@ pub fn started(told: &Told<'_>) -> String {
 
 /// URL, ports, evidence and warnings, a line each.
 #[must_use]
-pub fn details(told: &Told<'_>) -> Vec<String> {
+pub fn render_details(report: &ServiceReport<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    lines.extend(told.url.map(|url| format!("URL: {url}")));
-    if !told.ports.is_empty() {
-        lines.push(format!("Ports: {}", ports(&told.ports)));
+    lines.extend(report.url.map(|url| format!("URL: {url}")));
+    if !report.ports.is_empty() {
+        lines.push(format!("Ports: {}", render_ports(&report.ports)));
     }
-    lines.extend(told.evidence.map(|it| format!("Evidence: {it}")));
-    lines.extend(told.warnings.iter().map(|it| format!("Warning: {it}")));
+    lines.extend(report.evidence.map(|it| format!("Evidence: {it}")));
+    lines.extend(report.warnings.iter().map(|it| format!("Warning: {it}")));
     lines
 }
 
 /// `3000 (node), 9229 (node, debugger)`; the main one first, each number once.
 #[must_use]
-pub fn ports(ports: &[&Port]) -> String {
-    let number = |port: &Port| port.address.port();
-    let mut shown: Vec<&Port> = Vec::new();
-    let (main, others): (Vec<&Port>, Vec<&Port>) = ports.iter().partition(|port| port.main);
+pub fn render_ports(ports: &[&ServicePort]) -> String {
+    let number = |port: &ServicePort| port.address.port();
+    let mut distinct: Vec<&ServicePort> = Vec::new();
+    let (main, others): (Vec<&ServicePort>, Vec<&ServicePort>) =
+        ports.iter().partition(|port| port.main);
     for port in main.into_iter().chain(others) {
-        if !shown.iter().any(|it| number(it) == number(port)) {
-            shown.push(port);
+        if !distinct.iter().any(|it| number(it) == number(port)) {
+            distinct.push(port);
         }
     }
-    let told: Vec<String> = shown.into_iter().map(port).collect();
-    told.join(", ")
+    let texts: Vec<String> = distinct.into_iter().map(render_port).collect();
+    texts.join(", ")
 }
 
-fn port(port: &Port) -> String {
+fn render_port(port: &ServicePort) -> String {
     let number = port.address.port();
     let debugger = !port.main && DEBUG_PORTS.iter().any(|it| it.contains(&number));
     match (port.process.as_str(), debugger) {
@@ -138,57 +148,57 @@ fn port(port: &Port) -> String {
 
 /// What a start answers that could not be carried out.
 #[must_use]
-pub fn not_started(error: &str) -> String {
+pub fn render_not_started(error: &str) -> String {
     format!("Failed to start service: {error}")
 }
 
 /// What a wait answers for a service that will not become ready as it is, or that was not
 /// ready in time.
 #[must_use]
-pub fn not_ready(reason: &str) -> String {
+pub fn render_not_ready(reason: &str) -> String {
     format!("Service failed to become ready: {reason}")
 }
 
 /// Why a wait that ran out of time did (E4), in the document's words for what was waited for.
 #[must_use]
-pub fn too_late(when: &ReadyWhen, waited_ms: u64) -> String {
-    match when {
-        ReadyWhen::Log => format!("Service ready pattern not matched within {waited_ms}ms"),
-        ReadyWhen::Http { .. } => format!("Health check failed within {waited_ms}ms"),
-        ReadyWhen::Auto
-        | ReadyWhen::Listening
-        | ReadyWhen::Responding
-        | ReadyWhen::Tcp { .. }
-        | ReadyWhen::Exec { .. }
-        | ReadyWhen::Notify
-        | ReadyWhen::Quiet { .. } => format!("not ready within {waited_ms}ms"),
+pub fn timeout_reason(condition: &ReadyCondition, waited_ms: u64) -> String {
+    match condition {
+        ReadyCondition::Log => format!("Service ready pattern not matched within {waited_ms}ms"),
+        ReadyCondition::Http { .. } => format!("Health check failed within {waited_ms}ms"),
+        ReadyCondition::Auto
+        | ReadyCondition::Listening
+        | ReadyCondition::Responding
+        | ReadyCondition::Tcp { .. }
+        | ReadyCondition::Exec { .. }
+        | ReadyCondition::Notify
+        | ReadyCondition::Quiet { .. } => format!("not ready within {waited_ms}ms"),
     }
 }
 
 /// That a service goes on although nobody waits for it any more.
 #[must_use]
-pub fn still_running(told: &Told<'_>) -> String {
-    let pid = told.pid.map(|pid| format!(", pid {pid}"));
-    let waits = told
+pub fn render_still_running(report: &ServiceReport<'_>) -> String {
+    let pid = report.pid.map(|pid| format!(", pid {pid}"));
+    let waits = report
         .waits_for
         .as_ref()
         .map(|it| format!("; it waits for {it}"));
     format!(
         "It is still running: ID {}{}; status {}{}",
-        told.id,
+        report.id,
         pid.unwrap_or_default(),
-        told.status,
+        report.status,
         waits.unwrap_or_default()
     )
 }
 
-/// How a service ended that was waited for, as the reason of [`not_ready`]; `how` is the
+/// How a service ended that was waited for, as the reason of [`render_not_ready`]; `description` is the
 /// description of its ending where it did not end well.
 #[must_use]
-pub fn ended(how: Option<&str>) -> String {
+pub fn end_reason(description: Option<&str>) -> String {
     format!(
         "{} before it was ready",
-        how.unwrap_or("it ended with exit code 0")
+        description.unwrap_or("it ended with exit code 0")
     )
 }
 

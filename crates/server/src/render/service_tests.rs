@@ -2,8 +2,8 @@ use std::net::SocketAddr;
 
 use super::*;
 
-fn bound(address: &str, process: &str, main: bool) -> Port {
-    Port {
+fn bound(address: &str, process: &str, main: bool) -> ServicePort {
+    ServicePort {
         address: address.parse::<SocketAddr>().unwrap(),
         pid: 42,
         process: process.to_owned(),
@@ -12,8 +12,8 @@ fn bound(address: &str, process: &str, main: bool) -> Port {
     }
 }
 
-fn told<'a>(ports: &'a [Port], warnings: &'a [String]) -> Told<'a> {
-    Told {
+fn told<'a>(ports: &'a [ServicePort], warnings: &'a [String]) -> ServiceReport<'a> {
+    ServiceReport {
         id: "k3v9x0qa",
         pid: Some(42),
         status: "ready",
@@ -34,7 +34,7 @@ fn a_start_is_told_in_the_documents_words_with_what_is_known() {
     ];
     let warnings = ["asked for port 3000, got 3001".to_owned()];
     assert_eq!(
-        started(&told(&ports, &warnings)),
+        render_started(&told(&ports, &warnings)),
         "Service started with ID: k3v9x0qa. Status: ready. The service is running in the \
          background.\n\
          URL: http://localhost:3000/\n\
@@ -42,14 +42,14 @@ fn a_start_is_told_in_the_documents_words_with_what_is_known() {
          Evidence: 127.0.0.1:3000 listens; GET / answered 200\n\
          Warning: asked for port 3000, got 3001"
     );
-    let bare = Told {
+    let bare = ServiceReport {
         url: None,
         evidence: None,
         status: "starting",
         ..told(&[], &[])
     };
     assert_eq!(
-        started(&bare),
+        render_started(&bare),
         "Service started with ID: k3v9x0qa. Status: starting. The service is running in the \
          background."
     );
@@ -58,39 +58,39 @@ fn a_start_is_told_in_the_documents_words_with_what_is_known() {
 #[test]
 fn failures_are_told_in_the_documents_words() {
     assert_eq!(
-        not_started("Working directory '/x' does not exist."),
+        render_not_started("Working directory '/x' does not exist."),
         "Failed to start service: Working directory '/x' does not exist."
     );
     assert_eq!(
-        not_ready(&too_late(&ReadyWhen::Auto, 60_000)),
+        render_not_ready(&timeout_reason(&ReadyCondition::Auto, 60_000)),
         "Service failed to become ready: not ready within 60000ms"
     );
     assert_eq!(
-        not_ready(&too_late(&ReadyWhen::Log, 60_000)),
+        render_not_ready(&timeout_reason(&ReadyCondition::Log, 60_000)),
         "Service failed to become ready: Service ready pattern not matched within 60000ms"
     );
-    let health = ReadyWhen::Http {
+    let health = ReadyCondition::Http {
         target: "/health".to_owned(),
     };
     assert_eq!(
-        not_ready(&too_late(&health, 500)),
+        render_not_ready(&timeout_reason(&health, 500)),
         "Service failed to become ready: Health check failed within 500ms"
     );
     assert_eq!(
-        ended(Some("exit code 1")),
+        end_reason(Some("exit code 1")),
         "exit code 1 before it was ready"
     );
 }
 
 #[test]
 fn what_goes_on_is_told_with_what_it_waits_for() {
-    let waiting = Told {
+    let waiting = ServiceReport {
         status: "listening",
         waits_for: Some("an answer from http://127.0.0.1:3000/".to_owned()),
         ..told(&[], &[])
     };
     assert_eq!(
-        still_running(&waiting),
+        render_still_running(&waiting),
         "It is still running: ID k3v9x0qa, pid 42; status listening; it waits for an answer \
          from http://127.0.0.1:3000/"
     );
@@ -99,7 +99,7 @@ fn what_goes_on_is_told_with_what_it_waits_for() {
 #[test]
 fn a_debugger_people_mean_is_no_debugger() {
     let alone = bound("127.0.0.1:5678", "", true);
-    assert_eq!(ports(&[&alone]), "5678");
+    assert_eq!(render_ports(&[&alone]), "5678");
     let beside = bound("127.0.0.1:5678", "", false);
-    assert_eq!(ports(&[&beside]), "5678 (debugger)");
+    assert_eq!(render_ports(&[&beside]), "5678 (debugger)");
 }

@@ -15,11 +15,11 @@ const ALLOWED: &str = "an ISO time (2023-05-06T14:30:00, local unless it has an 
 
 /// A moment, or a position in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum TimeOrCursor {
     /// A point in time.
-    At(Timestamp),
+    Time(Timestamp),
     /// A position.
-    Position(Cursor),
+    Cursor(Cursor),
 }
 
 /// Text that is no moment, or no format.
@@ -49,25 +49,25 @@ pub enum TimeError {
 ///
 /// # Errors
 /// When it is none of these.
-pub fn moment(
+pub fn parse_time_or_cursor(
     name: &'static str,
     given: &str,
     now: Timestamp,
     zone: &TimeZone,
-) -> Result<Moment, TimeError> {
+) -> Result<TimeOrCursor, TimeError> {
     let text = given.trim();
-    let read = cursor(text)
-        .map(Moment::Position)
-        .or_else(|| ago(text, now).map(Moment::At))
-        .or_else(|| text.parse().ok().map(Moment::At))
-        .or_else(|| local(text, zone).map(Moment::At));
-    read.ok_or_else(|| TimeError::Moment {
+    let parsed = parse_cursor(text)
+        .map(TimeOrCursor::Cursor)
+        .or_else(|| parse_ago(text, now).map(TimeOrCursor::Time))
+        .or_else(|| text.parse().ok().map(TimeOrCursor::Time))
+        .or_else(|| parse_local(text, zone).map(TimeOrCursor::Time));
+    parsed.ok_or_else(|| TimeError::Moment {
         name,
         given: given.to_owned(),
     })
 }
 
-fn cursor(text: &str) -> Option<Cursor> {
+fn parse_cursor(text: &str) -> Option<Cursor> {
     let (offset, event) = text.split_once('.')?;
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     (digits(offset) && digits(event))
@@ -75,14 +75,14 @@ fn cursor(text: &str) -> Option<Cursor> {
         .flatten()
 }
 
-fn local(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+fn parse_local(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     let civil: DateTime = text.parse().ok()?;
     let zoned = civil.to_zoned(zone.clone()).ok()?;
     Some(zoned.timestamp())
 }
 
 /// `10m`, `1h30m`, `2d ago`.
-fn ago(text: &str, now: Timestamp) -> Option<Timestamp> {
+fn parse_ago(text: &str, now: Timestamp) -> Option<Timestamp> {
     let mut rest = text.strip_suffix("ago").unwrap_or(text).trim();
     let mut total = SignedDuration::ZERO;
     if rest.is_empty() {
@@ -111,14 +111,14 @@ fn ago(text: &str, now: Timestamp) -> Option<Timestamp> {
 
 /// Puts times before lines.
 #[derive(Debug, Clone)]
-pub struct Prefix {
+pub struct TimestampPrefix {
     format: String,
     zone: TimeZone,
     cached: Option<(i64, String)>,
     whole_seconds: bool,
 }
 
-impl Prefix {
+impl TimestampPrefix {
     /// Prefixes in `format` (strftime), or in the default one.
     ///
     /// # Errors
@@ -163,14 +163,14 @@ impl Prefix {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Result<Moment, TimeError> {
+    fn at(text: &str) -> Result<TimeOrCursor, TimeError> {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let zone = TimeZone::fixed(jiff::tz::offset(2));
-        moment("since", text, now, &zone)
+        parse_time_or_cursor("since", text, now, &zone)
     }
 
-    fn moment_at(text: &str) -> Result<Moment, TimeError> {
-        Ok(Moment::At(text.parse().unwrap()))
+    fn moment_at(text: &str) -> Result<TimeOrCursor, TimeError> {
+        Ok(TimeOrCursor::Time(text.parse().unwrap()))
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
             offset: 4096,
             event: 7,
         };
-        assert_eq!(at("4096.7"), Ok(Moment::Position(cursor)));
+        assert_eq!(at("4096.7"), Ok(TimeOrCursor::Cursor(cursor)));
     }
 
     #[test]
@@ -235,13 +235,13 @@ mod tests {
     fn prefixes_follow_their_format() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let moment: Timestamp = "2026-11-21T12:00:00.25Z".parse().unwrap();
-        let mut plain = Prefix::new("f", None, zone.clone()).unwrap();
+        let mut plain = TimestampPrefix::new("f", None, zone.clone()).unwrap();
         assert_eq!(plain.at(moment), "2026-11-21 14:00:00");
         let format = Some("%H:%M:%S%.3f %z".to_owned());
-        let mut fine = Prefix::new("f", format, zone.clone()).unwrap();
+        let mut fine = TimestampPrefix::new("f", format, zone.clone()).unwrap();
         assert_eq!(fine.at(moment), "14:00:00.250 +0200");
         for wrong in ["%", "%&", "%!"] {
-            let error = Prefix::new("f", Some(wrong.to_owned()), zone.clone());
+            let error = TimestampPrefix::new("f", Some(wrong.to_owned()), zone.clone());
             assert!(error.is_err(), "{wrong}");
         }
     }

@@ -1,21 +1,21 @@
-use ostler_model::{Ability, LimitBackend};
+use ostler_model::{Capability, LimitBackend};
 
 use super::*;
 
-fn policy(level: IsolationLevel, network: Option<&str>, missing: &[Ability]) -> Policy {
-    Policy {
+fn policy(level: IsolationLevel, network: Option<&str>, missing: &[Capability]) -> IsolationSpec {
+    IsolationSpec {
         level,
-        confinement: network.map(|network| Confinement {
+        confinement: network.map(|network| SandboxSpec {
             workspace: Some("/w".into()),
             network: network.parse().unwrap(),
-            ..Confinement::default()
+            ..SandboxSpec::default()
         }),
         limits: Limits::default(),
         backend: LimitBackend::CgroupV2,
         in_force: Vec::new(),
         missing: missing
             .iter()
-            .map(|it| Degraded {
+            .map(|it| MissingCapability {
                 ability: *it,
                 reason: "the kernel has none".to_owned(),
             })
@@ -25,16 +25,16 @@ fn policy(level: IsolationLevel, network: Option<&str>, missing: &[Ability]) -> 
 
 #[test]
 fn the_level_in_force_is_told_with_what_is_missing() {
-    let lacking = [Ability::Landlock, Ability::Seccomp];
+    let lacking = [Capability::Landlock, Capability::Seccomp];
     let told = [
         policy(IsolationLevel::Medium, None, &[]),
-        policy(IsolationLevel::Medium, None, &[Ability::OwnCgroup]),
+        policy(IsolationLevel::Medium, None, &[Capability::OwnCgroup]),
         policy(IsolationLevel::High, Some("none"), &[]),
         policy(IsolationLevel::High, Some("full"), &lacking),
         policy(IsolationLevel::High, Some("pypi.org,*.b.org:8443"), &[]),
         policy(IsolationLevel::High, Some("a,b,c,d,e,f,g"), &[]),
     ]
-    .map(|it| level(&it, &it.missing).unwrap_or_else(|| "-".to_owned()));
+    .map(|it| describe_level(&it, &it.missing).unwrap_or_else(|| "-".to_owned()));
     insta::assert_snapshot!(told.join("\n"));
 }
 
@@ -48,40 +48,40 @@ fn limits_are_told_in_words() {
         ..Limits::default()
     };
     let all = [
-        Limit::Pids,
-        Limit::Memory,
-        Limit::Cpu,
-        Limit::OpenFiles,
-        Limit::FileSize,
-        Limit::Disk,
+        LimitKind::Pids,
+        LimitKind::Memory,
+        LimitKind::Cpu,
+        LimitKind::OpenFiles,
+        LimitKind::FileSize,
+        LimitKind::Disk,
     ];
-    insta::assert_snapshot!(reached(&all, &limits, None).join("\n"));
+    insta::assert_snapshot!(describe_limits_hit(&all, &limits, None).join("\n"));
 }
 
 #[test]
 fn memory_that_ran_out_is_told_apart() {
-    let ending = Ending::without_status(Cause::OutOfMemory);
+    let ending = Termination::without_status(TerminationCause::OutOfMemory);
     let ours = Limits {
         memory_bytes: Some(1 << 20),
         ..Limits::default()
     };
-    let by_limit = reached(&[Limit::Memory], &ours, Some(&ending));
+    let by_limit = describe_limits_hit(&[LimitKind::Memory], &ours, Some(&ending));
     assert_eq!(by_limit.len(), 1);
-    let by_machine = reached(&[], &Limits::default(), Some(&ending));
+    let by_machine = describe_limits_hit(&[], &Limits::default(), Some(&ending));
     assert!(by_machine[0].contains("the machine ran out of memory"));
-    assert!(reached(&[], &ours, Some(&ending))[0].contains("1 MiB"));
+    assert!(describe_limits_hit(&[], &ours, Some(&ending))[0].contains("1 MiB"));
 }
 
 #[test]
 fn changes_are_told_with_sizes_and_bounded() {
-    let change = |path: &str, kind, what, bytes, bytes_before| Change {
+    let change = |path: &str, kind, what, bytes, bytes_before| OverlayChange {
         path: path.into(),
         kind,
         what,
         bytes,
         bytes_before,
     };
-    let all = Changes {
+    let all = OverlayChanges {
         changes: vec![
             change("a.rs", ChangeKind::Created, FileKind::File, 1_234, None),
             change(
@@ -97,11 +97,14 @@ fn changes_are_told_with_sizes_and_bounded() {
             change("z", ChangeKind::Deleted, FileKind::File, 5, Some(5)),
         ],
         totals: [3, 1, 200],
-        fate: Fate::Open,
+        fate: OverlayOutcome::Open,
         autorun: ostler_model::AutorunReport::default(),
     };
-    insta::assert_snapshot!(changes(&all, 5));
-    assert_eq!(changes(&Changes::default(), 5), "no changes");
+    insta::assert_snapshot!(describe_changes(&all, 5));
+    assert_eq!(
+        describe_changes(&OverlayChanges::default(), 5),
+        "no changes"
+    );
 }
 
 #[test]
@@ -115,6 +118,6 @@ fn sizes_are_told_as_people_say_them() {
         (512 << 20, "512 MiB"),
         (3 << 29, "1.5 GiB"),
     ] {
-        assert_eq!(size(bytes), told);
+        assert_eq!(format_bytes(bytes), told);
     }
 }

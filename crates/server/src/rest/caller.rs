@@ -13,9 +13,9 @@ const SESSION_NAME_BYTES: usize = 128;
 
 /// The caller of a request.
 #[derive(Debug, Clone)]
-pub(super) struct Asking(pub(super) Caller);
+pub(super) struct RequestCaller(pub(super) Caller);
 
-impl<S: Sync> FromRequestParts<S> for Asking {
+impl<S: Sync> FromRequestParts<S> for RequestCaller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
@@ -29,7 +29,7 @@ impl<S: Sync> FromRequestParts<S> for Asking {
         let mut caller = caller.clone();
         if let Some(name) = parts.headers.get(SESSION_HEADER) {
             let name = name.to_str().unwrap_or_default();
-            caller.owner.session = Some(session_name(name)?);
+            caller.owner.session = Some(parse_session_name(name)?);
             caller.scope = Scope::Session;
         }
         Ok(Self(caller))
@@ -40,7 +40,7 @@ impl<S: Sync> FromRequestParts<S> for Asking {
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn session_name(name: &str) -> Result<SessionName, Problem> {
+pub(crate) fn parse_session_name(name: &str) -> Result<SessionName, Problem> {
     let fits = (1..=SESSION_NAME_BYTES).contains(&name.len());
     if fits && name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(SessionName(name.to_owned()));

@@ -6,26 +6,26 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use ostler_engine::{
-    CleanOutcome, Face, Info, ListFilter, RetentionRequest, StartRequest, StdinRequest,
-    StopRequest, WaitEnd, WaitFor, Waited,
+    CleanOutcome, ClientKind, ExecutionInfo, ListFilter, RetentionRequest, StartRequest,
+    StdinRequest, StopRequest, WaitEnd, WaitFor, WaitOutcome,
 };
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{ErrorCode, Lifetime};
 
-use super::answer::{Answer, still_running};
-use super::caller::Asking;
-use super::extract::{Body, Execution, Octets};
-use super::query::{Asked, LIST_CURSOR, LIST_LIMIT, window};
+use super::caller::RequestCaller;
+use super::extract::{ExecutionPathId, JsonBody, RawBody};
+use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
+use super::response::{RestResult, still_running_problem};
 use super::services;
 use super::state::RestState;
 use crate::error::bad_pattern;
-use crate::params::{Kind, Parameter};
-use crate::window::newest_first;
+use crate::pagination::newest_first;
+use crate::params::{Parameter, ParameterKind};
 use crate::wire::{
-    AgainBody, InfoBody, ListBody, MatchedBody, Problem, PromptBody, QueuedStartBody,
-    RetentionBody, SignalBody, StartBody, StdinBody, StopBody, TakenBody, Until, WaitBody,
-    WaitedBody, Why,
+    ExecutionBody, ExecutionsBody, InputResponse, LineMatchBody, Problem, PromptBody,
+    QueuedStartBody, RerunBody, RetentionBody, SignalBody, StartBody, StdinBody, StopBody,
+    WaitBody, WaitEndKind, WaitResponse, WaitUntil,
 };
 
 /// What is asked for besides the statuses: the running ones whose trees are frozen.
@@ -34,7 +34,7 @@ const PAUSED: &str = "paused";
 const LIST: &[Parameter] = &[
     Parameter::optional(
         "status",
-        Kind::Choice(&[
+        ParameterKind::Choice(&[
             "running",
             "completed",
             "failed",
@@ -44,66 +44,77 @@ const LIST: &[Parameter] = &[
         ]),
         "Only those with this status; paused: those of the running ones that are frozen",
     ),
-    Parameter::optional("label", Kind::List, "Only those with all of these labels"),
-    Parameter::optional("id", Kind::Text, "Only those whose id begins so"),
+    Parameter::optional(
+        "label",
+        ParameterKind::List,
+        "Only those with all of these labels",
+    ),
+    Parameter::optional("id", ParameterKind::Text, "Only those whose id begins so"),
     Parameter::optional(
         "name",
-        Kind::Text,
+        ParameterKind::Text,
         "Only those with this in their description, or in their name as a service",
     ),
-    Parameter::optional("service", Kind::Flag, "Only services").or_flag(false),
+    Parameter::optional("service", ParameterKind::Flag, "Only services").with_default_flag(false),
     LIST_LIMIT,
     LIST_CURSOR,
 ];
 
 const INPUT: &[Parameter] =
-    &[Parameter::optional("close", Kind::Flag, "End the input afterwards").or_flag(false)];
+    &[
+        Parameter::optional("close", ParameterKind::Flag, "End the input afterwards")
+            .with_default_flag(false),
+    ];
 
 /// `POST /api/v1/executions`.
 pub(super) async fn start(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Body(body): Body<StartBody>,
-) -> Answer<(StatusCode, Json<InfoBody>)> {
+    RequestCaller(caller): RequestCaller,
+    JsonBody(body): JsonBody<StartBody>,
+) -> RestResult<(StatusCode, Json<ExecutionBody>)> {
     let (mode, restart) = (body.service, body.restart);
-    let request = request(body);
+    let request = start_request(body);
     let service = mode.is_some() && state.engine.detect(&request).is_some();
     let info = if service {
         services::start_detected(&state, &caller, (request, restart)).await?
     } else {
         state.engine.start(&caller, request).await?
     };
-    Ok((StatusCode::CREATED, Json(InfoBody::from(&info))))
+    Ok((StatusCode::CREATED, Json(ExecutionBody::from(&info))))
 }
 
 /// `GET /api/v1/starts/{id}`: how the start that its client gave this id waits for a place.
 pub(super) async fn queued(
     State(state): State<RestState>,
-    Asking(caller): Asking,
+    RequestCaller(caller): RequestCaller,
     Path(id): Path<String>,
-    asked: Asked,
-) -> Answer<Json<QueuedStartBody>> {
+    query_string: QueryString,
+) -> RestResult<Json<QueuedStartBody>> {
     let queued = id.parse().ok();
     let queued = queued.and_then(|id| state.engine.queued_start(&caller, id));
     let queued = queued.ok_or(ostler_engine::Error::NotFound)?;
-    asked.check(&[])?;
+    query_string.check(&[])?;
     Ok(Json(queued.into()))
 }
 
 /// `POST /api/v1/executions/{id}/again`: starts the same command once more, under an id of its
 /// own.
-pub(super) async fn again(
+pub(super) async fn rerun(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    Body(body): Body<AgainBody>,
-) -> Answer<(StatusCode, Json<InfoBody>)> {
-    let front = body.base_env;
-    let mut request = state.engine.request_again(&caller, &id, front)?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    JsonBody(body): JsonBody<RerunBody>,
+) -> RestResult<(StatusCode, Json<ExecutionBody>)> {
+    let base_env = body.base_env;
+    let mut request = state.engine.rerun_request(&caller, &id, base_env)?;
     request.id = body.id;
     request.approval = body.approval;
     request.allowed = body.allowed;
-    request.face = if body.cli { Face::Cli } else { Face::Rest };
+    request.client_kind = if body.cli {
+        ClientKind::Cli
+    } else {
+        ClientKind::Rest
+    };
     if body.stop && !state.engine.info(&caller, &id)?.state.is_finished() {
         // What is refused, or denied by a person, goes on.
         state.engine.check_start(&caller, request.clone()).await?;
@@ -114,20 +125,20 @@ pub(super) async fn again(
         state.engine.stop(&caller, &id, stop).await?;
     }
     let info = state.engine.start(&caller, request).await?;
-    Ok((StatusCode::CREATED, Json(InfoBody::from(&info))))
+    Ok((StatusCode::CREATED, Json(ExecutionBody::from(&info))))
 }
 
 /// A start, as the engine is asked.
-pub(super) fn request(body: StartBody) -> StartRequest {
+pub(super) fn start_request(body: StartBody) -> StartRequest {
     let mut request = StartRequest::new(body.command, body.cwd);
     request.id = body.id;
     request.stdin = match body.stdin {
         StdinBody::Default => StdinRequest::Default,
         StdinBody::Empty => StdinRequest::Empty,
-        StdinBody::Given(bytes) => StdinRequest::Given(bytes.into_bytes()),
+        StdinBody::Given(bytes) => StdinRequest::Bytes(bytes.into_bytes()),
         StdinBody::Open => StdinRequest::Open,
     };
-    request.retention = retention(body.retention);
+    request.retention = retention_request(body.retention);
     request.base_env = body.base_env;
     request.set_env = body.env;
     request.inherit_env = body.inherit_env;
@@ -135,10 +146,10 @@ pub(super) fn request(body: StartBody) -> StartRequest {
     request.idle = body.idle_ms.map(Duration::from_millis);
     request.level = body.isolation;
     request.limits = body.limits;
-    request.confine = body.confine.into_request();
+    request.sandbox = body.confine.into_request();
     request.secrets = body.secrets;
     request.approval = body.approval;
-    request.wait_for_place = body.place_wait_ms.map(Duration::from_millis);
+    request.queue_timeout = body.place_wait_ms.map(Duration::from_millis);
     request.labels = body.labels;
     request.description = body.description;
     request.encoding = body.encoding;
@@ -147,12 +158,16 @@ pub(super) fn request(body: StartBody) -> StartRequest {
     request.pty = body.pty;
     request.allowed = body.allowed;
     request.lossless_reader = body.lossless_reader;
-    request.face = if body.cli { Face::Cli } else { Face::Rest };
+    request.client_kind = if body.cli {
+        ClientKind::Cli
+    } else {
+        ClientKind::Rest
+    };
     request
 }
 
 /// How long it is kept, as the engine is asked.
-pub(super) const fn retention(body: RetentionBody) -> RetentionRequest {
+pub(super) const fn retention_request(body: RetentionBody) -> RetentionRequest {
     match body {
         RetentionBody::Default => RetentionRequest::Default,
         RetentionBody::ForMs(millis) => RetentionRequest::For(Duration::from_millis(millis)),
@@ -162,40 +177,43 @@ pub(super) const fn retention(body: RetentionBody) -> RetentionRequest {
 
 /// What a list is asked for besides status and labels.
 #[derive(Debug)]
-struct Choice {
+struct ExecutionFilter {
     paused: bool,
     id: Option<String>,
     name: Option<String>,
     service: bool,
 }
 
-impl Choice {
-    fn takes(&self, info: &Info) -> bool {
-        let begins = |beginning: &str| {
+impl ExecutionFilter {
+    fn matches(&self, info: &ExecutionInfo) -> bool {
+        let has_prefix = |beginning: &str| {
             let beginning = beginning.to_ascii_lowercase();
             info.id.short().starts_with(&beginning) || info.id.to_string().starts_with(&beginning)
         };
         (!self.paused || info.state.paused)
             && (!self.service || info.spec.lifetime.plan().is_some())
-            && self.id.as_deref().is_none_or(begins)
-            && self.name.as_deref().is_none_or(|it| is_called(info, it))
+            && self.id.as_deref().is_none_or(has_prefix)
+            && self
+                .name
+                .as_deref()
+                .is_none_or(|it| name_contains(info, it))
     }
 }
 
-fn is_called(info: &Info, name: &str) -> bool {
-    let service = || InfoBody::from(info).service;
+fn name_contains(info: &ExecutionInfo, name: &str) -> bool {
+    let service = || ExecutionBody::from(info).service;
     info.spec.description.contains(name) || service().is_some_and(|it| it.name.contains(name))
 }
 
 /// `GET /api/v1/executions`.
 pub(super) async fn list(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    asked: Asked,
-) -> Answer<Json<ListBody>> {
-    let mut arguments = asked.check(LIST)?;
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<ExecutionsBody>> {
+    let mut arguments = query_string.check(LIST)?;
     let status = arguments.text("status");
-    let choice = Choice {
+    let extra_filter = ExecutionFilter {
         paused: status.as_deref() == Some(PAUSED),
         id: arguments.text("id"),
         name: arguments.text("name"),
@@ -204,16 +222,16 @@ pub(super) async fn list(
     let filter = ListFilter {
         status: status
             .and_then(|word| ProcessStatus::parse(&word))
-            .or(choice.paused.then_some(ProcessStatus::Running)),
+            .or(extra_filter.paused.then_some(ProcessStatus::Running)),
         labels: arguments.list("label"),
         limit: None,
     };
-    let mut found = state.engine.list(&caller, &filter);
-    found.retain(|info| choice.takes(info));
-    let page = window(&found, newest_first, &mut arguments)?;
-    Ok(Json(ListBody {
-        executions: page.entries.into_iter().map(InfoBody::from).collect(),
-        total: Some(found.len()),
+    let mut executions = state.engine.list(&caller, &filter);
+    executions.retain(|info| extra_filter.matches(info));
+    let page = list_page(&executions, newest_first, &mut arguments)?;
+    Ok(Json(ExecutionsBody {
+        executions: page.entries.into_iter().map(ExecutionBody::from).collect(),
+        total: Some(executions.len()),
         next: page.next,
     }))
 }
@@ -221,36 +239,36 @@ pub(super) async fn list(
 /// `GET /api/v1/executions/{id}`.
 pub(super) async fn show(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<InfoBody>> {
-    asked.check(&[])?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<ExecutionBody>> {
+    query_string.check(&[])?;
     let info = state.engine.info(&caller, &id)?;
-    Ok(Json(InfoBody::from(&info)))
+    Ok(Json(ExecutionBody::from(&info)))
 }
 
 /// `POST /api/v1/executions/{id}/wait`.
 pub(super) async fn wait(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    Body(body): Body<WaitBody>,
-) -> Answer<Json<WaitedBody>> {
-    let at_most = body.at_most_ms.map(Duration::from_millis);
-    let until = until(body)?;
-    let wait = state.engine.wait(&caller, &id, &until, at_most);
-    let waited = state.unless_leaving(wait).await??;
-    Ok(Json(waited_body(waited)))
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    JsonBody(body): JsonBody<WaitBody>,
+) -> RestResult<Json<WaitResponse>> {
+    let timeout = body.at_most_ms.map(Duration::from_millis);
+    let until_condition = parse_until(body)?;
+    let waiting = state.engine.wait(&caller, &id, &until_condition, timeout);
+    let outcome = state.unless_shutting_down(waiting).await??;
+    Ok(Json(wait_response(outcome)))
 }
 
-fn until(body: WaitBody) -> Answer<WaitFor> {
+fn parse_until(body: WaitBody) -> RestResult<WaitFor> {
     match (body.until, body.pattern, body.idle_ms) {
-        (Until::Exit, None, None) => Ok(WaitFor::Exit),
-        (Until::Idle, None, Some(millis)) => Ok(WaitFor::Idle(Duration::from_millis(millis))),
-        (Until::Prompt, None, None) => Ok(WaitFor::Prompt),
-        (Until::Ready, None, None) => Ok(WaitFor::Ready),
-        (Until::Pattern, Some(given), None) => Pattern::new(&given)
+        (WaitUntil::Exit, None, None) => Ok(WaitFor::Exit),
+        (WaitUntil::Idle, None, Some(millis)) => Ok(WaitFor::Idle(Duration::from_millis(millis))),
+        (WaitUntil::Prompt, None, None) => Ok(WaitFor::Prompt),
+        (WaitUntil::Ready, None, None) => Ok(WaitFor::Ready),
+        (WaitUntil::Pattern, Some(given), None) => Pattern::new(&given)
             .map(WaitFor::Pattern)
             .map_err(|error| bad_pattern("pattern", &given, &error).into()),
         _ => Err(Problem::value(
@@ -260,84 +278,84 @@ fn until(body: WaitBody) -> Answer<WaitFor> {
     }
 }
 
-fn waited_body(waited: Waited) -> WaitedBody {
-    let why = Why::from(&waited.why);
+fn wait_response(outcome: WaitOutcome) -> WaitResponse {
+    let end_kind = WaitEndKind::from(&outcome.end);
     let (mut detail, mut matched, mut prompt) = (None, None, None);
-    match waited.why {
-        WaitEnd::NotReady(seen) => detail = Some(seen),
-        WaitEnd::Prompt(asked) => prompt = Some(PromptBody::from(asked)),
-        WaitEnd::Pattern(found) => {
-            matched = Some(MatchedBody {
-                at: found.at,
-                stream: found.stream,
-                number: found.number,
-                line: found.line,
+    match outcome.end {
+        WaitEnd::NotReady(reason) => detail = Some(reason),
+        WaitEnd::Prompt(found) => prompt = Some(PromptBody::from(found)),
+        WaitEnd::Pattern(line) => {
+            matched = Some(LineMatchBody {
+                at: line.at,
+                stream: line.stream,
+                number: line.number,
+                line: line.line,
             });
         }
         WaitEnd::Exit
         | WaitEnd::Ready
         | WaitEnd::Output
         | WaitEnd::Idle
-        | WaitEnd::AtMost
+        | WaitEnd::TimedOut
         | WaitEnd::Nothing => {}
     }
-    WaitedBody {
-        why,
+    WaitResponse {
+        why: end_kind,
         detail,
         matched,
         prompt,
-        info: InfoBody::from(&waited.info),
-        cursor: waited.cursor,
+        info: ExecutionBody::from(&outcome.info),
+        cursor: outcome.cursor,
     }
 }
 
 /// `POST /api/v1/executions/{id}/stop`.
 pub(super) async fn stop(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    Body(body): Body<StopBody>,
-) -> Answer<Json<InfoBody>> {
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    JsonBody(body): JsonBody<StopBody>,
+) -> RestResult<Json<ExecutionBody>> {
     let request = StopRequest {
         force: body.force,
         grace: body.grace_ms.map(Duration::from_millis),
         reason: body.reason,
     };
     let info = state.engine.stop(&caller, &id, request).await?;
-    Ok(Json(InfoBody::from(&info)))
+    Ok(Json(ExecutionBody::from(&info)))
 }
 
 /// `POST /api/v1/executions/{id}/pause`.
 pub(super) async fn pause(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<InfoBody>> {
-    asked.check(&[])?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<ExecutionBody>> {
+    query_string.check(&[])?;
     let info = state.engine.pause(&caller, &id).await?;
-    Ok(Json(InfoBody::from(&info)))
+    Ok(Json(ExecutionBody::from(&info)))
 }
 
 /// `POST /api/v1/executions/{id}/resume`.
 pub(super) async fn resume(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<InfoBody>> {
-    asked.check(&[])?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<ExecutionBody>> {
+    query_string.check(&[])?;
     let info = state.engine.resume(&caller, &id).await?;
-    Ok(Json(InfoBody::from(&info)))
+    Ok(Json(ExecutionBody::from(&info)))
 }
 
 /// `POST /api/v1/executions/{id}/signal`.
 pub(super) async fn signal(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    Body(body): Body<SignalBody>,
-) -> Answer<StatusCode> {
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    JsonBody(body): JsonBody<SignalBody>,
+) -> RestResult<StatusCode> {
     state.engine.signal(&caller, &id, body.signal).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -345,30 +363,30 @@ pub(super) async fn signal(
 /// `POST /api/v1/executions/{id}/input`.
 pub(super) async fn input(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-    Octets(bytes): Octets,
-) -> Answer<Json<TakenBody>> {
-    let arguments = asked.check(INPUT)?;
-    let taken = match bytes.is_empty() {
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+    RawBody(bytes): RawBody,
+) -> RestResult<Json<InputResponse>> {
+    let arguments = query_string.check(INPUT)?;
+    let written = match bytes.is_empty() {
         true => 0,
         false => state.engine.write(&caller, &id, bytes.into()).await?,
     };
     if arguments.flag("close") {
         state.engine.close_input(&caller, &id).await?;
     }
-    Ok(Json(TakenBody { taken }))
+    Ok(Json(InputResponse { taken: written }))
 }
 
 /// `DELETE /api/v1/executions/{id}`.
 pub(super) async fn remove(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<StatusCode> {
-    asked.check(&[])?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<StatusCode> {
+    query_string.check(&[])?;
     clean_one(&state, &caller, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -378,14 +396,14 @@ pub(super) async fn clean_one(
     state: &RestState,
     caller: &ostler_model::Caller,
     id: String,
-) -> Answer<()> {
+) -> RestResult<()> {
     let outcomes = state
         .engine
         .clean(caller, std::slice::from_ref(&id))
         .await?;
     match outcomes.into_iter().next().map(|(_, outcome)| outcome) {
         Some(CleanOutcome::Cleaned | CleanOutcome::Discarded) => Ok(()),
-        Some(CleanOutcome::Running) => Err(still_running(&id)),
+        Some(CleanOutcome::Running) => Err(still_running_problem(&id)),
         Some(CleanOutcome::NotFound) | None => Err(ostler_engine::Error::NotFound.into()),
         Some(CleanOutcome::Failed(reason)) => {
             Err(Problem::new(ErrorCode::ProcessClean, reason, None))

@@ -8,17 +8,17 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
-use ostler_engine::{Info, lost_bytes};
+use ostler_engine::{ExecutionInfo, lost_bytes};
 use ostler_journal::{Format, Journal, Subject, export as export_journal};
 use ostler_model::EventRecord;
 use tokio::sync::mpsc;
 
-use super::answer::Answer;
-use super::caller::Asking;
-use super::extract::Execution;
-use super::query::Asked;
+use super::caller::RequestCaller;
+use super::extract::ExecutionPathId;
+use super::query::QueryString;
+use super::response::RestResult;
 use super::state::RestState;
-use crate::params::{Kind, Parameter};
+use crate::params::{Parameter, ParameterKind};
 use crate::wire::Problem;
 
 /// Bytes handed to the connection at once.
@@ -28,22 +28,22 @@ const PIECES: usize = 4;
 
 /// How many bytes of output are missing in the answer because they were lost, for example to a
 /// full disk. What was dropped on purpose does not count.
-pub const LOST_BYTES: HeaderName = HeaderName::from_static("ostler-lost-bytes");
+pub const LOST_BYTES_HEADER: HeaderName = HeaderName::from_static("ostler-lost-bytes");
 
 const EXPORT: &[Parameter] = &[Parameter::required(
     "format",
-    Kind::Choice(&["yaml", "avro", "jsonl", "text", "asciicast"]),
+    ParameterKind::Choice(&["yaml", "avro", "jsonl", "text", "asciicast"]),
     "The format",
 )];
 
 /// `GET /api/v1/executions/{id}/export`.
 pub(super) async fn export(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Response> {
-    let word = asked.check(EXPORT)?.required_text("format");
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Response> {
+    let word = query_string.check(EXPORT)?.required_text("format");
     let format: Format = word
         .parse()
         .map_err(|error: ostler_journal::export::UnknownFormat| {
@@ -54,7 +54,8 @@ pub(super) async fn export(
     let events = state.engine.events(&caller, &id)?;
     let lost = lost_bytes(&info, &journal, 0..u64::MAX)?;
     let (sender, receiver) = mpsc::channel(PIECES);
-    let work = tokio::task::spawn_blocking(move || write(&journal, &info, &events, format, sender));
+    let work =
+        tokio::task::spawn_blocking(move || write_export(&journal, &info, &events, format, sender));
     let pieces = stream::unfold((receiver, Some(work)), |(mut receiver, work)| async move {
         if let Some(piece) = receiver.recv().await {
             return Some((Ok(piece), (receiver, work)));
@@ -70,14 +71,14 @@ pub(super) async fn export(
             header::CONTENT_TYPE,
             HeaderValue::from_static(media_type(format)),
         ),
-        (LOST_BYTES, HeaderValue::from(lost)),
+        (LOST_BYTES_HEADER, HeaderValue::from(lost)),
     ];
     Ok((headers, HttpBody::from_stream(pieces)).into_response())
 }
 
-fn write(
+fn write_export(
     journal: &Journal,
-    info: &Info,
+    info: &ExecutionInfo,
     events: &[EventRecord],
     format: Format,
     sender: mpsc::Sender<Bytes>,
@@ -87,7 +88,7 @@ fn write(
         spec: Some(&info.spec),
         events,
     };
-    let mut out = BufWriter::with_capacity(PIECE_BYTES, Pipe(sender));
+    let mut out = BufWriter::with_capacity(PIECE_BYTES, ChannelWriter(sender));
     export_journal(journal, &subject, format, &mut out).map_err(io::Error::other)?;
     out.flush()
 }
@@ -103,9 +104,9 @@ const fn media_type(format: Format) -> &'static str {
 }
 
 /// Hands pieces to the connection; waits while the client is slow, ends when it is gone.
-struct Pipe(mpsc::Sender<Bytes>);
+struct ChannelWriter(mpsc::Sender<Bytes>);
 
-impl Write for Pipe {
+impl Write for ChannelWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = Bytes::copy_from_slice(bytes);
         let sent = self.0.blocking_send(piece);

@@ -7,59 +7,59 @@ use axum::http::request::Parts;
 use ostler_engine::Error;
 use serde::de::DeserializeOwned;
 
-use super::caller::Asking;
+use super::caller::RequestCaller;
 use super::routes::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use crate::wire::Problem;
 
 /// The id in a route's path.
 #[derive(Debug)]
-pub(super) struct Id(pub(super) String);
+pub(super) struct PathId(pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Id {
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        let told = |rejection: PathRejection| Problem::value(rejection.body_text());
-        path.map(|Path(id)| Self(id)).map_err(told)
+        let to_problem = |rejection: PathRejection| Problem::value(rejection.body_text());
+        path.map(|Path(id)| Self(id)).map_err(to_problem)
     }
 }
 
 /// The id of an execution in a route's path. One that the caller does not see is unknown,
 /// whatever else is wrong with the request: this comes before body and query are looked at.
 #[derive(Debug)]
-pub(super) struct Execution(pub(super) String);
+pub(super) struct ExecutionPathId(pub(super) String);
 
-impl FromRequestParts<RestState> for Execution {
+impl FromRequestParts<RestState> for ExecutionPathId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
-        Ok(Self(seen(parts, state, |error| error).await?))
+        Ok(Self(visible_id(parts, state, |error| error).await?))
     }
 }
 
 /// The same for a terminal session.
 #[derive(Debug)]
-pub(super) struct Session(pub(super) String);
+pub(super) struct SessionPathId(pub(super) String);
 
-impl FromRequestParts<RestState> for Session {
+impl FromRequestParts<RestState> for SessionPathId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
-        Ok(Self(seen(parts, state, Error::of_session).await?))
+        Ok(Self(visible_id(parts, state, Error::for_session).await?))
     }
 }
 
-async fn seen(
+async fn visible_id(
     parts: &mut Parts,
     state: &RestState,
-    told: impl Fn(Error) -> Error,
+    map_error: impl Fn(Error) -> Error,
 ) -> Result<String, Problem> {
-    let Asking(caller) = Asking::from_request_parts(parts, state).await?;
-    let Id(id) = Id::from_request_parts(parts, state).await?;
+    let RequestCaller(caller) = RequestCaller::from_request_parts(parts, state).await?;
+    let PathId(id) = PathId::from_request_parts(parts, state).await?;
     match state.engine.info(&caller, &id) {
-        Err(error @ Error::NotFound) => Err(told(error).into()),
+        Err(error @ Error::NotFound) => Err(map_error(error).into()),
         // What else there is to say is said by whoever works with it.
         Ok(_) | Err(_) => Ok(id),
     }
@@ -67,14 +67,14 @@ async fn seen(
 
 /// The id of a question in a route's path, that the caller sees.
 #[derive(Debug)]
-pub(super) struct QuestionId(pub(super) String);
+pub(super) struct InteractionPathId(pub(super) String);
 
-impl FromRequestParts<RestState> for QuestionId {
+impl FromRequestParts<RestState> for InteractionPathId {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
-        let Asking(caller) = Asking::from_request_parts(parts, state).await?;
-        let Id(id) = Id::from_request_parts(parts, state).await?;
+        let RequestCaller(caller) = RequestCaller::from_request_parts(parts, state).await?;
+        let PathId(id) = PathId::from_request_parts(parts, state).await?;
         state.engine.interaction(&caller, &id)?;
         Ok(Self(id))
     }
@@ -82,20 +82,20 @@ impl FromRequestParts<RestState> for QuestionId {
 
 /// A JSON body; nothing at all counts as `{}`.
 #[derive(Debug)]
-pub(super) struct Body<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let Octets(bytes) = Octets::from_request(request, state).await?;
+        let RawBody(bytes) = RawBody::from_request(request, state).await?;
         let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let body = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let (path, said) = (error.path().to_string(), without_position(error.inner()));
+            let (path, message) = (error.path().to_string(), without_position(error.inner()));
             match path.as_str() {
-                "." => Problem::value(format!("the body: {said}")),
-                path => Problem::value(format!("field '{path}': {said}")),
+                "." => Problem::value(format!("the body: {message}")),
+                path => Problem::value(format!("field '{path}': {message}")),
             }
         })?;
         json.end()
@@ -122,20 +122,22 @@ pub(crate) struct BodyLimit(pub(crate) usize);
 
 /// A body as it is.
 #[derive(Debug)]
-pub(super) struct Octets(pub(super) Bytes);
+pub(super) struct RawBody(pub(super) Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Octets {
+impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let limit = request.extensions().get::<BodyLimit>();
         let limit = limit.map_or(REQUEST_BODY_BYTES, |limit| limit.0);
         let bytes = Bytes::from_request(request, state).await;
-        bytes.map(Self).map_err(|rejection| told(&rejection, limit))
+        bytes
+            .map(Self)
+            .map_err(|rejection| body_problem(&rejection, limit))
     }
 }
 
-fn told(rejection: &BytesRejection, limit: usize) -> Problem {
+fn body_problem(rejection: &BytesRejection, limit: usize) -> Problem {
     let status = rejection.status().as_u16();
     let message = match status {
         413 => format!("the body is too large; allowed: {limit} bytes"),

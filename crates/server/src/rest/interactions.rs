@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 
-use super::answer::Answer;
-use super::caller::Asking;
-use super::extract::{Body, QuestionId};
-use super::query::{Asked, LIST_CURSOR, LIST_LIMIT, window};
+use super::caller::RequestCaller;
+use super::extract::{InteractionPathId, JsonBody};
+use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
+use super::response::RestResult;
 use super::state::RestState;
+use crate::pagination::question_position;
 use crate::params::Parameter;
-use crate::window::question_position;
 use crate::wire::{AnswerBody, InteractionBody, InteractionsBody};
 
 const LIST: &[Parameter] = &[LIST_LIMIT, LIST_CURSOR];
@@ -17,12 +17,12 @@ const LIST: &[Parameter] = &[LIST_LIMIT, LIST_CURSOR];
 /// `GET /api/v1/interactions`: those that are open, newest first.
 pub(super) async fn list(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    asked: Asked,
-) -> Answer<Json<InteractionsBody>> {
-    let mut arguments = asked.check(LIST)?;
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<InteractionsBody>> {
+    let mut arguments = query_string.check(LIST)?;
     let open = state.engine.interactions(&caller, true);
-    let page = window(&open, question_position, &mut arguments)?;
+    let page = list_page(&open, question_position, &mut arguments)?;
     Ok(Json(InteractionsBody {
         interactions: page
             .entries
@@ -37,10 +37,13 @@ pub(super) async fn list(
 /// `POST /api/v1/interactions/{id}/answer`.
 pub(super) async fn answer(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    QuestionId(id): QuestionId,
-    Body(body): Body<AnswerBody>,
-) -> Answer<Json<InteractionBody>> {
-    let answered = state.engine.answer(&caller, &id, body.value).await?;
+    RequestCaller(caller): RequestCaller,
+    InteractionPathId(id): InteractionPathId,
+    JsonBody(body): JsonBody<AnswerBody>,
+) -> RestResult<Json<InteractionBody>> {
+    let answered = state
+        .engine
+        .answer_interaction(&caller, &id, body.value)
+        .await?;
     Ok(Json(InteractionBody::from(&answered)))
 }

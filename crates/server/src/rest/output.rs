@@ -3,20 +3,20 @@
 use axum::Json;
 use axum::extract::State;
 use ostler_engine::lost_tail;
-use ostler_journal::{Decoder, Encoding, Gap, Line, LineQuery};
-use ostler_model::Text;
+use ostler_journal::{Decoder, Encoding, Gap, JournalLine, LineQuery};
+use ostler_model::ByteString;
 
-use super::answer::Answer;
-use super::caller::Asking;
-use super::extract::Execution;
+use super::caller::RequestCaller;
+use super::extract::ExecutionPathId;
 use super::query::{
-    Asked, CURSOR, GREP, GREP_MODE, HEAD, SINCE, STREAM, TAIL, UNTIL, conditions, cursor,
-    grep_mode, streams,
+    CURSOR, GREP, GREP_MODE, HEAD, QueryString, SINCE, STREAM, TAIL, UNTIL, conditions, cursor,
+    grep_mode, stream_set,
 };
+use super::response::RestResult;
 use super::state::RestState;
-use crate::params::{Kind, Parameter};
-use crate::reading::{apart, encoding, last_line, on_text};
-use crate::wire::{DroppedBody, GapBody, LineBody, PageBody};
+use crate::output_reader::{encoding, run_read, unfinished_mode, with_pattern_encoding};
+use crate::params::{Parameter, ParameterKind};
+use crate::wire::{ClearOutputResponse, GapBody, LineBody, OutputPageBody};
 
 /// Lines a page holds unless it is asked for another number.
 const PAGE_LINES: i64 = 1_000;
@@ -36,51 +36,52 @@ const LINES: &[Parameter] = &[
     STREAM,
     Parameter::optional(
         "limit",
-        Kind::Integer(1, PAGE_LINES_LIMIT),
+        ParameterKind::Integer(1, PAGE_LINES_LIMIT),
         "Lines in the page",
     )
-    .or(PAGE_LINES),
+    .with_default(PAGE_LINES),
 ];
 
 /// `GET /api/v1/executions/{id}/output`.
 pub(super) async fn lines(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<PageBody>> {
-    let mut arguments = asked.check(LINES)?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<OutputPageBody>> {
+    let mut arguments = query_string.check(LINES)?;
     let conditions = conditions(&mut arguments)?;
     let from = cursor(&mut arguments)?.or(conditions.from);
     let info = state.engine.info(&caller, &id)?;
     let query = LineQuery {
         from,
-        streams: streams(&mut arguments)?,
+        streams: stream_set(&mut arguments)?,
         grep_mode: grep_mode(&mut arguments),
         head: arguments.count("head"),
         max_lines: arguments.count("limit").unwrap_or_default(),
         max_bytes: PAGE_BYTES,
-        unfinished: last_line(&info),
+        unfinished: unfinished_mode(&info),
         ..conditions
     };
     let journal = state.engine.journal(&caller, &id)?;
     let encoding = encoding(&info);
-    let to_the_end = query.head.is_none() && query.until.is_none() && query.until_cursor.is_none();
-    let read = move |journal: &ostler_journal::Journal| {
-        journal.lines(&on_text(journal, &query, encoding)?)
+    let is_unbounded_end =
+        query.head.is_none() && query.until.is_none() && query.until_cursor.is_none();
+    let read_page = move |journal: &ostler_journal::Journal| {
+        journal.lines(&with_pattern_encoding(journal, &query, encoding)?)
     };
-    let page = apart(&journal, &info, read).await?;
+    let page = run_read(&journal, &info, read_page).await?;
     let gap = |gap: Gap| GapBody::of(&info.state, gap.from, gap.to);
-    let gap_after = if page.more || !to_the_end {
+    let gap_after = if page.more || !is_unbounded_end {
         None
     } else {
         lost_tail(&info, &journal)?.map(gap)
     };
-    Ok(Json(PageBody {
+    Ok(Json(OutputPageBody {
         lines: page
             .lines
             .into_iter()
-            .map(|line| body(line, encoding))
+            .map(|line| line_body(line, encoding))
             .collect(),
         next: page.next,
         gap: page.gap.map(gap),
@@ -90,10 +91,10 @@ pub(super) async fn lines(
     }))
 }
 
-fn body(line: Line, encoding: Option<Encoding>) -> LineBody {
+fn line_body(line: JournalLine, encoding: Option<Encoding>) -> LineBody {
     let text = match encoding {
-        None => Text::from(line.bytes),
-        Some(encoding) => Text::from(decoded(&line.bytes, encoding)),
+        None => ByteString::from(line.bytes),
+        Some(encoding) => ByteString::from(decode_line(&line.bytes, encoding)),
     };
     LineBody {
         at: line.at,
@@ -107,7 +108,7 @@ fn body(line: Line, encoding: Option<Encoding>) -> LineBody {
 }
 
 /// One line by itself; `rest::processes` decodes whole streams where that matters.
-fn decoded(bytes: &[u8], encoding: Encoding) -> String {
+fn decode_line(bytes: &[u8], encoding: Encoding) -> String {
     let mut decoder = Decoder::new(encoding);
     let mut text = decoder.push(bytes);
     text.push_str(&decoder.finish());
@@ -117,11 +118,11 @@ fn decoded(bytes: &[u8], encoding: Encoding) -> String {
 /// `DELETE /api/v1/executions/{id}/output` and `DELETE /api/process/{id}/output`.
 pub(super) async fn clear(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<DroppedBody>> {
-    asked.check(&[])?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<ClearOutputResponse>> {
+    query_string.check(&[])?;
     let dropped_bytes = state.engine.clear_output(&caller, &id).await?;
-    Ok(Json(DroppedBody { dropped_bytes }))
+    Ok(Json(ClearOutputResponse { dropped_bytes }))
 }

@@ -5,23 +5,25 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
 use ostler_engine::{CleanOutcome, ListFilter, StopRequest};
-use ostler_journal::{Journal, Line, LineQuery, ReadError, StreamSet};
+use ostler_journal::{Journal, JournalLine, LineQuery, ReadError, StreamSet};
 use ostler_model::StreamName;
 use ostler_model::status::ProcessStatus;
 
-use super::answer::Answer;
-use super::caller::Asking;
+use super::caller::RequestCaller;
 use super::executions::clean_one;
-use super::extract::{Body, Execution};
-use super::query::{Asked, GREP, LIST_CURSOR, LIST_LIMIT, SINCE, TAIL, UNTIL, conditions, window};
+use super::extract::{ExecutionPathId, JsonBody};
+use super::query::{
+    GREP, LIST_CURSOR, LIST_LIMIT, QueryString, SINCE, TAIL, UNTIL, conditions, list_page,
+};
+use super::response::RestResult;
 use super::state::RestState;
-use crate::params::{Kind, Parameter};
-use crate::reading::{apart, encoding, last_line, on_text};
-use crate::render::{Row, rows};
-use crate::window::newest_first;
+use crate::output_reader::{encoding, run_read, unfinished_mode, with_pattern_encoding};
+use crate::pagination::newest_first;
+use crate::params::{Parameter, ParameterKind};
+use crate::render::{OutputRow, to_rows};
 use crate::wire::{
-    CleanAllBody, CleanBody, CleanSelected, CleanedBody, FailedEntry, InfoBody, OutputBody,
-    OutputEntry, PidEntry, ProcessBody, StopBody,
+    CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
+    ExecutionBody, OutputEntry, PidEntry, ProcessBody, ProcessOutputBody, StopBody,
 };
 
 /// Lines of one stream an answer holds at most.
@@ -32,10 +34,14 @@ const OUTPUT_BYTES: u64 = 8 * 1024 * 1024;
 const LIST: &[Parameter] = &[
     Parameter::optional(
         "status",
-        Kind::Choice(&["running", "completed", "failed", "terminated", "error"]),
+        ParameterKind::Choice(&["running", "completed", "failed", "terminated", "error"]),
         "Only those with this status",
     ),
-    Parameter::optional("labels", Kind::List, "Only those with all of these labels"),
+    Parameter::optional(
+        "labels",
+        ParameterKind::List,
+        "Only those with all of these labels",
+    ),
     LIST_LIMIT,
     LIST_CURSOR,
 ];
@@ -48,18 +54,20 @@ const OUTPUT: &[Parameter] = &[
     SINCE,
     UNTIL,
     GREP,
-    Parameter::optional("with_stdout", Kind::Flag, "Standard output").or_flag(true),
-    Parameter::optional("with_stderr", Kind::Flag, "Standard error").or_flag(false),
+    Parameter::optional("with_stdout", ParameterKind::Flag, "Standard output")
+        .with_default_flag(true),
+    Parameter::optional("with_stderr", ParameterKind::Flag, "Standard error")
+        .with_default_flag(false),
 ];
 
 /// `GET /api/processes`: an array, newest first, as document 000 has it. How many there are and
 /// where the next window begins stand in the headers `X-Total-Count` and `Link`.
 pub(super) async fn list(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    asked: Asked,
-) -> Answer<impl IntoResponse> {
-    let mut arguments = asked.check(LIST)?;
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<impl IntoResponse> {
+    let mut arguments = query_string.check(LIST)?;
     let filter = ListFilter {
         status: arguments
             .text("status")
@@ -67,11 +75,11 @@ pub(super) async fn list(
         labels: arguments.list("labels"),
         limit: None,
     };
-    let found = state.engine.list(&caller, &filter);
-    let page = window(&found, newest_first, &mut arguments)?;
+    let executions = state.engine.list(&caller, &filter);
+    let page = list_page(&executions, newest_first, &mut arguments)?;
     let mut headers = HeaderMap::new();
-    headers.insert(TOTAL, found.len().into());
-    let next = page.next.map(|next| asked.link_to(&next));
+    headers.insert(TOTAL, executions.len().into());
+    let next = page.next.map(|next| query_string.link_to(&next));
     if let Some(link) = next.and_then(|link| HeaderValue::try_from(link).ok()) {
         headers.insert(header::LINK, link);
     }
@@ -82,11 +90,11 @@ pub(super) async fn list(
 /// `GET /api/process/{id}`.
 pub(super) async fn show(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<ProcessBody>> {
-    asked.check(&[])?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<ProcessBody>> {
+    query_string.check(&[])?;
     let info = state.engine.info(&caller, &id)?;
     Ok(Json(ProcessBody::from(&info)))
 }
@@ -94,15 +102,15 @@ pub(super) async fn show(
 /// `GET /api/process/{id}/output`.
 pub(super) async fn output(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<OutputBody>> {
-    let mut arguments = asked.check(OUTPUT)?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<ProcessOutputBody>> {
+    let mut arguments = query_string.check(OUTPUT)?;
     let (stdout, stderr) = (arguments.flag("with_stdout"), arguments.flag("with_stderr"));
     let info = state.engine.info(&caller, &id)?;
     let base = LineQuery {
-        unfinished: last_line(&info),
+        unfinished: unfinished_mode(&info),
         max_lines: OUTPUT_LINES,
         max_bytes: OUTPUT_BYTES,
         count_omitted: false,
@@ -110,51 +118,54 @@ pub(super) async fn output(
     };
     let journal = state.engine.journal(&caller, &id)?;
     let encoding = encoding(&info);
-    let read = move |journal: &ostler_journal::Journal| {
-        let stream = |wanted: bool, streams| -> Result<_, ReadError> {
+    let read_output = move |journal: &ostler_journal::Journal| {
+        let stream = |requested: bool, streams| -> Result<_, ReadError> {
             let query = LineQuery {
                 streams,
-                ..on_text(journal, &base, encoding)?
+                ..with_pattern_encoding(journal, &base, encoding)?
             };
-            if !wanted {
+            if !requested {
                 return Ok(Vec::new());
             }
             let lines = across_gaps(journal, &query)?;
-            Ok(entries(rows(&lines, encoding, query.unfinished)))
+            Ok(output_entries(to_rows(&lines, encoding, query.unfinished)))
         };
-        let printed = StreamSet::only(StreamName::Stdout).with(StreamName::Pty);
-        Ok(OutputBody {
-            stdout: stream(stdout, printed)?,
+        let output_streams = StreamSet::only(StreamName::Stdout).with(StreamName::Pty);
+        Ok(ProcessOutputBody {
+            stdout: stream(stdout, output_streams)?,
             stderr: stream(stderr, StreamSet::only(StreamName::Stderr))?,
         })
     };
-    Ok(Json(apart(&journal, &info, read).await?))
+    Ok(Json(run_read(&journal, &info, read_output).await?))
 }
 
 /// The lines of an answer. A page ends where output is gone: those behind are fetched too.
-fn across_gaps(journal: &Journal, query: &LineQuery) -> Result<Vec<Line>, ReadError> {
+fn across_gaps(journal: &Journal, query: &LineQuery) -> Result<Vec<JournalLine>, ReadError> {
     let (mut query, mut lines) = (query.clone(), Vec::new());
     loop {
         let page = journal.lines(&query)?;
-        let (count, size) = (page.lines.len() as u64, page.lines.iter().map(size).sum());
+        let (count, bytes) = (
+            page.lines.len() as u64,
+            page.lines.iter().map(line_bytes).sum(),
+        );
         lines.extend(page.lines);
         query.max_lines = query.max_lines.saturating_sub(count);
-        query.max_bytes = query.max_bytes.saturating_sub(size);
+        query.max_bytes = query.max_bytes.saturating_sub(bytes);
         query.tail = query.tail.map(|tail| tail.saturating_sub(count));
-        let on = query.from != Some(page.next);
+        let advanced = query.from != Some(page.next);
         query.from = Some(page.next);
-        if !page.more || !on || query.max_lines == 0 || query.max_bytes == 0 {
+        if !page.more || !advanced || query.max_lines == 0 || query.max_bytes == 0 {
             return Ok(lines);
         }
     }
 }
 
-fn size(line: &Line) -> u64 {
+fn line_bytes(line: &JournalLine) -> u64 {
     line.bytes.len() as u64
 }
 
-fn entries(rows: Vec<Row>) -> Vec<OutputEntry> {
-    let entry = |row: Row| OutputEntry {
+fn output_entries(rows: Vec<OutputRow>) -> Vec<OutputEntry> {
+    let entry = |row: OutputRow| OutputEntry {
         timestamp: row.at,
         text: row.text,
     };
@@ -164,10 +175,10 @@ fn entries(rows: Vec<Row>) -> Vec<OutputEntry> {
 /// `POST /api/process/{id}/stop`.
 pub(super) async fn stop(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    Body(body): Body<StopBody>,
-) -> Answer<Json<ProcessBody>> {
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    JsonBody(body): JsonBody<StopBody>,
+) -> RestResult<Json<ProcessBody>> {
     let request = StopRequest {
         force: body.force,
         grace: body.grace_ms.map(std::time::Duration::from_millis),
@@ -180,11 +191,11 @@ pub(super) async fn stop(
 /// `POST /api/process/{id}/clean`.
 pub(super) async fn clean(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-) -> Answer<Json<CleanBody>> {
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+) -> RestResult<Json<CleanResponse>> {
     clean_one(&state, &caller, id.clone()).await?;
-    Ok(Json(CleanBody {
+    Ok(Json(CleanResponse {
         pid: id,
         result: "success".to_owned(),
     }))
@@ -193,52 +204,54 @@ pub(super) async fn clean(
 /// `POST /api/process/clean_all`.
 pub(super) async fn clean_all(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-) -> Answer<Json<CleanAllBody>> {
-    let found = state.engine.list(&caller, &ListFilter::default());
-    let ended = found.iter().filter(|info| info.state.is_finished());
-    let pids: Vec<String> = ended.map(|info| info.id.short()).collect();
+    RequestCaller(caller): RequestCaller,
+) -> RestResult<Json<CleanAllResponse>> {
+    let executions = state.engine.list(&caller, &ListFilter::default());
+    let finished = executions.iter().filter(|info| info.state.is_finished());
+    let pids: Vec<String> = finished.map(|info| info.id.short()).collect();
     if pids.is_empty() {
-        return Ok(Json(CleanAllBody {
+        return Ok(Json(CleanAllResponse {
             count: 0,
             failed: Vec::new(),
         }));
     }
-    let cleaned = cleaned(state.engine.clean(&caller, &pids).await?);
-    Ok(Json(CleanAllBody {
-        count: cleaned.success.len() as u64,
-        failed: cleaned.failed,
+    let response = clean_response(state.engine.clean(&caller, &pids).await?);
+    Ok(Json(CleanAllResponse {
+        count: response.success.len() as u64,
+        failed: response.failed,
     }))
 }
 
 /// `POST /api/process/clean_selected`.
 pub(super) async fn clean_selected(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Body(body): Body<CleanSelected>,
-) -> Answer<Json<CleanedBody>> {
+    RequestCaller(caller): RequestCaller,
+    JsonBody(body): JsonBody<CleanSelected>,
+) -> RestResult<Json<CleanSelectedResponse>> {
     let outcomes = state.engine.clean(&caller, &body.pids).await?;
-    Ok(Json(cleaned(outcomes)))
+    Ok(Json(clean_response(outcomes)))
 }
 
-fn cleaned(outcomes: Vec<(String, CleanOutcome)>) -> CleanedBody {
-    let mut body = CleanedBody::default();
+fn clean_response(outcomes: Vec<(String, CleanOutcome)>) -> CleanSelectedResponse {
+    let mut response = CleanSelectedResponse::default();
     for (pid, outcome) in outcomes {
         match outcome {
-            CleanOutcome::Cleaned | CleanOutcome::Discarded => body.success.push(PidEntry { pid }),
-            CleanOutcome::Running => body.running.push(PidEntry { pid }),
-            CleanOutcome::NotFound => body.not_found.push(PidEntry { pid }),
-            CleanOutcome::Failed(reason) => body.failed.push(FailedEntry { pid, reason }),
+            CleanOutcome::Cleaned | CleanOutcome::Discarded => {
+                response.success.push(PidEntry { pid })
+            }
+            CleanOutcome::Running => response.running.push(PidEntry { pid }),
+            CleanOutcome::NotFound => response.not_found.push(PidEntry { pid }),
+            CleanOutcome::Failed(reason) => response.failed.push(CleanFailure { pid, reason }),
         }
     }
-    body
+    response
 }
 
-impl From<&ostler_engine::Info> for ProcessBody {
-    fn from(info: &ostler_engine::Info) -> Self {
+impl From<&ostler_engine::ExecutionInfo> for ProcessBody {
+    fn from(info: &ostler_engine::ExecutionInfo) -> Self {
         Self {
             pid: info.id.short(),
-            info: InfoBody::from(info),
+            info: ExecutionBody::from(info),
         }
     }
 }

@@ -7,10 +7,10 @@ use jiff::tz::TimeZone;
 use ostler_journal::{GrepMode, LineQuery, Pattern, StreamSet};
 use ostler_model::{Cursor, StreamName};
 
-use crate::error::{Failure, bad_pattern};
-use crate::params::{Arguments, Kind, Parameter};
-use crate::render::{Moment, moment};
-use crate::window::{Key, Page, Position, Window, behind};
+use crate::error::{ApiError, bad_pattern};
+use crate::pagination::{CursorKey, ListPage, ListPosition, PageLimits, after_cursor};
+use crate::params::{Arguments, Parameter, ParameterKind};
+use crate::render::{TimeOrCursor, parse_time_or_cursor};
 use crate::wire::Problem;
 
 /// The most lines from either end that can be asked for.
@@ -18,27 +18,30 @@ const LINES_LIMIT: i64 = 1_000_000_000;
 
 pub(super) const TAIL: Parameter = Parameter::optional(
     "tail",
-    Kind::Integer(0, LINES_LIMIT),
+    ParameterKind::Integer(0, LINES_LIMIT),
     "Only the last n lines",
 );
 pub(super) const HEAD: Parameter = Parameter::optional(
     "head",
-    Kind::Integer(0, LINES_LIMIT),
+    ParameterKind::Integer(0, LINES_LIMIT),
     "Only the first n lines",
 );
-pub(super) const SINCE: Parameter = Parameter::optional("since", Kind::Text, "From then on");
-pub(super) const UNTIL: Parameter = Parameter::optional("until", Kind::Text, "Up to then");
-pub(super) const GREP: Parameter = Parameter::optional("grep", Kind::Text, "Lines with a match");
+pub(super) const SINCE: Parameter =
+    Parameter::optional("since", ParameterKind::Text, "From then on");
+pub(super) const UNTIL: Parameter = Parameter::optional("until", ParameterKind::Text, "Up to then");
+pub(super) const GREP: Parameter =
+    Parameter::optional("grep", ParameterKind::Text, "Lines with a match");
 pub(super) const GREP_MODE: Parameter = Parameter::optional(
     "grep_mode",
-    Kind::Choice(&["line", "content"]),
+    ParameterKind::Choice(&["line", "content"]),
     "Whole lines, or matches",
 )
-.or_text("line");
-pub(super) const CURSOR: Parameter = Parameter::optional("cursor", Kind::Text, "Where to go on");
+.with_default_text("line");
+pub(super) const CURSOR: Parameter =
+    Parameter::optional("cursor", ParameterKind::Text, "Where to go on");
 pub(super) const STREAM: Parameter = Parameter::optional(
     "stream",
-    Kind::List,
+    ParameterKind::List,
     "Only these streams: stdout, stderr, pty, stdin",
 );
 
@@ -47,29 +50,32 @@ const LIST_ENTRIES: i64 = 100_000;
 /// The entries of a list that is not asked for more.
 const LIST_DEFAULT: i64 = 1_000;
 
-pub(super) const LIST_LIMIT: Parameter =
-    Parameter::optional("limit", Kind::Integer(1, LIST_ENTRIES), "At most so many")
-        .or(LIST_DEFAULT);
+pub(super) const LIST_LIMIT: Parameter = Parameter::optional(
+    "limit",
+    ParameterKind::Integer(1, LIST_ENTRIES),
+    "At most so many",
+)
+.with_default(LIST_DEFAULT);
 pub(super) const LIST_CURSOR: Parameter =
-    Parameter::optional("cursor", Kind::Text, "The next of the list before");
+    Parameter::optional("cursor", ParameterKind::Text, "The next of the list before");
 
 /// The window of a list that [`LIST_LIMIT`] and [`LIST_CURSOR`] ask for.
-pub(super) fn window<T, K: Key>(
-    found: impl IntoIterator<Item = T>,
-    position: impl Fn(&T) -> Position<K>,
+pub(super) fn list_page<T, K: CursorKey>(
+    entries: impl IntoIterator<Item = T>,
+    position: impl Fn(&T) -> ListPosition<K>,
     arguments: &mut Arguments,
-) -> Result<Page<T>, Problem> {
+) -> Result<ListPage<T>, Problem> {
     let limit = arguments.count("limit").unwrap_or_default();
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let rest = behind(found, position, arguments.text("cursor").as_deref())?;
-    Ok(Window::of(limit).count(rest))
+    let remaining = after_cursor(entries, position, arguments.text("cursor").as_deref())?;
+    Ok(PageLimits::of(limit).fill_by_count(remaining))
 }
 
 /// The query string of a request, not yet held against a table.
 #[derive(Debug)]
-pub(super) struct Asked(String);
+pub(super) struct QueryString(String);
 
-impl<S: Sync> FromRequestParts<S> for Asked {
+impl<S: Sync> FromRequestParts<S> for QueryString {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
@@ -77,18 +83,19 @@ impl<S: Sync> FromRequestParts<S> for Asked {
     }
 }
 
-impl Asked {
+impl QueryString {
     /// Holds the query string against what the route takes.
     pub(super) fn check(&self, table: &'static [Parameter]) -> Result<Arguments, Problem> {
-        Arguments::check_query(table, &self.0).map_err(|bad| Failure::from(bad).into())
+        Arguments::check_query(table, &self.0).map_err(|bad| ApiError::from(bad).into())
     }
 
     /// A `Link` to the same question from `cursor` on (RFC 8288), relative to the request's own
     /// address.
     pub(super) fn link_to(&self, cursor: &str) -> String {
-        let asked = form_urlencoded::parse(self.0.as_bytes()).filter(|(name, _)| name != "cursor");
+        let other_pairs =
+            form_urlencoded::parse(self.0.as_bytes()).filter(|(name, _)| name != "cursor");
         let query = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(asked)
+            .extend_pairs(other_pairs)
             .append_pair("cursor", cursor)
             .finish();
         format!("<?{query}>; rel=\"next\"")
@@ -100,19 +107,20 @@ pub(super) fn conditions(arguments: &mut Arguments) -> Result<LineQuery, Problem
     let mut query = LineQuery::default();
     let now = Timestamp::now();
     let zone = TimeZone::system();
-    let read = |name, given: &str| {
-        moment(name, given, now, &zone).map_err(|error| Problem::from(Failure::from(error)))
+    let parse = |name, given: &str| {
+        parse_time_or_cursor(name, given, now, &zone)
+            .map_err(|error| Problem::from(ApiError::from(error)))
     };
     if let Some(given) = arguments.text("since") {
-        match read("since", &given)? {
-            Moment::At(at) => query.since = Some(at),
-            Moment::Position(cursor) => query.from = Some(cursor),
+        match parse("since", &given)? {
+            TimeOrCursor::Time(at) => query.since = Some(at),
+            TimeOrCursor::Cursor(cursor) => query.from = Some(cursor),
         }
     }
     if let Some(given) = arguments.text("until") {
-        match read("until", &given)? {
-            Moment::At(at) => query.until = Some(at),
-            Moment::Position(cursor) => query.until_cursor = Some(cursor),
+        match parse("until", &given)? {
+            TimeOrCursor::Time(at) => query.until = Some(at),
+            TimeOrCursor::Cursor(cursor) => query.until_cursor = Some(cursor),
         }
     }
     if let Some(given) = arguments.text("grep") {
@@ -143,12 +151,12 @@ pub(super) fn cursor(arguments: &mut Arguments) -> Result<Option<Cursor>, Proble
 }
 
 /// `stream`, repeatable; none is what the command printed.
-pub(super) fn streams(arguments: &mut Arguments) -> Result<StreamSet, Problem> {
-    let given = arguments.list("stream");
-    if given.is_empty() {
+pub(super) fn stream_set(arguments: &mut Arguments) -> Result<StreamSet, Problem> {
+    let names = arguments.list("stream");
+    if names.is_empty() {
         return Ok(StreamSet::OUTPUT);
     }
-    given.iter().map(|word| stream(word)).collect()
+    names.iter().map(|word| stream(word)).collect()
 }
 
 fn stream(word: &str) -> Result<StreamName, Problem> {

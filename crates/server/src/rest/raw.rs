@@ -9,17 +9,17 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use ostler_engine::{Follower, read_in_turn};
+use ostler_engine::{OutputFollower, read_with_free_fds};
 use ostler_journal::{BytePage, ByteQuery, Chunk, Journal, ReadError, StreamSet};
-use ostler_model::{Caller, Cursor, Text};
+use ostler_model::{ByteString, Caller, Cursor};
 
-use super::answer::Answer;
-use super::caller::Asking;
-use super::extract::Execution;
-use super::query::{Asked, CURSOR, STREAM, cursor, streams};
+use super::caller::RequestCaller;
+use super::extract::ExecutionPathId;
+use super::query::{CURSOR, QueryString, STREAM, cursor, stream_set};
+use super::response::RestResult;
 use super::state::RestState;
-use crate::params::{Kind, Parameter};
-use crate::wire::{Frame, GapBody, InfoBody, Problem};
+use crate::params::{Parameter, ParameterKind};
+use crate::wire::{ExecutionBody, GapBody, OutputFrame, Problem};
 
 /// Bytes of output in one piece of the answer.
 const PIECE_BYTES: u64 = 256 * 1024;
@@ -27,40 +27,41 @@ const PIECE_BYTES: u64 = 256 * 1024;
 const RAW: &[Parameter] = &[
     CURSOR,
     STREAM,
-    Parameter::optional("follow", Kind::Flag, "Go on until it has ended").or_flag(false),
+    Parameter::optional("follow", ParameterKind::Flag, "Go on until it has ended")
+        .with_default_flag(false),
     Parameter::optional(
         "lossless",
-        Kind::Flag,
+        ParameterKind::Flag,
         "With follow: where the disk is full, the command waits for this reader rather than lose \
          output",
     )
-    .or_flag(false),
+    .with_default_flag(false),
 ];
 
 /// `GET /api/v1/executions/{id}/raw`.
 pub(super) async fn raw(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Response> {
-    let mut arguments = asked.check(RAW)?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Response> {
+    let mut arguments = query_string.check(RAW)?;
     let from = cursor(&mut arguments)?.unwrap_or(Cursor::START);
-    let streams = streams(&mut arguments)?;
+    let streams = stream_set(&mut arguments)?;
     let lossless = arguments.flag("lossless");
     let source = if arguments.flag("follow") {
         let follower = state.engine.follow(&caller, &id, from)?;
         let follower = follower.streams(streams);
-        Source::Following(Box::new(if lossless {
+        FrameSource::Follow(Box::new(if lossless {
             follower.lossless()
         } else {
             follower
         }))
     } else {
         let journal = state.engine.journal(&caller, &id)?;
-        Source::Reading(journal, from, streams)
+        FrameSource::Read(journal, from, streams)
     };
-    let pages = Pages {
+    let pages = FrameStream {
         source,
         next: from,
         state,
@@ -72,38 +73,38 @@ pub(super) async fn raw(
 }
 
 /// Where pages come from.
-enum Source {
-    Following(Box<Follower>),
-    Reading(Journal, Cursor, StreamSet),
-    Over,
+enum FrameSource {
+    Follow(Box<OutputFollower>),
+    Read(Journal, Cursor, StreamSet),
+    Done,
 }
 
-struct Pages {
-    source: Source,
+struct FrameStream {
+    source: FrameSource,
     next: Cursor,
     state: RestState,
     caller: Caller,
     id: String,
 }
 
-fn frames(pages: Pages) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
+fn frames(pages: FrameStream) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
     stream::unfold(pages, |mut pages| async move {
-        let piece = pages.piece().await?;
+        let piece = pages.next_chunk().await?;
         Some((Ok(piece), pages))
     })
 }
 
-impl Pages {
+impl FrameStream {
     /// The next piece of the answer; none when it is complete.
-    async fn piece(&mut self) -> Option<Bytes> {
+    async fn next_chunk(&mut self) -> Option<Bytes> {
         let page = match &mut self.source {
-            Source::Over => return None,
-            Source::Following(follower) => {
-                let page = self.state.unless_leaving(follower.next()).await;
+            FrameSource::Done => return None,
+            FrameSource::Follow(follower) => {
+                let page = self.state.unless_shutting_down(follower.next()).await;
                 page.and_then(|page| page.map_err(Problem::from))
             }
-            Source::Reading(journal, from, streams) => {
-                let read = read_in_turn(|| read(journal, from, *streams));
+            FrameSource::Read(journal, from, streams) => {
+                let read = read_with_free_fds(|| read_page(journal, from, *streams));
                 read.await.map_err(Problem::from)
             }
         };
@@ -112,42 +113,42 @@ impl Pages {
             Ok(Some(page)) => {
                 self.next = page.next;
                 if let Some(gap) = page.gap {
-                    self.spell_gap(&mut piece, (gap.from, gap.to));
+                    self.write_gap(&mut piece, (gap.from, gap.to));
                 }
-                spell_chunks(&mut piece, page.chunks);
+                write_chunks(&mut piece, page.chunks);
             }
             Ok(None) => {
-                self.source = Source::Over;
-                self.spell_end(&mut piece);
+                self.source = FrameSource::Done;
+                self.write_end(&mut piece);
             }
             Err(problem) => {
-                self.source = Source::Over;
+                self.source = FrameSource::Done;
                 let problem = Box::new(problem);
-                spell(&mut piece, &Frame::Problem { problem });
+                write_frame(&mut piece, &OutputFrame::Problem { problem });
             }
         }
         Some(Bytes::from(piece))
     }
 
-    fn spell_gap(&self, piece: &mut Vec<u8>, (from, to): (u64, u64)) {
+    fn write_gap(&self, piece: &mut Vec<u8>, (from, to): (u64, u64)) {
         match self.state.engine.info(&self.caller, &self.id) {
             Ok(info) => {
                 let gap = GapBody::of(&info.state, from, to);
-                spell(piece, &Frame::Gap { gap });
+                write_frame(piece, &OutputFrame::Gap { gap });
             }
             Err(error) => {
                 let problem = Box::new(Problem::from(error));
-                spell(piece, &Frame::Problem { problem });
+                write_frame(piece, &OutputFrame::Problem { problem });
             }
         }
     }
 
-    fn spell_end(&mut self, piece: &mut Vec<u8>) {
+    fn write_end(&mut self, piece: &mut Vec<u8>) {
         let info = match self.state.engine.info(&self.caller, &self.id) {
             Ok(info) => info,
             Err(error) => {
                 let problem = Box::new(Problem::from(error));
-                return spell(piece, &Frame::Problem { problem });
+                return write_frame(piece, &OutputFrame::Problem { problem });
             }
         };
         let from = self.next.offset;
@@ -155,19 +156,19 @@ impl Pages {
             // What was printed at the end and no file holds.
             let to = info.output_end;
             let gap = GapBody::of(&info.state, from, to);
-            spell(piece, &Frame::Gap { gap });
+            write_frame(piece, &OutputFrame::Gap { gap });
             self.next.offset = to;
         }
-        let end = Frame::End {
-            end: Box::new(InfoBody::from(&info)),
+        let end = OutputFrame::End {
+            end: Box::new(ExecutionBody::from(&info)),
             next: self.next,
         };
-        spell(piece, &end);
+        write_frame(piece, &end);
     }
 }
 
 /// The next page with anything in it; none at the end of what is there now.
-fn read(
+fn read_page(
     journal: &Journal,
     from: &mut Cursor,
     streams: StreamSet,
@@ -178,30 +179,30 @@ fn read(
             max_bytes: PIECE_BYTES,
             ..ByteQuery::from(*from)
         })?;
-        let stuck = page.next == *from;
+        let is_stuck = page.next == *from;
         *from = page.next;
         if !page.chunks.is_empty() || page.gap.is_some() {
             return Ok(Some(page));
         }
-        if !page.more || stuck {
+        if !page.more || is_stuck {
             return Ok(None);
         }
     }
 }
 
-fn spell_chunks(piece: &mut Vec<u8>, chunks: Vec<Chunk>) {
+fn write_chunks(piece: &mut Vec<u8>, chunks: Vec<Chunk>) {
     for chunk in chunks {
-        let frame = Frame::Data {
+        let frame = OutputFrame::Data {
             stream: chunk.stream,
             at: chunk.at,
             offset: chunk.offset,
-            data: Text::from(chunk.bytes),
+            data: ByteString::from(chunk.bytes),
         };
-        spell(piece, &frame);
+        write_frame(piece, &frame);
     }
 }
 
-fn spell(piece: &mut Vec<u8>, frame: &Frame) {
+fn write_frame(piece: &mut Vec<u8>, frame: &OutputFrame) {
     if serde_json::to_writer(&mut *piece, frame).is_ok() {
         piece.push(b'\n');
     }

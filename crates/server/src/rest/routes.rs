@@ -6,8 +6,8 @@ use axum::routing::{delete, get, post};
 
 use super::state::RestState;
 use super::{
-    answer, events, executions, export, health, interactions, output, processes, raw, services,
-    shell, socket, terminal, walls, workspace,
+    events, executions, export, health, interactions, output, processes, raw, response, services,
+    shell, terminal, usage, workspace, ws,
 };
 
 /// The largest body of a request.
@@ -20,13 +20,13 @@ pub fn router(state: RestState) -> Router {
         .merge(process_routes())
         .nest(
             "/api/v1",
-            version_1()
+            v1_routes()
                 .merge(terminal_routes())
                 .merge(workspace_routes())
                 .merge(service_routes()),
         )
-        .fallback(answer::no_route)
-        .method_not_allowed_fallback(answer::no_method)
+        .fallback(response::no_route)
+        .method_not_allowed_fallback(response::no_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_BYTES))
         .with_state(state)
 }
@@ -48,7 +48,7 @@ fn process_routes() -> Router<RestState> {
         .route("/api/process/{id}/clean", post(processes::clean))
 }
 
-fn version_1() -> Router<RestState> {
+fn v1_routes() -> Router<RestState> {
     Router::new()
         .route("/health", get(health::health))
         .route("/shutdown", post(health::shutdown))
@@ -63,11 +63,11 @@ fn version_1() -> Router<RestState> {
         .route("/starts/{id}", get(executions::queued))
         .route("/executions/{id}/wait", post(executions::wait))
         .route("/executions/{id}/stop", post(executions::stop))
-        .route("/executions/{id}/again", post(executions::again))
+        .route("/executions/{id}/again", post(executions::rerun))
         .route("/executions/{id}/pause", post(executions::pause))
         .route("/executions/{id}/resume", post(executions::resume))
-        .route("/executions/{id}/network", get(walls::network))
-        .route("/executions/{id}/resources", get(walls::resources))
+        .route("/executions/{id}/network", get(usage::network))
+        .route("/executions/{id}/resources", get(usage::resources))
         .route("/executions/{id}/signal", post(executions::signal))
         .route("/executions/{id}/input", post(executions::input))
         .route("/executions/{id}/output", get(output::lines))
@@ -108,7 +108,7 @@ fn service_routes() -> Router<RestState> {
 fn terminal_routes() -> Router<RestState> {
     Router::new()
         .route("/executions/{id}/screen", get(terminal::screen))
-        .route("/executions/{id}/terminal", get(socket::attach))
+        .route("/executions/{id}/terminal", get(ws::attach))
         .route("/executions/{id}/terminal/output", get(terminal::output))
         .route("/executions/{id}/keys", post(terminal::keys))
         .route("/executions/{id}/resize", post(terminal::resize))

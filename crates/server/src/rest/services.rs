@@ -6,35 +6,41 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use ostler_engine::{
-    Ensured, Face, Info, ServiceRequest, StartRequest, StopRequest, WaitEnd, WaitFor,
+    ClientKind, EnsureResult, ExecutionInfo, ServiceRequest, StartRequest, StopRequest, WaitEnd,
+    WaitFor,
 };
-use ostler_model::{Caller, Command, Restart, Text};
+use ostler_model::{ByteString, Caller, Command, RestartPolicy};
 use tokio::task::JoinSet;
 
-use super::answer::Answer;
-use super::caller::Asking;
+use super::caller::RequestCaller;
 use super::executions;
-use super::extract::{Body, Id};
-use super::query::{Asked, LIST_CURSOR, LIST_LIMIT, window};
+use super::extract::{JsonBody, PathId};
+use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
+use super::response::RestResult;
 use super::state::RestState;
-use crate::params::{Arguments, Kind, Parameter};
-use crate::window::service_position;
+use crate::pagination::service_position;
+use crate::params::{Arguments, Parameter, ParameterKind};
 use crate::wire::{
-    DetectBody, DetectedBody, EnsuredBody, InfoBody, Problem, ReadyBody, ServiceBody,
-    ServiceStartBody, ServiceStoppedBody, ServicesBody, StartBody, StopBody, UpBody, UppedBody,
-    WhyBody,
+    DetectResponse, DetectedServiceBody, EnsureResponse, ExecutionBody, Problem, ReadinessWaitBody,
+    ServiceBody, ServiceDiagnosisBody, ServiceStartBody, ServiceStopResponse, ServicesBody,
+    StartBody, StopBody, UpBody, UpResponse,
 };
 
-const WHERE: &[Parameter] = &[Parameter::optional(
+const CWD_PARAM: &[Parameter] = &[Parameter::optional(
     "cwd",
-    Kind::Text,
+    ParameterKind::Text,
     "The absolute directory from which an ostler.toml is looked for, upwards: names hold in its \
      workspace; in all of them where it is absent",
 )];
 
 const LIST: &[Parameter] = &[
-    WHERE[0],
-    Parameter::optional("dismissed", Kind::Flag, "Also those that were dismissed").or_flag(false),
+    CWD_PARAM[0],
+    Parameter::optional(
+        "dismissed",
+        ParameterKind::Flag,
+        "Also those that were dismissed",
+    )
+    .with_default_flag(false),
     LIST_LIMIT,
     LIST_CURSOR,
 ];
@@ -43,23 +49,23 @@ const LIST: &[Parameter] = &[
 /// defined.
 pub(super) async fn list(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    asked: Asked,
-) -> Answer<Json<ServicesBody>> {
-    let mut arguments = asked.check(LIST)?;
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<ServicesBody>> {
+    let mut arguments = query_string.check(LIST)?;
     let cwd = cwd(&mut arguments)?;
-    let found = if arguments.flag("dismissed") {
+    let services = if arguments.flag("dismissed") {
         state.engine.services_and_dismissed(&caller, cwd.as_deref())
     } else {
         state.engine.services(&caller, cwd.as_deref())
     }?;
-    let page = window(&found, service_position, &mut arguments)?;
+    let page = list_page(&services, service_position, &mut arguments)?;
     let elsewhere = cwd.as_deref();
     let elsewhere = elsewhere.map(|cwd| state.engine.services_elsewhere(&caller, Some(cwd)));
     Ok(Json(ServicesBody {
         elsewhere,
         services: page.entries.into_iter().map(ServiceBody::from).collect(),
-        total: Some(found.len()),
+        total: Some(services.len()),
         next: page.next,
     }))
 }
@@ -67,11 +73,11 @@ pub(super) async fn list(
 /// `GET /api/v1/services/{name}`.
 pub(super) async fn show(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Id(name): Id,
-    asked: Asked,
-) -> Answer<Json<ServiceBody>> {
-    let cwd = cwd(&mut asked.check(WHERE)?)?;
+    RequestCaller(caller): RequestCaller,
+    PathId(name): PathId,
+    query_string: QueryString,
+) -> RestResult<Json<ServiceBody>> {
+    let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
     let service = state.engine.service(&caller, &name, cwd.as_deref())?;
     Ok(Json(ServiceBody::from(&service)))
 }
@@ -79,41 +85,47 @@ pub(super) async fn show(
 /// `GET /api/v1/services/{name}/why`.
 pub(super) async fn why(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Id(name): Id,
-    asked: Asked,
-) -> Answer<Json<WhyBody>> {
-    let cwd = cwd(&mut asked.check(WHERE)?)?;
-    let why = state.engine.why(&caller, &name, cwd.as_deref()).await?;
-    Ok(Json(WhyBody::from(why)))
+    RequestCaller(caller): RequestCaller,
+    PathId(name): PathId,
+    query_string: QueryString,
+) -> RestResult<Json<ServiceDiagnosisBody>> {
+    let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
+    let diagnosis = state
+        .engine
+        .diagnose_service(&caller, &name, cwd.as_deref())
+        .await?;
+    Ok(Json(ServiceDiagnosisBody::from(diagnosis)))
 }
 
-fn cwd(arguments: &mut Arguments) -> Answer<Option<std::path::PathBuf>> {
+fn cwd(arguments: &mut Arguments) -> RestResult<Option<std::path::PathBuf>> {
     let Some(given) = arguments.text("cwd") else {
         return Ok(None);
     };
-    absolute(&Text::from(given), "parameter 'cwd'").map(Some)
+    absolute(&ByteString::from(given), "parameter 'cwd'").map(Some)
 }
 
-fn absolute(given: &Text, what: &str) -> Answer<std::path::PathBuf> {
+fn absolute(given: &ByteString, label: &str) -> RestResult<std::path::PathBuf> {
     let path = given.as_path();
     if path.is_absolute() {
         return Ok(path.to_path_buf());
     }
-    let message = format!("{what} is '{given}'; allowed: an absolute directory");
+    let message = format!("{label} is '{given}'; allowed: an absolute directory");
     Err(Problem::value(message))
 }
 
 /// `POST /api/v1/services`.
 pub(super) async fn start(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Body(body): Body<ServiceStartBody>,
-) -> Answer<(StatusCode, Json<EnsuredBody>)> {
+    RequestCaller(caller): RequestCaller,
+    JsonBody(body): JsonBody<ServiceStartBody>,
+) -> RestResult<(StatusCode, Json<EnsureResponse>)> {
     let wait = body.service.wait_ms;
-    let begun = state.engine.start_service(&caller, asked(body)).await?;
-    let info = begun.keep();
-    let body = EnsuredBody {
+    let start_guard = state
+        .engine
+        .start_service(&caller, service_request(body))
+        .await?;
+    let info = start_guard.commit();
+    let response = EnsureResponse {
         service: ServiceBody::from(&info),
         reused: false,
         completes: false,
@@ -123,8 +135,8 @@ pub(super) async fn start(
         shared: Vec::new(),
         message: String::new(),
     };
-    let body = settled(&state, &caller, body, wait).await?;
-    Ok((StatusCode::CREATED, Json(body)))
+    let response = wait_until_ready(&state, &caller, response, wait).await?;
+    Ok((StatusCode::CREATED, Json(response)))
 }
 
 /// A start whose command is a service without having been asked to be one (E4): it is started
@@ -132,150 +144,161 @@ pub(super) async fn start(
 pub(super) async fn start_detected(
     state: &RestState,
     caller: &Caller,
-    (start, restart): (StartRequest, Option<Restart>),
-) -> Answer<Info> {
+    (start, restart): (StartRequest, Option<RestartPolicy>),
+) -> RestResult<ExecutionInfo> {
     let request = ServiceRequest {
-        restart: restart.unwrap_or(Restart::Never),
+        restart: restart.unwrap_or(RestartPolicy::Never),
         automatic: true,
         ..ServiceRequest::new(StartRequest {
             lifetime: None,
             ..start
         })
     };
-    let begun = state.engine.start_service(caller, request).await?;
-    Ok(begun.keep())
+    let start_guard = state.engine.start_service(caller, request).await?;
+    Ok(start_guard.commit())
 }
 
 /// `POST /api/v1/services/ensure`.
 pub(super) async fn ensure(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Body(body): Body<ServiceStartBody>,
-) -> Answer<Json<EnsuredBody>> {
+    RequestCaller(caller): RequestCaller,
+    JsonBody(body): JsonBody<ServiceStartBody>,
+) -> RestResult<Json<EnsureResponse>> {
     let wait = body.service.wait_ms;
-    let ensured = state.engine.ensure_service(&caller, asked(body)).await?;
-    let body = settled(&state, &caller, EnsuredBody::from(&ensured), wait).await?;
-    Ok(Json(body))
+    let ensured = state
+        .engine
+        .ensure_service(&caller, service_request(body))
+        .await?;
+    let response = wait_until_ready(&state, &caller, EnsureResponse::from(&ensured), wait).await?;
+    Ok(Json(response))
 }
 
 /// `POST /api/v1/services/up`.
 pub(super) async fn up(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Body(body): Body<UpBody>,
-) -> Answer<Json<UppedBody>> {
+    RequestCaller(caller): RequestCaller,
+    JsonBody(body): JsonBody<UpBody>,
+) -> RestResult<Json<UpResponse>> {
     let cwd = absolute(&body.cwd, "field 'cwd'")?;
     let (names, wait) = (body.names.clone(), body.wait_ms);
-    let base = base(body);
-    let up = state.engine.service_up(&caller, &cwd, &names, &base);
-    let ensured = state.unless_leaving(up).await??;
-    let services = all_settled(&state, &caller, ensured, wait).await?;
-    Ok(Json(UppedBody { services }))
+    let base_request = base_request(body);
+    let up = state
+        .engine
+        .service_up(&caller, &cwd, &names, &base_request);
+    let ensured = state.unless_shutting_down(up).await??;
+    let services = wait_all_ready(&state, &caller, ensured, wait).await?;
+    Ok(Json(UpResponse { services }))
 }
 
 /// What everything that is started has in common; the command is the definition's.
-fn base(body: UpBody) -> StartRequest {
+fn base_request(body: UpBody) -> StartRequest {
     let nothing = Command::Argv {
-        program: Text::default(),
+        program: ByteString::default(),
         args: Vec::new(),
     };
-    let mut base = StartRequest::new(nothing, body.cwd);
-    base.base_env = body.base_env;
-    base.inherit_env = body.inherit_env;
-    base.level = body.isolation;
-    base.allowed = body.allowed;
-    base.approval = body.approval;
-    base.face = if body.cli { Face::Cli } else { Face::Rest };
-    base
+    let mut request = StartRequest::new(nothing, body.cwd);
+    request.base_env = body.base_env;
+    request.inherit_env = body.inherit_env;
+    request.level = body.isolation;
+    request.allowed = body.allowed;
+    request.approval = body.approval;
+    request.client_kind = if body.cli {
+        ClientKind::Cli
+    } else {
+        ClientKind::Rest
+    };
+    request
 }
 
-fn asked(body: ServiceStartBody) -> ServiceRequest {
+fn service_request(body: ServiceStartBody) -> ServiceRequest {
     let restart = body.start.restart;
     let start = StartRequest {
         lifetime: None,
-        ..executions::request(body.start)
+        ..executions::start_request(body.start)
     };
-    ServiceStartBody::request(body.service, restart, start)
+    ServiceStartBody::service_request(body.service, restart, start)
 }
 
 /// Waits for all of them at once, and answers in their order.
-async fn all_settled(
+async fn wait_all_ready(
     state: &RestState,
     caller: &Caller,
-    ensured: Vec<Ensured>,
+    ensured: Vec<EnsureResult>,
     wait: Option<u64>,
-) -> Answer<Vec<EnsuredBody>> {
-    let mut waits = JoinSet::new();
+) -> RestResult<Vec<EnsureResponse>> {
+    let mut waiting = JoinSet::new();
     for (at, ensured) in ensured.iter().enumerate() {
         let (state, caller) = (state.clone(), caller.clone());
-        let body = EnsuredBody::from(ensured);
-        waits.spawn(async move { (at, settled(&state, &caller, body, wait).await) });
+        let body = EnsureResponse::from(ensured);
+        waiting.spawn(async move { (at, wait_until_ready(&state, &caller, body, wait).await) });
     }
-    let mut settled = waits.join_all().await;
-    settled.sort_by_key(|(at, _)| *at);
-    settled.into_iter().map(|(_, body)| body).collect()
+    let mut responses = waiting.join_all().await;
+    responses.sort_by_key(|(at, _)| *at);
+    responses.into_iter().map(|(_, body)| body).collect()
 }
 
 /// The answer, after a wait where one is asked for. The wait's end changes nothing: what was
 /// started goes on.
-async fn settled(
+async fn wait_until_ready(
     state: &RestState,
     caller: &Caller,
-    mut body: EnsuredBody,
+    mut response: EnsureResponse,
     wait: Option<u64>,
-) -> Answer<EnsuredBody> {
-    let living = body.service.execution.as_ref().map(|info| info.uuid);
-    if let (Some(id), Some(millis)) = (living, wait) {
-        let at_most = Some(Duration::from_millis(millis));
+) -> RestResult<EnsureResponse> {
+    let running_id = response.service.execution.as_ref().map(|info| info.uuid);
+    if let (Some(id), Some(millis)) = (running_id, wait) {
+        let timeout = Some(Duration::from_millis(millis));
         let id = id.to_string();
-        let until = if body.completes {
+        let until = if response.completes {
             WaitFor::Exit
         } else {
             WaitFor::Ready
         };
-        let wait = state.engine.wait(caller, &id, &until, at_most);
-        let waited = state.unless_leaving(wait).await??;
-        if waited.why == WaitEnd::Exit {
-            waited.info.born()?;
+        let wait = state.engine.wait(caller, &id, &until, timeout);
+        let outcome = state.unless_shutting_down(wait).await??;
+        if outcome.end == WaitEnd::Exit {
+            outcome.info.ensure_spawned()?;
         }
-        body.service = body.service.with_execution(InfoBody::from(&waited.info));
-        body.waited = Some(ReadyBody::from(&waited.why));
-        let cwd = waited.info.spec.cwd.as_path();
-        if let Ok(why) = state.engine.why(caller, &id, Some(cwd)).await {
-            body.explained(WhyBody::from(why));
+        response.service = response
+            .service
+            .with_execution(ExecutionBody::from(&outcome.info));
+        response.waited = Some(ReadinessWaitBody::from(&outcome.end));
+        let cwd = outcome.info.spec.cwd.as_path();
+        if let Ok(why) = state.engine.diagnose_service(caller, &id, Some(cwd)).await {
+            response.explain(ServiceDiagnosisBody::from(why));
         }
     }
-    body.message = body.told(wait.unwrap_or_default());
-    Ok(body)
+    response.message = response.render(wait.unwrap_or_default());
+    Ok(response)
 }
 
 /// `POST /api/v1/services/{name}/stop`.
 pub(super) async fn stop(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Id(name): Id,
-    asked: Asked,
-    Body(body): Body<StopBody>,
-) -> Answer<Json<ServiceStoppedBody>> {
-    let cwd = cwd(&mut asked.check(WHERE)?)?;
+    RequestCaller(caller): RequestCaller,
+    PathId(name): PathId,
+    query_string: QueryString,
+    JsonBody(body): JsonBody<StopBody>,
+) -> RestResult<Json<ServiceStopResponse>> {
+    let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
     let request = StopRequest {
         force: body.force,
         grace: body.grace_ms.map(Duration::from_millis),
         reason: body.reason,
     };
-    let named = (name.as_str(), cwd.as_deref());
-    let stopped = state.engine.stop_service(&caller, named, request).await?;
-    Ok(Json(ServiceStoppedBody::from(stopped)))
+    let target = (name.as_str(), cwd.as_deref());
+    let stopped = state.engine.stop_service(&caller, target, request).await?;
+    Ok(Json(ServiceStopResponse::from(stopped)))
 }
 
 /// `POST /api/v1/services/{name}/dismiss`: an ended one is left out of lists.
 pub(super) async fn dismiss(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Id(name): Id,
-    asked: Asked,
-) -> Answer<Json<ServiceBody>> {
-    let cwd = cwd(&mut asked.check(WHERE)?)?;
+    RequestCaller(caller): RequestCaller,
+    PathId(name): PathId,
+    query_string: QueryString,
+) -> RestResult<Json<ServiceBody>> {
+    let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
     let dismissed = state
         .engine
         .dismiss_service(&caller, &name, cwd.as_deref())?;
@@ -285,23 +308,23 @@ pub(super) async fn dismiss(
 /// `POST /api/v1/services/{name}/restart`.
 pub(super) async fn restart(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Id(name): Id,
-    asked: Asked,
-) -> Answer<Json<ServiceBody>> {
-    let cwd = cwd(&mut asked.check(WHERE)?)?;
-    let again = state.engine.restart_service(&caller, &name, cwd.as_deref());
-    let service = again.await?;
+    RequestCaller(caller): RequestCaller,
+    PathId(name): PathId,
+    query_string: QueryString,
+) -> RestResult<Json<ServiceBody>> {
+    let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
+    let restarted = state.engine.restart_service(&caller, &name, cwd.as_deref());
+    let service = restarted.await?;
     Ok(Json(ServiceBody::from(&service)))
 }
 
 /// `PUT /api/v1/services/{name}`: keeps a definition; nothing is started.
 pub(super) async fn define(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Id(name): Id,
-    Body(mut body): Body<ServiceStartBody>,
-) -> Answer<StatusCode> {
+    RequestCaller(caller): RequestCaller,
+    PathId(name): PathId,
+    JsonBody(mut body): JsonBody<ServiceStartBody>,
+) -> RestResult<StatusCode> {
     match &body.service.name {
         Some(given) if *given != name => {
             return Err(Problem::value(format!(
@@ -310,18 +333,20 @@ pub(super) async fn define(
         }
         Some(_) | None => body.service.name = Some(name),
     }
-    state.engine.define_service(&caller, &asked(body))?;
+    state
+        .engine
+        .define_service(&caller, &service_request(body))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `DELETE /api/v1/services/{name}`: forgets a definition; what runs goes on.
 pub(super) async fn forget(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Id(name): Id,
-    asked: Asked,
-) -> Answer<StatusCode> {
-    asked.check(&[])?;
+    RequestCaller(caller): RequestCaller,
+    PathId(name): PathId,
+    query_string: QueryString,
+) -> RestResult<StatusCode> {
+    query_string.check(&[])?;
     state.engine.forget_service(&caller, &name)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -329,13 +354,13 @@ pub(super) async fn forget(
 /// `POST /api/v1/detect`: which service a command is; nothing is started.
 pub(super) async fn detect(
     State(state): State<RestState>,
-    _asking: Asking,
-    Body(body): Body<StartBody>,
-) -> Answer<Json<DetectBody>> {
-    let request = executions::request(body);
+    _caller: RequestCaller,
+    JsonBody(body): JsonBody<StartBody>,
+) -> RestResult<Json<DetectResponse>> {
+    let request = executions::start_request(body);
     absolute(&request.cwd, "field 'cwd'")?;
-    let found = state.engine.detect(&request);
-    Ok(Json(DetectBody {
-        service: found.map(DetectedBody::from),
+    let detected = state.engine.detect(&request);
+    Ok(Json(DetectResponse {
+        service: detected.map(DetectedServiceBody::from),
     }))
 }

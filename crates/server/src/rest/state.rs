@@ -1,6 +1,6 @@
 //! What every route works with.
 
-use super::answer::Answer;
+use super::response::RestResult;
 use ostler_engine::Engine;
 use ostler_model::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -26,11 +26,14 @@ impl RestState {
         }
     }
 
-    /// `work`, unless it would have to wait and the daemon leaves.
-    pub(super) async fn unless_leaving<T>(&self, work: impl Future<Output = T>) -> Answer<T> {
+    /// `future`, unless it would have to wait and the daemon leaves.
+    pub(super) async fn unless_shutting_down<T>(
+        &self,
+        future: impl Future<Output = T>,
+    ) -> RestResult<T> {
         tokio::select! {
             biased;
-            done = work => Ok(done),
+            output = future => Ok(output),
             () = self.shutdown.cancelled() => Err(ostler_engine::Error::Closing.into()),
         }
     }

@@ -5,18 +5,18 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ostler_engine::{TerminalQuery, Typing};
-use ostler_model::Text;
-use ostler_terminal::{Key, KeyError, Piece};
+use ostler_engine::{TerminalInput, TerminalPageQuery};
+use ostler_model::ByteString;
+use ostler_terminal::{InputPiece, Key, KeyError};
 
-use super::answer::Answer;
-use super::caller::Asking;
-use super::extract::{Body, Session};
-use super::query::Asked;
+use super::caller::RequestCaller;
+use super::extract::{JsonBody, SessionPathId};
+use super::query::QueryString;
+use super::response::RestResult;
 use super::state::RestState;
-use crate::params::{Kind, Parameter};
+use crate::params::{Parameter, ParameterKind};
 use crate::wire::{
-    KeysBody, PieceBody, Problem, ResizeBody, ScreenBody, TerminalOutputBody, TypedBody,
+    InputPieceBody, KeysBody, KeysResponse, Problem, ResizeBody, ScreenBody, TerminalOutputBody,
 };
 
 /// The largest offset a query can name.
@@ -25,10 +25,14 @@ const OFFSET_LIMIT: i64 = i64::MAX;
 const PIECES: usize = 10_000;
 
 const OUTPUT: &[Parameter] = &[
-    Parameter::optional("offset", Kind::Integer(0, OFFSET_LIMIT), "The first byte"),
+    Parameter::optional(
+        "offset",
+        ParameterKind::Integer(0, OFFSET_LIMIT),
+        "The first byte",
+    ),
     Parameter::optional(
         "limit",
-        Kind::Integer(1, OFFSET_LIMIT),
+        ParameterKind::Integer(1, OFFSET_LIMIT),
         "At most so many bytes",
     ),
 ];
@@ -36,29 +40,29 @@ const OUTPUT: &[Parameter] = &[
 /// `GET /api/v1/executions/{id}/screen`.
 pub(super) async fn screen(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Session(id): Session,
-    asked: Asked,
-) -> Answer<Json<ScreenBody>> {
-    asked.check(&[])?;
+    RequestCaller(caller): RequestCaller,
+    SessionPathId(id): SessionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<ScreenBody>> {
+    query_string.check(&[])?;
     Ok(Json(state.engine.screen(&caller, &id).await?))
 }
 
 /// `GET /api/v1/executions/{id}/terminal/output`.
 pub(super) async fn output(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Session(id): Session,
-    asked: Asked,
-) -> Answer<Json<TerminalOutputBody>> {
-    let arguments = asked.check(OUTPUT)?;
-    let query = TerminalQuery {
+    RequestCaller(caller): RequestCaller,
+    SessionPathId(id): SessionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<TerminalOutputBody>> {
+    let arguments = query_string.check(OUTPUT)?;
+    let query = TerminalPageQuery {
         offset: arguments.count("offset"),
         limit: arguments.count("limit"),
     };
     let page = state.engine.read_terminal(&caller, &id, query).await?;
     Ok(Json(TerminalOutputBody {
-        data: Text::from(page.data),
+        data: ByteString::from(page.data),
         offset: page.offset,
         next_offset: page.next_offset,
         start_offset: page.start_offset,
@@ -70,10 +74,10 @@ pub(super) async fn output(
 /// `POST /api/v1/executions/{id}/keys`.
 pub(super) async fn keys(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Session(id): Session,
-    Body(body): Body<KeysBody>,
-) -> Answer<Json<TypedBody>> {
+    RequestCaller(caller): RequestCaller,
+    SessionPathId(id): SessionPathId,
+    JsonBody(body): JsonBody<KeysBody>,
+) -> RestResult<Json<KeysResponse>> {
     if body.pieces.len() > PIECES {
         let message = format!(
             "field 'pieces' has {} entries; allowed: {PIECES}",
@@ -82,29 +86,29 @@ pub(super) async fn keys(
         return Err(Problem::value(message));
     }
     let pieces = body.pieces.into_iter().enumerate();
-    let typing = Typing {
-        pieces: pieces.map(piece).collect::<Answer<_>>()?,
+    let typing = TerminalInput {
+        pieces: pieces.map(parse_piece).collect::<RestResult<_>>()?,
         lease: None,
     };
-    let typed = state.engine.type_in(&caller, &id, typing).await?;
-    Ok(Json(TypedBody {
+    let typed = state.engine.send_input(&caller, &id, typing).await?;
+    Ok(Json(KeysResponse {
         bytes: typed.bytes,
-        taken: typed.taken,
+        taken: typed.accepted,
     }))
 }
 
-fn piece((place, body): (usize, PieceBody)) -> Answer<Piece> {
+fn parse_piece((index, body): (usize, InputPieceBody)) -> RestResult<InputPiece> {
     Ok(match body {
-        PieceBody::Text(text) => Piece::Text(text),
-        PieceBody::Paste(text) => Piece::Paste(text),
-        PieceBody::Key(name) => {
-            let told =
-                |error: KeyError| Problem::value(format!("field 'pieces[{place}]': {error}"));
-            Piece::Key(name.parse::<Key>().map_err(told)?)
+        InputPieceBody::Text(text) => InputPiece::Text(text),
+        InputPieceBody::Paste(text) => InputPiece::Paste(text),
+        InputPieceBody::Key(name) => {
+            let to_problem =
+                |error: KeyError| Problem::value(format!("field 'pieces[{index}]': {error}"));
+            InputPiece::Key(name.parse::<Key>().map_err(to_problem)?)
         }
-        PieceBody::Base64(given) => {
-            let told = |_| Problem::value(format!("field 'pieces[{place}]': no base64"));
-            Piece::Raw(STANDARD.decode(given).map_err(told)?)
+        InputPieceBody::Base64(given) => {
+            let to_problem = |_| Problem::value(format!("field 'pieces[{index}]': no base64"));
+            InputPiece::Raw(STANDARD.decode(given).map_err(to_problem)?)
         }
     })
 }
@@ -112,10 +116,10 @@ fn piece((place, body): (usize, PieceBody)) -> Answer<Piece> {
 /// `POST /api/v1/executions/{id}/resize`.
 pub(super) async fn resize(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Session(id): Session,
-    Body(body): Body<ResizeBody>,
-) -> Answer<StatusCode> {
+    RequestCaller(caller): RequestCaller,
+    SessionPathId(id): SessionPathId,
+    JsonBody(body): JsonBody<ResizeBody>,
+) -> RestResult<StatusCode> {
     let resized = state
         .engine
         .resize_terminal(&caller, &id, body.into(), None);

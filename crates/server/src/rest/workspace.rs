@@ -2,14 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use ostler_model::{Caller, WorkspaceOrder};
+use ostler_model::{Caller, OverlayRequest};
 
-use super::answer::Answer;
-use super::caller::Asking;
-use super::extract::Execution;
-use super::query::Asked;
+use super::caller::RequestCaller;
+use super::extract::ExecutionPathId;
+use super::query::QueryString;
+use super::response::RestResult;
 use super::state::RestState;
-use crate::params::{Kind, Parameter};
+use crate::params::{Parameter, ParameterKind};
 use crate::wire::WorkspaceBody;
 
 /// The most changes one answer lists.
@@ -21,99 +21,103 @@ const DIFF_LIMIT_BYTES: i64 = 8 * 1024 * 1024;
 /// Bytes of a diff nobody named a size for.
 const DIFF_BYTES: i64 = 1024 * 1024;
 
-const LISTED: &[Parameter] = &[Parameter::optional(
+const CHANGES_PARAMS: &[Parameter] = &[Parameter::optional(
     "limit",
-    Kind::Integer(0, CHANGES_LIMIT),
+    ParameterKind::Integer(0, CHANGES_LIMIT),
     "At most so many changes",
 )
-.or(CHANGES)];
+.with_default(CHANGES)];
 
-const COMMITTED: &[Parameter] = &[
-    LISTED[0],
+const COMMIT_PARAMS: &[Parameter] = &[
+    CHANGES_PARAMS[0],
     Parameter::optional(
         "allow_autorun",
-        Kind::Flag,
+        ParameterKind::Flag,
         "Also what tools run or obey unasked",
     ),
 ];
 
-const SHOWN: &[Parameter] = &[
-    Parameter::optional("path", Kind::List, "Only these and what is below them"),
+const DIFF_PARAMS: &[Parameter] = &[
+    Parameter::optional(
+        "path",
+        ParameterKind::List,
+        "Only these and what is below them",
+    ),
     Parameter::optional(
         "limit_bytes",
-        Kind::Integer(1, DIFF_LIMIT_BYTES),
+        ParameterKind::Integer(1, DIFF_LIMIT_BYTES),
         "At most so many bytes",
     )
-    .or(DIFF_BYTES),
+    .with_default(DIFF_BYTES),
 ];
 
 /// `GET /api/v1/executions/{id}/workspace`: its changes.
 pub(super) async fn changes(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<WorkspaceBody>> {
-    let arguments = asked.check(LISTED)?;
-    let limit = size(arguments.count("limit"));
-    let order = WorkspaceOrder::Changes { limit };
-    carry_out(&state, &caller, (&id, order), limit).await
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<WorkspaceBody>> {
+    let arguments = query_string.check(CHANGES_PARAMS)?;
+    let limit = to_usize(arguments.count("limit"));
+    let request = OverlayRequest::Changes { limit };
+    execute(&state, &caller, (&id, request), limit).await
 }
 
 /// `GET /api/v1/executions/{id}/workspace/diff`.
 pub(super) async fn diff(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<WorkspaceBody>> {
-    let mut arguments = asked.check(SHOWN)?;
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<WorkspaceBody>> {
+    let mut arguments = query_string.check(DIFF_PARAMS)?;
     let paths = arguments.list("path");
-    let order = WorkspaceOrder::Diff {
+    let request = OverlayRequest::Diff {
         paths: paths.into_iter().map(Into::into).collect(),
-        limit_bytes: size(arguments.count("limit_bytes")),
+        limit_bytes: to_usize(arguments.count("limit_bytes")),
     };
-    carry_out(&state, &caller, (&id, order), 0).await
+    execute(&state, &caller, (&id, request), 0).await
 }
 
 /// `POST /api/v1/executions/{id}/workspace/commit`: what is on the host now, or the conflicts
 /// or the files that tools run unasked, because of which nothing is.
 pub(super) async fn commit(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<WorkspaceBody>> {
-    let arguments = asked.check(COMMITTED)?;
-    let limit = size(arguments.count("limit"));
-    let order = WorkspaceOrder::Commit {
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<WorkspaceBody>> {
+    let arguments = query_string.check(COMMIT_PARAMS)?;
+    let limit = to_usize(arguments.count("limit"));
+    let request = OverlayRequest::Commit {
         allow_autorun: arguments.flag("allow_autorun"),
     };
-    carry_out(&state, &caller, (&id, order), limit).await
+    execute(&state, &caller, (&id, request), limit).await
 }
 
 /// `POST /api/v1/executions/{id}/workspace/discard`.
 pub(super) async fn discard(
     State(state): State<RestState>,
-    Asking(caller): Asking,
-    Execution(id): Execution,
-    asked: Asked,
-) -> Answer<Json<WorkspaceBody>> {
-    asked.check(&[])?;
-    carry_out(&state, &caller, (&id, WorkspaceOrder::Discard), 0).await
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<WorkspaceBody>> {
+    query_string.check(&[])?;
+    execute(&state, &caller, (&id, OverlayRequest::Discard), 0).await
 }
 
-async fn carry_out(
+async fn execute(
     state: &RestState,
     caller: &Caller,
-    (id, order): (&str, WorkspaceOrder),
+    (id, request): (&str, OverlayRequest),
     limit: usize,
-) -> Answer<Json<WorkspaceBody>> {
-    let answer = state.engine.workspace(caller, id, order).await?;
-    Ok(Json(WorkspaceBody::new(answer, limit)))
+) -> RestResult<Json<WorkspaceBody>> {
+    let response = state.engine.handle_overlay(caller, id, request).await?;
+    Ok(Json(WorkspaceBody::new(response, limit)))
 }
 
-fn size(given: Option<u64>) -> usize {
+fn to_usize(given: Option<u64>) -> usize {
     let given = given.unwrap_or_default();
     usize::try_from(given).unwrap_or(usize::MAX)
 }

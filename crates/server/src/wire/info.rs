@@ -1,18 +1,18 @@
 //! One execution, a list of them, and the daemon itself.
 
-use ostler_engine::{Info, QueueWait, QueuedStart};
-use ostler_model::ending::Cause;
+use ostler_engine::{ExecutionInfo, QueueWait, QueuedStart};
 use ostler_model::status::ProcessStatus;
-use ostler_model::{Cursor, ExecutionId, Lifetime, Phase, Text, Timestamp, Usage};
+use ostler_model::termination::TerminationCause;
+use ostler_model::{ByteString, Cursor, ExecutionId, Lifetime, Phase, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::confine::IsolationBody;
+use super::sandbox::IsolationBody;
 use super::service::ServiceStateBody;
 
 /// Everything known of one execution besides its output (A3). Times are RFC 3339, durations
 /// seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct InfoBody {
+pub struct ExecutionBody {
     /// The short id; what agents and people are shown.
     pub id: String,
     /// The whole id.
@@ -20,9 +20,9 @@ pub struct InfoBody {
     /// The command as one line for people.
     pub command: String,
     /// The argument vector, or shell, `-c` and script.
-    pub argv: Vec<Text>,
+    pub argv: Vec<ByteString>,
     /// The working directory.
-    pub directory: Text,
+    pub directory: ByteString,
     /// What the caller called it.
     pub description: String,
     /// The status in the words of document 000.
@@ -38,7 +38,7 @@ pub struct InfoBody {
     /// Seconds from its start to its end, or to now.
     pub duration: f64,
     /// Why it ended; null while it lives.
-    pub cause: Option<Cause>,
+    pub cause: Option<TerminationCause>,
     /// The status it returned; null while it lives and when a signal ended it.
     pub exit_code: Option<i32>,
     /// The signal that ended it, for example `SIGKILL`.
@@ -128,12 +128,12 @@ pub struct QueuedStartBody {
     /// How many may.
     pub limit: u32,
     /// What runs, as far as the caller sees it, oldest first.
-    pub holders: Vec<HolderBody>,
+    pub holders: Vec<QuotaHolderBody>,
 }
 
 /// An execution that holds a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HolderBody {
+pub struct QuotaHolderBody {
     /// Its id.
     pub id: String,
     /// Its command line, cut.
@@ -142,7 +142,7 @@ pub struct HolderBody {
 
 impl From<QueuedStart> for QueuedStartBody {
     fn from(start: QueuedStart) -> Self {
-        let holders = start.holders.into_iter().map(|holder| HolderBody {
+        let holders = start.holders.into_iter().map(|holder| QuotaHolderBody {
             id: holder.id.short(),
             command: holder.command,
         });
@@ -157,9 +157,9 @@ impl From<QueuedStart> for QueuedStartBody {
 
 /// Executions, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ListBody {
+pub struct ExecutionsBody {
     /// The executions.
-    pub executions: Vec<InfoBody>,
+    pub executions: Vec<ExecutionBody>,
     /// How many there are that the request asks for, on this page or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
@@ -180,10 +180,10 @@ pub struct HealthBody {
     /// Running executions, of everybody.
     pub running: u64,
     /// Where its state is.
-    pub state_dir: Text,
+    pub state_dir: ByteString,
 }
 
-impl InfoBody {
+impl ExecutionBody {
     /// Whether it ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -191,10 +191,10 @@ impl InfoBody {
     }
 }
 
-impl From<&Info> for InfoBody {
-    fn from(info: &Info) -> Self {
+impl From<&ExecutionInfo> for ExecutionBody {
+    fn from(info: &ExecutionInfo) -> Self {
         let (spec, state) = (&info.spec, &info.state);
-        let ending = state.ending.as_ref();
+        let termination = state.ending.as_ref();
         Self {
             id: info.id.short(),
             uuid: info.id,
@@ -208,14 +208,16 @@ impl From<&Info> for InfoBody {
             start_time: state.started_at,
             end_time: state.ended_at,
             duration: millis_as_seconds(info.duration()),
-            cause: ending.map(|ending| ending.cause.clone()),
-            exit_code: ending.and_then(|ending| ending.code),
-            signal: ending.and_then(|ending| ending.signal).map(|s| s.name()),
-            shell_status: ending.map(|ending| ending.shell_status()),
+            cause: termination.map(|ending| ending.cause.clone()),
+            exit_code: termination.and_then(|ending| ending.code),
+            signal: termination
+                .and_then(|ending| ending.signal)
+                .map(|s| s.name()),
+            shell_status: termination.map(|ending| ending.shell_status()),
             labels: spec.labels.clone(),
             timeout: timeout_seconds(&spec.lifetime),
             error_message: info.error_message(),
-            stop_reason: ending.and_then(|ending| stop_reason(&ending.cause)),
+            stop_reason: termination.and_then(|ending| stop_reason(&ending.cause)),
             os_pid: state.pid,
             attempt: state.attempt,
             ready: is_service(&spec.lifetime).then_some(state.is_ready()),
@@ -233,20 +235,20 @@ impl From<&Info> for InfoBody {
             trimmed_bytes: state.trimmed_bytes,
             cursor: info.cursor(),
             usage: state.usage,
-            queued: info.queued.map(QueueWaitBody::from),
+            queued: info.queue_wait.map(QueueWaitBody::from),
         }
     }
 }
 
-fn stop_reason(cause: &Cause) -> Option<String> {
+fn stop_reason(cause: &TerminationCause) -> Option<String> {
     match cause {
-        Cause::Stopped { reason } => reason.clone(),
-        Cause::Exited
-        | Cause::Signaled
-        | Cause::TimedOut { .. }
-        | Cause::OutOfMemory
-        | Cause::SpawnFailed { .. }
-        | Cause::Lost { .. } => None,
+        TerminationCause::Stopped { reason } => reason.clone(),
+        TerminationCause::Exited
+        | TerminationCause::Signaled
+        | TerminationCause::TimedOut { .. }
+        | TerminationCause::OutOfMemory
+        | TerminationCause::SpawnFailed { .. }
+        | TerminationCause::Lost { .. } => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Questions to people, and answers.
 
 use ostler_engine::Interaction;
-use ostler_engine::interaction::Kind;
+use ostler_engine::interaction::QuestionKind;
 use ostler_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct InteractionBody {
     /// Its id, for example `i3`.
     pub id: String,
     /// What kind of answer is wanted.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// What is asked.
     pub message: String,
     /// What to choose from.
@@ -53,7 +53,7 @@ pub struct InteractionsBody {
     /// How many there are in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
-    /// The `cursor` of the next window; absent at the end.
+    /// The `parse_cursor` of the next window; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

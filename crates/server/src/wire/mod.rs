@@ -1,7 +1,6 @@
 //! The JSON shapes of REST. Both sides use these types: requests refuse unknown fields,
 //! answers may gain fields.
 
-pub mod confine;
 mod event;
 pub mod info;
 pub mod interaction;
@@ -10,41 +9,47 @@ pub mod page;
 pub mod problem;
 pub mod process;
 pub mod resources;
+pub mod sandbox;
 pub mod service;
+pub mod service_request;
 pub mod shell;
-pub mod socket;
 pub mod start;
 pub mod terminal;
 pub mod wait;
-pub mod wish;
+pub mod websocket;
 pub mod workspace;
 
-pub use confine::{ConfineBody, ConfinementBody, IsolationBody, NetworkBody};
 pub use event::{EventBody, EventsBody};
-pub use info::{HealthBody, HolderBody, InfoBody, ListBody, QueueWaitBody, QueuedStartBody};
+pub use info::{
+    ExecutionBody, ExecutionsBody, HealthBody, QueueWaitBody, QueuedStartBody, QuotaHolderBody,
+};
 pub use interaction::{AnswerBody, ApprovalBody, InteractionBody, InteractionsBody};
-pub use network::{DecisionBody, NetworkPageBody};
-pub use page::{Frame, GapBody, LineBody, PageBody};
+pub use network::{EgressDecisionBody, EgressPageBody};
+pub use page::{GapBody, LineBody, OutputFrame, OutputPageBody};
 pub use problem::{CodeName, Problem};
 pub use process::{
-    CleanAllBody, CleanBody, CleanSelected, CleanedBody, FailedEntry, OutputBody, OutputEntry,
-    PidEntry, ProcessBody,
+    CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
+    OutputEntry, PidEntry, ProcessBody, ProcessOutputBody,
 };
 pub use resources::ResourcesBody;
+pub use sandbox::{IsolationBody, NetworkBody, SandboxInfoBody, SandboxOptionsBody};
 pub use service::{
-    DetectBody, DetectedBody, EnsuredBody, PortInfoBody, ReadyBody, ServiceBody, ServiceStateBody,
-    ServiceStoppedBody, ServicesBody, UppedBody, WellBody, WhyBody,
+    DetectResponse, DetectedServiceBody, EnsureResponse, PortInfoBody, ReadinessWaitBody,
+    ServiceBody, ServiceDiagnosisBody, ServiceHealthBody, ServiceStateBody, ServiceStopResponse,
+    ServicesBody, UpResponse,
 };
-pub use shell::{ShellEndBody, ShellRanBody, ShellRunBody, ShellStartBody};
-pub use socket::{ClientMessage, Hello, ServerMessage};
-pub use start::{AgainBody, RetentionBody, StartBody, StdinBody};
-pub use terminal::{KeysBody, PieceBody, ResizeBody, ScreenBody, TerminalOutputBody, TypedBody};
+pub use service_request::{
+    DependencyBody, DependencyConditionBody, HealthRuleBody, PortRequestBody, ProbeBody,
+    ServiceModeBody, ServiceOptionsBody, ServiceStartBody, UpBody,
+};
+pub use shell::{ShellRunBody, ShellRunOutcomeBody, ShellRunResponse, ShellStartBody};
+pub use start::{RerunBody, RetentionBody, StartBody, StdinBody};
+pub use terminal::{
+    InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, TerminalOutputBody,
+};
 pub use wait::{
-    DroppedBody, MatchedBody, PromptBody, SignalBody, StopBody, TakenBody, Until, WaitBody,
-    WaitedBody, Why,
+    ClearOutputResponse, InputResponse, LineMatchBody, PromptBody, SignalBody, StopBody, WaitBody,
+    WaitEndKind, WaitResponse, WaitUntil,
 };
-pub use wish::{
-    DependencyBody, HealthRuleBody, NeedBody, PortBody, ProbeBody, ServiceModeBody,
-    ServiceStartBody, UpBody, WishBody,
-};
-pub use workspace::{TotalsBody, WorkspaceBody};
+pub use websocket::{TerminalClientMessage, TerminalHello, TerminalServerMessage};
+pub use workspace::{ChangeTotalsBody, WorkspaceBody};

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// Decisions of an execution's gate, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NetworkPageBody {
+pub struct EgressPageBody {
     /// The decisions of this page.
-    pub decisions: Vec<DecisionBody>,
+    pub decisions: Vec<EgressDecisionBody>,
     /// Where the next page begins: a number of bytes into the log.
     pub next: u64,
     /// Whether there is more already.
@@ -16,7 +16,7 @@ pub struct NetworkPageBody {
 
 /// One decision: a name that was asked for, or a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DecisionBody {
+pub struct EgressDecisionBody {
     /// When.
     pub at: Timestamp,
     /// Which host, as the command named it.

@@ -1,13 +1,13 @@
 //! Output: pages of lines, and raw frames.
 
-use ostler_model::{Cursor, State, StreamName, Text, Timestamp};
+use ostler_model::{ByteString, Cursor, State, StreamName, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::info::InfoBody;
+use super::info::ExecutionBody;
 
 /// Lines of output from a cursor or a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PageBody {
+pub struct OutputPageBody {
     /// The lines, stdout and stderr interleaved by the offset of their first byte.
     pub lines: Vec<LineBody>,
     /// Where to go on.
@@ -36,7 +36,7 @@ pub struct LineBody {
     /// The offset of its first byte.
     pub offset: u64,
     /// The line without its end: decoded where the execution has an encoding, else its bytes.
-    pub text: Text,
+    pub text: ByteString,
     /// Whether its end was seen.
     pub terminated: bool,
     /// Bytes of this line that are not in `text`.
@@ -77,7 +77,7 @@ impl GapBody {
 /// One line of `GET …/raw` (`application/x-ndjson`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Frame {
+pub enum OutputFrame {
     /// Bytes as they were read.
     Data {
         /// Which stream they came on.
@@ -87,7 +87,7 @@ pub enum Frame {
         /// The offset of the first.
         offset: u64,
         /// The bytes.
-        data: Text,
+        data: ByteString,
     },
     /// Bytes that are gone.
     Gap {
@@ -101,8 +101,8 @@ pub enum Frame {
     },
     /// The last line.
     End {
-        /// What was known then; with `follow` it has ended.
-        end: Box<InfoBody>,
+        /// What was known then; with `resource_watch` it has ended.
+        end: Box<ExecutionBody>,
         /// Where to go on.
         next: Cursor,
     },

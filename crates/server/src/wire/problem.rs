@@ -39,7 +39,7 @@ impl From<CodeName> for &'static str {
 }
 
 impl TryFrom<String> for CodeName {
-    type Error = ostler_model::code::UnknownCode;
+    type Error = ostler_model::error_code::UnknownErrorCode;
 
     fn try_from(name: String) -> Result<Self, Self::Error> {
         ErrorCode::try_from(name).map(Self)

@@ -10,12 +10,12 @@ pub struct ProcessBody {
     pub pid: String,
     /// The rest.
     #[serde(flatten)]
-    pub info: super::InfoBody,
+    pub info: super::ExecutionBody,
 }
 
 /// `GET /api/process/{id}/output`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct OutputBody {
+pub struct ProcessOutputBody {
     /// Lines of standard output; empty unless asked for.
     pub stdout: Vec<OutputEntry>,
     /// Lines of standard error; empty unless asked for.
@@ -33,7 +33,7 @@ pub struct OutputEntry {
 
 /// `POST /api/process/{id}/clean`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CleanBody {
+pub struct CleanResponse {
     /// The id as it was given.
     pub pid: String,
     /// `success`.
@@ -42,12 +42,12 @@ pub struct CleanBody {
 
 /// `POST /api/process/clean_all`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CleanAllBody {
+pub struct CleanAllResponse {
     /// How many were cleaned.
     pub count: u64,
     /// Those that could not be, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<FailedEntry>,
+    pub failed: Vec<CleanFailure>,
 }
 
 /// The request of `POST /api/process/clean_selected`.
@@ -60,11 +60,11 @@ pub struct CleanSelected {
 
 /// The answer of `POST /api/process/clean_selected`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct CleanedBody {
+pub struct CleanSelectedResponse {
     /// Those that are gone.
     pub success: Vec<PidEntry>,
     /// Those that could not be removed.
-    pub failed: Vec<FailedEntry>,
+    pub failed: Vec<CleanFailure>,
     /// Those that run, and were left alone.
     pub running: Vec<PidEntry>,
     /// Those that are unknown or somebody else's.
@@ -80,7 +80,7 @@ pub struct PidEntry {
 
 /// One id that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedEntry {
+pub struct CleanFailure {
     /// The id as it was given.
     pub pid: String,
     /// Why.

@@ -1,8 +1,8 @@
 //! What a running tree uses (B6).
 
-use ostler_model::evidence::Member;
-use ostler_model::policy::{Limit, Limits};
-use ostler_model::{Evidence, Usage};
+use ostler_model::isolation::{LimitKind, Limits};
+use ostler_model::snapshot::TreeMember;
+use ostler_model::{TreeSnapshot, Usage};
 use serde::{Deserialize, Serialize};
 
 /// `GET …/resources`: one look at the tree. What has ended has no members.
@@ -16,18 +16,18 @@ pub struct ResourcesBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
     /// Its living processes, the leader first.
-    pub processes: Vec<ProcessUseBody>,
+    pub processes: Vec<TreeMemberBody>,
     /// What its ended processes used, and the largest resident set of one.
     pub usage: Usage,
     /// Its limits.
     pub limits: Limits,
     /// Limits that were reached.
-    pub limits_hit: Vec<Limit>,
+    pub limits_hit: Vec<LimitKind>,
 }
 
 /// One living process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessUseBody {
+pub struct TreeMemberBody {
     /// Its OS pid.
     pub pid: u32,
     /// Its parent's.
@@ -36,8 +36,8 @@ pub struct ProcessUseBody {
     pub name: String,
 }
 
-impl From<Member> for ProcessUseBody {
-    fn from(member: Member) -> Self {
+impl From<TreeMember> for TreeMemberBody {
+    fn from(member: TreeMember) -> Self {
         Self {
             pid: member.pid,
             parent: member.parent,
@@ -49,14 +49,14 @@ impl From<Member> for ProcessUseBody {
 impl ResourcesBody {
     /// What was seen, with what is known besides.
     #[must_use]
-    pub fn new(evidence: Evidence, info: &ostler_engine::Info) -> Self {
-        let ticks = evidence.usage.cpu_ticks as f64;
+    pub fn new(snapshot: TreeSnapshot, info: &ostler_engine::ExecutionInfo) -> Self {
+        let ticks = snapshot.usage.cpu_ticks as f64;
         let page = rustix::param::page_size() as u64;
         Self {
             cpu_seconds: ticks / rustix::param::clock_ticks_per_second() as f64,
-            memory_bytes: evidence.usage.resident_pages.saturating_mul(page),
-            disk_bytes: evidence.disk_bytes,
-            processes: evidence.members.into_iter().map(Into::into).collect(),
+            memory_bytes: snapshot.usage.resident_pages.saturating_mul(page),
+            disk_bytes: snapshot.disk_bytes,
+            processes: snapshot.members.into_iter().map(Into::into).collect(),
             usage: info.state.usage,
             limits: info.spec.policy.limits,
             limits_hit: info.state.limits_hit.clone(),

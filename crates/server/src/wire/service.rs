@@ -1,28 +1,28 @@
 //! Services: what is defined, what lives, how far it is.
 
-use ostler_engine::detection::Detected;
-use ostler_engine::{Ensured, Info, ServiceInfo, ServiceStopped, WaitEnd};
+use ostler_engine::detection::DetectedService;
+use ostler_engine::{EnsureResult, ExecutionInfo, ServiceInfo, ServiceStopped, WaitEnd};
 use ostler_model::{
-    Dependency, Holder, Lifetime, Phase, Port, ServiceKind, ServicePlan, Sign, Stage, Text,
-    Timestamp,
+    ByteString, Dependency, Lifetime, Phase, PortHolder, ReadinessSignal, ServiceKind, ServicePlan,
+    ServicePort, ServiceStage, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
-use super::info::InfoBody;
-use super::wait::{Until, Why};
-use super::wish::ProbeBody;
-use crate::render::service::{self as words, Told, waits_for};
+use super::info::ExecutionBody;
+use super::service_request::ProbeBody;
+use super::wait::{WaitEndKind, WaitUntil};
+use crate::render::service::{self as words, ServiceReport, waits_for};
 
 /// What is known of an execution as a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceStateBody {
     /// What it is called; the short id where it has no name.
     pub name: String,
-    /// `pending`, `starting`, `listening`, `responding`, `ready`, `running`, `degraded`,
+    /// `pending`, `start_params`, `listening`, `responding`, `wait`, `wait_running`, `degraded`,
     /// `stopping`, `stopped`, `failed` or `crash_looping`.
     pub status: String,
     /// How far the newest attempt has come; null before its first sign of life.
-    pub stage: Option<Stage>,
+    pub stage: Option<ServiceStage>,
     /// Where it is reached.
     pub url: Option<String>,
     /// What it listens on.
@@ -30,11 +30,11 @@ pub struct ServiceStateBody {
     /// What showed it ready, as one sentence.
     pub evidence: Option<String>,
     /// What was seen, oldest first.
-    pub signs: Vec<Sign>,
+    pub signs: Vec<ReadinessSignal>,
     /// What deserves a warning.
     pub warnings: Vec<String>,
     /// What was seen of its health last; null where nothing was.
-    pub health: Option<WellBody>,
+    pub health: Option<ServiceHealthBody>,
     /// Attempts after the first.
     pub restarts: u32,
     /// When the next attempt begins, between two.
@@ -56,7 +56,7 @@ pub struct ServiceStateBody {
     /// What comes before it.
     pub depends_on: Vec<Dependency>,
     /// Where its definition stands.
-    pub defined_in: Option<Text>,
+    pub defined_in: Option<ByteString>,
 }
 
 /// A port a service listens on.
@@ -66,12 +66,12 @@ pub struct PortInfoBody {
     pub port: u16,
     /// Where and by whom, whether it is the one people mean, whether it speaks TLS.
     #[serde(flatten)]
-    pub bound: Port,
+    pub bound: ServicePort,
 }
 
 /// What was seen of a service's health last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WellBody {
+pub struct ServiceHealthBody {
     /// Whether it is well.
     pub ok: bool,
     /// What was seen.
@@ -107,7 +107,7 @@ pub struct ServiceBody {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Its newest execution; null where it never ran.
-    pub execution: Option<InfoBody>,
+    pub execution: Option<ExecutionBody>,
 }
 
 /// Services by name: a window of the list.
@@ -118,7 +118,7 @@ pub struct ServicesBody {
     /// How many there are in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
-    /// The `cursor` of the next window; absent at the end.
+    /// The `parse_cursor` of the next window; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// How many services live in other workspaces than the one that was asked about.
@@ -128,7 +128,7 @@ pub struct ServicesBody {
 
 /// A service that was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EnsuredBody {
+pub struct EnsureResponse {
     /// The service.
     pub service: ServiceBody,
     /// Whether it lived already.
@@ -140,10 +140,10 @@ pub struct EnsuredBody {
     pub note: String,
     /// How the wait for it was over, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waited: Option<ReadyBody>,
+    pub waited: Option<ReadinessWaitBody>,
     /// Why it is not ready, where it was waited for and failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<WhyBody>,
+    pub reason: Option<ServiceDiagnosisBody>,
     /// Who else listens on its main port, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<String>,
@@ -153,37 +153,37 @@ pub struct EnsuredBody {
 
 /// How a wait for readiness was over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReadyBody {
-    /// `ready`, `not_ready`, `exit` or `at_most`.
-    pub why: Why,
-    /// With `not_ready`: what was seen.
+pub struct ReadinessWaitBody {
+    /// `wait`, `render_not_ready`, `exit` or `parse_wait_ms`.
+    pub why: WaitEndKind,
+    /// With `render_not_ready`: what was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 /// What `up` did, in the order it was done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct UppedBody {
+pub struct UpResponse {
     /// The services, each after what it depends on.
-    pub services: Vec<EnsuredBody>,
+    pub services: Vec<EnsureResponse>,
 }
 
 /// What became of a stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ServiceStoppedBody {
+pub struct ServiceStopResponse {
     /// The service.
     pub service: ServiceBody,
     /// Ports it held that are free now.
     pub released: Vec<u16>,
     /// Who listens still on ports it held.
-    pub still_held: Vec<Holder>,
+    pub still_held: Vec<PortHolder>,
     /// Services that depended on it and were stopped before, in that order.
     pub dependents: Vec<String>,
 }
 
 /// Why a service is where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WhyBody {
+pub struct ServiceDiagnosisBody {
     /// Its name.
     pub name: String,
     /// Its status.
@@ -201,14 +201,14 @@ pub struct WhyBody {
 
 /// `POST /api/v1/detect`: which service a command is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DetectBody {
+pub struct DetectResponse {
     /// The service; null where the command is none that is known.
-    pub service: Option<DetectedBody>,
+    pub service: Option<DetectedServiceBody>,
 }
 
 /// A command that is a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DetectedBody {
+pub struct DetectedServiceBody {
     /// The entry of the detection table.
     pub id: String,
     /// What it is, for people.
@@ -230,7 +230,7 @@ pub struct DetectedBody {
     /// Lines that show it failed.
     pub fail_patterns: Vec<String>,
     /// Variables it is given.
-    pub env: Vec<(Text, Text)>,
+    pub env: Vec<(ByteString, ByteString)>,
     /// Arguments that give it a port; null where nothing is known to.
     pub port_arguments: Option<Vec<String>>,
     /// Whether it needs a terminal to work at all.
@@ -239,10 +239,10 @@ pub struct DetectedBody {
 
 impl ServiceStateBody {
     /// What is known of a service; none of what is finite.
-    pub(super) fn of(info: &Info) -> Option<Self> {
+    pub(super) fn of(info: &ExecutionInfo) -> Option<Self> {
         let plan = info.spec.lifetime.plan()?;
         let state = &info.state;
-        let health = state.healthy.map(|ok| WellBody {
+        let health = state.healthy.map(|ok| ServiceHealthBody {
             ok,
             detail: state.health.clone().unwrap_or_default(),
         });
@@ -274,8 +274,8 @@ impl ServiceStateBody {
 impl ServiceStateBody {
     /// What is told of it in words; `info` is the execution this is part of.
     #[must_use]
-    pub fn told<'a>(&'a self, info: &'a InfoBody) -> Told<'a> {
-        Told {
+    pub fn report<'a>(&'a self, info: &'a ExecutionBody) -> ServiceReport<'a> {
+        ServiceReport {
             id: &info.id,
             pid: info.os_pid,
             status: &self.status,
@@ -288,7 +288,7 @@ impl ServiceStateBody {
     }
 }
 
-fn name(plan: &ServicePlan, info: &Info) -> String {
+fn name(plan: &ServicePlan, info: &ExecutionInfo) -> String {
     match plan.name.as_str() {
         "" => info.id.short(),
         name => name.to_owned(),
@@ -299,8 +299,8 @@ fn millis(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl From<&Port> for PortInfoBody {
-    fn from(port: &Port) -> Self {
+impl From<&ServicePort> for PortInfoBody {
+    fn from(port: &ServicePort) -> Self {
         Self {
             port: port.address.port(),
             bound: port.clone(),
@@ -324,14 +324,14 @@ impl From<&ServiceInfo> for ServiceBody {
             waits_for: service.pending.clone(),
             dismissed: service.dismissed,
             notes: service.notes.clone(),
-            execution: service.execution.as_ref().map(InfoBody::from),
+            execution: service.execution.as_ref().map(ExecutionBody::from),
         }
     }
 }
 
-impl From<&Info> for ServiceBody {
+impl From<&ExecutionInfo> for ServiceBody {
     /// A service that runs, or ran, of which nothing else is known.
-    fn from(info: &Info) -> Self {
+    fn from(info: &ExecutionInfo) -> Self {
         let plan = match &info.spec.lifetime {
             Lifetime::Service { plan, .. } => plan.as_ref().clone(),
             Lifetime::Finite { .. } => ServicePlan::default(),
@@ -347,7 +347,7 @@ impl From<&Info> for ServiceBody {
             waits_for: None,
             dismissed: false,
             notes: Vec::new(),
-            execution: Some(InfoBody::from(info)),
+            execution: Some(ExecutionBody::from(info)),
         }
     }
 }
@@ -355,7 +355,7 @@ impl From<&Info> for ServiceBody {
 impl ServiceBody {
     /// The same service, as it is now.
     #[must_use]
-    pub fn with_execution(self, info: InfoBody) -> Self {
+    pub fn with_execution(self, info: ExecutionBody) -> Self {
         let state = info.service.as_deref();
         Self {
             status: state.map_or_else(|| self.status.clone(), |state| state.status.clone()),
@@ -366,8 +366,8 @@ impl ServiceBody {
     }
 }
 
-impl From<&Ensured> for EnsuredBody {
-    fn from(ensured: &Ensured) -> Self {
+impl From<&EnsureResult> for EnsureResponse {
+    fn from(ensured: &EnsureResult) -> Self {
         Self {
             service: ServiceBody::from(&ensured.service),
             reused: ensured.reused,
@@ -381,20 +381,21 @@ impl From<&Ensured> for EnsuredBody {
     }
 }
 
-impl EnsuredBody {
+impl EnsureResponse {
     /// Whether it was waited for and failed, so that there is a reason to be told.
     #[must_use]
     pub fn failed(&self) -> bool {
-        let why = self.waited.as_ref().map(|waited| waited.why);
-        matches!(why, Some(Why::NotReady | Why::Exit)) && !self.has_completed()
+        let end_reason = self.waited.as_ref().map(|waited| waited.why);
+        matches!(end_reason, Some(WaitEndKind::NotReady | WaitEndKind::Exit))
+            && !self.has_completed()
     }
 
     /// Takes in why it is where it is: the reason of a failure, or who shares its port.
-    pub fn explained(&mut self, why: WhyBody) {
+    pub fn explain(&mut self, diagnosis: ServiceDiagnosisBody) {
         if self.failed() {
-            self.reason = Some(why);
+            self.reason = Some(diagnosis);
         } else {
-            self.shared = why.shared;
+            self.shared = diagnosis.shared;
         }
     }
 
@@ -407,17 +408,17 @@ impl EnsuredBody {
 
     /// What is waited for.
     #[must_use]
-    pub const fn awaits(&self) -> Until {
+    pub const fn wait_condition(&self) -> WaitUntil {
         if self.completes {
-            Until::Exit
+            WaitUntil::Exit
         } else {
-            Until::Ready
+            WaitUntil::Ready
         }
     }
 
     /// All of it in document 004's words; `waited_ms` is how long was waited at most.
     #[must_use]
-    pub fn told(&self, waited_ms: u64) -> String {
+    pub fn render(&self, waited_ms: u64) -> String {
         let info = self.service.execution.as_ref();
         let Some((info, state)) = info.and_then(|info| Some((info, info.service.as_deref()?)))
         else {
@@ -426,39 +427,48 @@ impl EnsuredBody {
         if self.has_completed() {
             return format!("{} completed: exit code 0", self.service.name);
         }
-        let told = state.told(info);
-        let waited = self.waited.as_ref();
-        let late = || words::too_late(&state.ready_when.clone().into(), waited_ms);
-        let still = |failure: &str| {
-            let mut lines = vec![words::not_ready(failure)];
+        let report = state.report(info);
+        let outcome = self.waited.as_ref();
+        let timed_out = || words::timeout_reason(&state.ready_when.clone().into(), waited_ms);
+        let render_failure = |failure: &str| {
+            let mut lines = vec![words::render_not_ready(failure)];
             lines.extend(
                 self.reason
                     .iter()
                     .map(|why| format!("Why: {}", why.because)),
             );
-            lines.extend((!info.is_finished()).then(|| words::still_running(&told)));
+            lines.extend((!info.is_finished()).then(|| words::render_still_running(&report)));
             lines.join("\n")
         };
-        match waited.map(|waited| (waited.why, waited.detail.as_deref())) {
-            Some((Why::AtMost, _)) => still(&late()),
-            Some((Why::NotReady, seen)) => still(seen.unwrap_or("it ended")),
-            Some((Why::Exit, _)) => still(&words::ended(info.error_message.as_deref())),
+        match outcome.map(|waited| (waited.why, waited.detail.as_deref())) {
+            Some((WaitEndKind::TimedOut, _)) => render_failure(&timed_out()),
+            Some((WaitEndKind::NotReady, detail)) => render_failure(detail.unwrap_or("it ended")),
+            Some((WaitEndKind::Exit, _)) => {
+                render_failure(&words::end_reason(info.error_message.as_deref()))
+            }
             Some((
-                Why::Pattern | Why::Ready | Why::Output | Why::Idle | Why::Prompt | Why::Nothing,
+                WaitEndKind::Pattern
+                | WaitEndKind::Ready
+                | WaitEndKind::Output
+                | WaitEndKind::Idle
+                | WaitEndKind::Prompt
+                | WaitEndKind::Nothing,
                 _,
             ))
             | None => {
                 // Who asked for it may have expected a new one.
-                let is_told = self.reused || self.note.starts_with("replaced");
-                let note = is_told.then(|| format!("\n{}", self.note));
+                let has_note = self.reused || self.note.starts_with("replaced");
+                let note = has_note.then(|| format!("\n{}", self.note));
                 let shared = self.shared.iter().map(|it| format!("\nWarning: {it}"));
-                words::started(&told) + &shared.collect::<String>() + &note.unwrap_or_default()
+                words::render_started(&report)
+                    + &shared.collect::<String>()
+                    + &note.unwrap_or_default()
             }
         }
     }
 }
 
-impl From<&WaitEnd> for ReadyBody {
+impl From<&WaitEnd> for ReadinessWaitBody {
     fn from(end: &WaitEnd) -> Self {
         let detail = match end {
             WaitEnd::NotReady(detail) => Some(detail.clone()),
@@ -468,17 +478,17 @@ impl From<&WaitEnd> for ReadyBody {
             | WaitEnd::Ready
             | WaitEnd::Output
             | WaitEnd::Idle
-            | WaitEnd::AtMost
+            | WaitEnd::TimedOut
             | WaitEnd::Nothing => None,
         };
         Self {
-            why: Why::from(end),
+            why: WaitEndKind::from(end),
             detail,
         }
     }
 }
 
-impl From<ServiceStopped> for ServiceStoppedBody {
+impl From<ServiceStopped> for ServiceStopResponse {
     fn from(stopped: ServiceStopped) -> Self {
         Self {
             service: ServiceBody::from(&stopped.service),
@@ -489,36 +499,36 @@ impl From<ServiceStopped> for ServiceStoppedBody {
     }
 }
 
-impl From<ostler_engine::Why> for WhyBody {
-    fn from(why: ostler_engine::Why) -> Self {
+impl From<ostler_engine::Diagnosis> for ServiceDiagnosisBody {
+    fn from(diagnosis: ostler_engine::Diagnosis) -> Self {
         Self {
-            name: why.name,
-            status: why.status,
-            because: why.because,
-            evidence: why.evidence,
-            hints: why.hints,
-            shared: why.shared,
+            name: diagnosis.name,
+            status: diagnosis.status,
+            because: diagnosis.cause,
+            evidence: diagnosis.evidence,
+            hints: diagnosis.hints,
+            shared: diagnosis.shared_ports,
         }
     }
 }
 
-impl From<Detected> for DetectedBody {
-    fn from(found: Detected) -> Self {
-        let timeout = found.ready.timeout();
+impl From<DetectedService> for DetectedServiceBody {
+    fn from(detected: DetectedService) -> Self {
+        let timeout = detected.ready.timeout();
         Self {
-            id: found.id,
-            title: found.title,
-            normalised: found.normalised,
-            kind: found.ready.kind,
-            ready_when: ProbeBody::from(&found.ready.when),
+            id: detected.id,
+            title: detected.title,
+            normalised: detected.normalised,
+            kind: detected.ready.kind,
+            ready_when: ProbeBody::from(&detected.ready.when),
             ready_timeout_ms: millis(timeout),
-            port: found.ready.port,
-            default_port: found.ready.default_port,
-            ready_patterns: found.ready.ready,
-            fail_patterns: found.ready.fail,
-            env: found.env,
-            port_arguments: found.port_arguments,
-            terminal: found.terminal,
+            port: detected.ready.port,
+            default_port: detected.ready.default_port,
+            ready_patterns: detected.ready.ready,
+            fail_patterns: detected.ready.fail,
+            env: detected.env,
+            port_arguments: detected.port_arguments,
+            terminal: detected.terminal,
         }
     }
 }

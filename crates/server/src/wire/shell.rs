@@ -1,11 +1,11 @@
 //! Shell sessions (C14): a shell that tells where commands begin and end.
 
 use ostler_engine::ShellEnd;
-use ostler_model::{ExecutionId, InputId, IsolationLevel, Limits, ShellKind, TermSize, Text};
+use ostler_model::{ByteString, ExecutionId, InputId, IsolationLevel, Limits, ShellKind, TermSize};
 use serde::{Deserialize, Serialize};
 
-use super::confine::ConfineBody;
-use super::info::InfoBody;
+use super::info::ExecutionBody;
+use super::sandbox::SandboxOptionsBody;
 use super::start::{RetentionBody, strict};
 use super::wait::PromptBody;
 
@@ -22,7 +22,7 @@ pub struct ShellStartBody {
     /// `bash`, `zsh` or `fish`.
     pub kind: ShellKind,
     /// The absolute working directory.
-    pub cwd: Text,
+    pub cwd: ByteString,
     /// Columns of its terminal.
     #[serde(default = "cols")]
     pub cols: u16,
@@ -31,10 +31,10 @@ pub struct ShellStartBody {
     pub rows: u16,
     /// The environment of the asking front.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub base_env: Vec<(Text, Text)>,
+    pub base_env: Vec<(ByteString, ByteString)>,
     /// Variables added or replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<(Text, Text)>,
+    pub env: Vec<(ByteString, ByteString)>,
     /// Whether all of `base_env` is passed on; absent takes the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
@@ -46,7 +46,7 @@ pub struct ShellStartBody {
     pub isolation: Option<IsolationLevel>,
     /// What level high shows and reaches beyond its defaults.
     #[serde(default)]
-    pub confine: ConfineBody,
+    pub confine: SandboxOptionsBody,
     /// Limits of its tree.
     #[serde(default, deserialize_with = "strict::limits")]
     pub limits: Limits,
@@ -90,7 +90,7 @@ impl ShellStartBody {
 
     /// A request with every default.
     #[must_use]
-    pub fn new(kind: ShellKind, cwd: impl Into<Text>) -> Self {
+    pub fn new(kind: ShellKind, cwd: impl Into<ByteString>) -> Self {
         Self {
             id: None,
             kind,
@@ -102,7 +102,7 @@ impl ShellStartBody {
             inherit_env: None,
             timeout_ms: None,
             isolation: None,
-            confine: ConfineBody::default(),
+            confine: SandboxOptionsBody::default(),
             limits: Limits::default(),
             secrets: Vec::new(),
             approval: None,
@@ -137,21 +137,21 @@ pub struct ShellRunBody {
 
 /// What became of it. Its output is `[from, to)` of the session's raw output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ShellRanBody {
+pub struct ShellRunResponse {
     /// How the wait was over.
-    pub end: ShellEndBody,
+    pub end: ShellRunOutcomeBody,
     /// Where the command's output begins.
     pub from: u64,
     /// Where it ends, as far as it is known.
     pub to: u64,
     /// The session.
-    pub info: InfoBody,
+    pub info: ExecutionBody,
 }
 
 /// How a wait for a command in a shell was over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
-pub enum ShellEndBody {
+pub enum ShellRunOutcomeBody {
     /// It ended, and the shell told how.
     Finished {
         /// Its exit status.
@@ -171,10 +171,11 @@ pub enum ShellEndBody {
     /// The shell is gone.
     ShellEnded,
     /// The time ran out; the command goes on.
-    AtMost,
+    #[serde(rename = "at_most")]
+    TimedOut,
 }
 
-impl From<ShellEnd> for ShellEndBody {
+impl From<ShellEnd> for ShellRunOutcomeBody {
     fn from(end: ShellEnd) -> Self {
         match end {
             ShellEnd::Finished { status, cwd } => Self::Finished { status, cwd },
@@ -182,9 +183,9 @@ impl From<ShellEnd> for ShellEndBody {
                 prompt: PromptBody::from(prompt),
             },
             ShellEnd::Incomplete => Self::Incomplete,
-            ShellEnd::Silent => Self::Silent,
+            ShellEnd::NoMarker => Self::Silent,
             ShellEnd::ShellEnded => Self::ShellEnded,
-            ShellEnd::AtMost => Self::AtMost,
+            ShellEnd::TimedOut => Self::TimedOut,
         }
     }
 }

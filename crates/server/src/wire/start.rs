@@ -1,10 +1,12 @@
 //! A request to run a command.
 
-use ostler_model::{Command, ExecutionId, IsolationLevel, Limits, Restart, TermSize, Text};
+use ostler_model::{
+    ByteString, Command, ExecutionId, IsolationLevel, Limits, RestartPolicy, TermSize,
+};
 use serde::{Deserialize, Serialize};
 
-use super::confine::ConfineBody;
-use super::wish::ServiceModeBody;
+use super::sandbox::SandboxOptionsBody;
+use super::service_request::ServiceModeBody;
 
 /// `POST /api/v1/executions`. Durations are milliseconds. Only `command` and `cwd` must be
 /// given; text that is not UTF-8 goes as `{"base64": "…"}`.
@@ -20,16 +22,16 @@ pub struct StartBody {
     #[serde(deserialize_with = "strict::command")]
     pub command: Command,
     /// The absolute working directory.
-    pub cwd: Text,
+    pub cwd: ByteString,
     /// Standard input.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdin: StdinBody,
     /// The environment of the asking front.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub base_env: Vec<(Text, Text)>,
+    pub base_env: Vec<(ByteString, ByteString)>,
     /// Variables added or replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<(Text, Text)>,
+    pub env: Vec<(ByteString, ByteString)>,
     /// Whether all of `base_env` is passed on; absent takes the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
@@ -44,7 +46,7 @@ pub struct StartBody {
     pub isolation: Option<IsolationLevel>,
     /// What level high shows and reaches beyond its defaults.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub confine: ConfineBody,
+    pub confine: SandboxOptionsBody,
     /// Names of secrets whose values go into the environment under the same names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
@@ -79,7 +81,7 @@ pub struct StartBody {
     pub keep: bool,
     /// Present for a service: what happens when it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restart: Option<Restart>,
+    pub restart: Option<RestartPolicy>,
     /// Whether it may be a service without being asked for; absent starts what is said here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceModeBody>,
@@ -96,7 +98,7 @@ pub struct StartBody {
     /// Whether the command line asks (it keeps its executions longer than other clients).
     #[serde(default, skip_serializing_if = "is_default")]
     pub cli: bool,
-    /// Whether who starts it reads its output with `raw?follow=true&lossless=true` from the
+    /// Whether who starts it reads its output with `read_raw?resource_watch=true&lossless=true` from the
     /// beginning: on a full disk the command waits for that reader, for at most 2 s until it
     /// comes. Without it, a full disk stops no command.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -107,13 +109,13 @@ pub struct StartBody {
 /// does not tell.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AgainBody {
+pub struct RerunBody {
     /// As [`StartBody::id`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ExecutionId>,
     /// The environment of the asking front; how much of it is passed on is as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub base_env: Vec<(Text, Text)>,
+    pub base_env: Vec<(ByteString, ByteString)>,
     /// Whether it is stopped before, where it runs: once it is known that it can start again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stop: bool,
@@ -138,7 +140,7 @@ pub enum StdinBody {
     /// At end of file.
     Empty,
     /// These bytes, then end of file.
-    Given(Text),
+    Given(ByteString),
     /// Open until closed by `POST …/input?close=true`.
     Open,
 }
@@ -159,7 +161,7 @@ pub enum RetentionBody {
 impl StartBody {
     /// A request with every default.
     #[must_use]
-    pub fn new(command: Command, cwd: impl Into<Text>) -> Self {
+    pub fn new(command: Command, cwd: impl Into<ByteString>) -> Self {
         Self {
             id: None,
             command,
@@ -171,7 +173,7 @@ impl StartBody {
             timeout_ms: None,
             idle_ms: None,
             isolation: None,
-            confine: ConfineBody::default(),
+            confine: SandboxOptionsBody::default(),
             secrets: Vec::new(),
             approval: None,
             place_wait_ms: None,
@@ -198,14 +200,20 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// The model's types are also stored, where a newer version's fields are passed over; in a
 /// request a field that is passed over would be a wish silently denied.
 pub(super) mod strict {
-    use ostler_model::{Command, Limits, TermSize, Text};
+    use ostler_model::{ByteString, Command, Limits, TermSize};
     use serde::{Deserialize, Deserializer};
 
     #[derive(Deserialize)]
     #[serde(rename_all = "snake_case", deny_unknown_fields)]
     enum CommandBody {
-        Argv { program: Text, args: Vec<Text> },
-        Shell { shell: Text, script: Text },
+        Argv {
+            program: ByteString,
+            args: Vec<ByteString>,
+        },
+        Shell {
+            shell: ByteString,
+            script: ByteString,
+        },
     }
 
     #[derive(Deserialize)]

@@ -1,15 +1,15 @@
 //! A terminal by requests: its screen, raw output, keys, size.
 
-use ostler_model::{TermSize, Text};
+use ostler_model::{ByteString, TermSize};
 use serde::{Deserialize, Serialize};
 
-pub use ostler_terminal::View as ScreenBody;
+pub use ostler_terminal::ScreenSnapshot as ScreenBody;
 
 /// `GET …/terminal/output`: raw output by byte offsets (C3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalOutputBody {
     /// ANSI sequences as they came: a string, or `{"base64": "…"}` where they are not UTF-8.
-    pub data: Text,
+    pub data: ByteString,
     /// The offset of the first byte of `data`.
     pub offset: u64,
     /// The offset to ask for next.
@@ -27,13 +27,13 @@ pub struct TerminalOutputBody {
 #[serde(deny_unknown_fields)]
 pub struct KeysBody {
     /// In order.
-    pub pieces: Vec<PieceBody>,
+    pub pieces: Vec<InputPieceBody>,
 }
 
 /// One thing that is typed: `{"text": "ls"}`, `{"key": "enter"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PieceBody {
+pub enum InputPieceBody {
     /// Text; a newline in it is sent as Enter.
     Text(String),
     /// A key by its name: `enter`, `ctrl-c`, `alt-left`, `f5`.
@@ -46,7 +46,7 @@ pub enum PieceBody {
 
 /// What became of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TypedBody {
+pub struct KeysResponse {
     /// Bytes that were to be written.
     pub bytes: u64,
     /// Bytes the terminal took; fewer when the program does not read.

@@ -1,11 +1,11 @@
 //! Waiting for an execution, stopping it, signalling it, feeding it.
 
-use ostler_engine::interaction::Kind;
+use ostler_engine::interaction::QuestionKind;
 use ostler_engine::{Prompt, WaitEnd};
-use ostler_model::{Cursor, Signal, StreamName, Text, Timestamp};
+use ostler_model::{ByteString, Cursor, Signal, StreamName, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::info::InfoBody;
+use super::info::ExecutionBody;
 
 /// `POST /api/v1/executions/{id}/wait`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ use super::info::InfoBody;
 pub struct WaitBody {
     /// What to wait for.
     #[serde(default)]
-    pub until: Until,
+    pub until: WaitUntil,
     /// With `pattern`: a Perl-style expression that a line must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
@@ -28,7 +28,7 @@ pub struct WaitBody {
 /// What to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Until {
+pub enum WaitUntil {
     /// Its end.
     #[default]
     Exit,
@@ -44,21 +44,21 @@ pub enum Until {
 
 /// How a wait was over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WaitedBody {
-    /// Why: `exit`, `pattern`, `ready`, `not_ready`, `output`, `idle`, `prompt`, `at_most` or
+pub struct WaitResponse {
+    /// Why: `exit`, `pattern`, `ready`, `render_not_ready`, `output`, `idle`, `prompt`, `at_most` or
     /// `nothing`.
-    pub why: Why,
-    /// With `not_ready`: what was seen.
+    pub why: WaitEndKind,
+    /// With `render_not_ready`: what was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The line that matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matched: Option<MatchedBody>,
+    pub matched: Option<LineMatchBody>,
     /// The question the command waits with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptBody>,
     /// What was known then.
-    pub info: InfoBody,
+    pub info: ExecutionBody,
     /// The position up to which the wait looked.
     pub cursor: Cursor,
 }
@@ -66,7 +66,7 @@ pub struct WaitedBody {
 /// Why a wait was over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum WaitEndKind {
     /// It ended.
     Exit,
     /// A line matched.
@@ -82,12 +82,13 @@ pub enum Why {
     /// The command waits for an answer.
     Prompt,
     /// The time ran out; it goes on.
-    AtMost,
+    #[serde(rename = "at_most")]
+    TimedOut,
     /// Nothing was waited for.
     Nothing,
 }
 
-impl From<&WaitEnd> for Why {
+impl From<&WaitEnd> for WaitEndKind {
     fn from(end: &WaitEnd) -> Self {
         match end {
             WaitEnd::Exit => Self::Exit,
@@ -97,7 +98,7 @@ impl From<&WaitEnd> for Why {
             WaitEnd::Output => Self::Output,
             WaitEnd::Idle => Self::Idle,
             WaitEnd::Prompt(_) => Self::Prompt,
-            WaitEnd::AtMost => Self::AtMost,
+            WaitEnd::TimedOut => Self::TimedOut,
             WaitEnd::Nothing => Self::Nothing,
         }
     }
@@ -105,7 +106,7 @@ impl From<&WaitEnd> for Why {
 
 /// A line that matched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MatchedBody {
+pub struct LineMatchBody {
     /// When its first byte came.
     pub at: Timestamp,
     /// Which stream it came on.
@@ -113,7 +114,7 @@ pub struct MatchedBody {
     /// Its number within its stream.
     pub number: u64,
     /// The line without its end.
-    pub line: Text,
+    pub line: ByteString,
 }
 
 /// A command's question.
@@ -124,7 +125,7 @@ pub struct PromptBody {
     /// Whether the answer must not be shown.
     pub secret: bool,
     /// What kind of answer is wanted.
-    pub kind: Kind,
+    pub kind: QuestionKind,
     /// What there is to choose from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
@@ -174,14 +175,14 @@ pub struct SignalBody {
 
 /// What became of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TakenBody {
+pub struct InputResponse {
     /// Bytes the command's input took.
     pub taken: u64,
 }
 
 /// Output dropped on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DroppedBody {
+pub struct ClearOutputResponse {
     /// Bytes.
     pub dropped_bytes: u64,
 }
@@ -189,13 +190,13 @@ pub struct DroppedBody {
 fn signal<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Signal, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a signal's name or number")]
-    enum Spelled {
+    enum SignalNumberOrName {
         Number(i32),
         Name(String),
     }
-    let parsed = match Spelled::deserialize(deserializer)? {
-        Spelled::Number(number) => Signal::try_from(number),
-        Spelled::Name(name) => name.parse(),
+    let parsed = match SignalNumberOrName::deserialize(deserializer)? {
+        SignalNumberOrName::Number(number) => Signal::try_from(number),
+        SignalNumberOrName::Name(name) => name.parse(),
     };
     parsed.map_err(serde::de::Error::custom)
 }

@@ -1,21 +1,23 @@
 //! What a command wrote to its overlay, and what became of it.
 
-use ostler_model::{AutorunReport, Change, Conflict, Fate, WorkspaceAnswer};
+use ostler_model::{
+    AutorunReport, OverlayChange, OverlayConflict, OverlayOutcome, OverlayResponse,
+};
 use serde::{Deserialize, Serialize};
 
 /// The answer of every `/executions/{id}/workspace` route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceBody {
     /// What became of the changes.
-    pub fate: Fate,
+    pub fate: OverlayOutcome,
     /// How many there are in all.
-    pub totals: TotalsBody,
+    pub totals: ChangeTotalsBody,
     /// At most as many as were asked for, sorted by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
+    pub changes: Vec<OverlayChange>,
     /// Why nothing was committed: what the host changed meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub conflicts: Vec<Conflict>,
+    pub conflicts: Vec<OverlayConflict>,
     /// What of the changes tools run or obey unasked.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
@@ -32,7 +34,7 @@ pub struct WorkspaceBody {
 
 /// How many changes there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TotalsBody {
+pub struct ChangeTotalsBody {
     /// Paths that were not there before.
     pub created: u64,
     /// Paths whose content, mode or target is another.
@@ -44,10 +46,10 @@ pub struct TotalsBody {
 impl WorkspaceBody {
     /// An answer, with at most so many changes and conflicts.
     #[must_use]
-    pub fn new(answer: WorkspaceAnswer, limit: usize) -> Self {
+    pub fn new(response: OverlayResponse, limit: usize) -> Self {
         let mut body = Self {
-            fate: Fate::Open,
-            totals: TotalsBody::default(),
+            fate: OverlayOutcome::Open,
+            totals: ChangeTotalsBody::default(),
             changes: Vec::new(),
             conflicts: Vec::new(),
             autorun: AutorunReport::default(),
@@ -55,10 +57,10 @@ impl WorkspaceBody {
             diff: None,
             truncated: false,
         };
-        match answer {
-            WorkspaceAnswer::Changes(all) | WorkspaceAnswer::Committed(all) => {
+        match response {
+            OverlayResponse::Changes(all) | OverlayResponse::Committed(all) => {
                 let [created, changed, deleted] = all.totals;
-                body.totals = TotalsBody {
+                body.totals = ChangeTotalsBody {
                     created,
                     changed,
                     deleted,
@@ -69,11 +71,11 @@ impl WorkspaceBody {
                 body.changes.truncate(limit);
                 body.truncated = (body.changes.len() as u64) < created + changed + deleted;
             }
-            WorkspaceAnswer::Autorun(report) => {
+            OverlayResponse::Autorun(report) => {
                 body.autorun = report;
                 body.refused = true;
             }
-            WorkspaceAnswer::Diff {
+            OverlayResponse::Diff {
                 text,
                 truncated,
                 autorun,
@@ -82,19 +84,19 @@ impl WorkspaceBody {
                 body.autorun = autorun;
                 body.truncated = truncated;
             }
-            WorkspaceAnswer::Conflicts(mut conflicts) => {
+            OverlayResponse::Conflicts(mut conflicts) => {
                 body.truncated = conflicts.len() > limit;
                 conflicts.truncate(limit);
                 body.conflicts = conflicts;
             }
-            WorkspaceAnswer::Discarded => body.fate = Fate::Discarded,
+            OverlayResponse::Discarded => body.fate = OverlayOutcome::Discarded,
         }
         body
     }
 
     /// The same without the diff, where that is told elsewhere.
     #[must_use]
-    pub fn without_text(self) -> Self {
+    pub fn without_diff(self) -> Self {
         Self { diff: None, ..self }
     }
 }

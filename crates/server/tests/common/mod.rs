@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use ostler_engine::{Engine, Settings};
 use ostler_model::owner::{Owner, Principal};
-use ostler_model::{Caller, Scope, SessionName, Text};
-use ostler_process::{Keeper, LocalPlace};
+use ostler_model::{ByteString, Caller, Scope, SessionName};
+use ostler_process::{LocalBackend, ZygoteConfig};
 use ostler_server::mcp::{
-    Client as Remote, Desk, FrontContext, Group, McpOptions, ServeError, ToolSet, serve,
+    ClientContext, ConnectedClient as Remote, McpOptions, McpState, ServeError, ToolGroup, ToolSet,
+    serve,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -27,31 +28,33 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// What the pipes of an ordinary client hold.
 const PIPE_BYTES: usize = 1 << 20;
 
-pub(crate) struct Bench {
+pub(crate) struct ServerFixture {
     pub(crate) engine: Engine,
-    pub(crate) desk: Desk,
+    pub(crate) mcp_state: McpState,
     pub(crate) state: TempDir,
     pub(crate) work: TempDir,
 }
 
-impl Bench {
+impl ServerFixture {
     pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        Self::over(tempfile::tempdir().unwrap(), change).await
+        Self::with_state(tempfile::tempdir().unwrap(), change).await
     }
 
     /// On what an earlier engine left in `state`.
-    pub(crate) async fn over(state: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) async fn with_state(state: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
         let work = tempfile::tempdir().unwrap();
         let mut settings = Settings::new(state.path());
         change(&mut settings);
-        let place = LocalPlace::open(state.path(), Keeper::None).await.unwrap();
+        let place = LocalBackend::open(state.path(), ZygoteConfig::InProcess)
+            .await
+            .unwrap();
         let engine = Engine::open(settings, Arc::new(place)).await.unwrap();
         Self {
-            desk: Desk::new(engine.clone(), McpOptions::default()),
+            mcp_state: McpState::new(engine.clone(), McpOptions::default()),
             engine,
             state,
             work,
@@ -69,7 +72,7 @@ impl Bench {
                 project: None,
                 session: session.map(|name| SessionName(name.to_owned())),
                 task: None,
-                channel: ostler_model::Channel::Local,
+                channel: ostler_model::RequestChannel::Local,
             },
             scope: if session.is_some() {
                 Scope::Session
@@ -80,46 +83,54 @@ impl Bench {
     }
 
     /// A client that has shaken hands.
-    pub(crate) async fn client(&self, session: &str) -> Client {
-        self.client_with(session, ToolSet::of(&[Group::Command]))
+    pub(crate) async fn client(&self, session: &str) -> McpTestClient {
+        self.client_with(session, ToolSet::from_groups(&[ToolGroup::Command]))
             .await
     }
 
     /// A client that has shaken hands and is offered these tools.
-    pub(crate) async fn client_with(&self, session: &str, tools: ToolSet) -> Client {
-        self.stranger_with(session, tools).shake_hands().await
+    pub(crate) async fn client_with(&self, session: &str, tools: ToolSet) -> McpTestClient {
+        self.raw_client_with(session, tools).handshake().await
     }
 
     /// A client that has shaken hands, over pipes that hold so many bytes.
-    pub(crate) async fn narrow_client(&self, session: &str, pipe_bytes: usize) -> Client {
-        let tools = ToolSet::of(&[Group::Command]);
-        self.connect(session, tools, pipe_bytes).shake_hands().await
+    pub(crate) async fn client_with_pipe(&self, session: &str, pipe_bytes: usize) -> McpTestClient {
+        let tools = ToolSet::from_groups(&[ToolGroup::Command]);
+        self.connect(session, tools, pipe_bytes).handshake().await
     }
 
     /// A client that has said nothing yet.
-    pub(crate) fn stranger(&self, session: &str) -> Client {
-        self.stranger_with(session, ToolSet::of(&[Group::Command]))
+    pub(crate) fn raw_client(&self, session: &str) -> McpTestClient {
+        self.raw_client_with(session, ToolSet::from_groups(&[ToolGroup::Command]))
     }
 
-    pub(crate) fn stranger_with(&self, session: &str, tools: ToolSet) -> Client {
+    pub(crate) fn raw_client_with(&self, session: &str, tools: ToolSet) -> McpTestClient {
         self.connect(session, tools, PIPE_BYTES)
     }
 
-    fn connect(&self, session: &str, tools: ToolSet, pipe_bytes: usize) -> Client {
+    fn connect(&self, session: &str, tools: ToolSet, pipe_bytes: usize) -> McpTestClient {
         let (ours, theirs) = tokio::io::duplex(pipe_bytes);
         let (reader, writer) = tokio::io::split(theirs);
-        let front = FrontContext {
-            cwd: Text::from(self.work.path()),
-            env: vec![(Text::from("PATH"), Text::from("/usr/bin:/bin"))],
+        let front = ClientContext {
+            cwd: ByteString::from(self.work.path()),
+            env: vec![(ByteString::from("PATH"), ByteString::from("/usr/bin:/bin"))],
             tools,
-            ..FrontContext::default()
+            ..ClientContext::default()
         };
         let mut server = JoinSet::new();
         let caller = self.caller(Some(session));
-        let desk = self.desk.clone();
-        server.spawn(serve(desk, Remote { caller, front }, reader, writer));
+        let desk = self.mcp_state.clone();
+        server.spawn(serve(
+            desk,
+            Remote {
+                caller,
+                context: front,
+            },
+            reader,
+            writer,
+        ));
         let (reader, writer) = tokio::io::split(ours);
-        Client {
+        McpTestClient {
             lines: BufReader::new(reader).lines(),
             writer,
             server,
@@ -131,7 +142,7 @@ impl Bench {
     }
 }
 
-pub(crate) struct Client {
+pub(crate) struct McpTestClient {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
     server: JoinSet<Result<(), ServeError>>,
@@ -142,8 +153,8 @@ pub(crate) struct Client {
     directory: String,
 }
 
-impl Client {
-    async fn shake_hands(mut self) -> Self {
+impl McpTestClient {
+    async fn handshake(mut self) -> Self {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "test", "version": "0"}
@@ -172,7 +183,7 @@ impl Client {
     }
 
     /// The answer to the request with this id; other answers are dropped.
-    pub(crate) async fn answer(&mut self, id: u64) -> Value {
+    pub(crate) async fn wait_response(&mut self, id: u64) -> Value {
         loop {
             let message = self.message().await;
             if message["id"] == id {
@@ -201,7 +212,7 @@ impl Client {
 
     /// How many notifications of this kind came by now and were not looked at: everything sent
     /// before the answer to a request of ours.
-    pub(crate) async fn waiting(&mut self, method: &str) -> usize {
+    pub(crate) async fn count_notifications(&mut self, method: &str) -> usize {
         self.request("no/such", json!({})).await;
         let waiting = self.inbox.iter().filter(|it| it["method"] == method);
         waiting.count()
@@ -217,7 +228,7 @@ impl Client {
     }
 
     /// The results of several calls, each with what it was asked for, in the order they come.
-    pub(crate) async fn answers<T>(&mut self, mut calls: Vec<(T, u64)>) -> Vec<(T, Value)> {
+    pub(crate) async fn wait_responses<T>(&mut self, mut calls: Vec<(T, u64)>) -> Vec<(T, Value)> {
         let mut answers = Vec::new();
         while !calls.is_empty() {
             let mut message = self.message().await;
@@ -232,7 +243,7 @@ impl Client {
 
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
-        self.answer(id).await
+        self.wait_response(id).await
     }
 
     /// A tool's result.
@@ -274,7 +285,7 @@ impl Client {
     }
 
     /// Waits until the process has ended, and gives its logs' footer.
-    pub(crate) async fn ended(&mut self, pid: &str) {
+    pub(crate) async fn wait_end(&mut self, pid: &str) {
         let arguments = json!({"pid": pid, "follow_seconds": 45});
         let result = self.call("command_ps_logs", arguments).await;
         assert_ne!(
@@ -299,16 +310,16 @@ pub(crate) fn text(result: &Value) -> String {
 }
 
 /// A result with what differs from run to run replaced.
-pub(crate) fn stable(result: &Value) -> Value {
+pub(crate) fn normalize(result: &Value) -> Value {
     let mut result = result.clone();
-    settle(&mut result);
+    normalize_value(&mut result);
     result
 }
 
-fn settle(value: &mut Value) {
+fn normalize_value(value: &mut Value) {
     match value {
-        Value::String(text) => *text = settled(text),
-        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::String(text) => *text = normalize_text(text),
+        Value::Array(items) => items.iter_mut().for_each(normalize_value),
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.as_str() {
@@ -318,7 +329,7 @@ fn settle(value: &mut Value) {
                     "cursor" => *value = "[cursor]".into(),
                     "usage" | "isolation" => *value = "[host]".into(),
                     "directory" => *value = "[directory]".into(),
-                    _ => settle(value),
+                    _ => normalize_value(value),
                 }
             }
         }
@@ -327,9 +338,9 @@ fn settle(value: &mut Value) {
 }
 
 /// Text with times, ids, cursors and temporary paths replaced.
-pub(crate) fn settled(text: &str) -> String {
+pub(crate) fn normalize_text(text: &str) -> String {
     if let Ok(mut value @ Value::Object(_)) = serde_json::from_str(text) {
-        settle(&mut value);
+        normalize_value(&mut value);
         return value.to_string();
     }
     let rules = [

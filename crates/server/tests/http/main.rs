@@ -11,19 +11,19 @@ mod streams;
 
 use std::time::Duration;
 
-use common::{Bench, PATIENCE, text};
+use common::{PATIENCE, ServerFixture, text};
 use http::Method;
 use ostler_engine::ListFilter;
-use ostler_server::http::REQUESTS_OF_ONE;
+use ostler_server::http::REQUESTS_PER_PRINCIPAL;
 use ostler_server::http::tokens::{SCOPES, TokenScope};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use web::{Agent, Tell, Web};
+use web::{HttpFixture, HttpTestClient, PidPipe};
 
 /// The ids a client sees.
-async fn listed(agent: &Agent) -> Vec<String> {
+async fn list_ids(agent: &HttpTestClient) -> Vec<String> {
     let result = agent.call("command_ps_list", json!({})).await;
     ids(&result)
 }
@@ -43,7 +43,7 @@ fn pid(result: &Value) -> String {
         .to_owned()
 }
 
-async fn started(agent: &Agent, script: &str) -> String {
+async fn start_script(agent: &HttpTestClient, script: &str) -> String {
     pid(&agent
         .call("command_bg_start", agent.background(script))
         .await)
@@ -51,15 +51,15 @@ async fn started(agent: &Agent, script: &str) -> String {
 
 #[tokio::test]
 async fn the_revision_of_2026_07_28_is_spoken() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
-    let found = agent.asked("server/discover", json!({})).await;
+    let found = agent.request_modern("server/discover", json!({})).await;
     let versions = found["supportedVersions"].to_string();
     assert!(
         versions.contains("2026-07-28") && versions.contains("2024-11-05"),
         "{found}"
     );
-    let tools = agent.asked("tools/list", json!({})).await;
+    let tools = agent.request_modern("tools/list", json!({})).await;
     assert_eq!(tools["tools"].as_array().unwrap().len(), 7, "{tools}");
     let said = agent.call("command_execute", agent.script("echo hi")).await;
     assert!(text(&said).contains("hi"), "{said}");
@@ -79,22 +79,22 @@ async fn the_revision_of_2026_07_28_is_spoken() {
 
 #[tokio::test]
 async fn the_handshake_era_is_spoken_and_its_session_ends_by_delete() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized().await;
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize().await;
     let tools = agent.request("tools/list", json!({})).await.result().await;
     assert_eq!(tools["tools"].as_array().unwrap().len(), 7);
-    let tell = Tell::new(web.bench.work.path(), "a");
+    let tell = PidPipe::new(web.bench.work.path(), "a");
     let started = agent
-        .called("command_bg_start", agent.background(&tell.script()))
+        .call_initialized("command_bg_start", agent.background(&tell.script()))
         .await;
     let id = pid(&started);
     let process = tell.process().await;
-    let listing = agent.called("command_ps_list", json!({})).await;
+    let listing = agent.call_initialized("command_ps_list", json!({})).await;
     assert_eq!(ids(&listing), [id]);
 
     let deleted = agent.delete().await;
     assert!(deleted.status.is_success(), "{}", deleted.status);
-    process.goes().await;
+    process.wait_exit().await;
     let everything = web
         .bench
         .engine
@@ -108,12 +108,12 @@ async fn the_handshake_era_is_spoken_and_its_session_ends_by_delete() {
 
 #[tokio::test]
 async fn wrong_hosts_and_origins_are_refused_before_anything_else() {
-    let web = Web::with(|change| {
+    let web = HttpFixture::with(|change| {
         change.options.hosts = vec!["box.example".to_owned()];
         change.options.origins = vec!["https://ui.example".to_owned()];
     })
     .await;
-    let stranger = Agent {
+    let stranger = HttpTestClient {
         headers: Vec::new(),
         ..web.agent("")
     };
@@ -146,7 +146,7 @@ async fn wrong_hosts_and_origins_are_refused_before_anything_else() {
 
 #[tokio::test]
 async fn without_a_token_nobody_comes_in() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     for path in [
         "/mcp",
         "/mcp/s/a",
@@ -191,7 +191,7 @@ async fn without_a_token_nobody_comes_in() {
 
 #[tokio::test]
 async fn a_body_that_holds_no_message_is_a_json_rpc_error() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
     let cases: [(&[u8], i32, Value); 5] = [
         (br#"{"jsonrpc":"2.0","id":7,"method":"to"#, -32700, json!(7)),
@@ -219,7 +219,7 @@ async fn a_body_that_holds_no_message_is_a_json_rpc_error() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
     let large = vec![b' '; ostler_server::http::BODY_BYTES + 1];
     for path in ["/mcp", "/api/v1/executions"] {
@@ -257,11 +257,11 @@ async fn a_body_over_the_limit_is_refused() {
 
 #[tokio::test]
 async fn everything_can_lie_under_a_prefix() {
-    let web = Web::with(|change| change.options.url_prefix = "/a/b".to_owned()).await;
+    let web = HttpFixture::with(|change| change.options.url_prefix = "/a/b".to_owned()).await;
     let agent = web.agent(&web.token);
     let tools = agent
         .at("/a/b/mcp/s/x")
-        .asked("tools/list", json!({}))
+        .request_modern("tools/list", json!({}))
         .await;
     assert_eq!(tools["tools"].as_array().unwrap().len(), 7);
     assert_eq!(agent.at("/a/b/api/processes").get().await.status, 200);
@@ -279,7 +279,7 @@ async fn everything_can_lie_under_a_prefix() {
 
 #[tokio::test]
 async fn ending_the_daemon_takes_a_scope() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token).at("/api/v1/shutdown");
     let answer = agent.send(Method::POST, "").await;
     assert_eq!(answer.status, 403);

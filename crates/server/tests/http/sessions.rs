@@ -4,12 +4,12 @@ use super::*;
 
 #[tokio::test]
 async fn principals_see_only_their_own() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let one = web.agent(&web.token);
     let two = web.agent(&web.secret("two", "token:two", &[]));
-    let id = started(&one, "sleep 120").await;
-    assert_eq!(listed(&one).await, std::slice::from_ref(&id));
-    assert!(listed(&two).await.is_empty());
+    let id = start_script(&one, "sleep 120").await;
+    assert_eq!(list_ids(&one).await, std::slice::from_ref(&id));
+    assert!(list_ids(&two).await.is_empty());
     let foreign = two.call("command_ps_detail", json!({"pid": id})).await;
     let unknown = two
         .call("command_ps_detail", json!({"pid": "zzzzzzzz"}))
@@ -19,40 +19,46 @@ async fn principals_see_only_their_own() {
     let rest = two.at(&format!("/api/process/{id}")).get().await;
     assert_eq!(rest.status, 404);
     // The same names are not the same sessions.
-    let named = started(&one.at("/mcp/s/x"), "sleep 120").await;
-    assert_eq!(listed(&one.at("/mcp/s/x")).await, [named]);
-    assert!(listed(&two.at("/mcp/s/x")).await.is_empty());
+    let named = start_script(&one.at("/mcp/s/x"), "sleep 120").await;
+    assert_eq!(list_ids(&one.at("/mcp/s/x")).await, [named]);
+    assert!(list_ids(&two.at("/mcp/s/x")).await.is_empty());
     web.close().await;
 }
 
 #[tokio::test]
 async fn sessions_of_one_principal_see_only_their_own() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
     let (a, b) = (agent.at("/mcp/s/a"), agent.with("ostler-session", "b"));
-    let (c, d) = (agent.initialized().await, agent.initialized().await);
-    let in_a = started(&a, "sleep 120").await;
-    let in_b = started(&b, "sleep 120").await;
+    let (c, d) = (agent.initialize().await, agent.initialize().await);
+    let in_a = start_script(&a, "sleep 120").await;
+    let in_b = start_script(&b, "sleep 120").await;
     let in_c = pid(&c
-        .called("command_bg_start", c.background("sleep 120"))
+        .call_initialized("command_bg_start", c.background("sleep 120"))
         .await);
     let in_d = pid(&d
-        .called("command_bg_start", d.background("sleep 120"))
+        .call_initialized("command_bg_start", d.background("sleep 120"))
         .await);
-    let shared = started(&agent, "sleep 120").await;
-    assert_eq!(listed(&a).await, std::slice::from_ref(&in_a));
-    assert_eq!(listed(&b).await, std::slice::from_ref(&in_b));
-    assert_eq!(ids(&c.called("command_ps_list", json!({})).await), [in_c]);
-    assert_eq!(ids(&d.called("command_ps_list", json!({})).await), [in_d]);
-    assert_eq!(listed(&agent).await, std::slice::from_ref(&shared));
+    let shared = start_script(&agent, "sleep 120").await;
+    assert_eq!(list_ids(&a).await, std::slice::from_ref(&in_a));
+    assert_eq!(list_ids(&b).await, std::slice::from_ref(&in_b));
+    assert_eq!(
+        ids(&c.call_initialized("command_ps_list", json!({})).await),
+        [in_c]
+    );
+    assert_eq!(
+        ids(&d.call_initialized("command_ps_list", json!({})).await),
+        [in_d]
+    );
+    assert_eq!(list_ids(&agent).await, std::slice::from_ref(&shared));
     // The same name by path and by header, in both eras, is the same session.
     assert_eq!(
-        listed(&agent.with("ostler-session", "a")).await,
+        list_ids(&agent.with("ostler-session", "a")).await,
         std::slice::from_ref(&in_a)
     );
-    let old = agent.at("/mcp/s/a").initialized().await;
+    let old = agent.at("/mcp/s/a").initialize().await;
     assert_eq!(
-        ids(&old.called("command_ps_list", json!({})).await),
+        ids(&old.call_initialized("command_ps_list", json!({})).await),
         std::slice::from_ref(&in_a)
     );
     let foreign = a.call("command_ps_stop", json!({"pid": in_b})).await;
@@ -71,20 +77,20 @@ async fn sessions_of_one_principal_see_only_their_own() {
         count(all.at("/api/v1/executions").get().await.json().await),
         5
     );
-    assert_eq!(listed(&all).await.len(), 5);
+    assert_eq!(list_ids(&all).await.len(), 5);
 
     // The end of a named session ends what runs there, and nothing else.
     assert_eq!(a.delete().await.status, 204);
-    assert!(listed(&a).await.is_empty());
-    assert_eq!(listed(&b).await, [in_b]);
-    assert_eq!(listed(&agent).await, [shared]);
+    assert!(list_ids(&a).await.is_empty());
+    assert_eq!(list_ids(&b).await, [in_b]);
+    assert_eq!(list_ids(&agent).await, [shared]);
     web.close().await;
 }
 
 #[tokio::test]
 async fn an_mcp_session_is_bound_to_who_began_it() {
-    let web = Web::new().await;
-    let one = web.agent(&web.token).initialized().await;
+    let web = HttpFixture::new().await;
+    let one = web.agent(&web.token).initialize().await;
     let two = web.secret("two", "token:two", &[]);
     let foreign = one.with("authorization", &format!("Bearer {two}"));
     let unknown = foreign.with("mcp-session-id", "00000000-0000-4000-8000-000000000000");
@@ -122,51 +128,52 @@ async fn an_mcp_session_is_bound_to_who_began_it() {
 
 #[tokio::test]
 async fn idle_sessions_end_and_used_ones_do_not() {
-    let web = Web::with(|change| change.options.session_idle = Duration::from_millis(300)).await;
+    let web =
+        HttpFixture::with(|change| change.options.session_idle = Duration::from_millis(300)).await;
     let agent = web.agent(&web.token);
-    let unnamed = agent.initialized().await;
-    let kept = agent.initialized().await;
+    let unnamed = agent.initialize().await;
+    let kept = agent.initialize().await;
     // An open stream is use.
     let stream = kept.get().await;
     assert_eq!(stream.status, 200);
     let (one, two) = (
-        Tell::new(web.bench.work.path(), "a"),
-        Tell::new(web.bench.work.path(), "b"),
+        PidPipe::new(web.bench.work.path(), "a"),
+        PidPipe::new(web.bench.work.path(), "b"),
     );
-    let three = Tell::new(web.bench.work.path(), "c");
+    let three = PidPipe::new(web.bench.work.path(), "c");
     unnamed
-        .called("command_bg_start", unnamed.background(&one.script()))
+        .call_initialized("command_bg_start", unnamed.background(&one.script()))
         .await;
-    kept.called("command_bg_start", kept.background(&two.script()))
+    kept.call_initialized("command_bg_start", kept.background(&two.script()))
         .await;
     let named = agent.at("/mcp/s/n");
-    started(&named, &three.script()).await;
+    start_script(&named, &three.script()).await;
     let (one, two, three) = (
         one.process().await,
         two.process().await,
         three.process().await,
     );
-    one.goes().await;
-    three.goes().await;
+    one.wait_exit().await;
+    three.wait_exit().await;
     assert_eq!(unnamed.request("tools/list", json!({})).await.status, 404);
-    let cleaned = async { while !listed(&named).await.is_empty() {} };
+    let cleaned = async { while !list_ids(&named).await.is_empty() {} };
     timeout(PATIENCE, cleaned)
         .await
         .expect("what ended is cleaned");
-    assert!(two.lives());
+    assert!(two.is_alive());
     assert_eq!(kept.request("tools/list", json!({})).await.status, 200);
     drop(stream);
-    two.goes().await;
+    two.wait_exit().await;
     web.close().await;
 }
 
 #[tokio::test]
 async fn paths_name_tools_and_sessions() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
     let count = |result: Value| result["tools"].as_array().unwrap().len();
     for path in ["/mcp", "/mcp/p/command", "/mcp/s/x", "/mcp/s/x/p/command"] {
-        let tools = agent.at(path).asked("tools/list", json!({})).await;
+        let tools = agent.at(path).request_modern("tools/list", json!({})).await;
         assert_eq!(count(tools), 7, "{path}");
     }
     let answer = agent
@@ -196,41 +203,44 @@ async fn paths_name_tools_and_sessions() {
 
 #[tokio::test]
 async fn sessions_go_on_with_the_next_daemon() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let file = bench.state.path().join("http-sessions.json");
-    let web = Web::on(bench, |change| {
+    let web = HttpFixture::with_fixture(bench, |change| {
         change.options.sessions_file = Some(file.clone());
     })
     .await;
     let agent = web.agent(&web.token);
     let (unnamed, left) = (
-        agent.initialized().await,
-        Tell::new(web.bench.work.path(), "left"),
+        agent.initialize().await,
+        PidPipe::new(web.bench.work.path(), "left"),
     );
     let id = pid(&unnamed
-        .called("command_bg_start", unnamed.background("sleep 120"))
+        .call_initialized("command_bg_start", unnamed.background("sleep 120"))
         .await);
-    started(&agent.at("/mcp/s/left"), &left.script()).await;
+    start_script(&agent.at("/mcp/s/left"), &left.script()).await;
     let left = left.process().await;
     let token = web.token.clone();
-    let bench = web.leave().await;
-    assert!(left.lives(), "what is durable goes on");
+    let bench = web.close_keeping_state().await;
+    assert!(left.is_alive(), "what is durable goes on");
 
-    let web = Web::on(bench, |change| {
+    let web = HttpFixture::with_fixture(bench, |change| {
         change.options.sessions_file = Some(file.clone());
         change.options.session_idle = Duration::from_secs(1);
     })
     .await;
-    let same = Agent {
+    let same = HttpTestClient {
         address: web.address,
         ..unnamed.with("authorization", &format!("Bearer {token}"))
     };
     // The MCP session is known again without another handshake, and so is what it started.
     let stream = same.get().await;
     assert_eq!(stream.status, 200);
-    assert_eq!(ids(&same.called("command_ps_list", json!({})).await), [id]);
+    assert_eq!(
+        ids(&same.call_initialized("command_ps_list", json!({})).await),
+        [id]
+    );
     // Nobody comes back to the other one.
-    left.goes().await;
+    left.wait_exit().await;
     assert_eq!(same.request("tools/list", json!({})).await.status, 200);
     drop(stream);
     web.close().await;

@@ -6,18 +6,18 @@ use super::*;
 
 #[tokio::test]
 async fn a_stream_closed_early_stops_its_command_and_nothing_else() {
-    let web = Web::with(|change| change.options.resume = Duration::from_millis(100)).await;
+    let web = HttpFixture::with(|change| change.options.resume = Duration::from_millis(100)).await;
     let agent = web.agent(&web.token);
-    let other = Tell::new(web.bench.work.path(), "other");
-    started(&agent, &other.script()).await;
+    let other = PidPipe::new(web.bench.work.path(), "other");
+    start_script(&agent, &other.script()).await;
     let other = other.process().await;
     for handshake in [false, true] {
-        let tell = Tell::new(web.bench.work.path(), &format!("{handshake}"));
+        let tell = PidPipe::new(web.bench.work.path(), &format!("{handshake}"));
         let mut arguments = agent.script(&tell.script());
         arguments["timeout"] = 1000.into();
         let params = json!({"name": "command_execute", "arguments": arguments});
         let agent = if handshake {
-            agent.initialized().await
+            agent.initialize().await
         } else {
             agent.clone()
         };
@@ -35,17 +35,17 @@ async fn a_stream_closed_early_stops_its_command_and_nothing_else() {
             () = asking => panic!("the command does not end"),
             process = tell.process() => process,
         };
-        process.goes().await;
-        assert!(other.lives());
+        process.wait_exit().await;
+        assert!(other.is_alive());
     }
     web.close().await;
 }
 
 #[tokio::test]
 async fn a_lost_stream_of_the_handshake_era_can_be_taken_up_again() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized().await;
-    let gate = Tell::new(web.bench.work.path(), "gate");
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize().await;
+    let gate = PidPipe::new(web.bench.work.path(), "gate");
     let wait = format!(
         "read line < {}; echo got $line",
         web.bench.work.path().join("gate").display()
@@ -76,8 +76,8 @@ async fn a_lost_stream_of_the_handshake_era_can_be_taken_up_again() {
 
 #[tokio::test]
 async fn a_shutdown_closes_streams_at_once() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized().await;
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize().await;
     let mut idle = agent.get().await;
     let params = json!({"name": "command_execute", "arguments": agent.script("sleep 120")});
     let mut busy = agent.request("tools/call", params).await;
@@ -89,7 +89,7 @@ async fn a_shutdown_closes_streams_at_once() {
 
 #[tokio::test]
 async fn who_does_not_finish_a_head_is_cut_off() {
-    let web = Web::with(|change| *change.head = Duration::from_millis(200)).await;
+    let web = HttpFixture::with(|change| *change.head = Duration::from_millis(200)).await;
     let mut stream = TcpStream::connect(web.address).await.unwrap();
     stream
         .write_all(b"GET /mcp HTTP/1.1\r\nhost: ")
@@ -118,12 +118,12 @@ async fn a_token_with_all_its_requests_under_way_locks_nobody_out() {
         maximum: hard,
     };
     setrlimit(Resource::Nofile, limit).unwrap();
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
-    let id = started(&agent, "sleep 600").await;
+    let id = start_script(&agent, "sleep 600").await;
     let follow = agent.at(&format!("/api/v1/executions/{id}/raw?follow=true"));
     let mut streams = Vec::new();
-    for _ in 0..REQUESTS_OF_ONE {
+    for _ in 0..REQUESTS_PER_PRINCIPAL {
         let stream = follow.get().await;
         assert_eq!(stream.status, 200);
         streams.push(stream);

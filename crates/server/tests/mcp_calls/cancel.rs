@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::bell::Bell;
-use crate::common::Bench;
+use crate::common::ServerFixture;
+use crate::sync::Bell;
 use crate::wire::{Setup, Wire, text};
 
 /// Tells the ids of a process and of one it started, and stays.
@@ -15,7 +15,7 @@ const TREE: &str = "sleep 1000 & echo $$ > bell; echo $! > bell; wait";
 
 #[tokio::test]
 async fn a_cancelled_call_takes_its_command_with_it() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut bell = Bell::new(bench.work.path());
     for modern in [false, true] {
         for token in [false, true] {
@@ -42,7 +42,7 @@ async fn a_cancelled_call_takes_its_command_with_it() {
 
 #[tokio::test]
 async fn a_closed_stream_takes_calls_under_way_with_it() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut bell = Bell::new(bench.work.path());
     let mut wire = Setup::new(&bench).modern(json!({}));
     wire.send("tools/call", wire.execute(TREE)).await;
@@ -59,7 +59,7 @@ async fn a_closed_stream_takes_calls_under_way_with_it() {
 
 #[tokio::test]
 async fn what_has_an_id_goes_on() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut bell = Bell::new(bench.work.path());
     let mut wire = Setup::new(&bench).legacy(json!({})).await;
     let started = wire.result("tools/call", wire.start(TREE)).await;
@@ -88,7 +88,7 @@ async fn what_has_an_id_goes_on() {
 #[tokio::test]
 async fn a_race_of_answer_and_cancellation_has_one_winner() {
     const ROUNDS: u32 = 60;
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).legacy(json!({})).await;
     let mut answers = 0;
     for batch in 0..ROUNDS / 10 {
@@ -111,7 +111,7 @@ async fn a_race_of_answer_and_cancellation_has_one_winner() {
         wire.request("tools/list", json!({})).await;
         let answered = answered(&mut wire, &asked);
         answers += answered.len();
-        settle(&mut wire, answered).await;
+        normalize_value(&mut wire, answered).await;
     }
     println!("{answers} of {ROUNDS} were answered");
 }
@@ -134,7 +134,7 @@ fn answered(wire: &mut Wire, asked: &[u64]) -> HashSet<String> {
 }
 
 /// Everything answered runs, everything else ends; then nothing is left.
-async fn settle(wire: &mut Wire, answered: HashSet<String>) {
+async fn normalize_value(wire: &mut Wire, answered: HashSet<String>) {
     let list = wire
         .call("command_ps_list", json!({"status": "running"}))
         .await;
@@ -166,7 +166,7 @@ async fn settle(wire: &mut Wire, answered: HashSet<String>) {
 /// `printf requests | ostler mcp`: everything that is asked before the end is answered.
 #[tokio::test]
 async fn requests_in_one_go_are_all_answered() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).modern(json!({}));
     let mut requests = String::new();
     let mut ids = HashSet::new();

@@ -1,11 +1,11 @@
 //! Prompts of commands as questions to the person at the client, in both eras.
 
-use ostler_engine::Answer;
+use ostler_engine::InteractionOutcome;
 use ostler_engine::interaction::CancelReason;
 use serde_json::{Value, json};
 
-use crate::bell::Bell;
-use crate::common::Bench;
+use crate::common::ServerFixture;
+use crate::sync::Bell;
 use crate::wire::{Setup, Wire, desk, text};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -47,7 +47,7 @@ fn assert_only_stop_is_offered(told: &str) {
 
 #[tokio::test]
 async fn a_person_is_asked_while_the_call_waits() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).legacy(forms()).await;
     let call = wire.send("tools/call", exec(ASKS, json!({}))).await;
     let asked = form(&mut wire).await;
@@ -70,7 +70,7 @@ async fn a_person_is_asked_while_the_call_waits() {
 
 #[tokio::test]
 async fn what_does_not_fit_is_asked_again_and_declining_tells_the_agent() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).legacy(forms()).await;
     let call = wire.send("tools/call", exec(ASKS, json!({}))).await;
     let asked = form(&mut wire).await;
@@ -101,7 +101,7 @@ async fn what_does_not_fit_is_asked_again_and_declining_tells_the_agent() {
 
 #[tokio::test]
 async fn an_answer_from_elsewhere_withdraws_the_form() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).legacy(forms()).await;
     let call = wire.send("tools/call", exec(ASKS, json!({}))).await;
     let asked = form(&mut wire).await;
@@ -110,7 +110,7 @@ async fn an_answer_from_elsewhere_withdraws_the_form() {
     let id = open[0].id.to_string();
     bench
         .engine
-        .answer(&caller, &id, "y".to_owned())
+        .answer_interaction(&caller, &id, "y".to_owned())
         .await
         .unwrap();
     let withdrawn = wire
@@ -123,7 +123,7 @@ async fn an_answer_from_elsewhere_withdraws_the_form() {
 
 #[tokio::test]
 async fn a_cancelled_call_withdraws_its_form_and_ends_its_command() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut bell = Bell::new(bench.work.path());
     let mut wire = Setup::new(&bench).legacy(forms()).await;
     let script = format!("echo $$ > bell; {ASKS}");
@@ -137,14 +137,17 @@ async fn a_cancelled_call_withdraws_its_form_and_ends_its_command() {
     assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
     process.gone().await;
     // Its question ends with it.
-    let answer = bench.engine.answered(&bench.caller(None), "i1").await;
-    let ended = Answer::Cancelled(CancelReason::ExecutionEnded);
+    let answer = bench
+        .engine
+        .wait_for_answer(&bench.caller(None), "i1")
+        .await;
+    let ended = InteractionOutcome::Cancelled(CancelReason::ExecutionEnded);
     assert_eq!(answer.unwrap(), ended);
 }
 
 #[tokio::test]
 async fn a_person_who_takes_their_time_does_not_hold_the_call() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).legacy(forms()).await;
     let call = wire
         .send("tools/call", exec(ASKS, json!({"wait_ms": 1_500})))
@@ -163,7 +166,7 @@ async fn a_person_who_takes_their_time_does_not_hold_the_call() {
 
 #[tokio::test]
 async fn without_forms_and_for_secrets_the_agent_is_told() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let secret = "printf 'Password: '; read a; echo";
     for (script, capabilities) in [(ASKS, json!({})), (secret, forms())] {
         for modern in [false, true] {
@@ -208,7 +211,7 @@ fn again(mut params: Value, (key, state): (&str, &str), reply: Value) -> Value {
 
 #[tokio::test]
 async fn a_call_is_repeated_with_the_answer() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let setup = Setup::new(&bench);
     let shared = setup.desk.clone();
     let mut wire = setup.modern(forms());
@@ -267,7 +270,7 @@ async fn a_call_is_repeated_with_the_answer() {
 
 #[tokio::test]
 async fn a_declined_question_is_not_asked_again() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).modern(forms());
     let params = exec(ASKS, json!({}));
     let (key, state) = question(&wire.result("tools/call", params.clone()).await);
@@ -284,7 +287,7 @@ async fn a_declined_question_is_not_asked_again() {
 
 #[tokio::test]
 async fn a_task_requires_input_while_its_command_asks() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let setup = Setup {
         desk: desk(&bench.engine, 100),
         ..Setup::new(&bench)

@@ -3,11 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::web::{Agent, Answer, Tell, Web};
+use crate::web::{HttpFixture, HttpTestClient, HttpTestResponse, PidPipe};
 
 /// A request of revision 2026-07-28 from a client with these capabilities, its answer still
 /// coming.
-async fn modern(agent: &Agent, method: &str, (mut params, capabilities): (Value, Value)) -> Answer {
+async fn modern(
+    agent: &HttpTestClient,
+    method: &str,
+    (mut params, capabilities): (Value, Value),
+) -> HttpTestResponse {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
     let name = params["name"].as_str().or(params["taskId"].as_str());
@@ -19,7 +23,7 @@ async fn modern(agent: &Agent, method: &str, (mut params, capabilities): (Value,
     agent.post(&message).await
 }
 
-fn execute(agent: &Agent, script: &str) -> Value {
+fn execute(agent: &HttpTestClient, script: &str) -> Value {
     let mut arguments = agent.script(script);
     arguments["timeout"] = 100.into();
     json!({"name": "command_execute", "arguments": arguments})
@@ -27,13 +31,13 @@ fn execute(agent: &Agent, script: &str) -> Value {
 
 #[tokio::test]
 async fn progress_comes_on_the_stream_of_its_request() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
     for handshake in [false, true] {
         let mut params = execute(&agent, "echo begun; sleep 1.6; echo done");
         params["_meta"] = json!({"progressToken": "t"});
         let mut answer = if handshake {
-            let agent = agent.initialized().await;
+            let agent = agent.initialize().await;
             agent.request("tools/call", params).await
         } else {
             modern(&agent, "tools/call", (params, json!({}))).await
@@ -49,23 +53,23 @@ async fn progress_comes_on_the_stream_of_its_request() {
 
 #[tokio::test]
 async fn a_message_cancels_a_call_of_the_handshake_era() {
-    let web = Web::new().await;
-    let agent = web.agent(&web.token).initialized().await;
-    let tell = Tell::new(web.bench.work.path(), "bell");
+    let web = HttpFixture::new().await;
+    let agent = web.agent(&web.token).initialize().await;
+    let tell = PidPipe::new(web.bench.work.path(), "bell");
     let params = execute(&agent, &tell.script());
     let call = agent.request("tools/call", params).await;
     let process = tell.process().await;
     let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": {"requestId": 8}});
     assert_eq!(agent.post(&cancelled).await.status, 202);
-    process.goes().await;
+    process.wait_exit().await;
     drop(call);
     web.close().await;
 }
 
 #[tokio::test]
 async fn a_person_is_asked_on_the_stream_of_the_call() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token).at("/mcp/p/core");
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
@@ -96,7 +100,7 @@ async fn a_person_is_asked_on_the_stream_of_the_call() {
 
 #[tokio::test]
 async fn a_task_is_a_request_at_a_time() {
-    let web = Web::new().await;
+    let web = HttpFixture::new().await;
     let agent = web.agent(&web.token);
     let knows = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
     let params = execute(&agent, "echo working; exec sleep 1000");

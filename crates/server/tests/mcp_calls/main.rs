@@ -7,10 +7,10 @@ mod common;
 #[path = "../web/mod.rs"]
 mod web;
 
-mod bell;
 mod cancel;
 mod elicit;
 mod http;
 mod progress;
+mod sync;
 mod tasks;
 mod wire;

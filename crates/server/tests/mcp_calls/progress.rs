@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::bell::Bell;
-use crate::common::Bench;
+use crate::common::ServerFixture;
+use crate::sync::Bell;
 use crate::wire::{Setup, Wire, text};
 
 fn with_token(mut params: Value) -> Value {
@@ -25,7 +25,7 @@ fn progress(wire: &Wire) -> Vec<(Instant, Value)> {
 
 #[tokio::test]
 async fn it_is_told_once_a_second_with_the_last_line() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     for modern in [false, true] {
         let mut wire = match modern {
             true => Setup::new(&bench).modern(json!({})),
@@ -57,7 +57,7 @@ async fn it_is_told_once_a_second_with_the_last_line() {
 
 #[tokio::test]
 async fn a_silent_command_has_a_heartbeat() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).modern(json!({}));
     let id = wire
         .send("tools/call", with_token(wire.execute("sleep 6.5")))
@@ -71,7 +71,7 @@ async fn a_silent_command_has_a_heartbeat() {
 
 #[tokio::test]
 async fn without_a_token_there_is_none() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).modern(json!({}));
     let id = wire
         .send("tools/call", wire.execute("echo a; sleep 2.2; echo b"))
@@ -83,7 +83,7 @@ async fn without_a_token_there_is_none() {
 /// A client that does not read gets what there is room for, and everything else goes on.
 #[tokio::test]
 async fn a_client_that_does_not_read_slows_nobody() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut bell = Bell::new(bench.work.path());
     let narrow = Setup {
         room: 700,

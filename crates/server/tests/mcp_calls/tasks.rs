@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ostler_engine::{Engine, Settings};
-use ostler_process::{Keeper, LocalPlace};
+use ostler_process::{LocalBackend, ZygoteConfig};
 use serde_json::{Value, json};
 
-use crate::bell::{Bell, fifo};
-use crate::common::{Bench, stable};
+use crate::common::{ServerFixture, normalize};
+use crate::sync::{Bell, fifo};
 use crate::wire::{Setup, Wire, desk, text};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -16,7 +16,7 @@ fn knows_tasks() -> Value {
     json!({"extensions": {TASKS: {}}})
 }
 
-fn client(bench: &Bench, engine: &Engine, session: &'static str) -> Wire {
+fn client(bench: &ServerFixture, engine: &Engine, session: &'static str) -> Wire {
     let setup = Setup {
         desk: desk(engine, 150),
         session,
@@ -37,7 +37,7 @@ async fn ended(wire: &mut Wire, task: &Value) {
 
 #[tokio::test]
 async fn a_long_call_becomes_a_task_and_its_result_is_the_tools_answer() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = client(&bench, &bench.engine, "alpha");
     let mut bell = Bell::new(bench.work.path());
     let go = fifo(bench.work.path(), "go");
@@ -61,14 +61,14 @@ async fn a_long_call_becomes_a_task_and_its_result_is_the_tools_answer() {
     let mut patient = Setup::new(&bench).modern(json!({}));
     let direct = patient.execute("echo working; echo done >&2; exit 3");
     let direct = patient.result("tools/call", direct).await;
-    assert_eq!(stable(&seen["result"]), stable(&direct));
+    assert_eq!(normalize(&seen["result"]), normalize(&direct));
     // A task can be asked for more than once.
     assert_eq!(get(&mut wire, &task).await["result"], seen["result"]);
 }
 
 #[tokio::test]
 async fn only_long_calls_of_clients_that_know_tasks_become_tasks() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).modern(knows_tasks());
     let short = wire.result("tools/call", wire.execute("echo hi")).await;
     assert_eq!(short["resultType"], "complete", "{short}");
@@ -96,7 +96,7 @@ async fn only_long_calls_of_clients_that_know_tasks_become_tasks() {
 
 #[tokio::test]
 async fn cancelling_a_task_ends_its_tree() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = client(&bench, &bench.engine, "alpha");
     let mut bell = Bell::new(bench.work.path());
     let script = "sleep 1000 & echo $$ > bell; echo $! > bell; wait";
@@ -124,7 +124,7 @@ async fn cancelling_a_task_ends_its_tree() {
 
 #[tokio::test]
 async fn unknown_and_foreign_tasks_are_told_alike() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut mine = client(&bench, &bench.engine, "alpha");
     let mut other = client(&bench, &bench.engine, "beta");
     let created = mine.result("tools/call", mine.execute("sleep 1000")).await;
@@ -145,7 +145,7 @@ async fn unknown_and_foreign_tasks_are_told_alike() {
 /// Nobody cancels a task by going away, and another engine knows what it came to.
 #[tokio::test]
 async fn a_task_survives_its_client_and_its_engine() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut wire = client(&bench, &bench.engine, "alpha");
     let go = fifo(bench.work.path(), "go");
     let script = "echo working; read line < go; echo done";
@@ -158,7 +158,7 @@ async fn a_task_survives_its_client_and_its_engine() {
     let before = get(&mut wire, &task).await;
     wire.finish().await;
     bench.engine.shutdown().await;
-    let place = LocalPlace::open(bench.state.path(), Keeper::None)
+    let place = LocalBackend::open(bench.state.path(), ZygoteConfig::InProcess)
         .await
         .unwrap();
     let settings = Settings::new(bench.state.path());

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ostler_engine::Engine;
-use ostler_model::Text;
+use ostler_model::ByteString;
 use ostler_server::mcp::{
-    Client as Remote, Desk, FrontContext, McpOptions, ServeError, ToolSet, serve,
+    ClientContext, ConnectedClient as Remote, McpOptions, McpState, ServeError, ToolSet, serve,
 };
 use serde_json::{Value, json};
 use tokio::io::{
@@ -14,34 +14,34 @@ use tokio::io::{
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::common::{Bench, PATIENCE};
+use crate::common::{PATIENCE, ServerFixture};
 
 /// Bytes on the way in each direction.
 const ROOM_BYTES: usize = 1 << 20;
 
 /// What a test sets up.
 pub(crate) struct Setup<'a> {
-    pub(crate) bench: &'a Bench,
-    pub(crate) desk: Desk,
+    pub(crate) bench: &'a ServerFixture,
+    pub(crate) desk: McpState,
     pub(crate) session: &'a str,
     pub(crate) tools: &'a str,
     pub(crate) room: usize,
 }
 
 /// A desk whose calls become tasks after so many milliseconds.
-pub(crate) fn desk(engine: &Engine, task_after_ms: u64) -> Desk {
+pub(crate) fn desk(engine: &Engine, task_after_ms: u64) -> McpState {
     let options = McpOptions {
         task_after: Some(Duration::from_millis(task_after_ms)),
         ..McpOptions::default()
     };
-    Desk::new(engine.clone(), options)
+    McpState::new(engine.clone(), options)
 }
 
 impl<'a> Setup<'a> {
-    pub(crate) fn new(bench: &'a Bench) -> Self {
+    pub(crate) fn new(bench: &'a ServerFixture) -> Self {
         Self {
             bench,
-            desk: Desk::new(bench.engine.clone(), McpOptions::default()),
+            desk: McpState::new(bench.engine.clone(), McpOptions::default()),
             session: "alpha",
             tools: "core,command",
             room: ROOM_BYTES,
@@ -74,15 +74,23 @@ impl<'a> Setup<'a> {
     fn connect(self) -> Wire {
         let (ours, theirs) = tokio::io::duplex(self.room);
         let (reader, writer) = tokio::io::split(theirs);
-        let front = FrontContext {
-            cwd: Text::from(self.bench.work.path()),
-            env: vec![(Text::from("PATH"), Text::from("/usr/bin:/bin"))],
+        let front = ClientContext {
+            cwd: ByteString::from(self.bench.work.path()),
+            env: vec![(ByteString::from("PATH"), ByteString::from("/usr/bin:/bin"))],
             tools: self.tools.parse::<ToolSet>().unwrap(),
-            ..FrontContext::default()
+            ..ClientContext::default()
         };
         let caller = self.bench.caller(Some(self.session));
         let mut server = JoinSet::new();
-        server.spawn(serve(self.desk, Remote { caller, front }, reader, writer));
+        server.spawn(serve(
+            self.desk,
+            Remote {
+                caller,
+                context: front,
+            },
+            reader,
+            writer,
+        ));
         let (reader, writer) = tokio::io::split(ours);
         Wire {
             lines: BufReader::new(reader).lines(),

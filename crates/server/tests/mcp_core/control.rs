@@ -4,37 +4,37 @@ use super::*;
 
 #[tokio::test]
 async fn a_cancelled_call_takes_its_tree_along() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "sleep 300 & echo $! >> pids; setsid sleep 300 & echo $! >> pids; \
                   echo $$ >> pids; mv pids begun; wait";
     let params = json!({"name": "exec", "arguments": {"command": script, "wait_ms": 40_000}});
     let call = client.send("tools/call", params).await;
     let begun = bench.work.path().join("begun");
-    appeared(&begun).await;
+    wait_file(&begun).await;
     client
         .notify("notifications/cancelled", json!({"requestId": call}))
         .await;
-    running(&bench, 0).await;
+    wait_running(&bench, 0).await;
     let pids = std::fs::read_to_string(&begun).unwrap();
     assert_eq!(pids.lines().count(), 3);
     for pid in pids.lines() {
-        assert!(!lives(pid), "{pid} is still there");
+        assert!(!is_running(pid), "{pid} is still there");
     }
 }
 
 #[tokio::test]
 async fn a_stubborn_tree_is_stopped_all_the_same() {
-    let bench = Bench::with(|settings| settings.grace = Duration::from_millis(300)).await;
+    let bench = ServerFixture::with(|settings| settings.grace = Duration::from_millis(300)).await;
     let mut client = client(&bench).await;
     let script = "trap '' TERM INT; (setsid sh -c 'trap \"\" TERM; echo $$ >> pids; \
                   mv pids begun; while :; do sleep 1; done') & echo $$ >> pids; \
                   while :; do sleep 1; done";
     let id = start(&mut client, script, json!({})).await;
     let begun = bench.work.path().join("begun");
-    appeared(&begun).await;
+    wait_file(&begun).await;
     let more = json!({"ids": [id], "reason": "enough"});
-    let told = did(&mut client, "stop", more).await;
+    let told = control_ok(&mut client, "stop", more).await;
     assert_eq!(told["signal"], "SIGKILL", "{told}");
     assert_eq!(told["status"], "terminated", "{told}");
     assert!(
@@ -43,9 +43,9 @@ async fn a_stubborn_tree_is_stopped_all_the_same() {
     );
     assert!(told.get("survivors").is_none(), "{told}");
     for pid in std::fs::read_to_string(&begun).unwrap().lines() {
-        assert!(!lives(pid), "{pid} is still there");
+        assert!(!is_running(pid), "{pid} is still there");
     }
-    let again = did(&mut client, "stop", json!({"ids": [id]})).await;
+    let again = control_ok(&mut client, "stop", json!({"ids": [id]})).await;
     assert!(
         again["result"]
             .as_str()
@@ -57,7 +57,7 @@ async fn a_stubborn_tree_is_stopped_all_the_same() {
 
 #[tokio::test]
 async fn ten_at_once() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let mut calls = Vec::new();
     for number in 0..10 {
@@ -65,14 +65,14 @@ async fn ten_at_once() {
         let params = json!({"name": "exec", "arguments": {"command": script}});
         calls.push((number, client.send("tools/call", params).await));
     }
-    for (number, result) in client.answers(calls).await {
+    for (number, result) in client.wait_responses(calls).await {
         assert_eq!(output(&result), [number.to_string()], "{result}");
     }
 }
 
 #[tokio::test]
 async fn one_failure_among_several_ids_is_told_beside_the_others() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let runs = start(&mut client, "exec sleep 300", json!({})).await;
     let over = id(&exec(&mut client, "echo over", json!({})).await);
@@ -102,7 +102,7 @@ async fn one_failure_among_several_ids_is_told_beside_the_others() {
 
 #[tokio::test]
 async fn signals_input_and_output_are_controlled() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "trap 'echo usr1' USR1; echo on; while :; do read -r line && echo got $line; done";
     let result = exec(
@@ -112,7 +112,7 @@ async fn signals_input_and_output_are_controlled() {
     )
     .await;
     let id = id(&result);
-    let told = did(
+    let told = control_ok(
         &mut client,
         "signal",
         json!({"ids": [id], "signal": "usr1"}),
@@ -123,10 +123,10 @@ async fn signals_input_and_output_are_controlled() {
     assert_eq!(fields(&result)["why"], "pattern");
     let more = json!({"ids": [id], "text": "a", "enter": false});
     assert_eq!(
-        did(&mut client, "write", more).await["result"],
+        control_ok(&mut client, "write", more).await["result"],
         "1 bytes written"
     );
-    did(&mut client, "write", json!({"ids": [id], "text": "b"})).await;
+    control_ok(&mut client, "write", json!({"ids": [id], "text": "b"})).await;
     let result = process(
         &mut client,
         "wait",
@@ -134,19 +134,19 @@ async fn signals_input_and_output_are_controlled() {
     )
     .await;
     assert_eq!(fields(&result)["why"], "pattern", "{result}");
-    let told = did(&mut client, "clear_output", json!({"ids": [id]})).await;
+    let told = control_ok(&mut client, "clear_output", json!({"ids": [id]})).await;
     assert!(
         told["result"].as_str().unwrap().ends_with("dropped"),
         "{told}"
     );
     let result = process(&mut client, "output", json!({"ids": [id]})).await;
     assert!(output(&result).is_empty(), "{result}");
-    did(&mut client, "stop", json!({"ids": [id], "force": true})).await;
+    control_ok(&mut client, "stop", json!({"ids": [id], "force": true})).await;
 }
 
 #[tokio::test]
 async fn what_is_kept_outlives_its_session() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let kept = start(&mut client, "exec sleep 300", json!({"keep": true})).await;
     let ends = start(&mut client, "exec sleep 300", json!({})).await;
@@ -171,7 +171,7 @@ async fn what_is_kept_outlives_its_session() {
 
 #[tokio::test]
 async fn sessions_do_not_see_each_other() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut one = client(&bench).await;
     let mut two = bench.client_with("other", ToolSet::default()).await;
     let id = start(&mut one, "exec sleep 300", json!({})).await;

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_conversation_with_an_interpreter() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let begun = client
         .call(
@@ -16,14 +16,14 @@ async fn a_conversation_with_an_interpreter() {
     let mut at = cursor(&begun);
     for (text, answer) in [("6*7", "42"), ("2^64\n", "18446744073709551616")] {
         let more = json!({"ids": [id], "text": text});
-        did(&mut client, "write", more).await;
+        control_ok(&mut client, "write", more).await;
         let more = json!({"ids": [id], "pattern": "^\\d+$", "cursor": at});
         let result = process(&mut client, "wait", more).await;
         assert_eq!(output(&result), [answer], "{result}");
         at = cursor(&result);
     }
     assert_eq!(
-        did(&mut client, "close_input", json!({"ids": [id]})).await["result"],
+        control_ok(&mut client, "close_input", json!({"ids": [id]})).await["result"],
         "input closed"
     );
     let result = process(&mut client, "wait", json!({"ids": [id], "cursor": at})).await;
@@ -32,7 +32,7 @@ async fn a_conversation_with_an_interpreter() {
 
 #[tokio::test]
 async fn a_conversation_in_one_call_per_turn() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let command = json!({"command": ["bc", "-q"], "input": "open"});
     let begun = client.call("exec", command).await;
@@ -51,7 +51,7 @@ async fn a_conversation_in_one_call_per_turn() {
 
 #[tokio::test]
 async fn python_answers_as_if_typed_at() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let command = json!({"command": ["python3", "-i", "-q", "-u"], "input": "open"});
     let begun = client.call("exec", command).await;
@@ -66,7 +66,7 @@ async fn python_answers_as_if_typed_at() {
 
 #[tokio::test]
 async fn a_prompt_comes_back_with_how_to_answer() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "printf 'Continue? [y/N] '; read -r answer; echo got $answer";
     let result = exec(
@@ -81,7 +81,7 @@ async fn a_prompt_comes_back_with_how_to_answer() {
     let listed = process(&mut client, "list", json!({})).await;
     let listed = &listed["structuredContent"]["processes"][0];
     assert_eq!(listed["waiting_for_input"], "Continue? [y/N] ", "{listed}");
-    did(&mut client, "write", json!({"ids": [id], "text": "y"})).await;
+    control_ok(&mut client, "write", json!({"ids": [id], "text": "y"})).await;
     let more = json!({"ids": [id], "cursor": cursor(&result)});
     let result = process(&mut client, "wait", more).await;
     assert!(text(&result).contains("got y"), "{result}");
@@ -95,13 +95,13 @@ async fn a_prompt_comes_back_with_how_to_answer() {
 
 #[tokio::test]
 async fn what_has_no_input_says_how_to_get_one() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let id = start(&mut client, "exec sleep 300", json!({})).await;
     let result = control(&mut client, "write", json!({"ids": [id], "text": "a"})).await;
     assert_eq!(result["isError"], true);
     assert!(text(&result).contains("input \"open\""), "{result}");
-    did(&mut client, "stop", json!({"ids": [id], "force": true})).await;
+    control_ok(&mut client, "stop", json!({"ids": [id], "force": true})).await;
     let result = control(&mut client, "write", json!({"ids": [id], "text": "a"})).await;
     assert!(text(&result).contains("the process has ended"), "{result}");
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn lists_and_details_are_structured() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let more = json!({"description": "a server", "labels": ["web", "dev"]});
     let id = start(&mut client, "exec sleep 300", more).await;
@@ -13,7 +13,7 @@ async fn lists_and_details_are_structured() {
     assert_eq!(result["structuredContent"]["total"], 2);
     assert_eq!(result["structuredContent"]["running"], 1);
     let result = process(&mut client, "list", json!({"labels": ["web"]})).await;
-    insta::assert_json_snapshot!(common::stable(&result)["structuredContent"]);
+    insta::assert_json_snapshot!(common::normalize(&result)["structuredContent"]);
     let result = process(&mut client, "detail", json!({"ids": [id]})).await;
     let detail = &result["structuredContent"]["processes"][0];
     assert_eq!(
@@ -27,7 +27,7 @@ async fn lists_and_details_are_structured() {
 
 #[tokio::test]
 async fn a_list_is_a_window_that_begins_with_what_runs() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let running = start(&mut client, "exec sleep 300", json!({})).await;
     for n in 0..45 {

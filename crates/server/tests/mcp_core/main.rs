@@ -16,43 +16,43 @@ mod waits;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Bench, Client, PATIENCE, settled, text};
+use common::{McpTestClient, PATIENCE, ServerFixture, normalize_text, text};
 use ostler_server::mcp::{GROUPS, ToolSet};
 use serde_json::{Value, json};
 
 /// The most bytes the answer to `tools/list` has in the default profile.
 const TOOLS_LIST_BYTES: usize = 10_000;
 
-async fn client(bench: &Bench) -> Client {
+async fn client(bench: &ServerFixture) -> McpTestClient {
     bench.client_with("s", ToolSet::default()).await
 }
 
-async fn exec(client: &mut Client, script: &str, more: Value) -> Value {
+async fn exec(client: &mut McpTestClient, script: &str, more: Value) -> Value {
     client
         .call("exec", with(json!({"command": script}), more))
         .await
 }
 
 /// Starts a script and answers its id at once.
-async fn start(client: &mut Client, script: &str, more: Value) -> String {
+async fn start(client: &mut McpTestClient, script: &str, more: Value) -> String {
     let result = exec(client, script, with(json!({"wait_ms": 0}), more)).await;
     assert_eq!(result["isError"], false, "{result}");
     id(&result)
 }
 
-async fn process(client: &mut Client, action: &str, more: Value) -> Value {
+async fn process(client: &mut McpTestClient, action: &str, more: Value) -> Value {
     client
         .call("process", with(json!({"action": action}), more))
         .await
 }
 
-async fn control(client: &mut Client, action: &str, more: Value) -> Value {
+async fn control(client: &mut McpTestClient, action: &str, more: Value) -> Value {
     let arguments = with(json!({"action": action}), more);
     client.call("process_control", arguments).await
 }
 
 /// The first result of a control.
-async fn did(client: &mut Client, action: &str, more: Value) -> Value {
+async fn control_ok(client: &mut McpTestClient, action: &str, more: Value) -> Value {
     let at_once = match action {
         "write" | "close_input" => json!({"wait_ms": 0}),
         _ => json!({}),
@@ -92,7 +92,7 @@ fn output(result: &Value) -> Vec<String> {
 
 /// An answer with what differs from run to run replaced.
 fn plain(result: &Value) -> String {
-    let mut text = settled(&text(result));
+    let mut text = normalize_text(&text(result));
     for (rule, by) in [
         (r"(?m)^\[[0-9a-z]{8} ", "[ID "),
         (r#""ids":\["[0-9a-z]{8}"\]"#, r#""ids":["ID"]"#),
@@ -111,7 +111,7 @@ fn plain(result: &Value) -> String {
 
 #[tokio::test]
 async fn the_default_list_of_tools_stays_small() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let answer = client.request("tools/list", json!({})).await;
     insta::assert_json_snapshot!(answer["result"]);
@@ -120,7 +120,7 @@ async fn the_default_list_of_tools_stays_small() {
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"}
     });
-    let mut modern = bench.stranger_with("s", ToolSet::default());
+    let mut modern = bench.raw_client_with("s", ToolSet::default());
     let listed = modern.request("tools/list", json!({"_meta": meta})).await;
     for answer in [answer, listed] {
         let bytes = answer["result"].to_string().len();
@@ -137,18 +137,18 @@ async fn the_default_list_of_tools_stays_small() {
 
 #[tokio::test]
 async fn the_hello_explains_the_tools_it_offers() {
-    let bench = Bench::new().await;
-    for tools in [ToolSet::default(), ToolSet::of(&GROUPS)] {
+    let bench = ServerFixture::new().await;
+    for tools in [ToolSet::default(), ToolSet::from_groups(&GROUPS)] {
         let client = bench.client_with("s", tools).await;
         let instructions = client.hello["instructions"].as_str().unwrap();
-        insta::assert_snapshot!(settled(instructions));
+        insta::assert_snapshot!(normalize_text(instructions));
         client.close().await;
     }
 }
 
 #[tokio::test]
 async fn answers_read_alike() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let mut told = String::new();
     for arguments in [
@@ -175,19 +175,19 @@ async fn answers_read_alike() {
 
 #[tokio::test]
 async fn programs_read_fields() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let result = exec(&mut client, "echo out; exit 3", json!({})).await;
-    insta::assert_json_snapshot!(fields(&common::stable(&result)));
+    insta::assert_json_snapshot!(fields(&common::normalize(&result)));
     assert!(result.get("structuredContent").is_none(), "{result}");
     let result = exec(&mut client, "exec sleep 300", json!({"wait_ms": 100})).await;
-    insta::assert_json_snapshot!(fields(&common::stable(&result)));
+    insta::assert_json_snapshot!(fields(&common::normalize(&result)));
     end(&bench).await;
 }
 
 #[tokio::test]
 async fn a_command_gets_what_it_was_given() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     std::fs::create_dir(bench.work.path().join("sub")).unwrap();
     let mut client = client(&bench).await;
     let script = "cat; echo $MINE; pwd; printf '\\304\\343\\n'";
@@ -274,7 +274,7 @@ process_control {"action": "notify", "ids": ["zzzzzzzz"], "pattern": "("}
 
 #[tokio::test]
 async fn bad_input_says_what_where_and_what_is_allowed() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let mut told = String::new();
     let calls = BAD_CALLS.trim().lines();
@@ -284,7 +284,7 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
         assert_eq!(result["isError"], true, "{tool} {arguments}: {result}");
         let code = result["_meta"]["code"].as_str().unwrap();
         assert!(text(&result).starts_with(&format!("{code}: ")), "{result}");
-        let said = settled(&text(&result).replace(&bench.directory(), "[directory]"));
+        let said = normalize_text(&text(&result).replace(&bench.directory(), "[directory]"));
         told.push_str(&format!(
             "{tool} {arguments}\n  {}\n",
             said.replace('\n', "\n  ")
@@ -296,7 +296,7 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
 }
 
 /// What an answer tells of besides.
-fn told_besides(result: &Value) -> String {
+fn other_text(result: &Value) -> String {
     let text = text(result);
     let news = text.lines().filter(|line| line.starts_with("[news: "));
     news.map(|line| format!("{line}\n")).collect()
@@ -312,21 +312,21 @@ fn links(result: &Value) -> Vec<String> {
 }
 
 /// Ends what a test leaves running.
-async fn end(bench: &Bench) {
+async fn end(bench: &ServerFixture) {
     let session = bench.caller(Some("s"));
     bench.engine.end_session(&session).await.unwrap();
 }
 
 /// Waits until as many executions run.
-async fn running(bench: &Bench, count: u64) {
-    let mut activity = bench.engine.activity();
+async fn wait_running(bench: &ServerFixture, count: u64) {
+    let mut activity = bench.engine.running_count_watch();
     let reached = activity.wait_for(|&running| running == count);
     let reached = tokio::time::timeout(PATIENCE, reached).await;
     reached.expect("in time").unwrap();
 }
 
 /// Waits until a file is there.
-async fn appeared(path: &Path) {
+async fn wait_file(path: &Path) {
     let begun = Instant::now();
     let mut ticks = tokio::time::interval(Duration::from_millis(2));
     while !path.exists() {
@@ -336,7 +336,7 @@ async fn appeared(path: &Path) {
 }
 
 /// Whether a process is there and no zombie.
-fn lives(pid: &str) -> bool {
+fn is_running(pid: &str) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };

@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn no_line_is_lost_or_doubled_between_two_answers() {
     const LINES: u32 = 4_000;
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = format!(
         "i=0; while [ $i -lt {LINES} ]; do echo $i; [ $((i % 200)) = 0 ] && printf half && \
@@ -42,7 +42,7 @@ fn take(seen: &mut Vec<u32>, result: &Value) {
 
 #[tokio::test]
 async fn output_is_read_in_parts() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "seq 1 50; printf '\\033[31mred\\033[0m\\n'; echo err >&2";
     let id = id(&exec(&mut client, script, json!({})).await);
@@ -71,7 +71,7 @@ async fn output_is_read_in_parts() {
 
 #[tokio::test]
 async fn raw_output_is_read_on_without_splitting_a_character() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "i=0; while [ $i -lt 700 ]; do printf '你好é'; i=$((i+1)); done";
     let id = id(&exec(&mut client, script, json!({})).await);
@@ -94,7 +94,7 @@ async fn raw_output_is_read_on_without_splitting_a_character() {
 
 #[tokio::test]
 async fn answers_stay_within_the_size_asked_for() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "seq 1 100000; seq 1 100000 >&2; exec sleep 300";
     for max_chars in [2_000, 5_000, 20_000] {
@@ -127,7 +127,7 @@ async fn answers_stay_within_the_size_asked_for() {
 /// Lines of output in the order of their arrival, each stream told apart.
 #[tokio::test]
 async fn both_streams_stand_in_the_order_of_their_arrival() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "echo 1out; sleep 0.1; echo 2err >&2; sleep 0.1; echo 3out; sleep 0.1; \
                   for n in 4 5 6; do echo ${n}err >&2; done; sleep 0.1; echo 7out";
@@ -146,7 +146,7 @@ async fn both_streams_stand_in_the_order_of_their_arrival() {
         ),
         ("execute_shell", json!({"command": script})),
     ] {
-        let mut other = bench.client_with(tool, ToolSet::of(&GROUPS)).await;
+        let mut other = bench.client_with(tool, ToolSet::from_groups(&GROUPS)).await;
         let result = other.call(tool, arguments).await;
         assert!(text(&result).contains(wanted), "{result}");
         other.close().await;
@@ -164,7 +164,7 @@ fn page(result: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn pages_from_a_cursor_hold_each_of_twenty_thousand_lines_once() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "for i in $(seq 10000); do echo out $i; echo err $i >&2; done";
     let begun = exec(&mut client, script, json!({})).await;
@@ -197,7 +197,7 @@ async fn pages_from_a_cursor_hold_each_of_twenty_thousand_lines_once() {
 
 #[tokio::test]
 async fn output_that_says_nothing_costs_little() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let mut answer = async |script: &str, more: Value| -> (String, String) {
         let result = exec(&mut client, script, more).await;
@@ -238,7 +238,7 @@ async fn output_that_says_nothing_costs_little() {
 
 #[tokio::test]
 async fn a_match_in_a_long_line_is_shown_with_what_stands_around_it() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "head -c 2500000 /dev/zero | tr '\\0' x; printf left-NEEDLE-right; \
                   head -c 2500000 /dev/zero | tr '\\0' y; echo; echo NEEDLE too";
@@ -262,7 +262,7 @@ async fn a_match_in_a_long_line_is_shown_with_what_stands_around_it() {
 
 #[tokio::test]
 async fn a_success_that_speaks_of_an_error_is_told_shortly_and_a_failure_at_length() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "seq 1 60000; echo 'ERROR: block 7 differs'; seq 1 60000; exit";
     let mut lengths = Vec::new();

@@ -6,7 +6,7 @@ const HINT: &str = "exec with input \"tty\"";
 
 #[tokio::test]
 async fn an_interpreter_at_a_pipe_says_that_it_wants_a_terminal() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     for command in [
         json!("python3"),
@@ -27,7 +27,7 @@ async fn an_interpreter_at_a_pipe_says_that_it_wants_a_terminal() {
 
 #[tokio::test]
 async fn what_reads_and_stays_mute_says_so_once_it_was_written_to() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let result = exec(&mut client, "cat > seen; :", json!({"input": "open"})).await;
     assert!(!text(&result).contains(HINT), "{result}");
@@ -39,7 +39,7 @@ async fn what_reads_and_stays_mute_says_so_once_it_was_written_to() {
 
 #[tokio::test]
 async fn nobody_else_is_told_of_terminals() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     for script in [
         "python3 -c 'print(1)'",

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_text_is_a_script_and_a_list_is_a_program() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let result = exec(
         &mut client,
@@ -20,7 +20,7 @@ async fn a_text_is_a_script_and_a_list_is_a_program() {
 
 #[tokio::test]
 async fn sh_runs_a_script_where_bash_is_missing() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let bin = bench.work.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -32,7 +32,7 @@ async fn sh_runs_a_script_where_bash_is_missing() {
 
 #[tokio::test]
 async fn rare_things_stand_in_options_or_by_themselves() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     for more in [
         json!({"options": {"shell": "sh", "labels": ["a"], "keep": null}}),
@@ -48,7 +48,7 @@ async fn rare_things_stand_in_options_or_by_themselves() {
 
 #[tokio::test]
 async fn older_names_are_taken() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let result = client.call("exec", json!({"script": "echo out"})).await;
     assert_eq!(output(&result), ["out"], "{result}");
@@ -57,6 +57,6 @@ async fn older_names_are_taken() {
         let result = process(&mut client, "output", more).await;
         assert_eq!(output(&result), ["out"], "{result}");
     }
-    let cleaned = did(&mut client, "clean", json!({"ids": id})).await;
+    let cleaned = control_ok(&mut client, "clean", json!({"ids": id})).await;
     assert_eq!(cleaned["result"], "success");
 }

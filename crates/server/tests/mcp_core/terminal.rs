@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_conversation_in_a_terminal() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let given = json!({"command": ["python3", "-q", "-E"], "input": "tty", "wait_ms": 40_000});
     let begun = client.call("exec", given).await;
@@ -25,7 +25,7 @@ async fn a_conversation_in_a_terminal() {
 
 #[tokio::test]
 async fn a_command_that_ends_in_its_terminal_is_told_with_its_output() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "tty >/dev/null && echo in a terminal; exit 3";
     let more = json!({"input": "tty", "wait_ms": 40_000});
@@ -37,14 +37,14 @@ async fn a_command_that_ends_in_its_terminal_is_told_with_its_output() {
 
 #[tokio::test]
 async fn what_is_waited_for_holds_in_a_terminal_as_well() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "read -r line; echo got $line; exec sleep 300";
     let more = json!({"input": "tty", "until": "prompt", "wait_ms": 40_000});
     let begun = exec(&mut client, script, more).await;
     assert_eq!(fields(&begun)["why"], "prompt", "{begun}");
     let id = fields(&begun)["session"].as_str().unwrap().to_owned();
-    did(&mut client, "write", json!({"ids": id, "text": "it"})).await;
+    control_ok(&mut client, "write", json!({"ids": id, "text": "it"})).await;
     let more = json!({"ids": id, "pattern": "got it", "wait_ms": 40_000});
     let result = process(&mut client, "wait", more).await;
     assert_eq!(fields(&result)["why"], "pattern", "{result}");
@@ -53,7 +53,7 @@ async fn what_is_waited_for_holds_in_a_terminal_as_well() {
 
 #[tokio::test]
 async fn what_has_no_terminal_says_how_to_get_one() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let id = start(&mut client, "exec cat", json!({"input": "open"})).await;
     let screen = process(&mut client, "screen", json!({"ids": id})).await;

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn waiting_for_nothing_answers_at_once() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let begun = Instant::now();
     let id = start(&mut client, "exec sleep 300", json!({})).await;
@@ -19,14 +19,14 @@ async fn waiting_for_nothing_answers_at_once() {
 
 #[tokio::test]
 async fn an_answer_comes_with_the_first_of_several() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let mut ids = Vec::new();
     for name in ["one", "two", "three"] {
         let script = format!("read -r line; echo {name} $line");
         ids.push(start(&mut client, &script, json!({"input": "open"})).await);
     }
-    did(
+    control_ok(
         &mut client,
         "write",
         json!({"ids": [ids[1]], "text": "now"}),
@@ -62,7 +62,7 @@ async fn an_answer_comes_with_the_first_of_several() {
 
 #[tokio::test]
 async fn a_wait_for_a_pattern_sees_what_comes_later() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "while read -r line; do echo did $line; done";
     let more = json!({"input": "open", "wait_ms": 0});
@@ -77,7 +77,7 @@ async fn a_wait_for_a_pattern_sees_what_comes_later() {
         let params = json!({"name": "process_control", "arguments": arguments});
         client.send("tools/call", params).await;
     }
-    let answer = client.answer(waiting).await;
+    let answer = client.wait_response(waiting).await;
     let result = &answer["result"];
     assert_eq!(fields(result)["why"], "pattern", "{result}");
     assert!(
@@ -99,12 +99,12 @@ async fn a_wait_for_a_pattern_sees_what_comes_later() {
 
 #[tokio::test]
 async fn a_line_to_be_told_of_comes_with_a_later_answer() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "while read -r line; do echo did $line; done";
     let more = json!({"input": "open", "wait_ms": 0, "notify": "^did it$"});
     let id = id(&exec(&mut client, script, more).await);
-    let told = did(
+    let told = control_ok(
         &mut client,
         "notify",
         json!({"ids": [id], "pattern": "^did that$"}),
@@ -114,13 +114,13 @@ async fn a_line_to_be_told_of_comes_with_a_later_answer() {
     let mut news = String::new();
     for line in ["this", "it", "that"] {
         let result = control(&mut client, "write", json!({"ids": [id], "text": line})).await;
-        news.push_str(&told_besides(&result));
+        news.push_str(&other_text(&result));
     }
     let begun = Instant::now();
     while !(news.contains("did it") && news.contains("did that")) {
         assert!(begun.elapsed() < PATIENCE, "{news}");
         let result = process(&mut client, "list", json!({})).await;
-        news.push_str(&told_besides(&result));
+        news.push_str(&other_text(&result));
     }
     assert_eq!(
         news.matches("[news: ").count(),

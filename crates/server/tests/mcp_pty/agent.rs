@@ -1,13 +1,13 @@
 //! An agent at a terminal.
 
-use ostler_server::mcp::{Group, ToolSet};
+use ostler_server::mcp::{ToolGroup, ToolSet};
 use serde_json::{Value, json};
 
-use crate::common::{Bench, Client, text};
+use crate::common::{McpTestClient, ServerFixture, text};
 
 /// A client that is offered the tools of terminals, and those of `core`.
-pub(crate) async fn agent(bench: &Bench) -> Client {
-    let tools = ToolSet::of(&[Group::Core, Group::Pty]);
+pub(crate) async fn agent(bench: &ServerFixture) -> McpTestClient {
+    let tools = ToolSet::from_groups(&[ToolGroup::Core, ToolGroup::Pty]);
     bench.client_with("s", tools).await
 }
 
@@ -20,21 +20,21 @@ pub(crate) fn with(mut arguments: Value, more: Value) -> Value {
 }
 
 /// A call that succeeds.
-pub(crate) async fn did(client: &mut Client, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn did(client: &mut McpTestClient, tool: &str, arguments: Value) -> Value {
     let result = client.call(tool, arguments).await;
     assert_eq!(result["isError"], false, "{tool}: {result}");
     result
 }
 
 /// A call that fails: its result.
-pub(crate) async fn failed(client: &mut Client, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn failed(client: &mut McpTestClient, tool: &str, arguments: Value) -> Value {
     let result = client.call(tool, arguments).await;
     assert_eq!(result["isError"], true, "{tool}: {result}");
     result
 }
 
 /// Starts a session: its id, and the answer.
-pub(crate) async fn start(client: &mut Client, arguments: Value) -> (String, Value) {
+pub(crate) async fn start(client: &mut McpTestClient, arguments: Value) -> (String, Value) {
     let result = did(client, "pty_start", arguments).await;
     let id = fields(&result)["session"].as_str();
     let id = id.unwrap_or_else(|| panic!("{result}")).to_owned();
@@ -42,21 +42,21 @@ pub(crate) async fn start(client: &mut Client, arguments: Value) -> (String, Val
 }
 
 /// A bash that shows nothing of the person's.
-pub(crate) async fn shell(client: &mut Client) -> String {
+pub(crate) async fn shell(client: &mut McpTestClient) -> String {
     start(client, json!({"env": {"HOME": "/nonexistent"}}))
         .await
         .0
 }
 
-pub(crate) async fn run(client: &mut Client, id: &str, script: &str) -> Value {
+pub(crate) async fn run(client: &mut McpTestClient, id: &str, script: &str) -> Value {
     did(client, "pty_run", json!({"session": id, "script": script})).await
 }
 
-pub(crate) async fn write(client: &mut Client, id: &str, more: Value) -> Value {
+pub(crate) async fn write(client: &mut McpTestClient, id: &str, more: Value) -> Value {
     did(client, "pty_write", with(json!({"session": id}), more)).await
 }
 
-pub(crate) async fn read(client: &mut Client, id: &str, more: Value) -> Value {
+pub(crate) async fn read(client: &mut McpTestClient, id: &str, more: Value) -> Value {
     did(client, "pty_read", with(json!({"session": id}), more)).await
 }
 

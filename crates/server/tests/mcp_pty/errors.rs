@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::agent::{agent, did, failed, fields, plain, start, with};
-use crate::common::Bench;
+use crate::common::ServerFixture;
 
 #[tokio::test]
 async fn bad_input_says_what_where_and_what_is_allowed() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let (id, _) = start(&mut client, json!({"command": ["cat"]})).await;
     let mut told = String::new();
@@ -68,12 +68,12 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
 
 #[tokio::test]
 async fn what_is_no_session_is_told_alike_by_every_tool() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let mut other = bench
         .client_with(
             "other",
-            ostler_server::mcp::ToolSet::of(&ostler_server::mcp::GROUPS),
+            ostler_server::mcp::ToolSet::from_groups(&ostler_server::mcp::GROUPS),
         )
         .await;
     let (foreign, _) = start(&mut other, json!({"command": ["cat"]})).await;
@@ -111,7 +111,7 @@ async fn what_is_no_session_is_told_alike_by_every_tool() {
 
 #[tokio::test]
 async fn an_ended_session_says_that_it_ended_and_how() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let command = json!(["sh", "-c", "echo last words; exit 4"]);
     let (id, first) = start(&mut client, json!({"command": command})).await;

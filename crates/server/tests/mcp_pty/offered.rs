@@ -1,17 +1,17 @@
 //! What is offered, and how it explains itself.
 
-use ostler_server::mcp::{Group, ToolSet};
+use ostler_server::mcp::{ToolGroup, ToolSet};
 use serde_json::json;
 
-use crate::common::{Bench, settled};
+use crate::common::{ServerFixture, normalize_text};
 
 /// The most bytes the tools of terminals have in `tools/list`.
 const TOOLS_BYTES: usize = 6_000;
 
 #[tokio::test]
 async fn the_list_of_tools_is_small_and_closed() {
-    let bench = Bench::new().await;
-    let tools = ToolSet::of(&[Group::Pty]);
+    let bench = ServerFixture::new().await;
+    let tools = ToolSet::from_groups(&[ToolGroup::Pty]);
     let mut client = bench.client_with("s", tools).await;
     let answer = client.request("tools/list", json!({})).await;
     let bytes = answer["result"].to_string().len();
@@ -21,5 +21,5 @@ async fn the_list_of_tools_is_small_and_closed() {
         assert_eq!(tool["inputSchema"]["additionalProperties"], false);
     }
     let hello = client.hello["instructions"].as_str().unwrap();
-    insta::assert_snapshot!(settled(hello));
+    insta::assert_snapshot!(normalize_text(hello));
 }

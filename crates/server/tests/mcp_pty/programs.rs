@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::agent::{agent, body, fields, plain, read, rows, run, shell, start, write};
-use crate::common::{Bench, text};
+use crate::common::{ServerFixture, text};
 
 #[tokio::test]
 async fn python_computes_and_ends() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let (id, first) = start(&mut client, json!({"command": ["/usr/bin/python3", "-q"]})).await;
     assert_eq!(rows(&first), [">>>"], "{}", text(&first));
@@ -33,7 +33,7 @@ async fn python_computes_and_ends() {
 
 #[tokio::test]
 async fn vim_edits_and_saves_a_file() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let file = bench.work.path().join("poem");
     let command = json!(["/usr/bin/vim", "-u", "NONE", "-N", file]);
@@ -53,7 +53,7 @@ async fn vim_edits_and_saves_a_file() {
 
 #[tokio::test]
 async fn less_pages_through_a_file_and_gives_the_screen_back() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     run(&mut client, &id, "seq 1 500 > numbers").await;
@@ -77,7 +77,7 @@ async fn less_pages_through_a_file_and_gives_the_screen_back() {
 
 #[tokio::test]
 async fn cat_echoes_whatever_way_it_is_typed() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let (id, first) = start(&mut client, json!({"command": ["cat"]})).await;
     assert!(
@@ -114,7 +114,7 @@ async fn cat_echoes_whatever_way_it_is_typed() {
 
 #[tokio::test]
 async fn a_line_that_is_waited_for_is_told() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let more = json!({
@@ -135,7 +135,7 @@ async fn a_line_that_is_waited_for_is_told() {
 
 #[tokio::test]
 async fn what_does_not_read_never_blocks_and_says_how_much_it_took() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     // Raw, so that the line discipline does not throw away what is too long for a line.
     let command = json!(["sh", "-c", "stty raw -echo; echo ready; exec sleep 1000"]);

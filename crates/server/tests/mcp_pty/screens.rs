@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::agent::{agent, body, did, fields, plain, read, rows, run, shell, start, write};
-use crate::common::{Bench, Client, text};
+use crate::common::{McpTestClient, ServerFixture, text};
 
 const UPDATED: &str = "notifications/resources/updated";
 
 /// Prints, and waits.
-async fn printed(client: &mut Client, script: &str, more: Value) -> (String, Value) {
+async fn printed(client: &mut McpTestClient, script: &str, more: Value) -> (String, Value) {
     let script = format!("{script}; exec sleep 1000");
     let command = json!({"command": ["sh", "-c", script]});
     start(client, crate::agent::with(command, more)).await
@@ -16,7 +16,7 @@ async fn printed(client: &mut Client, script: &str, more: Value) -> (String, Val
 
 #[tokio::test]
 async fn a_screen_is_told_with_its_cursor_title_and_size() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let script = r"printf '\033]2;my title\007\033[2J\033[3;5Hhere'";
     let (_, result) = printed(&mut client, script, json!({"cols": 40, "rows": 10})).await;
@@ -31,7 +31,7 @@ async fn a_screen_is_told_with_its_cursor_title_and_size() {
 
 #[tokio::test]
 async fn the_widest_screen_keeps_the_budget() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let script = "i=0; while [ $i -lt 100 ]; do printf '%0300d' 0; i=$((i+1)); done";
     let (id, result) = printed(&mut client, script, json!({"cols": 300, "rows": 100})).await;
@@ -49,7 +49,7 @@ async fn the_widest_screen_keeps_the_budget() {
 
 #[tokio::test]
 async fn text_goes_on_from_an_offset() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     run(&mut client, &id, "PS1='> '; PS2=").await;
@@ -74,7 +74,7 @@ async fn text_goes_on_from_an_offset() {
 
 #[tokio::test]
 async fn raw_output_is_paged_by_bytes() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let script = r"printf '\033[1mbold\033[0m \303\251'";
     let (id, _) = printed(&mut client, script, json!({})).await;
@@ -103,7 +103,7 @@ async fn raw_output_is_paged_by_bytes() {
 
 #[tokio::test]
 async fn raw_pages_keep_the_budget_and_tell_of_what_is_gone() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let script =
         r#"awk 'BEGIN { for (i = 0; i < 150000; i++) printf "\033[1m\033[0m" }'; echo end"#;
@@ -122,7 +122,7 @@ async fn raw_pages_keep_the_budget_and_tell_of_what_is_gone() {
 
 #[tokio::test]
 async fn a_new_size_reaches_the_program() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     assert_eq!(body(&run(&mut client, &id, "stty size").await), "24 80");
@@ -139,7 +139,7 @@ async fn a_new_size_reaches_the_program() {
 
 #[tokio::test]
 async fn the_screen_is_a_resource() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let (id, _) = start(&mut client, json!({"command": ["cat"]})).await;
     let uri = format!("proc://{id}/screen");

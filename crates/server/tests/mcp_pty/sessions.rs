@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::agent::{agent, did, failed, fields, plain, read, run, shell, start, write};
-use crate::common::{Bench, Client, text};
+use crate::common::{McpTestClient, ServerFixture, text};
 
-async fn list(client: &mut Client, more: Value) -> Vec<Value> {
+async fn list(client: &mut McpTestClient, more: Value) -> Vec<Value> {
     let result = did(client, "pty_list", more).await;
     let sessions = result["structuredContent"]["sessions"].as_array();
     sessions.unwrap().clone()
 }
 
-async fn close(client: &mut Client, arguments: Value) -> Vec<Value> {
+async fn close(client: &mut McpTestClient, arguments: Value) -> Vec<Value> {
     let result = did(client, "pty_close", arguments).await;
     result["structuredContent"]["results"]
         .as_array()
@@ -21,7 +21,7 @@ async fn close(client: &mut Client, arguments: Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn sessions_are_listed_with_what_is_known_of_them() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     assert_eq!(list(&mut client, json!({})).await, Vec::<Value>::new());
     let script = r"printf '\033]0;a title\007'; exec sleep 1000";
@@ -70,7 +70,7 @@ async fn sessions_are_listed_with_what_is_known_of_them() {
 
 #[tokio::test]
 async fn sessions_end_by_any_signal_and_are_forgotten_on_request() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let shell = shell(&mut client).await;
     let (sleeper, _) = start(&mut client, json!({"command": ["sleep", "1000"]})).await;
@@ -108,7 +108,7 @@ async fn sessions_end_by_any_signal_and_are_forgotten_on_request() {
 
 #[tokio::test]
 async fn an_end_nobody_waited_for_reaches_the_next_answer() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let other = shell(&mut client).await;
@@ -125,7 +125,7 @@ async fn an_end_nobody_waited_for_reaches_the_next_answer() {
 
 #[tokio::test]
 async fn a_start_nobody_hears_of_is_ended_with_its_request() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let arguments = json!({"command": ["sleep", "1000"], "wait_ms": 40_000});
     let params = json!({"name": "pty_start", "arguments": arguments});
@@ -144,13 +144,13 @@ async fn a_start_nobody_hears_of_is_ended_with_its_request() {
 
 #[tokio::test]
 async fn who_holds_the_lease_types_and_nobody_else() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let person = bench.caller(None);
     let lease = bench
         .engine
-        .take_lease(&person, &id, "ostler attach on pts/3", false);
+        .acquire_lease(&person, &id, "ostler attach on pts/3", false);
     let lease = lease.await.unwrap();
     let typing = json!({"session": id, "text": "mine"});
     let refused = failed(&mut client, "pty_write", typing).await;

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::agent::{agent, body, did, fields, plain, read, run, shell, start, write};
-use crate::common::{Bench, text};
+use crate::common::{ServerFixture, text};
 
 #[tokio::test]
 async fn a_shell_runs_one_command_after_another() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     for (script, status, output) in [
@@ -42,7 +42,7 @@ async fn a_shell_runs_one_command_after_another() {
 
 #[tokio::test]
 async fn long_output_is_told_at_both_ends_and_counted() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     for (count, name) in [(20_000, "whole"), (200_000, "in parts")] {
@@ -68,7 +68,7 @@ async fn long_output_is_told_at_both_ends_and_counted() {
 
 #[tokio::test]
 async fn what_takes_long_goes_on_and_can_be_waited_for_or_interrupted() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let gate = bench.work.path().join("gate");
@@ -108,7 +108,7 @@ async fn what_takes_long_goes_on_and_can_be_waited_for_or_interrupted() {
 
 #[tokio::test]
 async fn a_question_comes_back_with_how_to_answer() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let result = run(
@@ -127,7 +127,7 @@ async fn a_question_comes_back_with_how_to_answer() {
 
 #[tokio::test]
 async fn a_secret_is_a_persons_to_type() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let script = "read -rs -p 'Password: ' secret; echo; echo ${#secret}";
@@ -141,7 +141,7 @@ async fn a_secret_is_a_persons_to_type() {
 
 #[tokio::test]
 async fn an_incomplete_command_says_so() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let result = run(&mut client, &id, "echo \"open").await;
@@ -158,7 +158,7 @@ async fn an_incomplete_command_says_so() {
 
 #[tokio::test]
 async fn the_end_of_the_shell_is_an_answer() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let result = run(&mut client, &id, "echo bye; exit 3").await;
@@ -170,7 +170,7 @@ async fn the_end_of_the_shell_is_an_answer() {
 
 #[tokio::test]
 async fn a_program_in_the_shells_place_goes_on() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let id = shell(&mut client).await;
     let result = run(&mut client, &id, "exec cat").await;
@@ -187,7 +187,7 @@ async fn a_program_in_the_shells_place_goes_on() {
 
 #[tokio::test]
 async fn zsh_and_fish_tell_as_bash_does() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     for kind in ["zsh", "fish"] {
         let home = bench.directory();

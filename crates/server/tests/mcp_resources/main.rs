@@ -8,9 +8,9 @@ mod subscriptions;
 
 use std::time::Duration;
 
-use common::{Bench, Client, PATIENCE};
+use common::{McpTestClient, PATIENCE, ServerFixture};
 use ostler_engine::{StartRequest, StopRequest};
-use ostler_model::Text;
+use ostler_model::ByteString;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
@@ -27,7 +27,7 @@ fn meta() -> Value {
     })
 }
 
-async fn read(client: &mut Client, uri: &str) -> Value {
+async fn read(client: &mut McpTestClient, uri: &str) -> Value {
     client.request("resources/read", json!({"uri": uri})).await
 }
 
@@ -43,7 +43,7 @@ fn document(answer: &Value) -> Value {
     serde_json::from_str(body(answer)).unwrap()
 }
 
-async fn listen(client: &mut Client, filter: Value) -> u64 {
+async fn listen(client: &mut McpTestClient, filter: Value) -> u64 {
     let params = json!({"notifications": filter, "_meta": meta()});
     let id = client.send("subscriptions/listen", params).await;
     client.notification(ACKNOWLEDGED).await;
@@ -52,7 +52,7 @@ async fn listen(client: &mut Client, filter: Value) -> u64 {
 
 #[tokio::test]
 async fn only_what_is_served_is_declared() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let client = bench.client("s").await;
     let declared = &client.hello["capabilities"];
     let expected = json!({
@@ -60,7 +60,7 @@ async fn only_what_is_served_is_declared() {
         "completions": {}, "logging": {}
     });
     assert_eq!(declared, &expected);
-    let mut client = bench.stranger("s");
+    let mut client = bench.raw_client("s");
     let found = client
         .request("server/discover", json!({"_meta": meta()}))
         .await;
@@ -71,10 +71,10 @@ async fn only_what_is_served_is_declared() {
 
 #[tokio::test]
 async fn a_process_is_listed_described_and_read() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client.start("echo out; echo err >&2", json!({})).await;
-    client.ended(&pid).await;
+    client.wait_end(&pid).await;
 
     let listed = client.request("resources/list", json!({})).await;
     let resources = listed["result"]["resources"].as_array().unwrap();
@@ -119,8 +119,8 @@ async fn a_process_is_listed_described_and_read() {
 
 #[tokio::test]
 async fn what_may_be_cached_says_how_long_in_the_newest_revision() {
-    let bench = Bench::new().await;
-    let mut client = bench.stranger("s");
+    let bench = ServerFixture::new().await;
+    let mut client = bench.raw_client("s");
     let started = |script: &str| {
         let directory = bench.directory();
         json!({"name": "command_bg_start", "_meta": meta(), "arguments": {
@@ -151,7 +151,7 @@ async fn what_may_be_cached_says_how_long_in_the_newest_revision() {
     stop(&bench, "s", &pids[1]).await;
 }
 
-async fn stop(bench: &Bench, session: &str, pid: &str) {
+async fn stop(bench: &ServerFixture, session: &str, pid: &str) {
     let request = StopRequest {
         force: true,
         ..StopRequest::default()
@@ -162,11 +162,11 @@ async fn stop(bench: &Bench, session: &str, pid: &str) {
 
 #[tokio::test]
 async fn lists_come_in_pages_newest_first() {
-    let bench = Bench::with(|settings| settings.quotas.finite_per_session = 100).await;
+    let bench = ServerFixture::with(|settings| settings.quotas.finite_per_session = 100).await;
     let caller = bench.caller(Some("s"));
     let mut started = Vec::new();
     for _ in 0..60 {
-        let request = StartRequest::argv(["true"], Text::from(bench.work.path()));
+        let request = StartRequest::argv(["true"], ByteString::from(bench.work.path()));
         let info = bench.engine.start(&caller, request).await.unwrap();
         started.push(info.id.short());
     }
@@ -221,7 +221,7 @@ async fn lists_come_in_pages_newest_first() {
 
 #[tokio::test]
 async fn templates_have_titles_and_their_variables_complete() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let answer = client.request("resources/templates/list", json!({})).await;
     let templates = answer["result"]["resourceTemplates"].as_array().unwrap();
@@ -256,10 +256,10 @@ async fn templates_have_titles_and_their_variables_complete() {
 
 #[tokio::test]
 async fn a_long_log_stays_in_budget_and_reads_on_without_loss() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = client.start("seq 1 20000", json!({})).await;
-    client.ended(&pid).await;
+    client.wait_end(&pid).await;
     let log = format!("proc://{pid}/log");
     let answer = read(&mut client, &log).await;
     let text = body(&answer);
@@ -299,10 +299,10 @@ async fn a_long_log_stays_in_budget_and_reads_on_without_loss() {
 
 #[tokio::test]
 async fn unknown_and_foreign_are_told_alike_in_both_eras() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut mine = bench.client("mine").await;
     let foreign = mine.start("true", json!({})).await;
-    let mut modern = bench.stranger("theirs");
+    let mut modern = bench.raw_client("theirs");
     let mut legacy = bench.client("theirs").await;
     for rest in ["", "/log", "/events"] {
         let mut told = Vec::new();
@@ -320,7 +320,7 @@ async fn unknown_and_foreign_are_told_alike_in_both_eras() {
             assert_eq!(answer["error"]["code"], -32002, "{answer}");
             let filter = json!({"resourceSubscriptions": [uri]});
             let request = listen(&mut modern, filter).await;
-            let answer = modern.answer(request).await;
+            let answer = modern.wait_response(request).await;
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
         }
         told.dedup();
@@ -334,7 +334,7 @@ async fn unknown_and_foreign_are_told_alike_in_both_eras() {
 
 #[tokio::test]
 async fn a_bad_query_says_what_is_allowed() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let answer = read(&mut client, "proc://k3v9x0qa/log?stream=all").await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");

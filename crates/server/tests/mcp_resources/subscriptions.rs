@@ -3,15 +3,15 @@
 use super::*;
 
 /// A command that prints a line for each line it is given.
-async fn parrot(bench: &Bench, session: &str) -> String {
-    let mut request = StartRequest::argv(["cat"], Text::from(bench.work.path()));
+async fn parrot(bench: &ServerFixture, session: &str) -> String {
+    let mut request = StartRequest::argv(["cat"], ByteString::from(bench.work.path()));
     request.stdin = ostler_engine::StdinRequest::Open;
     let caller = bench.caller(Some(session));
     let info = bench.engine.start(&caller, request).await.unwrap();
     info.id.short()
 }
 
-async fn say(bench: &Bench, session: &str, pid: &str, text: &str) {
+async fn say(bench: &ServerFixture, session: &str, pid: &str, text: &str) {
     let caller = bench.caller(Some(session));
     let bytes = format!("{text}\n").into_bytes();
     bench.engine.write(&caller, pid, bytes).await.unwrap();
@@ -24,14 +24,14 @@ async fn say(bench: &Bench, session: &str, pid: &str, text: &str) {
     said.unwrap();
 }
 
-async fn hang_up(bench: &Bench, session: &str, pid: &str) {
+async fn hang_up(bench: &ServerFixture, session: &str, pid: &str) {
     let caller = bench.caller(Some(session));
     bench.engine.close_input(&caller, pid).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_subscriber_of_the_handshake_era_hears_output_and_the_end() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = parrot(&bench, "s").await;
     let uri = format!("proc://{pid}/log");
@@ -56,7 +56,7 @@ async fn a_subscriber_of_the_handshake_era_hears_output_and_the_end() {
 
 #[tokio::test]
 async fn who_unsubscribed_hears_no_more() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = parrot(&bench, "s").await;
     let (uri, other) = (format!("proc://{pid}"), format!("proc://{pid}/log"));
@@ -81,8 +81,8 @@ async fn who_unsubscribed_hears_no_more() {
 
 #[tokio::test]
 async fn a_listener_hears_what_it_asked_for_with_its_subscription() {
-    let bench = Bench::new().await;
-    let mut client = bench.stranger("s");
+    let bench = ServerFixture::new().await;
+    let mut client = bench.raw_client("s");
     let pid = parrot(&bench, "s").await;
     let uri = format!("proc://{pid}");
     let filter = json!({
@@ -112,8 +112,8 @@ async fn a_listener_hears_what_it_asked_for_with_its_subscription() {
 
 #[tokio::test]
 async fn the_stream_ends_at_once_though_somebody_listens() {
-    let bench = Bench::new().await;
-    let mut client = bench.stranger("s");
+    let bench = ServerFixture::new().await;
+    let mut client = bench.raw_client("s");
     listen(
         &mut client,
         json!({"resourceSubscriptions": ["proc://news"]}),
@@ -130,8 +130,8 @@ async fn the_stream_ends_at_once_though_somebody_listens() {
 
 #[tokio::test]
 async fn a_cancelled_listener_hears_no_more() {
-    let bench = Bench::new().await;
-    let mut client = bench.stranger("s");
+    let bench = ServerFixture::new().await;
+    let mut client = bench.raw_client("s");
     let filter = json!({"resourceSubscriptions": ["proc://"]});
     let first = listen(&mut client, filter.clone()).await;
     let second = listen(&mut client, filter).await;
@@ -145,14 +145,14 @@ async fn a_cancelled_listener_hears_no_more() {
     let update = client.notification(UPDATED).await;
     let subscription = &update["_meta"]["io.modelcontextprotocol/subscriptionId"];
     assert_eq!(subscription, &json!(second), "{update}");
-    assert_eq!(client.waiting(UPDATED).await, 0);
+    assert_eq!(client.count_notifications(UPDATED).await, 0);
 }
 
 /// The rule of one update a second, over a burst of three: the first at once, the last state
 /// never missed.
 #[tokio::test]
 async fn bursts_are_one_update_a_second_and_a_last_one() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = parrot(&bench, "s").await;
     let uri = format!("proc://{pid}/log");
@@ -196,22 +196,22 @@ async fn bursts_are_one_update_a_second_and_a_last_one() {
 
 #[tokio::test]
 async fn starts_and_ends_change_the_list_once_a_second() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let mut other = bench.client("other").await;
     for _ in 0..20 {
         client.execute("true", json!({})).await;
     }
     client.notification(LIST_CHANGED).await;
-    let soon = client.waiting(LIST_CHANGED).await;
+    let soon = client.count_notifications(LIST_CHANGED).await;
     assert!(soon <= 2, "{soon}");
     client.notification(LIST_CHANGED).await;
-    assert_eq!(other.waiting(LIST_CHANGED).await, 0);
+    assert_eq!(other.count_notifications(LIST_CHANGED).await, 0);
 }
 
 #[tokio::test]
 async fn a_session_has_so_many_subscriptions_and_no_more() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let pid = parrot(&bench, "s").await;
     for number in 1..=256 {
@@ -244,7 +244,7 @@ async fn a_session_has_so_many_subscriptions_and_no_more() {
     // What has ended needs no place any more.
     for number in 0..300 {
         let pid = client.start("true", json!({})).await;
-        client.ended(&pid).await;
+        client.wait_end(&pid).await;
         let uri = format!("proc://{pid}");
         let answer = client
             .request("resources/subscribe", json!({"uri": uri}))
@@ -259,8 +259,8 @@ async fn a_session_has_so_many_subscriptions_and_no_more() {
 /// A client that subscribes to everything and then reads nothing.
 #[tokio::test]
 async fn a_client_that_does_not_read_slows_nobody() {
-    let bench = Bench::new().await;
-    let mut deaf = bench.narrow_client("s", 512).await;
+    let bench = ServerFixture::new().await;
+    let mut deaf = bench.client_with_pipe("s", 512).await;
     let pid = parrot(&bench, "s").await;
     for uri in [
         "proc://".to_owned(),
@@ -278,7 +278,7 @@ async fn a_client_that_does_not_read_slows_nobody() {
     for round in 0..3 {
         for _ in 0..20 {
             let ended = client.start("exit 3", json!({})).await;
-            client.ended(&ended).await;
+            client.wait_end(&ended).await;
         }
         say(&bench, "s", &pid, &format!("round{round}")).await;
         assert_eq!(client.notification(UPDATED).await["uri"], uri.as_str());
@@ -288,11 +288,11 @@ async fn a_client_that_does_not_read_slows_nobody() {
 
 #[tokio::test]
 async fn a_prompt_that_waits_is_an_update_of_the_process() {
-    let bench = Bench::new().await;
+    let bench = ServerFixture::new().await;
     let mut client = bench.client("s").await;
     let script = "printf 'Overwrite it? [y/N] '; read answer; echo got $answer; exec sleep 300";
     let words = ["sh", "-c", script];
-    let mut request = StartRequest::argv(words, Text::from(bench.work.path()));
+    let mut request = StartRequest::argv(words, ByteString::from(bench.work.path()));
     request.stdin = ostler_engine::StdinRequest::Open;
     let caller = bench.caller(Some("s"));
     let pid = bench

@@ -10,24 +10,24 @@ mod refused;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
-use common::{Bench, PATIENCE, settled, stable};
+use common::{PATIENCE, ServerFixture, normalize, normalize_text};
 use http_body_util::BodyExt;
 use ostler_server::rest::{REQUEST_BODY_BYTES, RestState, router};
-use ostler_server::wire::{Frame, InfoBody, StartBody};
+use ostler_server::wire::{ExecutionBody, OutputFrame, StartBody};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-struct Web {
-    bench: Bench,
+struct RestFixture {
+    bench: ServerFixture,
     router: Router,
     shutdown: CancellationToken,
 }
 
-impl Web {
+impl RestFixture {
     async fn new() -> Self {
-        let bench = Bench::new().await;
+        let bench = ServerFixture::new().await;
         let shutdown = CancellationToken::new();
         let router = router(RestState::new(bench.engine.clone(), shutdown.clone()));
         Self {
@@ -38,10 +38,10 @@ impl Web {
     }
 
     async fn raw(&self, method: Method, path: &str, body: impl Into<Body>) -> (u16, Vec<u8>) {
-        self.within(None, method, path, body).await
+        self.send_from(None, method, path, body).await
     }
 
-    async fn within(
+    async fn send_from(
         &self,
         session: Option<&str>,
         method: Method,
@@ -105,17 +105,17 @@ fn parsed(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into())
 }
 
-fn shown(value: &Value) -> Value {
-    let mut value = stable(value);
+fn normalized(value: &Value) -> Value {
+    let mut value = normalize(value);
     if let Some(items) = value.as_array_mut() {
-        items.iter_mut().for_each(|item| *item = stable(item));
+        items.iter_mut().for_each(|item| *item = normalize(item));
     }
     value
 }
 
 #[tokio::test]
 async fn health_says_who_answers() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let (status, health) = web.get("/api/v1/health").await;
     assert_eq!(status, 200);
     assert_eq!(health["pid"], std::process::id());
@@ -124,12 +124,12 @@ async fn health_says_who_answers() {
 
 #[tokio::test]
 async fn an_execution_from_start_to_removal() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let more = json!({"labels": ["a"], "description": "d", "timeout_ms": 60_000});
     let id = web.run("echo out; echo err >&2; exit 7", more).await;
     let (_, info) = web.get(&format!("/api/v1/executions/{id}")).await;
-    insta::assert_json_snapshot!("info", shown(&info));
-    let info: InfoBody = serde_json::from_value(info).unwrap();
+    insta::assert_json_snapshot!("info", normalized(&info));
+    let info: ExecutionBody = serde_json::from_value(info).unwrap();
     assert!(info.is_finished());
 
     let (_, page) = web
@@ -150,7 +150,7 @@ async fn an_execution_from_start_to_removal() {
 
 #[tokio::test]
 async fn input_reaches_a_command_until_it_is_closed() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let id = web.start("cat", json!({"stdin": "open"})).await;
     let path = format!("/api/v1/executions/{id}/input");
     let (status, taken) = web.raw(Method::POST, &path, "hello\n").await;
@@ -165,7 +165,7 @@ async fn input_reaches_a_command_until_it_is_closed() {
 
 #[tokio::test]
 async fn waits_end_by_pattern_quiet_or_time() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let id = web
         .start("echo ready on 80; exec sleep 300", json!({}))
         .await;
@@ -206,7 +206,7 @@ async fn waits_end_by_pattern_quiet_or_time() {
 
 #[tokio::test]
 async fn a_wait_tells_the_prompt() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let script = "printf 'Continue? [y/N] '; read x; exec sleep 300";
     let id = web.start(script, json!({"stdin": "open"})).await;
     let path = format!("/api/v1/executions/{id}/wait");
@@ -238,7 +238,7 @@ async fn a_wait_tells_the_prompt() {
 
 #[tokio::test]
 async fn signals_by_name_and_number() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     for signal in [json!("TERM"), json!("SIGTERM"), json!(15)] {
         let id = web.start("exec sleep 300", json!({})).await;
         let (status, _) = web
@@ -258,7 +258,7 @@ async fn signals_by_name_and_number() {
 
 #[tokio::test]
 async fn document_000_has_its_routes() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let ended = web
         .run("echo out; echo err >&2", json!({"labels": ["x"]}))
         .await;
@@ -324,7 +324,7 @@ async fn document_000_has_its_routes() {
 
 #[tokio::test]
 async fn who_waits_is_told_when_the_daemon_leaves() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let id = web.start("echo first; exec sleep 300", json!({})).await;
     let path = format!("/api/v1/executions/{id}");
     web.post(
@@ -345,12 +345,15 @@ async fn who_waits_is_told_when_the_daemon_leaves() {
         .split(|&b| b == b'\n')
         .filter(|l| !l.is_empty())
         .collect();
-    let frames: Vec<Frame> = lines
+    let frames: Vec<OutputFrame> = lines
         .iter()
         .map(|l| serde_json::from_slice(l).unwrap())
         .collect();
     assert!(
-        matches!(frames[..], [Frame::Data { .. }, Frame::Problem { .. }]),
+        matches!(
+            frames[..],
+            [OutputFrame::Data { .. }, OutputFrame::Problem { .. }]
+        ),
         "{frames:?}"
     );
     web.post(&format!("{path}/stop"), json!({"force": true}))
@@ -359,14 +362,14 @@ async fn who_waits_is_told_when_the_daemon_leaves() {
 
 #[tokio::test]
 async fn shutdown_is_asked_for_by_post() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     assert_eq!(web.post("/api/v1/shutdown", json!({})).await.0, 202);
     assert!(web.shutdown.is_cancelled());
 }
 
 #[tokio::test]
 async fn a_tree_is_paused_looked_at_and_goes_on() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let more = json!({"limits": {"pids": 64}, "stdin": "open"});
     let id = web.start("read line; echo $line", more).await;
     let at = |what: &str| format!("/api/v1/executions/{id}/{what}");
@@ -399,7 +402,7 @@ async fn a_tree_is_paused_looked_at_and_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_under_a_chosen_id_is_answered_again() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let minted = ostler_model::ExecutionId::mint();
     let id = minted.to_string();
     for _ in 0..2 {

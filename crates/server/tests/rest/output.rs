@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn raw_output_follows_to_the_end() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let script = r"echo one; printf '\377\n' >&2; read -r line; echo $line";
     let id = web
         .start(script, json!({"stdin": {"given": "two\n"}}))
@@ -18,16 +18,16 @@ async fn raw_output_follows_to_the_end() {
         .filter(|line| !line.is_empty())
     {
         match serde_json::from_slice(line).unwrap() {
-            Frame::Data {
+            OutputFrame::Data {
                 stream: ostler_model::StreamName::Stderr,
                 data,
                 ..
             } => {
                 stderr.extend_from_slice(data.as_bytes());
             }
-            Frame::Data { data, .. } => stdout.extend_from_slice(data.as_bytes()),
-            Frame::End { end, .. } => ended = end.is_finished(),
-            other @ (Frame::Gap { .. } | Frame::Problem { .. }) => panic!("{other:?}"),
+            OutputFrame::Data { data, .. } => stdout.extend_from_slice(data.as_bytes()),
+            OutputFrame::End { end, .. } => ended = end.is_finished(),
+            other @ (OutputFrame::Gap { .. } | OutputFrame::Problem { .. }) => panic!("{other:?}"),
         }
     }
     assert_eq!(
@@ -43,7 +43,7 @@ async fn raw_output_follows_to_the_end() {
 
 #[tokio::test]
 async fn pages_go_on_where_the_last_one_ended() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let id = web.run("seq 1 2500", json!({})).await;
     let (mut next, mut lines) = (String::from("0"), Vec::new());
     loop {
@@ -70,7 +70,7 @@ async fn pages_go_on_where_the_last_one_ended() {
 
 #[tokio::test]
 async fn exports_and_clearing() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let id = web.run("echo kept", json!({})).await;
     let path = format!("/api/v1/executions/{id}");
     let (status, text) = web.get(&format!("{path}/export?format=text")).await;

@@ -35,7 +35,7 @@ POST /api/process/clean_selected []
 
 #[tokio::test]
 async fn bad_requests_are_problems_that_say_what_is_allowed() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let id = web.run("true", json!({})).await;
     let dir = web.bench.directory();
     let mut told = String::new();
@@ -47,7 +47,7 @@ async fn bad_requests_are_problems_that_say_what_is_allowed() {
         let (status, problem) = web.raw(method, path, body.to_owned()).await;
         let problem = parsed(&problem);
         let said = format!("{line}\n{status} {problem}\n").replace(&dir, "[directory]");
-        told.push_str(&settled(&said).replace(&id, "[id]"));
+        told.push_str(&normalize_text(&said).replace(&id, "[id]"));
     }
     insta::assert_snapshot!(told);
     let more = json!({"at_most_ms": u64::MAX});
@@ -69,7 +69,7 @@ async fn bad_requests_are_problems_that_say_what_is_allowed() {
 
 #[tokio::test]
 async fn the_session_header_narrows_what_is_seen() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let body = json!(StartBody::new(
         ostler_model::Command::Argv {
             program: "true".into(),
@@ -77,7 +77,7 @@ async fn the_session_header_narrows_what_is_seen() {
         },
         web.bench.directory(),
     ));
-    let start = web.within(
+    let start = web.send_from(
         Some("mine"),
         Method::POST,
         "/api/v1/executions",
@@ -90,7 +90,7 @@ async fn the_session_header_narrows_what_is_seen() {
         parsed(&info)["id"].as_str().unwrap()
     );
     let get = async |session| {
-        web.within(session, Method::GET, &path, Body::empty())
+        web.send_from(session, Method::GET, &path, Body::empty())
             .await
             .0
     };
@@ -107,7 +107,7 @@ async fn the_session_header_narrows_what_is_seen() {
 
 #[tokio::test]
 async fn a_connection_without_identity_is_refused() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let request = Request::get("/api/v1/health").body(Body::empty()).unwrap();
     let response = web.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), 403);
@@ -115,7 +115,7 @@ async fn a_connection_without_identity_is_refused() {
 
 #[tokio::test]
 async fn huge_waits_and_graces_are_taken_as_long_ones() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let id = web.start("exec sleep 300", json!({})).await;
     let path = format!("/api/v1/executions/{id}");
     let (wait, stop) = (format!("{path}/wait"), format!("{path}/stop"));
@@ -127,7 +127,7 @@ async fn huge_waits_and_graces_are_taken_as_long_ones() {
 
 #[tokio::test]
 async fn wishes_for_walls_are_strict() {
-    let web = Web::new().await;
+    let web = RestFixture::new().await;
     let directory = web.bench.directory();
     let mut told = Vec::new();
     for more in [

@@ -13,12 +13,12 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::common::PATIENCE;
 
-pub(crate) trait Line: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Line for T {}
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 
 /// A connection.
-pub(crate) struct Socket {
-    stream: WebSocketStream<Box<dyn Line>>,
+pub(crate) struct TestWebSocket {
+    stream: WebSocketStream<Box<dyn ByteStream>>,
     /// Everything shown.
     pub(crate) shown: Vec<u8>,
     /// Everything said, oldest first, that nobody asked for yet.
@@ -27,21 +27,21 @@ pub(crate) struct Socket {
 }
 
 /// The status and the body of a handshake that was refused.
-pub(crate) type Refused = (u16, Value);
+pub(crate) type HandshakeRefusal = (u16, Value);
 
-impl Socket {
+impl TestWebSocket {
     pub(crate) async fn open(
-        line: impl Line + 'static,
+        line: impl ByteStream + 'static,
         path: &str,
         headers: &[(&'static str, &str)],
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, HandshakeRefusal> {
         let mut request = format!("ws://127.0.0.1{path}")
             .into_client_request()
             .unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }
-        let line: Box<dyn Line> = Box::new(line);
+        let line: Box<dyn ByteStream> = Box::new(line);
         match timeout(PATIENCE, client_async(request, line))
             .await
             .unwrap()
@@ -65,7 +65,7 @@ impl Socket {
         address: std::net::SocketAddr,
         path: &str,
         headers: &[(&'static str, &str)],
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, HandshakeRefusal> {
         let line = TcpStream::connect(address).await.unwrap();
         Self::open(line, path, headers).await
     }
@@ -75,15 +75,15 @@ impl Socket {
         self.stream.send(keys).await.unwrap();
     }
 
-    pub(crate) async fn say(&mut self, message: Value) {
+    pub(crate) async fn send(&mut self, message: Value) {
         let text = Message::Text(message.to_string().into());
         self.stream.send(text).await.unwrap();
     }
 
     /// Takes the lease, and waits until it is there.
-    pub(crate) async fn take(&mut self, name: &str) {
-        self.say(json!({"type": "take", "name": name})).await;
-        let lease = self.heard("lease").await;
+    pub(crate) async fn take_lease(&mut self, name: &str) {
+        self.send(json!({"type": "take", "name": name})).await;
+        let lease = self.wait_message("lease").await;
         assert_eq!(
             (&lease["yours"], &lease["holder"]),
             (&json!(true), &json!(name)),
@@ -105,7 +105,7 @@ impl Socket {
     }
 
     /// The next thing said of this type.
-    pub(crate) async fn heard(&mut self, kind: &str) -> Value {
+    pub(crate) async fn wait_message(&mut self, kind: &str) -> Value {
         loop {
             if let Some(place) = self.said.iter().position(|it| it["type"] == kind) {
                 return self.said.remove(place);
@@ -119,7 +119,7 @@ impl Socket {
     }
 
     /// Reads until this was shown.
-    pub(crate) async fn seen(&mut self, text: &str) {
+    pub(crate) async fn wait_output(&mut self, text: &str) {
         let mut looked = 0;
         loop {
             let from = self.shown[looked..].windows(text.len());

@@ -13,12 +13,12 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use ostler_engine::{ListFilter, StopRequest};
-use ostler_model::Text;
+use ostler_model::ByteString;
 use ostler_model::owner::Principal;
 use ostler_server::http::tokens::{NewToken, TokenScope, TokenStore};
-use ostler_server::http::{Access, HttpOptions, Parts, app};
+use ostler_server::http::{AppParts, HttpAccess, HttpOptions, app};
 use ostler_server::listen::{HEAD_MS, listen_tcp};
-use ostler_server::mcp::{Desk, FrontContext, Group, McpOptions, ToolSet};
+use ostler_server::mcp::{ClientContext, McpOptions, McpState, ToolGroup, ToolSet};
 use ostler_server::rest::{RestState, router};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
@@ -28,11 +28,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::common::{Bench, PATIENCE};
+use crate::common::{PATIENCE, ServerFixture};
 
 /// A server.
-pub(crate) struct Web {
-    pub(crate) bench: Bench,
+pub(crate) struct HttpFixture {
+    pub(crate) bench: ServerFixture,
     pub(crate) address: SocketAddr,
     pub(crate) tokens: TokenStore,
     /// The secret of a token of principal `uid:0`.
@@ -43,37 +43,40 @@ pub(crate) struct Web {
 }
 
 /// What a test changes.
-pub(crate) struct Change<'a> {
+pub(crate) struct HttpFixtureSetup<'a> {
     pub(crate) options: &'a mut HttpOptions,
     pub(crate) head: &'a mut Duration,
 }
 
-impl Web {
+impl HttpFixture {
     pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
-    pub(crate) async fn with(change: impl FnOnce(Change<'_>)) -> Self {
-        Self::on(Bench::new().await, change).await
+    pub(crate) async fn with(change: impl FnOnce(HttpFixtureSetup<'_>)) -> Self {
+        Self::with_fixture(ServerFixture::new().await, change).await
     }
 
-    pub(crate) async fn on(bench: Bench, change: impl FnOnce(Change<'_>)) -> Self {
+    pub(crate) async fn with_fixture(
+        bench: ServerFixture,
+        change: impl FnOnce(HttpFixtureSetup<'_>),
+    ) -> Self {
         let tokens = TokenStore::new(bench.state.path().join("tokens.json"));
-        let front = FrontContext {
-            cwd: Text::from(bench.work.path()),
-            env: vec![(Text::from("PATH"), Text::from("/usr/bin:/bin"))],
-            tools: ToolSet::of(&[Group::Command]),
-            ..FrontContext::default()
+        let front = ClientContext {
+            cwd: ByteString::from(bench.work.path()),
+            env: vec![(ByteString::from("PATH"), ByteString::from("/usr/bin:/bin"))],
+            tools: ToolSet::from_groups(&[ToolGroup::Command]),
+            ..ClientContext::default()
         };
-        let mut options = HttpOptions::new(Access::Tokens(tokens.clone()), front);
+        let mut options = HttpOptions::new(HttpAccess::Tokens(tokens.clone()), front);
         let mut head = Duration::from_millis(HEAD_MS);
-        change(Change {
+        change(HttpFixtureSetup {
             options: &mut options,
             head: &mut head,
         });
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let router = app(Parts {
-            desk: Desk::new(bench.engine.clone(), McpOptions::default()),
+        let router = app(AppParts {
+            mcp_state: McpState::new(bench.engine.clone(), McpOptions::default()),
             rest: router(RestState::new(bench.engine.clone(), shutdown.clone())),
             options,
             shutdown: shutdown.clone(),
@@ -112,7 +115,7 @@ impl Web {
 
     /// Ends the server in order, and everything it started.
     pub(crate) async fn close(self) {
-        let bench = self.leave().await;
+        let bench = self.close_keeping_state().await;
         for principal in ["uid:0", "token:two"] {
             let mut all = bench.caller(None);
             all.owner.principal = Principal(principal.to_owned());
@@ -128,7 +131,7 @@ impl Web {
     }
 
     /// Ends the server in order; what it started goes on.
-    pub(crate) async fn leave(mut self) -> Bench {
+    pub(crate) async fn close_keeping_state(mut self) -> ServerFixture {
         self.shutdown.cancel();
         let served = timeout(PATIENCE, self.server.join_next()).await;
         served.expect("a drained server").unwrap().unwrap();
@@ -140,8 +143,8 @@ impl Web {
     }
 
     /// A client with this token.
-    pub(crate) fn agent(&self, token: &str) -> Agent {
-        Agent {
+    pub(crate) fn agent(&self, token: &str) -> HttpTestClient {
+        HttpTestClient {
             address: self.address,
             path: "/mcp".to_owned(),
             headers: vec![("authorization".to_owned(), format!("Bearer {token}"))],
@@ -152,7 +155,7 @@ impl Web {
 
 /// A client: a path and headers.
 #[derive(Clone)]
-pub(crate) struct Agent {
+pub(crate) struct HttpTestClient {
     pub(crate) address: SocketAddr,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
@@ -160,7 +163,7 @@ pub(crate) struct Agent {
 }
 
 /// An answer, its body still coming. Dropped, its connection closes.
-pub(crate) struct Answer {
+pub(crate) struct HttpTestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     body: Incoming,
@@ -168,7 +171,7 @@ pub(crate) struct Answer {
     connection: JoinSet<()>,
 }
 
-impl Agent {
+impl HttpTestClient {
     pub(crate) fn at(&self, path: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -183,7 +186,7 @@ impl Agent {
         agent
     }
 
-    pub(crate) async fn send(&self, method: Method, body: impl Into<Bytes>) -> Answer {
+    pub(crate) async fn send(&self, method: Method, body: impl Into<Bytes>) -> HttpTestResponse {
         let mut request = Request::builder().method(method).uri(&self.path);
         if !self.headers.iter().any(|(name, _)| name == "host") {
             request = request.header("host", self.address.to_string());
@@ -202,7 +205,7 @@ impl Agent {
         connection.spawn(async move { drop(driver.await) });
         let response = timeout(PATIENCE, sender.send_request(request)).await;
         let (parts, body) = response.expect("an answer in time").unwrap().into_parts();
-        Answer {
+        HttpTestResponse {
             status: parts.status,
             headers: parts.headers,
             body,
@@ -211,21 +214,21 @@ impl Agent {
         }
     }
 
-    pub(crate) async fn get(&self) -> Answer {
+    pub(crate) async fn get(&self) -> HttpTestResponse {
         self.send(Method::GET, Bytes::new()).await
     }
 
-    pub(crate) async fn delete(&self) -> Answer {
+    pub(crate) async fn delete(&self) -> HttpTestResponse {
         self.send(Method::DELETE, Bytes::new()).await
     }
 
     /// Sends one message as it is.
-    pub(crate) async fn post(&self, message: &Value) -> Answer {
+    pub(crate) async fn post(&self, message: &Value) -> HttpTestResponse {
         self.send(Method::POST, message.to_string()).await
     }
 
     /// A request of 2026-07-28, its answer still coming.
-    pub(crate) async fn modern(&self, method: &str, mut params: Value) -> Answer {
+    pub(crate) async fn modern(&self, method: &str, mut params: Value) -> HttpTestResponse {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -242,7 +245,7 @@ impl Agent {
     }
 
     /// A request of 2026-07-28 and its result.
-    pub(crate) async fn asked(&self, method: &str, params: Value) -> Value {
+    pub(crate) async fn request_modern(&self, method: &str, params: Value) -> Value {
         let mut answer = self.modern(method, params).await;
         answer.result().await
     }
@@ -250,17 +253,17 @@ impl Agent {
     /// A tool's result (2026-07-28).
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
-        self.asked("tools/call", params).await
+        self.request_modern("tools/call", params).await
     }
 
     /// The handshake of 2025-11-25; the same client, in its session.
-    pub(crate) async fn initialized(&self) -> Self {
-        let agent = self.initialized_in("2025-11-25").await;
+    pub(crate) async fn initialize(&self) -> Self {
+        let agent = self.initialize_with("2025-11-25").await;
         agent.with("mcp-protocol-version", "2025-11-25")
     }
 
     /// The handshake of a revision; the same client, in its session.
-    pub(crate) async fn initialized_in(&self, revision: &str) -> Self {
+    pub(crate) async fn initialize_with(&self, revision: &str) -> Self {
         let params = json!({
             "protocolVersion": revision, "capabilities": {},
             "clientInfo": {"name": "test", "version": "0"}
@@ -281,13 +284,13 @@ impl Agent {
     }
 
     /// A request of the handshake era, its answer still coming.
-    pub(crate) async fn request(&self, method: &str, params: Value) -> Answer {
+    pub(crate) async fn request(&self, method: &str, params: Value) -> HttpTestResponse {
         self.post(&json!({"jsonrpc": "2.0", "id": 8, "method": method, "params": params}))
             .await
     }
 
     /// A tool's result (handshake era).
-    pub(crate) async fn called(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call_initialized(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         self.request("tools/call", params).await.result().await
     }
@@ -305,7 +308,7 @@ impl Agent {
     }
 }
 
-impl Answer {
+impl HttpTestResponse {
     /// The whole body.
     pub(crate) async fn text(mut self) -> String {
         let body = timeout(PATIENCE, (&mut self.body).collect()).await;
@@ -362,9 +365,9 @@ impl Answer {
 }
 
 /// A named pipe a command can tell its process by.
-pub(crate) struct Tell(std::path::PathBuf);
+pub(crate) struct PidPipe(std::path::PathBuf);
 
-impl Tell {
+impl PidPipe {
     pub(crate) fn new(directory: &Path, name: &str) -> Self {
         let path = directory.join(name);
         rustix::fs::mknodat(
@@ -384,25 +387,25 @@ impl Tell {
     }
 
     /// The process that told.
-    pub(crate) async fn process(&self) -> Process {
+    pub(crate) async fn process(&self) -> PidFd {
         let path = self.0.clone();
         let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path));
         let text = timeout(PATIENCE, read).await.unwrap().unwrap().unwrap();
         let pid = Pid::from_raw(text.trim().parse().unwrap()).unwrap();
-        Process(pidfd_open(pid, PidfdFlags::empty()).unwrap())
+        PidFd(pidfd_open(pid, PidfdFlags::empty()).unwrap())
     }
 }
 
 /// A process by its descriptor.
-pub(crate) struct Process(std::os::fd::OwnedFd);
+pub(crate) struct PidFd(std::os::fd::OwnedFd);
 
-impl Process {
-    pub(crate) async fn goes(self) {
-        let ended = timeout(PATIENCE, ostler_process::ended(self.0)).await;
+impl PidFd {
+    pub(crate) async fn wait_exit(self) {
+        let ended = timeout(PATIENCE, ostler_process::wait_exit(self.0)).await;
         ended.expect("the end of the process in time").unwrap();
     }
 
-    pub(crate) fn lives(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         rustix::process::pidfd_send_signal(&self.0, rustix::process::Signal::CONT).is_ok()
     }
 }

@@ -18,7 +18,7 @@ const BRACKETED: Modes = Modes {
 };
 
 fn sent(name: &str, modes: Modes) -> String {
-    let key = Piece::Key(name.parse().unwrap());
+    let key = InputPiece::Key(name.parse().unwrap());
     String::from_utf8(encode(&[key], modes)).unwrap()
 }
 
@@ -91,14 +91,14 @@ fn cursor_keys_obey_decckm_without_modifiers_only() {
 
 #[test]
 fn newlines_are_typed_as_enter() {
-    let typed = encode(&[Piece::Text("a\nb\r\nc\rd\n".to_owned())], NORMAL);
+    let typed = encode(&[InputPiece::Text("a\nb\r\nc\rd\n".to_owned())], NORMAL);
     assert_eq!(typed, b"a\rb\rc\rd\r");
 }
 
 #[test]
 fn a_paste_stands_between_marks_and_cannot_break_out() {
     let paste = |text: &str, modes| {
-        String::from_utf8(encode(&[Piece::Paste(text.to_owned())], modes)).unwrap()
+        String::from_utf8(encode(&[InputPiece::Paste(text.to_owned())], modes)).unwrap()
     };
     assert_eq!(paste("a\n\tb", BRACKETED), "\x1b[200~a\r\tb\x1b[201~");
     assert_eq!(paste("a\nb", NORMAL), "a\rb");
@@ -111,5 +111,5 @@ fn a_paste_stands_between_marks_and_cannot_break_out() {
 #[test]
 fn raw_bytes_go_as_they_are() {
     let raw = vec![0, 255, b'\n', 0x1b];
-    assert_eq!(encode(&[Piece::Raw(raw.clone())], BRACKETED), raw);
+    assert_eq!(encode(&[InputPiece::Raw(raw.clone())], BRACKETED), raw);
 }

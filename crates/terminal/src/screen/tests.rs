@@ -167,7 +167,7 @@ fn take(screen: &mut Screen, step: &Step) {
 }
 
 /// Everything that can be seen of a screen, now or later.
-fn seen(screen: &Screen) -> (View, String, ShellState) {
+fn seen(screen: &Screen) -> (ScreenSnapshot, String, ShellState) {
     let painting = String::from_utf8_lossy(&screen.repaint()).into_owned();
     (screen.view(), painting, screen.shell().clone())
 }
@@ -247,7 +247,7 @@ proptest! {
         other.feed(&screen.repaint());
         let (mine, theirs) = (screen.view(), other.view());
         // A joiner that joins nothing is left out: it would join what is painted next.
-        let visible = |view: &View| -> Vec<String> {
+        let visible = |view: &ScreenSnapshot| -> Vec<String> {
             let rows = view.rows.iter().map(|row| row.replace('\u{200d}', ""));
             rows.map(|row| row.trim_end().to_owned()).collect()
         };
@@ -394,7 +394,7 @@ fn incomplete_sequences_take_bounded_memory() {
 fn a_cell_takes_a_bounded_number_of_marks() {
     let zalgo = format!("x{}y", "\u{301}".repeat(10_000));
     let view = screen(20, 2, zalgo.as_bytes()).view();
-    assert!(view.rows[0].len() <= crate::clusters::CLUSTER_BYTES + 1);
+    assert!(view.rows[0].len() <= crate::graphemes::CLUSTER_BYTES + 1);
     assert!(view.rows[0].ends_with('y'));
     assert_eq!(view.cursor.col, 2);
 }
@@ -420,7 +420,7 @@ fn more_clusters_than_are_kept_leave_out_marks_only() {
 #[test]
 fn clusters_that_scrolled_away_make_room() {
     let mut screen = screen(20, 3, b"");
-    for n in 0..3 * u32::from(crate::clusters::CLUSTERS_MAX) {
+    for n in 0..3 * u32::from(crate::graphemes::CLUSTERS_MAX) {
         let base = char::from_u32(0x4E00 + n).unwrap_or('x');
         screen.feed(format!("\r\n{base}\u{301}").as_bytes());
         let view = screen.view();

@@ -1,6 +1,6 @@
 //! What makes a shell tell: scripts that are loaded at its start.
 
-use ostler_model::{ShellKind, ShellSession, Text};
+use ostler_model::{ByteString, ShellKind, ShellSession};
 
 /// A file of the integration, by its path below the directory they all lie in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,40 +46,47 @@ const OWN_ZDOTDIR: &str = "OSTLER_SHELL_ZDOTDIR";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellLaunch {
     /// The arguments after the program.
-    pub args: Vec<Text>,
+    pub args: Vec<ByteString>,
     /// Variables set besides its environment.
-    pub set_env: Vec<(Text, Text)>,
+    pub set_env: Vec<(ByteString, ByteString)>,
 }
 
 /// What makes this shell load its script from the directory `scripts`; `base_env` is the
 /// environment it would have (zsh's own `ZDOTDIR` is kept for the person's files).
 #[must_use]
-pub fn launch(session: &ShellSession, scripts: &Text, base_env: &[(Text, Text)]) -> ShellLaunch {
-    let mut set_env = vec![(Text::from(NONCE), Text::from(session.nonce.as_str()))];
+pub fn launch(
+    session: &ShellSession,
+    scripts: &ByteString,
+    base_env: &[(ByteString, ByteString)],
+) -> ShellLaunch {
+    let mut set_env = vec![(
+        ByteString::from(NONCE),
+        ByteString::from(session.nonce.as_str()),
+    )];
     let args = match session.kind {
-        ShellKind::Bash => vec![Text::from("--rcfile"), below(scripts, BASH_RC)],
+        ShellKind::Bash => vec![ByteString::from("--rcfile"), below(scripts, BASH_RC)],
         ShellKind::Zsh => {
-            set_env.push((Text::from(ZDOTDIR), below(scripts, ZSH_DIRECTORY)));
+            set_env.push((ByteString::from(ZDOTDIR), below(scripts, ZSH_DIRECTORY)));
             let own = base_env
                 .iter()
-                .find(|(name, _)| *name == Text::from(ZDOTDIR));
-            set_env.extend(own.map(|(_, own)| (Text::from(OWN_ZDOTDIR), own.clone())));
+                .find(|(name, _)| *name == ByteString::from(ZDOTDIR));
+            set_env.extend(own.map(|(_, own)| (ByteString::from(OWN_ZDOTDIR), own.clone())));
             Vec::new()
         }
         ShellKind::Fish => {
             let source = [&b"source "[..], &fish_quoted(&below(scripts, FISH_INIT))].concat();
-            vec![Text::from("--init-command"), Text::from(source)]
+            vec![ByteString::from("--init-command"), ByteString::from(source)]
         }
     };
     ShellLaunch { args, set_env }
 }
 
-fn below(directory: &Text, path: &str) -> Text {
-    Text::from([directory.as_bytes(), b"/", path.as_bytes()].concat())
+fn below(directory: &ByteString, path: &str) -> ByteString {
+    ByteString::from([directory.as_bytes(), b"/", path.as_bytes()].concat())
 }
 
 /// A word as fish reads it back: within single quotes only `'` and `\` need an escape.
-fn fish_quoted(word: &Text) -> Vec<u8> {
+fn fish_quoted(word: &ByteString) -> Vec<u8> {
     let mut quoted = vec![b'\''];
     for byte in word.as_bytes() {
         if matches!(byte, b'\'' | b'\\') {
@@ -102,11 +109,11 @@ mod tests {
         }
     }
 
-    fn variable<'a>(launch: &'a ShellLaunch, name: &str) -> Option<&'a Text> {
+    fn variable<'a>(launch: &'a ShellLaunch, name: &str) -> Option<&'a ByteString> {
         let found = launch
             .set_env
             .iter()
-            .find(|(it, _)| *it == Text::from(name));
+            .find(|(it, _)| *it == ByteString::from(name));
         found.map(|(_, value)| value)
     }
 
@@ -115,7 +122,7 @@ mod tests {
         let launch = launch(&session(ShellKind::Bash), &"/s p".into(), &[]);
         assert_eq!(
             launch.args,
-            [Text::from("--rcfile"), "/s p/bash/rc.bash".into()]
+            [ByteString::from("--rcfile"), "/s p/bash/rc.bash".into()]
         );
         assert_eq!(variable(&launch, NONCE), Some(&"n0".into()));
     }
@@ -125,7 +132,7 @@ mod tests {
         let none = launch(&session(ShellKind::Zsh), &"/s".into(), &[]);
         assert_eq!(variable(&none, ZDOTDIR), Some(&"/s/zsh".into()));
         assert_eq!(variable(&none, OWN_ZDOTDIR), None);
-        let own = [(Text::from(ZDOTDIR), Text::from("/home/me/.zsh"))];
+        let own = [(ByteString::from(ZDOTDIR), ByteString::from("/home/me/.zsh"))];
         let kept = launch(&session(ShellKind::Zsh), &"/s".into(), &own);
         assert_eq!(variable(&kept, ZDOTDIR), Some(&"/s/zsh".into()));
         assert_eq!(variable(&kept, OWN_ZDOTDIR), Some(&"/home/me/.zsh".into()));
@@ -134,8 +141,8 @@ mod tests {
     #[test]
     fn fish_gets_the_path_as_one_word() {
         let launch = launch(&session(ShellKind::Fish), &r"/it's \ here".into(), &[]);
-        let source = Text::from(r"source '/it\'s \\ here/fish/init.fish'");
-        assert_eq!(launch.args, [Text::from("--init-command"), source]);
+        let source = ByteString::from(r"source '/it\'s \\ here/fish/init.fish'");
+        assert_eq!(launch.args, [ByteString::from("--init-command"), source]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Shells that tell where commands begin and end (C14).
 
 mod integration;
-mod prologue;
+mod preamble;
 mod state;
 #[cfg(test)]
 mod state_tests;
 
 pub use integration::{SCRIPTS, ScriptFile, ShellLaunch, launch};
-pub use prologue::{PROLOGUE_BYTES, prologue_len};
+pub use preamble::{PROLOGUE_BYTES, prologue_len};
 pub use state::ShellState;

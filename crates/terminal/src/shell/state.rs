@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::marks::{Mark, Marked};
+use crate::control_sequences::{ControlEvent, LocatedEvent};
 
 /// Where an integrated shell stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -55,17 +55,17 @@ pub enum ShellState {
 impl ShellState {
     /// Takes one mark in; what is not believed changes nothing. A directory carries no nonce:
     /// it is believed only between the end of a command and the prompt, while no command runs.
-    pub fn apply(&mut self, marked: &Marked) {
+    pub fn apply(&mut self, marked: &LocatedEvent) {
         match &marked.mark {
-            Mark::CommandEnd {
+            ControlEvent::CommandEnd {
                 believed: true,
                 status,
             } => self.end(marked.from, *status),
-            Mark::PromptStart {
+            ControlEvent::PromptStart {
                 believed: true,
                 continuation: false,
             } => self.prompt(marked.from),
-            Mark::PromptStart {
+            ControlEvent::PromptStart {
                 believed: true,
                 continuation: true,
             } => {
@@ -73,27 +73,27 @@ impl ShellState {
                     cwd: self.take_cwd(),
                 }
             }
-            Mark::CommandStart { believed: true } => {
+            ControlEvent::CommandStart { believed: true } => {
                 *self = Self::Running {
                     since: marked.to,
                     cwd: self.take_cwd(),
                 }
             }
-            Mark::Directory(path) => {
+            ControlEvent::Directory(path) => {
                 if let Self::Ended { cwd, .. } = self {
                     *cwd = Some(String::from_utf8_lossy(path).into_owned());
                 }
             }
-            Mark::PromptStart {
+            ControlEvent::PromptStart {
                 believed: false, ..
             }
-            | Mark::PromptEnd { .. }
-            | Mark::CommandStart { believed: false }
-            | Mark::CommandEnd {
+            | ControlEvent::PromptEnd { .. }
+            | ControlEvent::CommandStart { believed: false }
+            | ControlEvent::CommandEnd {
                 believed: false, ..
             }
-            | Mark::Title(_)
-            | Mark::Modes(_) => {}
+            | ControlEvent::Title(_)
+            | ControlEvent::Modes(_) => {}
         }
     }
 

@@ -3,31 +3,31 @@
 use proptest::prelude::*;
 
 use super::ShellState;
-use crate::marks::{Mark, Marked};
+use crate::control_sequences::{ControlEvent, LocatedEvent};
 
-const END: Mark = Mark::CommandEnd {
+const END: ControlEvent = ControlEvent::CommandEnd {
     believed: true,
     status: Some(3),
 };
-const PROMPT: Mark = Mark::PromptStart {
+const PROMPT: ControlEvent = ControlEvent::PromptStart {
     believed: true,
     continuation: false,
 };
-const MORE: Mark = Mark::PromptStart {
+const MORE: ControlEvent = ControlEvent::PromptStart {
     believed: true,
     continuation: true,
 };
-const START: Mark = Mark::CommandStart { believed: true };
+const START: ControlEvent = ControlEvent::CommandStart { believed: true };
 
-fn at(from: u64, mark: Mark) -> Marked {
-    Marked {
+fn at(from: u64, mark: ControlEvent) -> LocatedEvent {
+    LocatedEvent {
         from,
         to: from + 5,
         mark,
     }
 }
 
-fn fold(marks: impl IntoIterator<Item = Mark>) -> ShellState {
+fn fold(marks: impl IntoIterator<Item = ControlEvent>) -> ShellState {
     let mut state = ShellState::default();
     for (place, mark) in (0_u64..).step_by(10).zip(marks) {
         state.apply(&at(place, mark));
@@ -35,13 +35,13 @@ fn fold(marks: impl IntoIterator<Item = Mark>) -> ShellState {
     state
 }
 
-fn directory(path: &str) -> Mark {
-    Mark::Directory(path.as_bytes().to_vec())
+fn directory(path: &str) -> ControlEvent {
+    ControlEvent::Directory(path.as_bytes().to_vec())
 }
 
 #[test]
 fn from_prompt_to_prompt() {
-    let first = Mark::CommandEnd {
+    let first = ControlEvent::CommandEnd {
         believed: true,
         status: None,
     };
@@ -100,28 +100,30 @@ fn it_is_told_in_json_as_documented() {
     assert_eq!(unknown, serde_json::json!({"state": "unknown"}));
 }
 
-fn any_mark() -> impl Strategy<Value = Mark> {
+fn any_mark() -> impl Strategy<Value = ControlEvent> {
     let status = || proptest::option::of(0..256_i32);
     prop_oneof![
-        (any::<bool>(), any::<bool>()).prop_map(|(believed, continuation)| Mark::PromptStart {
-            believed,
-            continuation
+        (any::<bool>(), any::<bool>()).prop_map(|(believed, continuation)| {
+            ControlEvent::PromptStart {
+                believed,
+                continuation,
+            }
         }),
-        any::<bool>().prop_map(|believed| Mark::PromptEnd { believed }),
-        any::<bool>().prop_map(|believed| Mark::CommandStart { believed }),
+        any::<bool>().prop_map(|believed| ControlEvent::PromptEnd { believed }),
+        any::<bool>().prop_map(|believed| ControlEvent::CommandStart { believed }),
         (any::<bool>(), status())
-            .prop_map(|(believed, status)| Mark::CommandEnd { believed, status }),
+            .prop_map(|(believed, status)| ControlEvent::CommandEnd { believed, status }),
         "/[a-c]".prop_map(|path| directory(&path)),
     ]
 }
 
-const fn is_believed(mark: &Mark) -> bool {
+const fn is_believed(mark: &ControlEvent) -> bool {
     match mark {
-        Mark::PromptStart { believed, .. }
-        | Mark::PromptEnd { believed }
-        | Mark::CommandStart { believed }
-        | Mark::CommandEnd { believed, .. } => *believed,
-        Mark::Directory(_) | Mark::Title(_) | Mark::Modes(_) => false,
+        ControlEvent::PromptStart { believed, .. }
+        | ControlEvent::PromptEnd { believed }
+        | ControlEvent::CommandStart { believed }
+        | ControlEvent::CommandEnd { believed, .. } => *believed,
+        ControlEvent::Directory(_) | ControlEvent::Title(_) | ControlEvent::Modes(_) => false,
     }
 }
 
@@ -135,11 +137,11 @@ proptest! {
             let marked = at(place, mark);
             state.apply(&marked);
             let between = matches!(before, ShellState::Ended { .. });
-            let counts = matches!(marked.mark, Mark::Directory(_)) && between;
+            let counts = matches!(marked.mark, ControlEvent::Directory(_)) && between;
             if !counts && !is_believed(&marked.mark) {
                 prop_assert_eq!(&state, &before);
             }
-            if is_believed(&marked.mark) && !matches!(marked.mark, Mark::CommandEnd { .. }) {
+            if is_believed(&marked.mark) && !matches!(marked.mark, ControlEvent::CommandEnd { .. }) {
                 prop_assert_eq!(state.cwd(), before.cwd());
             }
         }

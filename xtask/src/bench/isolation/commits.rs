@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-use super::super::orders::{self, Orders};
-use super::super::report::{Limit, Row};
-use super::super::run::Bench;
-use super::super::stats::Summary;
+use super::super::line_process::{self, LineProcess};
+use super::super::report::{ReportRow, Threshold};
+use super::super::run::BenchContext;
+use super::super::stats::LatencySummary;
 
 /// Files that are committed.
 const FILES: usize = 10_000;
@@ -15,25 +15,26 @@ const FILES: usize = 10_000;
 const KINDS: [&str; 4] = ["prepare", "changes", "commit", "copy"];
 
 /// Ten thousand files, half of them new and half changed.
-pub(super) fn ten_thousand_files(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.quiet_lab()?;
-    let mut command = orders::example(bench, "ostler-sandbox", "commits")?;
-    let mut program = Orders::start(command.arg(lab.work()))?;
+pub(super) fn ten_thousand_files(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.idle_env()?;
+    let mut command = line_process::example(bench, "ostler-sandbox", "commits")?;
+    let mut program = LineProcess::start(command.arg(env.work()))?;
     let files = bench.count(FILES);
     let mut samples: [Vec<Duration>; 4] = [const { Vec::new() }; 4];
     for round in 0..=bench.rounds {
         for (list, kind) in samples.iter_mut().zip(KINDS) {
-            let seen = program.ask(&format!("{kind} {files}"))?;
+            let seen = program.request(&format!("{kind} {files}"))?;
             if round > 0 {
                 list.push(*seen.first().context("no duration")?);
             }
         }
     }
     program.close()?;
-    let [prepare, changes, commit, copy] = samples.map(|list| Summary::of(&list).p50);
+    let [prepare, changes, commit, copy] =
+        samples.map(|list| LatencySummary::from_samples(&list).p50);
     let row = |what: &str, seen: f64| {
-        let none = (Limit::AtMost(f64::INFINITY), "none");
-        Row::ratio(what, (seen, copy), "ms", none)
+        let none = (Threshold::AtMost(f64::INFINITY), "none");
+        ReportRow::ratio(what, (seen, copy), "ms", none)
     };
     Ok(vec![
         row(

@@ -2,8 +2,8 @@
 //! overlay.
 
 mod commits;
-mod gate;
-mod starts;
+mod egress_proxy;
+mod start_latency;
 mod suite;
 
 pub(super) use suite::ALL;

@@ -1,12 +1,12 @@
 //! Which measurements there are, in order.
 
 use super::super::run::Measure;
-use super::{commits, gate, starts};
+use super::{commits, egress_proxy, start_latency};
 
 /// Every measurement by its name.
 pub(in crate::bench) const ALL: &[(&str, Measure)] = &[
-    ("starts", starts::by_the_sandbox),
-    ("starts-mcp", starts::over_mcp),
-    ("gate", gate::throughput),
+    ("starts", start_latency::by_the_sandbox),
+    ("starts-mcp", start_latency::over_mcp),
+    ("gate", egress_proxy::throughput),
     ("commit", commits::ten_thousand_files),
 ];

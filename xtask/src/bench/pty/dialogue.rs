@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::super::report::{Limit, Row};
-use super::super::run::Bench;
-use super::super::stats::Summary;
-use super::peer;
-use super::raw::Raw;
-use crate::lab::{Lab, Mcp};
-use crate::sh;
+use super::super::report::{ReportRow, Threshold};
+use super::super::run::BenchContext;
+use super::super::stats::LatencySummary;
+use super::peers;
+use super::raw_pty::RawPty;
+use crate::shell;
+use crate::test_env::{McpClient, TestEnv};
 
 /// Lines of one round.
 const LINES: u32 = 50;
@@ -29,43 +29,43 @@ const READY: &str = "ready";
 /// How long an answer may take, in milliseconds.
 const ANSWER_MS: u64 = 30_000;
 /// A figure without a promise.
-const NO_PROMISE: (Limit, &str) = (Limit::AtMost(f64::INFINITY), "none");
+const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
 /// Somebody to type lines to.
-trait Partner {
+trait LineTerminal {
     /// Types a line and waits until a line matches the pattern.
-    fn ask(&mut self, line: &str, pattern: &str) -> Result<()>;
+    fn exchange(&mut self, line: &str, pattern: &str) -> Result<()>;
 }
 
 /// `pty_write` with a pattern to wait for.
-struct Ours {
-    mcp: Mcp,
+struct OstlerTerminal {
+    mcp: McpClient,
     session: String,
 }
 
 /// pty-mcp, which has one tool for both steps, and a tool for each.
-struct Theirs {
-    mcp: Mcp,
+struct PtyMcpTerminal {
+    mcp: McpClient,
     session: String,
-    in_one: bool,
+    single_call: bool,
 }
 
 /// A bare terminal, read until the line is there.
-struct Bare {
-    raw: Raw,
+struct BareTerminal {
+    raw: RawPty,
 }
 
 /// A line typed and its answer waited for, p50 and p99.
-pub(super) fn to_the_answer(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.lab()?;
-    let mut bare = Bare::start(&lab)?;
-    let mut ours = Ours::start(&lab)?;
-    let mut theirs = Theirs::start(bench, &lab)?;
+pub(super) fn to_the_answer(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
+    let mut bare = BareTerminal::start(&env)?;
+    let mut ours = OstlerTerminal::start(&env)?;
+    let mut theirs = PtyMcpTerminal::start(bench, &env)?;
     let mut samples = [const { Vec::new() }; 4];
     let lines = u32::try_from(bench.count(LINES as usize))?;
     for round in 0..=bench.rounds {
-        let mut took = |partner: &mut dyn Partner, list: usize| -> Result<()> {
-            let some = talk(partner, round * LINES, lines)?;
+        let mut took = |terminal: &mut dyn LineTerminal, list: usize| -> Result<()> {
+            let some = run_dialogue(terminal, round * LINES, lines)?;
             if round > 0 {
                 samples[list].extend(some);
             }
@@ -75,7 +75,7 @@ pub(super) fn to_the_answer(bench: &Bench) -> Result<Vec<Row>> {
         took(&mut ours, 1)?;
         if let Some(theirs) = &mut theirs {
             for (in_one, list) in [(true, 2), (false, 3)] {
-                theirs.in_one = in_one;
+                theirs.single_call = in_one;
                 took(theirs, list)?;
             }
         }
@@ -86,14 +86,18 @@ pub(super) fn to_the_answer(bench: &Bench) -> Result<Vec<Row>> {
     if let Some(theirs) = theirs {
         theirs.mcp.close()?;
     }
-    let [floor, ours, in_one, in_two] = samples.map(|list| Summary::of(&list));
+    let [floor, ours, in_one, in_two] = samples.map(|list| LatencySummary::from_samples(&list));
     let peer = has_peer.then_some((in_one, in_two));
     Ok(rows(floor, ours, peer))
 }
 
-fn rows(floor: Summary, ours: Summary, peer: Option<(Summary, Summary)>) -> Vec<Row> {
+fn rows(
+    floor: LatencySummary,
+    ours: LatencySummary,
+    peer: Option<(LatencySummary, LatencySummary)>,
+) -> Vec<ReportRow> {
     let what = "a line typed and its answer waited for over MCP";
-    let at_most = (Limit::AtMost(1.0), "≤ 1.0× the best peer");
+    let at_most = (Threshold::AtMost(1.0), "≤ 1.0× the best peer");
     let mut rows = match peer {
         Some((in_one, in_two)) => {
             let best = if in_two.p50 < in_one.p50 {
@@ -101,7 +105,7 @@ fn rows(floor: Summary, ours: Summary, peer: Option<(Summary, Summary)>) -> Vec<
             } else {
                 in_one
             };
-            let row = |what: &str, pair, promise| Row::ratio(what, pair, "ms", promise);
+            let row = |what: &str, pair, promise| ReportRow::ratio(what, pair, "ms", promise);
             vec![
                 row(
                     &format!("{what}, p50, against pty-mcp"),
@@ -119,16 +123,16 @@ fn rows(floor: Summary, ours: Summary, peer: Option<(Summary, Summary)>) -> Vec<
         }
         None => {
             let left_out = (
-                Limit::AtMost(f64::INFINITY),
+                Threshold::AtMost(f64::INFINITY),
                 "none: pty-mcp is not installed",
             );
             vec![
-                Row::absolute(&format!("{what}, p50"), ours.p50, "ms", left_out),
-                Row::absolute("the same, p99", ours.p99, "ms", left_out),
+                ReportRow::absolute(&format!("{what}, p50"), ours.p50, "ms", left_out),
+                ReportRow::absolute("the same, p99", ours.p99, "ms", left_out),
             ]
         }
     };
-    let bare = |what: &str, pair| Row::ratio(what, pair, "ms", NO_PROMISE);
+    let bare = |what: &str, pair| ReportRow::ratio(what, pair, "ms", NO_PROMISE);
     rows.extend([
         bare(
             &format!("{what}, p50, against a bare terminal"),
@@ -140,36 +144,36 @@ fn rows(floor: Summary, ours: Summary, peer: Option<(Summary, Summary)>) -> Vec<
 }
 
 /// Types so many lines, numbered from `first` on; how long each answer took.
-fn talk(partner: &mut dyn Partner, first: u32, lines: u32) -> Result<Vec<Duration>> {
+fn run_dialogue(terminal: &mut dyn LineTerminal, first: u32, lines: u32) -> Result<Vec<Duration>> {
     let mut took = Vec::new();
     for number in first..first + lines {
         let line = format!("echo token-{number}\n");
         // Not the echo of what was typed.
         let pattern = format!(r"(?m)^token-{number}\r?$");
         let begin = Instant::now();
-        partner.ask(&line, &pattern)?;
+        terminal.exchange(&line, &pattern)?;
         took.push(begin.elapsed());
     }
     Ok(took)
 }
 
-impl Ours {
-    fn start(lab: &Lab) -> Result<Self> {
-        let mut mcp = Mcp::open_with(lab, &["mcp", "--tools", "pty"])?;
-        let arguments = json!({"command": SHELL, "cwd": lab.work()});
+impl OstlerTerminal {
+    fn start(env: &TestEnv) -> Result<Self> {
+        let mut mcp = McpClient::open_with(env, &["mcp", "--tools", "pty"])?;
+        let arguments = json!({"command": SHELL, "cwd": env.work()});
         let started = call(&mut mcp, "pty_start", &arguments)?;
         let session = started["_meta"]["ostler/result"]["session"].as_str();
         let session = session.with_context(|| format!("a start without a session: {started}"))?;
         let session = session.to_owned();
         let ready = json!({"until": "pattern", "pattern": READY, "at_most_ms": ANSWER_MS});
         let wait = format!("/api/v1/executions/{session}/wait");
-        lab.ask("POST", &wait, Some(&ready))?;
+        env.request("POST", &wait, Some(&ready))?;
         Ok(Self { mcp, session })
     }
 }
 
-impl Partner for Ours {
-    fn ask(&mut self, line: &str, pattern: &str) -> Result<()> {
+impl LineTerminal for OstlerTerminal {
+    fn exchange(&mut self, line: &str, pattern: &str) -> Result<()> {
         let arguments = json!({
             "session": self.session, "text": line, "pattern": pattern, "wait_ms": ANSWER_MS,
         });
@@ -180,22 +184,22 @@ impl Partner for Ours {
     }
 }
 
-impl Theirs {
+impl PtyMcpTerminal {
     /// None where setup did not install it.
-    fn start(bench: &Bench, lab: &Lab) -> Result<Option<Self>> {
-        let Some(mut command) = peer::pty_mcp(bench, lab) else {
+    fn start(bench: &BenchContext, env: &TestEnv) -> Result<Option<Self>> {
+        let Some(mut command) = peers::pty_mcp(bench, env) else {
             return Ok(None);
         };
-        let mut mcp = Mcp::speak(&mut command)?;
+        let mut mcp = McpClient::spawn(&mut command)?;
         let [program, option, script] = SHELL;
         let words = format!("{program} {option} '{script}'");
-        let arguments = json!({"command": words, "cwd": lab.work(), "owner": "bench"});
+        let arguments = json!({"command": words, "cwd": env.work(), "owner": "bench"});
         let started = call(&mut mcp, "pty_spawn", &arguments)?;
         let session = text(&started)?.to_owned();
         let mut theirs = Self {
             mcp,
             session,
-            in_one: true,
+            single_call: true,
         };
         theirs.call("pty_read_until", json!({"pattern": READY}))?;
         Ok(Some(theirs))
@@ -208,9 +212,9 @@ impl Theirs {
     }
 }
 
-impl Partner for Theirs {
-    fn ask(&mut self, line: &str, pattern: &str) -> Result<()> {
-        let answer = if self.in_one {
+impl LineTerminal for PtyMcpTerminal {
+    fn exchange(&mut self, line: &str, pattern: &str) -> Result<()> {
+        let answer = if self.single_call {
             let arguments = json!({
                 "data": line, "patterns": [pattern], "regex": true, "timeout_ms": ANSWER_MS,
             });
@@ -222,17 +226,17 @@ impl Partner for Theirs {
             });
             self.call("pty_read_until", arguments)?
         };
-        let told: Value = serde_json::from_str(text(&answer)?)?;
-        ensure!(told["matched"] == true, "no match: {answer}");
+        let reply: Value = serde_json::from_str(text(&answer)?)?;
+        ensure!(reply["matched"] == true, "no match: {answer}");
         Ok(())
     }
 }
 
-impl Bare {
-    fn start(lab: &Lab) -> Result<Self> {
-        let mut command = sh::command("setsid", &lab.work());
+impl BareTerminal {
+    fn start(env: &TestEnv) -> Result<Self> {
+        let mut command = shell::command("setsid", &env.work());
         command.arg("--ctty").args(SHELL);
-        let raw = Raw::start(&mut command, false)?;
+        let raw = RawPty::start(&mut command, false)?;
         let mut bare = Self { raw };
         bare.read_to(READY)?;
         Ok(bare)
@@ -249,8 +253,8 @@ impl Bare {
     }
 }
 
-impl Partner for Bare {
-    fn ask(&mut self, line: &str, _: &str) -> Result<()> {
+impl LineTerminal for BareTerminal {
+    fn exchange(&mut self, line: &str, _: &str) -> Result<()> {
         let word = line.trim().trim_start_matches("echo ");
         // As the line itself: behind an end of line, before another one.
         let answer = format!("\n{word}\r\n");
@@ -259,7 +263,7 @@ impl Partner for Bare {
     }
 }
 
-fn call(mcp: &mut Mcp, name: &str, arguments: &Value) -> Result<Value> {
+fn call(mcp: &mut McpClient, name: &str, arguments: &Value) -> Result<Value> {
     let call = json!({"name": name, "arguments": arguments});
     mcp.request("tools/call", &call)
 }

@@ -3,46 +3,49 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::super::orders::{self, Orders};
-use super::super::report::{Limit, Row};
-use super::super::run::Bench;
-use super::super::stats::Summary;
-use super::peer;
-use super::raw::Raw;
-use crate::lab::{Lab, Mcp};
-use crate::sh;
+use super::super::line_process::{self, LineProcess};
+use super::super::report::{ReportRow, Threshold};
+use super::super::run::BenchContext;
+use super::super::stats::LatencySummary;
+use super::peers;
+use super::raw_pty::RawPty;
+use crate::shell;
+use crate::test_env::{McpClient, TestEnv};
 
 /// Characters of one round.
 const CHARACTERS: usize = 2_000;
 /// Characters of one round over MCP.
 const CALLS: usize = 500;
 /// A figure without a promise.
-const NO_PROMISE: (Limit, &str) = (Limit::AtMost(f64::INFINITY), "none");
+const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
 /// The example of the library that answers orders about terminals.
-pub(super) fn library(bench: &Bench, lab: &Lab) -> Result<Orders> {
-    let mut command = orders::example(bench, "ostler", "terminals")?;
+pub(super) fn start_library(bench: &BenchContext, env: &TestEnv) -> Result<LineProcess> {
+    let mut command = line_process::example(bench, "ostler", "terminals")?;
     command
         .arg(bench.ostler())
-        .arg(lab.path().join("embedded"))
+        .arg(env.path().join("embedded"))
         // Nobody's own settings.
-        .env("HOME", lab.path().join("home"))
-        .current_dir(lab.work());
-    Orders::start(&mut command)
+        .env("HOME", env.path().join("home"))
+        .current_dir(env.work());
+    LineProcess::start(&mut command)
 }
 
 /// The engine as a library against the bare terminal and the peer.
-pub(super) fn in_process(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.quiet_lab()?;
-    let mut raw = Raw::start(&mut sh::command("cat", &lab.work()), true)?;
-    let mut library = library(bench, &lab)?;
-    let mut peer = peer::open(bench)?;
+pub(super) fn in_process(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.idle_env()?;
+    let mut raw = RawPty::start(&mut shell::command("cat", &env.work()), true)?;
+    let mut library = start_library(bench, &env)?;
+    let mut peer = peers::open(bench)?;
     let count = bench.count(CHARACTERS);
-    let ask = format!("echo {count}");
+    let request = format!("echo {count}");
     let (mut floors, mut ours, mut peers) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=bench.rounds {
-        let (bare, through) = (raw.echo(count)?, library.ask(&ask)?);
-        let theirs = peer.as_mut().map(|peer| peer.ask(&ask)).transpose()?;
+        let (bare, through) = (raw.echo(count)?, library.request(&request)?);
+        let theirs = peer
+            .as_mut()
+            .map(|peer| peer.request(&request))
+            .transpose()?;
         if round > 0 {
             floors.extend(bare);
             ours.extend(through);
@@ -51,38 +54,41 @@ pub(super) fn in_process(bench: &Bench) -> Result<Vec<Row>> {
     }
     raw.end()?;
     library.close()?;
-    let (floor, seen) = (Summary::of(&floors), Summary::of(&ours));
+    let (floor, seen) = (
+        LatencySummary::from_samples(&floors),
+        LatencySummary::from_samples(&ours),
+    );
     let mut rows = vec![
-        Row::ratio(
+        ReportRow::ratio(
             "echo of a character, engine in process, p50",
             (seen.p50, floor.p50),
             "ms",
-            (Limit::AtMost(2.0), "≤ 2× raw"),
+            (Threshold::AtMost(2.0), "≤ 2× raw"),
         ),
-        Row::ratio(
+        ReportRow::ratio(
             "the same, p99, against the raw p99",
             (seen.p99, floor.p99),
             "ms",
             NO_PROMISE,
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "the same, p99",
             seen.p99,
             "ms",
-            (Limit::AtMost(1.0), "< 1 ms"),
+            (Threshold::AtMost(1.0), "< 1 ms"),
         ),
     ];
     if let Some(peer) = peer {
         peer.close()?;
-        let peer = Summary::of(&peers);
+        let peer = LatencySummary::from_samples(&peers);
         rows.extend([
-            Row::ratio(
+            ReportRow::ratio(
                 "the same by node-pty (peer), p50, against raw",
                 (peer.p50, floor.p50),
                 "ms",
                 NO_PROMISE,
             ),
-            Row::ratio(
+            ReportRow::ratio(
                 "the same by node-pty (peer), p99, against raw",
                 (peer.p99, floor.p99),
                 "ms",
@@ -94,11 +100,11 @@ pub(super) fn in_process(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 /// The same by `pty_write` over MCP stdio.
-pub(super) fn over_mcp(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.lab()?;
-    let mut raw = Raw::start(&mut sh::command("cat", &lab.work()), true)?;
-    let mut mcp = Mcp::open_with(&lab, &["mcp", "--tools", "pty"])?;
-    let call = typing(&lab, &mut mcp)?;
+pub(super) fn over_mcp(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
+    let mut raw = RawPty::start(&mut shell::command("cat", &env.work()), true)?;
+    let mut mcp = McpClient::open_with(&env, &["mcp", "--tools", "pty"])?;
+    let call = typing_call(&env, &mut mcp)?;
     let count = bench.count(CALLS);
     let (mut floors, mut ours) = (Vec::new(), Vec::new());
     for round in 0..=bench.rounds {
@@ -110,27 +116,30 @@ pub(super) fn over_mcp(bench: &Bench) -> Result<Vec<Row>> {
     }
     raw.end()?;
     mcp.close()?;
-    let (floor, seen) = (Summary::of(&floors), Summary::of(&ours));
+    let (floor, seen) = (
+        LatencySummary::from_samples(&floors),
+        LatencySummary::from_samples(&ours),
+    );
     Ok(vec![
-        Row::absolute(
+        ReportRow::absolute(
             "echo of a character over MCP stdio (`pty_write`), p50",
             seen.p50,
             "ms",
-            (Limit::AtMost(0.3), "≤ 0.3 ms"),
+            (Threshold::AtMost(0.3), "≤ 0.3 ms"),
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "the same, p99",
             seen.p99,
             "ms",
-            (Limit::AtMost(0.8), "≤ 0.8 ms"),
+            (Threshold::AtMost(0.8), "≤ 0.8 ms"),
         ),
-        Row::ratio(
+        ReportRow::ratio(
             "the same, p50, against raw",
             (seen.p50, floor.p50),
             "ms",
             NO_PROMISE,
         ),
-        Row::ratio(
+        ReportRow::ratio(
             "the same, p99, against the raw p99",
             (seen.p99, floor.p99),
             "ms",
@@ -140,9 +149,9 @@ pub(super) fn over_mcp(bench: &Bench) -> Result<Vec<Row>> {
 }
 
 /// A session that echoes, begun over MCP; the call that types one character into it.
-fn typing(lab: &Lab, mcp: &mut Mcp) -> Result<Value> {
+fn typing_call(env: &TestEnv, mcp: &mut McpClient) -> Result<Value> {
     let script = "stty raw -echo; echo ready; exec cat";
-    let start = json!({"command": ["/bin/sh", "-c", script], "cwd": lab.work()});
+    let start = json!({"command": ["/bin/sh", "-c", script], "cwd": env.work()});
     let started = mcp.request(
         "tools/call",
         &json!({"name": "pty_start", "arguments": start}),
@@ -150,7 +159,7 @@ fn typing(lab: &Lab, mcp: &mut Mcp) -> Result<Value> {
     let id = started["_meta"]["ostler/result"]["session"].as_str();
     let id = id.with_context(|| format!("a start without a session: {started}"))?;
     let ready = json!({"until": "pattern", "pattern": "ready", "at_most_ms": 10_000});
-    let waited = lab.ask(
+    let waited = env.request(
         "POST",
         &format!("/api/v1/executions/{id}/wait"),
         Some(&ready),

@@ -2,14 +2,14 @@
 
 mod dialogue;
 mod echo;
-mod late;
-mod many;
+mod event_latency;
 mod parse;
-mod peer;
-mod raw;
+mod peers;
+mod raw_pty;
+mod session_memory;
 mod shell;
-mod stamp;
 mod suite;
+mod timestamps;
 
-pub(crate) use stamp::{Stamps, stamp};
 pub(super) use suite::ALL;
+pub(crate) use timestamps::{StampArgs, stamp};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::super::orders::{self, Orders};
-use super::super::report::{Limit, Row};
-use super::super::run::Bench;
+use super::super::line_process::{self, LineProcess};
+use super::super::report::{ReportRow, Threshold};
+use super::super::run::BenchContext;
 use super::super::stats::median;
 
 /// Bytes of one stream.
@@ -22,28 +22,28 @@ const KINDS: [(&str, &str); 4] = [
 ];
 
 /// Our screen against the emulator alone.
-pub(super) fn throughput(bench: &Bench) -> Result<Vec<Row>> {
+pub(super) fn throughput(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let root = bench.workspace.root().to_owned();
-    let mut command = orders::example(bench, "ostler-terminal", "parse")?;
-    let mut parser = Orders::start(command.current_dir(root))?;
+    let mut command = line_process::example(bench, "ostler-terminal", "parse")?;
+    let mut parser = LineProcess::start(command.current_dir(root))?;
     let bytes = bench.count(BYTES);
     let size = f64::from(u32::try_from(bytes)?);
     let mut rows = Vec::new();
     for (kind, name) in KINDS {
         let (mut bare, mut ours) = (Vec::new(), Vec::new());
         for round in 0..=bench.rounds {
-            let took = parser.ask(&format!("{kind} {bytes}"))?;
+            let took = parser.request(&format!("{kind} {bytes}"))?;
             let speed = |took: &Duration| size / MEGA / took.as_secs_f64();
             if round > 0 {
                 bare.push(speed(&took[0]));
                 ours.push(speed(&took[1]));
             }
         }
-        rows.push(Row::ratio(
+        rows.push(ReportRow::ratio(
             &format!("screen: {name}, against the emulator alone"),
             (median(&ours), median(&bare)),
             "MB/s",
-            (Limit::AtLeast(0.0), "none"),
+            (Threshold::AtLeast(0.0), "none"),
         ));
     }
     parser.close()?;

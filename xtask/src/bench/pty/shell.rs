@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::super::report::{Limit, Row};
-use super::super::run::Bench;
-use super::super::stats::Summary;
-use super::echo::library;
-use super::raw::Raw;
-use crate::lab::Lab;
-use crate::sh;
+use super::super::report::{ReportRow, Threshold};
+use super::super::run::BenchContext;
+use super::super::stats::LatencySummary;
+use super::echo::start_library;
+use super::raw_pty::RawPty;
+use crate::shell;
+use crate::test_env::TestEnv;
 
 /// Shells of one round.
 const SHELLS: usize = 20;
@@ -19,19 +19,19 @@ const COMMANDS: usize = 100;
 /// The prompt looked for.
 const PROMPT: &str = "ready";
 /// A figure without a promise.
-const NO_PROMISE: (Limit, &str) = (Limit::AtMost(f64::INFINITY), "none");
+const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
 /// Start to prompt against a bare terminal, and a command in a living shell against the same.
-pub(super) fn to_the_prompt(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.quiet_lab()?;
-    let mut library = library(bench, &lab)?;
+pub(super) fn to_the_prompt(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.idle_env()?;
+    let mut library = start_library(bench, &env)?;
     let (shells, commands) = (bench.count(SHELLS), bench.count(COMMANDS));
     let mut samples = [const { Vec::new() }; 3];
     for round in 0..=bench.rounds {
         let seen = [
-            bare(&lab, shells)?,
-            library.ask(&format!("prompt {shells}"))?,
-            library.ask(&format!("shell {commands}"))?,
+            baseline(&env, shells)?,
+            library.request(&format!("prompt {shells}"))?,
+            library.request(&format!("shell {commands}"))?,
         ];
         if round > 0 {
             let pairs = samples.iter_mut().zip(seen);
@@ -39,34 +39,34 @@ pub(super) fn to_the_prompt(bench: &Bench) -> Result<Vec<Row>> {
         }
     }
     library.close()?;
-    let [floor, prompt, command] = samples.map(|all| Summary::of(&all));
+    let [floor, prompt, command] = samples.map(|all| LatencySummary::from_samples(&all));
     Ok(vec![
-        Row::ratio(
+        ReportRow::ratio(
             "start of bash to its prompt, p50, against setsid(1) on a bare terminal",
             (prompt.p50, floor.p50),
             "ms",
             NO_PROMISE,
         ),
-        Row::ratio("the same, p99", (prompt.p99, floor.p99), "ms", NO_PROMISE),
-        Row::absolute(
+        ReportRow::ratio("the same, p99", (prompt.p99, floor.p99), "ms", NO_PROMISE),
+        ReportRow::absolute(
             "`:` in a living shell to its exit status, p50",
             command.p50,
             "ms",
             NO_PROMISE,
         ),
-        Row::absolute("the same, p99", command.p99, "ms", NO_PROMISE),
+        ReportRow::absolute("the same, p99", command.p99, "ms", NO_PROMISE),
     ])
 }
 
-fn bare(lab: &Lab, count: usize) -> Result<Vec<Duration>> {
+fn baseline(env: &TestEnv, count: usize) -> Result<Vec<Duration>> {
     let mut took = Vec::with_capacity(count);
     for _ in 0..count {
         let begin = Instant::now();
-        let mut command = sh::command("setsid", &lab.work());
+        let mut command = shell::command("setsid", &env.work());
         command
             .args(["--ctty", "bash", "--norc", "--noprofile", "-i"])
             .env("PS1", PROMPT);
-        let mut raw = Raw::start(&mut command, false)?;
+        let mut raw = RawPty::start(&mut command, false)?;
         let mut seen = Vec::new();
         while !String::from_utf8_lossy(&seen).contains(PROMPT) {
             let read = raw.read()?;

@@ -1,16 +1,16 @@
 //! Which measurements there are, in order.
 
 use super::super::run::Measure;
-use super::{dialogue, echo, late, many, parse, shell};
+use super::{dialogue, echo, event_latency, parse, session_memory, shell};
 
 /// Every measurement by its name.
 pub(in crate::bench) const ALL: &[(&str, Measure)] = &[
     ("echo", echo::in_process),
     ("echo-mcp", echo::over_mcp),
     ("dialogue", dialogue::to_the_answer),
-    ("late", late::to_the_event),
+    ("late", event_latency::to_the_event),
     ("shell", shell::to_the_prompt),
     ("parse", parse::throughput),
-    ("memory", many::fifty),
-    ("thousand", many::thousand),
+    ("memory", session_memory::fifty),
+    ("thousand", session_memory::thousand),
 ];

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::report::{Limit, Row};
-use super::super::run::Bench;
-use super::super::stats::Summary;
-use crate::lab::Lab;
+use super::super::report::{ReportRow, Threshold};
+use super::super::run::BenchContext;
+use super::super::stats::LatencySummary;
+use crate::test_env::TestEnv;
 
 /// Requests of one round.
 const REQUESTS: usize = 200;
 /// Nothing is promised: the figure is there to be seen.
-const NO_PROMISE: (Limit, &str) = (Limit::AtMost(f64::INFINITY), "none");
+const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 /// What is asked about.
 const COMMANDS: [(&str, &str); 3] = [
     ("a server by its name", "uvicorn app:app --reload"),
@@ -26,30 +26,30 @@ const COMMANDS: [(&str, &str); 3] = [
 ];
 
 /// Through REST; the floor is the same road to an answer that needs no work.
-pub(super) fn of_commands(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.lab()?;
+pub(super) fn of_commands(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
     let package = json!({"scripts": {"dev": "PORT=3000 npx vite --host"}});
-    fs::write(lab.work().join("package.json"), package.to_string())?;
+    fs::write(env.work().join("package.json"), package.to_string())?;
     let count = bench.count(REQUESTS);
     let mut floor = Vec::new();
     let mut seen = COMMANDS.map(|_| Vec::new());
     for round in 0..=bench.rounds {
-        let nothing = nothing(&lab, count)?;
+        let baseline_samples = baseline(&env, count)?;
         for (samples, (_, script)) in seen.iter_mut().zip(COMMANDS) {
-            let more = detected(&lab, script, count)?;
+            let more = detect(&env, script, count)?;
             if round > 0 {
                 samples.extend(more);
             }
         }
         if round > 0 {
-            floor.extend(nothing);
+            floor.extend(baseline_samples);
         }
     }
-    let floor = Summary::of(&floor);
+    let floor = LatencySummary::from_samples(&floor);
     let rows = seen.iter().zip(COMMANDS).map(|(samples, (what, _))| {
-        Row::ratio(
+        ReportRow::ratio(
             &format!("recognising {what}, request included, p50; floor: a request for health"),
-            (Summary::of(samples).p50, floor.p50),
+            (LatencySummary::from_samples(samples).p50, floor.p50),
             "ms",
             NO_PROMISE,
         )
@@ -57,23 +57,25 @@ pub(super) fn of_commands(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows.collect())
 }
 
-fn nothing(lab: &Lab, count: usize) -> Result<Vec<Duration>> {
-    timed(count, || lab.ask("GET", "/api/v1/health", None).map(drop))
-}
-
-fn detected(lab: &Lab, script: &str, count: usize) -> Result<Vec<Duration>> {
-    let command = json!({"shell": {"shell": "/bin/sh", "script": script}});
-    let body = json!({"command": command, "cwd": lab.work()});
+fn baseline(env: &TestEnv, count: usize) -> Result<Vec<Duration>> {
     timed(count, || {
-        lab.ask("POST", "/api/v1/detect", Some(&body)).map(drop)
+        env.request("GET", "/api/v1/health", None).map(drop)
     })
 }
 
-fn timed(count: usize, mut act: impl FnMut() -> Result<()>) -> Result<Vec<Duration>> {
-    let one = |_| {
+fn detect(env: &TestEnv, script: &str, count: usize) -> Result<Vec<Duration>> {
+    let command = json!({"shell": {"shell": "/bin/sh", "script": script}});
+    let body = json!({"command": command, "cwd": env.work()});
+    timed(count, || {
+        env.request("POST", "/api/v1/detect", Some(&body)).map(drop)
+    })
+}
+
+fn timed(count: usize, mut request: impl FnMut() -> Result<()>) -> Result<Vec<Duration>> {
+    let sample = |_| {
         let begin = Instant::now();
-        act()?;
+        request()?;
         Ok(begin.elapsed())
     };
-    (0..count).map(one).collect()
+    (0..count).map(sample).collect()
 }

@@ -6,9 +6,9 @@ use std::net::{Ipv4Addr, TcpListener};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::super::run::Bench;
-use crate::lab::Lab;
-use crate::ui::Verdict;
+use super::super::run::BenchContext;
+use crate::console::CheckResult;
+use crate::test_env::TestEnv;
 
 /// How it is called.
 const VERB: &str = "listen";
@@ -19,10 +19,10 @@ const REQUEST_BYTES: usize = 4 * 1024;
 
 /// What it can be told.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Listens {}
+pub(crate) struct ListenArgs {}
 
 /// Listens on a free port, says when, and answers every request alike.
-pub(crate) fn listen(_args: &Listens) -> Result<Verdict> {
+pub(crate) fn listen(_args: &ListenArgs) -> Result<CheckResult> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let opened = jiff::Timestamp::now();
     let mut out = io::stdout().lock();
@@ -33,48 +33,48 @@ pub(crate) fn listen(_args: &Listens) -> Result<Verdict> {
         let mut request = [0; REQUEST_BYTES];
         // Whoever hangs up early is not missed.
         let _read = stream.read(&mut request);
-        let _told = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let _written = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     }
-    Ok(Verdict::Holds)
+    Ok(CheckResult::Holds)
 }
 
 /// Starts one as a service, and waits until it is ready where that is asked for; its whole id.
-pub(super) fn serve(lab: &Lab, name: &str, wait: bool) -> Result<String> {
+pub(super) fn serve(env: &TestEnv, name: &str, wait: bool) -> Result<String> {
     let program = std::env::current_exe()?;
     let program = program.to_str().context("a path that is not UTF-8")?;
     let mut body = json!({
         "name": name,
         "command": {"argv": {"program": program, "args": [VERB]}},
-        "cwd": lab.work(),
+        "cwd": env.work(),
     });
     if wait {
         body["wait_ms"] = READY_MS.into();
     }
-    let begun = lab.ask("POST", "/api/v1/services", Some(&body))?;
+    let started = env.request("POST", "/api/v1/services", Some(&body))?;
     if wait {
-        anyhow::ensure!(begun["waited"]["why"] == "ready", "not ready: {begun}");
+        anyhow::ensure!(started["waited"]["why"] == "ready", "not ready: {started}");
     }
-    text(&begun["service"]["execution"]["uuid"])
+    text(&started["service"]["execution"]["uuid"])
 }
 
 /// Waits until it is ready.
-pub(super) fn is_ready(lab: &Lab, id: &str) -> Result<()> {
+pub(super) fn is_ready(env: &TestEnv, id: &str) -> Result<()> {
     let body = json!({"until": "ready", "at_most_ms": READY_MS});
     let path = format!("/api/v1/executions/{id}/wait");
-    let waited = lab.ask("POST", &path, Some(&body))?;
+    let waited = env.request("POST", &path, Some(&body))?;
     anyhow::ensure!(waited["why"] == "ready", "not ready: {waited}");
     Ok(())
 }
 
 /// Stops one by its name.
-pub(super) fn stop(lab: &Lab, name: &str) -> Result<()> {
+pub(super) fn stop(env: &TestEnv, name: &str) -> Result<()> {
     let path = format!("/api/v1/services/{name}/stop");
-    lab.ask("POST", &path, Some(&json!({"force": true})))
+    env.request("POST", &path, Some(&json!({"force": true})))
         .map(drop)
 }
 
 /// How many there are in a run.
-pub(super) fn count(bench: &Bench, full: usize) -> usize {
+pub(super) fn count(bench: &BenchContext, full: usize) -> usize {
     bench.count(full).max(1)
 }
 

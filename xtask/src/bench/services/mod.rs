@@ -8,5 +8,5 @@ mod ready;
 mod scan;
 mod suite;
 
-pub(crate) use listen::{Listens, listen};
+pub(crate) use listen::{ListenArgs, listen};
 pub(super) use suite::ALL;

@@ -7,38 +7,38 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::super::report::{Limit, Row};
-use super::super::run::Bench;
-use super::super::stats::Summary;
+use super::super::report::{ReportRow, Threshold};
+use super::super::run::BenchContext;
+use super::super::stats::LatencySummary;
 use super::listen;
-use crate::lab::Lab;
+use crate::test_env::TestEnv;
 
 /// Services of one run, one after the other.
 const SERVICES: usize = 100;
 
 /// With nothing else going on.
-pub(super) fn from_the_socket(bench: &Bench) -> Result<Vec<Row>> {
-    let lab = bench.lab()?;
+pub(super) fn from_the_socket(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
     let mut took = Vec::new();
     for number in 0..=listen::count(bench, SERVICES) {
         let name = format!("ready-{number}");
-        let id = listen::serve(&lab, &name, true)?;
-        let seen = between(&lab, &id)?;
-        listen::stop(&lab, &name)?;
+        let id = listen::serve(&env, &name, true)?;
+        let seen = ready_latency(&env, &id)?;
+        listen::stop(&env, &name)?;
         if number > 0 {
             took.push(seen);
         }
     }
-    let seen = Summary::of(&took);
-    let promise = (Limit::AtMost(50.0), "≤ 50 ms");
+    let seen = LatencySummary::from_samples(&took);
+    let promise = (Threshold::AtMost(50.0), "≤ 50 ms");
     Ok(vec![
-        Row::absolute(
+        ReportRow::absolute(
             "listening socket to `ready` event, p50",
             seen.p50,
             "ms",
             promise,
         ),
-        Row::absolute(
+        ReportRow::absolute(
             "listening socket to `ready` event, p99",
             seen.p99,
             "ms",
@@ -47,10 +47,10 @@ pub(super) fn from_the_socket(bench: &Bench) -> Result<Vec<Row>> {
     ])
 }
 
-fn between(lab: &Lab, id: &str) -> Result<Duration> {
-    let printed = lab.output(id)?;
+fn ready_latency(env: &TestEnv, id: &str) -> Result<Duration> {
+    let printed = env.output(id)?;
     let opened: jiff::Timestamp = printed.lines().next().context("no output")?.parse()?;
-    let path = lab.state().join("executions").join(id).join("events.jsonl");
+    let path = env.state().join("executions").join(id).join("events.jsonl");
     let events = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let mut records = events.lines().map(serde_json::from_str::<Value>);
     let ready = records.find_map(|record| record.ok().filter(|it| it["event"] == "ready"));

@@ -4,18 +4,18 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use ostler_model::{Command, Condition, ExecutionId, Restart, Text};
+use ostler_model::{ByteString, Command, DependencyCondition, ExecutionId, RestartPolicy};
 use ostler_server::wire::{
-    DependencyBody, HealthRuleBody, NeedBody, PortBody, ProbeBody, ServiceStartBody,
-    ShellStartBody, StartBody, WishBody,
+    DependencyBody, DependencyConditionBody, HealthRuleBody, PortRequestBody, ProbeBody,
+    ServiceOptionsBody, ServiceStartBody, ShellStartBody, StartBody,
 };
 
 use crate::attach::window_size;
-use crate::commands::parse;
-use crate::commands::start::{CommonArgs, directory, inherits, variables};
-use crate::commands::walls::WallArgs;
+use crate::commands::isolation_args::IsolationArgs;
+use crate::commands::start::{CommonArgs, inherits_env, parse_variables, resolve_directory};
+use crate::commands::value_parsers;
+use crate::context::CliContext;
 use crate::error::CommandError;
-use crate::setup::Setup;
 
 /// Attempts after the first, where a policy is named without a number.
 const ATTEMPTS: u32 = 10;
@@ -27,7 +27,7 @@ const SHELL: &str = "/bin/sh";
 pub(super) struct ServiceArgs {
     /// When it is ready: auto, listening, responding, log, notify, http:/PATH, http://URL,
     /// tcp:PORT, exec:COMMAND or quiet:SPAN; by its kind unless given
-    #[arg(long, value_name = "WHEN", value_parser = probe)]
+    #[arg(long, value_name = "WHEN", value_parser = parse_probe)]
     ready_when: Option<ProbeBody>,
     /// Lines that match this show it ready
     #[arg(long, value_name = "PATTERN")]
@@ -38,22 +38,22 @@ pub(super) struct ServiceArgs {
     /// The port it gets, as PORT and as an argument where its kind takes one; auto leases a
     /// free one
     #[arg(short, long, value_name = "N|auto")]
-    port: Option<PortBody>,
+    port: Option<PortRequestBody>,
     /// What happens when it ends: never, on-failure[:N] or always[:N], N times at most
-    #[arg(long, value_name = "POLICY", value_parser = restart)]
-    restart: Option<Restart>,
+    #[arg(long, value_name = "POLICY", value_parser = parse_restart)]
+    restart: Option<RestartPolicy>,
     /// What shows that it stays well: listening, responding, http:/PATH, tcp:PORT or
     /// exec:COMMAND
-    #[arg(long, value_name = "PROBE", value_parser = probe)]
+    #[arg(long, value_name = "PROBE", value_parser = parse_probe)]
     health: Option<ProbeBody>,
     /// Between two looks at its health
-    #[arg(long, value_name = "SPAN", requires = "health", value_parser = parse::span)]
+    #[arg(long, value_name = "SPAN", requires = "health", value_parser = value_parsers::duration)]
     health_interval: Option<Duration>,
     /// End it when it is ill, so that its restart policy can act
     #[arg(long, requires = "health")]
     health_restart: bool,
     /// A service that comes first, as in db or db:started; repeatable
-    #[arg(long, value_name = "NAME[:CONDITION]", value_parser = dependency)]
+    #[arg(long, value_name = "NAME[:CONDITION]", value_parser = parse_dependency)]
     depends_on: Vec<DependencyBody>,
     #[command(flatten)]
     common: CommonArgs,
@@ -64,7 +64,7 @@ pub(super) struct ServiceArgs {
     #[arg(long, value_name = "LABEL")]
     encoding: Option<String>,
     #[command(flatten)]
-    walls: WallArgs,
+    isolation: IsolationArgs,
 }
 
 impl ServiceArgs {
@@ -72,23 +72,23 @@ impl ServiceArgs {
     ///
     /// # Errors
     /// For what cannot be, told before a daemon is started for it.
-    pub(super) fn body(
+    pub(super) fn into_body(
         self,
-        setup: &Setup,
+        context: &CliContext,
         name: Option<String>,
         words: Vec<OsString>,
     ) -> Result<ServiceStartBody, CommandError> {
-        let policy = setup.config.front_policy();
-        let asked = self.walls.walls(&setup.config)?;
-        let mut start = StartBody::new(command(words), directory(self.common.cwd)?);
-        start.base_env = setup.env.to_texts();
-        start.inherit_env = Some(inherits(setup, self.common.clean_env));
-        start.env = variables(setup, self.common.env)?;
-        start.isolation = asked.level;
-        start.confine = asked.confine;
-        start.limits = asked.limits;
-        start.secrets = asked.secrets;
-        start.approval = asked.approval;
+        let policy = context.config.client_policy();
+        let isolation = self.isolation.into_options(&context.config)?;
+        let mut start = StartBody::new(parse_command(words), resolve_directory(self.common.cwd)?);
+        start.base_env = context.env.to_texts();
+        start.inherit_env = Some(inherits_env(context, self.common.clean_env));
+        start.env = parse_variables(context, self.common.env)?;
+        start.isolation = isolation.level;
+        start.confine = isolation.confine;
+        start.limits = isolation.limits;
+        start.secrets = isolation.secrets;
+        start.approval = isolation.approval;
         start.labels = self.common.label;
         start.description = self.common.description;
         start.encoding = self.encoding.or(policy.default_encoding);
@@ -98,14 +98,14 @@ impl ServiceArgs {
         start.pty = self.tty.then(size);
         start.id = Some(ExecutionId::mint());
         start.cli = true;
-        let (interval, ends) = (self.health_interval, self.health_restart);
+        let (interval, restarts) = (self.health_interval, self.health_restart);
         let health = self.health.map(|probe| HealthRuleBody {
             probe,
-            interval_ms: interval.map(parse::millis),
+            interval_ms: interval.map(value_parsers::millis),
             failures: None,
-            restart: ends,
+            restart: restarts,
         });
-        let service = WishBody {
+        let service = ServiceOptionsBody {
             name,
             ready_when: self.ready_when,
             ready_pattern: self.ready_pattern,
@@ -113,19 +113,19 @@ impl ServiceArgs {
             health,
             depends_on: self.depends_on,
             port: self.port,
-            ..WishBody::default()
+            ..ServiceOptionsBody::default()
         };
         Ok(ServiceStartBody { start, service })
     }
 }
 
 /// The command as typed; one word with blanks in it is a line for a shell.
-pub(super) fn command(words: Vec<OsString>) -> Command {
-    let mut words = words.into_iter().map(Text::from);
+pub(super) fn parse_command(words: Vec<OsString>) -> Command {
+    let mut words = words.into_iter().map(ByteString::from);
     let program = words.next().unwrap_or_default();
-    let args: Vec<Text> = words.collect();
-    let blank = program.as_bytes().iter().any(u8::is_ascii_whitespace);
-    if args.is_empty() && blank {
+    let args: Vec<ByteString> = words.collect();
+    let has_blank = program.as_bytes().iter().any(u8::is_ascii_whitespace);
+    if args.is_empty() && has_blank {
         return Command::Shell {
             shell: SHELL.into(),
             script: program,
@@ -135,7 +135,7 @@ pub(super) fn command(words: Vec<OsString>) -> Command {
 }
 
 /// Something that can be looked at.
-fn probe(text: &str) -> Result<ProbeBody, String> {
+fn parse_probe(text: &str) -> Result<ProbeBody, String> {
     let (word, rest) = text.split_once(':').unwrap_or((text, ""));
     match (word, rest) {
         ("auto", "") => Ok(ProbeBody::Auto),
@@ -150,11 +150,10 @@ fn probe(text: &str) -> Result<ProbeBody, String> {
             _ => Err("tcp needs a port, as in tcp:5432".to_owned()),
         },
         ("exec", line) if !line.is_empty() => Ok(ProbeBody::Exec(
-            [SHELL, "-c", line].map(Text::from).to_vec(),
+            [SHELL, "-c", line].map(ByteString::from).to_vec(),
         )),
-        ("quiet", given) if !given.is_empty() => {
-            parse::span(given).map(|span| ProbeBody::QuietMs(parse::millis(span)))
-        }
+        ("quiet", span) if !span.is_empty() => value_parsers::duration(span)
+            .map(|span| ProbeBody::QuietMs(value_parsers::millis(span))),
         _ => Err(
             "allowed: auto, listening, responding, log, notify, http:/PATH, http://URL, \
              tcp:PORT, exec:COMMAND, quiet:SPAN"
@@ -164,31 +163,31 @@ fn probe(text: &str) -> Result<ProbeBody, String> {
 }
 
 /// A restart policy, as docker spells it.
-fn restart(text: &str) -> Result<Restart, String> {
+fn parse_restart(text: &str) -> Result<RestartPolicy, String> {
     let (word, max) = match text.split_once(':') {
         Some((word, number)) => (word, number.parse().ok()),
         None => (text, Some(ATTEMPTS)),
     };
     match (word, max) {
-        ("never" | "no", Some(ATTEMPTS)) => Ok(Restart::Never),
-        ("on-failure", Some(max)) => Ok(Restart::OnFailure { max }),
-        ("always", Some(max)) => Ok(Restart::Always { max }),
+        ("never" | "no", Some(ATTEMPTS)) => Ok(RestartPolicy::Never),
+        ("on-failure", Some(max)) => Ok(RestartPolicy::OnFailure { max }),
+        ("always", Some(max)) => Ok(RestartPolicy::Always { max }),
         _ => Err("allowed: never, on-failure, always, on-failure:N, always:N".to_owned()),
     }
 }
 
-fn dependency(text: &str) -> Result<DependencyBody, String> {
+fn parse_dependency(text: &str) -> Result<DependencyBody, String> {
     let Some((name, condition)) = text.split_once(':') else {
         return Ok(DependencyBody::Name(text.to_owned()));
     };
     let condition = match condition {
-        "started" => Condition::Started,
-        "listening" => Condition::Listening,
-        "ready" => Condition::Ready,
-        "completed" => Condition::Completed,
+        "started" => DependencyCondition::Started,
+        "listening" => DependencyCondition::Listening,
+        "ready" => DependencyCondition::Ready,
+        "completed" => DependencyCondition::Completed,
         _ => return Err("allowed: started, listening, ready, completed".to_owned()),
     };
-    Ok(DependencyBody::With(NeedBody {
+    Ok(DependencyBody::WithCondition(DependencyConditionBody {
         name: name.to_owned(),
         condition,
     }))
@@ -200,29 +199,37 @@ mod tests {
 
     #[test]
     fn probes_are_words_with_what_they_look_at() {
-        assert_eq!(probe("auto"), Ok(ProbeBody::Auto));
-        assert_eq!(probe("http:/up?x=1"), Ok(ProbeBody::Http("/up?x=1".into())));
+        assert_eq!(parse_probe("auto"), Ok(ProbeBody::Auto));
+        assert_eq!(
+            parse_probe("http:/up?x=1"),
+            Ok(ProbeBody::Http("/up?x=1".into()))
+        );
         let url = "https://localhost:8443/up";
-        assert_eq!(probe(url), Ok(ProbeBody::Http(url.into())));
-        assert_eq!(probe("tcp:5432"), Ok(ProbeBody::Tcp(5_432)));
-        assert_eq!(probe("quiet:1.5s"), Ok(ProbeBody::QuietMs(1_500)));
-        let line = ["/bin/sh", "-c", "test -e a:b"].map(Text::from).to_vec();
-        assert_eq!(probe("exec:test -e a:b"), Ok(ProbeBody::Exec(line)));
+        assert_eq!(parse_probe(url), Ok(ProbeBody::Http(url.into())));
+        assert_eq!(parse_probe("tcp:5432"), Ok(ProbeBody::Tcp(5_432)));
+        assert_eq!(parse_probe("quiet:1.5s"), Ok(ProbeBody::QuietMs(1_500)));
+        let line = ["/bin/sh", "-c", "test -e a:b"]
+            .map(ByteString::from)
+            .to_vec();
+        assert_eq!(parse_probe("exec:test -e a:b"), Ok(ProbeBody::Exec(line)));
         for bad in [
             "", "soon", "tcp", "tcp:0", "http:x", "exec:", "quiet:", "auto:1",
         ] {
-            assert!(probe(bad).is_err(), "{bad}");
+            assert!(parse_probe(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn policies_take_a_number() {
-        assert_eq!(restart("never"), Ok(Restart::Never));
+        assert_eq!(parse_restart("never"), Ok(RestartPolicy::Never));
         assert_eq!(
-            restart("on-failure"),
-            Ok(Restart::OnFailure { max: ATTEMPTS })
+            parse_restart("on-failure"),
+            Ok(RestartPolicy::OnFailure { max: ATTEMPTS })
         );
-        assert_eq!(restart("always:3"), Ok(Restart::Always { max: 3 }));
+        assert_eq!(
+            parse_restart("always:3"),
+            Ok(RestartPolicy::Always { max: 3 })
+        );
         for bad in [
             "",
             "no:3",
@@ -231,16 +238,16 @@ mod tests {
             "always:x",
             "on-failure:-1",
         ] {
-            assert!(restart(bad).is_err(), "{bad}");
+            assert!(parse_restart(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn one_word_with_blanks_is_a_line_for_a_shell() {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        let line = command(words(&["npm run dev"]));
+        let line = parse_command(words(&["npm run dev"]));
         assert!(matches!(line, Command::Shell { .. }), "{line:?}");
-        let argv = command(words(&["npm", "run dev"]));
+        let argv = parse_command(words(&["npm", "run dev"]));
         assert!(matches!(argv, Command::Argv { .. }), "{argv:?}");
     }
 }

@@ -6,12 +6,12 @@ use clap::Args;
 use hyper::Method;
 
 use super::args::ServiceArgs;
-use super::ask::{Desk, desk};
-use super::control::NamesArgs;
-use crate::client::Body;
-use crate::error::{CommandError, Outcome};
-use crate::output::Out;
-use crate::setup::{Setup, block_on};
+use super::client::{ServiceClient, service_client};
+use super::stop_restart::NamesArgs;
+use crate::client::RequestBody;
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::StdoutWriter;
 
 /// What `define` takes.
 #[derive(Debug, Args)]
@@ -30,16 +30,18 @@ pub(crate) struct DefineArgs {
 ///
 /// # Errors
 /// When it cannot be, or cannot be kept.
-pub(super) fn define(setup: &Setup, args: DefineArgs) -> Outcome {
-    let desk = desk(setup, None)?;
+pub(super) fn define(context: &CliContext, args: DefineArgs) -> CommandResult {
+    let client = service_client(context, None)?;
     let name = args.name;
-    let mut body = args.service.body(setup, Some(name.clone()), args.command)?;
+    let mut body = args
+        .service
+        .into_body(context, Some(name.clone()), args.command)?;
     // A definition is started by whoever asks for it later, in that one's environment.
     body.start.base_env.clear();
-    let (path, body) = (Desk::path(&name, ""), Body::json(&body)?);
-    block_on(desk.client.bytes(Method::PUT, &path, body))?;
-    let mut out = Out::new();
-    out.line(&name)?;
+    let (path, body) = (ServiceClient::path(&name, ""), RequestBody::json(&body)?);
+    block_on(client.daemon.call_bytes(Method::PUT, &path, body))?;
+    let mut out = StdoutWriter::new();
+    out.write_line(&name)?;
     out.flush()?;
     Ok(0)
 }
@@ -48,22 +50,25 @@ pub(super) fn define(setup: &Setup, args: DefineArgs) -> Outcome {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub(super) fn forget(setup: &Setup, args: &NamesArgs) -> Outcome {
-    let desk = desk(setup, None)?;
+pub(super) fn forget(context: &CliContext, args: &NamesArgs) -> CommandResult {
+    let client = service_client(context, None)?;
     block_on(async {
         let mut code = 0;
         for name in &args.names {
-            let path = Desk::path(name, "");
-            let forgotten = desk.client.bytes(Method::DELETE, &path, Body::None).await;
-            match desk.or_suggest(name, forgotten).await {
+            let path = ServiceClient::path(name, "");
+            let result = client
+                .daemon
+                .call_bytes(Method::DELETE, &path, RequestBody::None)
+                .await;
+            match client.with_suggestion(name, result).await {
                 Ok(_) => {
-                    let mut out = Out::new();
-                    out.line(name)?;
+                    let mut out = StdoutWriter::new();
+                    out.write_line(name)?;
                     out.flush()?;
                 }
                 Err(CommandError::BrokenPipe) => return Err(CommandError::BrokenPipe),
                 Err(error) => {
-                    crate::report(&error);
+                    crate::print_error(&error);
                     code = if code == 0 { error.exit_code() } else { code };
                 }
             }

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use clap::Args;
 use hyper::Method;
 use ostler_model::ServiceKind;
-use ostler_server::wire::{DetectBody, DetectedBody, StartBody};
+use ostler_server::wire::{DetectResponse, DetectedServiceBody, StartBody};
 
-use super::args::command;
-use super::ask::desk;
-use crate::client::Body;
-use crate::commands::start::variables;
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, print_json, span};
-use crate::setup::{Setup, block_on};
+use super::args::parse_command;
+use super::client::service_client;
+use crate::client::RequestBody;
+use crate::commands::start::parse_variables;
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, format_duration, print_json};
 
 /// What a command exits with that is no service.
-const EXIT_NONE: u8 = 1;
+const EXIT_NOT_DETECTED: u8 = 1;
 
 /// What `detect` takes.
 #[derive(Debug, Args)]
@@ -40,68 +40,75 @@ pub(crate) struct DetectArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(super) fn run(setup: &Setup, args: DetectArgs) -> Outcome {
-    let desk = desk(setup, args.cwd)?;
-    let mut body = StartBody::new(command(args.command), desk.cwd.clone());
-    body.base_env = setup.env.to_texts();
-    body.env = variables(setup, args.env)?;
-    let body = Body::json(&body)?;
-    let found: DetectBody = block_on(desk.client.call(Method::POST, "/api/v1/detect", body))?;
-    let code = if found.service.is_some() {
+pub(super) fn run(context: &CliContext, args: DetectArgs) -> CommandResult {
+    let client = service_client(context, args.cwd)?;
+    let mut body = StartBody::new(parse_command(args.command), client.cwd.clone());
+    body.base_env = context.env.to_texts();
+    body.env = parse_variables(context, args.env)?;
+    let body = RequestBody::json(&body)?;
+    let detected: DetectResponse =
+        block_on(client.daemon.call(Method::POST, "/api/v1/detect", body))?;
+    let code = if detected.service.is_some() {
         0
     } else {
-        EXIT_NONE
+        EXIT_NOT_DETECTED
     };
     if args.json {
-        print_json(&found)?;
+        print_json(&detected)?;
         return Ok(code);
     }
-    match &found.service {
-        Some(service) => print(service)?,
+    match &detected.service {
+        Some(service) => print_detected(service)?,
         None => {
-            let mut out = Out::new();
-            out.line("no service: it would run to its end as an ordinary command")?;
+            let mut out = StdoutWriter::new();
+            out.write_line("no service: it would run to its end as an ordinary command")?;
             out.flush()?;
         }
     }
     Ok(code)
 }
 
-fn print(found: &DetectedBody) -> Result<(), CommandError> {
+fn print_detected(service: &DetectedServiceBody) -> Result<(), CommandError> {
     const NAME_CHARS: usize = 9;
-    let port = match (found.port, found.default_port) {
+    let port = match (service.port, service.default_port) {
         (Some(port), _) => Some(format!("{port}, as asked")),
         (None, Some(port)) => Some(format!("{port} unless told otherwise")),
         (None, None) => None,
     };
     let patterns = |list: &[String]| Some(list.join("  ")).filter(|told| !told.is_empty());
     let rows = [
-        ("service", Some(format!("{} ({})", found.title, found.id))),
-        ("kind", Some(kind(found.kind).to_owned())),
-        ("runs", Some(found.normalised.clone())),
+        (
+            "service",
+            Some(format!("{} ({})", service.title, service.id)),
+        ),
+        ("kind", Some(describe_kind(service.kind).to_owned())),
+        ("runs", Some(service.normalised.clone())),
         ("port", port),
-        ("ready", patterns(&found.ready_patterns)),
-        ("failed", patterns(&found.fail_patterns)),
-        ("waits", Some(span(millis(found.ready_timeout_ms)))),
+        ("ready", patterns(&service.ready_patterns)),
+        ("failed", patterns(&service.fail_patterns)),
+        (
+            "waits",
+            Some(format_duration(seconds(service.ready_timeout_ms))),
+        ),
         (
             "terminal",
-            found.terminal.then(|| "it needs one".to_owned()),
+            service.terminal.then(|| "it needs one".to_owned()),
         ),
     ];
-    let mut out = Out::new();
+    let mut out = StdoutWriter::new();
     for (name, value) in rows {
         if let Some(value) = value {
-            out.line(format!("{name:NAME_CHARS$} {value}"))?;
+            out.write_line(format!("{name:NAME_CHARS$} {value}"))?;
         }
     }
     out.flush()
 }
 
-fn millis(millis: u64) -> f64 {
+fn seconds(millis: u64) -> f64 {
     std::time::Duration::from_millis(millis).as_secs_f64()
 }
 
-const fn kind(kind: ServiceKind) -> &'static str {
+const fn describe_kind(kind: ServiceKind) -> &'static str {
     match kind {
         ServiceKind::Unknown => "unknown: what comes is taken",
         ServiceKind::Server => "server: it listens on a port",

@@ -1,29 +1,29 @@
 //! From the typed verb to the file that does it.
 
 use super::ServiceVerb;
-use super::{control, define, detect, down, import, list, logs, start, up, why};
-use crate::error::Outcome;
-use crate::setup::Setup;
+use super::{define, detect, down, import, list, logs, start, stop_restart, up, why};
+use crate::context::CliContext;
+use crate::error::CommandResult;
 
 /// Does what was typed.
 ///
 /// # Errors
 /// Whatever the verb cannot do.
-pub(crate) fn run(setup: &Setup, verb: ServiceVerb) -> Outcome {
+pub(crate) fn run(context: &CliContext, verb: ServiceVerb) -> CommandResult {
     match verb {
-        ServiceVerb::Up(args) => up::run(setup, args),
-        ServiceVerb::Down(args) => down::run(setup, &args),
-        ServiceVerb::Start(args) => start::start(setup, args),
-        ServiceVerb::Ensure(args) => start::ensure(setup, args),
-        ServiceVerb::Stop(args) => control::stop(setup, &args),
-        ServiceVerb::Restart(args) => control::restart(setup, &args),
-        ServiceVerb::Ps(args) => list::run(setup, &args),
-        ServiceVerb::Logs(args) => logs::run(setup, args),
-        ServiceVerb::Why(args) => why::run(setup, &args),
-        ServiceVerb::Detect(args) => detect::run(setup, args),
-        ServiceVerb::Define(args) => define::define(setup, *args),
-        ServiceVerb::Import(args) => import::run(setup, &args),
-        ServiceVerb::Forget(args) => define::forget(setup, &args),
-        ServiceVerb::Dismiss(args) => control::dismiss(setup, &args),
+        ServiceVerb::Up(args) => up::run(context, args),
+        ServiceVerb::Down(args) => down::run(context, &args),
+        ServiceVerb::Start(args) => start::start(context, args),
+        ServiceVerb::Ensure(args) => start::ensure(context, args),
+        ServiceVerb::Stop(args) => stop_restart::stop(context, &args),
+        ServiceVerb::Restart(args) => stop_restart::restart(context, &args),
+        ServiceVerb::Ps(args) => list::run(context, &args),
+        ServiceVerb::Logs(args) => logs::run(context, args),
+        ServiceVerb::Why(args) => why::run(context, &args),
+        ServiceVerb::Detect(args) => detect::run(context, args),
+        ServiceVerb::Define(args) => define::define(context, *args),
+        ServiceVerb::Import(args) => import::run(context, &args),
+        ServiceVerb::Forget(args) => define::forget(context, &args),
+        ServiceVerb::Dismiss(args) => stop_restart::dismiss(context, &args),
     }
 }

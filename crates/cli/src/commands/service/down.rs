@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 use ostler_server::wire::{ServiceBody, StopBody};
 
-use super::ask::{WorkspaceArgs, desk};
-use super::control::{StopTarget, Stopping, stop_each};
-use super::manifest::nothing_defined;
-use super::up::in_a_file;
-use crate::error::Outcome;
+use super::client::{AllWorkspacesArgs, service_client};
+use super::manifest::no_services_error;
+use super::stop_restart::{StopOptions, StopTarget, stop_targets};
+use super::up::is_in_manifest;
+use crate::context::{CliContext, block_on};
+use crate::error::CommandResult;
 use crate::paths::home;
-use crate::setup::{Setup, block_on};
 
 /// What `down` takes.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub(crate) struct DownArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     #[command(flatten)]
-    workspaces: WorkspaceArgs,
+    workspaces: AllWorkspacesArgs,
     /// At once, without a polite request
     #[arg(short, long)]
     force: bool,
@@ -37,34 +37,34 @@ pub(crate) struct DownArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(super) fn run(setup: &Setup, args: &DownArgs) -> Outcome {
-    let desk = desk(setup, args.cwd.clone())?.over(args.workspaces);
+pub(super) fn run(context: &CliContext, args: &DownArgs) -> CommandResult {
+    let client = service_client(context, args.cwd.clone())?.with_workspaces(args.workspaces);
     let body = StopBody {
         force: args.force,
         ..StopBody::default()
     };
     block_on(async {
-        let stopping = Stopping {
+        let options = StopOptions {
             body,
             json: args.json,
         };
         if !args.names.is_empty() {
-            let meant: Vec<StopTarget> = args
+            let targets: Vec<StopTarget> = args
                 .names
                 .iter()
-                .map(|name| StopTarget::called(name))
+                .map(|name| StopTarget::from_name(name))
                 .collect();
-            return stop_each(&desk, &meant, &stopping).await;
+            return stop_targets(&client, &targets, &options).await;
         }
-        let list = desk.every().await?;
-        let defined: Vec<ServiceBody> = list.into_iter().filter(in_a_file).collect();
+        let list = client.list_all().await?;
+        let defined: Vec<ServiceBody> = list.into_iter().filter(is_in_manifest).collect();
         if defined.is_empty() && !args.workspaces.all_workspaces {
-            return Err(nothing_defined(desk.cwd.as_path(), &home(&setup.env)));
+            return Err(no_services_error(client.cwd.as_path(), &home(&context.env)));
         }
         let mut code = 0;
-        for one in by_workspace(defined) {
-            let stopped = stop_each(&desk, &reverse(&one), &stopping).await?;
-            code = if code == 0 { stopped } else { code };
+        for services in by_workspace(defined) {
+            let result_code = stop_targets(&client, &stop_order(&services), &options).await?;
+            code = if code == 0 { result_code } else { code };
         }
         Ok(code)
     })
@@ -82,35 +82,35 @@ fn by_workspace(services: Vec<ServiceBody>) -> Vec<Vec<ServiceBody>> {
 }
 
 /// Those that live, each before what it depends on.
-fn reverse(services: &[ServiceBody]) -> Vec<StopTarget> {
+fn stop_order(services: &[ServiceBody]) -> Vec<StopTarget> {
     let mut order = Vec::new();
-    let mut seen = HashSet::new();
+    let mut visited = HashSet::new();
     for service in services {
-        visit(service, services, &mut seen, &mut order);
+        visit(service, services, &mut visited, &mut order);
     }
     order.reverse();
-    let lives = |name: String| {
+    let living_target = |name: String| {
         let living = services.iter().find(|it| it.living && it.name == name)?;
         let id = living.execution.as_ref().map(|info| info.id.clone());
-        let by = id.unwrap_or_else(|| name.clone());
-        Some(StopTarget { name, by })
+        let selector = id.unwrap_or_else(|| name.clone());
+        Some(StopTarget { name, selector })
     };
-    order.into_iter().filter_map(lives).collect()
+    order.into_iter().filter_map(living_target).collect()
 }
 
 /// After what it depends on; a circle is cut where it is entered.
 fn visit<'a>(
     service: &'a ServiceBody,
     all: &'a [ServiceBody],
-    seen: &mut HashSet<&'a str>,
+    visited: &mut HashSet<&'a str>,
     order: &mut Vec<String>,
 ) {
-    if !seen.insert(&service.name) {
+    if !visited.insert(&service.name) {
         return;
     }
     for dependency in &service.depends_on {
-        if let Some(found) = all.iter().find(|it| it.name == dependency.name) {
-            visit(found, all, seen, order);
+        if let Some(dependency_service) = all.iter().find(|it| it.name == dependency.name) {
+            visit(dependency_service, all, visited, order);
         }
     }
     order.push(service.name.clone());
@@ -118,14 +118,14 @@ fn visit<'a>(
 
 #[cfg(test)]
 mod tests {
-    use ostler_model::{Condition, Dependency};
+    use ostler_model::{Dependency, DependencyCondition};
 
     use super::*;
 
     fn service(name: &str, needs: &[&str], living: bool) -> ServiceBody {
         let need = |name: &&str| Dependency {
             name: (*name).to_owned(),
-            condition: Condition::Ready,
+            condition: DependencyCondition::Ready,
         };
         ServiceBody {
             name: name.to_owned(),
@@ -150,10 +150,10 @@ mod tests {
             service("db", &[], true),
             service("web", &["api"], true),
         ];
-        let order = reverse(&all);
+        let order = stop_order(&all);
         let names: Vec<&str> = order.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["web", "api", "db"]);
         let circle = [service("a", &["b"], true), service("b", &["a"], true)];
-        assert_eq!(reverse(&circle).len(), 2);
+        assert_eq!(stop_order(&circle).len(), 2);
     }
 }

@@ -6,15 +6,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use ostler_engine::detection::{DiskFiles, Subject, Table};
+use ostler_engine::detection::{DetectionQuery, DetectionTable, DiskFiles};
 use ostler_engine::service::import::{self, FILE_BYTES, ImportContext, ImportResult};
 use ostler_engine::service::manifest;
-use ostler_model::{Command, ServiceKind, Text};
+use ostler_model::{ByteString, Command, ServiceKind};
 use ostler_server::render::clean;
 
-use crate::error::{CommandError, Outcome};
-use crate::output::Out;
-use crate::setup::Setup;
+use crate::context::CliContext;
+use crate::error::{CommandError, CommandResult};
+use crate::output::StdoutWriter;
 
 /// The file that is written.
 const FILE: &str = "ostler.toml";
@@ -26,7 +26,7 @@ const EXIT_NONE: u8 = 1;
 pub(crate) struct ImportArgs {
     /// What it is; told from its name unless given
     #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    kind: Option<ImportKind>,
     /// Append the definitions to the ostler.toml here, rather than print them
     #[arg(long)]
     write: bool,
@@ -42,7 +42,7 @@ pub(crate) struct ImportArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum ImportKind {
     Procfile,
     Package,
     Compose,
@@ -53,7 +53,7 @@ enum Kind {
 ///
 /// # Errors
 /// A file that cannot be read or written, and names that are defined already.
-pub(super) fn run(_setup: &Setup, args: &ImportArgs) -> Outcome {
+pub(super) fn run(_context: &CliContext, args: &ImportArgs) -> CommandResult {
     let here = std::env::current_dir().map_err(|error| failed(Path::new("."), &error))?;
     let target = here.join(args.cwd.as_deref().unwrap_or(Path::new("")));
     let file = here.join(&args.file);
@@ -64,115 +64,117 @@ pub(super) fn run(_setup: &Setup, args: &ImportArgs) -> Outcome {
         ))
         .with_hint("say what it is: --kind procfile, package or compose")
     })?;
-    let mut imported = read(&file, kind, &target, &args.file)?;
+    let mut imported = read_import(&file, kind, &target, &args.file)?;
     select(&mut imported, &args.names)?;
-    for left in &imported.left {
-        let place = format!("{}:{}", args.file.display(), left.line);
-        crate::tell(&format!(
-            "not taken over: {place}: {}: {}",
-            clean(&left.what),
-            clean(&left.reason)
+    for skipped in &imported.omissions {
+        let location = format!("{}:{}", args.file.display(), skipped.line);
+        crate::print_note(&format!(
+            "not taken over: {location}: {}: {}",
+            clean(&skipped.item),
+            clean(&skipped.reason)
         ));
     }
     if imported.services.is_empty() {
-        crate::tell("there is nothing to take over");
+        crate::print_note("there is nothing to take over");
         return Ok(EXIT_NONE);
     }
     let text = import::to_toml(&imported);
     if args.write {
         write(&target, &text, &imported)?;
     } else {
-        let mut out = Out::new();
+        let mut out = StdoutWriter::new();
         for line in text.lines() {
-            out.line(line)?;
+            out.write_line(line)?;
         }
         out.flush()?;
     }
     Ok(0)
 }
 
-fn kind_of(file: &Path) -> Option<Kind> {
+fn kind_of(file: &Path) -> Option<ImportKind> {
     let name = file.file_name()?.to_string_lossy().to_lowercase();
     let ends = |ending: &str| {
         file.extension()
             .is_some_and(|it| it.eq_ignore_ascii_case(ending))
     };
     match &*name {
-        _ if name.starts_with("procfile") => Some(Kind::Procfile),
-        "package.json" => Some(Kind::Package),
-        _ if ends("yml") || ends("yaml") => Some(Kind::Compose),
+        _ if name.starts_with("procfile") => Some(ImportKind::Procfile),
+        "package.json" => Some(ImportKind::Package),
+        _ if ends("yml") || ends("yaml") => Some(ImportKind::Compose),
         _ => None,
     }
 }
 
-fn read(
+fn read_import(
     file: &Path,
-    kind: Kind,
+    kind: ImportKind,
     target: &Path,
-    shown: &Path,
+    display_name: &Path,
 ) -> Result<ImportResult, CommandError> {
-    let text = bounded(file).map_err(|error| failed(file, &error))?;
+    let text = read_limited(file).map_err(|error| failed(file, &error))?;
     let from = file.parent().unwrap_or(Path::new("/"));
     let dir = from.strip_prefix(target).unwrap_or(from).to_string_lossy();
     let has_variables = Cell::new(false);
-    let beside = ImportContext {
+    let context = ImportContext {
         dir: &dir,
         read: &|name| {
-            let text = bounded(&from.join(name)).ok()?;
+            let text = read_limited(&from.join(name)).ok()?;
             has_variables.set(true);
             Some(text)
         },
     };
     let read = match kind {
-        Kind::Procfile => import::procfile(&text, beside),
-        Kind::Package => import::package(&text, beside, &|command| is_server(command, from)),
-        Kind::Compose => import::compose(&text, beside),
+        ImportKind::Procfile => import::procfile(&text, context),
+        ImportKind::Package => import::package(&text, context, &|command| is_server(command, from)),
+        ImportKind::Compose => import::compose(&text, context),
     };
     if has_variables.get() {
-        crate::tell(
+        crate::print_note(
             "note: values of files of variables, such as .env, are written out as text; what is \
              secret belongs into `secrets` before anybody else gets the ostler.toml",
         );
     }
-    read.map_err(|error| CommandError::value(format!("{}:{error}", shown.display())))
+    read.map_err(|error| CommandError::value(format!("{}:{error}", display_name.display())))
 }
 
-fn bounded(file: &Path) -> std::io::Result<String> {
+fn read_limited(file: &Path) -> std::io::Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
     // One byte more than is read: what is too long is refused, not cut off.
-    let most = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
-    fs::File::open(file)?.take(most).read_to_string(&mut text)?;
+    let limit = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
+    fs::File::open(file)?
+        .take(limit)
+        .read_to_string(&mut text)?;
     Ok(text)
 }
 
 fn is_server(command: &str, cwd: &Path) -> bool {
     let command = Command::Shell {
-        shell: Text::from("/bin/sh"),
-        script: Text::from(command),
+        shell: ByteString::from("/bin/sh"),
+        script: ByteString::from(command),
     };
-    let subject = Subject {
+    let subject = DetectionQuery {
         command: &command,
         cwd,
         env: &[],
     };
-    let found = Table::shipped().detect(subject, &DiskFiles);
-    found.is_some_and(|it| it.ready.kind != ServiceKind::Watcher)
+    let detected = DetectionTable::shipped().detect(subject, &DiskFiles);
+    detected.is_some_and(|it| it.ready.kind != ServiceKind::Watcher)
 }
 
 fn select(imported: &mut ImportResult, names: &[String]) -> Result<(), CommandError> {
     let has = |name: &String| imported.services.iter().any(|it| it.original == *name);
     if let Some(unknown) = names.iter().find(|name| !has(name)) {
-        let known: Vec<&str> = imported.services.iter().map(|it| &*it.original).collect();
+        let available: Vec<&str> = imported.services.iter().map(|it| &*it.original).collect();
         let message = format!(
             "no service '{unknown}' can be taken over; there are: {}",
-            known.join(", ")
+            available.join(", ")
         );
         return Err(CommandError::value(message));
     }
     if !names.is_empty() {
         imported.services.retain(|it| names.contains(&it.original));
-        imported.left.clear();
+        imported.omissions.clear();
     }
     Ok(())
 }
@@ -181,41 +183,41 @@ fn select(imported: &mut ImportResult, names: &[String]) -> Result<(), CommandEr
 /// read.
 fn write(target: &Path, text: &str, imported: &ImportResult) -> Result<(), CommandError> {
     let file = target.join(FILE);
-    let before = match fs::read_to_string(&file) {
+    let existing = match fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(&file, &error)),
     };
-    let wrong = |error| CommandError::value(format!("{}: {error}", file.display()));
-    let known = manifest::parse(&before, target).map_err(wrong)?;
-    let taken: Vec<&str> = imported
+    let invalid = |error| CommandError::value(format!("{}: {error}", file.display()));
+    let defined = manifest::parse(&existing, target).map_err(invalid)?;
+    let duplicates: Vec<&str> = imported
         .services
         .iter()
         .map(|it| &*it.name)
-        .filter(|name| known.contains_key(*name))
+        .filter(|name| defined.contains_key(*name))
         .collect();
-    if !taken.is_empty() {
+    if !duplicates.is_empty() {
         let message = format!(
             "{} defines {} already; nothing was written",
             file.display(),
-            taken.join(", ")
+            duplicates.join(", ")
         );
         return Err(CommandError::value(message)
             .with_hint("remove them there, or name the services to take over"));
     }
-    let gap = match before.as_str() {
+    let gap = match existing.as_str() {
         "" => "",
         text if text.ends_with('\n') => "\n",
         _ => "\n\n",
     };
     let added = format!("{gap}{text}");
-    manifest::parse(&format!("{before}{added}"), target).map_err(wrong)?;
+    manifest::parse(&format!("{existing}{added}"), target).map_err(invalid)?;
     // Appended in one piece: what stands there, its owner and its mode stay as they are.
-    let open = fs::OpenOptions::new().create(true).append(true).open(&file);
-    let done = open.and_then(|mut it| it.write_all(added.as_bytes()));
-    done.map_err(|error| failed(&file, &error))?;
+    let file_result = fs::OpenOptions::new().create(true).append(true).open(&file);
+    let write_result = file_result.and_then(|mut it| it.write_all(added.as_bytes()));
+    write_result.map_err(|error| failed(&file, &error))?;
     let names: Vec<&str> = imported.services.iter().map(|it| &*it.name).collect();
-    crate::tell(&format!("{}: added {}", file.display(), names.join(", ")));
+    crate::print_note(&format!("{}: added {}", file.display(), names.join(", ")));
     Ok(())
 }
 

@@ -6,15 +6,15 @@ use clap::Args;
 use ostler_server::render::{clean, service as words};
 use ostler_server::wire::ServiceBody;
 
-use super::ask::{WorkspaceArgs, desk};
-use crate::commands::ps::{shown, tell_of_more};
-use crate::error::Outcome;
-use crate::output::{Out, Style, Table, cells, print_json, span};
-use crate::setup::{Setup, block_on};
+use super::client::{AllWorkspacesArgs, service_client};
+use crate::commands::ps::{command_cell, note_more_results};
+use crate::context::{CliContext, block_on};
+use crate::error::CommandResult;
+use crate::output::{StdoutWriter, Style, TextTable, cells, format_duration, print_json};
 
 /// What `ps` takes.
 #[derive(Debug, Args)]
-pub(crate) struct ListArgs {
+pub(crate) struct ServiceListArgs {
     /// Also those that are stopped, dismissed, or only defined
     #[arg(short, long)]
     all: bool,
@@ -28,7 +28,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     #[command(flatten)]
-    workspaces: WorkspaceArgs,
+    workspaces: AllWorkspacesArgs,
     /// Commands in full
     #[arg(long)]
     no_trunc: bool,
@@ -41,44 +41,44 @@ pub(crate) struct ListArgs {
 ///
 /// # Errors
 /// When the daemon cannot be asked.
-pub(super) fn run(setup: &Setup, args: &ListArgs) -> Outcome {
-    let desk = desk(setup, args.cwd.clone())?
-        .over(args.workspaces)
-        .with_dismissed(args.all);
-    let list = block_on(desk.list(args.limit))?;
-    let listed = list.services.len();
+pub(super) fn run(context: &CliContext, args: &ServiceListArgs) -> CommandResult {
+    let client = service_client(context, args.cwd.clone())?
+        .with_workspaces(args.workspaces)
+        .include_dismissed(args.all);
+    let list = block_on(client.list(args.limit))?;
+    let received = list.services.len();
     let mut services = list.services;
     services.retain(|service| args.all || service.status != "stopped");
     if args.json {
         print_json(&services)?;
         return Ok(0);
     }
-    let mut out = Out::new();
+    let mut out = StdoutWriter::new();
     if args.quiet {
         services
             .iter()
-            .try_for_each(|service| out.line(&service.name))?;
+            .try_for_each(|service| out.write_line(&service.name))?;
     } else {
-        let style = Style::of_stdout(&setup.env);
-        table(&services, style, args.no_trunc).print(&mut out)?;
+        let style = Style::of_stdout(&context.env);
+        services_table(&services, style, args.no_trunc).print(&mut out)?;
     }
     out.flush()?;
-    tell_of_more(listed, list.total, list.next.as_deref());
+    note_more_results(received, list.total, list.next.as_deref());
     if let Some(count @ 1..) = list.elsewhere {
-        crate::tell(&format!(
+        crate::print_note(&format!(
             "{count} more in other workspaces; --all-workspaces shows them"
         ));
     }
     for service in &services {
         for note in &service.notes {
-            crate::tell(&format!("{}: {}", service.name, clean(note)));
+            crate::print_note(&format!("{}: {}", service.name, clean(note)));
         }
     }
     Ok(0)
 }
 
-fn table(services: &[ServiceBody], style: Style, whole: bool) -> Table {
-    let mut table = Table::new(&[
+fn services_table(services: &[ServiceBody], style: Style, no_trunc: bool) -> TextTable {
+    let mut table = TextTable::new(&[
         "NAME",
         "WORKSPACE",
         "STATUS",
@@ -99,12 +99,12 @@ fn table(services: &[ServiceBody], style: Style, whole: bool) -> Table {
             .map(|it| it.restarts);
         let ports = state.map(|state| {
             let ports: Vec<_> = state.ports.iter().map(|port| &port.bound).collect();
-            clean(&words::ports(&ports)).into_owned()
+            clean(&words::render_ports(&ports)).into_owned()
         });
         let url = state.and_then(|state| state.url.as_deref()).map(clean);
-        table.row(cells![
+        table.push_row(cells![
             &service.name,
-            workspace(service).unwrap_or_else(none),
+            workspace_dir(service).unwrap_or_else(none),
             style.service(&service.status),
             url.map_or_else(none, std::borrow::Cow::into_owned),
             ports.filter(|ports| !ports.is_empty()).unwrap_or_else(none),
@@ -112,15 +112,15 @@ fn table(services: &[ServiceBody], style: Style, whole: bool) -> Table {
                 .and_then(|info| info.os_pid)
                 .map_or_else(none, |pid| pid.to_string()),
             restarts.map_or_else(none, |count| count.to_string()),
-            living.map_or_else(none, |info| span(info.duration)),
-            shown(&service.command, whole),
+            living.map_or_else(none, |info| format_duration(info.duration)),
+            command_cell(&service.command, no_trunc),
         ]);
     }
     table
 }
 
 /// The directory of its workspace.
-fn workspace(service: &ServiceBody) -> Option<String> {
+fn workspace_dir(service: &ServiceBody) -> Option<String> {
     let file = Path::new(service.workspace.as_deref()?);
     let dir = file.parent()?.display().to_string();
     Some(clean(&dir).into_owned())

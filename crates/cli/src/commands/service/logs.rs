@@ -2,18 +2,18 @@
 
 use ostler_model::ErrorCode;
 
-use super::ask::desk;
+use super::client::service_client;
 use crate::commands::logs::{self, LogsArgs};
-use crate::error::{CommandError, Outcome};
-use crate::setup::{Setup, block_on};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
 
 /// Shows what a service printed.
 ///
 /// # Errors
 /// When the service is unknown or never ran, or its output cannot be read or written.
-pub(super) fn run(setup: &Setup, mut args: LogsArgs) -> Outcome {
-    let desk = desk(setup, None)?;
-    let service = block_on(desk.show(&args.id))?;
+pub(super) fn run(context: &CliContext, mut args: LogsArgs) -> CommandResult {
+    let client = service_client(context, None)?;
+    let service = block_on(client.show(&args.id))?;
     let Some(info) = service.execution else {
         let message = format!("{} never ran", service.name);
         return Err(
@@ -24,5 +24,5 @@ pub(super) fn run(setup: &Setup, mut args: LogsArgs) -> Outcome {
         );
     };
     args.id = info.id;
-    logs::run(setup, args)
+    logs::run(context, args)
 }

@@ -14,32 +14,32 @@ const EXAMPLE: &str = "write one, for example:\n\
     \x20 depends_on = [\"db\"]";
 
 /// Why there is nothing to bring up from `cwd`.
-pub(super) fn nothing_defined(cwd: &Path, home: &Path) -> CommandError {
-    let looked = looked_in(cwd, home);
-    let there = looked
+pub(super) fn no_services_error(cwd: &Path, home: &Path) -> CommandError {
+    let dirs = searched_dirs(cwd, home);
+    let existing = dirs
         .iter()
         .map(|dir| dir.join(FILE))
         .find(|file| file.is_file());
-    let message = match there {
+    let message = match existing {
         Some(file) => format!("{} defines no services", file.display()),
         None => {
-            let told: Vec<String> = looked.iter().map(|dir| dir.display().to_string()).collect();
-            format!("there is no {FILE}; looked in {}", told.join(", "))
+            let shown: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+            format!("there is no {FILE}; looked in {}", shown.join(", "))
         }
     };
     CommandError::value(message).with_hint(EXAMPLE)
 }
 
 /// From `cwd` upwards, to the home directory or the root.
-fn looked_in(cwd: &Path, home: &Path) -> Vec<PathBuf> {
-    let mut looked = Vec::new();
+fn searched_dirs(cwd: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut dirs = Vec::new();
     for directory in cwd.ancestors() {
-        looked.push(directory.to_owned());
+        dirs.push(directory.to_owned());
         if directory == home {
             break;
         }
     }
-    looked
+    dirs
 }
 
 #[cfg(test)]
@@ -48,12 +48,15 @@ mod tests {
 
     #[test]
     fn every_directory_up_to_home_is_named() {
-        let looked = looked_in(Path::new("/home/ann/web/app"), Path::new("/home/ann"));
+        let looked = searched_dirs(Path::new("/home/ann/web/app"), Path::new("/home/ann"));
         let told: Vec<&Path> = looked.iter().map(PathBuf::as_path).collect();
         assert_eq!(
             told,
             ["/home/ann/web/app", "/home/ann/web", "/home/ann"].map(Path::new)
         );
-        assert_eq!(looked_in(Path::new("/srv"), Path::new("/root")).len(), 2);
+        assert_eq!(
+            searched_dirs(Path::new("/srv"), Path::new("/root")).len(),
+            2
+        );
     }
 }

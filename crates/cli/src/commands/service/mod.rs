@@ -1,10 +1,7 @@
 //! `ostler service`: one file per verb, and what they share.
 
-mod answer;
 mod args;
-mod ask;
-mod board;
-mod control;
+mod client;
 mod define;
 mod detect;
 mod dispatch;
@@ -13,10 +10,13 @@ mod import;
 mod list;
 mod logs;
 mod manifest;
+mod print;
+mod progress;
 mod start;
+mod stop_restart;
 mod up;
 mod verbs;
-mod waiting;
+mod wait;
 mod why;
 
 pub(crate) use dispatch::run;

@@ -4,26 +4,26 @@ use std::ffi::OsString;
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::{EnsuredBody, ServiceStartBody};
+use ostler_server::wire::{EnsureResponse, ServiceStartBody};
 
-use super::answer::{How, awaited, left, refused};
 use super::args::ServiceArgs;
-use super::ask::{Desk, approved, desk};
-use super::board::{Board, Row};
+use super::client::{ServiceClient, service_client, with_approval};
+use super::print::{OutputMode, not_started_error, report_interrupted, wait_and_print};
+use super::progress::{ProgressLines, ProgressRow};
 use super::up;
-use super::waiting::{Interrupt, Over, START_GRACE, WaitArgs, watched};
-use crate::client::Body;
-use crate::error::{CommandError, Outcome};
-use crate::setup::{Setup, block_on};
+use super::wait::{Interrupt, ReadyWaitArgs, START_GRACE, WorkOutcome, run_with_progress};
+use crate::client::RequestBody;
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
 
 /// What `start` takes.
 #[derive(Debug, Args)]
-pub(crate) struct StartArgs {
+pub(crate) struct ServiceStartArgs {
     /// What to call it; its framework's or program's name unless given
     #[arg(short, long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: ReadyWaitArgs,
     /// Everything known of it, as JSON
     #[arg(long)]
     json: bool,
@@ -41,7 +41,7 @@ pub(crate) struct EnsureArgs {
     #[arg(value_name = "NAME", required_unless_present = "command")]
     name: Option<String>,
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: ReadyWaitArgs,
     /// Everything known of it, as JSON
     #[arg(long)]
     json: bool,
@@ -56,67 +56,70 @@ pub(crate) struct EnsureArgs {
 ///
 /// # Errors
 /// When it cannot be started or waited for.
-pub(super) fn start(setup: &Setup, args: StartArgs) -> Outcome {
+pub(super) fn start(context: &CliContext, args: ServiceStartArgs) -> CommandResult {
     let (wait, json) = (args.wait, args.json);
-    let body = args.service.body(setup, args.name, args.command)?;
-    begin(setup, ("/api/v1/services", body), wait, json)
+    let body = args.service.into_body(context, args.name, args.command)?;
+    start_service(context, ("/api/v1/services", body), wait, json)
 }
 
 /// Reuses a service, or starts it.
 ///
 /// # Errors
 /// When it cannot be started or waited for.
-pub(super) fn ensure(setup: &Setup, args: EnsureArgs) -> Outcome {
+pub(super) fn ensure(context: &CliContext, args: EnsureArgs) -> CommandResult {
     let (wait, json) = (args.wait, args.json);
     if args.command.is_empty() {
         let name = args.name.unwrap_or_default();
-        return up::ensure(setup, name, wait, json);
+        return up::ensure(context, name, wait, json);
     }
-    let body = args.service.body(setup, args.name, args.command)?;
-    begin(setup, ("/api/v1/services/ensure", body), wait, json)
+    let body = args.service.into_body(context, args.name, args.command)?;
+    start_service(context, ("/api/v1/services/ensure", body), wait, json)
 }
 
-fn begin(
-    setup: &Setup,
+fn start_service(
+    context: &CliContext,
     (path, body): (&'static str, ServiceStartBody),
-    wait: WaitArgs,
+    wait: ReadyWaitArgs,
     json: bool,
-) -> Outcome {
-    let desk = desk(setup, None)?;
-    let mut board = Board::new(setup, json);
+) -> CommandResult {
+    let client = service_client(context, None)?;
+    let mut progress = ProgressLines::new(context, json);
     block_on(async {
-        let mut interrupt = Interrupt::catch()?;
-        let asked = ask(&desk, path, &body);
-        let nothing = || async { Vec::<Row>::new() };
-        let seats = (&mut board, &mut interrupt);
-        let ensured = match watched(asked, seats, START_GRACE, nothing).await? {
-            Over::Done(ensured) => ensured,
-            Over::Interrupted(late) => return Ok(left(late.as_slice())),
+        let mut interrupt = Interrupt::install()?;
+        let request = request_start(&client, path, &body);
+        let no_rows = || async { Vec::<ProgressRow>::new() };
+        let ui = (&mut progress, &mut interrupt);
+        let ensured = match run_with_progress(request, ui, START_GRACE, no_rows).await? {
+            WorkOutcome::Finished(ensured) => ensured,
+            WorkOutcome::Interrupted(finished) => {
+                return Ok(report_interrupted(finished.as_slice()));
+            }
         };
-        let how = How { json, single: true };
-        awaited(
-            &desk.client,
+        let mode = OutputMode { json, single: true };
+        wait_and_print(
+            &client.daemon,
             vec![ensured],
             wait,
-            how,
-            (&mut board, &mut interrupt),
+            mode,
+            (&mut progress, &mut interrupt),
         )
         .await
     })
 }
 
-async fn ask(
-    desk: &Desk,
+async fn request_start(
+    client: &ServiceClient,
     path: &str,
     body: &ServiceStartBody,
-) -> Result<EnsuredBody, CommandError> {
+) -> Result<EnsureResponse, CommandError> {
     let command = body.start.command.display();
-    let asked = approved(&desk.client, &command, |approval| async move {
+    let response = with_approval(&client.daemon, &command, |approval| async move {
         let mut body = body.clone();
         body.start.approval = approval.or(body.start.approval);
-        desk.client
-            .call_repeatable(Method::POST, path, Body::json(&body)?)
+        client
+            .daemon
+            .call_idempotent(Method::POST, path, RequestBody::json(&body)?)
             .await
     });
-    asked.await.map_err(refused)
+    response.await.map_err(not_started_error)
 }

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use clap::Args;
 use hyper::Method;
 use ostler_model::{ErrorCode, IsolationLevel};
-use ostler_server::wire::{ServiceBody, UpBody, UppedBody};
+use ostler_server::wire::{ServiceBody, UpBody, UpResponse};
 
-use super::answer::{How, awaited, left, refused};
-use super::ask::{Desk, approved, desk};
-use super::board::{Board, Row};
-use super::manifest::nothing_defined;
-use super::waiting::{Interrupt, Over, START_GRACE, WaitArgs, watched};
-use crate::client::Body;
-use crate::commands::parse;
-use crate::error::{CommandError, Outcome};
+use super::client::{ServiceClient, service_client, with_approval};
+use super::manifest::no_services_error;
+use super::print::{OutputMode, not_started_error, report_interrupted, wait_and_print};
+use super::progress::{ProgressLines, ProgressRow};
+use super::wait::{Interrupt, ReadyWaitArgs, START_GRACE, WorkOutcome, run_with_progress};
+use crate::client::RequestBody;
+use crate::commands::value_parsers;
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
 use crate::paths::home;
-use crate::setup::{Setup, block_on};
 
 /// What `up` takes.
 #[derive(Debug, Args)]
@@ -26,12 +26,12 @@ pub(crate) struct UpArgs {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
-    wait: WaitArgs,
+    wait: ReadyWaitArgs,
     /// Where ostler.toml is looked for, upwards; here unless given
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// How far to wall off those whose definition does not say: basic, medium, high
-    #[arg(long, value_name = "LEVEL", value_parser = parse::level)]
+    #[arg(long, value_name = "LEVEL", value_parser = value_parsers::isolation_level)]
     isolation: Option<IsolationLevel>,
     /// Everything known of them, as JSON
     #[arg(long)]
@@ -42,41 +42,46 @@ pub(crate) struct UpArgs {
 ///
 /// # Errors
 /// When nothing is defined, or something cannot be started or waited for.
-pub(super) fn run(setup: &Setup, args: UpArgs) -> Outcome {
-    let how = How {
+pub(super) fn run(context: &CliContext, args: UpArgs) -> CommandResult {
+    let mode = OutputMode {
         json: args.json,
         single: false,
     };
-    let desk = desk(setup, args.cwd)?;
-    let mut body = body(setup, &desk, args.names);
+    let client = service_client(context, args.cwd)?;
+    let mut body = up_body(context, &client, args.names);
     body.isolation = args.isolation.or(body.isolation);
-    bring(setup, (desk, body), args.wait, how)
+    bring_up(context, (client, body), args.wait, mode)
 }
 
 /// Brings up one that is defined.
 ///
 /// # Errors
 /// As [`run`].
-pub(super) fn ensure(setup: &Setup, name: String, wait: WaitArgs, json: bool) -> Outcome {
-    let desk = desk(setup, None)?;
-    let body = body(setup, &desk, vec![name]);
-    bring(
-        setup,
-        (desk, body),
+pub(super) fn ensure(
+    context: &CliContext,
+    name: String,
+    wait: ReadyWaitArgs,
+    json: bool,
+) -> CommandResult {
+    let client = service_client(context, None)?;
+    let body = up_body(context, &client, vec![name]);
+    bring_up(
+        context,
+        (client, body),
         wait,
-        How {
+        OutputMode {
             json,
             single: false,
         },
     )
 }
 
-fn body(setup: &Setup, desk: &Desk, names: Vec<String>) -> UpBody {
-    let policy = setup.config.front_policy();
+fn up_body(context: &CliContext, client: &ServiceClient, names: Vec<String>) -> UpBody {
+    let policy = context.config.client_policy();
     UpBody {
-        cwd: desk.cwd.clone(),
+        cwd: client.cwd.clone(),
         names,
-        base_env: setup.env.to_texts(),
+        base_env: context.env.to_texts(),
         isolation: policy.isolation,
         allowed: policy.allowed_commands,
         cli: true,
@@ -84,76 +89,95 @@ fn body(setup: &Setup, desk: &Desk, names: Vec<String>) -> UpBody {
     }
 }
 
-fn bring(setup: &Setup, (desk, mut body): (Desk, UpBody), wait: WaitArgs, how: How) -> Outcome {
-    let mut board = Board::new(setup, how.json);
+fn bring_up(
+    context: &CliContext,
+    (client, mut body): (ServiceClient, UpBody),
+    wait: ReadyWaitArgs,
+    mode: OutputMode,
+) -> CommandResult {
+    let mut progress = ProgressLines::new(context, mode.json);
     block_on(async {
         if body.names.is_empty() {
-            body.names = of_the_workspace(setup, &desk).await?;
+            body.names = workspace_services(context, &client).await?;
         }
-        let mut interrupt = Interrupt::catch()?;
+        let mut interrupt = Interrupt::install()?;
         let names: HashSet<&str> = body.names.iter().map(String::as_str).collect();
-        let look = || rows(&desk, &names);
-        let asked = ask(&desk, &body);
-        let seats = (&mut board, &mut interrupt);
-        let upped = match watched(asked, seats, START_GRACE, look).await? {
-            Over::Done(upped) => upped.services,
-            Over::Interrupted(late) => {
-                let late = late.map(|upped| upped.services).unwrap_or_default();
-                return Ok(left(&late));
+        let fetch_rows = || fetch_rows(&client, &names);
+        let request = request_up(&client, &body);
+        let ui = (&mut progress, &mut interrupt);
+        let services = match run_with_progress(request, ui, START_GRACE, fetch_rows).await? {
+            WorkOutcome::Finished(upped) => upped.services,
+            WorkOutcome::Interrupted(late) => {
+                let finished = late.map(|upped| upped.services).unwrap_or_default();
+                return Ok(report_interrupted(&finished));
             }
         };
-        let how = How {
-            single: how.single || upped.len() == 1,
-            ..how
+        let mode = OutputMode {
+            single: mode.single || services.len() == 1,
+            ..mode
         };
-        awaited(&desk.client, upped, wait, how, (&mut board, &mut interrupt)).await
+        wait_and_print(
+            &client.daemon,
+            services,
+            wait,
+            mode,
+            (&mut progress, &mut interrupt),
+        )
+        .await
     })
 }
 
 /// The names the workspace's `ostler.toml` defines: what is defined by other means is brought
 /// up by name only.
-async fn of_the_workspace(setup: &Setup, desk: &Desk) -> Result<Vec<String>, CommandError> {
-    let list = desk.every().await?;
-    let defined = list.into_iter().filter(in_a_file);
+async fn workspace_services(
+    context: &CliContext,
+    client: &ServiceClient,
+) -> Result<Vec<String>, CommandError> {
+    let list = client.list_all().await?;
+    let defined = list.into_iter().filter(is_in_manifest);
     let names: Vec<String> = defined.map(|service| service.name).collect();
     if names.is_empty() {
-        return Err(nothing_defined(desk.cwd.as_path(), &home(&setup.env)));
+        return Err(no_services_error(client.cwd.as_path(), &home(&context.env)));
     }
     Ok(names)
 }
 
-async fn ask(desk: &Desk, body: &UpBody) -> Result<UppedBody, CommandError> {
-    let told = format!("service up {}", body.names.join(" "));
-    let asked = approved(&desk.client, &told, |approval| async move {
+async fn request_up(client: &ServiceClient, body: &UpBody) -> Result<UpResponse, CommandError> {
+    let command = format!("service up {}", body.names.join(" "));
+    let response = with_approval(&client.daemon, &command, |approval| async move {
         let body = UpBody {
             approval,
             ..body.clone()
         };
-        let body = Body::json(&body)?;
-        desk.client
+        let body = RequestBody::json(&body)?;
+        client
+            .daemon
             .call(Method::POST, "/api/v1/services/up", body)
             .await
     });
-    match asked.await {
+    match response.await {
         Err(error) if error.code() == Some(ErrorCode::ProcessNotFound) => {
             let name = body.names.first().map_or("", String::as_str);
-            desk.or_suggest(name, Err(error)).await
+            client.with_suggestion(name, Err(error)).await
         }
-        answer => answer.map_err(refused),
+        result => result.map_err(not_started_error),
     }
 }
 
 /// Whether it stands in an `ostler.toml`.
-pub(super) fn in_a_file(service: &ServiceBody) -> bool {
+pub(super) fn is_in_manifest(service: &ServiceBody) -> bool {
     service
         .defined_in
         .as_deref()
-        .is_some_and(|place| place != "api")
+        .is_some_and(|source| source != "api")
 }
 
 /// What is seen of the services that are brought up.
-async fn rows(desk: &Desk, names: &HashSet<&str>) -> Vec<Row> {
-    let list = desk.every().await.unwrap_or_default();
-    let wanted = |service: &&ServiceBody| names.contains(service.name.as_str());
-    list.iter().filter(wanted).map(Row::of).collect()
+async fn fetch_rows(client: &ServiceClient, names: &HashSet<&str>) -> Vec<ProgressRow> {
+    let list = client.list_all().await.unwrap_or_default();
+    let is_named = |service: &&ServiceBody| names.contains(service.name.as_str());
+    list.iter()
+        .filter(is_named)
+        .map(ProgressRow::from_service)
+        .collect()
 }

@@ -2,13 +2,13 @@
 
 use clap::Subcommand;
 
-use super::control::{DismissArgs, NamesArgs, RestartArgs, StopArgs};
 use super::define::DefineArgs;
 use super::detect::DetectArgs;
 use super::down::DownArgs;
 use super::import::ImportArgs;
-use super::list::ListArgs;
-use super::start::{EnsureArgs, StartArgs};
+use super::list::ServiceListArgs;
+use super::start::{EnsureArgs, ServiceStartArgs};
+use super::stop_restart::{DismissArgs, NamesArgs, ServiceRestartArgs, ServiceStopArgs};
 use super::up::UpArgs;
 use super::why::WhyArgs;
 use crate::commands::logs::LogsArgs;
@@ -22,16 +22,16 @@ pub(crate) enum ServiceVerb {
     /// Stop what the workspace's ostler.toml defines, in reverse order
     Down(DownArgs),
     /// Start a command as a service and wait until it is ready
-    Start(StartArgs),
+    Start(ServiceStartArgs),
     /// Reuse a service that lives and is well; start it where there is none
     Ensure(EnsureArgs),
     /// Stop services, those that depend on them first, and free their ports
-    Stop(StopArgs),
+    Stop(ServiceStopArgs),
     /// End what runs and start it anew at once, under the same id
-    Restart(RestartArgs),
+    Restart(ServiceRestartArgs),
     /// List services
     #[command(visible_alias = "list")]
-    Ps(ListArgs),
+    Ps(ServiceListArgs),
     /// Show what a service printed
     #[command(mut_arg("id", |arg| arg.value_name("NAME").help("Which service")))]
     Logs(LogsArgs),

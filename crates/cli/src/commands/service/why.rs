@@ -2,21 +2,21 @@
 
 use clap::Args;
 use ostler_server::render::clean;
-use ostler_server::wire::WhyBody;
+use ostler_server::wire::ServiceDiagnosisBody;
 
-use super::ask::{WorkspaceArgs, desk};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Out, Style, line, print_json};
-use crate::setup::{Setup, block_on};
+use super::client::{AllWorkspacesArgs, service_client};
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, Style, line, print_json};
 
-/// What `why` takes.
+/// What `diagnosis` takes.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Which service
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
-    workspaces: WorkspaceArgs,
+    workspaces: AllWorkspacesArgs,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -26,27 +26,27 @@ pub(crate) struct WhyArgs {
 ///
 /// # Errors
 /// When the service is unknown, or the daemon cannot be asked.
-pub(super) fn run(setup: &Setup, args: &WhyArgs) -> Outcome {
-    let desk = desk(setup, None)?.over(args.workspaces);
-    let why: WhyBody = block_on(desk.get(&args.name, "/why"))?;
+pub(super) fn run(context: &CliContext, args: &WhyArgs) -> CommandResult {
+    let client = service_client(context, None)?.with_workspaces(args.workspaces);
+    let diagnosis: ServiceDiagnosisBody = block_on(client.get(&args.name, "/why"))?;
     if args.json {
-        print_json(&why)?;
+        print_json(&diagnosis)?;
     } else {
-        print(&why, Style::of_stdout(&setup.env))?;
+        print_why(&diagnosis, Style::of_stdout(&context.env))?;
     }
     Ok(0)
 }
 
-fn print(why: &WhyBody, style: Style) -> Result<(), CommandError> {
-    let mut out = Out::new();
-    let status = style.service(&why.status);
-    let because = clean(&why.because);
-    out.line(line![&why.name, " is ", status, ": ", because])?;
-    for line in &why.evidence {
-        out.line(format!("  {}", clean(line)))?;
+fn print_why(diagnosis: &ServiceDiagnosisBody, style: Style) -> Result<(), CommandError> {
+    let mut out = StdoutWriter::new();
+    let status = style.service(&diagnosis.status);
+    let because = clean(&diagnosis.because);
+    out.write_line(line![&diagnosis.name, " is ", status, ": ", because])?;
+    for line in &diagnosis.evidence {
+        out.write_line(format!("  {}", clean(line)))?;
     }
-    for hint in &why.hints {
-        out.line(format!("hint: {}", clean(hint)))?;
+    for hint in &diagnosis.hints {
+        out.write_line(format!("hint: {}", clean(hint)))?;
     }
     out.flush()
 }

@@ -4,7 +4,7 @@ use super::*;
 
 const V4: &str = "127.0.0.1:3000";
 
-fn health(probe: ReadyWhen, failures: u32, restart: bool) -> HealthRule {
+fn health(probe: ReadyCondition, failures: u32, restart: bool) -> HealthRule {
     HealthRule {
         probe,
         interval: Some(ms(1_000)),
@@ -77,7 +77,7 @@ fn more_ports_change_neither_the_main_one_nor_readiness() {
     let told = world
         .found
         .iter()
-        .filter(|it| matches!(it.1, Found::Ports { .. }))
+        .filter(|it| matches!(it.1, ReadinessEvent::Ports { .. }))
         .count();
     // The URL comes with the answer.
     assert_eq!(told, 4);
@@ -103,7 +103,7 @@ fn a_url_printed_after_ready_is_taken() {
 #[test]
 fn health_rule() {
     let rule = health(
-        ReadyWhen::Http {
+        ReadyCondition::Http {
             target: "/up".into(),
         },
         2,
@@ -129,7 +129,7 @@ fn health_rule() {
 
 #[test]
 fn one_failure_is_none() {
-    let rule = health(ReadyWhen::Responding, 0, true);
+    let rule = health(ReadyCondition::Responding, 0, true);
     let mut world = World::with_health(&server(), &rule);
     let flaky = [
         (300, Open(V4)),
@@ -143,12 +143,12 @@ fn one_failure_is_none() {
 #[test]
 fn health_wants_a_restart() {
     for probe in [
-        ReadyWhen::Responding,
-        ReadyWhen::Listening,
-        ReadyWhen::Tcp { port: 3000 },
+        ReadyCondition::Responding,
+        ReadyCondition::Listening,
+        ReadyCondition::Tcp { port: 3000 },
     ] {
         let mut world = World::with_health(&server(), &health(probe.clone(), 3, true));
-        let taken = Answered::Accepted {
+        let taken = ProbeOutcome::Accepted {
             detail: "connected".into(),
         };
         world.play(
@@ -159,17 +159,17 @@ fn health_wants_a_restart() {
             .found
             .iter()
             .filter_map(|(_, it)| match it {
-                Found::Ill { restart, .. } => Some(*restart),
-                Found::Ports { .. }
-                | Found::Stage { .. }
-                | Found::Ready { .. }
-                | Found::Well { .. } => None,
+                ReadinessEvent::Unhealthy { restart, .. } => Some(*restart),
+                ReadinessEvent::Ports { .. }
+                | ReadinessEvent::Stage { .. }
+                | ReadinessEvent::Ready { .. }
+                | ReadinessEvent::Healthy { .. } => None,
             })
             .collect();
         assert_eq!(restarts, [false, true], "{probe:?}");
     }
     let exec = health(
-        ReadyWhen::Exec {
+        ReadyCondition::Exec {
             argv: vec!["check".into()],
         },
         1,
@@ -182,7 +182,7 @@ fn health_wants_a_restart() {
             0,
             Reply(
                 5,
-                Answered::Exec {
+                ProbeOutcome::Exec {
                     code: 1,
                     output: String::new(),
                 },
@@ -205,7 +205,7 @@ fn it_says_that_it_stops() {
         (500, Notify(word(false, true))),
         (900, Notify(word(true, false))),
     ];
-    let world = play(&when(ReadyWhen::Notify), 9_000, &script);
+    let world = play(&when(ReadyCondition::Notify), 9_000, &script);
     assert_eq!(world.ills(), [(500, "it says that it is stopping")]);
     assert_eq!(world.wells(), [900]);
 }
@@ -239,7 +239,7 @@ fn unix_socket_goes() {
 
 #[test]
 fn a_reloader_holds_the_port_of_its_dead_child() {
-    let silent = Answered::Failed {
+    let silent = ProbeOutcome::Failed {
         detail: "no answer within 30 s".into(),
     };
     let script = [

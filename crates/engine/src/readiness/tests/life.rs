@@ -1,6 +1,6 @@
 //! Resumed after a restart of the engine.
 
-use ostler_model::Port;
+use ostler_model::ServicePort;
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn a_ready_one_is_only_watched() {
     let told: Vec<u64> = world
         .found
         .iter()
-        .filter(|it| matches!(it.1, Found::Ports { .. }))
+        .filter(|it| matches!(it.1, ReadinessEvent::Ports { .. }))
         .map(|it| it.0)
         .collect();
     assert_eq!(told[0], 8, "its ports are found again at once: {told:?}");
@@ -40,7 +40,7 @@ fn one_that_was_not_ready_goes_on() {
 #[test]
 fn health_goes_on() {
     let rule = HealthRule {
-        probe: ReadyWhen::Responding,
+        probe: ReadyCondition::Responding,
         interval: Some(ms(500)),
         failures: 1,
         restart: true,
@@ -66,7 +66,7 @@ fn a_ready_one_whose_port_went_meanwhile() {
 #[test]
 fn what_was_told_stays() {
     let url = "https://127.0.0.1:3000/lab?token=5f";
-    let port = |port: u16, main| Port {
+    let port = |port: u16, main| ServicePort {
         address: ([127, 0, 0, 1], port).into(),
         pid: 42,
         process: "node".into(),
@@ -74,7 +74,7 @@ fn what_was_told_stays() {
         tls: main,
     };
     let before = [port(3000, true), port(40123, false)];
-    let ready = Readiness::resume(&server(), None, true).remember(&before, Some(url));
+    let ready = Readiness::resume(&server(), None, true).with_published(&before, Some(url));
     let mut world = World::new(ready);
     world.change(Open(V4));
     world.change(Open("127.0.0.1:40123"));

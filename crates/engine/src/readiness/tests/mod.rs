@@ -12,10 +12,13 @@ mod walk;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ostler_model::{HealthRule, ReadyRule, ReadyWhen, ServiceKind, StreamName, Timestamp};
+use ostler_model::{HealthRule, ReadyCondition, ReadyRule, ServiceKind, StreamName, Timestamp};
 
-use super::schedule::ms;
-use super::{Answered, Found, NotifyState, ProbeOrder, Readiness, Seen, Socket, Wants};
+use super::scan_schedule::ms;
+use super::{
+    ListeningSocket, NotifyState, ProbeOutcome, ProbeRequest, Readiness, ReadinessEvent,
+    ReadinessInput, WatchPlan,
+};
 
 /// What happens in the world.
 #[derive(Debug, Clone)]
@@ -35,7 +38,7 @@ enum Change {
     /// Output on a terminal.
     Tty(&'static str),
     /// Probes are answered so from now on, after so many milliseconds.
-    Reply(u64, Answered),
+    Reply(u64, ProbeOutcome),
     /// So many processes live.
     Members(u32),
     /// A word over the notify socket.
@@ -52,25 +55,25 @@ use Change::{Close, Err, Members, NoUnix, Notify, Open, Out, Queue, Reply, Stop,
 struct World {
     machine: Readiness,
     now: u64,
-    sockets: Vec<Socket>,
+    sockets: Vec<ListeningSocket>,
     unix: Vec<String>,
     members: u32,
-    reply: (u64, Answered),
-    probe: Option<(u64, ProbeOrder)>,
+    reply: (u64, ProbeOutcome),
+    probe: Option<(u64, ProbeRequest)>,
     next_inode: u64,
-    found: Vec<(u64, Found)>,
-    probes: Vec<(u64, ProbeOrder)>,
+    found: Vec<(u64, ReadinessEvent)>,
+    probes: Vec<(u64, ProbeRequest)>,
     scans: u32,
 }
 
-fn refused() -> Answered {
-    Answered::Failed {
+fn refused() -> ProbeOutcome {
+    ProbeOutcome::Failed {
         detail: "connection refused".into(),
     }
 }
 
-fn http(status: u16) -> Answered {
-    Answered::Http {
+fn http(status: u16) -> ProbeOutcome {
+    ProbeOutcome::Http {
         status,
         tls: false,
         ms: 2,
@@ -88,7 +91,7 @@ fn server() -> ReadyRule {
     rule(ServiceKind::Server)
 }
 
-fn when(when: ReadyWhen) -> ReadyRule {
+fn when(when: ReadyCondition) -> ReadyRule {
     ReadyRule {
         when,
         ..ReadyRule::default()
@@ -127,7 +130,7 @@ impl World {
         let mut script = script.iter().peekable();
         let mut steps = 0;
         loop {
-            let wants = self.machine.wants(ms(self.now));
+            let wants = self.machine.watch_plan(ms(self.now));
             self.probing(&wants);
             let of =
                 |at: Option<Duration>| at.map(|it| u64::try_from(it.as_millis()).expect("small"));
@@ -153,12 +156,12 @@ impl World {
             } else if due[1] == Some(next) {
                 self.probe = None;
                 let answered = self.answer();
-                self.feed(Seen::Answered(answered));
+                self.feed(ReadinessInput::ProbeFinished(answered));
             } else if due[2] == Some(next) {
                 self.scan();
             } else {
-                self.feed(Seen::Time);
-                let wake = self.machine.wants(ms(self.now)).wake_at;
+                self.feed(ReadinessInput::Time);
+                let wake = self.machine.watch_plan(ms(self.now)).wake_at;
                 assert!(
                     wake.is_none_or(|it| it > ms(self.now)),
                     "it wakes again at once"
@@ -169,19 +172,19 @@ impl World {
 
     fn scan(&mut self) {
         self.scans += 1;
-        self.feed(Seen::Sockets {
+        self.feed(ReadinessInput::Sockets {
             sockets: self.sockets.clone(),
             unix: self.unix.clone(),
             members: self.members,
         });
-        let next = self.machine.wants(ms(self.now)).scan_at;
+        let next = self.machine.watch_plan(ms(self.now)).scan_at;
         assert!(
             next.is_none_or(|it| it > ms(self.now)),
             "it scans again at once"
         );
     }
 
-    fn probing(&mut self, wants: &Wants) {
+    fn probing(&mut self, wants: &WatchPlan) {
         if self.probe.as_ref().map(|it| &it.1) == wants.probe.as_ref() {
             return;
         }
@@ -191,10 +194,10 @@ impl World {
         });
     }
 
-    fn answer(&self) -> Answered {
+    fn answer(&self) -> ProbeOutcome {
         let (_, order) = self.probes.last().expect("a probe was begun");
         match order {
-            ProbeOrder::Http { address, .. } | ProbeOrder::Tcp { address } => {
+            ProbeRequest::Http { address, .. } | ProbeRequest::Tcp { address } => {
                 let there = self
                     .sockets
                     .iter()
@@ -205,11 +208,11 @@ impl World {
                     refused()
                 }
             }
-            ProbeOrder::Exec { .. } => self.reply.1.clone(),
+            ProbeRequest::Exec { .. } => self.reply.1.clone(),
         }
     }
 
-    fn feed(&mut self, seen: Seen) {
+    fn feed(&mut self, seen: ReadinessInput) {
         let now =
             Timestamp::from_millisecond(i64::try_from(self.now).expect("small")).expect("valid");
         let found = self.machine.handle(ms(self.now), now, seen);
@@ -221,7 +224,7 @@ impl World {
         match change {
             Open(address) => {
                 self.next_inode += 1;
-                self.sockets.push(Socket {
+                self.sockets.push(ListeningSocket {
                     address: address.parse().expect("an address"),
                     inode: self.next_inode,
                     pid: 42,
@@ -241,14 +244,14 @@ impl World {
             Tty(text) => self.say(StreamName::Pty, text),
             Reply(after, answered) => self.reply = (after, answered),
             Members(count) => self.members = count,
-            Notify(state) => self.feed(Seen::Notified(state)),
+            Notify(state) => self.feed(ReadinessInput::Notify(state)),
             Stop(stopped) => self.sockets.iter_mut().for_each(|it| it.stopped = stopped),
             Queue(waiting) => self.sockets.iter_mut().for_each(|it| it.waiting = waiting),
         }
     }
 
     fn say(&mut self, stream: StreamName, text: &str) {
-        self.feed(Seen::Output {
+        self.feed(ReadinessInput::Output {
             stream,
             bytes: text.as_bytes().to_vec(),
         });
@@ -256,10 +259,10 @@ impl World {
 
     /// What was found of this kind, with its time.
     fn readies(&self) -> Vec<u64> {
-        let ready = |it: &&(u64, Found)| {
+        let ready = |it: &&(u64, ReadinessEvent)| {
             matches!(
                 it.1,
-                Found::Ready {
+                ReadinessEvent::Ready {
                     unprobed: false,
                     ..
                 }
@@ -269,46 +272,49 @@ impl World {
     }
 
     fn runnings(&self) -> Vec<u64> {
-        let running = |it: &&(u64, Found)| matches!(it.1, Found::Ready { unprobed: true, .. });
+        let running = |it: &&(u64, ReadinessEvent)| {
+            matches!(it.1, ReadinessEvent::Ready { unprobed: true, .. })
+        };
         self.found.iter().filter(running).map(|it| it.0).collect()
     }
 
     fn ills(&self) -> Vec<(u64, &str)> {
-        let ill = |it: &'_ (u64, Found)| match &it.1 {
-            Found::Ill { .. } => true,
-            Found::Ports { .. }
-            | Found::Stage { .. }
-            | Found::Ready { .. }
-            | Found::Well { .. } => false,
+        let ill = |it: &'_ (u64, ReadinessEvent)| match &it.1 {
+            ReadinessEvent::Unhealthy { .. } => true,
+            ReadinessEvent::Ports { .. }
+            | ReadinessEvent::Stage { .. }
+            | ReadinessEvent::Ready { .. }
+            | ReadinessEvent::Healthy { .. } => false,
         };
         let told = self.found.iter().filter(|it| ill(it));
         told.map(|(at, found)| match found {
-            Found::Ill { detail, .. } => (*at, detail.as_str()),
-            Found::Ports { .. }
-            | Found::Stage { .. }
-            | Found::Ready { .. }
-            | Found::Well { .. } => (*at, ""),
+            ReadinessEvent::Unhealthy { detail, .. } => (*at, detail.as_str()),
+            ReadinessEvent::Ports { .. }
+            | ReadinessEvent::Stage { .. }
+            | ReadinessEvent::Ready { .. }
+            | ReadinessEvent::Healthy { .. } => (*at, ""),
         })
         .collect()
     }
 
     fn wells(&self) -> Vec<u64> {
-        let well = |it: &&(u64, Found)| matches!(it.1, Found::Well { .. });
+        let well = |it: &&(u64, ReadinessEvent)| matches!(it.1, ReadinessEvent::Healthy { .. });
         self.found.iter().filter(well).map(|it| it.0).collect()
     }
 
     fn stages(&self) -> Vec<u64> {
-        let stage = |it: &&(u64, Found)| matches!(it.1, Found::Stage { .. });
+        let stage = |it: &&(u64, ReadinessEvent)| matches!(it.1, ReadinessEvent::Stage { .. });
         self.found.iter().filter(stage).map(|it| it.0).collect()
     }
 
     /// The ports told last, main first, and the URL.
     fn ports(&self) -> (Vec<u16>, Option<&str>) {
         let told = self.found.iter().rev().find_map(|(_, it)| match it {
-            Found::Ports { ports, url } => Some((ports, url)),
-            Found::Stage { .. } | Found::Ready { .. } | Found::Ill { .. } | Found::Well { .. } => {
-                None
-            }
+            ReadinessEvent::Ports { ports, url } => Some((ports, url)),
+            ReadinessEvent::Stage { .. }
+            | ReadinessEvent::Ready { .. }
+            | ReadinessEvent::Unhealthy { .. }
+            | ReadinessEvent::Healthy { .. } => None,
         });
         told.map_or((Vec::new(), None), |(ports, url)| {
             (
@@ -321,12 +327,13 @@ impl World {
     /// Evidence and warnings of the last `Ready`.
     fn ready(&self) -> (&str, &[String]) {
         let told = self.found.iter().rev().find_map(|(_, it)| match it {
-            Found::Ready {
+            ReadinessEvent::Ready {
                 evidence, warnings, ..
             } => Some((evidence.as_str(), warnings.as_slice())),
-            Found::Stage { .. } | Found::Ports { .. } | Found::Ill { .. } | Found::Well { .. } => {
-                None
-            }
+            ReadinessEvent::Stage { .. }
+            | ReadinessEvent::Ports { .. }
+            | ReadinessEvent::Unhealthy { .. }
+            | ReadinessEvent::Healthy { .. } => None,
         });
         told.expect("it was ready")
     }

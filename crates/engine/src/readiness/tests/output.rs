@@ -31,7 +31,7 @@ fn a_megabyte() {
         let bytes = megabyte();
         let began = Instant::now();
         for piece in bytes.chunks(64 * 1024) {
-            world.feed(Seen::Output {
+            world.feed(ReadinessInput::Output {
                 stream: StreamName::Stdout,
                 bytes: piece.to_vec(),
             });

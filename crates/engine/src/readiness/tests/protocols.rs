@@ -3,12 +3,12 @@
 use super::*;
 
 fn spoken_to(world: &World) -> usize {
-    let http = |it: &&(u64, ProbeOrder)| matches!(it.1, ProbeOrder::Http { .. });
+    let http = |it: &&(u64, ProbeRequest)| matches!(it.1, ProbeRequest::Http { .. });
     world.probes.iter().filter(http).count()
 }
 
-fn taken() -> Answered {
-    Answered::Accepted {
+fn taken() -> ProbeOutcome {
+    ProbeOutcome::Accepted {
         detail: "connection taken".into(),
     }
 }
@@ -45,14 +45,14 @@ fn a_url_is_told_where_http_was_answered() {
         (http(200), Some("http://localhost:7070/")),
         (http(404), Some("http://localhost:7070/")),
         (
-            Answered::Accepted {
+            ProbeOutcome::Accepted {
                 detail: "it talks first".into(),
             },
             None,
         ),
     ] {
         let script = [(0, Reply(300, answer)), (100, Open("127.0.0.1:7070"))];
-        for when in [ReadyWhen::Auto, ReadyWhen::Quiet { ms: 1_000 }] {
+        for when in [ReadyCondition::Auto, ReadyCondition::Quiet { ms: 1_000 }] {
             let rule = ReadyRule {
                 when,
                 ..ReadyRule::default()
@@ -62,7 +62,8 @@ fn a_url_is_told_where_http_was_answered() {
             assert_eq!(world.ports().1, url);
             // No URL is told before the answer.
             let early = world.found.iter().filter(|(at, _)| *at < 300);
-            let told = early.filter(|(_, it)| matches!(it, Found::Ports { url: Some(_), .. }));
+            let told =
+                early.filter(|(_, it)| matches!(it, ReadinessEvent::Ports { url: Some(_), .. }));
             assert_eq!(told.count(), 0);
         }
     }
@@ -70,7 +71,7 @@ fn a_url_is_told_where_http_was_answered() {
 
 #[test]
 fn one_that_is_only_looked_at_is_told_as_it_printed() {
-    let listening = when(ReadyWhen::Listening);
+    let listening = when(ReadyCondition::Listening);
     let script = [(100, Open("127.0.0.1:7070"))];
     let world = play(&listening, 10_000, &script);
     assert_eq!((world.ports().1, spoken_to(&world)), (None, 0));
@@ -86,7 +87,7 @@ fn one_that_is_only_looked_at_is_told_as_it_printed() {
 #[test]
 fn a_silent_server_is_ready_and_asked_once_more_with_patience() {
     let script = [
-        (0, Reply(5_000, Answered::Silent { ms: 5_000 })),
+        (0, Reply(5_000, ProbeOutcome::Silent { ms: 5_000 })),
         (100, Open("127.0.0.1:7070")),
     ];
     let mut world = play(&rule(ServiceKind::Unknown), 5_500, &script);
@@ -97,7 +98,7 @@ fn a_silent_server_is_ready_and_asked_once_more_with_patience() {
     assert_eq!(world.ports().1, Some("http://localhost:7070/"));
     let last = world.probes.last().map(|it| it.1.clone());
     assert!(
-        matches!(last, Some(ProbeOrder::Http { unsure: false, .. })),
+        matches!(last, Some(ProbeRequest::Http { unsure: false, .. })),
         "{last:?}"
     );
     assert_eq!(spoken_to(&world), 2);
@@ -106,7 +107,7 @@ fn a_silent_server_is_ready_and_asked_once_more_with_patience() {
 #[test]
 fn one_that_takes_no_connections_is_not_ready() {
     let script = [
-        (0, Reply(5_000, Answered::Silent { ms: 5_000 })),
+        (0, Reply(5_000, ProbeOutcome::Silent { ms: 5_000 })),
         (100, Open("127.0.0.1:7070")),
         (110, Queue(1)),
     ];
@@ -153,7 +154,7 @@ fn administration_and_metrics_never_win_over_the_site() {
 
 #[test]
 fn a_server_that_hangs_is_no_longer_ready() {
-    let late = Answered::Failed {
+    let late = ProbeOutcome::Failed {
         detail: "no answer within 5 s".into(),
     };
     for hang in [Stop(true), Queue(3)] {
@@ -170,7 +171,7 @@ fn a_server_that_hangs_is_no_longer_ready() {
             detail.contains("stopped by a signal"),
             matches!(hang, Stop(_))
         );
-        let limit = world.machine.wants(ms(40_000)).probe_limit;
+        let limit = world.machine.watch_plan(ms(40_000)).probe_timeout;
         assert!(limit <= ms(5_000), "{limit:?}");
         let script = [
             (40_000, Reply(2, http(200))),

@@ -103,7 +103,7 @@ fn socket_kind_without_one() {
 
 #[test]
 fn listening() {
-    let world = play(&when(ReadyWhen::Listening), 60_000, &[(300, Open(V4))]);
+    let world = play(&when(ReadyCondition::Listening), 60_000, &[(300, Open(V4))]);
     assert!((300..340).contains(&world.readies()[0]));
     assert_eq!(world.probes, []);
     assert_eq!(world.ready().0, "127.0.0.1:3000 listens (node, pid 42)");
@@ -112,7 +112,7 @@ fn listening() {
 #[test]
 fn responding() {
     let script = [(300, Open(V4)), (300, Reply(5, http(500)))];
-    let world = play(&when(ReadyWhen::Responding), 60_000, &script);
+    let world = play(&when(ReadyCondition::Responding), 60_000, &script);
     assert!((300..350).contains(&world.readies()[0]));
     let evidence =
         "127.0.0.1:3000 listens (node, pid 42); GET / at 127.0.0.1:3000 answered 500 in 2 ms";
@@ -124,7 +124,7 @@ fn responding() {
 fn log() {
     let log = ReadyRule {
         ready: vec!["^up$".into()],
-        ..when(ReadyWhen::Log)
+        ..when(ReadyCondition::Log)
     };
     assert_eq!(
         play(&log, 60_000, &[(300, Out("not up\n")), (400, Err("up\n"))]).readies(),
@@ -157,7 +157,7 @@ fn log() {
 
 #[test]
 fn http_path() {
-    let path = when(ReadyWhen::Http {
+    let path = when(ReadyCondition::Http {
         target: "/health".into(),
     });
     let script = [
@@ -168,7 +168,7 @@ fn http_path() {
     let world = play(&path, 60_000, &script);
     assert_eq!(world.readies().len(), 1);
     assert!((2_000..3_010).contains(&world.readies()[0]));
-    let ProbeOrder::Http { path, .. } = &world.probes[0].1 else {
+    let ProbeRequest::Http { path, .. } = &world.probes[0].1 else {
         panic!("an HTTP probe");
     };
     assert_eq!(path, "/health");
@@ -177,7 +177,7 @@ fn http_path() {
 #[test]
 fn http_url() {
     let url = |target: &str| {
-        when(ReadyWhen::Http {
+        when(ReadyCondition::Http {
             target: target.into(),
         })
     };
@@ -206,8 +206,8 @@ fn http_url() {
 
 #[test]
 fn tcp() {
-    let tcp = when(ReadyWhen::Tcp { port: 5432 });
-    let taken = Answered::Accepted {
+    let tcp = when(ReadyCondition::Tcp { port: 5432 });
+    let taken = ProbeOutcome::Accepted {
         detail: "connected".into(),
     };
     let script = [
@@ -226,10 +226,10 @@ fn tcp() {
 
 #[test]
 fn exec() {
-    let exec = when(ReadyWhen::Exec {
+    let exec = when(ReadyCondition::Exec {
         argv: vec!["pg_isready".into()],
     });
-    let exited = |code| Answered::Exec {
+    let exited = |code| ProbeOutcome::Exec {
         code,
         output: "no response\n".into(),
     };
@@ -256,16 +256,16 @@ fn notify() {
         (100, Notify(word(false, Some("loading")))),
         (700, Notify(word(true, None))),
     ];
-    let world = play(&when(ReadyWhen::Notify), 9_000, &script);
+    let world = play(&when(ReadyCondition::Notify), 9_000, &script);
     assert_eq!(world.readies(), [700]);
     assert_eq!(world.ready().0, "it said READY=1 (loading)");
-    assert!(world.machine.wants(ms(9_000)).notify);
-    assert!(!play(&server(), 10, &[]).machine.wants(ms(10)).notify);
+    assert!(world.machine.watch_plan(ms(9_000)).notify);
+    assert!(!play(&server(), 10, &[]).machine.watch_plan(ms(10)).notify);
 }
 
 #[test]
 fn quiet() {
-    let quiet = when(ReadyWhen::Quiet { ms: 1_500 });
+    let quiet = when(ReadyCondition::Quiet { ms: 1_500 });
     assert_eq!(play(&quiet, 9_000, &[]).readies(), [1_500]);
     let world = play(&quiet, 9_000, &[(1_000, Out("a")), (2_400, Out("b\n"))]);
     assert_eq!(world.readies(), [3_900]);
@@ -356,18 +356,21 @@ fn what_it_waits_for() {
         ),
         (rule(ServiceKind::Socket), "a unix socket to listen"),
         (rule(ServiceKind::Watcher), "a line that shows it at rest"),
-        (when(ReadyWhen::Listening), "a port to listen"),
-        (when(ReadyWhen::Notify), "READY=1 over its notify socket"),
+        (when(ReadyCondition::Listening), "a port to listen"),
         (
-            when(ReadyWhen::Quiet { ms: 5_000 }),
+            when(ReadyCondition::Notify),
+            "READY=1 over its notify socket",
+        ),
+        (
+            when(ReadyCondition::Quiet { ms: 5_000 }),
             "5000 ms without output",
         ),
         (
-            when(ReadyWhen::Tcp { port: 5432 }),
+            when(ReadyCondition::Tcp { port: 5432 }),
             "port 5432 to take a connection",
         ),
         (
-            when(ReadyWhen::Http {
+            when(ReadyCondition::Http {
                 target: "/up".into(),
             }),
             "a port to listen",

@@ -48,7 +48,7 @@ fn address_in_use_never_counts_as_ready() {
             ServiceKind::Watcher,
             ServiceKind::Multi,
         ] {
-            for when in [ReadyWhen::Auto, ReadyWhen::Log] {
+            for when in [ReadyCondition::Auto, ReadyCondition::Log] {
                 let ready =
                     vec!["(?i)Local:.*http://localhost|ready in|compiled successfully".into()];
                 let rule = ReadyRule {
@@ -163,7 +163,7 @@ fn ready_line_two_seconds_before_the_port() {
     // The line was asked for by the caller: a server's is not enough.
     let ready = vec!["running on".into()];
     let log = ReadyRule {
-        when: ReadyWhen::Log,
+        when: ReadyCondition::Log,
         ready,
         ..server()
     };
@@ -197,7 +197,7 @@ fn ready_line_then_exit() {
 #[test]
 fn port_opens_then_the_process_dies() {
     // gunicorn listens for half a second, takes connections by the kernel, then exits.
-    let closed = Answered::Accepted {
+    let closed = ProbeOutcome::Accepted {
         detail: "closed without an answer".into(),
     };
     let script = [
@@ -329,7 +329,7 @@ fn unix_socket_only() {
     );
     assert_eq!((world.readies(), world.runnings()), (vec![2_000], vec![]));
     let world = play(
-        &when(ReadyWhen::Listening),
+        &when(ReadyCondition::Listening),
         60_000,
         &[(300, Unix("/run/app.sock"))],
     );
@@ -418,7 +418,7 @@ fn ipv6_only() {
     let world = play(&server(), 20_000, &[(300, Open("[::1]:3000"))]);
     soon(&world, 300);
     assert_eq!(world.ports().1, Some("http://[::1]:3000/"));
-    let ProbeOrder::Http { address, host, .. } = &world.probes[0].1 else {
+    let ProbeRequest::Http { address, host, .. } = &world.probes[0].1 else {
         panic!("an HTTP probe");
     };
     assert_eq!(
@@ -429,7 +429,7 @@ fn ipv6_only() {
 
 #[test]
 fn tls_only() {
-    let tls = Answered::Http {
+    let tls = ProbeOutcome::Http {
         status: 200,
         tls: true,
         ms: 9,
@@ -446,7 +446,7 @@ fn tls_only() {
 
 #[test]
 fn no_http_at_all() {
-    let redis = Answered::Accepted {
+    let redis = ProbeOutcome::Accepted {
         detail: "speaks no HTTP".into(),
     };
     let world = play(
@@ -537,7 +537,7 @@ fn exits_when_stdin_closes_or_needs_a_terminal() {
 
 #[test]
 fn another_server_answers_in_its_place() {
-    let url = ReadyWhen::Http {
+    let url = ReadyCondition::Http {
         target: "http://localhost:3000/health".into(),
     };
     let rule = ReadyRule {

@@ -45,25 +45,25 @@ const LINES: [&str; 12] = [
     "error: x\n",
 ];
 
-fn whens() -> Vec<ReadyWhen> {
+fn whens() -> Vec<ReadyCondition> {
     vec![
-        ReadyWhen::Auto,
-        ReadyWhen::Auto,
-        ReadyWhen::Listening,
-        ReadyWhen::Responding,
-        ReadyWhen::Log,
-        ReadyWhen::Http {
+        ReadyCondition::Auto,
+        ReadyCondition::Auto,
+        ReadyCondition::Listening,
+        ReadyCondition::Responding,
+        ReadyCondition::Log,
+        ReadyCondition::Http {
             target: "/up".into(),
         },
-        ReadyWhen::Http {
+        ReadyCondition::Http {
             target: "http://localhost:3001/up".into(),
         },
-        ReadyWhen::Tcp { port: 3001 },
-        ReadyWhen::Exec {
+        ReadyCondition::Tcp { port: 3001 },
+        ReadyCondition::Exec {
             argv: vec!["check".into()],
         },
-        ReadyWhen::Notify,
-        ReadyWhen::Quiet { ms: 700 },
+        ReadyCondition::Notify,
+        ReadyCondition::Quiet { ms: 700 },
     ]
 }
 
@@ -77,11 +77,11 @@ struct Walk {
     shown: HashMap<u64, u32>,
     /// Sockets real at the last failure.
     at_failure: Option<HashSet<u64>>,
-    there: Vec<Socket>,
+    there: Vec<ListeningSocket>,
     /// Every socket there ever was.
-    sockets_of_old: Vec<Socket>,
+    sockets_of_old: Vec<ListeningSocket>,
     next_inode: u64,
-    outstanding: Option<ProbeOrder>,
+    outstanding: Option<ProbeRequest>,
     ready: bool,
     running: bool,
 }
@@ -132,25 +132,27 @@ impl Walk {
     fn step(&mut self) {
         let seen = match self.dice.below(10) {
             0..=2 => self.sockets(),
-            3 | 4 => Seen::Output {
+            3 | 4 => ReadinessInput::Output {
                 stream: self
                     .dice
                     .one(&[StreamName::Stdout, StreamName::Stderr, StreamName::Pty]),
                 bytes: self.dice.one(&LINES).as_bytes().to_vec(),
             },
-            5 | 6 if self.outstanding.take().is_some() => Seen::Answered(self.answer()),
-            7 => Seen::Notified(NotifyState {
+            5 | 6 if self.outstanding.take().is_some() => {
+                ReadinessInput::ProbeFinished(self.answer())
+            }
+            7 => ReadinessInput::Notify(NotifyState {
                 ready: self.dice.below(3) == 0,
                 stopping: self.dice.below(9) == 0,
                 ..NotifyState::default()
             }),
             8 => {
-                if let Some(at) = self.machine.wants(self.now).wake_at {
+                if let Some(at) = self.machine.watch_plan(self.now).wake_at {
                     self.now = self.now.max(at);
                 }
-                Seen::Time
+                ReadinessInput::Time
             }
-            _ => Seen::Time,
+            _ => ReadinessInput::Time,
         };
         let found = self
             .machine
@@ -162,12 +164,12 @@ impl Walk {
         self.now += ms(self.dice.one(&[0, 1, 8, 30, 120, 700, 2_500]));
     }
 
-    fn sockets(&mut self) -> Seen {
+    fn sockets(&mut self) -> ReadinessInput {
         match self.dice.below(5) {
             0 | 1 if self.there.len() < 8 => {
                 let port = self.dice.one(&PORTS);
                 self.next_inode += 1;
-                self.there.push(Socket {
+                self.there.push(ListeningSocket {
                     address: ([127, 0, 0, 1], port).into(),
                     inode: self.next_inode,
                     pid: 42,
@@ -189,7 +191,7 @@ impl Walk {
                 self.sockets_of_old.push(it.clone());
             }
         }
-        Seen::Sockets {
+        ReadinessInput::Sockets {
             sockets: self.there.clone(),
             unix: if self.dice.below(3) == 0 {
                 vec!["/run/a".into()]
@@ -200,12 +202,12 @@ impl Walk {
         }
     }
 
-    fn answer(&mut self) -> Answered {
-        let exec = |code| Answered::Exec {
+    fn answer(&mut self) -> ProbeOutcome {
+        let exec = |code| ProbeOutcome::Exec {
             code,
             output: String::new(),
         };
-        let accepted = Answered::Accepted {
+        let accepted = ProbeOutcome::Accepted {
             detail: "closed".into(),
         };
         self.dice.one(&[
@@ -227,9 +229,9 @@ impl Walk {
             .collect()
     }
 
-    fn check(&mut self, found: &Found) {
+    fn check(&mut self, found: &ReadinessEvent) {
         match found {
-            Found::Ports { ports, .. } => {
+            ReadinessEvent::Ports { ports, .. } => {
                 for port in ports {
                     let real = self
                         .sockets_of_old
@@ -242,9 +244,9 @@ impl Walk {
                 }
                 assert!(ports.iter().skip(1).all(|it| !it.main));
             }
-            Found::Ready {
+            ReadinessEvent::Ready {
                 unprobed,
-                signs,
+                signals: signs,
                 warnings,
                 ..
             } => {
@@ -256,27 +258,27 @@ impl Walk {
                 self.check_ready(*unprobed);
                 self.at_failure = None;
             }
-            Found::Ill { .. } => {
+            ReadinessEvent::Unhealthy { .. } => {
                 if !self.ready {
                     self.at_failure = Some(self.real());
                 }
                 self.running = false;
             }
-            Found::Stage { .. } | Found::Well { .. } => {}
+            ReadinessEvent::Stage { .. } | ReadinessEvent::Healthy { .. } => {}
         }
     }
 
     fn check_ready(&self, unprobed: bool) {
         let by_socket = match self.rule.when {
-            ReadyWhen::Auto
-            | ReadyWhen::Listening
-            | ReadyWhen::Responding
-            | ReadyWhen::Http { .. }
-            | ReadyWhen::Tcp { .. } => true,
-            ReadyWhen::Log
-            | ReadyWhen::Exec { .. }
-            | ReadyWhen::Notify
-            | ReadyWhen::Quiet { .. } => false,
+            ReadyCondition::Auto
+            | ReadyCondition::Listening
+            | ReadyCondition::Responding
+            | ReadyCondition::Http { .. }
+            | ReadyCondition::Tcp { .. } => true,
+            ReadyCondition::Log
+            | ReadyCondition::Exec { .. }
+            | ReadyCondition::Notify
+            | ReadyCondition::Quiet { .. } => false,
         };
         if self.rule.kind == ServiceKind::Server && by_socket {
             assert!(!unprobed);
@@ -290,11 +292,11 @@ impl Walk {
         }
     }
 
-    fn check_wants(&mut self, seen: &Seen) {
-        let wants = self.machine.wants(self.now);
+    fn check_wants(&mut self, seen: &ReadinessInput) {
+        let wants = self.machine.watch_plan(self.now);
         let scan = wants.scan_at.expect("always");
         assert!(scan >= self.now);
-        if matches!(seen, Seen::Sockets { .. }) {
+        if matches!(seen, ReadinessInput::Sockets { .. }) {
             assert!(scan > self.now, "scans at once again");
         }
         assert!(
@@ -303,26 +305,26 @@ impl Walk {
         );
         assert_eq!(
             wants,
-            self.machine.wants(self.now),
+            self.machine.watch_plan(self.now),
             "the same question, the same answer"
         );
-        let quiet = matches!(seen, Seen::Time | Seen::Notified(_));
+        let quiet = matches!(seen, ReadinessInput::Time | ReadinessInput::Notify(_));
         if let (true, Some(outstanding), Some(wanted)) = (quiet, &self.outstanding, &wants.probe) {
             // Time may settle on another main port, never ask for the same thing differently.
-            let same_place = |one: &ProbeOrder, other: &ProbeOrder| match (one, other) {
+            let same_place = |one: &ProbeRequest, other: &ProbeRequest| match (one, other) {
                 (
-                    ProbeOrder::Http {
+                    ProbeRequest::Http {
                         address: a,
                         path: p,
                         ..
                     },
-                    ProbeOrder::Http {
+                    ProbeRequest::Http {
                         address: b,
                         path: q,
                         ..
                     },
                 ) => a == b && p == q,
-                (ProbeOrder::Tcp { address: a }, ProbeOrder::Tcp { address: b }) => a == b,
+                (ProbeRequest::Tcp { address: a }, ProbeRequest::Tcp { address: b }) => a == b,
                 _ => false,
             };
             assert!(
@@ -358,9 +360,15 @@ fn left_alone_it_rests() {
         let mut wakes = 0;
         let end = walk.now + ms(3_600_000);
         // Probes are under way and never answered.
-        while let Some(at) = walk.machine.wants(walk.now).wake_at.filter(|it| *it < end) {
+        while let Some(at) = walk
+            .machine
+            .watch_plan(walk.now)
+            .wake_at
+            .filter(|it| *it < end)
+        {
             walk.now = at;
-            walk.machine.handle(at, Timestamp::UNIX_EPOCH, Seen::Time);
+            walk.machine
+                .handle(at, Timestamp::UNIX_EPOCH, ReadinessInput::Time);
             wakes += 1;
             assert!(wakes < 14_000, "{:?}", walk.rule);
         }

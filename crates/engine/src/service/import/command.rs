@@ -2,7 +2,7 @@
 
 /// The words of a line, as compose takes it apart: quotes and backslashes, no shell. None where
 /// a quote is not closed.
-pub(super) fn split(line: &str) -> Option<Vec<String>> {
+pub(super) fn split_words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote): (Vec<String>, Option<String>, Option<char>) =
         (Vec::new(), None, None);
     let mut chars = line.chars();
@@ -29,26 +29,26 @@ pub(super) fn interpolate(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<String, String> {
-    let mut done = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
-        done.push_str(before);
+        output.push_str(before);
         if let Some(after) = after.strip_prefix('$') {
-            done.push('$');
+            output.push('$');
             rest = after;
             continue;
         }
         let braced = after.strip_prefix('{').and_then(|it| it.split_once('}'));
         let (inner, after) = braced.unwrap_or_else(|| after.split_at(name_end(after)));
         if inner.is_empty() {
-            done.push('$');
+            output.push('$');
         } else {
-            done.push_str(&resolve(inner, variable)?);
+            output.push_str(&resolve_variable(inner, variable)?);
         }
         rest = after;
     }
-    done.push_str(rest);
-    Ok(done)
+    output.push_str(rest);
+    Ok(output)
 }
 
 fn name_end(text: &str) -> usize {
@@ -56,7 +56,10 @@ fn name_end(text: &str) -> usize {
     text.find(|c| !is_name(c)).unwrap_or(text.len())
 }
 
-fn resolve(inner: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn resolve_variable(
+    inner: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, String> {
     let (name, rest) = inner.split_at(name_end(inner));
     let value = variable(name);
     let is_set = value
@@ -89,7 +92,7 @@ mod tests {
             ("end\\", None),
         ] {
             let words = words.map(|it| it.into_iter().map(str::to_owned).collect());
-            assert_eq!(split(line), words, "{line}");
+            assert_eq!(split_words(line), words, "{line}");
         }
     }
 

@@ -2,11 +2,12 @@
 
 use toml::{Table, Value};
 
-use super::fields::{self, Fields};
-use super::names::Names;
-use super::yaml::{self, Node};
+use super::compose_fields::{self, ComposeFields};
+use super::names::AssignedNames;
+use super::yaml::{self, YamlNode};
 use super::{
-    ImportContext, ImportError, ImportResult, Omission, SERVICES, Service, check_size, dotenv,
+    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_size,
+    dotenv,
 };
 
 /// Keys of a file that say nothing about a service.
@@ -61,60 +62,66 @@ const REASONS: [(&str, &str); 15] = [
 ///
 /// # Errors
 /// A text that is no YAML, or no compose file.
-pub fn compose(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, ImportError> {
+pub fn compose(text: &str, context: ImportContext<'_>) -> Result<ImportResult, ImportError> {
     check_size(text)?;
-    let root = yaml::read(text)?;
+    let root = yaml::parse(text)?;
     let services = root.get("services");
-    let services = services.ok_or_else(|| root.place.error("there are no 'services'"))?;
+    let services = services.ok_or_else(|| root.position.error("there are no 'services'"))?;
     if services.pairs().is_empty() || services.pairs().len() > SERVICES {
         let problem = format!("'services' has to be a map of 1 to {SERVICES} services");
-        return Err(services.place.error(problem));
+        return Err(services.position.error(problem));
     }
-    let variables = (beside.read)(".env")
+    let variables = (context.read)(".env")
         .map(|it| dotenv::read(&it))
         .unwrap_or_default();
-    let mut names = Names::default();
-    for (name, _) in services.pairs().iter().filter(|(_, node)| runs(node)) {
-        names.give(name);
+    let mut names = AssignedNames::default();
+    for (name, _) in services
+        .pairs()
+        .iter()
+        .filter(|(_, node)| has_command(node))
+    {
+        names.assign(name);
     }
     let mut imported = ImportResult::default();
     for (key, node) in root.pairs() {
         if !SILENT.contains(&key.as_str()) && !key.starts_with("x-") {
             let reason = "is about containers; there are none";
-            imported.left.push(left(node, key, reason));
+            imported.omissions.push(omission(node, key, reason));
         }
     }
     for (name, node) in services.pairs() {
-        let Some(given) = names.of(name) else {
-            imported.left.push(left(node, name, &without_command(node)));
+        let Some(assigned) = names.get(name) else {
+            imported
+                .omissions
+                .push(omission(node, name, &missing_command_reason(node)));
             continue;
         };
-        let mut fields = Fields {
+        let mut fields = ComposeFields {
             name,
             node,
-            beside,
+            context,
             variables: &variables,
             names: &names,
-            left: &mut imported.left,
+            omissions: &mut imported.omissions,
         };
-        match service(given, &mut fields)? {
+        match import_service(assigned, &mut fields)? {
             Some(service) => imported.services.push(service),
-            None => fields.leave(node, "command", "has no words"),
+            None => fields.omit(node, "command", "has no words"),
         }
     }
-    imported.left.sort_by_key(|it| it.line);
+    imported.omissions.sort_by_key(|it| it.line);
     Ok(imported)
 }
 
-fn runs(node: &Node) -> bool {
+fn has_command(node: &YamlNode) -> bool {
     ["command", "entrypoint"]
         .iter()
         .filter_map(|key| node.get(key))
         .any(|it| !it.items().is_empty())
 }
 
-fn without_command(node: &Node) -> String {
-    let image = node.get("image").and_then(Node::text);
+fn missing_command_reason(node: &YamlNode) -> String {
+    let image = node.get("image").and_then(YamlNode::text);
     match image {
         Some(image) => format!(
             "has no command: it is what the image {image} runs; define it with what runs here"
@@ -125,20 +132,23 @@ fn without_command(node: &Node) -> String {
     }
 }
 
-fn left(node: &Node, what: &str, reason: &str) -> Omission {
+fn omission(node: &YamlNode, what: &str, reason: &str) -> Omission {
     Omission {
-        line: node.place.line,
-        what: what.to_owned(),
+        line: node.position.line,
+        item: what.to_owned(),
         reason: reason.to_owned(),
     }
 }
 
 /// One service; none where it has no words to run.
-fn service(name: &str, fields: &mut Fields<'_>) -> Result<Option<Service>, ImportError> {
+fn import_service(
+    name: &str,
+    fields: &mut ComposeFields<'_>,
+) -> Result<Option<ImportedService>, ImportError> {
     let Some(command) = fields.command()? else {
         return Ok(None);
     };
-    let mut service = Service {
+    let mut service = ImportedService {
         name: name.to_owned(),
         original: fields.name.to_owned(),
         keys: Vec::new(),
@@ -155,21 +165,21 @@ fn service(name: &str, fields: &mut Fields<'_>) -> Result<Option<Service>, Impor
     if let Some(port) = fields.port() {
         service.set("port", i64::from(port));
     }
-    checks(&mut service, fields);
+    import_healthcheck(&mut service, fields);
     if let Some(restart) = fields.restart() {
         service.set("restart", restart);
     }
-    let needs = fields.depends_on();
-    if !needs.is_empty() {
-        service.set("depends_on", needs);
+    let dependencies = fields.depends_on();
+    if !dependencies.is_empty() {
+        service.set("depends_on", dependencies);
     }
-    if fields.node.get("tty").and_then(Node::text) == Some("true") {
+    if fields.node.get("tty").and_then(YamlNode::text) == Some("true") {
         service.set("terminal", true);
     }
     for (key, node) in fields.node.pairs() {
-        if !fields::TAKEN.contains(&key.as_str()) && !key.starts_with("x-") {
+        if !compose_fields::HANDLED.contains(&key.as_str()) && !key.starts_with("x-") {
             let known = REASONS.iter().find(|(it, _)| it == key);
-            fields.leave(
+            fields.omit(
                 node,
                 key,
                 known.map_or("has no counterpart", |(_, reason)| reason),
@@ -180,7 +190,7 @@ fn service(name: &str, fields: &mut Fields<'_>) -> Result<Option<Service>, Impor
 }
 
 /// Its health check tells when it is ready, as `service_healthy` does, and that it stays well.
-fn checks(service: &mut Service, fields: &mut Fields<'_>) {
+fn import_healthcheck(service: &mut ImportedService, fields: &mut ComposeFields<'_>) {
     let Some((exec, interval, failures)) = fields.healthcheck() else {
         return;
     };

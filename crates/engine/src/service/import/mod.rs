@@ -5,8 +5,8 @@
 
 mod command;
 mod compose;
+mod compose_fields;
 mod dotenv;
-mod fields;
 mod names;
 mod package;
 mod procfile;
@@ -19,7 +19,7 @@ mod yaml;
 pub use compose::compose;
 pub use package::package;
 pub use procfile::procfile;
-pub use result::{FILE_BYTES, ImportContext, ImportError, ImportResult, Omission, Service};
+pub use result::{FILE_BYTES, ImportContext, ImportError, ImportResult, ImportedService, Omission};
 pub use write::to_toml;
 
 use result::{SERVICES, check_size};

@@ -9,33 +9,33 @@ const CHARS: usize = 63;
 
 /// The names services get for those they had, each once.
 #[derive(Debug, Default)]
-pub(super) struct Names {
-    given: BTreeMap<String, String>,
+pub(super) struct AssignedNames {
+    assigned: BTreeMap<String, String>,
 }
 
-impl Names {
+impl AssignedNames {
     /// The name for a service that was called so.
-    pub(super) fn give(&mut self, original: &str) -> String {
-        let plain = plain(original);
-        let mut name = plain.clone();
+    pub(super) fn assign(&mut self, original: &str) -> String {
+        let base = sanitize(original);
+        let mut name = base.clone();
         let mut number = 1;
-        while self.given.values().any(|it| *it == name) {
+        while self.assigned.values().any(|it| *it == name) {
             number += 1;
             let end = format!("-{number}");
-            let kept: String = plain.chars().take(CHARS - end.len()).collect();
-            name = kept + &end;
+            let prefix: String = base.chars().take(CHARS - end.len()).collect();
+            name = prefix + &end;
         }
-        self.given.insert(original.to_owned(), name.clone());
+        self.assigned.insert(original.to_owned(), name.clone());
         name
     }
 
     /// The name that was given.
-    pub(super) fn of(&self, original: &str) -> Option<&String> {
-        self.given.get(original)
+    pub(super) fn get(&self, original: &str) -> Option<&String> {
+        self.assigned.get(original)
     }
 }
 
-fn plain(original: &str) -> String {
+fn sanitize(original: &str) -> String {
     let lower = original.to_lowercase();
     let allowed = |c: char| {
         if c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c) {
@@ -45,8 +45,8 @@ fn plain(original: &str) -> String {
         }
     };
     let all: String = lower.chars().map(allowed).collect();
-    let begun = all.trim_start_matches(['_', '.', '-']);
-    let name: String = begun.chars().take(CHARS).collect();
+    let trimmed = all.trim_start_matches(['_', '.', '-']);
+    let name: String = trimmed.chars().take(CHARS).collect();
     if names::check(&name).is_ok() {
         name
     } else {

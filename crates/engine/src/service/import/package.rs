@@ -3,13 +3,15 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::names::Names;
-use super::{ImportContext, ImportError, ImportResult, Omission, SERVICES, Service, check_size};
+use super::names::AssignedNames;
+use super::{
+    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_size,
+};
 
 /// Scripts that are called like what they start.
-const USUAL: [&str; 3] = ["dev", "start", "serve"];
+const COMMON_SCRIPTS: [&str; 3] = ["dev", "start", "serve"];
 /// Package managers by the lock they leave.
-const LOCKS: [(&str, &str); 4] = [
+const LOCK_FILES: [(&str, &str); 4] = [
     ("pnpm-lock.yaml", "pnpm"),
     ("yarn.lock", "yarn"),
     ("bun.lock", "bun"),
@@ -19,7 +21,7 @@ const LOCKS: [(&str, &str); 4] = [
 /// What is read of a package.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Package {
+struct PackageJson {
     scripts: Map<String, Value>,
     #[serde(rename = "packageManager")]
     package_manager: Option<String>,
@@ -32,11 +34,11 @@ struct Package {
 /// A text that is no JSON, or no package.
 pub fn package(
     text: &str,
-    beside: ImportContext<'_>,
+    context: ImportContext<'_>,
     is_server: &dyn Fn(&str) -> bool,
 ) -> Result<ImportResult, ImportError> {
     check_size(text)?;
-    let package: Package = serde_json::from_str(text).map_err(|error| ImportError {
+    let package: PackageJson = serde_json::from_str(text).map_err(|error| ImportError {
         line: error.line().max(1),
         column: error.column().max(1),
         // Its place is told already.
@@ -47,23 +49,23 @@ pub fn package(
             .unwrap_or_default()
             .to_owned(),
     })?;
-    let manager = manager(&package, beside);
+    let manager = manager(&package, context);
     let mut imported = ImportResult::default();
-    let mut names = Names::default();
+    let mut names = AssignedNames::default();
     for (script, value) in &package.scripts {
         let command = format!("{manager} run {script}");
         let reason = match value.as_str() {
             None => "is no text",
             Some(_) if !script.bytes().all(is_plain) => "has a name that a shell reads otherwise",
             Some(_) if imported.services.len() >= SERVICES => "is one service too many",
-            Some(_) if USUAL.contains(&script.as_str()) || is_server(&command) => {
-                let mut service = Service {
-                    name: names.give(script),
+            Some(_) if COMMON_SCRIPTS.contains(&script.as_str()) || is_server(&command) => {
+                let mut service = ImportedService {
+                    name: names.assign(script),
                     original: script.clone(),
                     keys: Vec::new(),
                 };
                 service.set("command", command);
-                if let Some(cwd) = beside.directory("") {
+                if let Some(cwd) = context.directory("") {
                     service.set("cwd", cwd);
                 }
                 imported.services.push(service);
@@ -71,9 +73,9 @@ pub fn package(
             }
             Some(_) => "starts no server that is known",
         };
-        imported.left.push(Omission {
+        imported.omissions.push(Omission {
             line: line_of(text, script),
-            what: script.clone(),
+            item: script.clone(),
             reason: reason.to_owned(),
         });
     }
@@ -81,7 +83,7 @@ pub fn package(
     imported
         .services
         .sort_by_key(|it| line_of(text, &it.original));
-    imported.left.sort_by_key(|it| it.line);
+    imported.omissions.sort_by_key(|it| it.line);
     Ok(imported)
 }
 
@@ -89,13 +91,17 @@ const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.' | b'/' | b'@')
 }
 
-fn manager(package: &Package, beside: ImportContext<'_>) -> &'static str {
-    let said = package.package_manager.as_deref().unwrap_or_default();
-    let said = said.split('@').next().unwrap_or_default();
+fn manager(package: &PackageJson, context: ImportContext<'_>) -> &'static str {
+    let declared = package.package_manager.as_deref().unwrap_or_default();
+    let declared = declared.split('@').next().unwrap_or_default();
     let by_name = ["npm", "pnpm", "yarn", "bun"]
         .into_iter()
-        .find(|it| *it == said);
-    let by_lock = || LOCKS.iter().find(|(lock, _)| (beside.read)(lock).is_some());
+        .find(|it| *it == declared);
+    let by_lock = || {
+        LOCK_FILES
+            .iter()
+            .find(|(lock, _)| (context.read)(lock).is_some())
+    };
     by_name.unwrap_or_else(|| by_lock().map_or("npm", |(_, manager)| manager))
 }
 

@@ -2,9 +2,10 @@
 
 use toml::{Table, Value};
 
-use super::names::Names;
+use super::names::AssignedNames;
 use super::{
-    ImportContext, ImportError, ImportResult, Omission, SERVICES, Service, check_size, dotenv,
+    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_size,
+    dotenv,
 };
 
 /// The services of a Procfile. Each runs with the variables of the `.env` beside it, as its
@@ -15,7 +16,7 @@ use super::{
 pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, ImportError> {
     check_size(text)?;
     let mut imported = ImportResult::default();
-    let mut names = Names::default();
+    let mut names = AssignedNames::default();
     let env = (beside.read)(".env")
         .map(|it| dotenv::read(&it))
         .unwrap_or_default();
@@ -24,24 +25,24 @@ pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, I
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let mut leave = |what: &str, reason: &str| {
-            imported.left.push(Omission {
+        let mut omit = |what: &str, reason: &str| {
+            imported.omissions.push(Omission {
                 line: at + 1,
-                what: what.to_owned(),
+                item: what.to_owned(),
                 reason: reason.to_owned(),
             });
         };
-        match entry(line) {
-            None => leave(line, "is no line `name: command`"),
+        match parse_line(line) {
+            None => omit(line, "is no line `name: command`"),
             Some(("release", _)) => {
-                leave("release", "runs once for a deployment, it is no service");
+                omit("release", "runs once for a deployment, it is no service");
             }
-            Some((name, _)) if names.of(name).is_some() => leave(name, "stands there already"),
+            Some((name, _)) if names.get(name).is_some() => omit(name, "stands there already"),
             Some(_) if imported.services.len() >= SERVICES => {
-                leave(line, "is one service too many");
+                omit(line, "is one service too many");
             }
             Some((name, command)) => {
-                let name = (names.give(name), name.to_owned());
+                let name = (names.assign(name), name.to_owned());
                 imported.services.push(service(name, command, &env, beside));
             }
         }
@@ -49,7 +50,7 @@ pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, I
     Ok(imported)
 }
 
-fn entry(line: &str) -> Option<(&str, &str)> {
+fn parse_line(line: &str) -> Option<(&str, &str)> {
     let (name, command) = line.split_once(':')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let command = command.trim();
@@ -61,21 +62,21 @@ fn service(
     (name, original): (String, String),
     command: &str,
     env: &[(String, String)],
-    beside: ImportContext<'_>,
-) -> Service {
-    let mut service = Service {
+    context: ImportContext<'_>,
+) -> ImportedService {
+    let mut service = ImportedService {
         name,
         original,
         keys: Vec::new(),
     };
     service.set("command", command);
-    if let Some(cwd) = beside.directory("") {
+    if let Some(cwd) = context.directory("") {
         service.set("cwd", cwd);
     }
-    let named = |name: &str| env.iter().find(|(it, _)| it == name);
+    let variable = |name: &str| env.iter().find(|(it, _)| it == name);
     // Its runners give each its own.
     if ["$PORT", "${PORT"].iter().any(|it| command.contains(it)) {
-        let fixed = named("PORT").and_then(|(_, value)| value.parse::<u16>().ok());
+        let fixed = variable("PORT").and_then(|(_, value)| value.parse::<u16>().ok());
         service.set(
             "port",
             fixed.map_or(Value::from("auto"), |port| i64::from(port).into()),

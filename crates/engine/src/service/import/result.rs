@@ -9,14 +9,14 @@ pub(super) const SERVICES: usize = 256;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ImportResult {
     /// In the order of the file.
-    pub services: Vec<Service>,
+    pub services: Vec<ImportedService>,
     /// What was not taken over.
-    pub left: Vec<Omission>,
+    pub omissions: Vec<Omission>,
 }
 
 /// A definition as it is written to an `ostler.toml`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Service {
+pub struct ImportedService {
     /// As it is called from now on.
     pub name: String,
     /// As it was called.
@@ -25,7 +25,7 @@ pub struct Service {
     pub keys: Vec<(&'static str, toml::Value)>,
 }
 
-impl Service {
+impl ImportedService {
     pub(super) fn set(&mut self, key: &'static str, value: impl Into<toml::Value>) {
         self.keys.push((key, value.into()));
     }
@@ -37,7 +37,7 @@ pub struct Omission {
     /// Where it stands, from 1.
     pub line: usize,
     /// What: `web.networks`.
-    pub what: String,
+    pub item: String,
     /// Why not, and what to do about it.
     pub reason: String,
 }

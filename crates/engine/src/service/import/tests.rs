@@ -37,8 +37,8 @@ fn told(imported: &ImportResult) -> (String, Vec<String>) {
     let parsed =
         manifest::parse(&text, Path::new("/w")).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(parsed.len(), imported.services.len(), "{text}");
-    let left = imported.left.iter();
-    let left = left.map(|it| format!("{}: {}: {}", it.line, it.what, it.reason));
+    let left = imported.omissions.iter();
+    let left = left.map(|it| format!("{}: {}: {}", it.line, it.item, it.reason));
     (text, left.collect())
 }
 

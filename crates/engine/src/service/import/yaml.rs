@@ -18,12 +18,12 @@ const MERGE: &str = "<<";
 
 /// Where something stands, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
+pub(super) struct YamlPosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-impl Position {
+impl YamlPosition {
     pub(super) fn error(self, problem: impl Into<String>) -> ImportError {
         ImportError {
             line: self.line,
@@ -35,9 +35,9 @@ impl Position {
 
 /// A node.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
-    pub(super) place: Position,
-    pub(super) value: Value,
+pub(super) struct YamlNode {
+    pub(super) position: YamlPosition,
+    pub(super) value: YamlValue,
     /// Itself and all below it.
     nodes: usize,
     depth: usize,
@@ -45,25 +45,25 @@ pub(super) struct Node {
 
 /// What a node is. Numbers and truths are texts: who reads them knows what they are for.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(super) enum YamlValue {
     Null,
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(String, YamlNode)>),
 }
 
-impl Node {
-    fn new(place: Position, value: Value) -> Self {
+impl YamlNode {
+    fn new(position: YamlPosition, value: YamlValue) -> Self {
         let children: Box<dyn Iterator<Item = &Self>> = match &value {
-            Value::Null | Value::Text(_) => Box::new(std::iter::empty()),
-            Value::List(items) => Box::new(items.iter()),
-            Value::Map(pairs) => Box::new(pairs.iter().map(|(_, node)| node)),
+            YamlValue::Null | YamlValue::Text(_) => Box::new(std::iter::empty()),
+            YamlValue::List(items) => Box::new(items.iter()),
+            YamlValue::Map(pairs) => Box::new(pairs.iter().map(|(_, node)| node)),
         };
         let (nodes, depth) = children.fold((1, 0), |(nodes, depth): (usize, usize), it| {
             (nodes.saturating_add(it.nodes), depth.max(it.depth))
         });
         Self {
-            place,
+            position,
             value,
             nodes,
             depth: depth + 1,
@@ -72,24 +72,24 @@ impl Node {
 
     pub(super) fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
-            Value::Null | Value::List(_) | Value::Map(_) => None,
+            YamlValue::Text(text) => Some(text),
+            YamlValue::Null | YamlValue::List(_) | YamlValue::Map(_) => None,
         }
     }
 
     /// Its items; itself where it is one text.
     pub(super) fn items(&self) -> &[Self] {
         match &self.value {
-            Value::List(items) => items,
-            Value::Text(_) => std::slice::from_ref(self),
-            Value::Null | Value::Map(_) => &[],
+            YamlValue::List(items) => items,
+            YamlValue::Text(_) => std::slice::from_ref(self),
+            YamlValue::Null | YamlValue::Map(_) => &[],
         }
     }
 
     pub(super) fn pairs(&self) -> &[(String, Self)] {
         match &self.value {
-            Value::Map(pairs) => pairs,
-            Value::Null | Value::Text(_) | Value::List(_) => &[],
+            YamlValue::Map(pairs) => pairs,
+            YamlValue::Null | YamlValue::Text(_) | YamlValue::List(_) => &[],
         }
     }
 
@@ -100,22 +100,22 @@ impl Node {
 }
 
 /// A list or a map that is not finished.
-struct Open {
-    place: Position,
+struct OpenCollection {
+    position: YamlPosition,
     anchor: usize,
-    content: Content,
+    content: CollectionContent,
 }
 
-enum Content {
-    List(Vec<Node>),
-    Map(Vec<(String, Node)>, Option<String>),
+enum CollectionContent {
+    List(Vec<YamlNode>),
+    Map(Vec<(String, YamlNode)>, Option<String>),
 }
 
 #[derive(Default)]
-struct Tree {
-    open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
-    root: Option<Node>,
+struct TreeBuilder {
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, YamlNode>,
+    root: Option<YamlNode>,
     nodes: usize,
 }
 
@@ -123,55 +123,64 @@ struct Tree {
 ///
 /// # Errors
 /// What is no YAML, is too large, or has a key twice.
-pub(super) fn read(text: &str) -> Result<Node, ImportError> {
-    let mut tree = Tree::default();
+pub(super) fn parse(text: &str) -> Result<YamlNode, ImportError> {
+    let mut tree = TreeBuilder::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let marker = error.marker();
-            let place = Position {
+            let position = YamlPosition {
                 line: marker.line().max(1),
                 column: marker.col() + 1,
             };
-            place.error(error.info())
+            position.error(error.info())
         })?;
-        tree.take(event, place_of(span))?;
+        tree.handle_event(event, position_of(span))?;
     }
-    let empty = Position { line: 1, column: 1 };
-    Ok(tree.root.unwrap_or_else(|| Node::new(empty, Value::Null)))
+    let empty = YamlPosition { line: 1, column: 1 };
+    Ok(tree
+        .root
+        .unwrap_or_else(|| YamlNode::new(empty, YamlValue::Null)))
 }
 
-fn place_of(span: Span) -> Position {
-    Position {
+fn position_of(span: Span) -> YamlPosition {
+    YamlPosition {
         line: span.start.line(),
         column: span.start.col() + 1,
     }
 }
 
-impl Tree {
-    fn take(&mut self, event: Event<'_>, place: Position) -> Result<(), ImportError> {
+impl TreeBuilder {
+    fn handle_event(
+        &mut self,
+        event: Event<'_>,
+        position: YamlPosition,
+    ) -> Result<(), ImportError> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(place.error("a second document begins"))
+                Err(position.error("a second document begins"))
             }
             Event::Scalar(text, style, anchor, _) => {
                 let is_null = style == ScalarStyle::Plain && ["", "~", "null"].contains(&&*text);
                 let value = if is_null {
-                    Value::Null
+                    YamlValue::Null
                 } else {
-                    Value::Text(text.into_owned())
+                    YamlValue::Text(text.into_owned())
                 };
-                self.put(Node::new(place, value), anchor)
+                self.add_node(YamlNode::new(position, value), anchor)
             }
             Event::Alias(anchor) => {
                 let node = self.anchors.get(&anchor).cloned();
-                let node = node.ok_or_else(|| place.error("stands for something it stands in"))?;
-                self.put(node, 0)
+                let node =
+                    node.ok_or_else(|| position.error("stands for something it stands in"))?;
+                self.add_node(node, 0)
             }
-            Event::SequenceStart(anchor, _) => self.begin(place, anchor, Content::List(Vec::new())),
+            Event::SequenceStart(anchor, _) => {
+                self.open_collection(position, anchor, CollectionContent::List(Vec::new()))
+            }
             Event::MappingStart(anchor, _) => {
-                self.begin(place, anchor, Content::Map(Vec::new(), None))
+                self.open_collection(position, anchor, CollectionContent::Map(Vec::new(), None))
             }
-            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::SequenceEnd | Event::MappingEnd => self.close_collection(),
             Event::Nothing
             | Event::StreamStart
             | Event::StreamEnd
@@ -180,49 +189,49 @@ impl Tree {
         }
     }
 
-    fn begin(
+    fn open_collection(
         &mut self,
-        place: Position,
+        position: YamlPosition,
         anchor: usize,
-        content: Content,
+        content: CollectionContent,
     ) -> Result<(), ImportError> {
         if self.open.len() >= DEPTH {
-            return Err(place.error(format!("stands deeper than {DEPTH} levels")));
+            return Err(position.error(format!("stands deeper than {DEPTH} levels")));
         }
-        self.open.push(Open {
-            place,
+        self.open.push(OpenCollection {
+            position,
             anchor,
             content,
         });
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ImportError> {
+    fn close_collection(&mut self) -> Result<(), ImportError> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
         let value = match open.content {
-            Content::List(items) => Value::List(items),
-            Content::Map(pairs, _) => Value::Map(merged(pairs)),
+            CollectionContent::List(items) => YamlValue::List(items),
+            CollectionContent::Map(pairs, _) => YamlValue::Map(merge(pairs)),
         };
-        self.put(Node::new(open.place, value), open.anchor)
+        self.add_node(YamlNode::new(open.position, value), open.anchor)
     }
 
     /// Puts a finished node where it belongs.
-    fn put(&mut self, node: Node, anchor: usize) -> Result<(), ImportError> {
-        let place = node.place;
+    fn add_node(&mut self, node: YamlNode, anchor: usize) -> Result<(), ImportError> {
+        let position = node.position;
         self.nodes = self.nodes.saturating_add(node.nodes);
         if self.nodes > NODES * DEPTH || node.nodes > NODES || node.depth + self.open.len() > DEPTH
         {
-            return Err(place.error(format!("is larger than {NODES} values or {DEPTH} levels")));
+            return Err(position.error(format!("is larger than {NODES} values or {DEPTH} levels")));
         }
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
         }
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.root = Some(node),
-            Some(Content::List(items)) => items.push(node),
-            Some(Content::Map(pairs, key)) => match key.take() {
+            Some(CollectionContent::List(items)) => items.push(node),
+            Some(CollectionContent::Map(pairs, key)) => match key.take() {
                 Some(name) => pairs.push((name, node)),
                 None => *key = Some(key_of(&node, pairs)?),
             },
@@ -231,29 +240,31 @@ impl Tree {
     }
 }
 
-fn key_of(node: &Node, known: &[(String, Node)]) -> Result<String, ImportError> {
+fn key_of(node: &YamlNode, known: &[(String, YamlNode)]) -> Result<String, ImportError> {
     let key = match &node.value {
-        Value::Text(text) => text.clone(),
-        Value::Null => String::new(),
-        Value::List(_) | Value::Map(_) => return Err(node.place.error("a key has to be a text")),
+        YamlValue::Text(text) => text.clone(),
+        YamlValue::Null => String::new(),
+        YamlValue::List(_) | YamlValue::Map(_) => {
+            return Err(node.position.error("a key has to be a text"));
+        }
     };
     if key != MERGE && known.iter().any(|(name, _)| *name == key) {
         return Err(node
-            .place
+            .position
             .error(format!("the key '{key}' stands there twice")));
     }
     Ok(key)
 }
 
 /// A map with those of its merge key: its own values win.
-fn merged(pairs: Vec<(String, Node)>) -> Vec<(String, Node)> {
+fn merge(pairs: Vec<(String, YamlNode)>) -> Vec<(String, YamlNode)> {
     let (merge, mut own): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(key, _)| key == MERGE);
     for (_, node) in merge {
         let maps = match node.value {
-            Value::List(items) => items,
-            Value::Map(_) | Value::Null | Value::Text(_) => vec![node],
+            YamlValue::List(items) => items,
+            YamlValue::Map(_) | YamlValue::Null | YamlValue::Text(_) => vec![node],
         };
-        for (key, value) in maps.iter().flat_map(Node::pairs) {
+        for (key, value) in maps.iter().flat_map(YamlNode::pairs) {
             if !own.iter().any(|(known, _)| known == key) {
                 own.push((key.clone(), value.clone()));
             }
@@ -268,12 +279,12 @@ mod tests {
 
     #[test]
     fn places_anchors_and_merges() {
-        let root = read("base: &b\n  a: 1\n  c: [x, y]\nuse:\n  <<: *b\n  a: 2\n").expect("yaml");
+        let root = parse("base: &b\n  a: 1\n  c: [x, y]\nuse:\n  <<: *b\n  a: 2\n").expect("yaml");
         let used = root.get("use").expect("a key");
-        assert_eq!(used.get("a").and_then(Node::text), Some("2"));
+        assert_eq!(used.get("a").and_then(YamlNode::text), Some("2"));
         let list = used.get("c").expect("merged");
         assert_eq!(list.items().len(), 2);
-        assert_eq!(list.place, Position { line: 3, column: 6 });
+        assert_eq!(list.position, YamlPosition { line: 3, column: 6 });
     }
 
     #[test]
@@ -286,7 +297,7 @@ mod tests {
             ("a: \"open", "1:4"),
             ("[a]: 1\n? {b: c}\n: d", "1:1"),
         ] {
-            let error = read(text).expect_err(text).to_string();
+            let error = parse(text).expect_err(text).to_string();
             assert!(error.starts_with(at), "{text:?}: {error}");
         }
     }
@@ -299,13 +310,13 @@ mod tests {
             text.push_str(&format!("a{at}: &a{at} [{of}]\n"));
         }
         assert!(
-            read(&text)
+            parse(&text)
                 .expect_err("too large")
                 .problem
                 .contains("larger")
         );
         let deep = "[".repeat(200) + &"]".repeat(200);
-        assert!(read(&deep).is_err());
-        assert!(read("a: &a [*a]").is_err());
+        assert!(parse(&deep).is_err());
+        assert!(parse("a: &a [*a]").is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Names by what became of their definitions, each in alphabetical order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Changes {
+pub struct ManifestChanges {
     /// Runs, and is defined otherwise now: to be started anew.
     pub changed: Vec<String>,
     /// Is defined and does not run: left alone.
@@ -14,14 +14,20 @@ pub struct Changes {
 }
 
 /// Compares what runs with what is defined now: names with the
-/// [fingerprints](super::super::Definition::fingerprint) of their definitions.
+/// [fingerprints](super::super::ServiceDefinition::fingerprint) of their definitions.
 #[must_use]
-pub fn diff(running: &BTreeMap<String, String>, defined: &BTreeMap<String, String>) -> Changes {
-    let names = |wanted: &dyn Fn(&str, &str) -> bool, of: &BTreeMap<String, String>| {
-        let named = of.iter().filter(|(name, print)| wanted(name, print));
+pub fn diff(
+    running: &BTreeMap<String, String>,
+    defined: &BTreeMap<String, String>,
+) -> ManifestChanges {
+    let names = |is_selected: &dyn Fn(&str, &str) -> bool,
+                 definitions: &BTreeMap<String, String>| {
+        let named = definitions
+            .iter()
+            .filter(|(name, print)| is_selected(name, print));
         named.map(|(name, _)| name.clone()).collect()
     };
-    Changes {
+    ManifestChanges {
         changed: names(
             &|name, print| defined.get(name).is_some_and(|now| now != print),
             running,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::parse;
 use super::parse::FILE_BYTES;
 use crate::service::ServiceError;
-use crate::service::definition::Definition;
+use crate::service::definition::ServiceDefinition;
 
 /// What the file is called.
 pub const FILE_NAME: &str = "ostler.toml";
@@ -20,7 +20,7 @@ pub(crate) struct Manifest {
     /// The file, without symbolic links.
     pub(crate) path: PathBuf,
     /// Its services by name.
-    pub(crate) services: BTreeMap<String, Definition>,
+    pub(crate) services: BTreeMap<String, ServiceDefinition>,
 }
 
 impl Manifest {
@@ -32,7 +32,7 @@ impl Manifest {
     pub(crate) fn find(cwd: &Path, home: Option<&Path>) -> Result<Option<Self>, ServiceError> {
         match locate(cwd, home) {
             Some(path) => {
-                trusted(&path, cwd)?;
+                check_trusted(&path, cwd)?;
                 Self::read(&path).map(Some)
             }
             None => Ok(None),
@@ -44,15 +44,15 @@ impl Manifest {
     /// # Errors
     /// [`ServiceError::Manifest`], with the line where there is one.
     pub(crate) fn read(path: &Path) -> Result<Self, ServiceError> {
-        Self::load(path).map_err(|problem| refused(path, problem))
+        Self::load(path).map_err(|problem| manifest_error(path, problem))
     }
 
-    /// As [`Manifest::read`].
+    /// As [`Manifest::parse`].
     ///
     /// # Errors
     /// The problem alone, without the path.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
-        let text = text(path).map_err(|error| format!("cannot be read: {error}"))?;
+        let text = read_limited(path).map_err(|error| format!("cannot be read: {error}"))?;
         let dir = path.parent().unwrap_or(Path::new("/"));
         let services = parse(&text, dir).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -69,7 +69,7 @@ impl Manifest {
     }
 }
 
-fn refused(path: &Path, problem: String) -> ServiceError {
+fn manifest_error(path: &Path, problem: String) -> ServiceError {
     let file = path.display().to_string();
     ServiceError::Manifest { file, problem }
 }
@@ -108,9 +108,9 @@ pub(crate) fn locate_or(
 
 /// A file above the workspace may be anybody's (`/tmp/ostler.toml`): it counts only when it
 /// belongs to root, to this user, or to whoever owns the directory the caller stands in.
-fn trusted(path: &Path, cwd: &Path) -> Result<(), ServiceError> {
-    let owner = |path: &Path| fs::metadata(path).map(|seen| seen.uid());
-    let unreadable = |error| refused(path, format!("cannot be read: {error}"));
+fn check_trusted(path: &Path, cwd: &Path) -> Result<(), ServiceError> {
+    let owner = |path: &Path| fs::metadata(path).map(|metadata| metadata.uid());
+    let unreadable = |error| manifest_error(path, format!("cannot be read: {error}"));
     let uid = owner(path).map_err(unreadable)?;
     let me = rustix::process::geteuid().as_raw();
     if uid == 0 || uid == me || owner(cwd).is_ok_and(|of_cwd| of_cwd == uid) {
@@ -120,10 +120,10 @@ fn trusted(path: &Path, cwd: &Path) -> Result<(), ServiceError> {
         "belongs to user {uid}, who neither runs this engine nor owns {}",
         cwd.display()
     );
-    Err(refused(path, problem))
+    Err(manifest_error(path, problem))
 }
 
-fn text(path: &Path) -> std::io::Result<String> {
+fn read_limited(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     let limit = FILE_BYTES as u64 + 1;
     File::open(path)?.take(limit).read_to_string(&mut text)?;

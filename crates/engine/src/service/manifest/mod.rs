@@ -5,13 +5,13 @@
 
 mod changes;
 mod find;
-mod item;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod toml_value;
 mod values;
 
-pub use changes::{Changes, diff};
+pub use changes::{ManifestChanges, diff};
 pub use find::FILE_NAME;
 pub(crate) use find::{Manifest, locate, locate_or};
 pub use parse::{ManifestError, parse};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ostler_model::{Command, Dependency, IsolationLevel, Text};
+use ostler_model::{ByteString, Command, Dependency, IsolationLevel};
 use toml::de::DeTable;
 
-use super::item::{Item, Section, line_of};
+use super::toml_value::{TomlTable, TomlValue, line_of};
 use super::values;
-use crate::service::definition::{Definition, TERMINAL_SIZE};
+use crate::service::definition::{ServiceDefinition, TERMINAL_SIZE};
 use crate::service::names;
 
 /// Bytes of the largest file.
@@ -49,41 +49,47 @@ pub struct ManifestError {
 ///
 /// # Errors
 /// The first thing that cannot be, with its line.
-pub fn parse(text: &str, dir: &Path) -> Result<BTreeMap<String, Definition>, ManifestError> {
-    let whole = |problem: String| ManifestError { line: 1, problem };
+pub fn parse(text: &str, dir: &Path) -> Result<BTreeMap<String, ServiceDefinition>, ManifestError> {
+    let file_error = |problem: String| ManifestError { line: 1, problem };
     if text.len() > FILE_BYTES {
-        return Err(whole(format!("the file is longer than {FILE_BYTES} bytes")));
+        return Err(file_error(format!(
+            "the file is longer than {FILE_BYTES} bytes"
+        )));
     }
     let table = DeTable::parse(text).map_err(|error| ManifestError {
         line: line_of(text, error.span().map_or(0, |span| span.start)),
         problem: error.message().trim_end().replace('\n', "; "),
     })?;
-    let file = Section {
+    let file = TomlTable {
         text,
         path: String::new(),
         line: 1,
         table: table.get_ref(),
     };
-    file.only(&["services"])?;
+    file.reject_unknown_keys(&["services"])?;
     let Some(services) = file.get("services") else {
         return Ok(BTreeMap::new());
     };
     let named = services
         .table()
-        .ok_or_else(|| services.wrong("tables, each [services.NAME]"))?
+        .ok_or_else(|| services.invalid("tables, each [services.NAME]"))?
         .items();
     if named.len() > SERVICES {
-        return Err(whole(format!("more than {SERVICES} services")));
+        return Err(file_error(format!("more than {SERVICES} services")));
     }
     let mut definitions = BTreeMap::new();
     for (name, item) in named {
-        let definition = service(&name, &item, dir)?;
+        let definition = parse_service(&name, &item, dir)?;
         definitions.insert(name, definition);
     }
     Ok(definitions)
 }
 
-fn service(name: &str, item: &Item<'_>, dir: &Path) -> Result<Definition, ManifestError> {
+fn parse_service(
+    name: &str,
+    item: &TomlValue<'_>,
+    dir: &Path,
+) -> Result<ServiceDefinition, ManifestError> {
     if let Err(problem) = names::check(name) {
         return Err(ManifestError {
             line: line_of(item.text, item.value.span().start),
@@ -92,8 +98,8 @@ fn service(name: &str, item: &Item<'_>, dir: &Path) -> Result<Definition, Manife
     }
     let section = item
         .table()
-        .ok_or_else(|| item.wrong("a table with a 'command'"))?;
-    section.only(&KEYS)?;
+        .ok_or_else(|| item.invalid("a table with a 'command'"))?;
+    section.reject_unknown_keys(&KEYS)?;
     let command = section
         .read("command", command)?
         .ok_or_else(|| ManifestError {
@@ -101,14 +107,15 @@ fn service(name: &str, item: &Item<'_>, dir: &Path) -> Result<Definition, Manife
             problem: format!("{} has no 'command'", section.path),
         })?;
     let cwd = section.read("cwd", |it| directory(it, dir))?;
-    let mut service = Definition::new(name, command, cwd.unwrap_or_else(|| Text::from(dir)));
-    let text = |it: &Item<'_>| it.string("a text");
+    let mut service =
+        ServiceDefinition::new(name, command, cwd.unwrap_or_else(|| ByteString::from(dir)));
+    let text = |it: &TomlValue<'_>| it.string("a text");
     service.env = section.read("env", environment)?.unwrap_or_default();
     service.description = section.read("description", text)?.unwrap_or_default();
     service.level = section.read("level", level)?;
     service.terminal = section
-        .read("terminal", Item::flag)?
-        .and_then(|wanted| wanted.then_some(TERMINAL_SIZE));
+        .read("terminal", TomlValue::flag)?
+        .and_then(|enabled| enabled.then_some(TERMINAL_SIZE));
     service.ready_when = section.read("ready", values::ready)?;
     service.ready_pattern = section.read("ready_pattern", values::expression)?;
     service.fail_pattern = section.read("fail_pattern", values::expression)?;
@@ -125,67 +132,67 @@ fn service(name: &str, item: &Item<'_>, dir: &Path) -> Result<Definition, Manife
 }
 
 /// One text is a script for a shell; a list is a program with its arguments.
-fn command(item: &Item<'_>) -> Result<Command, ManifestError> {
+fn command(item: &TomlValue<'_>) -> Result<Command, ManifestError> {
     const ALLOWED: &str =
         "a shell command (\"npm run dev\") or a list ([\"npm\", \"run\", \"dev\"])";
     if let Some(script) = item.str() {
         if script.trim().is_empty() {
-            return Err(item.wrong(ALLOWED));
+            return Err(item.invalid(ALLOWED));
         }
         return Ok(Command::Shell {
-            shell: Text::from(SHELL),
-            script: Text::from(script),
+            shell: ByteString::from(SHELL),
+            script: ByteString::from(script),
         });
     }
-    let mut words = item.strings(ALLOWED)?.into_iter().map(Text::from);
+    let mut words = item.strings(ALLOWED)?.into_iter().map(ByteString::from);
     match words.next() {
         Some(program) if !program.is_empty() => Ok(Command::Argv {
             program,
             args: words.collect(),
         }),
-        Some(_) | None => Err(item.wrong(ALLOWED)),
+        Some(_) | None => Err(item.invalid(ALLOWED)),
     }
 }
 
 /// Relative to where the file stands.
-fn directory(item: &Item<'_>, dir: &Path) -> Result<Text, ManifestError> {
+fn directory(item: &TomlValue<'_>, dir: &Path) -> Result<ByteString, ManifestError> {
     let given = item.string("a directory, absolute or relative to this file")?;
     if given.is_empty() {
-        return Err(item.wrong("a directory, absolute or relative to this file"));
+        return Err(item.invalid("a directory, absolute or relative to this file"));
     }
     let mut path = dir.to_owned();
     let parts = Path::new(&given).components();
     path.extend(parts.filter(|it| *it != std::path::Component::CurDir));
-    Ok(Text::from(path))
+    Ok(ByteString::from(path))
 }
 
-fn environment(item: &Item<'_>) -> Result<Vec<(Text, Text)>, ManifestError> {
+fn environment(item: &TomlValue<'_>) -> Result<Vec<(ByteString, ByteString)>, ManifestError> {
     const ALLOWED: &str = "texts by name, such as { NODE_ENV = \"development\" }";
-    let section = item.table().ok_or_else(|| item.wrong(ALLOWED))?;
+    let section = item.table().ok_or_else(|| item.invalid(ALLOWED))?;
     let variables = section.items().into_iter().map(|(name, value)| {
         let text = match (value.str(), value.number()) {
             (Some(text), _) => text.to_owned(),
             (None, Some(number)) => number.to_string(),
-            (None, None) => return Err(value.wrong("a text, in quotes")),
+            (None, None) => return Err(value.invalid("a text, in quotes")),
         };
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(value.problem("is no name for an environment variable"));
+            return Err(value.error("is no name for an environment variable"));
         }
-        Ok((Text::from(name), Text::from(text)))
+        Ok((ByteString::from(name), ByteString::from(text)))
     });
     variables.collect()
 }
 
-fn level(item: &Item<'_>) -> Result<IsolationLevel, ManifestError> {
+fn level(item: &TomlValue<'_>) -> Result<IsolationLevel, ManifestError> {
     const ALLOWED: &str = "\"basic\", \"medium\" or \"high\"";
     let given = item.str().and_then(|it| it.parse().ok());
     match given {
         Some(level) if level != IsolationLevel::Container => Ok(level),
-        Some(_) | None => Err(item.wrong(ALLOWED)),
+        Some(_) | None => Err(item.invalid(ALLOWED)),
     }
 }
 
-fn dependencies(item: &Item<'_>, of: &str) -> Result<Vec<Dependency>, ManifestError> {
+fn dependencies(item: &TomlValue<'_>, service: &str) -> Result<Vec<Dependency>, ManifestError> {
     const ALLOWED: &str = "names ([\"db\", \"cache:started\"]) or conditions by name \
                            ({ db = \"ready\" })";
     let found: Vec<Dependency> = match item.table() {
@@ -199,15 +206,15 @@ fn dependencies(item: &Item<'_>, of: &str) -> Result<Vec<Dependency>, ManifestEr
         None => {
             let words = item.strings(ALLOWED)?.into_iter();
             words
-                .map(|word| values::dependency(&word).ok_or_else(|| item.wrong(ALLOWED)))
+                .map(|word| values::dependency(&word).ok_or_else(|| item.invalid(ALLOWED)))
                 .collect::<Result<_, ManifestError>>()?
         }
     };
     for dependency in &found {
-        if dependency.name == of {
-            return Err(item.problem(format!("names '{of}' itself")));
+        if dependency.name == service {
+            return Err(item.error(format!("names '{service}' itself")));
         }
-        names::check(&dependency.name).map_err(|problem| item.problem(problem))?;
+        names::check(&dependency.name).map_err(|problem| item.error(problem))?;
     }
     Ok(found)
 }

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
-use ostler_model::{Command, Condition, IsolationLevel, ReadyWhen, Restart, Text};
+use ostler_model::{
+    ByteString, Command, DependencyCondition, IsolationLevel, ReadyCondition, RestartPolicy,
+};
 use proptest::prelude::*;
 
-use super::{Changes, diff, parse};
-use crate::service::PortWish;
-use crate::service::definition::{Definition, TERMINAL_SIZE};
+use super::{ManifestChanges, diff, parse};
+use crate::service::PortRequest;
+use crate::service::definition::{ServiceDefinition, TERMINAL_SIZE};
 
-fn read(text: &str) -> std::collections::BTreeMap<String, Definition> {
+fn read(text: &str) -> std::collections::BTreeMap<String, ServiceDefinition> {
     parse(text, Path::new("/w")).expect("a good file")
 }
 
@@ -50,20 +52,23 @@ depends_on = []
     );
     let web = &services["web"];
     let script = Command::Shell {
-        shell: Text::from("/bin/sh"),
-        script: Text::from("npm run dev"),
+        shell: ByteString::from("/bin/sh"),
+        script: ByteString::from("npm run dev"),
     };
     assert_eq!(
         (&web.command, web.cwd.to_string()),
         (&script, "/w/apps/web".to_owned())
     );
-    assert_eq!(web.env[1], (Text::from("WORKERS"), Text::from("2")));
+    assert_eq!(
+        web.env[1],
+        (ByteString::from("WORKERS"), ByteString::from("2"))
+    );
     let target = "/health".to_owned();
-    assert_eq!(web.ready_when, Some(ReadyWhen::Http { target }));
+    assert_eq!(web.ready_when, Some(ReadyCondition::Http { target }));
     assert_eq!(web.ready_timeout_ms, Some(90_000));
     assert_eq!(
         (web.port, web.restart),
-        (PortWish::Lease, Restart::OnFailure { max: 7 })
+        (PortRequest::Lease, RestartPolicy::OnFailure { max: 7 })
     );
     let health = web.health.as_ref().expect("a rule");
     assert_eq!((health.failures, health.restart), (2, true));
@@ -75,8 +80,8 @@ depends_on = []
     assert_eq!(
         needs,
         [
-            ("db", Condition::Listening),
-            ("migrate", Condition::Completed)
+            ("db", DependencyCondition::Listening),
+            ("migrate", DependencyCondition::Completed)
         ]
     );
     assert_eq!(
@@ -87,7 +92,7 @@ depends_on = []
     assert_eq!(db.command.display(), "postgres -D 'data dir'");
     assert_eq!(
         (db.port, db.restart),
-        (PortWish::Fixed(5432), Restart::Always { max: 5 })
+        (PortRequest::Fixed(5432), RestartPolicy::Always { max: 5 })
     );
     assert_eq!(read(""), std::collections::BTreeMap::new());
 }
@@ -187,19 +192,22 @@ fn only_what_matters_counts_as_a_change() {
     let new = read(
         "[services.b]\ncommand = \"y\"\ndescription = \"told\"\n[services.c]\ncommand = \"z\"\nport = 1\n[services.d]\ncommand = \"w\"",
     );
-    let prints = |of: &std::collections::BTreeMap<String, Definition>| {
+    let prints = |of: &std::collections::BTreeMap<String, ServiceDefinition>| {
         of.iter()
             .map(|(name, it)| (name.clone(), it.fingerprint()))
             .collect()
     };
     let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-    let expected = Changes {
+    let expected = ManifestChanges {
         changed: names(&["c"]),
         added: names(&["d"]),
         removed: names(&["a"]),
     };
     assert_eq!(diff(&prints(&old), &prints(&new)), expected);
-    assert_eq!(diff(&prints(&old), &prints(&old)), Changes::default());
+    assert_eq!(
+        diff(&prints(&old), &prints(&old)),
+        ManifestChanges::default()
+    );
 }
 
 /// Lines that make up files, good ones and bad ones.
@@ -277,10 +285,13 @@ fn the_reference_says_every_key_and_its_example_holds() {
             .map(|it| (it.name.clone(), it.condition))
             .collect::<Vec<_>>()
     };
-    assert_eq!(needs("migrate"), [("db".to_owned(), Condition::Ready)]);
+    assert_eq!(
+        needs("migrate"),
+        [("db".to_owned(), DependencyCondition::Ready)]
+    );
     let web = [
-        ("db".to_owned(), Condition::Listening),
-        ("migrate".to_owned(), Condition::Completed),
+        ("db".to_owned(), DependencyCondition::Listening),
+        ("migrate".to_owned(), DependencyCondition::Completed),
     ];
     assert_eq!(needs("web"), web);
     for key in super::parse::KEYS {

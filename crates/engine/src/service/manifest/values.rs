@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use ostler_model::{Condition, Dependency, HealthRule, ReadyWhen, Restart, Text};
+use ostler_model::{
+    ByteString, Dependency, DependencyCondition, HealthRule, ReadyCondition, RestartPolicy,
+};
 
 use super::ManifestError;
-use super::item::Item;
-use crate::admission::service as rules;
-use crate::service::PortWish;
+use super::toml_value::TomlValue;
+use crate::admission::service_plan as rules;
+use crate::service::PortRequest;
 
 /// Attempts after the first where a policy names no number.
 pub(crate) const RESTARTS_DEFAULT: u32 = 5;
@@ -23,8 +25,8 @@ const HEALTH: &str = "a table with one of http, tcp, exec or probe (\"listening\
                       \"responding\"), and interval, failures, restart";
 
 /// A duration in milliseconds.
-pub(super) fn millis(item: &Item<'_>) -> Result<u64, ManifestError> {
-    let wrong = || item.wrong(DURATION);
+pub(super) fn millis(item: &TomlValue<'_>) -> Result<u64, ManifestError> {
+    let wrong = || item.invalid(DURATION);
     let text = item.str().ok_or_else(wrong)?.trim();
     let digits = text
         .find(|c: char| !c.is_ascii_digit())
@@ -40,146 +42,147 @@ pub(super) fn millis(item: &Item<'_>) -> Result<u64, ManifestError> {
     let number: u64 = number.parse().map_err(|_| wrong())?;
     number
         .checked_mul(unit_ms)
-        .filter(|ms| rules::is_fitting(Duration::from_millis(*ms)))
-        .ok_or_else(|| item.wrong(&format!("{DURATION}, more than 0 and at most a day")))
+        .filter(|ms| rules::is_valid_duration(Duration::from_millis(*ms)))
+        .ok_or_else(|| item.invalid(&format!("{DURATION}, more than 0 and at most a day")))
 }
 
 /// A regular expression.
-pub(super) fn expression(item: &Item<'_>) -> Result<String, ManifestError> {
+pub(super) fn expression(item: &TomlValue<'_>) -> Result<String, ManifestError> {
     let text = item.string("a regular expression, in quotes")?;
-    rules::expression(&text).map_err(|problem| item.problem(problem))?;
+    rules::check_pattern(&text).map_err(|problem| item.error(problem))?;
     Ok(text)
 }
 
 /// What readiness means.
-pub(super) fn ready(item: &Item<'_>) -> Result<ReadyWhen, ManifestError> {
+pub(super) fn ready(item: &TomlValue<'_>) -> Result<ReadyCondition, ManifestError> {
     if let Some(word) = item.str() {
         return match word {
-            "auto" => Ok(ReadyWhen::Auto),
-            "listening" => Ok(ReadyWhen::Listening),
-            "responding" => Ok(ReadyWhen::Responding),
-            "log" => Ok(ReadyWhen::Log),
-            "notify" => Ok(ReadyWhen::Notify),
-            _ => Err(item.wrong(READY)),
+            "auto" => Ok(ReadyCondition::Auto),
+            "listening" => Ok(ReadyCondition::Listening),
+            "responding" => Ok(ReadyCondition::Responding),
+            "log" => Ok(ReadyCondition::Log),
+            "notify" => Ok(ReadyCondition::Notify),
+            _ => Err(item.invalid(READY)),
         };
     }
-    let section = item.table().ok_or_else(|| item.wrong(READY))?;
-    section.only(&["http", "tcp", "exec", "quiet"])?;
+    let section = item.table().ok_or_else(|| item.invalid(READY))?;
+    section.reject_unknown_keys(&["http", "tcp", "exec", "quiet"])?;
     match (section.items().as_slice(), section.get("quiet")) {
-        ([_], Some(quiet)) => Ok(ReadyWhen::Quiet {
+        ([_], Some(quiet)) => Ok(ReadyCondition::Quiet {
             ms: millis(&quiet)?,
         }),
         ([(key, value)], None) => probe(key, value),
-        _ => Err(item.wrong(READY)),
+        _ => Err(item.invalid(READY)),
     }
 }
 
 /// `http`, `tcp` or `exec` with its value.
-fn probe(key: &str, value: &Item<'_>) -> Result<ReadyWhen, ManifestError> {
+fn probe(key: &str, value: &TomlValue<'_>) -> Result<ReadyCondition, ManifestError> {
     match key {
         "http" => {
             let target = value.string("a path (\"/health\") or a URL of this machine")?;
-            rules::target(&target).map_err(|problem| value.problem(problem))?;
-            Ok(ReadyWhen::Http { target })
+            rules::check_target(&target).map_err(|problem| value.error(problem))?;
+            Ok(ReadyCondition::Http { target })
         }
         "tcp" => {
             let number = value.number().and_then(|it| u16::try_from(it).ok());
             let port = number.filter(|port| *port > 0);
-            let port = port.ok_or_else(|| value.wrong("a number from 1 to 65535"))?;
-            Ok(ReadyWhen::Tcp { port })
+            let port = port.ok_or_else(|| value.invalid("a number from 1 to 65535"))?;
+            Ok(ReadyCondition::Tcp { port })
         }
         _ => {
             const ALLOWED: &str = "a list: program and arguments";
-            let argv: Vec<Text> = value
+            let argv: Vec<ByteString> = value
                 .strings(ALLOWED)?
                 .into_iter()
-                .map(Text::from)
+                .map(ByteString::from)
                 .collect();
-            if argv.first().is_none_or(Text::is_empty) {
-                return Err(value.wrong(ALLOWED));
+            if argv.first().is_none_or(ByteString::is_empty) {
+                return Err(value.invalid(ALLOWED));
             }
-            Ok(ReadyWhen::Exec { argv })
+            Ok(ReadyCondition::Exec { argv })
         }
     }
 }
 
 /// Which port it gets.
-pub(super) fn port(item: &Item<'_>) -> Result<PortWish, ManifestError> {
+pub(super) fn port(item: &TomlValue<'_>) -> Result<PortRequest, ManifestError> {
     if item.str() == Some("auto") {
-        return Ok(PortWish::Lease);
+        return Ok(PortRequest::Lease);
     }
     let number = item.number().and_then(|it| u16::try_from(it).ok());
     let port = number.filter(|port| *port > 0);
-    port.map(PortWish::Fixed).ok_or_else(|| item.wrong(PORT))
+    port.map(PortRequest::Fixed)
+        .ok_or_else(|| item.invalid(PORT))
 }
 
 /// What happens when it ends.
-pub(super) fn restart(item: &Item<'_>) -> Result<Restart, ManifestError> {
+pub(super) fn restart(item: &TomlValue<'_>) -> Result<RestartPolicy, ManifestError> {
     let policy = |word: Option<&str>, max: u32| match word {
-        Some("never") => Some(Restart::Never),
-        Some("on-failure") => Some(Restart::OnFailure { max }),
-        Some("always") => Some(Restart::Always { max }),
+        Some("never") => Some(RestartPolicy::Never),
+        Some("on-failure") => Some(RestartPolicy::OnFailure { max }),
+        Some("always") => Some(RestartPolicy::Always { max }),
         Some(_) | None => None,
     };
     let found = match item.table() {
         None => policy(item.str(), RESTARTS_DEFAULT),
         Some(section) => {
-            section.only(&["policy", "max"])?;
+            section.reject_unknown_keys(&["policy", "max"])?;
             let max = section.read("max", |it| {
                 let number = it.number().and_then(|it| u32::try_from(it).ok());
-                number.ok_or_else(|| it.wrong("a number of attempts after the first"))
+                number.ok_or_else(|| it.invalid("a number of attempts after the first"))
             })?;
             let word = section.get("policy");
-            let word = word.as_ref().and_then(Item::str);
+            let word = word.as_ref().and_then(TomlValue::str);
             policy(word, max.unwrap_or(RESTARTS_DEFAULT))
         }
     };
-    found.ok_or_else(|| item.wrong(RESTART))
+    found.ok_or_else(|| item.invalid(RESTART))
 }
 
 /// What shows that it stays well.
-pub(super) fn health(item: &Item<'_>) -> Result<HealthRule, ManifestError> {
-    let section = item.table().ok_or_else(|| item.wrong(HEALTH))?;
+pub(super) fn health(item: &TomlValue<'_>) -> Result<HealthRule, ManifestError> {
+    let section = item.table().ok_or_else(|| item.invalid(HEALTH))?;
     const PROBES: [&str; 4] = ["http", "tcp", "exec", "probe"];
-    section.only(&[
+    section.reject_unknown_keys(&[
         "http", "tcp", "exec", "probe", "interval", "failures", "restart",
     ])?;
     let all = section.items();
     let mut probes = all.iter().filter(|(key, _)| PROBES.contains(&key.as_str()));
     let (Some((key, value)), None) = (probes.next(), probes.next()) else {
-        return Err(item.wrong(HEALTH));
+        return Err(item.invalid(HEALTH));
     };
     let probe = match (key.as_str(), value.str()) {
-        ("probe", Some("listening")) => ReadyWhen::Listening,
-        ("probe", Some("responding")) => ReadyWhen::Responding,
-        ("probe", _) => return Err(value.wrong("\"listening\" or \"responding\"")),
+        ("probe", Some("listening")) => ReadyCondition::Listening,
+        ("probe", Some("responding")) => ReadyCondition::Responding,
+        ("probe", _) => return Err(value.invalid("\"listening\" or \"responding\"")),
         (key, _) => probe(key, value)?,
     };
     let failures = section.read("failures", |it| {
         let number = it.number().and_then(|it| u32::try_from(it).ok());
         let number = number.filter(|it| (1..=rules::FAILURES_MAX).contains(it));
-        number.ok_or_else(|| it.wrong("a number from 1 to 1000"))
+        number.ok_or_else(|| it.invalid("a number from 1 to 1000"))
     })?;
     let interval = section.read("interval", millis)?;
     Ok(HealthRule {
         probe,
         interval: interval.map(Duration::from_millis),
         failures: failures.unwrap_or(0),
-        restart: section.read("restart", Item::flag)?.unwrap_or(false),
+        restart: section.read("restart", TomlValue::flag)?.unwrap_or(false),
     })
 }
 
 /// What must be so of a dependency.
-pub(super) fn condition(item: &Item<'_>) -> Result<Condition, ManifestError> {
-    let known = item.str().and_then(condition_called);
-    known.ok_or_else(|| item.wrong("\"started\", \"listening\", \"ready\" or \"completed\""))
+pub(super) fn condition(item: &TomlValue<'_>) -> Result<DependencyCondition, ManifestError> {
+    let known = item.str().and_then(parse_condition);
+    known.ok_or_else(|| item.invalid("\"started\", \"listening\", \"ready\" or \"completed\""))
 }
 
 /// `db`, or `db:started`.
 pub(super) fn dependency(word: &str) -> Option<Dependency> {
     let (name, condition) = match word.split_once(':') {
-        Some((name, condition)) => (name, condition_called(condition)?),
-        None => (word, Condition::default()),
+        Some((name, condition)) => (name, parse_condition(condition)?),
+        None => (word, DependencyCondition::default()),
     };
     Some(Dependency {
         name: name.to_owned(),
@@ -187,12 +190,12 @@ pub(super) fn dependency(word: &str) -> Option<Dependency> {
     })
 }
 
-fn condition_called(word: &str) -> Option<Condition> {
+fn parse_condition(word: &str) -> Option<DependencyCondition> {
     match word {
-        "started" => Some(Condition::Started),
-        "listening" => Some(Condition::Listening),
-        "ready" => Some(Condition::Ready),
-        "completed" => Some(Condition::Completed),
+        "started" => Some(DependencyCondition::Started),
+        "listening" => Some(DependencyCondition::Listening),
+        "ready" => Some(DependencyCondition::Ready),
+        "completed" => Some(DependencyCondition::Completed),
         _ => None,
     }
 }

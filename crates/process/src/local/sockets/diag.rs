@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use ostler_model::Text;
+use ostler_model::ByteString;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 
@@ -44,36 +44,36 @@ pub(super) struct TcpRow {
     pub(super) inode: u64,
     pub(super) address: SocketAddr,
     /// Connections that wait to be accepted.
-    pub(super) waiting: u32,
+    pub(super) accept_queue: u32,
 }
 
 /// A listening unix socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UnixRow {
     pub(super) inode: u64,
-    pub(super) path: Text,
+    pub(super) path: ByteString,
 }
 
-/// The arguments of socket(2) for a [`Diag`].
-pub(super) fn kind() -> (AddressFamily, SocketType, Option<rustix::net::Protocol>) {
+/// The arguments of socket(2) for a [`SockDiag`].
+pub(super) fn socket_params() -> (AddressFamily, SocketType, Option<rustix::net::Protocol>) {
     let protocol = Some(netlink::SOCK_DIAG);
     (AddressFamily::NETLINK, SocketType::DGRAM, protocol)
 }
 
 /// A line to the kernel about the namespace its socket was made in.
 #[derive(Debug)]
-pub(super) struct Diag(OwnedFd);
+pub(super) struct SockDiag(OwnedFd);
 
-impl Diag {
+impl SockDiag {
     /// About the calling thread's own namespace.
     pub(super) fn open() -> Result<Self, Errno> {
-        let (family, kind, protocol) = kind();
+        let (family, kind, protocol) = socket_params();
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?;
         Ok(Self(socket))
     }
 
-    /// Over a socket of this [`kind`].
-    pub(super) const fn over(socket: OwnedFd) -> Self {
+    /// Over a socket of this [`socket_params`].
+    pub(super) const fn from_socket(socket: OwnedFd) -> Self {
         Self(socket)
     }
 
@@ -100,10 +100,10 @@ impl Diag {
     }
 
     /// Asks, and hands over the messages of the answer until one is refused.
-    fn dump(&self, body: &[u8], mut take: impl FnMut(&[u8]) -> bool) -> Result<(), Errno> {
+    fn dump(&self, body: &[u8], mut on_message: impl FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         rustix::net::send(&self.0, &request(body), SendFlags::empty())?;
         let mut buffer = vec![0; ANSWER_BYTES];
-        let mut wanted = true;
+        let mut more = true;
         loop {
             let received = rustix::io::retry_on_intr(|| {
                 rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())
@@ -115,8 +115,8 @@ impl Diag {
             while let Some((kind, body, after)) = split_message(rest) {
                 match kind {
                     NLMSG_DONE => return Ok(()),
-                    NLMSG_ERROR => return Err(refusal(body)),
-                    SOCK_DIAG_BY_FAMILY if wanted => wanted = take(body),
+                    NLMSG_ERROR => return Err(error_code(body)),
+                    SOCK_DIAG_BY_FAMILY if more => more = on_message(body),
                     _ => {}
                 }
                 rest = after;
@@ -165,7 +165,7 @@ fn split_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, body, &bytes[next..]))
 }
 
-fn refusal(body: &[u8]) -> Errno {
+fn error_code(body: &[u8]) -> Errno {
     let code = word(body, 0).map_or(0, u32::cast_signed);
     Errno::from_raw_os_error(code.saturating_neg())
 }
@@ -184,7 +184,7 @@ fn tcp_row(body: &[u8]) -> Option<TcpRow> {
     Some(TcpRow {
         inode: u64::from(word(body, INET_INODE)?),
         address: SocketAddr::new(ip, port),
-        waiting: word(body, INET_QUEUE)?,
+        accept_queue: word(body, INET_QUEUE)?,
     })
 }
 
@@ -196,7 +196,7 @@ fn unix_row(body: &[u8]) -> Option<UnixRow> {
         let kind = u16::from_ne_bytes(rest.get(2..4)?.try_into().ok()?);
         let value = rest.get(4..length)?;
         if kind == UNIX_DIAG_NAME {
-            let path = Text::from(spelled(value));
+            let path = ByteString::from(display_name(value));
             return Some(UnixRow { inode, path });
         }
         rest = rest.get(length.next_multiple_of(ALIGNMENT)..)?;
@@ -204,7 +204,7 @@ fn unix_row(body: &[u8]) -> Option<UnixRow> {
 }
 
 /// A path as it is; an abstract name with its NUL bytes shown as `@`.
-fn spelled(name: &[u8]) -> Vec<u8> {
+fn display_name(name: &[u8]) -> Vec<u8> {
     if name.first() == Some(&0) {
         let shown = |byte: &u8| if *byte == 0 { b'@' } else { *byte };
         return name.iter().map(shown).collect();
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn own_listeners_are_told() {
-        let diag = Diag::open().expect("opened");
+        let diag = SockDiag::open().expect("opened");
         for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(address) else {
                 continue;
@@ -248,7 +248,7 @@ mod tests {
             let expected = TcpRow {
                 inode: inode(&listener),
                 address: listener.local_addr().expect("bound"),
-                waiting: 0,
+                accept_queue: 0,
             };
             let rows = diag.tcp().expect("told");
             assert!(rows.contains(&expected), "{address}: {rows:?}");
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn connections_that_nobody_takes_are_counted() {
-        let diag = Diag::open().expect("opened");
+        let diag = SockDiag::open().expect("opened");
         let listener = TcpListener::bind("[::ffff:127.0.0.1]:0").expect("bound");
         let port = listener.local_addr().expect("bound").port();
         let _waiting = std::net::TcpStream::connect(("127.0.0.1", port)).expect("queued");
@@ -268,14 +268,14 @@ mod tests {
         let rows = diag.tcp().expect("told");
         let row = rows.iter().find(|row| row.inode == inode).expect("there");
         assert_eq!(
-            (row.address, row.waiting),
+            (row.address, row.accept_queue),
             (([127, 0, 0, 1], port).into(), 1)
         );
     }
 
     #[test]
     fn unix_sockets_are_told_with_their_names() {
-        let diag = Diag::open().expect("opened");
+        let diag = SockDiag::open().expect("opened");
         let scratch = tempfile::tempdir().expect("a directory");
         let path = scratch.path().join("server.sock");
         let named = UnixListener::bind(&path).expect("bound");
@@ -284,8 +284,8 @@ mod tests {
         let hidden = UnixListener::bind_addr(&address).expect("bound");
         let rows = diag.unix().expect("told");
         for (inode, path) in [
-            (inode(&named), Text::from(path)),
-            (inode(&hidden), Text::from(format!("@{name}"))),
+            (inode(&named), ByteString::from(path)),
+            (inode(&hidden), ByteString::from(format!("@{name}"))),
         ] {
             assert!(rows.contains(&UnixRow { inode, path }), "{rows:?}");
         }
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(unix_row(&[1; 20]), None);
         assert!(split_message(&[255; 16]).is_none());
         assert!(split_message(&[0; 16]).is_none());
-        assert_eq!(spelled(b"/run/a.sock\0\0"), b"/run/a.sock");
-        assert_eq!(spelled(b"\0a\0b"), b"@a@b");
+        assert_eq!(display_name(b"/run/a.sock\0\0"), b"/run/a.sock");
+        assert_eq!(display_name(b"\0a\0b"), b"@a@b");
     }
 }

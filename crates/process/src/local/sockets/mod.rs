@@ -1,12 +1,12 @@
 //! Listening sockets: what the kernel tells of them, whose they are, how they are dialled.
 
+mod connect;
 mod diag;
-mod dial;
-mod holders;
-mod listing;
-mod tables;
+mod listen_tables;
+mod port_holders;
+mod tree_listeners;
 
-pub(super) use dial::dial;
-pub(super) use holders::holders;
-pub(super) use listing::{Asked, Found, Memory, look};
-pub(super) use tables::{Inside, Tables};
+pub(super) use connect::connect;
+pub(super) use listen_tables::{ListenTables, NetnsDiagCache};
+pub(super) use port_holders::port_holders;
+pub(super) use tree_listeners::{ListeningSockets, SocketQuery, SocketScanCache, find_listeners};

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) fn last_words() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         for number in 0..100 {
             for script in [
@@ -11,7 +11,7 @@ pub(super) fn last_words() {
                 format!("sleep 300 & printf 'word {number}'"),
             ] {
                 let mut plan = on_terminal(sh(&script));
-                plan.clocks.grace = Duration::ZERO;
+                plan.timeouts.grace = Duration::ZERO;
                 let session = Session::begin(&world, plan).await;
                 let done = session.ends().await;
                 let text = output(&done.dir, StreamName::Pty);
@@ -22,7 +22,7 @@ pub(super) fn last_words() {
 }
 
 pub(super) fn ten_megabytes() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let script = "stty raw -echo; exec head -c 10000000 /dev/zero";
         let session = Session::begin(&world, on_terminal(sh(script))).await;
@@ -37,7 +37,7 @@ pub(super) fn ten_megabytes() {
 }
 
 pub(super) fn long_line() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let files = tempfile::tempdir().expect("a directory");
     let file = files.path().join("taken");
     let script = format!("stty -echo; echo here; exec cat >'{}'", file.display());
@@ -47,17 +47,17 @@ pub(super) fn long_line() {
         // A whole line of the kernel's length is taken, and another one after it.
         let line = [vec![b'a'; 4_095], b"\n".to_vec()].concat();
         assert_eq!(session.types(&line).await, 4_096);
-        until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 4_096));
+        wait_until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 4_096));
         assert_eq!(session.types(&line).await, 4_096);
-        until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 8_192));
+        wait_until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 8_192));
         // Of a longer one what the kernel would drop is not taken, however often it is tried.
         let long = vec![b'b'; 60_000];
         assert_eq!(session.types(&long).await, 4_095);
         assert_eq!(session.types(&long).await, 0);
         assert_eq!(session.types(b"\n").await, 1);
-        until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 12_288));
+        wait_until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 12_288));
         assert_eq!(session.types(b"c").await, 1);
-        session.order(Order::CloseInput).await;
+        session.order(ControlCommand::CloseInput).await;
         session.ends().await;
     });
     let expected = [
@@ -73,7 +73,7 @@ pub(super) fn long_line() {
 
 pub(super) fn many_keys() {
     const TOTAL: usize = 10_000_000;
-    let world = World::new();
+    let world = BackendFixture::new();
     let files = tempfile::tempdir().expect("a directory");
     let file = files.path().join("taken");
     let script = format!(
@@ -97,7 +97,7 @@ pub(super) fn many_keys() {
 }
 
 pub(super) fn never_reads() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let script = "stty raw -echo; echo here; exec sleep 300";
         let mut session = Session::begin(&world, on_terminal(sh(script))).await;
@@ -109,13 +109,13 @@ pub(super) fn never_reads() {
 }
 
 pub(super) fn end_of_input() {
-    let world = World::new();
+    let world = BackendFixture::new();
     world.runtime.block_on(async {
         let plan = on_terminal(sh("stty -echo; echo here; cat; echo over"));
         let mut session = Session::begin(&world, plan).await;
         session.shows("here").await;
         assert_eq!(session.types(b"no newline").await, 10);
-        session.order(Order::CloseInput).await;
+        session.order(ControlCommand::CloseInput).await;
         let done = session.ends().await;
         let text = String::from_utf8_lossy(&output(&done.dir, StreamName::Pty)).into_owned();
         assert!(text.ends_with("no newlineover\r\n"), "{text:?}");
@@ -123,7 +123,7 @@ pub(super) fn end_of_input() {
 }
 
 pub(super) fn three_hundred() {
-    let world = World::new();
+    let world = BackendFixture::new();
     let (sessions, took) = timed(|| {
         world.runtime.block_on(async {
             let mut sessions = Vec::new();
@@ -144,7 +144,7 @@ pub(super) fn three_hundred() {
     world.runtime.block_on(async {
         let mut ends = tokio::task::JoinSet::new();
         for session in sessions {
-            session.order(Order::Stop { grace: GRACE }).await;
+            session.order(ControlCommand::Stop { grace: GRACE }).await;
             ends.spawn(session.ends());
         }
         for done in ends.join_all().await {

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use ostler_model::Fate;
+use ostler_model::OverlayOutcome;
 
-use super::stage::{Stage, tree};
+use super::stage::{OverlayFixture, tree};
 use crate::overlay::commit::Commit;
-use crate::overlay::records::{INTENT, Intent, Log, save};
+use crate::overlay::records::{CommitIntent, CommitLog, INTENT, save};
 use crate::overlay::{OverlayError, store};
 
 const TREE: &str = "mkdir -p d gone to_file; for i in 1 2 3 4 5; do echo $i >d/$i; done; \
@@ -16,25 +16,25 @@ const WORK: &str = "for i in 1 2 3; do echo new$i >d/$i; done; rm d/4; rm -r gon
     mkdir -p n/m; echo q>n/m/q; chmod 555 n/m; chmod 700 d";
 
 /// Takes so many steps of a commit, and the last of them only to its half where `torn`.
-fn half_way(stage: &Stage, steps: usize) {
+fn half_way(stage: &OverlayFixture, steps: usize) {
     let store = stage.store();
-    let (mut sides, head) = store.sides(true).expect("sides");
-    let edits = store::edits(&mut sides, &head).expect("edits");
-    let intent = Intent { tag: 7, edits };
+    let (mut sides, head) = store.open_sides(true).expect("sides");
+    let edits = store::collect_edits(&mut sides, &head).expect("edits");
+    let intent = CommitIntent { tag: 7, edits };
     save(&stage.store_dir(), INTENT, &intent).expect("an intent");
-    let log = Log::open(&stage.store_dir()).expect("a log");
+    let log = CommitLog::open(&stage.store_dir()).expect("a log");
     let mut commit = Commit {
         sides: &mut sides,
         intent: &intent,
         log,
     };
-    commit.run_some(steps).expect("steps");
+    commit.run_steps(steps).expect("steps");
 }
 
 #[test]
 fn a_commit_goes_on_from_wherever_it_was_left() {
     for steps in 0..22 {
-        let stage = Stage::new(TREE);
+        let stage = OverlayFixture::new(TREE);
         stage.command(WORK);
         half_way(&stage, steps);
         // A staged file, left between two calls.
@@ -42,7 +42,7 @@ fn a_commit_goes_on_from_wherever_it_was_left() {
             "ls -a d | grep -c ostler >/dev/null; echo junk >.ostler-0000000000000007-0; :",
         );
         let changes = stage.changes();
-        assert_eq!(changes.fate, Fate::Committed, "after {steps}");
+        assert_eq!(changes.fate, OverlayOutcome::Committed, "after {steps}");
         let (mut host, mut seen) = (tree(&stage.at("host")), tree(&stage.at("seen")));
         host.remove(b".ostler-0000000000000007-0".as_slice());
         seen.remove(b".ostler-0000000000000007-0".as_slice());
@@ -52,7 +52,7 @@ fn a_commit_goes_on_from_wherever_it_was_left() {
 
 #[test]
 fn a_commit_that_cannot_go_on_tells_what_is_on_the_host() {
-    let stage = Stage::new(TREE);
+    let stage = OverlayFixture::new(TREE);
     stage.command(WORK);
     half_way(&stage, 3);
     stage.on_host("echo late >gone/late; echo mine >>d/3");
@@ -72,7 +72,7 @@ fn a_commit_that_cannot_go_on_tells_what_is_on_the_host() {
         "{ended:?}"
     );
     let changes = stage.changes();
-    assert_eq!(changes.fate, Fate::Committed);
+    assert_eq!(changes.fate, OverlayOutcome::Committed);
     let listed: Vec<String> = changes
         .changes
         .iter()
@@ -90,12 +90,12 @@ fn a_commit_that_cannot_go_on_tells_what_is_on_the_host() {
 
 #[test]
 fn a_decision_whose_layers_were_not_removed_yet_stands() {
-    let stage = Stage::new(TREE);
+    let stage = OverlayFixture::new(TREE);
     stage.command(WORK);
     stage.commit();
     fs::create_dir_all(stage.store_dir().join("upper/left")).expect("a directory");
     fs::create_dir_all(stage.store_dir().join("gone.3/x/y")).expect("a directory");
-    assert_eq!(stage.changes().fate, Fate::Committed);
+    assert_eq!(stage.changes().fate, OverlayOutcome::Committed);
     assert!(!stage.store_dir().join("upper").exists());
     assert!(!stage.store_dir().join("gone.3").exists());
 }

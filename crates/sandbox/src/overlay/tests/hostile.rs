@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::super::baseline::Baseline;
 use super::super::error::OverlayError;
-use super::stage::{Stage, tree};
+use super::stage::{OverlayFixture, tree};
 
 #[test]
 fn links_lead_nowhere() {
-    let stage = Stage::new("mkdir d; echo a>d/f");
+    let stage = OverlayFixture::new("mkdir d; echo a>d/f");
     let outside = stage.at("outside");
     fs::create_dir(&outside).expect("a directory");
     // The command replaces a directory by a link to the outside, and the other way round.
@@ -28,7 +28,7 @@ fn links_lead_nowhere() {
 
 #[test]
 fn a_link_on_the_host_is_not_followed() {
-    let stage = Stage::new("mkdir d; echo a>d/f");
+    let stage = OverlayFixture::new("mkdir d; echo a>d/f");
     let outside = stage.at("outside");
     fs::create_dir(&outside).expect("a directory");
     stage.command("echo b>d/f; echo c>d/new");
@@ -44,7 +44,7 @@ fn a_link_on_the_host_is_not_followed() {
 
 #[test]
 fn pipes_devices_and_sockets_neither_block_nor_arrive() {
-    let stage = Stage::new("echo a>was");
+    let stage = OverlayFixture::new("echo a>was");
     stage.command("mkfifo pipe; rm was; mkfifo was; echo b>f");
     let changes = stage.changes();
     assert_eq!(changes.totals, [2, 1, 0]);
@@ -58,7 +58,7 @@ fn pipes_devices_and_sockets_neither_block_nor_arrive() {
 
 #[test]
 fn names_are_bytes() {
-    let stage = Stage::new("");
+    let stage = OverlayFixture::new("");
     stage.command("echo 1 > $'line\\nbreak'; echo 2 > $'\\377\\376'; mkdir ' '; echo 3 > ' /\\'; echo 4 > ...");
     stage.commit();
     assert_eq!(tree(&stage.at("host")), tree(&stage.at("seen")));
@@ -66,7 +66,7 @@ fn names_are_bytes() {
 
 #[test]
 fn closed_directories_and_files_are_committed_closed() {
-    let stage = Stage::new("mkdir open; echo a>open/f");
+    let stage = OverlayFixture::new("mkdir open; echo a>open/f");
     stage.command("mkdir -p shut/in; echo s>shut/in/s; chmod 000 shut/in/s shut/in; chmod 500 shut; chmod 555 open");
     stage.commit();
     let mode = |path: &str| {
@@ -88,7 +88,7 @@ fn closed_directories_and_files_are_committed_closed() {
 
 #[test]
 fn a_tree_deeper_than_any_path_is_refused_and_can_be_discarded() {
-    let stage = Stage::new("");
+    let stage = OverlayFixture::new("");
     let layers = stage.prepare();
     super::stage::shell(
         &layers.upper,
@@ -109,7 +109,7 @@ fn a_tree_deeper_than_any_path_is_refused_and_can_be_discarded() {
 
 #[test]
 fn damaged_records_are_told() {
-    let stage = Stage::new("echo a>f");
+    let stage = OverlayFixture::new("echo a>f");
     stage.command("echo b>f");
     let path = stage.store_dir().join("baseline");
     let mut bytes = fs::read(&path).expect("a record");
@@ -138,9 +138,9 @@ fn a_workspace_with_marks_of_an_overlay_gets_none() {
             // A file system without attributes of users.
             return;
         }
-        assert!(Baseline::take(scratch.path()).is_ok(), "{on}");
+        assert!(Baseline::capture(scratch.path()).is_ok(), "{on}");
         mark(name).expect("set");
-        let refused = Baseline::take(scratch.path());
+        let refused = Baseline::capture(scratch.path());
         assert!(matches!(refused, Err(OverlayError::Marked { .. })), "{on}");
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use ostler_model::Fate;
+use ostler_model::OverlayOutcome;
 use proptest::prelude::*;
 
-use super::stage::{Stage, tree};
+use super::stage::{OverlayFixture, tree};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "a b", "-", "b.c"];
 
@@ -84,7 +84,7 @@ proptest! {
 
     #[test]
     fn a_commit_yields_exactly_what_the_command_saw(tree_ops in ops(24), edits in ops(16)) {
-        let stage = Stage::new(&script(&tree_ops));
+        let stage = OverlayFixture::new(&script(&tree_ops));
         stage.command(&script(&edits));
         let listed = stage.changes();
         stage.commit();
@@ -94,7 +94,7 @@ proptest! {
 
     #[test]
     fn a_discard_leaves_exactly_what_was(tree_ops in ops(24), edits in ops(16)) {
-        let stage = Stage::new(&script(&tree_ops));
+        let stage = OverlayFixture::new(&script(&tree_ops));
         let before = tree(&stage.at("host"));
         stage.command(&script(&edits));
         prop_assert_eq!(tree(&stage.at("host")), before.clone());
@@ -106,7 +106,7 @@ proptest! {
     fn a_commit_after_changes_of_the_host_is_whole_or_nothing(
         tree_ops in ops(24), edits in ops(10), host_ops in ops(4)
     ) {
-        let stage = Stage::new(&script(&tree_ops));
+        let stage = OverlayFixture::new(&script(&tree_ops));
         stage.command(&script(&edits));
         let listed: Vec<Vec<u8>> = stage
             .changes()
@@ -118,13 +118,13 @@ proptest! {
         let before = tree(&stage.at("host"));
         let outcome = stage.store().commit(false).expect("an answer");
         match outcome {
-            crate::overlay::Outcome::Conflicts(conflicts) => {
+            crate::overlay::CommitOutcome::Conflicts(conflicts) => {
                 prop_assert!(!conflicts.is_empty());
                 prop_assert_eq!(tree(&stage.at("host")), before);
-                prop_assert_eq!(stage.changes().fate, Fate::Open);
+                prop_assert_eq!(stage.changes().fate, OverlayOutcome::Open);
             }
-            crate::overlay::Outcome::Autorun(report) => panic!("{report:?}"),
-            crate::overlay::Outcome::Committed(_) => {
+            crate::overlay::CommitOutcome::Autorun(report) => panic!("{report:?}"),
+            crate::overlay::CommitOutcome::Committed(_) => {
                 let (after, seen) = (tree(&stage.at("host")), tree(&stage.at("seen")));
                 for path in &listed {
                     prop_assert_eq!(after.get(path), seen.get(path));

@@ -7,17 +7,17 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ostler_model::{ChangeKind, Changes, Conflict, ConflictReason, Text};
+use ostler_model::{ByteString, ChangeKind, ConflictReason, OverlayChanges, OverlayConflict};
 
-use crate::overlay::{Layers, Outcome, Store, Wanted, prepare};
+use crate::overlay::{CommitOutcome, OverlayConfig, OverlayLayers, OverlayStore, prepare};
 
-pub(super) struct Stage {
+pub(super) struct OverlayFixture {
     pub(super) dir: tempfile::TempDir,
-    protect: Vec<Text>,
+    protect: Vec<ByteString>,
     host: Option<PathBuf>,
 }
 
-impl Stage {
+impl OverlayFixture {
     /// The workspace is elsewhere.
     pub(super) fn with_host(mut self, host: &Path) -> Self {
         self.host = Some(host.to_owned());
@@ -46,7 +46,7 @@ impl Stage {
     }
 
     pub(super) fn protecting(mut self, path: &str) -> Self {
-        self.protect.push(Text::from(path));
+        self.protect.push(ByteString::from(path));
         self
     }
 
@@ -66,8 +66,8 @@ impl Stage {
         self.at("store")
     }
 
-    pub(super) fn prepare(&self) -> Layers {
-        let wanted = Wanted {
+    pub(super) fn prepare(&self) -> OverlayLayers {
+        let wanted = OverlayConfig {
             workspace: &self.at("host"),
             protect: &self.protect,
         };
@@ -112,11 +112,11 @@ impl Stage {
         assert!(status.success(), "{script}");
     }
 
-    pub(super) fn store(&self) -> Store {
-        Store::open(&self.store_dir()).expect("a store")
+    pub(super) fn store(&self) -> OverlayStore {
+        OverlayStore::open(&self.store_dir()).expect("a store")
     }
 
-    pub(super) fn changes(&self) -> Changes {
+    pub(super) fn changes(&self) -> OverlayChanges {
         self.store().changes(1_000).expect("changes")
     }
 
@@ -136,20 +136,24 @@ impl Stage {
 
     pub(super) fn commit(&self) {
         match self.store().commit(false).expect("a commit") {
-            Outcome::Committed(_) => {}
-            other @ (Outcome::Conflicts(_) | Outcome::Autorun(_)) => panic!("{other:?}"),
+            CommitOutcome::Committed(_) => {}
+            other @ (CommitOutcome::Conflicts(_) | CommitOutcome::Autorun(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 
     pub(super) fn conflicts(&self) -> Vec<(String, ConflictReason)> {
         match self.store().commit(false).expect("an answer") {
-            other @ (Outcome::Committed(_) | Outcome::Autorun(_)) => panic!("{other:?}"),
-            Outcome::Conflicts(conflicts) => conflicts.into_iter().map(pair).collect(),
+            other @ (CommitOutcome::Committed(_) | CommitOutcome::Autorun(_)) => {
+                panic!("{other:?}")
+            }
+            CommitOutcome::Conflicts(conflicts) => conflicts.into_iter().map(pair).collect(),
         }
     }
 }
 
-fn pair(conflict: Conflict) -> (String, ConflictReason) {
+fn pair(conflict: OverlayConflict) -> (String, ConflictReason) {
     (conflict.path.to_string(), conflict.reason)
 }
 

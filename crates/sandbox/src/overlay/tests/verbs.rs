@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use ostler_model::{ConflictReason, Fate, FileKind, Text};
+use ostler_model::{ByteString, ConflictReason, FileKind, OverlayOutcome};
 
-use super::stage::{Stage, tree};
-use crate::overlay::{Outcome, OverlayError};
+use super::stage::{OverlayFixture, tree};
+use crate::overlay::{CommitOutcome, OverlayError};
 
 const TREE: &str = "mkdir -p d/e gone opq to_file; echo a>f; echo x>d/x; echo y>d/e/y; \
     echo g>gone/g; echo o>opq/o; echo t>to_dir; echo k>to_file/k; ln -s f link; echo s>same; \
@@ -17,7 +17,7 @@ const WORK: &str = "echo b>>f; rm -r gone; rm -r opq; mkdir opq; echo n>opq/n; c
 
 #[test]
 fn changes_are_listed_with_sizes() {
-    let stage = Stage::new(TREE);
+    let stage = OverlayFixture::new(TREE);
     stage.command(WORK);
     let expected = [
         "-d",
@@ -47,7 +47,7 @@ fn changes_are_listed_with_sizes() {
     assert_eq!(stage.marks(), expected);
     let changes = stage.changes();
     assert_eq!(changes.totals, [10, 5, 8]);
-    assert_eq!(changes.fate, Fate::Open);
+    assert_eq!(changes.fate, OverlayOutcome::Open);
     let f = &changes.changes[4];
     assert_eq!((f.bytes, f.bytes_before), (4, Some(2)));
     let pipe = &changes.changes[18];
@@ -58,7 +58,7 @@ fn changes_are_listed_with_sizes() {
 
 #[test]
 fn a_commit_yields_what_the_command_saw_and_is_final() {
-    let stage = Stage::new(TREE);
+    let stage = OverlayFixture::new(TREE);
     stage.command(&format!("{WORK}; rm pipe"));
     stage.commit();
     assert_eq!(tree(&stage.at("host")), tree(&stage.at("seen")));
@@ -73,7 +73,10 @@ fn a_commit_yields_what_the_command_saw_and_is_final() {
         Err(OverlayError::Decided { committed: true })
     ));
     let changes = stage.changes();
-    assert_eq!((changes.fate, changes.totals), (Fate::Committed, [9, 5, 8]));
+    assert_eq!(
+        (changes.fate, changes.totals),
+        (OverlayOutcome::Committed, [9, 5, 8])
+    );
     let left: Vec<_> = fs::read_dir(stage.store_dir())
         .expect("the store")
         .collect();
@@ -113,7 +116,7 @@ fn directories_below_an_opaque_one_hide_what_had_their_names() {
         ),
     ];
     for (made, done, expected) in cases {
-        let stage = Stage::new(made);
+        let stage = OverlayFixture::new(made);
         stage.command(done);
         assert_eq!(stage.marks(), expected, "{done}");
         stage.commit();
@@ -123,7 +126,7 @@ fn directories_below_an_opaque_one_hide_what_had_their_names() {
 
 #[test]
 fn a_discard_leaves_the_host_alone() {
-    let stage = Stage::new(TREE);
+    let stage = OverlayFixture::new(TREE);
     let before = tree(&stage.at("host"));
     stage.command(WORK);
     stage.store().discard().expect("a discard");
@@ -133,7 +136,7 @@ fn a_discard_leaves_the_host_alone() {
         decided,
         Err(OverlayError::Decided { committed: false })
     ));
-    assert_eq!(stage.changes().fate, Fate::Discarded);
+    assert_eq!(stage.changes().fate, OverlayOutcome::Discarded);
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn every_way_in_which_the_host_can_differ_is_a_conflict_and_nothing_is_committed
         ),
     ];
     for (script, path, reason) in cases {
-        let stage = Stage::new(TREE);
+        let stage = OverlayFixture::new(TREE);
         stage.command(WORK);
         stage.on_host(script);
         let before = tree(&stage.at("host"));
@@ -166,13 +169,13 @@ fn every_way_in_which_the_host_can_differ_is_a_conflict_and_nothing_is_committed
         let told = conflicts.iter().any(|it| *it == (path.to_owned(), reason));
         assert!(told, "{script}: {conflicts:?}");
         assert_eq!(tree(&stage.at("host")), before, "{script}");
-        assert_eq!(stage.changes().fate, Fate::Open);
+        assert_eq!(stage.changes().fate, OverlayOutcome::Open);
     }
 }
 
 #[test]
 fn what_the_command_did_not_touch_may_change() {
-    let stage = Stage::new(TREE);
+    let stage = OverlayFixture::new(TREE);
     stage.command("echo b>>f");
     stage.on_host("echo n>another; echo z>d/x; rm -r opq");
     stage.commit();
@@ -182,7 +185,7 @@ fn what_the_command_did_not_touch_may_change() {
 
 #[test]
 fn times_modes_and_attributes_are_kept_and_privileges_are_not() {
-    let stage = Stage::new("echo a>f; chmod 644 f");
+    let stage = OverlayFixture::new("echo a>f; chmod 644 f");
     stage.command(
         "echo b>f; touch -d '2001-02-03 04:05:06.789' f; chmod 6755 f; mkdir s; chmod 3777 s",
     );
@@ -202,7 +205,7 @@ fn another_file_system_is_copied_to_with_its_holes() {
     if !memory.is_dir() {
         return;
     }
-    let mut stage = Stage::new("echo a>f");
+    let mut stage = OverlayFixture::new("echo a>f");
     let other = tempfile::Builder::new()
         .tempdir_in(memory)
         .expect("a directory");
@@ -226,7 +229,7 @@ fn another_file_system_is_copied_to_with_its_holes() {
 
 #[test]
 fn a_diff_is_one_that_git_applies() {
-    let stage = Stage::new(
+    let stage = OverlayFixture::new(
         "seq 1 40 >lines; printf 'no end' >tail; echo gone >gone; echo x>mode; printf 'a\\0b' >bin",
     );
     let copy = stage.at("copy");
@@ -275,41 +278,42 @@ fn a_diff_is_one_that_git_applies() {
 
 #[test]
 fn protected_paths_are_refused_but_for_what_the_walls_made() {
-    let made = Stage::new("mkdir .git").protecting(".git/hooks");
+    let made = OverlayFixture::new("mkdir .git").protecting(".git/hooks");
     made.command("mkdir .git/hooks; echo a>f");
     assert_eq!(made.marks(), ["+f"]);
     made.commit();
     assert!(!made.host(".git/hooks").exists());
-    let stage = Stage::new("mkdir -p .git/hooks").protecting(".git/hooks");
+    let stage = OverlayFixture::new("mkdir -p .git/hooks").protecting(".git/hooks");
     stage.command("echo a>f; echo evil>.git/hooks/pre-commit");
     let refused = stage.store().commit(false);
     assert!(
-        matches!(refused, Err(OverlayError::Protected { path }) if path == Text::from(".git/hooks/pre-commit"))
+        matches!(refused, Err(OverlayError::Protected { path }) if path == ByteString::from(".git/hooks/pre-commit"))
     );
     assert!(!stage.host("f").exists());
 }
 
 #[test]
 fn nothing_to_commit_is_a_commit() {
-    let stage = Stage::new(TREE);
+    let stage = OverlayFixture::new(TREE);
     stage.command("cat f; touch f");
     assert!(stage.marks().is_empty());
     assert!(matches!(
         stage.store().commit(false),
-        Ok(Outcome::Committed(_))
+        Ok(CommitOutcome::Committed(_))
     ));
 }
 
 #[test]
 fn a_store_that_was_never_made_is_none() {
-    let stage = Stage::new("");
-    let none = crate::overlay::Store::open(&stage.store_dir());
+    let stage = OverlayFixture::new("");
+    let none = crate::overlay::OverlayStore::open(&stage.store_dir());
     assert!(matches!(none, Err(OverlayError::None)));
 }
 
 #[test]
 fn a_bare_repository_of_the_host_is_known_by_what_the_host_has() {
-    let stage = Stage::new("mkdir -p bare/objects bare/refs bare/hooks; echo x > bare/HEAD");
+    let stage =
+        OverlayFixture::new("mkdir -p bare/objects bare/refs bare/hooks; echo x > bare/HEAD");
     stage.command(
         "echo '[core]' > bare/config; echo 'pager=x' >> bare/config; echo > bare/hooks/update",
     );
@@ -320,7 +324,8 @@ fn a_bare_repository_of_the_host_is_known_by_what_the_host_has() {
 
 #[test]
 fn what_runs_unasked_is_committed_when_that_is_allowed() {
-    let stage = Stage::new("mkdir .git .vscode; echo 1 > .envrc; echo 1 > .vscode/tasks.json");
+    let stage =
+        OverlayFixture::new("mkdir .git .vscode; echo 1 > .envrc; echo 1 > .vscode/tasks.json");
     stage.command(
         "echo 2 > .envrc; touch .vscode/tasks.json; mkdir -p a/.git; printf '[core]\nfsmonitor=x' > a/.git/config; \
          echo x > plain",
@@ -341,12 +346,12 @@ fn what_runs_unasked_is_committed_when_that_is_allowed() {
         expected
     );
     match stage.store().commit(false) {
-        Ok(Outcome::Autorun(report)) => assert_eq!(paths(&report), expected),
+        Ok(CommitOutcome::Autorun(report)) => assert_eq!(paths(&report), expected),
         other => panic!("{other:?}"),
     }
     assert!(!stage.host("plain").exists());
     match stage.store().commit(true) {
-        Ok(Outcome::Committed(changes)) => assert_eq!(paths(&changes.autorun), expected),
+        Ok(CommitOutcome::Committed(changes)) => assert_eq!(paths(&changes.autorun), expected),
         other => panic!("{other:?}"),
     }
     assert!(stage.host("plain").exists());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ostler_engine::interaction::{Kind, Question};
+use ostler_engine::interaction::{Question, QuestionKind};
 use ostler_engine::{Interaction, InteractionId};
 use ostler_model::visible_lines;
 use rmcp::model::{
@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::render::clamped;
+use crate::render::truncated;
 
 /// The one field of every form.
 const FIELD: &str = "answer";
@@ -21,11 +21,11 @@ const COMMAND_CHARS: usize = 80;
 
 /// What a person made of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::mcp) enum Reply {
+pub(in crate::mcp) enum FormReply {
     /// They answered.
     Value(String),
     /// They answered, and not what was asked.
-    Nothing,
+    Invalid,
     /// They do not want to.
     Declined,
     /// They closed the form without an answer.
@@ -34,7 +34,7 @@ pub(in crate::mcp) enum Reply {
 
 /// Who asks, for the person who reads the form.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Form<'a> {
+pub(super) struct ElicitForm<'a> {
     pub(super) question: &'a Question,
     /// The command that asks.
     pub(super) command: Option<&'a str>,
@@ -42,10 +42,10 @@ pub(super) struct Form<'a> {
     pub(super) complaint: Option<&'a str>,
 }
 
-impl Form<'_> {
+impl ElicitForm<'_> {
     /// The form.
-    pub(super) fn params(self) -> ElicitRequestParams {
-        let fields = BTreeMap::from([(FIELD.to_owned(), field(self.question))]);
+    pub(super) fn elicit_params(self) -> ElicitRequestParams {
+        let fields = BTreeMap::from([(FIELD.to_owned(), answer_schema(self.question))]);
         let schema = ElicitationSchema::new(fields).with_required(vec![FIELD.to_owned()]);
         ElicitRequestParams::FormElicitationParams {
             meta: None,
@@ -55,8 +55,8 @@ impl Form<'_> {
     }
 
     /// The form as part of a result (2026-07-28), under the interaction's id.
-    pub(super) fn requests(self, id: InteractionId) -> InputRequests {
-        let request = InputRequest::Elicitation(ElicitRequest::new(self.params()));
+    pub(super) fn input_requests(self, id: InteractionId) -> InputRequests {
+        let request = InputRequest::Elicitation(ElicitRequest::new(self.elicit_params()));
         BTreeMap::from([(id.to_string(), request)])
     }
 
@@ -65,7 +65,7 @@ impl Form<'_> {
         let mut message = match (self.command, question.execution) {
             (Some(command), Some(id)) => format!(
                 "{} (process {}) asks:\n{}",
-                clamped(command, COMMAND_CHARS),
+                truncated(command, COMMAND_CHARS),
                 id.short(),
                 question.message
             ),
@@ -81,16 +81,19 @@ impl Form<'_> {
 }
 
 /// An interaction as a form in a result; none for a secret.
-pub(in crate::mcp) fn requests(interaction: &Interaction, command: &str) -> Option<InputRequests> {
-    let form = Form {
+pub(in crate::mcp) fn form_requests(
+    interaction: &Interaction,
+    command: &str,
+) -> Option<InputRequests> {
+    let form = ElicitForm {
         question: &interaction.question,
         command: Some(command),
         complaint: None,
     };
-    (!interaction.question.secret).then(|| form.requests(interaction.id))
+    (!interaction.question.secret).then(|| form.input_requests(interaction.id))
 }
 
-fn field(question: &Question) -> PrimitiveSchemaDefinition {
+fn answer_schema(question: &Question) -> PrimitiveSchemaDefinition {
     const TITLE: &str = "Answer";
     let default = question.default.as_deref();
     if !question.options.is_empty() {
@@ -104,7 +107,7 @@ fn field(question: &Question) -> PrimitiveSchemaDefinition {
         }
     }
     match question.kind {
-        Kind::Confirmation => {
+        QuestionKind::Confirmation => {
             let choice = BooleanSchema::new().title(TITLE);
             let default = default.and_then(|default| default.chars().next());
             PrimitiveSchemaDefinition::Boolean(match default {
@@ -113,10 +116,14 @@ fn field(question: &Question) -> PrimitiveSchemaDefinition {
                 Some(_) | None => choice,
             })
         }
-        Kind::InputRequest | Kind::ChoiceSelection | Kind::FileSelection => {
+        QuestionKind::InputRequest
+        | QuestionKind::ChoiceSelection
+        | QuestionKind::FileSelection => {
             let title = match question.kind {
-                Kind::FileSelection => "Path",
-                Kind::InputRequest | Kind::ChoiceSelection | Kind::Confirmation => TITLE,
+                QuestionKind::FileSelection => "Path",
+                QuestionKind::InputRequest
+                | QuestionKind::ChoiceSelection
+                | QuestionKind::Confirmation => TITLE,
             };
             let text = StringSchema::new().title(title);
             PrimitiveSchemaDefinition::String(match default {
@@ -127,10 +134,13 @@ fn field(question: &Question) -> PrimitiveSchemaDefinition {
     }
 }
 
-impl From<ElicitResult> for Reply {
+impl From<ElicitResult> for FormReply {
     fn from(result: ElicitResult) -> Self {
         if result.action == ElicitationAction::Accept {
-            result.content.as_ref().map_or(Self::Nothing, accepted)
+            result
+                .content
+                .as_ref()
+                .map_or(Self::Invalid, parse_accepted)
         } else if result.action == ElicitationAction::Cancel {
             Self::Dismissed
         } else {
@@ -139,25 +149,25 @@ impl From<ElicitResult> for Reply {
     }
 }
 
-impl Reply {
-    /// As [`Reply::from`], from what a client sent along with a repeated call.
+impl FormReply {
+    /// As [`FormReply::from`], from what a client sent along with a repeated call.
     pub(in crate::mcp) fn parse(value: Value) -> Self {
-        serde_json::from_value::<ElicitResult>(value).map_or(Self::Nothing, Self::from)
+        serde_json::from_value::<ElicitResult>(value).map_or(Self::Invalid, Self::from)
     }
 }
 
 /// The field's value; of a form with one field also under another name.
-fn accepted(content: &Value) -> Reply {
+fn parse_accepted(content: &Value) -> FormReply {
     let Value::Object(fields) = content else {
-        return Reply::Nothing;
+        return FormReply::Invalid;
     };
     let only = fields.values().next().filter(|_| fields.len() == 1);
     match fields.get(FIELD).or(only) {
-        Some(Value::String(text)) => Reply::Value(text.clone()),
-        Some(Value::Bool(true)) => Reply::Value("yes".to_owned()),
-        Some(Value::Bool(false)) => Reply::Value("no".to_owned()),
-        Some(Value::Number(number)) => Reply::Value(number.to_string()),
-        Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => Reply::Nothing,
+        Some(Value::String(text)) => FormReply::Value(text.clone()),
+        Some(Value::Bool(true)) => FormReply::Value("yes".to_owned()),
+        Some(Value::Bool(false)) => FormReply::Value("no".to_owned()),
+        Some(Value::Number(number)) => FormReply::Value(number.to_string()),
+        Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => FormReply::Invalid,
     }
 }
 
@@ -168,12 +178,12 @@ mod tests {
     use super::*;
 
     fn schema(question: &Question) -> Value {
-        serde_json::to_value(field(question)).unwrap()
+        serde_json::to_value(answer_schema(question)).unwrap()
     }
 
     #[test]
     fn every_kind_has_a_field() {
-        let confirmation = Question::new(Kind::Confirmation, "Sure?");
+        let confirmation = Question::new(QuestionKind::Confirmation, "Sure?");
         assert_eq!(schema(&confirmation)["type"], "boolean");
         let default = Some("N".to_owned());
         let with_default = Question {
@@ -195,12 +205,12 @@ mod tests {
         let foreign = Question {
             options,
             default: Some("maybe".to_owned()),
-            ..Question::new(Kind::ChoiceSelection, "Which?")
+            ..Question::new(QuestionKind::ChoiceSelection, "Which?")
         };
         assert_eq!(schema(&foreign).get("default"), None);
         let path = Question {
             default: Some("/tmp".to_owned()),
-            ..Question::new(Kind::FileSelection, "Where?")
+            ..Question::new(QuestionKind::FileSelection, "Where?")
         };
         let field = schema(&path);
         assert_eq!(
@@ -212,15 +222,15 @@ mod tests {
 
     #[test]
     fn a_form_says_who_asks_and_what_was_wrong() {
-        let mut question = Question::new(Kind::InputRequest, "Name:");
+        let mut question = Question::new(QuestionKind::InputRequest, "Name:");
         let id = ostler_model::ExecutionId::mint();
         question.execution = Some(id);
-        let form = Form {
+        let form = ElicitForm {
             question: &question,
             command: Some(&"npm ".repeat(100)),
             complaint: Some("too short"),
         };
-        let params = serde_json::to_value(form.params()).unwrap();
+        let params = serde_json::to_value(form.elicit_params()).unwrap();
         let message = params["message"].as_str().unwrap();
         assert!(
             message.starts_with("npm npm") && message.len() < 200,
@@ -234,9 +244,9 @@ mod tests {
 
     #[test]
     fn replies_are_taken_leniently_and_never_invented() {
-        let reply = |value| Reply::parse(value);
+        let reply = |value| FormReply::parse(value);
         let accept = |content: Value| json!({"action": "accept", "content": content});
-        let value = |text: &str| Reply::Value(text.to_owned());
+        let value = |text: &str| FormReply::Value(text.to_owned());
         assert_eq!(reply(accept(json!({"answer": "x"}))), value("x"));
         assert_eq!(reply(accept(json!({"answer": true}))), value("yes"));
         assert_eq!(reply(accept(json!({"answer": false}))), value("no"));
@@ -256,9 +266,9 @@ mod tests {
             json!("accept"),
         ];
         for given in nothing {
-            assert_eq!(reply(given.clone()), Reply::Nothing, "{given}");
+            assert_eq!(reply(given.clone()), FormReply::Invalid, "{given}");
         }
-        assert_eq!(reply(json!({"action": "decline"})), Reply::Declined);
-        assert_eq!(reply(json!({"action": "cancel"})), Reply::Dismissed);
+        assert_eq!(reply(json!({"action": "decline"})), FormReply::Declined);
+        assert_eq!(reply(json!({"action": "cancel"})), FormReply::Dismissed);
     }
 }

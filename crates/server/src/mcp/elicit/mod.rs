@@ -1,13 +1,18 @@
 //! Questions to the person at the client (B7, F5), in both eras: before 2026-07-28 the server
-//! asks while the call waits (`ask`); since then the call is answered with the question and
+//! asks while the call waits (`elicitation`); since then the call is answered with the question and
 //! a sealed state, and repeated with the answer. Secrets are never asked for in a form.
 
-mod ask;
+mod elicitation;
 mod form;
 mod prompt;
-mod seal;
+mod request_state;
 
-pub(super) use ask::{Asked, DECLINED, DISMISSED, ask, required, resume};
-pub(super) use form::{Reply, requests};
-pub(super) use prompt::{Pending, goes_on, open_question, pending, prompted, question};
-pub(super) use seal::{Seals, Ticket, about};
+pub(super) use elicitation::{
+    DECLINED, DISMISSED, ElicitOutcome, elicit, input_required, resume_elicitation,
+};
+pub(super) use form::{FormReply, form_requests};
+pub(super) use prompt::{
+    PendingPrompt, answer_prompt, ensure_question, lets_command_continue, open_question,
+    pending_prompt,
+};
+pub(super) use request_state::{ResumeState, StateSealer, context_digest};

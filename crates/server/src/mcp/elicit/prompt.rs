@@ -1,84 +1,88 @@
 //! Prompts of commands: made into questions, and told to the agent where no person answers.
 
-use ostler_engine::interaction::{CancelReason, Question, State};
-use ostler_engine::{Answer, Error, Interaction, Prompt, WaitEnd, Waited};
+use ostler_engine::interaction::{CancelReason, InteractionState, Question};
+use ostler_engine::{Error, Interaction, InteractionOutcome, Prompt, WaitEnd, WaitOutcome};
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
 
-use super::ask::{Asked, DECLINED, DISMISSED, ask};
-use crate::mcp::context::Call;
-use crate::mcp::reply::Interrupted;
-use crate::render::clamped;
+use super::elicitation::{DECLINED, DISMISSED, ElicitOutcome, elicit};
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolInterrupt;
 use crate::render::clean;
+use crate::render::truncated;
 
 /// The most characters of a prompt in a question.
 const PROMPT_CHARS: usize = 1_000;
 
 /// Has a prompt answered by the person at the client. Whether the wait goes on: the command
 /// got its answer.
-pub(in crate::mcp) async fn prompted(
-    call: Call<'_>,
+pub(in crate::mcp) async fn answer_prompt(
+    call: ToolCall<'_>,
     (id, prompt): (ExecutionId, &Prompt),
-    until: Option<Instant>,
-) -> Result<bool, Interrupted> {
-    let Ok(interaction) = question(call, id, prompt) else {
+    deadline: Option<Instant>,
+) -> Result<bool, ToolInterrupt> {
+    let Ok(interaction) = ensure_question(call, id, prompt) else {
         // Too many are open, or it has just ended: the wait's own answer tells.
         return Ok(false);
     };
-    Ok(goes_on(&ask(call, &interaction, until).await?))
+    Ok(lets_command_continue(
+        &elicit(call, &interaction, deadline).await?,
+    ))
 }
 
 /// Whether what became of a question lets its command go on.
-pub(in crate::mcp) fn goes_on(asked: &Asked) -> bool {
-    match asked {
-        Asked::Closed(Answer::Given(_) | Answer::Default(_)) => true,
-        Asked::Closed(Answer::Cancelled(reason)) => match reason {
+pub(in crate::mcp) fn lets_command_continue(outcome: &ElicitOutcome) -> bool {
+    match outcome {
+        ElicitOutcome::Closed(InteractionOutcome::Answered(_) | InteractionOutcome::Default(_)) => {
+            true
+        }
+        ElicitOutcome::Closed(InteractionOutcome::Cancelled(reason)) => match reason {
             CancelReason::AnsweredElsewhere | CancelReason::ExecutionEnded => true,
             CancelReason::Requested { .. }
             | CancelReason::SessionEnded
             | CancelReason::Shutdown => false,
         },
-        Asked::Closed(Answer::TimedOut) | Asked::Open => false,
+        ElicitOutcome::Closed(InteractionOutcome::TimedOut) | ElicitOutcome::Open => false,
     }
 }
 
 /// The open question of an execution; asked now, where there is none.
-pub(in crate::mcp) fn question(
-    call: Call<'_>,
+pub(in crate::mcp) fn ensure_question(
+    call: ToolCall<'_>,
     id: ExecutionId,
     prompt: &Prompt,
 ) -> Result<Interaction, Error> {
     if let Some(open) = open_question(call, id) {
         return Ok(open);
     }
-    call.engine.ask(
+    call.engine.open_interaction(
         call.caller,
         Question {
             options: prompt.options.clone(),
             default: prompt.default.clone(),
             execution: Some(id),
             secret: prompt.secret,
-            ..Question::new(prompt.kind, text_of(prompt))
+            ..Question::new(prompt.kind, question_text(prompt))
         },
     )
 }
 
 /// What a prompt is as a question.
-fn text_of(prompt: &Prompt) -> String {
+fn question_text(prompt: &Prompt) -> String {
     let text = clean(&prompt.text);
     match text.trim() {
         "" => "It waits for input.".to_owned(),
-        text => clamped(text, PROMPT_CHARS),
+        text => truncated(text, PROMPT_CHARS),
     }
 }
 
 /// That a person was asked this last, and would not answer.
-fn refusal(call: Call<'_>, id: ExecutionId, message: &str) -> Option<&'static str> {
+fn last_refusal(call: ToolCall<'_>, id: ExecutionId, message: &str) -> Option<&'static str> {
     let all = call.engine.interactions(call.caller, false).into_iter();
-    let theirs = all.filter(|it| it.question.execution == Some(id));
-    let last = theirs.max_by_key(|it| it.created_at)?;
+    let of_execution = all.filter(|it| it.question.execution == Some(id));
+    let last = of_execution.max_by_key(|it| it.created_at)?;
     match last.state {
-        State::Cancelled {
+        InteractionState::Cancelled {
             reason: CancelReason::Requested { reason, .. },
         } if last.question.message == message => {
             let refusals = [DECLINED, DISMISSED].into_iter();
@@ -86,22 +90,23 @@ fn refusal(call: Call<'_>, id: ExecutionId, message: &str) -> Option<&'static st
                 .into_iter()
                 .find(|it| reason.as_deref() == Some(it))
         }
-        State::Open | State::Answered { .. } | State::Cancelled { .. } | State::TimedOut { .. } => {
-            None
-        }
+        InteractionState::Open
+        | InteractionState::Answered { .. }
+        | InteractionState::Cancelled { .. }
+        | InteractionState::TimedOut { .. } => None,
     }
 }
 
 /// The open question of an execution.
-pub(in crate::mcp) fn open_question(call: Call<'_>, id: ExecutionId) -> Option<Interaction> {
-    let open = call.engine.interactions(call.caller, true);
-    let mut open = open.into_iter();
-    open.find(|open| open.question.execution == Some(id))
+pub(in crate::mcp) fn open_question(call: ToolCall<'_>, id: ExecutionId) -> Option<Interaction> {
+    let open_interactions = call.engine.interactions(call.caller, true);
+    let mut open_interactions = open_interactions.into_iter();
+    open_interactions.find(|open| open.question.execution == Some(id))
 }
 
 /// A prompt that waits for an answer, for the agent.
 #[derive(Debug)]
-pub(in crate::mcp) struct Pending {
+pub(in crate::mcp) struct PendingPrompt {
     /// What is asked, and how it can be answered with the tools at hand; one line each.
     pub(in crate::mcp) text: String,
     /// A person was asked, and declined or dismissed the question.
@@ -109,57 +114,60 @@ pub(in crate::mcp) struct Pending {
 }
 
 /// What a wait that ended at a prompt means. None for every other end of a wait.
-pub(in crate::mcp) fn pending(call: Call<'_>, waited: &Waited) -> Option<Pending> {
-    let WaitEnd::Prompt(prompt) = &waited.why else {
+pub(in crate::mcp) fn pending_prompt(
+    call: ToolCall<'_>,
+    waited: &WaitOutcome,
+) -> Option<PendingPrompt> {
+    let WaitEnd::Prompt(prompt) = &waited.end else {
         return None;
     };
     let text = clean(&prompt.text);
-    let mut told = match text.trim() {
+    let mut text_lines = match text.trim() {
         "" => "it waits for input".to_owned(),
-        text => format!("it waits for input: {}", clamped(text, PROMPT_CHARS)),
+        text => format!("it waits for input: {}", truncated(text, PROMPT_CHARS)),
     };
     if !prompt.options.is_empty() {
-        told.push_str("\noptions: ");
-        told.push_str(&prompt.options.join(", "));
+        text_lines.push_str("\noptions: ");
+        text_lines.push_str(&prompt.options.join(", "));
     }
     if let Some(default) = &prompt.default {
-        told.push_str("\ndefault: ");
-        told.push_str(default);
+        text_lines.push_str("\ndefault: ");
+        text_lines.push_str(default);
     }
     let open = open_question(call, waited.info.id);
     if open.is_none()
-        && let Some(refusal) = refusal(call, waited.info.id, text_of(prompt).as_str())
+        && let Some(refusal) = last_refusal(call, waited.info.id, question_text(prompt).as_str())
     {
         // Whoever was asked and would not answer is not answered for.
-        told.push_str(&format!("\nasked: {refusal}; it still waits"));
-        return Some(Pending {
-            text: told,
+        text_lines.push_str(&format!("\nasked: {refusal}; it still waits"));
+        return Some(PendingPrompt {
+            text: text_lines,
             is_refused: true,
         });
     }
-    told.push_str("\nnext: ");
-    told.push_str(&next(call, waited, (prompt, open.as_ref())));
-    Some(Pending {
-        text: told,
+    text_lines.push_str("\nnext: ");
+    text_lines.push_str(&next_step(call, waited, (prompt, open.as_ref())));
+    Some(PendingPrompt {
+        text: text_lines,
         is_refused: false,
     })
 }
 
-fn next(
-    call: Call<'_>,
-    waited: &Waited,
-    (prompt, open): (&Prompt, Option<&Interaction>),
+fn next_step(
+    call: ToolCall<'_>,
+    waited: &WaitOutcome,
+    (prompt, open_interaction): (&Prompt, Option<&Interaction>),
 ) -> String {
     let id = waited.info.id.short();
-    let offered = |tool| call.front.tools.named(tool).is_some();
+    let offered = |tool| call.client_context.tools.find(tool).is_some();
     if prompt.secret {
-        let asked = open.map(|open| format!(" (interaction {})", open.id));
+        let interaction_note = open_interaction.map(|open| format!(" (interaction {})", open.id));
         return format!(
             "a secret is asked for; do not make one up: a person can answer it{}, or stop process {id}",
-            asked.unwrap_or_default()
+            interaction_note.unwrap_or_default()
         );
     }
-    match open {
+    match open_interaction {
         Some(open) if offered("interaction_answer") => {
             format!("answer interaction {} with interaction_answer", open.id)
         }

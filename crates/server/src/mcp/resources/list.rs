@@ -1,6 +1,6 @@
 //! What there is to read: lists, templates, completion.
 
-use ostler_engine::{Info, ListFilter};
+use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::ExecutionId;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -12,9 +12,9 @@ use super::uri::{
     DETAIL_TEMPLATE, EVENTS_TEMPLATE, LOG_TEMPLATE, NEWS, SCHEME, SCREEN_TEMPLATE, detail_uri,
     log_uri, screen_uri,
 };
-use crate::mcp::context::Client;
-use crate::mcp::desk::Desk;
-use crate::render::{clamped, clean};
+use crate::mcp::context::ConnectedClient;
+use crate::mcp::state::McpState;
+use crate::render::{clean, truncated};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const TEXT: &str = "text/plain";
@@ -25,32 +25,32 @@ pub(super) const SUMMARY_CHARS: usize = 120;
 
 /// `resources/list`, newest first. The cursor is the last execution of the page before.
 pub(in crate::mcp) fn list(
-    desk: &Desk,
-    client: &Client,
+    desk: &McpState,
+    client: &ConnectedClient,
     page: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let before = match page.and_then(|page| page.cursor) {
-        Some(cursor) => Some(position(&cursor)?),
+        Some(cursor) => Some(parse_position(&cursor)?),
         None => None,
     };
     let engine = desk.engine();
-    let mut found = engine.page(&client.caller, before, PAGE_EXECUTIONS + 1);
-    let more = found.len() > PAGE_EXECUTIONS;
-    found.truncate(PAGE_EXECUTIONS);
-    let mut resources = Vec::with_capacity(2 * found.len() + 2);
+    let mut executions = engine.list_page(&client.caller, before, PAGE_EXECUTIONS + 1);
+    let more = executions.len() > PAGE_EXECUTIONS;
+    executions.truncate(PAGE_EXECUTIONS);
+    let mut resources = Vec::with_capacity(2 * executions.len() + 2);
     if before.is_none() {
-        resources.extend(standing());
+        resources.extend(fixed_resources());
     }
-    resources.extend(found.iter().flat_map(described));
+    resources.extend(executions.iter().flat_map(execution_resources));
     let mut result = ListResourcesResult::with_all_items(resources)
         .with_ttl_ms(0)
         .with_cache_scope(CacheScope::Private);
-    let last = found.last().filter(|_| more);
+    let last = executions.last().filter(|_| more);
     result.next_cursor = last.map(|info| info.id.to_string());
     Ok(result)
 }
 
-fn position(cursor: &str) -> Result<ExecutionId, ErrorData> {
+fn parse_position(cursor: &str) -> Result<ExecutionId, ErrorData> {
     cursor.parse().map_err(|_| {
         let message = "cursor is none that an earlier resources/list answered";
         ErrorData::invalid_params(message, None)
@@ -58,7 +58,7 @@ fn position(cursor: &str) -> Result<ExecutionId, ErrorData> {
 }
 
 /// The resources that are always there.
-fn standing() -> [Resource; 2] {
+fn fixed_resources() -> [Resource; 2] {
     let executions = Resource::new(SCHEME, "processes")
         .with_title("Processes")
         .with_description("Every process of this session, newest first")
@@ -71,37 +71,37 @@ fn standing() -> [Resource; 2] {
 }
 
 /// One execution, its output, and the screen of one with a terminal.
-fn described(info: &Info) -> Vec<Resource> {
+fn execution_resources(info: &ExecutionInfo) -> Vec<Resource> {
     let id = info.id.short();
     let status = info.status().process.as_str();
-    let told = format!("{status}: {}", summary(info));
+    let description = format!("{status}: {}", summary(info));
     let detail = Resource::new(detail_uri(info), id.clone())
         .with_title(format!("Process {id}"))
-        .with_description(told.clone())
+        .with_description(description.clone())
         .with_mime_type(JSON);
     let log = Resource::new(log_uri(info), format!("{id}/log"))
         .with_title(format!("Output of {id}"))
-        .with_description(told.clone())
+        .with_description(description.clone())
         .with_mime_type(TEXT)
         .with_size(info.output_end.saturating_sub(info.state.trimmed_bytes));
     let screen = info.size().map(|_| {
         Resource::new(screen_uri(info), format!("{id}/screen"))
             .with_title(format!("Screen of {id}"))
-            .with_description(told)
+            .with_description(description)
             .with_mime_type(TEXT)
     });
     [detail, log].into_iter().chain(screen).collect()
 }
 
 /// What it is, for people: its description, else its command.
-pub(super) fn summary(info: &Info) -> String {
+pub(super) fn summary(info: &ExecutionInfo) -> String {
     let text = if info.spec.description.is_empty() {
         info.spec.command.display()
     } else {
         info.spec.description.clone()
     };
     let text = clean(&text).replace(['\n', '\r', '\t'], " ");
-    clamped(&text, SUMMARY_CHARS)
+    truncated(&text, SUMMARY_CHARS)
 }
 
 /// `resources/templates/list`.
@@ -130,8 +130,8 @@ pub(in crate::mcp) fn templates() -> ListResourceTemplatesResult {
 
 /// `completion/complete` for the variables of the templates; nothing for anything else.
 pub(in crate::mcp) fn complete(
-    desk: &Desk,
-    client: &Client,
+    desk: &McpState,
+    client: &ConnectedClient,
     request: &CompleteRequestParams,
 ) -> CompleteResult {
     let Reference::Resource(reference) = &request.r#ref else {
@@ -146,29 +146,29 @@ pub(in crate::mcp) fn complete(
     if !templates.contains(&reference.uri.as_str()) {
         return CompleteResult::default();
     }
-    let begun = request.argument.value.as_str();
+    let prefix = request.argument.value.as_str();
     let candidates: Vec<String> = match request.argument.name.as_str() {
         "id" => {
-            let begun = begun.to_ascii_lowercase();
-            let known = desk.engine().list(&client.caller, &ListFilter::default());
+            let prefix = prefix.to_ascii_lowercase();
+            let executions = desk.engine().list(&client.caller, &ListFilter::default());
             let screens = reference.uri == SCREEN_TEMPLATE;
-            let known = known
+            let executions = executions
                 .iter()
                 .filter(|info| !screens || info.size().is_some());
-            let ids = known.map(|info| info.id.short());
-            ids.filter(|id| id.starts_with(&begun)).collect()
+            let ids = executions.map(|info| info.id.short());
+            ids.filter(|id| id.starts_with(&prefix)).collect()
         }
         "stream" if reference.uri == LOG_TEMPLATE => {
             let words = super::log::STREAMS.iter().map(|word| (*word).to_owned());
-            words.filter(|word| word.starts_with(begun)).collect()
+            words.filter(|word| word.starts_with(prefix)).collect()
         }
         _ => Vec::new(),
     };
-    CompleteResult::new(page(candidates))
+    CompleteResult::new(completion_page(candidates))
 }
 
 /// The first of the candidates, and how many there are.
-fn page(mut candidates: Vec<String>) -> CompletionInfo {
+fn completion_page(mut candidates: Vec<String>) -> CompletionInfo {
     let total = candidates.len();
     candidates.truncate(CompletionInfo::MAX_VALUES);
     let mut completion = CompletionInfo::default();

@@ -11,4 +11,4 @@ mod uri;
 
 pub(super) use list::{complete, list, templates};
 pub(super) use read::read;
-pub(super) use uri::{BadUri, Target, log_link, quota};
+pub(super) use uri::{ResourceTarget, UriError, log_link, quota_error};

@@ -1,8 +1,8 @@
 //! `resources/read`.
 
-use ostler_engine::{Info, ListFilter};
+use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::EventRecord;
-use ostler_terminal::View;
+use ostler_terminal::ScreenSnapshot;
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, MetaObject, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 
 use super::list::{JSON, TEXT, summary};
 use super::log;
-use super::uri::{BadUri, Target, detail_uri};
-use crate::error::Failure;
-use crate::mcp::context::Client;
-use crate::mcp::convert::RESULT_KEY;
-use crate::mcp::desk::Desk;
-use crate::mcp::screen::{self, draw};
+use super::uri::{ResourceTarget, UriError, detail_uri};
+use crate::error::ApiError;
+use crate::mcp::context::ConnectedClient;
+use crate::mcp::screen::{self, render_screen};
+use crate::mcp::state::McpState;
+use crate::mcp::to_rmcp::RESULT_KEY;
+use crate::pagination::{ListPosition, PageLimits, json_chars};
 use crate::render::REPLY_CHARS;
-use crate::window::{Position, Window, json_chars};
-use crate::wire::InfoBody;
+use crate::wire::ExecutionBody;
 use crate::wire::info::millis_as_seconds;
 
 /// How long what is known of an ended execution may be reused, in milliseconds.
 const ENDED_TTL_MS: u64 = 60 * 60 * 1_000;
 /// How much of a list one resource holds: all but what stands around the entries.
-const WINDOW: Window = Window {
+const WINDOW: PageLimits = PageLimits {
     entries: usize::MAX,
     chars: REPLY_CHARS - 200,
 };
@@ -35,55 +35,62 @@ const SCREEN_FRAME_CHARS: usize = 600;
 /// The most characters of one field of a detail that had to be cut.
 const FIELD_CHARS: usize = 2_000;
 /// Executions that are looked at for the list: more than fit.
-const LISTED: usize = 500;
+const LIST_SCAN: usize = 500;
 
 /// What was read, before it is spelled for the protocol.
-struct Content {
+struct ResourceContent {
     mime: &'static str,
     text: String,
     fields: Option<Value>,
     /// Whether it will read the same from now on.
-    settled: bool,
+    is_final: bool,
 }
 
 /// `resources/read`. Unknown and foreign are told alike.
 pub(in crate::mcp) async fn read(
-    desk: &Desk,
-    client: &Client,
+    state: &McpState,
+    client: &ConnectedClient,
     request: ReadResourceRequestParams,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = request.uri;
-    let target = Target::parse(&uri)?;
-    let content = content(desk, client, target).await;
-    let content = content.map_err(|failure| BadUri::of(&uri, failure))?;
+    let target = ResourceTarget::parse(&uri)?;
+    let content = read_content(state, client, target).await;
+    let content = content.map_err(|failure| UriError::from_failure(&uri, failure))?;
     let mut contents = ResourceContents::text(content.text, uri).with_mime_type(content.mime);
     if let Some(fields) = content.fields {
         let meta = crate::error::object(json!({RESULT_KEY: fields}));
         contents = contents.with_meta(MetaObject(meta));
     }
-    let ttl_ms = if content.settled { ENDED_TTL_MS } else { 0 };
+    let ttl_ms = if content.is_final { ENDED_TTL_MS } else { 0 };
     let result = ReadResourceResult::new(vec![contents])
         .with_ttl_ms(ttl_ms)
         .with_cache_scope(CacheScope::Private);
     Ok(result.into())
 }
 
-async fn content(desk: &Desk, client: &Client, target: Target) -> Result<Content, Failure> {
-    let (engine, caller) = (desk.engine(), &client.caller);
+async fn read_content(
+    state: &McpState,
+    client: &ConnectedClient,
+    target: ResourceTarget,
+) -> Result<ResourceContent, ApiError> {
+    let (engine, caller) = (state.engine(), &client.caller);
     match target {
-        Target::List => {
-            let found = engine.page(caller, None, LISTED);
-            let total = if found.len() < LISTED {
-                found.len()
+        ResourceTarget::List => {
+            let executions = engine.list_page(caller, None, LIST_SCAN);
+            let total = if executions.len() < LIST_SCAN {
+                executions.len()
             } else {
                 engine.list(caller, &ListFilter::default()).len()
             };
-            let rows = found.iter().map(listed);
-            Ok(Content::json(bounded("processes", rows, total), false))
+            let rows = executions.iter().map(list_row);
+            Ok(ResourceContent::json(
+                fit_rows("processes", rows, total),
+                false,
+            ))
         }
-        Target::News => {
-            desk.news().enter(caller).await;
-            let items = desk.news().read(caller);
+        ResourceTarget::News => {
+            state.notifications().enter_session(caller).await;
+            let items = state.notifications().read_all(caller);
             let rows = items.iter().map(|item| {
                 let mut row = json!({"at": item.at, "pid": item.id.short(),
                                      "failed": item.failed, "text": item.text});
@@ -93,70 +100,77 @@ async fn content(desk: &Desk, client: &Client, target: Target) -> Result<Content
                 row
             });
             let total = items.len();
-            Ok(Content::json(bounded("news", rows, total), false))
+            Ok(ResourceContent::json(fit_rows("news", rows, total), false))
         }
-        Target::Detail(id) => {
+        ResourceTarget::Detail(id) => {
             let info = engine.info(caller, &id)?;
-            desk.news().told(caller, &info);
-            Ok(Content::json(detail(&info), info.state.is_finished()))
+            state.notifications().mark_notified(caller, &info);
+            Ok(ResourceContent::json(
+                execution_detail(&info),
+                info.state.is_finished(),
+            ))
         }
-        Target::Log(id, query) => {
+        ResourceTarget::Log(id, query) => {
             let info = engine.info(caller, &id)?;
             let journal = engine.journal(caller, &id)?;
-            let log = log::read(&journal, &info, query).await?;
-            desk.news().told(caller, &info);
-            Ok(Content {
+            let log = log::read_log(&journal, &info, query).await?;
+            state.notifications().mark_notified(caller, &info);
+            Ok(ResourceContent {
                 mime: TEXT,
                 text: log.text,
                 fields: Some(log.fields),
-                settled: info.state.is_finished(),
+                is_final: info.state.is_finished(),
             })
         }
-        Target::Screen(id) => {
+        ResourceTarget::Screen(id) => {
             let view = engine.screen(caller, &id).await?;
             let info = engine.info(caller, &id)?;
-            desk.news().told(caller, &info);
-            Ok(drawn(&info, &view))
+            state.notifications().mark_notified(caller, &info);
+            Ok(screen_content(&info, &view))
         }
-        Target::Events(id) => {
-            engine.settled(caller, &id).await?;
+        ResourceTarget::Events(id) => {
+            engine.flushed(caller, &id).await?;
             let info = engine.info(caller, &id)?;
             let events = engine.events(caller, &id)?;
             let settled = info.state.is_finished();
-            Ok(Content::json(happened(&events), settled))
+            Ok(ResourceContent::json(render_events(&events), settled))
         }
     }
 }
 
-impl Content {
+impl ResourceContent {
     fn json(value: Value, settled: bool) -> Self {
         Self {
             mime: JSON,
             text: value.to_string(),
             fields: None,
-            settled,
+            is_final: settled,
         }
     }
 }
 
 /// A screen as text, what is known of it in its first line.
-fn drawn(info: &Info, view: &View) -> Content {
-    let drawn = draw(view, REPLY_CHARS - SCREEN_FRAME_CHARS);
-    let mut text = format!("[{} | {}]\n", info.status().session, screen::facts(view));
-    text.push_str(&drawn.text());
-    if let Some(cut) = &drawn.cut {
+fn screen_content(info: &ExecutionInfo, view: &ScreenSnapshot) -> ResourceContent {
+    let rendered = render_screen(view, REPLY_CHARS - SCREEN_FRAME_CHARS);
+    let mut text = format!(
+        "[{} | {}]\n",
+        info.status().session,
+        screen::describe_view(view)
+    );
+    text.push_str(&rendered.text());
+    if let Some(cut) = &rendered.truncation {
         text.push_str(&format!("\n[note: {cut}]"));
     }
-    Content {
+    ResourceContent {
         mime: TEXT,
         text,
-        fields: Some(screen::fields(view, &drawn)),
-        settled: info.state.is_finished(),
+        fields: Some(screen::fields(view, &rendered)),
+        is_final: info.state.is_finished(),
     }
 }
 
 /// One execution in the list.
-fn listed(info: &Info) -> Value {
+fn list_row(info: &ExecutionInfo) -> Value {
     let ending = info.state.ending.as_ref();
     let mut row = json!({
         "uri": detail_uri(info),
@@ -175,30 +189,30 @@ fn listed(info: &Info) -> Value {
 }
 
 /// As many rows as fit, and how many were left out.
-fn bounded(name: &str, rows: impl Iterator<Item = Value>, total: usize) -> Value {
+fn fit_rows(name: &str, rows: impl Iterator<Item = Value>, total: usize) -> Value {
     let rows = rows.enumerate();
-    let rows = rows.map(|(place, row)| (Position::by(place), row));
+    let rows = rows.map(|(index, row)| (ListPosition::by(index), row));
     let page = WINDOW.fill(rows, total, json_chars);
-    json!({name: page.entries, "omitted": page.left})
+    json!({name: page.entries, "omitted": page.remaining})
 }
 
 /// The newest events that fit, oldest first.
-fn happened(events: &[EventRecord]) -> Value {
+fn render_events(events: &[EventRecord]) -> Value {
     let newest = events.iter().rev().map(|event| {
         let mut event = json!(event);
         shorten(&mut event, FIELD_CHARS);
         event
     });
-    let mut body = bounded("events", newest, events.len());
-    if let Some(kept) = body["events"].as_array_mut() {
-        kept.reverse();
+    let mut body = fit_rows("events", newest, events.len());
+    if let Some(entries) = body["events"].as_array_mut() {
+        entries.reverse();
     }
     body
 }
 
 /// Everything known of one execution, and the prompt that waits for an answer; what a caller made huge is cut.
-fn detail(info: &Info) -> Value {
-    let mut body = json!(InfoBody::from(info));
+fn execution_detail(info: &ExecutionInfo) -> Value {
+    let mut body = json!(ExecutionBody::from(info));
     if let Some(fields) = body.as_object_mut() {
         let id = fields.remove("id").unwrap_or_default();
         fields.insert("pid".to_owned(), id);

@@ -1,14 +1,14 @@
 //! Names of resources.
 
-use ostler_engine::Info;
+use ostler_engine::ExecutionInfo;
 use ostler_model::{Cursor, ErrorCode};
 use rmcp::ErrorData;
 use serde_json::json;
 
 use super::list::TEXT;
-use super::log::LogQuery;
-use crate::error::Failure;
-use crate::mcp::reply::Link;
+use super::log::LogResourceQuery;
+use crate::error::ApiError;
+use crate::mcp::reply::ResourceLink;
 use crate::params::Arguments;
 
 /// What all names begin with. The bare scheme is the list of executions.
@@ -28,7 +28,7 @@ const URI_BYTES: usize = 1_024;
 
 /// What a URI names. Ids are as given: short or whole.
 #[derive(Debug)]
-pub(in crate::mcp) enum Target {
+pub(in crate::mcp) enum ResourceTarget {
     /// The executions.
     List,
     /// The news.
@@ -36,7 +36,7 @@ pub(in crate::mcp) enum Target {
     /// One execution.
     Detail(String),
     /// Its output.
-    Log(String, LogQuery),
+    Log(String, LogResourceQuery),
     /// Its events.
     Events(String),
     /// The screen of its terminal.
@@ -45,16 +45,16 @@ pub(in crate::mcp) enum Target {
 
 /// A URI that cannot be served, as the protocol tells it.
 #[derive(Debug)]
-pub(in crate::mcp) struct BadUri(ErrorData);
+pub(in crate::mcp) struct UriError(ErrorData);
 
-impl Target {
+impl ResourceTarget {
     /// What `uri` names.
     ///
     /// # Errors
     /// When it names nothing of ours, or its query is wrong.
-    pub(in crate::mcp) fn parse(uri: &str) -> Result<Self, BadUri> {
+    pub(in crate::mcp) fn parse(uri: &str) -> Result<Self, UriError> {
         let path = uri.strip_prefix(SCHEME).filter(|_| uri.len() <= URI_BYTES);
-        let path = path.ok_or_else(|| BadUri::unknown(uri))?;
+        let path = path.ok_or_else(|| UriError::unknown(uri))?;
         let (path, query) = match path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (path, None),
@@ -63,83 +63,85 @@ impl Target {
             None if path.is_empty() => Self::List,
             None if path == "news" => Self::News,
             None => Self::Detail(path.to_owned()),
-            Some((id, "log")) => return Self::log(uri, id, query),
+            Some((id, "log")) => return Self::parse_log(uri, id, query),
             Some((id, "events")) => Self::Events(id.to_owned()),
             Some((id, "screen")) => Self::Screen(id.to_owned()),
-            Some(_) => return Err(BadUri::unknown(uri)),
+            Some(_) => return Err(UriError::unknown(uri)),
         };
         match query {
             None => Ok(target),
-            Some(_) => Err(BadUri::unknown(uri)),
+            Some(_) => Err(UriError::unknown(uri)),
         }
     }
 
-    fn log(uri: &str, id: &str, query: Option<&str>) -> Result<Self, BadUri> {
-        let table = LogQuery::PARAMETERS;
-        let given = Arguments::check_query(table, query.unwrap_or_default());
-        let query = given.map_err(Failure::from).and_then(LogQuery::new);
-        let query = query.map_err(|failure| BadUri::of(uri, failure))?;
+    fn parse_log(uri: &str, id: &str, query: Option<&str>) -> Result<Self, UriError> {
+        let table = LogResourceQuery::PARAMETERS;
+        let arguments = Arguments::check_query(table, query.unwrap_or_default());
+        let query = arguments
+            .map_err(ApiError::from)
+            .and_then(LogResourceQuery::new);
+        let query = query.map_err(|failure| UriError::from_failure(uri, failure))?;
         Ok(Self::Log(id.to_owned(), query))
     }
 }
 
-impl BadUri {
+impl UriError {
     /// Unknown, or somebody else's.
     pub(super) fn unknown(uri: &str) -> Self {
-        let shown: String = uri.chars().take(URI_BYTES).collect();
+        let shortened: String = uri.chars().take(URI_BYTES).collect();
         let message = "resource not found or access denied";
         Self(ErrorData::resource_not_found(
             message,
-            Some(json!({"uri": shown})),
+            Some(json!({"uri": shortened})),
         ))
     }
 
     /// What could not be carried out, for this URI.
-    pub(in crate::mcp) fn of(uri: &str, failure: Failure) -> Self {
+    pub(in crate::mcp) fn from_failure(uri: &str, failure: ApiError) -> Self {
         if [ErrorCode::ProcessNotFound, ErrorCode::SessionNotFound].contains(&failure.code) {
             return Self::unknown(uri);
         }
-        Self(protocol(&failure))
+        Self(to_error_data(&failure))
     }
 }
 
-impl From<BadUri> for ErrorData {
-    fn from(bad: BadUri) -> Self {
-        bad.0
+impl From<UriError> for ErrorData {
+    fn from(error: UriError) -> Self {
+        error.0
     }
 }
 
 /// A failure outside of tools, where there is only the protocol's own error.
-fn protocol(failure: &Failure) -> ErrorData {
+fn to_error_data(failure: &ApiError) -> ErrorData {
     let code = rmcp::model::ErrorCode(failure.code.row().rpc);
     let data = serde_json::Value::Object(failure.fields());
     ErrorData::new(code, failure.text(), Some(data))
 }
 
 /// Too many of something.
-pub(in crate::mcp) fn quota(failure: Failure) -> ErrorData {
-    protocol(&failure)
+pub(in crate::mcp) fn quota_error(failure: ApiError) -> ErrorData {
+    to_error_data(&failure)
 }
 
 /// One execution.
-pub(super) fn detail_uri(info: &Info) -> String {
+pub(super) fn detail_uri(info: &ExecutionInfo) -> String {
     format!("{SCHEME}{}", info.id.short())
 }
 
 /// The output of an execution.
-pub(in crate::mcp) fn log_uri(info: &Info) -> String {
+pub(in crate::mcp) fn log_uri(info: &ExecutionInfo) -> String {
     format!("{SCHEME}{}/log", info.id.short())
 }
 
 /// The screen of an execution's terminal.
-pub(super) fn screen_uri(info: &Info) -> String {
+pub(super) fn screen_uri(info: &ExecutionInfo) -> String {
     format!("{SCHEME}{}/screen", info.id.short())
 }
 
 /// A link to the output of an execution, for an answer that shows only a part of it.
-pub(in crate::mcp) fn log_link(info: &Info) -> Link {
+pub(in crate::mcp) fn log_link(info: &ExecutionInfo) -> ResourceLink {
     let id = info.id.short();
-    Link {
+    ResourceLink {
         uri: log_uri(info),
         title: format!("Output of {id}"),
         name: format!("{id}/log"),
@@ -148,7 +150,7 @@ pub(in crate::mcp) fn log_link(info: &Info) -> Link {
 }
 
 /// The output from a position on.
-pub(super) fn log_from(info: &Info, cursor: Cursor) -> String {
+pub(super) fn log_from(info: &ExecutionInfo, cursor: Cursor) -> String {
     format!("{}?cursor={cursor}", log_uri(info))
 }
 
@@ -159,14 +161,14 @@ mod tests {
     use super::*;
 
     fn named(uri: &str) -> String {
-        match Target::parse(uri) {
-            Ok(Target::List) => "list".to_owned(),
-            Ok(Target::News) => "news".to_owned(),
-            Ok(Target::Detail(id)) => format!("detail {id}"),
-            Ok(Target::Log(id, query)) => format!("log {id} {query:?}"),
-            Ok(Target::Events(id)) => format!("events {id}"),
-            Ok(Target::Screen(id)) => format!("screen {id}"),
-            Err(BadUri(error)) => format!("{} {}", error.code.0, error.message),
+        match ResourceTarget::parse(uri) {
+            Ok(ResourceTarget::List) => "list".to_owned(),
+            Ok(ResourceTarget::News) => "news".to_owned(),
+            Ok(ResourceTarget::Detail(id)) => format!("detail {id}"),
+            Ok(ResourceTarget::Log(id, query)) => format!("log {id} {query:?}"),
+            Ok(ResourceTarget::Events(id)) => format!("events {id}"),
+            Ok(ResourceTarget::Screen(id)) => format!("screen {id}"),
+            Err(UriError(error)) => format!("{} {}", error.code.0, error.message),
         }
     }
 
@@ -217,7 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(uri in "proc://\\PC{0,60}|\\PC{0,20}") {
-            let _known = Target::parse(&uri).is_ok();
+            let _known = ResourceTarget::parse(&uri).is_ok();
         }
     }
 }

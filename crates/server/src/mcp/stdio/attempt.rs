@@ -7,34 +7,38 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ostler_model::ExecutionId;
 
-use super::backlog::Pending;
-use super::log::Log;
-use super::record::{Binding, Record};
+use super::connection_log::ConnectionLog;
+use super::connection_state::PendingLine;
+use super::record::{LogRecord, StartBinding};
 
 /// Travels with a request, as an extension.
 #[derive(Debug, Clone)]
-pub(in crate::mcp) struct Attempt {
-    log: Arc<Log>,
+pub(in crate::mcp) struct RequestAttempt {
+    log: Arc<ConnectionLog>,
     line: u64,
     member: u32,
     /// What earlier attempts started.
-    bindings: Arc<[Binding]>,
+    bindings: Arc<[StartBinding]>,
     /// An earlier attempt got as far as its tool.
-    dispatched: bool,
+    was_dispatched: bool,
     /// Executions this attempt asked ids for.
-    starts: Arc<AtomicU32>,
+    next_start: Arc<AtomicU32>,
 }
 
-impl Attempt {
-    pub(super) fn new(log: &Arc<Log>, (line, member): (u64, u32), earlier: &Pending) -> Self {
+impl RequestAttempt {
+    pub(super) fn new(
+        log: &Arc<ConnectionLog>,
+        (line, member): (u64, u32),
+        earlier: &PendingLine,
+    ) -> Self {
         let bindings = earlier.bindings.iter().filter(|it| it.member == member);
         Self {
             log: Arc::clone(log),
             line,
             member,
             bindings: bindings.copied().collect(),
-            dispatched: earlier.dispatched.contains(&member),
-            starts: Arc::default(),
+            was_dispatched: earlier.dispatched.contains(&member),
+            next_start: Arc::default(),
         }
     }
 
@@ -44,33 +48,33 @@ impl Attempt {
     /// # Errors
     /// When the log cannot be written.
     pub(in crate::mcp) fn next_execution(&self) -> io::Result<ExecutionId> {
-        let start = self.starts.fetch_add(1, Ordering::Relaxed);
+        let start = self.next_start.fetch_add(1, Ordering::Relaxed);
         if let Some(earlier) = self.bindings.iter().find(|it| it.start == start) {
             return Ok(earlier.id);
         }
         let (id, member) = (ExecutionId::mint(), self.member);
-        let binding = Binding { member, start, id };
+        let binding = StartBinding { member, start, id };
         let line = self.line;
-        self.log.append(&Record::Bound { line, binding })?;
+        self.log.append(&LogRecord::Bound { line, binding })?;
         Ok(id)
     }
 
     /// Whether an earlier attempt had this id for an execution.
-    pub(in crate::mcp) fn started(&self, id: ExecutionId) -> bool {
+    pub(in crate::mcp) fn has_started(&self, id: ExecutionId) -> bool {
         self.bindings.iter().any(|it| it.id == id)
     }
 
     /// Whether an earlier attempt got as far as its tool, of a call that must not be repeated.
     pub(in crate::mcp) const fn was_dispatched(&self) -> bool {
-        self.dispatched
+        self.was_dispatched
     }
 
     /// The call is handed to its tool, and must not be repeated.
     ///
     /// # Errors
     /// When the log cannot be written.
-    pub(in crate::mcp) fn dispatch(&self) -> io::Result<()> {
+    pub(in crate::mcp) fn mark_dispatched(&self) -> io::Result<()> {
         let (line, member) = (self.line, self.member);
-        self.log.append(&Record::Dispatched { line, member })
+        self.log.append(&LogRecord::Dispatched { line, member })
     }
 }

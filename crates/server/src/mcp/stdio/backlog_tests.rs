@@ -9,12 +9,12 @@ fn request(method: &str, uri: &str) -> Vec<u8> {
     [line.as_bytes(), b"\n"].concat()
 }
 
-fn answer(line: u64, standing: bool) -> Record<'static> {
-    let output = Output::Answer { line, standing };
-    Record::Output { output, text: b"" }
+fn answer(line: u64, standing: bool) -> LogRecord<'static> {
+    let output = OutputKind::Answer { line, standing };
+    LogRecord::Output { output, text: b"" }
 }
 
-fn texts(backlog: &Backlog) -> Vec<String> {
+fn texts(backlog: &ConnectionState) -> Vec<String> {
     let texts = backlog.standing().iter();
     texts
         .map(|it| String::from_utf8_lossy(&it.text).into_owned())
@@ -23,7 +23,7 @@ fn texts(backlog: &Backlog) -> Vec<String> {
 
 #[test]
 fn an_answered_line_is_gone_and_one_that_holds_is_kept() {
-    let mut backlog = Backlog::default();
+    let mut backlog = ConnectionState::default();
     let methods = [
         "initialize",
         "resources/subscribe",
@@ -31,9 +31,9 @@ fn an_answered_line_is_gone_and_one_that_holds_is_kept() {
         "resources/unsubscribe",
     ];
     for method in methods {
-        backlog.apply(&Record::Input(&request(method, "a")));
+        backlog.apply(&LogRecord::Input(&request(method, "a")));
     }
-    assert_eq!(backlog.live().len(), 4);
+    assert_eq!(backlog.unanswered().len(), 4);
     for (line, standing) in [(0, true), (1, true), (2, false)] {
         backlog.apply(&answer(line, standing));
     }
@@ -41,7 +41,7 @@ fn an_answered_line_is_gone_and_one_that_holds_is_kept() {
     assert!(texts(&backlog)[0].contains("initialize"));
     backlog.apply(&answer(3, true));
     assert_eq!(
-        (backlog.subscriptions().count(), backlog.live().len()),
+        (backlog.subscriptions().count(), backlog.unanswered().len()),
         (0, 0)
     );
     assert_eq!(texts(&backlog).len(), 1);
@@ -70,35 +70,35 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn take(backlog: &mut Backlog, step: &Step) {
+fn take(backlog: &mut ConnectionState, step: &Step) {
     let text = b"";
     let record = match step {
-        Step::Input(bytes) => Record::Input(bytes),
-        Step::Bound(line) => Record::Bound {
+        Step::Input(bytes) => LogRecord::Input(bytes),
+        Step::Bound(line) => LogRecord::Bound {
             line: *line,
-            binding: Binding {
+            binding: StartBinding {
                 member: 0,
                 start: 0,
                 id: ExecutionId::mint(),
             },
         },
-        Step::Dispatched(line) => Record::Dispatched {
+        Step::Dispatched(line) => LogRecord::Dispatched {
             line: *line,
             member: 1,
         },
         Step::Answer(line, standing) => answer(*line, *standing),
-        Step::Acknowledge(line) => Record::Output {
-            output: Output::Acknowledgement { line: *line },
+        Step::Acknowledge(line) => LogRecord::Output {
+            output: OutputKind::Acknowledgement { line: *line },
             text,
         },
-        Step::Attached => Record::Attached,
+        Step::Attached => LogRecord::Attached,
     };
     backlog.apply(&record);
 }
 
-fn replayed(mut bytes: &[u8]) -> Backlog {
-    let mut backlog = Backlog::default();
-    while let Some((record, length)) = Record::decode(bytes) {
+fn replayed(mut bytes: &[u8]) -> ConnectionState {
+    let mut backlog = ConnectionState::default();
+    while let Some((record, length)) = LogRecord::decode(bytes) {
         backlog.apply(&record);
         bytes = &bytes[length..];
     }
@@ -109,7 +109,7 @@ fn replayed(mut bytes: &[u8]) -> Backlog {
 proptest! {
     #[test]
     fn a_snapshot_says_the_same_as_everything_before_it(steps in prop::collection::vec(step(), 0..40)) {
-        let mut backlog = Backlog::default();
+        let mut backlog = ConnectionState::default();
         for step in &steps {
             take(&mut backlog, step);
             prop_assert_eq!(&replayed(&backlog.snapshot()), &backlog);

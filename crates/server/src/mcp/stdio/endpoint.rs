@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Interest};
 
-use super::log::{Filled, Log};
-use super::record::Output;
+use super::connection_log::{ConnectionLog, ReadOutcome};
+use super::record::OutputKind;
 
 /// The most bytes of one write.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -20,37 +20,37 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const STREAM_BYTES: usize = 16 * 1024;
 
 /// Where the client's bytes come from.
-pub(super) enum Source {
+pub(super) enum StdioSource {
     Descriptor(AsyncFd<OwnedFd>),
     Stream(Box<dyn AsyncRead + Send + Unpin>),
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for StdioSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source").finish_non_exhaustive()
     }
 }
 
-impl Source {
+impl StdioSource {
     /// Takes a pipe or a socket over.
     ///
     /// # Errors
     /// When it cannot be waited for.
-    pub(super) fn descriptor(fd: OwnedFd) -> io::Result<Self> {
+    pub(super) fn from_descriptor(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
-        Ok(Self::Descriptor(registered(fd, Interest::READABLE)?))
+        Ok(Self::Descriptor(register(fd, Interest::READABLE)?))
     }
 
     /// Reads once into the log. Dropped before it is ready, it has read nothing.
     ///
     /// # Errors
     /// When it cannot be read, or the log cannot be written.
-    pub(super) async fn fill(&mut self, log: &Log) -> io::Result<Filled> {
+    pub(super) async fn read_into_log(&mut self, log: &ConnectionLog) -> io::Result<ReadOutcome> {
         match self {
             Self::Descriptor(fd) => loop {
                 let mut ready = fd.readable().await?;
                 let read = |fd: &AsyncFd<OwnedFd>| {
-                    log.fill(|bytes| {
+                    log.read_into(|bytes| {
                         let count = rustix::io::retry_on_intr(|| {
                             rustix::io::read(fd.get_ref(), &mut *bytes)
                         })?;
@@ -64,7 +64,7 @@ impl Source {
             Self::Stream(stream) => {
                 let mut bytes = vec![0; STREAM_BYTES];
                 let count = stream.read(&mut bytes).await?;
-                log.input(&bytes[..count])
+                log.add_input(&bytes[..count])
             }
         }
     }
@@ -74,13 +74,13 @@ impl Source {
     deprecated,
     reason = "what replaces it is unsafe, for types whose descriptor can change; an OwnedFd's cannot"
 )]
-fn registered(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 
 /// Where the client's lines go. What was taken in is written in order; a write that is dropped
 /// is gone on with by the next one.
-pub(super) enum Sink {
+pub(super) enum StdioSink {
     /// Written from the log's file.
     Descriptor {
         fd: AsyncFd<OwnedFd>,
@@ -95,27 +95,27 @@ pub(super) enum Sink {
     },
 }
 
-impl fmt::Debug for Sink {
+impl fmt::Debug for StdioSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sink").finish_non_exhaustive()
     }
 }
 
-impl Sink {
+impl StdioSink {
     /// Takes a pipe or a socket over, and what is still to be written to it.
     ///
     /// # Errors
     /// When it cannot be waited for.
-    pub(super) fn descriptor(fd: OwnedFd, unsent: Vec<Range<u64>>) -> io::Result<Self> {
+    pub(super) fn from_descriptor(fd: OwnedFd, unsent: Vec<Range<u64>>) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Self::Descriptor {
-            fd: registered(fd, Interest::WRITABLE)?,
+            fd: register(fd, Interest::WRITABLE)?,
             unsent: unsent.into(),
             offset: None,
         })
     }
 
-    pub(super) fn stream(stream: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+    pub(super) fn from_stream(stream: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         Self::Stream {
             stream: Box::new(stream),
             buffer: Vec::new(),
@@ -127,8 +127,13 @@ impl Sink {
     ///
     /// # Errors
     /// When the log cannot be written.
-    pub(super) fn push(&mut self, log: &Log, output: Output, line: &[u8]) -> io::Result<()> {
-        let range = log.output(output, line)?;
+    pub(super) fn push(
+        &mut self,
+        log: &ConnectionLog,
+        output: OutputKind,
+        line: &[u8],
+    ) -> io::Result<()> {
+        let range = log.add_output(output, line)?;
         match self {
             Self::Descriptor { .. } if range.is_empty() => {}
             Self::Descriptor { unsent, .. } => unsent.push_back(range),
@@ -141,7 +146,7 @@ impl Sink {
     ///
     /// # Errors
     /// When the client does not read any more.
-    pub(super) async fn flush(&mut self, log: &Log) -> io::Result<()> {
+    pub(super) async fn flush(&mut self, log: &ConnectionLog) -> io::Result<()> {
         match self {
             Self::Descriptor { fd, unsent, offset } => {
                 let Some(file) = log.file() else {
@@ -149,7 +154,8 @@ impl Sink {
                 };
                 while let Some(range) = unsent.front_mut() {
                     let mut ready = fd.writable().await?;
-                    let send = |fd: &AsyncFd<OwnedFd>| send(fd.as_fd(), file, range, offset);
+                    let send =
+                        |fd: &AsyncFd<OwnedFd>| send_from_file(fd.as_fd(), file, range, offset);
                     match ready.try_io(send) {
                         Ok(sent) => sent?,
                         Err(_would_block) => continue,
@@ -179,7 +185,7 @@ impl Sink {
 }
 
 /// Writes once from the file; its offset is advanced in the same system call.
-fn send(
+fn send_from_file(
     to: BorrowedFd<'_>,
     file: BorrowedFd<'_>,
     range: &mut Range<u64>,
@@ -195,7 +201,7 @@ fn send(
         Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
         Ok(count) => count as u64,
         // Some sandboxes have no sendfile(2) between these.
-        Err(Errno::INVAL | Errno::NOSYS) => copy(to, file, range)?,
+        Err(Errno::INVAL | Errno::NOSYS) => copy_from_file(to, file, range)?,
         Err(error) => return Err(error.into()),
     };
     range.start += count;
@@ -203,7 +209,7 @@ fn send(
     Ok(())
 }
 
-fn copy(to: BorrowedFd<'_>, file: BorrowedFd<'_>, range: &Range<u64>) -> io::Result<u64> {
+fn copy_from_file(to: BorrowedFd<'_>, file: BorrowedFd<'_>, range: &Range<u64>) -> io::Result<u64> {
     let left = usize::try_from(range.end - range.start).unwrap_or(CHUNK_BYTES);
     let mut bytes = vec![0; left.min(CHUNK_BYTES)];
     let count = rustix::io::pread(file, bytes.as_mut_slice(), range.start)?;

@@ -7,7 +7,7 @@ const PREFIX_BYTES: usize = 4 * 1024;
 
 /// A line that came to its end, or one that is too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     Whole(Vec<u8>),
     /// Its beginning; the rest is skipped.
     TooLong(Vec<u8>),
@@ -15,37 +15,37 @@ pub(super) enum Line {
 
 /// The line under way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Splitter {
+pub(super) struct InputSplitter {
     /// What is there of it.
     pub(super) partial: Vec<u8>,
     /// Whether it was too long: the rest of it is skipped.
-    pub(super) skipping: bool,
+    pub(super) is_skipping: bool,
 }
 
-impl Splitter {
+impl InputSplitter {
     /// Takes bytes in; the lines that ended, or turned out to be too long, in their order.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<InputLine> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let (text, ended) = match piece.strip_suffix(b"\n") {
                 Some(text) => (text, true),
                 None => (piece, false),
             };
-            if self.skipping {
-                self.skipping = !ended;
+            if self.is_skipping {
+                self.is_skipping = !ended;
                 continue;
             }
             if self.partial.len() + text.len() > LINE_BYTES {
                 self.partial
                     .extend_from_slice(&text[..text.len().min(PREFIX_BYTES)]);
                 self.partial.truncate(PREFIX_BYTES);
-                lines.push(Line::TooLong(std::mem::take(&mut self.partial)));
-                self.skipping = !ended;
+                lines.push(InputLine::TooLong(std::mem::take(&mut self.partial)));
+                self.is_skipping = !ended;
                 continue;
             }
             self.partial.extend_from_slice(text);
             if ended {
-                lines.push(Line::Whole(std::mem::take(&mut self.partial)));
+                lines.push(InputLine::Whole(std::mem::take(&mut self.partial)));
             }
         }
         lines
@@ -60,9 +60,10 @@ mod tests {
     fn lines_are_the_same_however_they_are_cut() {
         let text = b"one\n\ntwo\nthree";
         for size in 1..=text.len() {
-            let mut splitter = Splitter::default();
-            let lines: Vec<Line> = text.chunks(size).flat_map(|it| splitter.push(it)).collect();
-            let expected = [&b"one"[..], b"", b"two"].map(|it| Line::Whole(it.to_vec()));
+            let mut splitter = InputSplitter::default();
+            let lines: Vec<InputLine> =
+                text.chunks(size).flat_map(|it| splitter.push(it)).collect();
+            let expected = [&b"one"[..], b"", b"two"].map(|it| InputLine::Whole(it.to_vec()));
             assert_eq!(lines, expected);
             assert_eq!(splitter.partial, b"three");
         }
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_told_once_and_skipped_to_its_end() {
-        let mut splitter = Splitter::default();
+        let mut splitter = InputSplitter::default();
         let mut lines = splitter.push(b"{\"id\":1,");
         let chunk = vec![b'x'; 1024 * 1024];
         for _ in 0..40 {
@@ -78,11 +79,11 @@ mod tests {
         }
         lines.extend(splitter.push(b"y\nnext\n"));
         assert_eq!(lines.len(), 2);
-        assert!(matches!(&lines[0], Line::TooLong(it) if it.starts_with(b"{\"id\":1,x")));
-        assert_eq!(lines[1], Line::Whole(b"next".to_vec()));
-        let mut exact = Splitter::default();
+        assert!(matches!(&lines[0], InputLine::TooLong(it) if it.starts_with(b"{\"id\":1,x")));
+        assert_eq!(lines[1], InputLine::Whole(b"next".to_vec()));
+        let mut exact = InputSplitter::default();
         let line = vec![b'x'; LINE_BYTES];
         assert!(exact.push(&line).is_empty());
-        assert_eq!(exact.push(b"\n"), [Line::Whole(line)]);
+        assert_eq!(exact.push(b"\n"), [InputLine::Whole(line)]);
     }
 }

@@ -15,15 +15,15 @@ use serde_json::{Map, Value, json};
 use crate::mcp::calls;
 
 /// A message of the client.
-pub(in crate::mcp) type Incoming = RxJsonRpcMessage<RoleServer>;
+pub(in crate::mcp) type IncomingMessage = RxJsonRpcMessage<RoleServer>;
 
 /// What one line, or one HTTP body, holds.
 #[derive(Debug)]
-pub(in crate::mcp) enum Parsed {
+pub(in crate::mcp) enum ParsedLine {
     /// Nothing but white space.
     Blank,
     /// One message.
-    Message(Box<Incoming>),
+    Message(Box<IncomingMessage>),
     /// The members of a JSON-RPC batch, at least one.
     Batch(Vec<Value>),
     /// Something that must be answered with an error.
@@ -59,23 +59,23 @@ impl Malformed {
 }
 
 /// Parses one line or body.
-pub(in crate::mcp) fn parse(line: &[u8]) -> Parsed {
+pub(in crate::mcp) fn parse_message(line: &[u8]) -> ParsedLine {
     const BOM: &[u8] = b"\xEF\xBB\xBF";
     let line = line.strip_prefix(BOM).unwrap_or(line);
     if line.iter().all(u8::is_ascii_whitespace) {
-        return Parsed::Blank;
+        return ParsedLine::Blank;
     }
-    match serde_json::from_slice::<Incoming>(line) {
-        Ok(message) => checked(message),
-        Err(_) => diagnosed(line),
+    match serde_json::from_slice::<IncomingMessage>(line) {
+        Ok(message) => check_params(message),
+        Err(_) => diagnose(line),
     }
 }
 
 /// Parses one member of a batch.
-pub(in crate::mcp) fn member(value: Value) -> Parsed {
-    match Incoming::deserialize_value(value.clone()) {
-        Ok(message) => checked(message),
-        Err(_) => misshapen(value),
+pub(in crate::mcp) fn parse_member(value: Value) -> ParsedLine {
+    match IncomingMessage::deserialize_value(value.clone()) {
+        Ok(message) => check_params(message),
+        Err(_) => diagnose_value(value),
     }
 }
 
@@ -83,24 +83,24 @@ trait FromValue: Sized {
     fn deserialize_value(value: Value) -> serde_json::Result<Self>;
 }
 
-impl FromValue for Incoming {
+impl FromValue for IncomingMessage {
     fn deserialize_value(value: Value) -> serde_json::Result<Self> {
         serde_json::from_value(value)
     }
 }
 
 /// A request with a method of ours and params that do not fit it is parsed as an unknown one.
-fn checked(message: Incoming) -> Parsed {
+fn check_params(message: IncomingMessage) -> ParsedLine {
     if let JsonRpcMessage::Request(request) = &message
         && let ClientRequest::CustomRequest(custom) = &request.request
-        && let Some(problem) = wrong_params(custom, custom.get_meta())
+        && let Some(problem) = params_problem(custom, custom.get_meta())
     {
-        return Parsed::Malformed(Malformed {
+        return ParsedLine::Malformed(Malformed {
             id: Some(request.id.clone()),
             error: ErrorData::invalid_params(problem, None),
         });
     }
-    Parsed::Message(Box::new(message))
+    ParsedLine::Message(Box::new(message))
 }
 
 /// Methods that revision 2026-07-28 and later ones have not.
@@ -112,7 +112,7 @@ const HANDSHAKE_METHODS: [&str; 4] = [
 ];
 
 /// What is wrong with the params of a method we know; none for other methods.
-pub(in crate::mcp) fn wrong_params(
+pub(in crate::mcp) fn params_problem(
     request: &CustomRequest,
     meta: &RequestMetaObject,
 ) -> Option<String> {
@@ -122,22 +122,22 @@ pub(in crate::mcp) fn wrong_params(
     if is_stateless && HANDSHAKE_METHODS.contains(&request.method.as_str()) {
         return None;
     }
-    type Check = fn(Value) -> Option<String>;
-    let check: Check = match request.method.as_str() {
-        "tools/call" => return Some(calls::malformed(request.params.as_ref())),
-        "initialize" => mismatch::<InitializeRequestParams>,
-        "completion/complete" => mismatch::<CompleteRequestParams>,
-        "resources/read" => mismatch::<ReadResourceRequestParams>,
-        "resources/subscribe" => mismatch::<SubscribeRequestParams>,
-        "resources/unsubscribe" => mismatch::<UnsubscribeRequestParams>,
-        "subscriptions/listen" => mismatch::<SubscriptionsListenRequestParams>,
-        "tasks/get" => mismatch::<GetTaskParams>,
-        "tasks/update" => mismatch::<UpdateTaskParams>,
-        "tasks/cancel" => mismatch::<CancelTaskParams>,
+    type ParamsCheck = fn(Value) -> Option<String>;
+    let check: ParamsCheck = match request.method.as_str() {
+        "tools/call" => return Some(calls::describe_malformed_params(request.params.as_ref())),
+        "initialize" => type_mismatch::<InitializeRequestParams>,
+        "completion/complete" => type_mismatch::<CompleteRequestParams>,
+        "resources/read" => type_mismatch::<ReadResourceRequestParams>,
+        "resources/subscribe" => type_mismatch::<SubscribeRequestParams>,
+        "resources/unsubscribe" => type_mismatch::<UnsubscribeRequestParams>,
+        "subscriptions/listen" => type_mismatch::<SubscriptionsListenRequestParams>,
+        "tasks/get" => type_mismatch::<GetTaskParams>,
+        "tasks/update" => type_mismatch::<UpdateTaskParams>,
+        "tasks/cancel" => type_mismatch::<CancelTaskParams>,
         "resources/list" | "resources/templates/list" | "tools/list" => {
-            mismatch::<PaginatedRequestParams>
+            type_mismatch::<PaginatedRequestParams>
         }
-        "logging/setLevel" => level,
+        "logging/setLevel" => level_problem,
         "ping" | "server/discover" => |_| None,
         _ => return None,
     };
@@ -151,67 +151,71 @@ pub(in crate::mcp) fn wrong_params(
     Some(format!("params of {}: {problem}", request.method))
 }
 
-fn mismatch<T: DeserializeOwned>(params: Value) -> Option<String> {
+fn type_mismatch<T: DeserializeOwned>(params: Value) -> Option<String> {
     serde_json::from_value::<T>(params)
         .err()
         .map(|error| error.to_string())
 }
 
-fn level(_params: Value) -> Option<String> {
+fn level_problem(_params: Value) -> Option<String> {
     let allowed = "debug, info, notice, warning, error, critical, alert, emergency";
     Some(format!("level must be one of {allowed}"))
 }
 
-fn diagnosed(line: &[u8]) -> Parsed {
+fn diagnose(line: &[u8]) -> ParsedLine {
     if let Err(error) = std::str::from_utf8(line) {
         let message = format!("invalid UTF-8 at byte {}", error.valid_up_to());
-        return Parsed::Malformed(Malformed::parse(find_id(line), message));
+        return ParsedLine::Malformed(Malformed::parse(find_id(line), message));
     }
     match serde_json::from_slice::<Value>(line) {
-        Ok(value) => misshapen(value),
+        Ok(value) => diagnose_value(value),
         Err(error) => {
             let message = format!("invalid JSON: {error}");
-            Parsed::Malformed(Malformed::parse(find_id(line), message))
+            ParsedLine::Malformed(Malformed::parse(find_id(line), message))
         }
     }
 }
 
 /// Valid JSON that is no message.
-fn misshapen(value: Value) -> Parsed {
-    let refused = |id, message: &str| Parsed::Malformed(Malformed::request(id, message));
+fn diagnose_value(value: Value) -> ParsedLine {
+    let invalid_request =
+        |id, message: &str| ParsedLine::Malformed(Malformed::request(id, message));
     let fields = match value {
-        Value::Array(members) if members.is_empty() => return refused(None, "the batch is empty"),
-        Value::Array(members) => return Parsed::Batch(members),
+        Value::Array(members) if members.is_empty() => {
+            return invalid_request(None, "the batch is empty");
+        }
+        Value::Array(members) => return ParsedLine::Batch(members),
         Value::Object(fields) => fields,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            return refused(None, "a message must be a JSON object");
+            return invalid_request(None, "a message must be a JSON object");
         }
     };
     let is_call = fields.contains_key("method");
     let is_response = fields.contains_key("result") || fields.contains_key("error");
     let Some(id) = fields.get("id") else {
         return if is_call || is_response {
-            Parsed::Ignored
+            ParsedLine::Ignored
         } else {
-            refused(
+            invalid_request(
                 None,
                 "a message must have a method, or an id with a result or an error",
             )
         };
     };
     if is_response && !is_call {
-        return Parsed::Ignored;
+        return ParsedLine::Ignored;
     }
     let Ok(id) = serde_json::from_value::<RequestId>(id.clone()) else {
-        return refused(None, "id must be a string or an integer of 64 bits");
+        return invalid_request(None, "id must be a string or an integer of 64 bits");
     };
     let problem = match (fields.get("jsonrpc"), fields.get("method")) {
         (Some(Value::String(version)), Some(Value::String(method))) if version == "2.0" => {
             let custom = CustomRequest::new(method.clone(), fields.get("params").cloned());
-            if let Some(problem) = wrong_params(&custom, custom.get_meta()).filter(|_| !is_response)
+            if let Some(problem) =
+                params_problem(&custom, custom.get_meta()).filter(|_| !is_response)
             {
                 let error = ErrorData::invalid_params(problem, None);
-                return Parsed::Malformed(Malformed {
+                return ParsedLine::Malformed(Malformed {
                     id: Some(id),
                     error,
                 });
@@ -221,61 +225,61 @@ fn misshapen(value: Value) -> Parsed {
         (Some(Value::String(version)), _) if version == "2.0" => "method must be a string",
         _ => "jsonrpc must be \"2.0\"",
     };
-    refused(Some(id), problem)
+    invalid_request(Some(id), problem)
 }
 
 /// The value of the first `id` at the first level of an object that may be cut off or broken
 /// anywhere.
 pub(in crate::mcp) fn find_id(line: &[u8]) -> Option<RequestId> {
-    let (mut depth, mut at) = (0_usize, 0_usize);
-    while let Some(&byte) = line.get(at) {
+    let (mut depth, mut pos) = (0_usize, 0_usize);
+    while let Some(&byte) = line.get(pos) {
         match byte {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let end = end_of_string(line, at)?;
+                let end = end_of_string(line, pos)?;
                 let value = after_colon(line, end);
-                if depth == 1 && &line[at..end] == b"\"id\"" && value.is_some() {
-                    return scalar(line, value?);
+                if depth == 1 && &line[pos..end] == b"\"id\"" && value.is_some() {
+                    return parse_scalar_id(line, value?);
                 }
-                at = end;
+                pos = end;
                 continue;
             }
             _ => {}
         }
-        at += 1;
+        pos += 1;
     }
     None
 }
 
 /// One past the closing quote of the string that begins at `start`.
 fn end_of_string(line: &[u8], start: usize) -> Option<usize> {
-    let mut at = start + 1;
+    let mut pos = start + 1;
     loop {
-        match line.get(at)? {
-            b'\\' => at += 2,
-            b'"' => return Some(at + 1),
-            _ => at += 1,
+        match line.get(pos)? {
+            b'\\' => pos += 2,
+            b'"' => return Some(pos + 1),
+            _ => pos += 1,
         }
     }
 }
 
 /// Where the value begins, where a colon comes next.
-fn after_colon(line: &[u8], at: usize) -> Option<usize> {
-    let colon = next_visible(line, at)?;
+fn after_colon(line: &[u8], pos: usize) -> Option<usize> {
+    let colon = next_visible(line, pos)?;
     (line[colon] == b':')
         .then(|| next_visible(line, colon + 1))
         .flatten()
 }
 
-fn next_visible(line: &[u8], at: usize) -> Option<usize> {
-    let rest = line.get(at..)?;
+fn next_visible(line: &[u8], pos: usize) -> Option<usize> {
+    let rest = line.get(pos..)?;
     let skipped = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
-    Some(at + skipped)
+    Some(pos + skipped)
 }
 
 /// A whole string or integer; one that is cut off is none.
-fn scalar(line: &[u8], start: usize) -> Option<RequestId> {
+fn parse_scalar_id(line: &[u8], start: usize) -> Option<RequestId> {
     let end = if line[start] == b'"' {
         end_of_string(line, start)?
     } else {

@@ -1,9 +1,12 @@
 use super::*;
 
 fn error(line: &[u8]) -> Value {
-    match parse(line) {
-        Parsed::Malformed(malformed) => malformed.response(),
-        other @ (Parsed::Blank | Parsed::Message(_) | Parsed::Batch(_) | Parsed::Ignored) => {
+    match parse_message(line) {
+        ParsedLine::Malformed(malformed) => malformed.response(),
+        other @ (ParsedLine::Blank
+        | ParsedLine::Message(_)
+        | ParsedLine::Batch(_)
+        | ParsedLine::Ignored) => {
             panic!("{other:?} for {}", String::from_utf8_lossy(line))
         }
     }
@@ -109,13 +112,16 @@ fn what_must_not_be_answered_is_not() {
         br#"{"id":{},"error":{}}"#,
     ];
     for line in ignored {
-        assert!(matches!(parse(line), Parsed::Ignored), "{line:?}");
+        assert!(
+            matches!(parse_message(line), ParsedLine::Ignored),
+            "{line:?}"
+        );
     }
-    assert!(matches!(parse(b" \r"), Parsed::Blank));
+    assert!(matches!(parse_message(b" \r"), ParsedLine::Blank));
     let unknown = br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#;
-    assert!(matches!(parse(unknown), Parsed::Message(_)));
+    assert!(matches!(parse_message(unknown), ParsedLine::Message(_)));
     let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#;
-    assert!(matches!(parse(batch), Parsed::Batch(members) if members.len() == 1));
+    assert!(matches!(parse_message(batch), ParsedLine::Batch(members) if members.len() == 1));
 }
 
 #[test]
@@ -129,18 +135,18 @@ fn fuzz_parse() {
         r#"{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}"#,
     ];
     let seeds = seeds.map(|seed| seed.as_bytes().to_vec()).to_vec();
-    ostler_fuzz::fuzz(&corpus, seeds, |input| match parse(input) {
-        Parsed::Blank => assert!(input.iter().all(|byte| !byte.is_ascii_graphic())),
-        Parsed::Batch(members) => {
+    ostler_fuzz::fuzz(&corpus, seeds, |input| match parse_message(input) {
+        ParsedLine::Blank => assert!(input.iter().all(|byte| !byte.is_ascii_graphic())),
+        ParsedLine::Batch(members) => {
             assert!(!members.is_empty());
             for value in members {
-                drop(member(value));
+                drop(parse_member(value));
             }
         }
-        Parsed::Malformed(malformed) => {
+        ParsedLine::Malformed(malformed) => {
             let response = malformed.response();
             assert!(response["error"]["code"].is_i64() && response.get("id").is_some());
         }
-        Parsed::Message(_) | Parsed::Ignored => {}
+        ParsedLine::Message(_) | ParsedLine::Ignored => {}
     });
 }

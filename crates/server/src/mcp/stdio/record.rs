@@ -34,7 +34,7 @@ pub(super) struct LineFlags {
 
 /// What a line written to the client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
+pub(super) enum OutputKind {
     /// A message of our own.
     Message,
     /// The answer to a line; `standing` where that line holds for the rest of the connection.
@@ -45,7 +45,7 @@ pub(super) enum Output {
 
 /// One execution that a request starts: of which member of a batch, and its how manieth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Binding {
+pub(super) struct StartBinding {
     pub(super) member: u32,
     pub(super) start: u32,
     pub(super) id: ExecutionId,
@@ -53,7 +53,7 @@ pub(super) struct Binding {
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Record<'a> {
+pub(super) enum LogRecord<'a> {
     /// Everything before this no longer counts; records of what is left follow.
     Snapshot {
         next_line: u64,
@@ -70,16 +70,16 @@ pub(super) enum Record<'a> {
         text: &'a [u8],
     },
     /// A request is about to start this execution.
-    Bound { line: u64, binding: Binding },
+    Bound { line: u64, binding: StartBinding },
     /// A call that must not be repeated was handed to its tool.
     Dispatched { line: u64, member: u32 },
     /// A line for the client.
-    Output { output: Output, text: &'a [u8] },
+    Output { output: OutputKind, text: &'a [u8] },
     /// Another service took the connection over.
     Attached,
 }
 
-impl<'a> Record<'a> {
+impl<'a> LogRecord<'a> {
     /// Its bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let small;
@@ -95,9 +95,9 @@ impl<'a> Record<'a> {
                 (SNAPSHOT, flags, *next_line, &small)
             }
             Self::Input(bytes) => (INPUT, 0, NO_LINE, bytes),
-            Self::Line { line, flags, text } => (LINE, line_flags(*flags), *line, text),
+            Self::Line { line, flags, text } => (LINE, encode_line_flags(*flags), *line, text),
             Self::Bound { line, binding } => {
-                let Binding { member, start, id } = binding;
+                let StartBinding { member, start, id } = binding;
                 let id = id.to_string();
                 small = [
                     &member.to_le_bytes()[..],
@@ -112,7 +112,7 @@ impl<'a> Record<'a> {
                 (DISPATCHED, 0, *line, &small)
             }
             Self::Output { output, text } => {
-                let (flags, line) = output_flags(*output);
+                let (flags, line) = encode_output(*output);
                 (OUTPUT, flags, line, text)
             }
             Self::Attached => (ATTACHED, 0, NO_LINE, &[]),
@@ -135,7 +135,7 @@ impl<'a> Record<'a> {
         let payload = rest.get(..length)?;
         let record = match kind {
             SNAPSHOT => {
-                let (generation, partial) = number(payload)?;
+                let (generation, partial) = read_u32(payload)?;
                 Self::Snapshot {
                     next_line: line,
                     generation,
@@ -154,18 +154,18 @@ impl<'a> Record<'a> {
                 text: payload,
             },
             BOUND => {
-                let (member, payload) = number(payload)?;
-                let (start, payload) = number(payload)?;
+                let (member, payload) = read_u32(payload)?;
+                let (start, payload) = read_u32(payload)?;
                 let id = std::str::from_utf8(payload).ok()?.parse().ok()?;
-                let binding = Binding { member, start, id };
+                let binding = StartBinding { member, start, id };
                 Self::Bound { line, binding }
             }
             DISPATCHED => {
-                let (member, _) = number(payload)?;
+                let (member, _) = read_u32(payload)?;
                 Self::Dispatched { line, member }
             }
             OUTPUT => Self::Output {
-                output: output(flags, line),
+                output: decode_output(flags, line),
                 text: payload,
             },
             ATTACHED => Self::Attached,
@@ -175,17 +175,17 @@ impl<'a> Record<'a> {
     }
 }
 
-fn line_flags(flags: LineFlags) -> u8 {
+fn encode_line_flags(flags: LineFlags) -> u8 {
     let bit = |set: bool, bit: u8| if set { bit } else { 0 };
     bit(flags.standing, STANDING)
         | bit(flags.acknowledged, ACKNOWLEDGES)
         | bit(flags.too_long, TOO_LONG)
 }
 
-const fn output_flags(output: Output) -> (u8, u64) {
+const fn encode_output(output: OutputKind) -> (u8, u64) {
     match output {
-        Output::Message => (0, NO_LINE),
-        Output::Answer { line, standing } => (
+        OutputKind::Message => (0, NO_LINE),
+        OutputKind::Answer { line, standing } => (
             if standing {
                 ANSWERS | STANDING
             } else {
@@ -193,22 +193,22 @@ const fn output_flags(output: Output) -> (u8, u64) {
             },
             line,
         ),
-        Output::Acknowledgement { line } => (ACKNOWLEDGES, line),
+        OutputKind::Acknowledgement { line } => (ACKNOWLEDGES, line),
     }
 }
 
-const fn output(flags: u8, line: u64) -> Output {
+const fn decode_output(flags: u8, line: u64) -> OutputKind {
     if flags & ANSWERS != 0 {
         let standing = flags & STANDING != 0;
-        Output::Answer { line, standing }
+        OutputKind::Answer { line, standing }
     } else if flags & ACKNOWLEDGES != 0 {
-        Output::Acknowledgement { line }
+        OutputKind::Acknowledgement { line }
     } else {
-        Output::Message
+        OutputKind::Message
     }
 }
 
-fn number(payload: &[u8]) -> Option<(u32, &[u8])> {
+fn read_u32(payload: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = payload.split_first_chunk::<4>()?;
     Some((u32::from_le_bytes(*number), rest))
 }
@@ -226,53 +226,53 @@ mod tests {
             too_long: true,
         };
         let records = [
-            Record::Snapshot {
+            LogRecord::Snapshot {
                 next_line: 7,
                 generation: 3,
                 skipping: true,
                 partial: b"abc",
             },
-            Record::Input(b"{}\n"),
-            Record::Line {
+            LogRecord::Input(b"{}\n"),
+            LogRecord::Line {
                 line: 2,
                 flags,
                 text: b"x",
             },
-            Record::Bound {
+            LogRecord::Bound {
                 line: 3,
-                binding: Binding {
+                binding: StartBinding {
                     member: 1,
                     start: 2,
                     id,
                 },
             },
-            Record::Dispatched { line: 3, member: 9 },
-            Record::Output {
-                output: Output::Answer {
+            LogRecord::Dispatched { line: 3, member: 9 },
+            LogRecord::Output {
+                output: OutputKind::Answer {
                     line: 3,
                     standing: true,
                 },
                 text: b"y\n",
             },
-            Record::Output {
-                output: Output::Acknowledgement { line: 4 },
+            LogRecord::Output {
+                output: OutputKind::Acknowledgement { line: 4 },
                 text: b"",
             },
-            Record::Output {
-                output: Output::Message,
+            LogRecord::Output {
+                output: OutputKind::Message,
                 text: b"z\n",
             },
-            Record::Attached,
+            LogRecord::Attached,
         ];
         for record in records {
             let mut bytes = record.encode();
             let length = bytes.len();
             for cut in 0..length {
-                assert_eq!(Record::decode(&bytes[..cut]), None, "{record:?}");
+                assert_eq!(LogRecord::decode(&bytes[..cut]), None, "{record:?}");
             }
             bytes.push(1);
-            assert_eq!(Record::decode(&bytes), Some((record, length)));
+            assert_eq!(LogRecord::decode(&bytes), Some((record, length)));
         }
-        assert_eq!(Record::decode(&[0; 64]), None);
+        assert_eq!(LogRecord::decode(&[0; 64]), None);
     }
 }

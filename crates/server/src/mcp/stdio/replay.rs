@@ -7,30 +7,34 @@ use rmcp::model::{
 };
 use serde_json::json;
 
-use super::lines::Line as Text;
-use super::message::{self, Incoming, Parsed};
-use super::record::Output;
-use super::shared::{Shared, encoded};
-use super::table::Role;
-use super::transport::{Stdio, replayed_id};
+use super::lines::InputLine as Text;
+use super::message::{self, IncomingMessage, ParsedLine};
+use super::record::OutputKind;
+use super::request_table::AnswerRoute;
+use super::shared_state::{StdioShared, encode_line};
+use super::transport::{StdioTransport, replayed_id};
 
 /// Queues all of it, in the order in which the client said it.
-pub(super) fn queue(transport: &mut Stdio, shared: &Shared) {
-    let (standing, live, uris) = shared.log.with(|backlog| {
+pub(super) fn queue_replay(transport: &mut StdioTransport, shared: &StdioShared) {
+    let (standing, live, uris) = shared.log.with_state(|backlog| {
         let uris: Vec<String> = backlog.subscriptions().map(str::to_owned).collect();
-        (backlog.standing().to_vec(), backlog.live().clone(), uris)
+        (
+            backlog.standing().to_vec(),
+            backlog.unanswered().clone(),
+            uris,
+        )
     });
     for it in standing {
-        make_again(transport, shared, it.line, &it.text);
+        replay_standing(transport, shared, it.line, &it.text);
     }
     // What happened to them while nobody told is not known.
     for uri in uris {
-        transport.reply(updated(&uri, None));
+        transport.push_reply(updated_notification(&uri, None));
     }
     for (line, pending) in live {
         if pending.acknowledged {
-            for (uri, id) in listened_to(&pending.text) {
-                transport.reply(updated(&uri, Some(id)));
+            for (uri, id) in subscribed_resources(&pending.text) {
+                transport.push_reply(updated_notification(&uri, Some(id)));
             }
         }
         let text = if pending.too_long {
@@ -38,12 +42,12 @@ pub(super) fn queue(transport: &mut Stdio, shared: &Shared) {
         } else {
             Text::Whole(pending.text.clone())
         };
-        transport.take(line, &text, &pending);
+        transport.handle_line(line, &text, &pending);
     }
 }
 
-fn make_again(transport: &mut Stdio, shared: &Shared, line: u64, text: &[u8]) {
-    let Parsed::Message(message) = message::parse(text) else {
+fn replay_standing(transport: &mut StdioTransport, shared: &StdioShared, line: u64, text: &[u8]) {
+    let ParsedLine::Message(message) = message::parse_message(text) else {
         return;
     };
     let JsonRpcMessage::Request(mut request) = *message else {
@@ -52,28 +56,28 @@ fn make_again(transport: &mut Stdio, shared: &Shared, line: u64, text: &[u8]) {
     request.id = replayed_id(line);
     if shared
         .table()
-        .admit(&request.id, Role::Replayed, false)
+        .admit(&request.id, AnswerRoute::Replayed, false)
         .is_err()
     {
         return;
     }
     let is_handshake = matches!(request.request, ClientRequest::InitializeRequest(_));
-    if let ClientRequest::InitializeRequest(hello) = &request.request {
+    if let ClientRequest::InitializeRequest(initialize) = &request.request {
         // Batches that wait were taken under it, and its answer comes after them.
-        shared.table().revision = Some(hello.params.protocol_version.clone());
+        shared.table().revision = Some(initialize.params.protocol_version.clone());
     }
-    transport.inject(JsonRpcMessage::Request(request));
+    transport.enqueue(JsonRpcMessage::Request(request));
     if is_handshake {
         let text = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        if let Ok(initialized) = serde_json::from_value::<Incoming>(text) {
-            transport.inject(initialized);
+        if let Ok(initialized) = serde_json::from_value::<IncomingMessage>(text) {
+            transport.enqueue(initialized);
         }
     }
 }
 
 /// The resources of a `subscriptions/listen`, and its id.
-fn listened_to(text: &[u8]) -> Vec<(String, RequestId)> {
-    let Parsed::Message(message) = message::parse(text) else {
+fn subscribed_resources(text: &[u8]) -> Vec<(String, RequestId)> {
+    let ParsedLine::Message(message) = message::parse_message(text) else {
         return Vec::new();
     };
     let JsonRpcMessage::Request(request) = *message else {
@@ -82,13 +86,13 @@ fn listened_to(text: &[u8]) -> Vec<(String, RequestId)> {
     let ClientRequest::SubscriptionsListenRequest(listen) = request.request else {
         return Vec::new();
     };
-    let filter = crate::mcp::subscriptions::accepted(&listen.params.notifications);
+    let filter = crate::mcp::subscriptions::accepted_filter(&listen.params.notifications);
     let uris = filter.and_then(|filter| filter.resource_subscriptions);
     let uris = uris.unwrap_or_default().into_iter();
     uris.map(|uri| (uri, request.id.clone())).collect()
 }
 
-fn updated(uri: &str, subscription: Option<RequestId>) -> (Output, Vec<u8>) {
+fn updated_notification(uri: &str, subscription: Option<RequestId>) -> (OutputKind, Vec<u8>) {
     let params = ResourceUpdatedNotificationParam::new(uri);
     let mut notification =
         ServerNotification::ResourceUpdatedNotification(ResourceUpdatedNotification::new(params));
@@ -97,5 +101,5 @@ fn updated(uri: &str, subscription: Option<RequestId>) -> (Output, Vec<u8>) {
     }
     let message: rmcp::service::TxJsonRpcMessage<rmcp::RoleServer> =
         JsonRpcMessage::notification(notification);
-    (Output::Message, encoded(&message))
+    (OutputKind::Message, encode_line(&message))
 }

@@ -12,16 +12,16 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::endpoint::{Sink, Source};
-use super::log::Log;
+use super::connection_log::ConnectionLog;
+use super::endpoint::{StdioSink, StdioSource};
 use super::replay;
-use super::shared::Shared;
+use super::shared_state::StdioShared;
 use super::shutdown;
-use super::transport::{Ends, Stdio};
-use crate::mcp::context::Client;
-use crate::mcp::desk::Desk;
-use crate::mcp::handler::Handler;
-use crate::mcp::leases::{Line, Witnessed};
+use super::transport::{StdioTransport, StreamTokens};
+use crate::mcp::context::ConnectedClient;
+use crate::mcp::handler::McpHandler;
+use crate::mcp::pending_deliveries::{DeliveryTransport, StreamState};
+use crate::mcp::state::McpState;
 
 /// Why a client could not be served to its end.
 #[derive(Debug, Error)]
@@ -40,27 +40,35 @@ pub enum ServeError {
 ///
 /// # Errors
 /// When the handshake fails or the serving task breaks off; a client that leaves is no error.
-pub async fn serve<R, W>(desk: Desk, client: Client, reader: R, writer: W) -> Result<(), ServeError>
+pub async fn serve<R, W>(
+    desk: McpState,
+    client: ConnectedClient,
+    reader: R,
+    writer: W,
+) -> Result<(), ServeError>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let source = Source::Stream(Box::new(reader));
-    let shared = Arc::new(Shared::new(Log::in_memory(), Sink::stream(writer)));
+    let source = StdioSource::Stream(Box::new(reader));
+    let shared = Arc::new(StdioShared::new(
+        ConnectionLog::in_memory(),
+        StdioSink::from_stream(writer),
+    ));
     // Boxed: the compiler cannot prove of the bare future that it may change threads.
     let serving: BoxFuture<'static, Result<(), ServeError>> =
-        Box::pin(over_lines(desk, client, source, shared));
+        Box::pin(serve_lines(desk, client, source, shared));
     serving.await
 }
 
 /// A client's connection that outlives the process that serves it.
 #[derive(Debug)]
-pub struct Connection {
-    pub(super) source: Source,
-    pub(super) shared: Arc<Shared>,
+pub struct McpConnection {
+    pub(super) source: StdioSource,
+    pub(super) shared: Arc<StdioShared>,
 }
 
-impl Connection {
+impl McpConnection {
     /// Takes over a client's input and output, pipes or sockets, and the log of what earlier
     /// services did with them: an empty file that can be written at any place (a memfd), or
     /// one that such a service had. No other service may use them any more.
@@ -68,10 +76,10 @@ impl Connection {
     /// # Errors
     /// When one of them cannot be used, or the file holds something else.
     pub fn open(input: OwnedFd, output: OwnedFd, log: OwnedFd) -> io::Result<Self> {
-        let (log, unsent) = Log::open(log)?;
-        let sink = Sink::descriptor(output, unsent)?;
-        let shared = Arc::new(Shared::new(log, sink));
-        let source = Source::descriptor(input)?;
+        let (log, unsent) = ConnectionLog::open(log)?;
+        let sink = StdioSink::from_descriptor(output, unsent)?;
+        let shared = Arc::new(StdioShared::new(log, sink));
+        let source = StdioSource::from_descriptor(input)?;
         Ok(Self { source, shared })
     }
 
@@ -83,19 +91,19 @@ impl Connection {
     /// As [`serve`].
     pub async fn serve(
         self,
-        desk: Desk,
-        client: Client,
+        desk: McpState,
+        client: ConnectedClient,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         let Self { source, shared } = self;
         let (engine, caller) = (desk.engine().clone(), client.clone());
         let serving: BoxFuture<'static, Result<(), ServeError>> =
-            Box::pin(over_lines(desk, client, source, Arc::clone(&shared)));
+            Box::pin(serve_lines(desk, client, source, Arc::clone(&shared)));
         tokio::select! {
             ended = serving => ended,
             () = async {
                 stop.cancelled().await;
-                shutdown::answer(&engine, &caller, &shared).await;
+                shutdown::answer_open_requests(&engine, &caller, &shared).await;
                 // Calls that end before it would take what they started with them.
                 engine.closing().await;
             } => Ok(()),
@@ -103,38 +111,38 @@ impl Connection {
     }
 }
 
-async fn over_lines(
-    desk: Desk,
-    client: Client,
-    source: Source,
-    shared: Arc<Shared>,
+async fn serve_lines(
+    desk: McpState,
+    client: ConnectedClient,
+    source: StdioSource,
+    shared: Arc<StdioShared>,
 ) -> Result<(), ServeError> {
-    let line = Line::default();
+    let stream = StreamState::default();
     let closed = CancellationToken::new();
-    let ends = Ends {
-        left: line.left.clone(),
+    let tokens = StreamTokens {
+        input_closed: stream.input_closed.clone(),
         closed: closed.clone(),
     };
-    let mut transport = Stdio::new(source, Arc::clone(&shared), ends);
-    replay::queue(&mut transport, &shared);
-    over(desk, client, transport, (line, closed)).await
+    let mut transport = StdioTransport::new(source, Arc::clone(&shared), tokens);
+    replay::queue_replay(&mut transport, &shared);
+    serve_transport(desk, client, transport, (stream, closed)).await
 }
 
 /// Serves one client over any transport, at most until it is closed.
-pub(in crate::mcp) async fn over<T>(
-    desk: Desk,
-    client: Client,
+pub(in crate::mcp) async fn serve_transport<T>(
+    desk: McpState,
+    client: ConnectedClient,
     transport: T,
-    (line, closed): (Line, CancellationToken),
+    (stream, closed): (StreamState, CancellationToken),
 ) -> Result<(), ServeError>
 where
     T: Transport<RoleServer> + 'static,
 {
     let client = Arc::new(client);
-    let both = (desk.clone(), Arc::clone(&client));
-    let transport = Witnessed::new(transport, line.clone(), both);
-    let calls = line.calls.clone();
-    let handler = Handler::of_stream(desk, client, line);
+    let shared = (desk.clone(), Arc::clone(&client));
+    let transport = DeliveryTransport::new(transport, stream.clone(), shared);
+    let calls = stream.calls.clone();
+    let handler = McpHandler::of_stream(desk, client, stream);
     let ended = match handler.serve_with_ct(transport, closed).await {
         Ok(service) => service.waiting().await,
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {

@@ -9,24 +9,33 @@ use rmcp::model::{
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::backlog::Pending;
-use super::message::{self, Parsed};
-use super::shared::{Line, Shared};
-use crate::mcp::batch::{self, Member};
-use crate::mcp::context::Client;
-use crate::mcp::interrupted::{self, Cause};
+use super::connection_state::PendingLine;
+use super::message::{self, ParsedLine};
+use super::shared_state::{OutputLine, StdioShared};
+use crate::mcp::batch::{self, BatchMember};
+use crate::mcp::context::ConnectedClient;
+use crate::mcp::interrupted::{self, InterruptCause};
 
 /// How long the client may take to read the answers, in milliseconds.
 const WRITE_MS: u64 = 1_000;
 
 /// Reads nothing more, and answers every request under way but subscriptions, which the next
 /// service goes on with.
-pub(super) async fn answer(engine: &Engine, client: &Client, shared: &Shared) {
-    let live = shared.log.seal();
+pub(super) async fn answer_open_requests(
+    engine: &Engine,
+    client: &ConnectedClient,
+    shared: &StdioShared,
+) {
+    let unanswered = shared.log.seal();
     let mut lines = Vec::new();
-    for (_, pending) in &live {
-        for (member, request) in requests(pending) {
-            lines.extend(answered(engine, client, shared, (pending, member, request)));
+    for (_, pending) in &unanswered {
+        for (member, request) in requests_of(pending) {
+            lines.extend(shutdown_answer(
+                engine,
+                client,
+                shared,
+                (pending, member, request),
+            ));
         }
     }
     // From here on nothing of the service goes out.
@@ -37,21 +46,21 @@ pub(super) async fn answer(engine: &Engine, client: &Client, shared: &Shared) {
     }
 }
 
-type Request = JsonRpcRequest<ClientRequest>;
+type ClientJsonRequest = JsonRpcRequest<ClientRequest>;
 
 /// The requests of a line, each with its place.
-fn requests(pending: &Pending) -> Vec<(u32, Request)> {
-    let members = match message::parse(&pending.text) {
-        Parsed::Message(message) => vec![Member::Message(message)],
-        Parsed::Batch(values) => batch::members(values).unwrap_or_default(),
-        Parsed::Blank | Parsed::Malformed(_) | Parsed::Ignored => Vec::new(),
+fn requests_of(pending: &PendingLine) -> Vec<(u32, ClientJsonRequest)> {
+    let members = match message::parse_message(&pending.text) {
+        ParsedLine::Message(message) => vec![BatchMember::Message(message)],
+        ParsedLine::Batch(values) => batch::parse_members(values).unwrap_or_default(),
+        ParsedLine::Blank | ParsedLine::Malformed(_) | ParsedLine::Ignored => Vec::new(),
     };
-    let requests = (0..).zip(members).filter_map(|(place, member)| {
-        let Member::Message(message) = member else {
+    let requests = (0..).zip(members).filter_map(|(index, member)| {
+        let BatchMember::Message(message) = member else {
             return None;
         };
         match *message {
-            JsonRpcMessage::Request(request) => Some((place, request)),
+            JsonRpcMessage::Request(request) => Some((index, request)),
             JsonRpcMessage::Response(_)
             | JsonRpcMessage::Notification(_)
             | JsonRpcMessage::Error(_) => None,
@@ -60,12 +69,12 @@ fn requests(pending: &Pending) -> Vec<(u32, Request)> {
     requests.collect()
 }
 
-fn answered(
+fn shutdown_answer(
     engine: &Engine,
-    client: &Client,
-    shared: &Shared,
-    (pending, member, request): (&Pending, u32, Request),
-) -> Option<Line> {
+    client: &ConnectedClient,
+    shared: &StdioShared,
+    (pending, member, request): (&PendingLine, u32, ClientJsonRequest),
+) -> Option<OutputLine> {
     let id = request.id;
     if matches!(
         request.request,
@@ -78,14 +87,20 @@ fn answered(
                        the next one starts a daemon";
         let error = ErrorData::internal_error(message, None);
         let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
-        return shared.answer(&id, false, &answer);
+        return shared.answer_line(&id, false, &answer);
     };
     let params: CallToolRequestParams = call.params;
-    let bound = pending.bindings.iter().filter(|it| it.member == member);
-    let started: Vec<_> = bound.map(|it| it.id).collect();
+    let bindings = pending.bindings.iter().filter(|it| it.member == member);
+    let started_ids: Vec<_> = bindings.map(|it| it.id).collect();
     let arguments = params.arguments.unwrap_or_default();
     let call = (params.name.as_ref(), &arguments);
-    let result = interrupted::result(engine, client, Cause::Shutdown, call, &started);
+    let result = interrupted::interrupted_result(
+        engine,
+        client,
+        InterruptCause::Shutdown,
+        call,
+        &started_ids,
+    );
     let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
-    shared.answer(&id, true, &answer)
+    shared.answer_line(&id, true, &answer)
 }

@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::Attempt;
-use super::backlog::Pending;
-use super::endpoint::Source;
-use super::lines::{LINE_BYTES, Line as Text};
-use super::log::Filled;
-use super::message::{self, Incoming, Malformed, Parsed};
-use super::record::Output;
-use super::shared::{Line, Shared, encoded, finished};
-use super::table::Role;
-use crate::mcp::batch::{self, Member};
+use super::attempt::RequestAttempt;
+use super::connection_log::ReadOutcome;
+use super::connection_state::PendingLine;
+use super::endpoint::StdioSource;
+use super::lines::{InputLine as Text, LINE_BYTES};
+use super::message::{self, IncomingMessage, Malformed, ParsedLine};
+use super::record::OutputKind;
+use super::request_table::AnswerRoute;
+use super::shared_state::{OutputLine, StdioShared, encode_line, finished_batch_line};
+use crate::mcp::batch::{self, BatchMember};
 
 /// How long requests under way have once the client has closed its side, in milliseconds.
 const DRAIN_MS: u64 = 1_000;
@@ -38,113 +38,117 @@ const INPUT_CLOSED: ErrorCode = ErrorCode(-32_000);
 
 /// One connection.
 #[derive(Debug)]
-pub(in crate::mcp) struct Stdio {
-    source: Source,
-    shared: Arc<Shared>,
+pub(in crate::mcp) struct StdioTransport {
+    source: StdioSource,
+    shared: Arc<StdioShared>,
     /// Messages for the service.
-    queue: VecDeque<Incoming>,
+    incoming: VecDeque<IncomingMessage>,
     /// Lines for the client.
-    replies: Vec<Line>,
+    outgoing: Vec<OutputLine>,
     /// Some lines may be half written.
     is_writing: bool,
     /// The service has seen a message with which it can begin.
     is_open: bool,
-    stage: Stage,
-    ends: Ends,
+    stage: TransportStage,
+    tokens: StreamTokens,
 }
 
 /// Told when the client leaves.
 #[derive(Debug, Clone)]
-pub(in crate::mcp) struct Ends {
+pub(in crate::mcp) struct StreamTokens {
     /// The client has closed its side.
-    pub(in crate::mcp) left: CancellationToken,
+    pub(in crate::mcp) input_closed: CancellationToken,
     /// Nobody waits for an answer any more.
     pub(in crate::mcp) closed: CancellationToken,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stage {
+enum TransportStage {
     Open,
     /// The client has closed its side; requests under way have until then.
     Draining(Instant),
-    Over,
+    Closed,
 }
 
-impl Stdio {
+impl StdioTransport {
     /// A connection, and what an earlier service left of it.
-    pub(super) fn new(source: Source, shared: Arc<Shared>, ends: Ends) -> Self {
+    pub(super) fn new(source: StdioSource, shared: Arc<StdioShared>, ends: StreamTokens) -> Self {
         Self {
             source,
             shared,
-            queue: VecDeque::new(),
-            replies: Vec::new(),
+            incoming: VecDeque::new(),
+            outgoing: Vec::new(),
             is_writing: true,
             is_open: false,
-            stage: Stage::Open,
-            ends,
+            stage: TransportStage::Open,
+            tokens: ends,
         }
     }
 
     /// A message for the service, for which the client gets no answer.
-    pub(super) fn inject(&mut self, message: Incoming) {
-        self.queue.push_back(message);
+    pub(super) fn enqueue(&mut self, message: IncomingMessage) {
+        self.incoming.push_back(message);
     }
 
     /// A line for the client.
-    pub(super) fn reply(&mut self, line: Line) {
-        self.replies.push(line);
+    pub(super) fn push_reply(&mut self, line: OutputLine) {
+        self.outgoing.push(line);
     }
 
     /// Takes a line of the client in; `earlier` is what an earlier service did about it.
-    pub(super) fn take(&mut self, line: u64, text: &Text, earlier: &Pending) {
+    pub(super) fn handle_line(&mut self, line: u64, text: &Text, earlier: &PendingLine) {
         let text = match text {
             Text::Whole(text) => text,
             Text::TooLong(prefix) => {
                 let message = format!("a line must not be longer than {LINE_BYTES} bytes");
-                return self.refuse(line, &Malformed::request(message::find_id(prefix), message));
+                return self
+                    .push_error(line, &Malformed::request(message::find_id(prefix), message));
             }
         };
-        match message::parse(text) {
-            Parsed::Blank | Parsed::Ignored => self.settle(line),
-            Parsed::Malformed(malformed) => self.refuse(line, &malformed),
-            Parsed::Batch(members) => self.batch(line, members, earlier),
-            Parsed::Message(message) => {
+        match message::parse_message(text) {
+            ParsedLine::Blank | ParsedLine::Ignored => self.mark_settled(line),
+            ParsedLine::Malformed(malformed) => self.push_error(line, &malformed),
+            ParsedLine::Batch(members) => self.forward_batch(line, members, earlier),
+            ParsedLine::Message(message) => {
                 if !self.is_request(&message) {
-                    self.settle(line);
+                    self.mark_settled(line);
                 }
-                if let Err(refused) = self.message(*message, (line, None), earlier) {
-                    self.refuse(line, &refused);
+                if let Err(refused) = self.forward(*message, (line, None), earlier) {
+                    self.push_error(line, &refused);
                 }
             }
         }
     }
 
-    const fn is_request(&self, message: &Incoming) -> bool {
+    const fn is_request(&self, message: &IncomingMessage) -> bool {
         matches!(message, JsonRpcMessage::Request(_))
     }
 
-    fn settle(&self, line: u64) {
-        self.shared.log.with(|backlog| backlog.settle(line));
+    fn mark_settled(&self, line: u64) {
+        self.shared
+            .log
+            .with_state(|backlog| backlog.mark_settled(line));
     }
 
-    fn refuse(&mut self, line: u64, malformed: &Malformed) {
+    fn push_error(&mut self, line: u64, malformed: &Malformed) {
         let standing = false;
-        let output = Output::Answer { line, standing };
-        self.replies.push((output, encoded(&malformed.response())));
+        let output = OutputKind::Answer { line, standing };
+        self.outgoing
+            .push((output, encode_line(&malformed.response())));
     }
 
     /// Hands a message on; `member` is its place in a batch.
-    fn message(
+    fn forward(
         &mut self,
-        mut message: Incoming,
+        mut message: IncomingMessage,
         (line, member): (u64, Option<u32>),
-        earlier: &Pending,
+        earlier: &PendingLine,
     ) -> Result<(), Malformed> {
         match &mut message {
             JsonRpcMessage::Request(request) => {
                 let role = match member {
-                    Some(_) => Role::Member { batch: line },
-                    None => Role::Line {
+                    Some(_) => AnswerRoute::Member { batch: line },
+                    None => AnswerRoute::Line {
                         line,
                         standing: is_standing(&request.request),
                     },
@@ -153,12 +157,12 @@ impl Stdio {
                     .shared
                     .table()
                     .admit(&request.id, role, earlier.acknowledged);
-                admitted.map_err(|refusal| {
-                    Malformed::request(Some(request.id.clone()), refusal.message())
+                admitted.map_err(|error| {
+                    Malformed::request(Some(request.id.clone()), error.message())
                 })?;
                 if self.shared.log.file().is_some() {
-                    let place = (line, member.unwrap_or(0));
-                    let attempt = Attempt::new(&self.shared.log, place, earlier);
+                    let position = (line, member.unwrap_or(0));
+                    let attempt = RequestAttempt::new(&self.shared.log, position, earlier);
                     request.request.extensions_mut().insert(attempt);
                 }
             }
@@ -167,64 +171,66 @@ impl Stdio {
                 ..
             }) => {
                 if let Some(id) = &cancelled.params.request_id {
-                    self.replies.extend(self.shared.cancelled(id));
+                    self.outgoing.extend(self.shared.on_cancelled(id));
                     // What the service has not seen yet it need not see.
-                    let waits = |it: &Incoming| matches!(it, JsonRpcMessage::Request(request) if request.id == *id);
-                    self.queue.retain(|it| !waits(it));
+                    let is_cancelled = |it: &IncomingMessage| matches!(it, JsonRpcMessage::Request(request) if request.id == *id);
+                    self.incoming.retain(|it| !is_cancelled(it));
                 }
             }
             JsonRpcMessage::Notification(_) => {}
-            JsonRpcMessage::Response(response) => match self.shared.inward(&response.id) {
+            JsonRpcMessage::Response(response) => match self.shared.from_client_id(&response.id) {
                 Some(id) => response.id = id,
                 None => return Ok(()),
             },
             JsonRpcMessage::Error(error) => {
                 if let Some(id) = &error.id {
-                    let Some(id) = self.shared.inward(id) else {
+                    let Some(id) = self.shared.from_client_id(id) else {
                         return Ok(());
                     };
                     error.id = Some(id);
                 }
             }
         }
-        self.queue.push_back(message);
+        self.incoming.push_back(message);
         Ok(())
     }
 
-    fn batch(&mut self, line: u64, values: Vec<Value>, earlier: &Pending) {
-        let members = match self.members(values) {
+    fn forward_batch(&mut self, line: u64, values: Vec<Value>, earlier: &PendingLine) {
+        let members = match self.parse_batch(values) {
             Ok(members) => members,
-            Err(refused) => return self.refuse(line, &refused),
+            Err(refused) => return self.push_error(line, &refused),
         };
-        for (place, member) in members.into_iter().enumerate() {
-            let place = u32::try_from(place).ok();
+        for (index, member) in members.into_iter().enumerate() {
+            let index = u32::try_from(index).ok();
             let refused = match member {
-                Member::Ignored => continue,
-                Member::Refused(malformed) => malformed,
-                Member::Message(message) => match self.message(*message, (line, place), earlier) {
-                    Ok(()) => continue,
-                    Err(refused) => refused,
-                },
+                BatchMember::Ignored => continue,
+                BatchMember::Refused(malformed) => malformed,
+                BatchMember::Message(message) => {
+                    match self.forward(*message, (line, index), earlier) {
+                        Ok(()) => continue,
+                        Err(refused) => refused,
+                    }
+                }
             };
-            self.shared.table().note(line, refused.response());
+            self.shared.table().add_answer(line, refused.response());
         }
-        let finished = finished(&mut self.shared.table(), line);
-        self.replies.extend(finished);
+        let finished = finished_batch_line(&mut self.shared.table(), line);
+        self.outgoing.extend(finished);
     }
 
     /// What a batch consists of, where this connection takes batches.
-    fn members(&self, values: Vec<Value>) -> Result<Vec<Member>, Malformed> {
+    fn parse_batch(&self, values: Vec<Value>) -> Result<Vec<BatchMember>, Malformed> {
         let revision = self.shared.table().revision.clone();
-        if revision != Some(batch::REVISION) {
+        if revision != Some(batch::BATCH_REVISION) {
             let revision = revision.as_ref().map(ProtocolVersion::as_str);
-            return Err(batch::not_taken(revision));
+            return Err(batch::unsupported_batch(revision));
         }
-        batch::members(values)
+        batch::parse_members(values)
     }
 
     /// Whether the service can have this message. One that has not begun takes anything but a
     /// request for a reason to end.
-    fn opens(&mut self, message: &Incoming) -> bool {
+    fn accepts(&mut self, message: &IncomingMessage) -> bool {
         let JsonRpcMessage::Request(request) = message else {
             return self.is_open;
         };
@@ -245,48 +251,48 @@ impl Stdio {
     }
 
     async fn write(&mut self) -> io::Result<()> {
-        if self.replies.is_empty() && !self.is_writing {
+        if self.outgoing.is_empty() && !self.is_writing {
             return Ok(());
         }
         self.is_writing = true;
-        self.shared.write(&mut self.replies).await?;
+        self.shared.write(&mut self.outgoing).await?;
         self.is_writing = false;
         Ok(())
     }
 
     /// Reads once.
-    async fn read(&mut self) {
-        let filled = self.source.fill(&self.shared.log).await;
+    async fn read_once(&mut self) {
+        let filled = self.source.read_into_log(&self.shared.log).await;
         match filled {
-            Ok(Filled::Lines(lines)) => self.take_all(&lines),
-            Ok(Filled::Sealed) => pending().await,
-            Ok(Filled::End) => self.end(),
+            Ok(ReadOutcome::Lines(lines)) => self.handle_lines(&lines),
+            Ok(ReadOutcome::Sealed) => pending().await,
+            Ok(ReadOutcome::End) => self.on_input_closed(),
             Err(error) => {
                 tracing::info!(%error, "the client cannot be read any more");
-                self.end();
+                self.on_input_closed();
             }
         }
     }
 
-    fn take_all(&mut self, lines: &[(u64, Text)]) {
-        let none = Pending::default();
+    fn handle_lines(&mut self, lines: &[(u64, Text)]) {
+        let none = PendingLine::default();
         for (line, text) in lines {
-            self.take(*line, text, &none);
+            self.handle_line(*line, text, &none);
         }
     }
 
     /// The client has closed its side; a last line need not have an end.
-    fn end(&mut self) {
-        if let Ok(Filled::Lines(lines)) = self.shared.log.input(b"\n") {
-            self.take_all(&lines);
+    fn on_input_closed(&mut self) {
+        if let Ok(ReadOutcome::Lines(lines)) = self.shared.log.add_input(b"\n") {
+            self.handle_lines(&lines);
         }
-        self.ends.left.cancel();
-        let until = Instant::now() + Duration::from_millis(DRAIN_MS);
-        self.stage = Stage::Draining(until);
+        self.tokens.input_closed.cancel();
+        let deadline = Instant::now() + Duration::from_millis(DRAIN_MS);
+        self.stage = TransportStage::Draining(deadline);
     }
 
     /// Until nobody waits for an answer, or the time is over.
-    async fn drain(shared: &Shared, until: Instant) {
+    async fn wait_until_idle(shared: &StdioShared, deadline: Instant) {
         let idle = async {
             loop {
                 let answered = shared.answered.notified();
@@ -296,18 +302,19 @@ impl Stdio {
                 answered.await;
             }
         };
-        if timeout_at(until, idle).await.is_err() {
+        if timeout_at(deadline, idle).await.is_err() {
             tracing::info!("requests were under way when the client closed its side");
         }
     }
 
     /// Answers what is under way.
-    fn give_up(&mut self) {
+    fn cancel_open_requests(&mut self) {
         let ids = self.shared.table().ids();
         for id in ids {
             let error = ErrorData::new(INPUT_CLOSED, "cancelled: input closed", None);
             let answer = json!({"jsonrpc": "2.0", "id": id, "error": error});
-            self.replies.extend(self.shared.answer(&id, false, &answer));
+            self.outgoing
+                .extend(self.shared.answer_line(&id, false, &answer));
         }
     }
 }
@@ -323,7 +330,7 @@ const fn is_standing(request: &ClientRequest) -> bool {
     )
 }
 
-impl Transport<RoleServer> for Stdio {
+impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(
@@ -331,7 +338,7 @@ impl Transport<RoleServer> for Stdio {
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let shared = Arc::clone(&self.shared);
-        let line = shared.line(item);
+        let line = shared.to_line(item);
         async move {
             match line {
                 Some(line) => shared.write(&mut vec![line]).await,
@@ -340,36 +347,36 @@ impl Transport<RoleServer> for Stdio {
         }
     }
 
-    async fn receive(&mut self) -> Option<Incoming> {
+    async fn receive(&mut self) -> Option<IncomingMessage> {
         loop {
-            if let Stage::Over = self.stage {
+            if let TransportStage::Closed = self.stage {
                 let limit = Duration::from_millis(LAST_WRITE_MS);
                 let written = timeout(limit, self.write()).await;
                 if !matches!(written, Ok(Ok(()))) {
                     tracing::info!("the client did not read its last answers");
                 }
-                self.ends.closed.cancel();
+                self.tokens.closed.cancel();
                 return None;
             }
             if let Err(error) = self.write().await {
                 tracing::info!(%error, "the client does not read any more");
-                self.replies.clear();
+                self.outgoing.clear();
                 self.is_writing = false;
             }
-            if let Some(message) = self.queue.pop_front() {
-                if self.opens(&message) {
+            if let Some(message) = self.incoming.pop_front() {
+                if self.accepts(&message) {
                     return Some(message);
                 }
                 continue;
             }
             match self.stage {
-                Stage::Open => self.read().await,
-                Stage::Draining(until) => {
-                    Self::drain(&self.shared, until).await;
-                    self.give_up();
-                    self.stage = Stage::Over;
+                TransportStage::Open => self.read_once().await,
+                TransportStage::Draining(until) => {
+                    Self::wait_until_idle(&self.shared, until).await;
+                    self.cancel_open_requests();
+                    self.stage = TransportStage::Closed;
                 }
-                Stage::Over => {}
+                TransportStage::Closed => {}
             }
         }
     }

@@ -14,48 +14,50 @@ use rmcp::{ErrorData, Peer, RoleServer};
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::follow::{self, Followed};
-use super::outlet::Outlet;
-use crate::mcp::desk::Desk;
-use crate::mcp::news::{Item, News};
-use crate::mcp::resources::quota;
+use super::resource_watch::{self, WatchedResource};
+use super::update_sink::UpdateSink;
+use crate::mcp::notifications::{AgentNotification, Notifications};
+use crate::mcp::resources::quota_error;
+use crate::mcp::state::McpState;
 
 /// Who log messages come from.
 const LOGGER: &str = "ostler";
 
 /// The peer of one connection, and the tasks that tell it things.
 #[derive(Debug)]
-pub(in crate::mcp) struct Connection {
-    desk: Desk,
+pub(in crate::mcp) struct SubscribedConnection {
+    state: McpState,
     caller: Caller,
     peer: Peer<RoleServer>,
     /// The lowest level it wants to hear of.
     level: Arc<Mutex<LoggingLevel>>,
-    tasks: Mutex<Tasks>,
+    tasks: Mutex<SubscriptionTasks>,
 }
 
 #[derive(Debug, Default)]
-struct Tasks {
+struct SubscriptionTasks {
     running: JoinSet<()>,
     subscriptions: HashMap<String, AbortHandle>,
 }
 
-impl Connection {
+impl SubscribedConnection {
     /// Begins to tell a peer its session's news and when there are other resources.
-    pub(in crate::mcp) fn open(desk: &Desk, caller: &Caller, peer: Peer<RoleServer>) -> Self {
+    pub(in crate::mcp) fn open(desk: &McpState, caller: &Caller, peer: Peer<RoleServer>) -> Self {
         let level = Arc::new(Mutex::new(LoggingLevel::Info));
-        let mut tasks = Tasks::default();
-        let outlet = Outlet::Peer(peer.clone());
-        let changes = desk.news().list_changes(caller);
-        tasks.running.spawn(follow::list(changes, outlet));
-        let messages = tell_news(
+        let mut tasks = SubscriptionTasks::default();
+        let sink = UpdateSink::Peer(peer.clone());
+        let changes = desk.notifications().list_changes(caller);
+        tasks
+            .running
+            .spawn(resource_watch::notify_list_changes(changes, sink));
+        let messages = push_notifications(
             (desk.clone(), caller.clone()),
             peer.clone(),
             Arc::clone(&level),
         );
         tasks.running.spawn(messages);
         Self {
-            desk: desk.clone(),
+            state: desk.clone(),
             caller: caller.clone(),
             peer,
             level,
@@ -66,16 +68,20 @@ impl Connection {
     /// `resources/subscribe`; again for the same resource changes nothing.
     pub(in crate::mcp) fn subscribe(&self, uri: &str) -> Result<(), ErrorData> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.sweep();
+        tasks.remove_finished();
         if tasks.subscriptions.contains_key(uri) {
             return Ok(());
         }
-        let followed = Followed::new(&self.desk, &self.caller, uri)?;
-        let slots = self.desk.news().slots(&self.caller, 1).map_err(quota)?;
-        let outlet = Outlet::Peer(self.peer.clone());
+        let watched = WatchedResource::new(&self.state, &self.caller, uri)?;
+        let slots = self
+            .state
+            .notifications()
+            .reserve_subscriptions(&self.caller, 1)
+            .map_err(quota_error)?;
+        let sink = UpdateSink::Peer(self.peer.clone());
         let task = tasks.running.spawn(async move {
             let _slots = slots;
-            followed.run(outlet).await;
+            watched.run(sink).await;
         });
         tasks.subscriptions.insert(uri.to_owned(), task);
         Ok(())
@@ -84,7 +90,7 @@ impl Connection {
     /// `resources/unsubscribe`; of what was not subscribed to, it changes nothing.
     pub(in crate::mcp) fn unsubscribe(&self, uri: &str) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.sweep();
+        tasks.remove_finished();
         if let Some(task) = tasks.subscriptions.remove(uri) {
             task.abort();
         }
@@ -96,37 +102,37 @@ impl Connection {
     }
 }
 
-impl Tasks {
+impl SubscriptionTasks {
     /// Lets go of what is over.
-    fn sweep(&mut self) {
+    fn remove_finished(&mut self) {
         while self.running.try_join_next().is_some() {}
         self.subscriptions.retain(|_, task| !task.is_finished());
     }
 }
 
 /// News as log messages, at once, each on its own.
-async fn tell_news(
-    (desk, caller): (Desk, Caller),
+async fn push_notifications(
+    (state, caller): (McpState, Caller),
     peer: Peer<RoleServer>,
     level: Arc<Mutex<LoggingLevel>>,
 ) {
-    let news: &News = desk.news();
-    let mut changes = news.changes(&caller);
-    let mut told = 0;
+    let notifications: &Notifications = state.notifications();
+    let mut changes = notifications.push_changes(&caller);
+    let mut last_pushed = 0;
     loop {
-        changes.look();
-        for (number, item) in news.pushed(&caller, told) {
-            told = number;
-            let of = if item.failed {
+        changes.mark_seen();
+        for (number, item) in notifications.pending_pushes(&caller, last_pushed) {
+            last_pushed = number;
+            let message_level = if item.failed {
                 LoggingLevel::Warning
             } else {
                 LoggingLevel::Info
             };
             let lowest = *level.lock().unwrap_or_else(PoisonError::into_inner);
-            if severity(of) < severity(lowest) {
+            if severity(message_level) < severity(lowest) {
                 continue;
             }
-            let message = LoggingMessageNotificationParam::new(of, worded(item));
+            let message = LoggingMessageNotificationParam::new(message_level, to_log_data(item));
             let sent = peer.notify_logging_message(message.with_logger(LOGGER));
             if sent.await.is_err() {
                 return;
@@ -139,13 +145,13 @@ async fn tell_news(
 }
 
 /// A service's event for programs with its words beside; of everything else the words alone.
-fn worded(item: Item) -> Value {
-    match item.data {
+fn to_log_data(notification: AgentNotification) -> Value {
+    match notification.data {
         Some(mut data) => {
-            data["message"] = item.text.into();
+            data["message"] = notification.text.into();
             data
         }
-        None => item.text.into(),
+        None => notification.text.into(),
     }
 }
 

@@ -8,20 +8,22 @@ use rmcp::model::SubscriptionFilter;
 use rmcp::service::SubscriptionContext;
 use tokio_util::sync::CancellationToken;
 
-use super::follow::{self, Followed};
-use super::outlet::Outlet;
-use crate::mcp::context::Client;
-use crate::mcp::desk::Desk;
-use crate::mcp::resources::{Target, quota};
+use super::resource_watch::{self, WatchedResource};
+use super::update_sink::UpdateSink;
+use crate::mcp::context::ConnectedClient;
+use crate::mcp::resources::{ResourceTarget, quota_error};
+use crate::mcp::state::McpState;
 
 /// What of a requested filter we serve: resources of ours, and the list of them. Who asks is
 /// not known here, so whose they are is looked at in [`listen`].
-pub(in crate::mcp) fn accepted(requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+pub(in crate::mcp) fn accepted_filter(
+    requested: &SubscriptionFilter,
+) -> Option<SubscriptionFilter> {
     let mut filter = SubscriptionFilter::new();
     filter.resources_list_changed = requested.resources_list_changed;
     filter.resource_subscriptions = requested.resource_subscriptions.as_ref().map(|uris| {
-        let ours = uris.iter().filter(|uri| Target::parse(uri).is_ok());
-        ours.cloned().collect()
+        let served = uris.iter().filter(|uri| ResourceTarget::parse(uri).is_ok());
+        served.cloned().collect()
     });
     Some(filter)
 }
@@ -29,35 +31,38 @@ pub(in crate::mcp) fn accepted(requested: &SubscriptionFilter) -> Option<Subscri
 /// Tells of changes until the request is cancelled or the client has left. Nothing of it is
 /// left then: the loops are part of the request.
 pub(in crate::mcp) async fn listen(
-    desk: &Desk,
-    client: &Client,
+    desk: &McpState,
+    client: &ConnectedClient,
     context: SubscriptionContext,
-    left: &CancellationToken,
+    input_closed: &CancellationToken,
 ) -> Result<(), ErrorData> {
     let caller = &client.caller;
-    desk.news().enter(caller).await;
+    desk.notifications().enter_session(caller).await;
     let accepted = context.accepted();
     let uris = accepted.resource_subscriptions.as_deref().unwrap_or(&[]);
-    let _slots = desk.news().slots(caller, uris.len()).map_err(quota)?;
-    let outlet = Outlet::Sink(context.sink().clone());
+    let _slots = desk
+        .notifications()
+        .reserve_subscriptions(caller, uris.len())
+        .map_err(quota_error)?;
+    let sink = UpdateSink::Sink(context.sink().clone());
     let mut loops: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
     for uri in uris {
-        let followed = Followed::new(desk, caller, uri)?;
-        loops.push(followed.run(outlet.clone()).boxed());
+        let watched = WatchedResource::new(desk, caller, uri)?;
+        loops.push(watched.run(sink.clone()).boxed());
     }
     if accepted.resources_list_changed == Some(true) {
-        let changes = desk.news().list_changes(caller);
-        loops.push(follow::list(changes, outlet).boxed());
+        let changes = desk.notifications().list_changes(caller);
+        loops.push(resource_watch::notify_list_changes(changes, sink).boxed());
     }
-    let telling = async {
+    let notifying = async {
         while loops.next().await.is_some() {}
         // Nothing more can change; the stream is the client's to close.
         std::future::pending::<()>().await;
     };
     tokio::select! {
         () = context.cancelled() => {}
-        () = left.cancelled() => {}
-        () = telling => {}
+        () = input_closed.cancelled() => {}
+        () = notifying => {}
     }
     Ok(())
 }

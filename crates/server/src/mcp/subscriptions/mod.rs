@@ -1,15 +1,15 @@
 //! Subscriptions of both eras: `subscriptions/listen` (`listen`), and `resources/subscribe`
-//! and log messages of the handshake era ([`Connection`]).
+//! and log messages of the handshake era ([`SubscribedConnection`]).
 //!
-//! Every subscription is a loop of its own (`follow`): wait until the resource differs from
+//! Every subscription is a loop of its own (`resource_watch`): wait until the resource differs from
 //! what was told, wait until a second has passed since then, tell, and wait again. Nothing is
 //! queued, so a client that does not read holds up one notification per subscription and
 //! never misses the last state.
 
 mod connection;
-mod follow;
 mod listen;
-mod outlet;
+mod resource_watch;
+mod update_sink;
 
-pub(super) use connection::Connection;
-pub(super) use listen::{accepted, listen};
+pub(super) use connection::SubscribedConnection;
+pub(super) use listen::{accepted_filter, listen};

@@ -1,27 +1,29 @@
 //! Lists as the tools answer them: a window of entries, counts, and where the next window begins.
 
-use ostler_engine::Info;
+use ostler_engine::ExecutionInfo;
 use serde_json::{Value, json};
 
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::params::{Arguments, Kind, Parameter};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::pagination::{
+    CursorKey, ListPage, ListPosition, NewestFirst, PageLimits, after_cursor, json_chars,
+};
+use crate::params::{Arguments, Parameter, ParameterKind};
 use crate::render::REPLY_CHARS;
-use crate::window::{Key, Newest, Page, Position, Window, behind, json_chars};
 
 /// Kept free for what stands around the entries.
 const FRAME_CHARS: usize = 400;
 
 pub(super) const CURSOR: Parameter =
-    Parameter::optional("cursor", Kind::Text, "The list before's next");
+    Parameter::optional("cursor", ParameterKind::Text, "The list before's next");
 
 /// As many entries as an answer holds.
-pub(super) const WHOLE_ANSWER: Window = Window {
+pub(super) const WHOLE_ANSWER: PageLimits = PageLimits {
     entries: usize::MAX,
     chars: REPLY_CHARS - FRAME_CHARS,
 };
 /// As many as an answer holds that carries them twice, as text and for programs.
-pub(super) const HALF_ANSWER: Window = Window {
+pub(super) const HALF_ANSWER: PageLimits = PageLimits {
     entries: 20,
     chars: REPLY_CHARS / 2 - FRAME_CHARS,
 };
@@ -30,54 +32,54 @@ pub(super) const HALF_ANSWER: Window = Window {
 ///
 /// # Errors
 /// When the cursor is none.
-pub(super) fn rest<T, K: Key>(
+pub(super) fn rest_after_cursor<T, K: CursorKey>(
     found: impl IntoIterator<Item = T>,
-    position: impl Fn(&T) -> Position<K>,
+    position: impl Fn(&T) -> ListPosition<K>,
     arguments: &mut Arguments,
-) -> Result<Vec<(Position<K>, T)>, Failure> {
-    behind(found, position, arguments.text("cursor").as_deref())
+) -> Result<Vec<(ListPosition<K>, T)>, ApiError> {
+    after_cursor(found, position, arguments.text("cursor").as_deref())
 }
 
 /// A window of the `all` entries there are from here on, each with the execution it tells of.
-pub(super) fn window<'f, K: Key>(
-    call: Call<'_>,
-    window: Window,
-    entries: impl IntoIterator<Item = (Position<K>, (Option<&'f Info>, Value))>,
+pub(super) fn fill_page<'f, K: CursorKey>(
+    call: ToolCall<'_>,
+    window: PageLimits,
+    entries: impl IntoIterator<Item = (ListPosition<K>, (Option<&'f ExecutionInfo>, Value))>,
     all: usize,
-) -> Page<Value> {
+) -> ListPage<Value> {
     let page = window.fill(entries, all, |(_, entry)| json_chars(entry));
-    let told = |(info, entry): (Option<&Info>, Value)| {
+    let mark_notified = |(info, entry): (Option<&ExecutionInfo>, Value)| {
         if let Some(info) = info {
-            call.told(info);
+            call.mark_notified(info);
         }
         entry
     };
-    Page {
-        entries: page.entries.into_iter().map(told).collect(),
-        left: page.left,
+    ListPage {
+        entries: page.entries.into_iter().map(mark_notified).collect(),
+        remaining: page.remaining,
         next: page.next,
     }
 }
 
 /// A window of executions, each as `entry` tells it.
-pub(super) fn executions(
-    call: Call<'_>,
-    of: Window,
-    rest: Vec<(Position<Newest>, &Info)>,
-    entry: impl Fn(&Info) -> Value,
-) -> Page<Value> {
-    let all = rest.len();
-    let entries = rest
+pub(super) fn execution_page(
+    call: ToolCall<'_>,
+    window: PageLimits,
+    remaining: Vec<(ListPosition<NewestFirst>, &ExecutionInfo)>,
+    entry: impl Fn(&ExecutionInfo) -> Value,
+) -> ListPage<Value> {
+    let all = remaining.len();
+    let entries = remaining
         .into_iter()
         .map(|(at, info)| (at, (Some(info), entry(info))));
-    window(call, of, entries, all)
+    fill_page(call, window, entries, all)
 }
 
 /// Puts a window into an answer under `name`, and how much there is behind it.
-pub(super) fn put(page: Page<Value>, body: &mut Value, name: &str) {
+pub(super) fn put_page(page: ListPage<Value>, body: &mut Value, name: &str) {
     body[name] = page.entries.into();
-    if page.left > 0 {
-        body["omitted"] = page.left.into();
+    if page.remaining > 0 {
+        body["omitted"] = page.remaining.into();
         body["next"] = json!(page.next);
         body["hint"] = "cursor: this next".into();
     }

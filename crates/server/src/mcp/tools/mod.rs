@@ -1,18 +1,18 @@
 //! Every tool, one folder per profile and one file per tool. Tools speak in
-//! [`Reply`](super::reply::Reply) and [`Failure`](crate::error::Failure) and never see the MCP
+//! [`Reply`](super::reply::Reply) and [`ApiError`](crate::error::ApiError) and never see the MCP
 //! library.
 
 mod command;
 mod core;
-mod ends;
+mod end_text;
 mod interaction;
+mod isolation_params;
 mod listing;
-mod offered;
 mod pty;
 mod registry;
 mod service;
 mod shell;
-mod walls;
+mod tool_list;
 
-pub(super) use offered::of;
-pub(super) use registry::{Answer, Definition, call};
+pub(super) use registry::{ToolDefinition, ToolResult, call_tool};
+pub(super) use tool_list::tools_of;

@@ -1,54 +1,57 @@
 //! `command_bg_start`: start one command, answer at once.
 
-use super::starting::{self, OTHERWISE, TIMEOUT_LIMIT_S};
-use super::status::Started;
-use crate::mcp::consent;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::tools::service::{failed_to_start, launch, recognised};
-use crate::mcp::waiting::Options;
-use crate::params::{Arguments, Kind, Parameter};
+use super::start_params::{self, OPT_OUT, TIMEOUT_LIMIT_S};
+use super::status::StartedBody;
+use crate::mcp::approval;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::mcp::tools::service::{detect_service, launch_and_wait, start_failure_reply};
+use crate::mcp::wait::WaitOptions;
+use crate::params::{Arguments, Parameter, ParameterKind};
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "command_bg_start",
     title: "",
     about: "Start one program in the background and answer its pid at once. No shell.",
     parameters: &[
-        starting::COMMAND,
-        starting::ARGS,
-        starting::DIRECTORY,
-        Parameter::required("description", Kind::Text, ""),
-        Parameter::optional("labels", Kind::List, ""),
-        starting::STDIN,
-        starting::ENVS,
-        starting::ENCODING,
+        start_params::COMMAND,
+        start_params::ARGS,
+        start_params::DIRECTORY,
+        Parameter::required("description", ParameterKind::Text, ""),
+        Parameter::optional("labels", ParameterKind::List, ""),
+        start_params::STDIN,
+        start_params::ENVS,
+        start_params::ENCODING,
         Parameter::optional(
             "timeout",
-            Kind::Integer(1, TIMEOUT_LIMIT_S),
+            ParameterKind::Integer(1, TIMEOUT_LIMIT_S),
             "Seconds; default none",
         ),
-        starting::ISOLATION,
+        start_params::ISOLATION,
     ],
-    hints: Hints::RUNS,
+    hints: ToolHints::EXECUTES,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let mut request = starting::request(call, &mut arguments)?;
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let mut request = start_params::start_request(call, &mut arguments)?;
     request.description = arguments.required_text("description");
     request.labels = arguments.list("labels");
-    if let Some(way) = recognised(call, &request, OTHERWISE) {
-        return match launch(call, way.request(request), Options::at_once()).await {
+    if let Some(reason) = detect_service(call, &request, OPT_OUT) {
+        return match launch_and_wait(call, reason.request(request), WaitOptions::no_wait()).await {
             Ok(launched) => {
                 let info = &launched.waited.info;
-                Ok(Reply::status(&Started::service(info, way.note())))
+                Ok(ToolReply::status(&StartedBody::for_service(
+                    info,
+                    reason.note(),
+                )))
             }
-            Err(interrupted) => failed_to_start(interrupted),
+            Err(interrupted) => start_failure_reply(interrupted),
         };
     }
-    let begun = consent::begin(call, request).await?;
-    let info = call.give_out(begun);
-    Ok(Reply::status(&Started::from(&info)))
+    let start_guard = approval::begin(call, request).await?;
+    let info = call.publish_id(start_guard);
+    Ok(ToolReply::status(&StartedBody::from(&info)))
 }

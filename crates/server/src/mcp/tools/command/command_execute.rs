@@ -1,152 +1,166 @@
 //! `command_execute`: run one command, answer when it has ended.
 
-use ostler_engine::{Info, StartRequest, Waited};
-use ostler_model::ending::{Cause, Ending};
+use ostler_engine::{ExecutionInfo, StartRequest, WaitOutcome};
+use ostler_model::termination::{Termination, TerminationCause};
 use serde_json::json;
 
-use super::starting::{self, BLOCK_LINES, OTHERWISE, TIMEOUT_LIMIT_S};
+use super::start_params::{self, BLOCK_LINES, OPT_OUT, TIMEOUT_LIMIT_S};
 use super::status::seconds;
 use crate::error::object;
-use crate::mcp::context::Call;
-use crate::mcp::output::{Printed, printed};
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::ends;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::tools::service::{Way, failed_to_start, launch, one_shot, recognised};
-use crate::mcp::waiting::{self, Options};
-use crate::params::{Arguments, Kind, Parameter};
+use crate::mcp::context::ToolCall;
+use crate::mcp::output::{OutputBlocks, read_output};
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::end_text;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::mcp::tools::service::{
+    ServiceReason, detect_service, launch_and_wait, start_failure_reply, was_one_shot,
+};
+use crate::mcp::wait::{self, WaitOptions};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// What to do when its time ran out.
 const HINT: &str = "give a longer timeout, or use command_bg_start";
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "command_execute",
     title: "",
     about: "Run one program; answers output, exit code and time. No shell: no pipes, globs, &&. \
             timeout kills its process tree.",
     parameters: &[
-        starting::COMMAND,
-        starting::ARGS,
-        starting::DIRECTORY,
-        starting::STDIN,
-        Parameter::optional("timeout", Kind::Integer(1, TIMEOUT_LIMIT_S), "Seconds").or(15),
-        starting::ENVS,
-        starting::ENCODING,
+        start_params::COMMAND,
+        start_params::ARGS,
+        start_params::DIRECTORY,
+        start_params::STDIN,
+        Parameter::optional(
+            "timeout",
+            ParameterKind::Integer(1, TIMEOUT_LIMIT_S),
+            "Seconds",
+        )
+        .with_default(15),
+        start_params::ENVS,
+        start_params::ENCODING,
         BLOCK_LINES,
-        starting::ISOLATION,
+        start_params::ISOLATION,
     ],
-    hints: Hints::RUNS,
+    hints: ToolHints::EXECUTES,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let block_lines = starting::block_lines(&arguments);
-    let mut request = starting::request(call, &mut arguments)?;
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let block_lines = start_params::block_lines(&arguments);
+    let mut request = start_params::start_request(call, &mut arguments)?;
     // The default limit is none of a service's.
     let limit = request.timeout.take_if(|_| !arguments.is_given("timeout"));
-    if let Some(way) = recognised(call, &request, OTHERWISE) {
-        return Box::pin(served(call, (request, way), block_lines)).await;
+    if let Some(reason) = detect_service(call, &request, OPT_OUT) {
+        return Box::pin(run_as_service(call, (request, reason), block_lines)).await;
     }
     request.timeout = request.timeout.or(limit);
-    request.wait_for_place = request.timeout;
-    let waited = waiting::run(call, request, Options::to_end()).await?;
-    told(call, &waited, block_lines).await
+    request.queue_timeout = request.timeout;
+    let waited = wait::run(call, request, WaitOptions::until_exit()).await?;
+    command_reply(call, &waited, block_lines).await
 }
 
 /// Answers when the service it is runs; one that ended well was none (E4).
-async fn served(call: Call<'_>, (request, way): (StartRequest, Way), block_lines: usize) -> Answer {
-    let launched = match launch(call, way.request(request), Options::default()).await {
-        Ok(launched) => launched,
-        Err(interrupted) => return failed_to_start(interrupted),
-    };
+async fn run_as_service(
+    call: ToolCall<'_>,
+    (request, reason): (StartRequest, ServiceReason),
+    block_lines: usize,
+) -> ToolResult {
+    let launched =
+        match launch_and_wait(call, reason.request(request), WaitOptions::default()).await {
+            Ok(launched) => launched,
+            Err(interrupted) => return start_failure_reply(interrupted),
+        };
     let waited = &launched.waited;
-    if one_shot(call, waited) {
-        return told(call, waited, block_lines).await;
+    if was_one_shot(call, waited) {
+        return command_reply(call, waited, block_lines).await;
     }
-    let fields = object(fields(&waited.info));
-    Ok(way.reply(call, launched, fields).await)
+    let fields = object(execution_fields(&waited.info));
+    Ok(reason.reply(call, launched, fields).await)
 }
 
 /// What it printed, exit code and time; or, where it goes on, how to.
-async fn told(call: Call<'_>, waited: &Waited, block_lines: usize) -> Answer {
-    call.told(&waited.info);
-    let mut printed = printed(call, &waited.info, block_lines).await?;
+async fn command_reply(call: ToolCall<'_>, waited: &WaitOutcome, block_lines: usize) -> ToolResult {
+    call.mark_notified(&waited.info);
+    let mut output = read_output(call, &waited.info, block_lines).await?;
     let info = &waited.info;
-    let mut blocks = printed.blocks();
+    let mut blocks = output.take_blocks();
     blocks.push(match &info.state.ending {
-        Some(ending) => ended(call, (info, ending), &printed).await,
-        None => yielded(call, info, &printed).await,
+        Some(ending) => ended_text(call, (info, ending), &output).await,
+        None => running_text(call, info, &output).await,
     });
-    let mut reply = Reply::text(blocks, fields(info));
-    reply
-        .fields
-        .insert("cursor".to_owned(), json!(printed.next));
-    printed.fields(&mut reply.fields);
+    let mut reply = ToolReply::text(blocks, execution_fields(info));
+    reply.fields.insert("cursor".to_owned(), json!(output.next));
+    output.add_fields(&mut reply.fields);
     Ok(
         match info
             .state
             .ending
             .as_ref()
-            .and_then(|ending| ends::failure(info, ending, HINT))
+            .and_then(|ending| end_text::ending_failure(info, ending, HINT))
         {
-            Some(failure) => reply.failed(failure),
+            Some(failure) => reply.with_failure(failure),
             None => reply,
         },
     )
 }
 
 /// Exit code, time, and what else is to be known.
-async fn ended(call: Call<'_>, (info, ending): (&Info, &Ending), printed: &Printed) -> String {
-    let code = ends::exit_code(ending);
+async fn ended_text(
+    call: ToolCall<'_>,
+    (info, ending): (&ExecutionInfo, &Termination),
+    output: &OutputBlocks,
+) -> String {
+    let code = end_text::exit_code_text(ending);
     let mut text = format!(
         "exit_code: {code}\nexecution_time: {} s",
         seconds(info.duration())
     );
     match &ending.cause {
-        Cause::Stopped { .. } | Cause::OutOfMemory => {
-            ends::note(&mut text, &ending.describe());
+        TerminationCause::Stopped { .. } | TerminationCause::OutOfMemory => {
+            end_text::add_note(&mut text, &ending.describe());
         }
-        Cause::Exited
-        | Cause::Signaled
-        | Cause::TimedOut { .. }
-        | Cause::SpawnFailed { .. }
-        | Cause::Lost { .. } => {}
+        TerminationCause::Exited
+        | TerminationCause::Signaled
+        | TerminationCause::TimedOut { .. }
+        | TerminationCause::SpawnFailed { .. }
+        | TerminationCause::Lost { .. } => {}
     }
     if info.state.leftovers > 0 {
         let count = info.state.leftovers;
-        let told = format!(
+        let note = format!(
             "{count} processes it left behind were ended; to keep one, start it with \
              command_bg_start"
         );
-        ends::note(&mut text, &told);
+        end_text::add_note(&mut text, &note);
     }
-    if printed.is_cut() {
-        let told = format!(
+    if output.is_cut() {
+        let note = format!(
             "the whole output: command_ps_logs with pid {}",
             info.id.short()
         );
-        ends::note(&mut text, &told);
+        end_text::add_note(&mut text, &note);
     }
-    ends::notes(&mut text, (call, info), printed).await;
+    end_text::add_notes(&mut text, (call, info), output).await;
     text
 }
 
 /// What is said when the answer comes before the end (F4).
-async fn yielded(call: Call<'_>, info: &Info, printed: &Printed) -> String {
+async fn running_text(call: ToolCall<'_>, info: &ExecutionInfo, output: &OutputBlocks) -> String {
     let id = info.id.short();
-    let limit = ends::time_limit(info);
+    let limit = end_text::time_limit_text(info);
     let mut text = format!(
         "status: running\npid: {id}\nexecution_time: {} s so far; {limit}\nnext: \
          command_ps_logs with pid {id}, since \"{}\" and follow_seconds, or command_ps_stop",
         seconds(info.duration()),
-        printed.next
+        output.next
     );
-    ends::notes(&mut text, (call, info), printed).await;
+    end_text::add_notes(&mut text, (call, info), output).await;
     text
 }
 
-fn fields(info: &Info) -> serde_json::Value {
+fn execution_fields(info: &ExecutionInfo) -> serde_json::Value {
     let ending = info.state.ending.as_ref();
     json!({
         "id": info.id.short(),
@@ -155,6 +169,6 @@ fn fields(info: &Info) -> serde_json::Value {
         "signal": ending.and_then(|ending| ending.signal).map(|signal| signal.name()),
         "execution_time": seconds(info.duration()),
         "yielded": ending.is_none(),
-        "isolation": super::status::isolation(&info.spec.policy),
+        "isolation": super::status::isolation_body(&info.spec.policy),
     })
 }

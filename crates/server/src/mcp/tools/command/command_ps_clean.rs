@@ -3,33 +3,33 @@
 use ostler_engine::CleanOutcome;
 use serde_json::json;
 
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "command_ps_clean",
     title: "",
     about: "Forget ended processes and their output; a result per id.",
-    parameters: &[Parameter::required("pids", Kind::List, "")],
-    hints: Hints::ENDS,
+    parameters: &[Parameter::required("pids", ParameterKind::List, "")],
+    hints: ToolHints::DESTRUCTIVE,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let ids = arguments.list("pids");
     let outcomes = call.engine.clean(call.caller, &ids).await?;
     let results: Vec<_> = outcomes
         .iter()
-        .map(|(id, outcome)| json!({"pid": id, "result": told(outcome)}))
+        .map(|(id, outcome)| json!({"pid": id, "result": describe_outcome(outcome)}))
         .collect();
-    Ok(Reply::status(&json!({"results": results})))
+    Ok(ToolReply::status(&json!({"results": results})))
 }
 
 /// `success`, or `failed: reason`.
-fn told(outcome: &CleanOutcome) -> String {
+fn describe_outcome(outcome: &CleanOutcome) -> String {
     match outcome {
         CleanOutcome::Cleaned => "success".to_owned(),
         CleanOutcome::Discarded => {

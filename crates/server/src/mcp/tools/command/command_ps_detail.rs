@@ -3,40 +3,40 @@
 use serde_json::{Value, json};
 
 use super::command_ps_stop::PID;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::Arguments;
 use crate::render::REPLY_CHARS;
-use crate::wire::InfoBody;
+use crate::wire::ExecutionBody;
 
 /// The most characters of one field in a detail.
 const FIELD_CHARS: usize = 4_000;
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "command_ps_detail",
     title: "",
     about: "Everything known of one process.",
     parameters: &[PID],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(async move { answer(call, arguments) }),
+    handler: |call, arguments| Box::pin(async move { run_tool(call, arguments) }),
 };
 
-fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let info = call.info(&arguments.required_text("pid"))?;
-    call.told(&info);
-    let mut body = json!(InfoBody::from(&info));
+    call.mark_notified(&info);
+    let mut body = json!(ExecutionBody::from(&info));
     if let Some(fields) = body.as_object_mut() {
         let id = fields.remove("id").unwrap_or_default();
         fields.insert("pid".to_owned(), id);
     }
-    shorten(&mut body);
-    Ok(Reply::status(&body))
+    truncate_fields(&mut body);
+    Ok(ToolReply::status(&body))
 }
 
 /// Cuts what a caller made huge, so that the detail stays within the budget of a reply.
-fn shorten(body: &mut Value) {
+fn truncate_fields(body: &mut Value) {
     if body.to_string().chars().count() <= REPLY_CHARS {
         return;
     }

@@ -4,33 +4,33 @@ use ostler_engine::ListFilter;
 use ostler_model::status::ProcessStatus;
 use serde_json::json;
 
-use super::status::Summary;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
+use super::status::CommandSummary;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::listing::{self, CURSOR, WHOLE_ANSWER};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
-use crate::window::newest_first;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::pagination::newest_first;
+use crate::params::{Arguments, Parameter, ParameterKind};
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "command_ps_list",
     title: "",
     about: "List processes, newest first.",
     parameters: &[
-        Parameter::optional("labels", Kind::List, ""),
+        Parameter::optional("labels", ParameterKind::List, ""),
         Parameter::optional(
             "status",
-            Kind::Choice(&["running", "completed", "failed", "terminated", "error"]),
+            ParameterKind::Choice(&["running", "completed", "failed", "terminated", "error"]),
             "",
         ),
         CURSOR,
     ],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(async move { answer(call, arguments) }),
+    handler: |call, arguments| Box::pin(async move { run_tool(call, arguments) }),
 };
 
-fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let filter = ListFilter {
         status: arguments
             .text("status")
@@ -38,10 +38,12 @@ fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         labels: arguments.list("labels"),
         limit: None,
     };
-    let found = call.engine.list(call.caller, &filter);
-    let mut body = json!({"total": found.len()});
-    let rest = listing::rest(&found, newest_first, &mut arguments)?;
-    let page = listing::executions(call, WHOLE_ANSWER, rest, |info| json!(Summary::from(info)));
-    listing::put(page, &mut body, "processes");
-    Ok(Reply::status(&body))
+    let executions = call.engine.list(call.caller, &filter);
+    let mut body = json!({"total": executions.len()});
+    let remaining = listing::rest_after_cursor(&executions, newest_first, &mut arguments)?;
+    let page = listing::execution_page(call, WHOLE_ANSWER, remaining, |info| {
+        json!(CommandSummary::from(info))
+    });
+    listing::put_page(page, &mut body, "processes");
+    Ok(ToolReply::status(&body))
 }

@@ -4,23 +4,26 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use ostler_engine::{Info, WaitFor};
+use ostler_engine::{ExecutionInfo, WaitFor};
 use ostler_journal::{GrepMode, Journal, LineQuery, Pattern, ReadError, StreamSet};
 use ostler_model::StreamName;
 use serde_json::json;
 
 use super::command_ps_stop::PID;
-use super::starting::{self, BLOCK_LINES};
-use crate::error::{Failure, bad_pattern};
-use crate::mcp::context::Call;
-use crate::mcp::output::{FRAME_CHARS, Printed, notes, omitted_fields, whole};
-use crate::mcp::reply::{Interrupted, Reply};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::waiting;
-use crate::params::{Arguments, Kind, Parameter};
-use crate::reading::forward::page;
-use crate::reading::{last_line, slice};
-use crate::render::{Budget, Material, Moment, Prefix, REPLY_CHARS, Row, excerpt, moment};
+use super::start_params::{self, BLOCK_LINES};
+use crate::error::{ApiError, bad_pattern};
+use crate::mcp::context::ToolCall;
+use crate::mcp::output::{FRAME_CHARS, OutputBlocks, omitted_fields, output_notes, render_whole};
+use crate::mcp::reply::{ToolInterrupt, ToolReply};
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::mcp::wait;
+use crate::output_reader::paging::read_page;
+use crate::output_reader::{read_slice, unfinished_mode};
+use crate::params::{Arguments, Parameter, ParameterKind};
+use crate::render::{
+    ExcerptBudget, ExcerptInput, OutputRow, REPLY_CHARS, TimeOrCursor, TimestampPrefix, excerpt,
+    parse_time_or_cursor,
+};
 
 /// The longest wait that can be asked for, in seconds; a call itself collects no longer than
 /// the client's patience.
@@ -28,72 +31,79 @@ const FOLLOW_LIMIT_S: i64 = 86_400;
 /// The most lines from the end that can be asked for.
 const TAIL_LIMIT: i64 = 1_000_000_000;
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "command_ps_logs",
     title: "",
     about: "Read the output of a running or ended process.",
     parameters: &[
         PID,
-        Parameter::optional("tail", Kind::Integer(0, TAIL_LIMIT), "Last n lines"),
+        Parameter::optional(
+            "tail",
+            ParameterKind::Integer(0, TAIL_LIMIT),
+            "Last n lines",
+        ),
         Parameter::optional(
             "since",
-            Kind::Text,
+            ParameterKind::Text,
             "RFC 3339, local time, 10m (ago), or a cursor",
         ),
-        Parameter::optional("until", Kind::Text, "As since"),
-        Parameter::optional("with_stdout", Kind::Flag, "").or_flag(true),
-        Parameter::optional("with_stderr", Kind::Flag, "").or_flag(false),
-        Parameter::optional("add_time_prefix", Kind::Flag, "").or_flag(true),
+        Parameter::optional("until", ParameterKind::Text, "As since"),
+        Parameter::optional("with_stdout", ParameterKind::Flag, "").with_default_flag(true),
+        Parameter::optional("with_stderr", ParameterKind::Flag, "").with_default_flag(false),
+        Parameter::optional("add_time_prefix", ParameterKind::Flag, "").with_default_flag(true),
         Parameter::optional(
             "time_prefix_format",
-            Kind::Text,
+            ParameterKind::Text,
             "strftime; default %Y-%m-%d %H:%M:%S",
         ),
         Parameter::optional(
             "follow_seconds",
-            Kind::Integer(0, FOLLOW_LIMIT_S),
+            ParameterKind::Integer(0, FOLLOW_LIMIT_S),
             "Collect that long (≤ 45 s) or until it ends; 0: at once",
         )
-        .or(1),
-        BLOCK_LINES.told(""),
-        Parameter::optional("grep", Kind::Text, "Perl regex"),
+        .with_default(1),
+        BLOCK_LINES.with_description(""),
+        Parameter::optional("grep", ParameterKind::Text, "Perl regex"),
         Parameter::optional(
             "grep_mode",
-            Kind::Choice(&["line", "content"]),
+            ParameterKind::Choice(&["line", "content"]),
             "content: only the matches",
         )
-        .or_text("line"),
+        .with_default_text("line"),
     ],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("pid");
-    let block_lines = starting::block_lines(&arguments);
+    let block_lines = start_params::block_lines(&arguments);
     let zone = TimeZone::system();
-    let mut query = query(&mut arguments, &zone)?;
-    let prefix = prefix(&mut arguments, zone)?;
-    let info = settled(call, &id, &arguments).await?;
-    call.told(&info);
-    query.unfinished = last_line(&info);
+    let mut query = parse_query(&mut arguments, &zone)?;
+    let prefix = parse_prefix(&mut arguments, zone)?;
+    let info = wait_until_ended(call, &id, &arguments).await?;
+    call.mark_notified(&info);
+    query.unfinished = unfinished_mode(&info);
     let journal = call.engine.journal(call.caller, &id)?;
     let both =
         query.streams.contains(StreamName::Stdout) && query.streams.contains(StreamName::Stderr);
-    let label = Label { prefix, both };
-    let budget = Budget {
+    let label = LinePrefix {
+        prefix,
+        shows_stream: both,
+    };
+    let budget = ExcerptBudget {
         headings: false,
-        ..Budget::new(REPLY_CHARS - FRAME_CHARS, block_lines)
+        ..ExcerptBudget::new(REPLY_CHARS - FRAME_CHARS, block_lines)
     };
     let printed = if query.from.is_some() && query.tail.is_none() {
-        onward(&journal, &info, query, (label, budget)).await?
+        read_forward(&journal, &info, query, (label, budget)).await?
     } else {
-        let slice = slice(&journal, &info, query).await?;
-        let notes = notes(&info, &journal, &slice)?;
-        Printed::of_slice(slice, notes, |material| {
+        let slice = read_slice(&journal, &info, query).await?;
+        let notes = output_notes(&info, &journal, &slice)?;
+        OutputBlocks::from_slice(slice, notes, |material| {
             let mut material = material.condensed();
-            label.put_on(material.rows_mut());
+            label.apply(material.rows_mut());
             excerpt(material, budget)
         })
     };
@@ -101,24 +111,24 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 }
 
 /// The next page from a position on.
-async fn onward(
+async fn read_forward(
     journal: &Journal,
-    info: &Info,
+    info: &ExecutionInfo,
     query: LineQuery,
-    (label, budget): (Label, Budget),
-) -> Result<Printed, ReadError> {
-    let show = move |rows| {
-        let mut material = Material::whole(rows).condensed();
-        label.clone().put_on(material.rows_mut());
-        whole(material, budget)
+    (label, budget): (LinePrefix, ExcerptBudget),
+) -> Result<OutputBlocks, ReadError> {
+    let render = move |rows| {
+        let mut material = ExcerptInput::from_rows(rows).condensed();
+        label.clone().apply(material.rows_mut());
+        render_whole(material, budget)
     };
-    let page = page(journal, info, query, budget.chars, show).await?;
-    let notes = notes(info, journal, &page.rows)?;
-    Ok(Printed::of_page(page, notes))
+    let page = read_page(journal, info, query, budget.chars, render).await?;
+    let notes = output_notes(info, journal, &page.slice)?;
+    Ok(OutputBlocks::from_page(page, notes))
 }
 
-fn reply(info: &Info, printed: Printed) -> Reply {
-    let footer = footer(info, &printed);
+fn reply(info: &ExecutionInfo, printed: OutputBlocks) -> ToolReply {
+    let footer = render_footer(info, &printed);
     let mut fields = json!({
         "id": info.id.short(),
         "status": info.status().process,
@@ -127,32 +137,32 @@ fn reply(info: &Info, printed: Printed) -> Reply {
     if let Some(omitted) = printed.excerpt.omitted {
         fields["omitted"] = omitted_fields(omitted);
     }
-    if printed.left > 0 {
-        fields["lines_left"] = printed.left.into();
+    if printed.lines_left > 0 {
+        fields["lines_left"] = printed.lines_left.into();
     }
     let mut blocks = printed.excerpt.blocks;
     blocks.push(footer);
-    Reply::text(blocks, fields)
+    ToolReply::text(blocks, fields)
 }
 
 /// What to look for; everything is checked before anything is waited for.
-fn query(arguments: &mut Arguments, zone: &TimeZone) -> Result<LineQuery, Failure> {
+fn parse_query(arguments: &mut Arguments, zone: &TimeZone) -> Result<LineQuery, ApiError> {
     let mut query = LineQuery {
-        streams: streams(arguments)?,
+        streams: parse_streams(arguments)?,
         tail: arguments.count("tail"),
         ..LineQuery::default()
     };
     let now = Timestamp::now();
     if let Some(given) = arguments.text("since") {
-        match moment("since", &given, now, zone)? {
-            Moment::At(at) => query.since = Some(at),
-            Moment::Position(cursor) => query.from = Some(cursor),
+        match parse_time_or_cursor("since", &given, now, zone)? {
+            TimeOrCursor::Time(at) => query.since = Some(at),
+            TimeOrCursor::Cursor(cursor) => query.from = Some(cursor),
         }
     }
     if let Some(given) = arguments.text("until") {
-        match moment("until", &given, now, zone)? {
-            Moment::At(at) => query.until = Some(at),
-            Moment::Position(cursor) => query.until_cursor = Some(cursor),
+        match parse_time_or_cursor("until", &given, now, zone)? {
+            TimeOrCursor::Time(at) => query.until = Some(at),
+            TimeOrCursor::Cursor(cursor) => query.until_cursor = Some(cursor),
         }
     }
     if let Some(given) = arguments.text("grep") {
@@ -165,7 +175,7 @@ fn query(arguments: &mut Arguments, zone: &TimeZone) -> Result<LineQuery, Failur
     Ok(query)
 }
 
-fn streams(arguments: &Arguments) -> Result<StreamSet, Failure> {
+fn parse_streams(arguments: &Arguments) -> Result<StreamSet, ApiError> {
     let mut streams = StreamSet::NONE;
     if arguments.flag("with_stdout") {
         streams = streams.with(StreamName::Stdout).with(StreamName::Pty);
@@ -174,7 +184,7 @@ fn streams(arguments: &Arguments) -> Result<StreamSet, Failure> {
         streams = streams.with(StreamName::Stderr);
     }
     if streams == StreamSet::NONE {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "parameters 'with_stdout' and 'with_stderr' are both false; allowed: at least one true",
         ));
     }
@@ -182,19 +192,26 @@ fn streams(arguments: &Arguments) -> Result<StreamSet, Failure> {
 }
 
 /// The times before lines, unless they are not wanted; a wrong format is told in any case.
-fn prefix(arguments: &mut Arguments, zone: TimeZone) -> Result<Option<Prefix>, Failure> {
+fn parse_prefix(
+    arguments: &mut Arguments,
+    zone: TimeZone,
+) -> Result<Option<TimestampPrefix>, ApiError> {
     let format = arguments.text("time_prefix_format");
-    let prefix = Prefix::new("time_prefix_format", format, zone)?;
+    let prefix = TimestampPrefix::new("time_prefix_format", format, zone)?;
     Ok(arguments.flag("add_time_prefix").then_some(prefix))
 }
 
 /// Waits as long as was asked for, at most until the end.
-async fn settled(call: Call<'_>, id: &str, arguments: &Arguments) -> Result<Info, Interrupted> {
+async fn wait_until_ended(
+    call: ToolCall<'_>,
+    id: &str,
+    arguments: &Arguments,
+) -> Result<ExecutionInfo, ToolInterrupt> {
     let info = call.info(id)?;
     match arguments.count("follow_seconds") {
         Some(follow_s) if follow_s > 0 && !info.state.is_finished() => {
             let follow = Duration::from_secs(follow_s);
-            Ok(waiting::wait(call, id, &WaitFor::Exit, Some(follow))
+            Ok(wait::wait(call, id, &WaitFor::Exit, Some(follow))
                 .await?
                 .info)
         }
@@ -204,16 +221,16 @@ async fn settled(call: Call<'_>, id: &str, arguments: &Arguments) -> Result<Info
 
 /// What stands before each line.
 #[derive(Clone)]
-struct Label {
-    prefix: Option<Prefix>,
+struct LinePrefix {
+    prefix: Option<TimestampPrefix>,
     /// Whether lines of both streams are told apart.
-    both: bool,
+    shows_stream: bool,
 }
 
-impl Label {
-    fn put_on<'r>(mut self, rows: impl Iterator<Item = &'r mut Row>) {
+impl LinePrefix {
+    fn apply<'r>(mut self, rows: impl Iterator<Item = &'r mut OutputRow>) {
         for row in rows {
-            if self.both && row.is_stderr() {
+            if self.shows_stream && row.is_stderr() {
                 row.text.insert_str(0, "[stderr] ");
             }
             if let Some(prefix) = &mut self.prefix {
@@ -227,7 +244,7 @@ impl Label {
 }
 
 /// How it stands, and how to go on.
-fn footer(info: &Info, printed: &Printed) -> String {
+fn render_footer(info: &ExecutionInfo, printed: &OutputBlocks) -> String {
     let status = info.status().process.as_str();
     let next = printed.next;
     let mut text = match &info.state.ending {
@@ -240,8 +257,8 @@ fn footer(info: &Info, printed: &Printed) -> String {
     if printed.excerpt.omitted.is_some() {
         text.push_str("\n[what is omitted: since=\"<its cursor>\", or narrow with grep]");
     }
-    if printed.left > 0 {
-        let left = printed.left;
+    if printed.lines_left > 0 {
+        let left = printed.lines_left;
         text.push_str(&format!("\n[{left} more lines: since=\"{next}\"]"));
     }
     for note in printed.notes.iter().chain(&info.state.degraded) {

@@ -2,29 +2,29 @@
 
 use ostler_engine::StopRequest;
 
-use super::status::Stopped;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
+use super::status::StoppedBody;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
-pub(super) const PID: Parameter = Parameter::required("pid", Kind::Text, "");
+pub(super) const PID: Parameter = Parameter::required("pid", ParameterKind::Text, "");
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "command_ps_stop",
     title: "",
     about: "End a process with everything it started: killed after 5 s, with force at once.",
     parameters: &[
         PID,
-        Parameter::optional("force", Kind::Flag, "").or_flag(false),
-        Parameter::optional("reason", Kind::Text, ""),
+        Parameter::optional("force", ParameterKind::Flag, "").with_default_flag(false),
+        Parameter::optional("reason", ParameterKind::Text, ""),
     ],
-    hints: Hints::ENDS,
+    hints: ToolHints::DESTRUCTIVE,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("pid");
     let request = StopRequest {
         force: arguments.flag("force"),
@@ -33,6 +33,6 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     };
     let was_running = !call.info(&id)?.state.is_finished();
     let info = call.engine.stop(call.caller, &id, request).await?;
-    call.told(&info);
-    Ok(Reply::status(&Stopped::new(&info, was_running)))
+    call.mark_notified(&info);
+    Ok(ToolReply::status(&StoppedBody::new(&info, was_running)))
 }

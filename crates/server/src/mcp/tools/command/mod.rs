@@ -1,5 +1,5 @@
 //! The tools of profile `command`, document 000 §3: one file per tool. Names, parameters and
-//! defaults are the document's; `reason` and `isolation` are ours.
+//! defaults are the document's; `parse_wait_for` and `isolation_body` are ours.
 
 mod command_bg_start;
 mod command_execute;
@@ -8,8 +8,8 @@ mod command_ps_detail;
 mod command_ps_list;
 mod command_ps_logs;
 mod command_ps_stop;
-mod offered;
-mod starting;
+mod start_params;
 pub(super) mod status;
+mod tool_list;
 
-pub(super) use offered::TOOLS;
+pub(super) use tool_list::TOOLS;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use ostler_engine::Info;
+use ostler_engine::ExecutionInfo;
 use ostler_model::status::ProcessStatus;
-use ostler_model::{Ability, IsolationLevel, Policy, Timestamp};
+use ostler_model::{Capability, IsolationLevel, IsolationSpec, Timestamp};
 use serde::Serialize;
 
-use crate::mcp::tools::service::ServiceBody;
-use crate::render::clamped;
-use crate::render::walls::pieces;
+use crate::mcp::tools::service::ServiceToolBody;
+use crate::render::isolation::describe_missing;
+use crate::render::truncated;
 use crate::wire::NetworkBody;
 
 /// The most characters of a command or description in a list.
@@ -17,14 +17,14 @@ const SUMMARY_CHARS: usize = 200;
 
 /// `command_bg_start`.
 #[derive(Debug, Serialize)]
-pub(super) struct Started {
+pub(super) struct StartedBody {
     pid: String,
     status: ProcessStatus,
     os_pid: Option<u32>,
-    isolation: Isolation,
+    isolation: CommandIsolation,
     /// What it is as a service.
     #[serde(skip_serializing_if = "Option::is_none")]
-    service: Option<ServiceBody>,
+    service: Option<ServiceToolBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     next: String,
@@ -32,7 +32,7 @@ pub(super) struct Started {
 
 /// One entry of `command_ps_list`.
 #[derive(Debug, Serialize)]
-pub(super) struct Summary {
+pub(super) struct CommandSummary {
     pid: String,
     status: ProcessStatus,
     command: String,
@@ -50,7 +50,7 @@ pub(super) struct Summary {
 
 /// `command_ps_stop`.
 #[derive(Debug, Serialize)]
-pub(super) struct Stopped {
+pub(super) struct StoppedBody {
     pid: String,
     status: ProcessStatus,
     was_running: bool,
@@ -65,22 +65,22 @@ pub(super) struct Stopped {
 
 /// Isolation: asked, in force, missing.
 #[derive(Debug, Serialize)]
-pub(in crate::mcp::tools) struct Isolation {
+pub(in crate::mcp::tools) struct CommandIsolation {
     asked: IsolationLevel,
-    in_force: Vec<Ability>,
+    in_force: Vec<Capability>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<NetworkBody>,
 }
 
-impl From<&Info> for Started {
-    fn from(info: &Info) -> Self {
+impl From<&ExecutionInfo> for StartedBody {
+    fn from(info: &ExecutionInfo) -> Self {
         let pid = info.id.short();
         Self {
             status: info.status().process,
             os_pid: info.state.pid,
-            isolation: isolation(&info.spec.policy),
+            isolation: isolation_body(&info.spec.policy),
             service: None,
             note: None,
             next: format!("read its output with command_ps_logs, pid {pid}"),
@@ -89,25 +89,25 @@ impl From<&Info> for Started {
     }
 }
 
-impl Started {
+impl StartedBody {
     /// What is started as a service, and why.
-    pub(super) fn service(info: &Info, note: Option<String>) -> Self {
+    pub(super) fn for_service(info: &ExecutionInfo, note: Option<String>) -> Self {
         Self {
-            service: Some(ServiceBody::from(info)),
+            service: Some(ServiceToolBody::from(info)),
             note,
             ..Self::from(info)
         }
     }
 }
 
-impl From<&Info> for Summary {
-    fn from(info: &Info) -> Self {
+impl From<&ExecutionInfo> for CommandSummary {
+    fn from(info: &ExecutionInfo) -> Self {
         let ending = info.state.ending.as_ref();
         Self {
             pid: info.id.short(),
             status: info.status().process,
-            command: summary(&info.spec.command.display()),
-            description: summary(&info.spec.description),
+            command: shorten(&info.spec.command.display()),
+            description: shorten(&info.spec.description),
             labels: info.spec.labels.clone(),
             start_time: info.state.started_at.or(info.state.created_at),
             duration: seconds(info.duration()),
@@ -117,8 +117,8 @@ impl From<&Info> for Summary {
     }
 }
 
-impl Stopped {
-    pub(super) fn new(info: &Info, was_running: bool) -> Self {
+impl StoppedBody {
+    pub(super) fn new(info: &ExecutionInfo, was_running: bool) -> Self {
         let ending = info.state.ending.as_ref();
         Self {
             pid: info.id.short(),
@@ -134,14 +134,14 @@ impl Stopped {
 }
 
 /// What was asked of isolation, and what came of it.
-pub(in crate::mcp::tools) fn isolation(policy: &Policy) -> Isolation {
-    Isolation {
+pub(in crate::mcp::tools) fn isolation_body(policy: &IsolationSpec) -> CommandIsolation {
+    CommandIsolation {
         asked: policy.level,
         in_force: policy.in_force.clone(),
         missing: policy
             .missing
             .iter()
-            .map(|it| pieces(std::slice::from_ref(it)))
+            .map(|it| describe_missing(std::slice::from_ref(it)))
             .collect(),
         network: policy
             .confinement
@@ -155,6 +155,6 @@ pub(in crate::mcp::tools) fn seconds(duration: Duration) -> f64 {
     crate::wire::info::millis_as_seconds(duration)
 }
 
-fn summary(text: &str) -> String {
-    clamped(text, SUMMARY_CHARS)
+fn shorten(text: &str) -> String {
+    truncated(text, SUMMARY_CHARS)
 }

@@ -1,44 +1,44 @@
 //! Tools with several actions: which parameters go with which.
 
-use crate::error::Failure;
-use crate::params::{Arguments, Kind, Parameter};
+use crate::error::ApiError;
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// The most ids one call takes.
 const IDS_LIMIT: usize = 20;
 
 pub(in crate::mcp::tools) const IDS: Parameter =
-    Parameter::optional("ids", Kind::Ids, "Ids from exec, one or several");
+    Parameter::optional("ids", ParameterKind::Ids, "Ids from exec, one or several");
 /// What some call it who mean one.
 pub(in crate::mcp::tools) const ID: Parameter = Parameter::alias("id", "ids");
 
 /// One action of a tool.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::mcp::tools) struct Action {
-    pub(in crate::mcp::tools) word: &'static str,
+pub(in crate::mcp::tools) struct ToolAction {
+    pub(in crate::mcp::tools) name: &'static str,
     /// Parameters it cannot do without.
-    pub(in crate::mcp::tools) needs: &'static [&'static str],
+    pub(in crate::mcp::tools) required: &'static [&'static str],
     /// Parameters it takes besides.
-    pub(in crate::mcp::tools) takes: &'static [&'static str],
+    pub(in crate::mcp::tools) optional: &'static [&'static str],
 }
 
 /// Takes `action` off the arguments and holds the others against what goes with it.
-pub(in crate::mcp::tools) fn chosen(
-    actions: &'static [Action],
+pub(in crate::mcp::tools) fn parse_action(
+    actions: &'static [ToolAction],
     arguments: &mut Arguments,
-) -> Result<&'static str, Failure> {
+) -> Result<&'static str, ApiError> {
     let word = arguments.required_text("action");
-    let Some(action) = actions.iter().find(|action| action.word == word) else {
+    let Some(action) = actions.iter().find(|action| action.name == word) else {
         // The table of parameters lets only words of `actions` pass.
-        return Err(Failure::value(format!("parameter 'action' is '{word}'")));
+        return Err(ApiError::value(format!("parameter 'action' is '{word}'")));
     };
     let mut problems = Vec::new();
-    for name in action.needs {
+    for name in action.required {
         if !arguments.is_given(name) {
             problems.push(format!("action '{word}' needs parameter '{name}'"));
         }
     }
-    for name in arguments.given() {
-        if !action.needs.contains(&name) && !action.takes.contains(&name) {
+    for name in arguments.given_names() {
+        if !action.required.contains(&name) && !action.optional.contains(&name) {
             problems.push(format!(
                 "parameter '{name}' does not go with action '{word}'; allowed: {}",
                 action.allowed()
@@ -46,21 +46,21 @@ pub(in crate::mcp::tools) fn chosen(
         }
     }
     if problems.is_empty() {
-        Ok(action.word)
+        Ok(action.name)
     } else {
-        Err(Failure::value(problems.join("; ")))
+        Err(ApiError::value(problems.join("; ")))
     }
 }
 
-impl Action {
+impl ToolAction {
     fn allowed(&self) -> String {
-        let names: Vec<&str> = self.needs.iter().chain(self.takes).copied().collect();
+        let names: Vec<&str> = self.required.iter().chain(self.optional).copied().collect();
         names.join(", ")
     }
 }
 
 /// The ids, each once, in the order given.
-pub(in crate::mcp::tools) fn ids(arguments: &mut Arguments) -> Result<Vec<String>, Failure> {
+pub(in crate::mcp::tools) fn parse_ids(arguments: &mut Arguments) -> Result<Vec<String>, ApiError> {
     let mut ids: Vec<String> = Vec::new();
     for id in arguments.ids("ids") {
         if !ids.contains(&id) {
@@ -68,19 +68,19 @@ pub(in crate::mcp::tools) fn ids(arguments: &mut Arguments) -> Result<Vec<String
         }
     }
     match ids.len() {
-        0 => Err(Failure::value(
+        0 => Err(ApiError::value(
             "parameter 'ids' is empty; allowed: ids that exec or action 'list' answered",
         )),
         1..=IDS_LIMIT => Ok(ids),
-        count => Err(Failure::value(format!(
+        count => Err(ApiError::value(format!(
             "parameter 'ids' has {count} entries; allowed: at most {IDS_LIMIT}"
         ))),
     }
 }
 
 /// A failure that concerns one of several ids.
-pub(in crate::mcp::tools) fn about(id: &str, failure: Failure) -> Failure {
-    Failure {
+pub(in crate::mcp::tools) fn with_id(id: &str, failure: ApiError) -> ApiError {
+    ApiError {
         message: format!("{id}: {}", failure.message),
         ..failure
     }

@@ -1,22 +1,22 @@
 //! Lists and details: what is known of executions, without their output.
 
-use ostler_engine::{Info, ListFilter};
+use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::Timestamp;
 use ostler_model::status::ProcessStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::action::about;
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
+use super::action::with_id;
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::command::status::seconds;
 use crate::mcp::tools::listing::{self, HALF_ANSWER, WHOLE_ANSWER};
 use crate::mcp::tools::service;
+use crate::pagination::{ListPosition, running_first};
 use crate::params::Arguments;
-use crate::render::clamped;
-use crate::window::{Position, running_first};
-use crate::wire::InfoBody;
+use crate::render::truncated;
+use crate::wire::ExecutionBody;
 
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;
@@ -25,7 +25,7 @@ const FIELD_CHARS: usize = 2_000;
 
 /// One entry of a list.
 #[derive(Debug, Serialize)]
-struct Summary {
+struct ProcessSummary {
     id: String,
     status: ProcessStatus,
     command: String,
@@ -46,57 +46,59 @@ struct Summary {
 }
 
 /// What runs, then what has ended, the newest first; a window of it.
-pub(super) fn list(call: Call<'_>, arguments: &mut Arguments) -> Result<Reply, Failure> {
+pub(super) fn list(call: ToolCall<'_>, arguments: &mut Arguments) -> Result<ToolReply, ApiError> {
     let status = arguments.text("status");
     let filter = ListFilter {
         labels: arguments.list("labels"),
         ..ListFilter::default()
     };
-    let mut found = call.engine.list(call.caller, &filter);
-    found.retain(|info| match status.as_deref() {
+    let mut executions = call.engine.list(call.caller, &filter);
+    executions.retain(|info| match status.as_deref() {
         Some("running") => !info.state.is_finished(),
         Some("ended") => info.state.is_finished(),
         Some(_) => info.error_message().is_some(),
         None => true,
     });
-    let running = found.iter().filter(|info| !info.state.is_finished());
-    let mut body = json!({"total": found.len(), "running": running.count()});
-    let rest = listing::rest(&found, running_first, arguments)?;
-    let page = listing::executions(call, HALF_ANSWER, rest, |info| json!(Summary::from(info)));
-    listing::put(page, &mut body, "processes");
-    Ok(Reply::status(&body))
+    let running = executions.iter().filter(|info| !info.state.is_finished());
+    let mut body = json!({"total": executions.len(), "running": running.count()});
+    let remaining = listing::rest_after_cursor(&executions, running_first, arguments)?;
+    let page = listing::execution_page(call, HALF_ANSWER, remaining, |info| {
+        json!(ProcessSummary::from(info))
+    });
+    listing::put_page(page, &mut body, "processes");
+    Ok(ToolReply::status(&body))
 }
 
 /// Everything known of each id.
-pub(super) fn details(call: Call<'_>, ids: &[String]) -> Result<Reply, Failure> {
-    let mut found = Vec::with_capacity(ids.len());
+pub(super) fn details(call: ToolCall<'_>, ids: &[String]) -> Result<ToolReply, ApiError> {
+    let mut executions = Vec::with_capacity(ids.len());
     for id in ids {
         let info = call.info(id);
-        found.push(info.map_err(|error| about(id, error.into()))?);
+        executions.push(info.map_err(|error| with_id(id, error.into()))?);
     }
-    let entries = found.iter().enumerate().map(|(place, info)| {
-        let mut body = json!(InfoBody::from(info));
-        shorten(&mut body);
-        (Position::by(place), (Some(info), body))
+    let entries = executions.iter().enumerate().map(|(index, info)| {
+        let mut body = json!(ExecutionBody::from(info));
+        truncate_fields(&mut body);
+        (ListPosition::by(index), (Some(info), body))
     });
-    let page = listing::window(call, WHOLE_ANSWER, entries, found.len());
+    let page = listing::fill_page(call, WHOLE_ANSWER, entries, executions.len());
     let shown = page.entries.len();
     let mut body = json!({"processes": page.entries});
-    if page.left > 0 {
+    if page.remaining > 0 {
         body["omitted"] = json!(ids[shown..]);
         body["hint"] = "ask for fewer ids at once".into();
     }
-    Ok(Reply::status(&body))
+    Ok(ToolReply::status(&body))
 }
 
-impl From<&Info> for Summary {
-    fn from(info: &Info) -> Self {
+impl From<&ExecutionInfo> for ProcessSummary {
+    fn from(info: &ExecutionInfo) -> Self {
         let ending = info.state.ending.as_ref();
         Self {
             id: info.id.short(),
             status: info.status().process,
-            command: clamped(&info.spec.command.display(), SUMMARY_CHARS),
-            description: clamped(&info.spec.description, SUMMARY_CHARS),
+            command: truncated(&info.spec.command.display(), SUMMARY_CHARS),
+            description: truncated(&info.spec.description, SUMMARY_CHARS),
             labels: info.spec.labels.clone(),
             start_time: info.state.started_at.or(info.state.created_at),
             duration: seconds(info.duration()),
@@ -106,33 +108,33 @@ impl From<&Info> for Summary {
                 .state
                 .prompt
                 .as_deref()
-                .map(|it| clamped(it, SUMMARY_CHARS)),
-            service: service(info),
+                .map(|it| truncated(it, SUMMARY_CHARS)),
+            service: service_summary(info),
         }
     }
 }
 
 /// What it is as a service, in short.
-fn service(info: &Info) -> Option<Value> {
+fn service_summary(info: &ExecutionInfo) -> Option<Value> {
     info.spec.lifetime.plan()?;
     let state = &info.state;
-    let mut told = json!({
-        "name": service::name(info),
+    let mut fields = json!({
+        "name": service::call_name(info),
         "status": info.status().service,
     });
     if let Some(url) = state.url.as_deref().filter(|_| !state.is_finished()) {
-        told["url"] = clamped(url, SUMMARY_CHARS).into();
+        fields["url"] = truncated(url, SUMMARY_CHARS).into();
     }
     let mut ports: Vec<u16> = state.ports.iter().map(|it| it.address.port()).collect();
     ports.dedup();
     if !ports.is_empty() && !state.is_finished() {
-        told["ports"] = json!(ports);
+        fields["ports"] = json!(ports);
     }
-    Some(told)
+    Some(fields)
 }
 
 /// Cuts what a caller made huge.
-fn shorten(body: &mut Value) {
+fn truncate_fields(body: &mut Value) {
     for field in [
         "argv",
         "command",
@@ -145,7 +147,7 @@ fn shorten(body: &mut Value) {
             .as_str()
             .map_or_else(|| body[field].to_string(), str::to_owned);
         if text.chars().count() > FIELD_CHARS {
-            let cut = clamped(&text, FIELD_CHARS);
+            let cut = truncated(&text, FIELD_CHARS);
             body[field] = if body[field].is_array() {
                 json!([cut])
             } else {

@@ -2,30 +2,30 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Face, StartRequest, StdinRequest, WaitEnd, WaitFor, Waited};
+use ostler_engine::{ClientKind, StartRequest, StdinRequest, WaitEnd, WaitFor, WaitOutcome};
 use ostler_journal::Pattern;
 
-use super::run::{COMMAND, choose_shell, program};
-use super::select::{MAX_CHARS, Selection};
-use super::serve::{self, Wish};
-use super::shown;
+use super::as_service::{self, ServiceMode};
+use super::execution_reply;
+use super::output_range::{MAX_CHARS, OutputSelection};
+use super::run::{COMMAND, choose_shell, parse_command};
 use super::terminal;
-use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
-use crate::error::Failure;
-use crate::mcp::consent;
-use crate::mcp::context::Call;
-use crate::mcp::reply::{Interrupted, Reply};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::tools::walls;
-use crate::mcp::waiting::{self, OnPrompt, Options};
-use crate::params::{Arguments, Kind, Parameter};
+use super::wait_for::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
+use crate::error::ApiError;
+use crate::mcp::approval;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::{ToolInterrupt, ToolReply};
+use crate::mcp::tools::isolation_params;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::mcp::wait::{self, OnPrompt, WaitOptions};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// The longest time limit that can be asked for, in seconds: thirty days.
 const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 /// How long a call waits unless it says otherwise, in milliseconds.
 const WAIT_MS: i64 = 10_000;
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "exec",
     title: "",
     about: "Run a command. What has not ended after wait_ms goes on under its id: see process \
@@ -42,185 +42,206 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::alias("script", "command"),
         Parameter::optional(
             "cwd",
-            Kind::Text,
+            ParameterKind::Text,
             "Directory to run in; default: the workspace",
         ),
-        Parameter::optional("env", Kind::Map, "Variables to add"),
+        Parameter::optional("env", ParameterKind::Map, "Variables to add"),
         Parameter::optional(
             "stdin",
-            Kind::Text,
+            ParameterKind::Text,
             "All of its input. Without it input is empty: prompts read end of file at once",
         ),
         Parameter::optional(
             "input",
-            Kind::Choice(&["open", "tty"]),
+            ParameterKind::Choice(&["open", "tty"]),
             "open: answer it with process_control write. tty: the same in a terminal, for REPLs, \
              ssh, editors, anything full-screen",
         ),
         Parameter::optional(
             "wait_ms",
-            Kind::Integer(0, WAIT_LIMIT_MS),
+            ParameterKind::Integer(0, WAIT_LIMIT_MS),
             "Longest wait for the answer (45 s a call); never ends the command",
         )
-        .or(WAIT_MS),
+        .with_default(WAIT_MS),
         Parameter::optional(
             "timeout",
-            Kind::Integer(1, TIMEOUT_LIMIT_S),
+            ParameterKind::Integer(1, TIMEOUT_LIMIT_S),
             "Seconds, then the command and all it started are killed; default never",
         ),
-        UNTIL.told(
+        UNTIL.with_description(
             "Answer when: it ends (default); output matches pattern; it asks for input; it was \
              silent for 1 s; it serves",
         ),
-        PATTERN.told("Perl-style regex; given alone it means until pattern"),
+        PATTERN.with_description("Perl-style regex; given alone it means until pattern"),
         Parameter::optional(
             "notify",
-            Kind::Text,
+            ParameterKind::Text,
             "Regex: a later answer tells when a line matched. That it ended is always told",
         ),
         Parameter::optional(
             "description",
-            Kind::Text,
+            ParameterKind::Text,
             "A few words, for lists and the person watching",
         ),
         MAX_CHARS,
         Parameter::optional(
             "isolation",
-            walls::LEVELS,
+            isolation_params::LEVELS,
             "Default medium: clean environment, limits, kill of the whole tree. high: sandbox, \
              only cwd writable, no network",
         ),
         Parameter::optional(
             "options",
-            Kind::Options,
+            ParameterKind::Options,
             "Rare: shell \"zsh\"; keep true (outlives this session); labels [..]; mode oneshot \
              or service; idle_ms; network none, full or [hosts] (high); workspace \"overlay\" \
              (writes kept apart, see workspace); limits {memory \"512M\", cpus 0.5, pids, disk, \
              files}; secrets [names, into env]; on_prompt ask (ask the person); encoding; forward \
              [ports]; approval ID; allow_degraded [..]",
         ),
-        Parameter::optional("shell", Kind::Text, "").rare(),
-        IDLE.rare(),
-        Parameter::optional("mode", Kind::Choice(&["oneshot", "service"]), "").rare(),
-        Parameter::optional("on_prompt", Kind::Choice(&["return", "ask"]), "").rare(),
-        Parameter::optional("labels", Kind::List, "").rare(),
-        Parameter::optional("keep", Kind::Flag, "").rare(),
-        walls::NETWORK.rare(),
-        walls::WORKSPACE.rare(),
-        walls::ALLOW_DEGRADED.rare(),
-        walls::FORWARD.rare(),
-        walls::SECRETS.rare(),
-        walls::LIMITS.rare(),
-        walls::APPROVAL.rare(),
-        Parameter::optional("encoding", Kind::Text, "").rare(),
+        Parameter::optional("shell", ParameterKind::Text, "").in_options(),
+        IDLE.in_options(),
+        Parameter::optional("mode", ParameterKind::Choice(&["oneshot", "service"]), "")
+            .in_options(),
+        Parameter::optional("on_prompt", ParameterKind::Choice(&["return", "ask"]), "")
+            .in_options(),
+        Parameter::optional("labels", ParameterKind::List, "").in_options(),
+        Parameter::optional("keep", ParameterKind::Flag, "").in_options(),
+        isolation_params::NETWORK.in_options(),
+        isolation_params::WORKSPACE.in_options(),
+        isolation_params::ALLOW_DEGRADED.in_options(),
+        isolation_params::FORWARD.in_options(),
+        isolation_params::SECRETS.in_options(),
+        isolation_params::LIMITS.in_options(),
+        isolation_params::APPROVAL.in_options(),
+        Parameter::optional("encoding", ParameterKind::Text, "").in_options(),
     ],
-    hints: Hints::RUNS,
+    hints: ToolHints::EXECUTES,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let mut request = request(call, &mut arguments)?;
-    let wish = Wish::read(&mut arguments);
-    let reason = until::reason(&mut arguments, None)?;
-    let notify = until::expression(&mut arguments, "notify")?;
-    let selection = Selection::sized(&arguments);
-    let options = options(&mut arguments, &request, &reason);
-    request.wait_for_place = options.at_most;
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let mut request = start_request(call, &mut arguments)?;
+    let mode = ServiceMode::parse(&mut arguments);
+    let reason = wait_for::parse_wait_for(&mut arguments, None)?;
+    let notify = wait_for::parse_pattern(&mut arguments, "notify")?;
+    let selection = OutputSelection::with_size(&arguments);
+    let options = wait_options(&mut arguments, &request, &reason);
+    request.queue_timeout = options.timeout;
     if request.pty.is_some() {
-        let reason = wish.says_until.then_some(reason);
-        let starting = terminal::start(call, request, (reason, options), notify);
+        let reason = mode.has_until.then_some(reason);
+        let starting = terminal::start_in_terminal(call, request, (reason, options), notify);
         return Box::pin(starting).await;
     }
-    if let Some(way) = wish.way(call, &request, &reason)? {
-        let order = (way.request(request), &way);
-        let serving = serve::answer(call, order, (&wish, &reason, options), (notify, &selection));
+    if let Some(service_reason) = mode.service_reason(call, &request, &reason)? {
+        let order = (service_reason.request(request), &service_reason);
+        let serving = as_service::run_as_service(
+            call,
+            order,
+            (&mode, &reason, options),
+            (notify, &selection),
+        );
         return Box::pin(serving).await;
     }
-    let waited = if options.at_most == Some(Duration::ZERO) {
-        started(call, request).await?
+    let waited = if options.timeout == Some(Duration::ZERO) {
+        start_without_wait(call, request).await?
     } else {
-        waiting::run_until(call, request, &reason, options).await?
+        wait::run_until(call, request, &reason, options).await?
     };
-    Ok(told(call, &waited, notify, &selection).await)
+    Ok(reply_with_watch(call, &waited, notify, &selection).await)
 }
 
 /// How it stands and what it printed; what is to be told later is watched for from now on.
-pub(super) async fn told(
-    call: Call<'_>,
-    waited: &Waited,
+pub(super) async fn reply_with_watch(
+    call: ToolCall<'_>,
+    waited: &WaitOutcome,
     notify: Option<Pattern>,
-    selection: &Selection,
-) -> Reply {
-    let watch = notify.map(|pattern| watched(call, waited, pattern));
-    let mut shown = match shown::shown(call, waited, selection).await {
+    selection: &OutputSelection,
+) -> ToolReply {
+    let watch_problem = notify.map(|pattern| start_watch(call, waited, pattern));
+    let mut reply = match execution_reply::execution_reply(call, waited, selection).await {
         Ok(shown) => shown,
         // It runs, or did: its id must not be lost.
-        Err(failure) => shown::line(call, waited).with_note(&failure.message()),
+        Err(failure) => execution_reply::status_line(call, waited).with_note(&failure.message()),
     };
-    if let Some(problem) = watch.flatten() {
-        shown = shown.with_note(&problem);
+    if let Some(problem) = watch_problem.flatten() {
+        reply = reply.with_note(&problem);
     }
-    let reply = shown.reply();
-    match shown::failure(&waited.info) {
-        Some(failure) => reply.failed(failure),
+    let reply = reply.into_reply();
+    match execution_reply::ending_failure(&waited.info) {
+        Some(failure) => reply.with_failure(failure),
         None => reply,
     }
 }
 
 /// Has the agent told later of a line; what to say where that cannot be. What has ended needs
 /// no watch.
-pub(super) fn watched(call: Call<'_>, waited: &Waited, pattern: Pattern) -> Option<String> {
+pub(super) fn start_watch(
+    call: ToolCall<'_>,
+    waited: &WaitOutcome,
+    pattern: Pattern,
+) -> Option<String> {
     let info = &waited.info;
     if info.state.is_finished() {
         return None;
     }
-    let watching = call
-        .desk
-        .news()
-        .watch(call.caller, &info.id.short(), (pattern, info.cursor()));
+    let watching = call.state.notifications().watch_pattern(
+        call.caller,
+        &info.id.short(),
+        (pattern, info.cursor()),
+    );
     let failure = watching.err()?;
     Some(format!("no line is watched for: {}", failure.message()))
 }
 
 /// How to wait. Only a call that leaves the time to us may become a task.
-fn options(arguments: &mut Arguments, request: &StartRequest, reason: &WaitFor) -> Options {
-    Options {
-        at_most: until::wait(arguments),
+fn wait_options(
+    arguments: &mut Arguments,
+    request: &StartRequest,
+    reason: &WaitFor,
+) -> WaitOptions {
+    WaitOptions {
+        timeout: wait_for::parse_wait_ms(arguments),
         may_be_task: !arguments.is_given("wait_ms") && matches!(reason, WaitFor::Exit),
         on_prompt: match arguments.text("on_prompt").as_deref() {
             Some("ask") => OnPrompt::Ask,
-            Some(_) => OnPrompt::Tell,
-            None if request.stdin == StdinRequest::Open || request.pty.is_some() => OnPrompt::Tell,
+            Some(_) => OnPrompt::Return,
+            None if request.stdin == StdinRequest::Open || request.pty.is_some() => {
+                OnPrompt::Return
+            }
             None => OnPrompt::Ignore,
         },
     }
 }
 
 /// Starts and answers at once; the id counts as given out.
-async fn started(call: Call<'_>, request: StartRequest) -> Result<Waited, Interrupted> {
-    let begun = consent::begin(call, request).await?;
-    let info = call.give_out(begun);
-    Ok(Waited {
+async fn start_without_wait(
+    call: ToolCall<'_>,
+    request: StartRequest,
+) -> Result<WaitOutcome, ToolInterrupt> {
+    let start_guard = approval::begin(call, request).await?;
+    let info = call.publish_id(start_guard);
+    Ok(WaitOutcome {
         cursor: info.cursor(),
-        why: WaitEnd::Nothing,
+        end: WaitEnd::Nothing,
         info,
     })
 }
 
 /// Everything is checked before anything is started.
-fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Failure> {
+fn start_request(call: ToolCall<'_>, arguments: &mut Arguments) -> Result<StartRequest, ApiError> {
     let shell = arguments.text("shell");
-    let command = program(arguments, shell.as_deref())?;
+    let command = parse_command(arguments, shell.as_deref())?;
     let directory = arguments.text("cwd");
     if directory.as_deref() == Some("") {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "parameter 'cwd' is empty; allowed: the path of a directory, or leave it out",
         ));
     }
-    let mut request = call.start(command, directory.as_deref().unwrap_or_default());
-    request.face = Face::Core;
-    input(&mut request, arguments)?;
+    let mut request = call.start_request(command, directory.as_deref().unwrap_or_default());
+    request.client_kind = ClientKind::Core;
+    set_input(&mut request, arguments)?;
     let variables = arguments.map("env").into_iter();
     request.set_env = variables
         .map(|(name, value)| (name.into(), value.into()))
@@ -233,21 +254,21 @@ fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Fa
     if shell.is_none() {
         choose_shell(call, &mut request);
     }
-    walls::put_in(&mut request, arguments)?;
+    isolation_params::apply_isolation(&mut request, arguments)?;
     Ok(request)
 }
 
 /// The whole input, an open one, or a terminal.
-fn input(request: &mut StartRequest, arguments: &mut Arguments) -> Result<(), Failure> {
+fn set_input(request: &mut StartRequest, arguments: &mut Arguments) -> Result<(), ApiError> {
     let input = arguments.text("input");
     match (arguments.text("stdin"), input.as_deref()) {
         (Some(_), Some(_)) => {
-            return Err(Failure::value(
+            return Err(ApiError::value(
                 "parameters 'stdin' and 'input' are both given; allowed: stdin for the whole \
                  input, or input and process_control write for the first part of it as well",
             ));
         }
-        (Some(text), None) => request.stdin = StdinRequest::Given(text.into_bytes()),
+        (Some(text), None) => request.stdin = StdinRequest::Bytes(text.into_bytes()),
         (None, Some("tty")) => request.pty = Some(terminal::SIZE),
         (None, Some(_)) => request.stdin = StdinRequest::Open,
         (None, None) => {}

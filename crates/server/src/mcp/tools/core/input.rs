@@ -1,8 +1,8 @@
 //! What is written to a command: text for a pipe, text and keys for a terminal.
 
-use ostler_terminal::{Key, KeyError, Piece};
+use ostler_terminal::{InputPiece, Key, KeyError};
 
-use crate::error::Failure;
+use crate::error::ApiError;
 use crate::params::Arguments;
 
 /// What one call writes.
@@ -16,30 +16,30 @@ pub(super) struct InputArguments {
 
 impl InputArguments {
     /// Reads `text`, `enter` and `keys`. Who gives keys says when Enter is pressed.
-    pub(super) fn read(arguments: &mut Arguments) -> Result<Self, Failure> {
+    pub(super) fn parse(arguments: &mut Arguments) -> Result<Self, ApiError> {
         let has_keys = arguments.is_given("keys");
-        let is_asked = arguments.is_given("enter") && arguments.flag("enter");
-        let is_refused = arguments.is_given("enter") && !is_asked;
+        let is_enter_requested = arguments.is_given("enter") && arguments.flag("enter");
+        let is_enter_refused = arguments.is_given("enter") && !is_enter_requested;
         let text = arguments.text("text");
-        if text.is_none() && !has_keys && !is_asked {
-            return Err(Failure::value(
+        if text.is_none() && !has_keys && !is_enter_requested {
+            return Err(ApiError::value(
                 "action 'write' needs parameter 'text', or 'keys' for a terminal",
             ));
         }
         let keys = arguments.list("keys").into_iter().enumerate();
-        let key = |(place, name): (usize, String)| {
+        let key = |(index, name): (usize, String)| {
             let key: Result<Key, KeyError> = name.parse();
-            key.map_err(|error| Failure::value(format!("parameter 'keys[{place}]': {error}")))
+            key.map_err(|error| ApiError::value(format!("parameter 'keys[{index}]': {error}")))
         };
         Ok(Self {
             text,
-            enter: is_asked || !(has_keys || is_refused),
+            enter: is_enter_requested || !(has_keys || is_enter_refused),
             keys: keys.map(key).collect::<Result<_, _>>()?,
         })
     }
 
     /// The text, ended where it is entered and does not end itself.
-    fn line(&self, end: char) -> String {
+    fn line_with_end(&self, end: char) -> String {
         let mut line = self.text.clone().unwrap_or_default();
         if self.enter && !line.ends_with(['\n', '\r']) {
             line.push(end);
@@ -48,19 +48,19 @@ impl InputArguments {
     }
 
     /// For a pipe.
-    pub(super) fn bytes(&self) -> Result<Vec<u8>, Failure> {
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, ApiError> {
         if self.keys.is_empty() {
-            return Ok(self.line('\n').into_bytes());
+            return Ok(self.line_with_end('\n').into_bytes());
         }
-        let failure = Failure::value("parameter 'keys' is for a terminal, and it has none");
+        let failure = ApiError::value("parameter 'keys' is for a terminal, and it has none");
         Err(failure.with_hint("give text, or start it with exec and input \"tty\""))
     }
 
     /// For a terminal, where Enter ends a line.
-    pub(super) fn pieces(&self) -> Vec<Piece> {
-        let line = self.line('\r');
-        let text = (!line.is_empty()).then_some(Piece::Text(line));
-        let keys = self.keys.iter().cloned().map(Piece::Key);
+    pub(super) fn pieces(&self) -> Vec<InputPiece> {
+        let line = self.line_with_end('\r');
+        let text = (!line.is_empty()).then_some(InputPiece::Text(line));
+        let keys = self.keys.iter().cloned().map(InputPiece::Key);
         text.into_iter().chain(keys).collect()
     }
 }

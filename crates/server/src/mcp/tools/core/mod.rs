@@ -3,22 +3,22 @@
 //! `workspace` decides about what was kept apart.
 
 pub(super) mod action;
+mod as_service;
 mod detail;
 mod exec;
+pub(super) mod execution_reply;
 mod input;
-mod offered;
+pub(super) mod output_range;
 mod process;
 mod process_control;
 mod raw;
 mod repl;
 mod run;
-pub(super) mod select;
-mod serve;
-pub(super) mod shown;
 mod terminal;
-mod until;
+mod tool_list;
+mod wait_for;
 mod workspace;
 
-pub(super) use offered::TOOLS;
-pub(super) use run::{COMMAND, choose_shell, program};
-pub(super) use until::{WAIT_LIMIT_MS, expression};
+pub(super) use run::{COMMAND, choose_shell, parse_command};
+pub(super) use tool_list::TOOLS;
+pub(super) use wait_for::{WAIT_LIMIT_MS, parse_pattern};

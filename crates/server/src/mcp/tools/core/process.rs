@@ -2,41 +2,41 @@
 
 use std::time::Duration;
 
-use ostler_engine::{WaitEnd, WaitFor, Waited};
-use ostler_model::{Io, Stdin};
+use ostler_engine::{WaitEnd, WaitFor, WaitOutcome};
+use ostler_model::{Io, StdinSource};
 use serde_json::{Map, Value, json};
 
-use super::action::{self, Action, ID, IDS, about};
+use super::action::{self, ID, IDS, ToolAction, with_id};
 use super::detail;
-use super::select::{CURSOR, GREP, MAX_CHARS, RAW, SINCE, STREAM, Selection, TAIL};
-use super::shown::{self, Shown};
+use super::execution_reply::{self, ExecutionReply};
+use super::output_range::{CURSOR, GREP, MAX_CHARS, OutputSelection, RAW, SINCE, STREAM, TAIL};
 use super::terminal;
-use super::until::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::reply::{Interrupted, Link, Reply};
-use crate::mcp::several;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::waiting::{self, OnPrompt, Options};
-use crate::params::{Arguments, Kind, Parameter};
+use super::wait_for::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::{ResourceLink, ToolInterrupt, ToolReply};
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::mcp::wait::{self, OnPrompt, WaitOptions};
+use crate::mcp::wait_many;
+use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// How long action `wait` waits unless it says otherwise.
+/// How long action `wait_for_ids` waits unless it says otherwise.
 const WAIT: Duration = Duration::from_secs(30);
 /// Room without which one of several is told of without its output, in characters.
-const LEAST_CHARS: usize = 1_600;
+const MIN_CHARS: usize = 1_600;
 /// Characters between two executions of one answer.
 pub(super) const SEPARATOR: &str = "\n\n";
 
-const ACTIONS: &[Action] = &[
-    Action {
-        word: "list",
-        needs: &[],
-        takes: &["labels", "status", "cursor"],
+const ACTIONS: &[ToolAction] = &[
+    ToolAction {
+        name: "list",
+        required: &[],
+        optional: &["labels", "status", "cursor"],
     },
-    Action {
-        word: "output",
-        needs: &["ids"],
-        takes: &[
+    ToolAction {
+        name: "output",
+        required: &["ids"],
+        optional: &[
             "cursor",
             "stream",
             "since",
@@ -46,10 +46,10 @@ const ACTIONS: &[Action] = &[
             "max_chars",
         ],
     },
-    Action {
-        word: "wait",
-        needs: &["ids"],
-        takes: &[
+    ToolAction {
+        name: "wait",
+        required: &["ids"],
+        optional: &[
             "wait_ms",
             "until",
             "pattern",
@@ -64,19 +64,19 @@ const ACTIONS: &[Action] = &[
             "max_chars",
         ],
     },
-    Action {
-        word: "screen",
-        needs: &["ids"],
-        takes: &[],
+    ToolAction {
+        name: "screen",
+        required: &["ids"],
+        optional: &[],
     },
-    Action {
-        word: "detail",
-        needs: &["ids"],
-        takes: &[],
+    ToolAction {
+        name: "detail",
+        required: &["ids"],
+        optional: &[],
     },
 ];
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "process",
     title: "",
     about: "Look at what exec started; changes nothing. list: running ones first, then the newest. \
@@ -86,7 +86,7 @@ pub(super) const DEFINITION: Definition = Definition {
     parameters: &[
         Parameter::required(
             "action",
-            Kind::Choice(&["list", "output", "wait", "screen", "detail"]),
+            ParameterKind::Choice(&["list", "output", "wait", "screen", "detail"]),
             "What to show",
         ),
         IDS,
@@ -97,151 +97,163 @@ pub(super) const DEFINITION: Definition = Definition {
         STREAM,
         SINCE,
         UNTIL,
-        PATTERN.told("Regex that wait waits for"),
+        PATTERN.with_description("Regex that wait waits for"),
         IDLE.unlisted(),
         Parameter::optional(
             "wait_ms",
-            Kind::Integer(0, WAIT_LIMIT_MS),
+            ParameterKind::Integer(0, WAIT_LIMIT_MS),
             "For wait; default 30000",
         ),
-        Parameter::optional("all", Kind::Flag, "wait: for each of ids"),
-        Parameter::optional("labels", Kind::List, "list: those with all of these"),
+        Parameter::optional("all", ParameterKind::Flag, "wait: for each of ids"),
+        Parameter::optional(
+            "labels",
+            ParameterKind::List,
+            "list: those with all of these",
+        ),
         Parameter::optional(
             "status",
-            Kind::Choice(&["running", "ended", "failed"]),
+            ParameterKind::Choice(&["running", "ended", "failed"]),
             "list: only these",
         ),
         RAW,
         MAX_CHARS,
     ],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    match action::chosen(ACTIONS, &mut arguments)? {
-        "output" => output(call, arguments).await,
-        "wait" => wait(call, arguments).await,
-        "screen" => terminal::screen(call, &action::ids(&mut arguments)?).await,
-        "detail" => Ok(detail::details(call, &action::ids(&mut arguments)?)?),
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    match action::parse_action(ACTIONS, &mut arguments)? {
+        "output" => show_output(call, arguments).await,
+        "wait" => wait_for_ids(call, arguments).await,
+        "screen" => terminal::show_screen(call, &action::parse_ids(&mut arguments)?).await,
+        "detail" => Ok(detail::details(call, &action::parse_ids(&mut arguments)?)?),
         _ => Ok(detail::list(call, &mut arguments)?),
     }
 }
 
-async fn output(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let (ids, selection) = asked(call, &mut arguments)?;
-    let mut seen = Vec::with_capacity(ids.len());
+async fn show_output(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let (ids, selection) = parse_selection(call, &mut arguments)?;
+    let mut outcomes = Vec::with_capacity(ids.len());
     for id in &ids {
         let info = call.info(id)?;
-        seen.push(Waited {
+        outcomes.push(WaitOutcome {
             cursor: info.cursor(),
-            why: WaitEnd::Nothing,
+            end: WaitEnd::Nothing,
             info,
         });
     }
-    Ok(told(call, &seen, &selection, |_| true).await?)
+    Ok(render_outcomes(call, &outcomes, &selection, |_| true).await?)
 }
 
-async fn wait(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let (ids, mut selection) = asked(call, &mut arguments)?;
+async fn wait_for_ids(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let (ids, mut selection) = parse_selection(call, &mut arguments)?;
     // Whoever waits wants the end, and what failed before it.
     selection.paged = false;
-    let at_most = until::wait(&arguments).unwrap_or(WAIT);
+    let timeout = wait_for::parse_wait_ms(&arguments).unwrap_or(WAIT);
     let all = arguments.flag("all");
-    let reason = until::reason(&mut arguments, selection.query.from)?;
+    let reason = wait_for::parse_wait_for(&mut arguments, selection.query.from)?;
     for id in &ids {
-        until::can_be_ready(&call.info(id)?, &reason)?;
+        wait_for::check_can_be_ready(&call.info(id)?, &reason)?;
     }
-    let waited = match ids.as_slice() {
-        [id] => vec![one(call, id, &reason, at_most).await?],
-        _ => several::wait(call, &ids, &reason, (all, at_most)).await?,
+    let outcomes = match ids.as_slice() {
+        [id] => vec![wait_one(call, id, &reason, timeout).await?],
+        _ => wait_many::wait_many(call, &ids, &reason, (all, timeout)).await?,
     };
-    let single = waited.len() == 1;
-    let shows = |it: &Waited| single || it.why != WaitEnd::AtMost;
-    Ok(told(call, &waited, &selection, shows).await?)
+    let single = outcomes.len() == 1;
+    let shows_output = |it: &WaitOutcome| single || it.end != WaitEnd::TimedOut;
+    Ok(render_outcomes(call, &outcomes, &selection, shows_output).await?)
 }
 
 /// Waits on one; what has an open input may ask for it.
-async fn one(
-    call: Call<'_>,
+async fn wait_one(
+    call: ToolCall<'_>,
     id: &str,
     reason: &WaitFor,
-    at_most: Duration,
-) -> Result<Waited, Interrupted> {
+    timeout: Duration,
+) -> Result<WaitOutcome, ToolInterrupt> {
     let info = call.info(id)?;
-    let open = Io::Pipes { stdin: Stdin::Open };
-    let options = Options {
-        at_most: Some(at_most),
+    let open = Io::Pipes {
+        stdin: StdinSource::Open,
+    };
+    let options = WaitOptions {
+        timeout: Some(timeout),
         may_be_task: false,
         on_prompt: if info.spec.io == open {
-            OnPrompt::Tell
+            OnPrompt::Return
         } else {
             OnPrompt::Ignore
         },
     };
-    waiting::wait(call, id, reason, options).await
+    wait::wait(call, id, reason, options).await
 }
 
 /// Which ids, and what of their output; every id is known.
-fn asked(call: Call<'_>, arguments: &mut Arguments) -> Result<(Vec<String>, Selection), Failure> {
-    let ids = action::ids(arguments)?;
-    let selection = Selection::read(arguments)?;
+fn parse_selection(
+    call: ToolCall<'_>,
+    arguments: &mut Arguments,
+) -> Result<(Vec<String>, OutputSelection), ApiError> {
+    let ids = action::parse_ids(arguments)?;
+    let selection = OutputSelection::parse(arguments)?;
     if ids.len() > 1 && selection.query.from.is_some() {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "a cursor belongs to one process; allowed: one entry in 'ids', or no cursor",
         ));
     }
     for id in &ids {
         call.info(id)
-            .map_err(|error| about(id, Failure::from(error)))?;
+            .map_err(|error| with_id(id, ApiError::from(error)))?;
     }
     Ok((ids, selection))
 }
 
-/// Every execution in the order asked, those that `shows` with their output as long as there
+/// Every execution in the order asked, those that `shows_output` with their output as long as there
 /// is room for it; together within the selection's characters.
-async fn told(
-    call: Call<'_>,
-    waited: &[Waited],
-    selection: &Selection,
-    shows: impl Fn(&Waited) -> bool,
-) -> Result<Reply, Failure> {
-    let lines = waited.iter().map(|it| shown::line(call, it));
-    let mut parts: Vec<Shown> = lines.collect();
-    let lines: usize = parts.iter().map(Shown::chars).sum();
-    let mut room = selection.chars.saturating_sub(lines);
-    let mut left = waited.iter().filter(|it| shows(it)).count();
-    for (it, part) in waited.iter().zip(&mut parts) {
+async fn render_outcomes(
+    call: ToolCall<'_>,
+    outcomes: &[WaitOutcome],
+    selection: &OutputSelection,
+    shows_output: impl Fn(&WaitOutcome) -> bool,
+) -> Result<ToolReply, ApiError> {
+    let lines = outcomes
+        .iter()
+        .map(|it| execution_reply::status_line(call, it));
+    let mut parts: Vec<ExecutionReply> = lines.collect();
+    let lines: usize = parts.iter().map(ExecutionReply::chars).sum();
+    let mut remaining = selection.chars.saturating_sub(lines);
+    let mut remaining_count = outcomes.iter().filter(|it| shows_output(it)).count();
+    for (it, part) in outcomes.iter().zip(&mut parts) {
         // The line is part of what is shown instead of it.
         let line = part.chars();
-        if !shows(it) || room + line < LEAST_CHARS {
+        if !shows_output(it) || remaining + line < MIN_CHARS {
             continue;
         }
-        let share = Selection {
-            chars: (room / left.max(1)).max(LEAST_CHARS - line) + line - SEPARATOR.len(),
+        let share = OutputSelection {
+            chars: (remaining / remaining_count.max(1)).max(MIN_CHARS - line) + line
+                - SEPARATOR.len(),
             ..selection.clone()
         };
-        *part = shown::shown(call, it, &share).await?;
-        room = (room + line).saturating_sub(part.chars());
-        left -= 1;
+        *part = execution_reply::execution_reply(call, it, &share).await?;
+        remaining = (remaining + line).saturating_sub(part.chars());
+        remaining_count -= 1;
     }
-    Ok(joined(parts))
+    Ok(join_replies(parts))
 }
 
 /// One answer; the fields of one execution stand by themselves, those of several in a list.
-fn joined(mut parts: Vec<Shown>) -> Reply {
+fn join_replies(mut parts: Vec<ExecutionReply>) -> ToolReply {
     if parts.len() == 1 {
-        return parts.remove(0).reply();
+        return parts.remove(0).into_reply();
     }
     let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
     let text = texts.join(SEPARATOR);
-    let links: Vec<Link> = parts
+    let links: Vec<ResourceLink> = parts
         .iter_mut()
         .filter_map(|part| part.link.take())
         .collect();
     let fields: Vec<Map<String, Value>> = parts.into_iter().map(|part| part.fields).collect();
-    let mut reply = Reply::text(vec![text], json!({"processes": fields}));
+    let mut reply = ToolReply::text(vec![text], json!({"processes": fields}));
     reply.links = links;
     reply
 }

@@ -6,76 +6,76 @@ use futures_util::future::join_all;
 use ostler_engine::{CleanOutcome, StopRequest, WaitFor};
 use ostler_journal::Pattern;
 use ostler_model::signal::SignalError;
-use ostler_model::{ErrorCode, Io, Signal, Stdin};
+use ostler_model::{ErrorCode, Io, Signal, StdinSource};
 use serde_json::{Value, json};
 
-use super::action::{self, Action, ID, IDS, about};
+use super::action::{self, ID, IDS, ToolAction, with_id};
+use super::execution_reply;
 use super::input::InputArguments;
+use super::output_range::OutputSelection;
 use super::repl;
-use super::select::Selection;
-use super::shown;
 use super::terminal;
-use super::until::{self, PATTERN, WAIT_LIMIT_MS};
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
+use super::wait_for::{self, PATTERN, WAIT_LIMIT_MS};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::command::status::seconds;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::waiting;
-use crate::params::{Arguments, Kind, Parameter};
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::mcp::wait;
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// How long the reaction to what was written is waited for, unless a call says otherwise.
-const REACTION: Duration = Duration::from_secs(5);
+const REACTION_TIMEOUT: Duration = Duration::from_secs(5);
 
-const ACTIONS: &[Action] = &[
-    Action {
-        word: "write",
-        needs: &["ids"],
-        takes: &["text", "keys", "enter", "wait_ms"],
+const ACTIONS: &[ToolAction] = &[
+    ToolAction {
+        name: "write",
+        required: &["ids"],
+        optional: &["text", "keys", "enter", "wait_ms"],
     },
-    Action {
-        word: "close_input",
-        needs: &["ids"],
-        takes: &["wait_ms"],
+    ToolAction {
+        name: "close_input",
+        required: &["ids"],
+        optional: &["wait_ms"],
     },
-    Action {
-        word: "signal",
-        needs: &["ids", "signal"],
-        takes: &[],
+    ToolAction {
+        name: "signal",
+        required: &["ids", "signal"],
+        optional: &[],
     },
-    Action {
-        word: "pause",
-        needs: &["ids"],
-        takes: &[],
+    ToolAction {
+        name: "pause",
+        required: &["ids"],
+        optional: &[],
     },
-    Action {
-        word: "resume",
-        needs: &["ids"],
-        takes: &[],
+    ToolAction {
+        name: "resume",
+        required: &["ids"],
+        optional: &[],
     },
-    Action {
-        word: "stop",
-        needs: &["ids"],
-        takes: &["force", "reason"],
+    ToolAction {
+        name: "stop",
+        required: &["ids"],
+        optional: &["force", "reason"],
     },
-    Action {
-        word: "clean",
-        needs: &["ids"],
-        takes: &[],
+    ToolAction {
+        name: "clean",
+        required: &["ids"],
+        optional: &[],
     },
-    Action {
-        word: "clear_output",
-        needs: &["ids"],
-        takes: &[],
+    ToolAction {
+        name: "clear_output",
+        required: &["ids"],
+        optional: &[],
     },
-    Action {
-        word: "notify",
-        needs: &["ids", "pattern"],
-        takes: &[],
+    ToolAction {
+        name: "notify",
+        required: &["ids", "pattern"],
+        optional: &[],
     },
 ];
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "process_control",
     title: "",
     about: "Act on running commands. write: send text or keys, wait for the reaction, answer it. \
@@ -86,7 +86,7 @@ pub(super) const DEFINITION: Definition = Definition {
     parameters: &[
         Parameter::required(
             "action",
-            Kind::Choice(&[
+            ParameterKind::Choice(&[
                 "write",
                 "close_input",
                 "signal",
@@ -104,35 +104,35 @@ pub(super) const DEFINITION: Definition = Definition {
             ..IDS
         },
         ID,
-        Parameter::optional("text", Kind::Text, "What to write"),
+        Parameter::optional("text", ParameterKind::Text, "What to write"),
         Parameter::optional(
             "keys",
-            Kind::List,
+            ParameterKind::List,
             "After text, to a terminal: enter, tab, escape, up, ctrl-c, f1, :",
         ),
         Parameter::optional(
             "enter",
-            Kind::Flag,
+            ParameterKind::Flag,
             "Newline after text; default true, false with keys",
         ),
         Parameter::optional(
             "wait_ms",
-            Kind::Integer(0, WAIT_LIMIT_MS),
+            ParameterKind::Integer(0, WAIT_LIMIT_MS),
             "For the reaction; default 5000",
         ),
-        Parameter::optional("signal", Kind::Text, "INT, HUP, USR1 …"),
-        Parameter::optional("force", Kind::Flag, "stop: at once"),
+        Parameter::optional("signal", ParameterKind::Text, "INT, HUP, USR1 …"),
+        Parameter::optional("force", ParameterKind::Flag, "stop: at once"),
         PATTERN,
-        Parameter::optional("reason", Kind::Text, "stop: for the record"),
+        Parameter::optional("reason", ParameterKind::Text, "stop: for the record"),
     ],
-    hints: Hints::RUNS,
+    hints: ToolHints::EXECUTES,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
 /// What is to be done to each id.
 #[derive(Debug)]
-enum Deed {
+enum ControlAction {
     Write(InputArguments),
     CloseInput,
     Signal(Signal),
@@ -144,185 +144,200 @@ enum Deed {
     Notify(Pattern),
 }
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let word = action::chosen(ACTIONS, &mut arguments)?;
-    let ids = action::ids(&mut arguments)?;
-    let deed = deed(word, &mut arguments)?;
-    if let Some(at_most) = reaction(&ids, &deed, &arguments)? {
-        return converse(call, &ids[0], &deed, at_most).await;
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let word = action::parse_action(ACTIONS, &mut arguments)?;
+    let ids = action::parse_ids(&mut arguments)?;
+    let action = parse_control(word, &mut arguments)?;
+    if let Some(timeout) = reaction_timeout(&ids, &action, &arguments)? {
+        return act_and_wait(call, &ids[0], &action, timeout).await;
     }
-    let results = join_all(ids.iter().map(|id| carry_out(call, id, &deed))).await;
-    Ok(told(&ids, results))
+    let results = join_all(ids.iter().map(|id| execute(call, id, &action))).await;
+    Ok(results_reply(&ids, results))
 }
 
 /// How long the reaction to a deed is waited for; none where it has none, or nobody asks.
-fn reaction(
+fn reaction_timeout(
     ids: &[String],
-    deed: &Deed,
+    action: &ControlAction,
     arguments: &Arguments,
-) -> Result<Option<Duration>, Failure> {
-    if !matches!(deed, Deed::Write(_) | Deed::CloseInput) {
+) -> Result<Option<Duration>, ApiError> {
+    if !matches!(action, ControlAction::Write(_) | ControlAction::CloseInput) {
         return Ok(None);
     }
-    let at_most = until::wait(arguments);
-    match (ids, at_most) {
+    let timeout = wait_for::parse_wait_ms(arguments);
+    match (ids, timeout) {
         (_, Some(Duration::ZERO)) | ([_, _, ..], None) => Ok(None),
-        ([_, _, ..], Some(_)) => Err(Failure::value(
+        ([_, _, ..], Some(_)) => Err(ApiError::value(
             "parameter 'wait_ms' with several 'ids'; allowed: one id, or process wait afterwards",
         )),
-        (_, at_most) => Ok(Some(at_most.unwrap_or(REACTION))),
+        (_, at_most) => Ok(Some(at_most.unwrap_or(REACTION_TIMEOUT))),
     }
 }
 
 /// Does it and answers what that brings about: what it prints until it asks for more or ends.
-async fn converse(call: Call<'_>, id: &str, deed: &Deed, at_most: Duration) -> Answer {
-    has_input(call, id)?;
+async fn act_and_wait(
+    call: ToolCall<'_>,
+    id: &str,
+    action: &ControlAction,
+    timeout: Duration,
+) -> ToolResult {
+    check_input_open(call, id)?;
     let info = call.info(id)?;
     let before = info.cursor();
-    let mut short = None;
-    if let Deed::Write(input) = deed {
+    let mut short_write = None;
+    if let ControlAction::Write(input) = action {
         if info.size().is_some() {
-            return terminal::write(call, &info, input, at_most).await;
+            return terminal::write_and_wait(call, &info, input, timeout).await;
         }
         let bytes = input.bytes()?;
-        let taken = call.engine.write(call.caller, id, bytes.clone()).await?;
-        short = (taken < bytes.len() as u64)
-            .then(|| format!("it took {taken} of {} bytes", bytes.len()));
+        let accepted = call.engine.write(call.caller, id, bytes.clone()).await?;
+        short_write = (accepted < bytes.len() as u64)
+            .then(|| format!("it took {accepted} of {} bytes", bytes.len()));
     } else {
         call.engine.close_input(call.caller, id).await?;
     }
-    let waited = waiting::wait(call, id, &WaitFor::Prompt, Some(at_most)).await?;
-    let mut shown = shown::shown(call, &waited, &Selection::from(before)).await?;
-    let mute = repl::mute(&waited).filter(|_| matches!(deed, Deed::Write(_)));
-    for note in short.into_iter().chain(mute) {
-        shown = shown.with_note(&note);
+    let waited = wait::wait(call, id, &WaitFor::Prompt, Some(timeout)).await?;
+    let mut reply =
+        execution_reply::execution_reply(call, &waited, &OutputSelection::after(before)).await?;
+    let silence_note =
+        repl::silence_note(&waited).filter(|_| matches!(action, ControlAction::Write(_)));
+    for note in short_write.into_iter().chain(silence_note) {
+        reply = reply.with_note(&note);
     }
-    Ok(shown.reply())
+    Ok(reply.into_reply())
 }
 
 /// Everything is checked before anything is done.
-fn deed(word: &str, arguments: &mut Arguments) -> Result<Deed, Failure> {
+fn parse_control(word: &str, arguments: &mut Arguments) -> Result<ControlAction, ApiError> {
     Ok(match word {
-        "write" => Deed::Write(InputArguments::read(arguments)?),
-        "close_input" => Deed::CloseInput,
+        "write" => ControlAction::Write(InputArguments::parse(arguments)?),
+        "close_input" => ControlAction::CloseInput,
         "signal" => {
             let parsed: Result<Signal, SignalError> = arguments.required_text("signal").parse();
-            let wrong = |error| Failure::value(format!("parameter 'signal': {error}"));
-            Deed::Signal(parsed.map_err(wrong)?)
+            let wrong = |error| ApiError::value(format!("parameter 'signal': {error}"));
+            ControlAction::Signal(parsed.map_err(wrong)?)
         }
-        "pause" => Deed::Pause,
-        "resume" => Deed::Resume,
-        "stop" => Deed::Stop(StopRequest {
+        "pause" => ControlAction::Pause,
+        "resume" => ControlAction::Resume,
+        "stop" => ControlAction::Stop(StopRequest {
             force: arguments.flag("force"),
             grace: None,
             reason: arguments.text("reason"),
         }),
-        "clean" => Deed::Clean,
-        "clear_output" => Deed::ClearOutput,
-        _ => match until::expression(arguments, "pattern")? {
-            Some(pattern) => Deed::Notify(pattern),
-            None => return Err(Failure::value("action 'notify' needs parameter 'pattern'")),
+        "clean" => ControlAction::Clean,
+        "clear_output" => ControlAction::ClearOutput,
+        _ => match wait_for::parse_pattern(arguments, "pattern")? {
+            Some(pattern) => ControlAction::Notify(pattern),
+            None => return Err(ApiError::value("action 'notify' needs parameter 'pattern'")),
         },
     })
 }
 
 /// Does it to one id; the result's own fields.
-async fn carry_out(call: Call<'_>, id: &str, deed: &Deed) -> Result<Value, Failure> {
+async fn execute(call: ToolCall<'_>, id: &str, action: &ControlAction) -> Result<Value, ApiError> {
     let (engine, caller) = (call.engine, call.caller);
-    match deed {
-        Deed::Write(input) => {
-            has_input(call, id)?;
-            let (taken, bytes) = write(call, id, input).await?;
-            written(taken, bytes)
+    match action {
+        ControlAction::Write(input) => {
+            check_input_open(call, id)?;
+            let (accepted, bytes) = write_input(call, id, input).await?;
+            write_result(accepted, bytes)
         }
-        Deed::CloseInput => {
-            has_input(call, id)?;
+        ControlAction::CloseInput => {
+            check_input_open(call, id)?;
             engine.close_input(caller, id).await?;
             Ok(json!({"result": "input closed"}))
         }
-        Deed::Signal(signal) => {
+        ControlAction::Signal(signal) => {
             engine.signal(caller, id, *signal).await?;
             Ok(json!({"result": format!("{signal} sent")}))
         }
-        Deed::Pause => {
+        ControlAction::Pause => {
             engine.pause(caller, id).await?;
             Ok(json!({"result": "paused; its timeouts wait"}))
         }
-        Deed::Resume => {
+        ControlAction::Resume => {
             engine.resume(caller, id).await?;
             Ok(json!({"result": "goes on"}))
         }
-        Deed::Stop(request) => stop(call, id, request).await,
-        Deed::Clean => {
+        ControlAction::Stop(request) => stop_process(call, id, request).await,
+        ControlAction::Clean => {
             let outcomes = engine.clean(caller, &[id.to_owned()]).await?;
-            cleaned(outcomes.into_iter().map(|(_, outcome)| outcome).next())
+            clean_result(outcomes.into_iter().map(|(_, outcome)| outcome).next())
         }
-        Deed::ClearOutput => {
+        ControlAction::ClearOutput => {
             let bytes = engine.clear_output(caller, id).await?;
             Ok(json!({"result": format!("{bytes} bytes of output dropped")}))
         }
-        Deed::Notify(pattern) => {
+        ControlAction::Notify(pattern) => {
             let after = call.info(id)?.cursor();
-            let news = call.desk.news();
-            news.watch(call.caller, id, (pattern.clone(), after))?;
+            let news = call.state.notifications();
+            news.watch_pattern(call.caller, id, (pattern.clone(), after))?;
             Ok(json!({"result": "you will be told when a line matches"}))
         }
     }
 }
 
 /// Refused where nothing can be written, with what to do about it.
-fn has_input(call: Call<'_>, id: &str) -> Result<(), Failure> {
+fn check_input_open(call: ToolCall<'_>, id: &str) -> Result<(), ApiError> {
     let info = call.info(id)?;
     let closed = match &info.spec.io {
-        Io::Pipes { stdin } => *stdin != Stdin::Open,
+        Io::Pipes { stdin } => *stdin != StdinSource::Open,
         Io::Pty { .. } => false,
     };
     if info.state.is_finished() || !closed {
         return Ok(());
     }
-    let failure = Failure::new(ErrorCode::ProcessControl, "its input is not open");
+    let failure = ApiError::new(ErrorCode::ProcessControl, "its input is not open");
     Err(failure.with_hint("start it with exec and input \"open\""))
 }
 
 /// Writes to a pipe, or types; how many bytes were taken, and of how many.
-async fn write(call: Call<'_>, id: &str, input: &InputArguments) -> Result<(u64, u64), Failure> {
+async fn write_input(
+    call: ToolCall<'_>,
+    id: &str,
+    input: &InputArguments,
+) -> Result<(u64, u64), ApiError> {
     if call.info(id)?.size().is_some() {
-        let typed = terminal::typed(call, id, input).await?;
-        return Ok((typed.taken, typed.bytes));
+        let typed = terminal::type_input(call, id, input).await?;
+        return Ok((typed.accepted, typed.bytes));
     }
     let bytes = input.bytes()?;
-    let given = bytes.len() as u64;
-    let taken = call.engine.write(call.caller, id, bytes).await?;
-    Ok((taken, given))
+    let total = bytes.len() as u64;
+    let accepted = call.engine.write(call.caller, id, bytes).await?;
+    Ok((accepted, total))
 }
 
 /// All of it, or how much; nothing at all is a failure.
-fn written(taken: u64, given: u64) -> Result<Value, Failure> {
-    if taken >= given {
-        return Ok(json!({"result": format!("{given} bytes written")}));
+fn write_result(accepted: u64, total: u64) -> Result<Value, ApiError> {
+    if accepted >= total {
+        return Ok(json!({"result": format!("{total} bytes written")}));
     }
-    let left = given - taken;
+    let remaining = total - accepted;
     Ok(json!({
         "result": format!(
-            "{taken} of {given} bytes written: the command does not read; write the last {left} \
+            "{accepted} of {total} bytes written: the command does not read; write the last {remaining} \
              bytes again when it does"
         ),
-        "taken": taken,
+        "taken": accepted,
     }))
 }
 
-async fn stop(call: Call<'_>, id: &str, request: &StopRequest) -> Result<Value, Failure> {
+async fn stop_process(
+    call: ToolCall<'_>,
+    id: &str,
+    request: &StopRequest,
+) -> Result<Value, ApiError> {
     let was_running = !call.info(id)?.state.is_finished();
     let info = call.engine.stop(call.caller, id, request.clone()).await?;
-    call.told(&info);
+    call.mark_notified(&info);
     let ending = info.state.ending.as_ref();
-    let how = ending.map_or_else(String::new, |ending| ending.describe());
+    let ending_text = ending.map_or_else(String::new, |ending| ending.describe());
     let result = if was_running {
-        how
+        ending_text
     } else {
-        format!("it had ended before: {how}")
+        format!("it had ended before: {ending_text}")
     };
-    let mut told = json!({
+    let mut fields = json!({
         "result": result,
         "status": info.status().process,
         "exit_code": ending.and_then(|ending| ending.code),
@@ -330,24 +345,24 @@ async fn stop(call: Call<'_>, id: &str, request: &StopRequest) -> Result<Value, 
         "duration": seconds(info.duration()),
     });
     if !info.survivors.is_empty() {
-        told["survivors"] = json!(info.survivors);
+        fields["survivors"] = json!(info.survivors);
     }
-    Ok(told)
+    Ok(fields)
 }
 
-fn cleaned(outcome: Option<CleanOutcome>) -> Result<Value, Failure> {
+fn clean_result(outcome: Option<CleanOutcome>) -> Result<Value, ApiError> {
     use ErrorCode::{ProcessClean, ProcessNotFound};
     match outcome {
         Some(CleanOutcome::Cleaned) => Ok(json!({"result": "success"})),
         Some(CleanOutcome::Discarded) => {
             Ok(json!({"result": "success", "note": "changes nobody committed went with it"}))
         }
-        Some(CleanOutcome::Running) => Err(Failure::new(
+        Some(CleanOutcome::Running) => Err(ApiError::new(
             ProcessClean,
             "it is still running; stop it first",
         )),
-        Some(CleanOutcome::Failed(reason)) => Err(Failure::new(ProcessClean, reason)),
-        Some(CleanOutcome::NotFound) | None => Err(Failure::new(
+        Some(CleanOutcome::Failed(reason)) => Err(ApiError::new(ProcessClean, reason)),
+        Some(CleanOutcome::NotFound) | None => Err(ApiError::new(
             ProcessNotFound,
             "Process not found or access denied",
         )),
@@ -355,18 +370,18 @@ fn cleaned(outcome: Option<CleanOutcome>) -> Result<Value, Failure> {
 }
 
 /// A result per id; an error only when nothing could be done at all.
-fn told(ids: &[String], results: Vec<Result<Value, Failure>>) -> Reply {
-    let mut failures: Vec<Failure> = Vec::new();
+fn results_reply(ids: &[String], results: Vec<Result<Value, ApiError>>) -> ToolReply {
+    let mut failures: Vec<ApiError> = Vec::new();
     let mut lines = Vec::with_capacity(ids.len());
     for (id, result) in ids.iter().zip(results) {
         let mut line = json!({"id": id});
         let fields = result.unwrap_or_else(|failure| {
-            let told = json!({
+            let fields = json!({
                 "result": format!("failed: {}", failure.message()),
                 "error": failure.code,
             });
-            failures.push(about(id, failure));
-            told
+            failures.push(with_id(id, failure));
+            fields
         });
         if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {
             line.extend(fields);
@@ -374,20 +389,20 @@ fn told(ids: &[String], results: Vec<Result<Value, Failure>>) -> Reply {
         lines.push(line);
     }
     if failures.len() == ids.len() {
-        return Reply::from(all(failures));
+        return ToolReply::from(merge_failures(failures));
     }
-    Reply::status(&json!({"results": lines}))
+    ToolReply::status(&json!({"results": lines}))
 }
 
 /// Several failures as one.
-fn all(failures: Vec<Failure>) -> Failure {
+fn merge_failures(failures: Vec<ApiError>) -> ApiError {
     let messages: Vec<&str> = failures.iter().map(|it| it.message.as_str()).collect();
     let message = messages.join("; ");
     let first = failures.into_iter().next();
     let code = first
         .as_ref()
         .map_or(ErrorCode::ProcessControl, |it| it.code);
-    Failure {
+    ApiError {
         code,
         message,
         hint: first.and_then(|it| it.hint),

@@ -1,34 +1,34 @@
 //! Output as it was printed: nothing cleaned, nothing collapsed, only decoded.
 
-use ostler_engine::Info;
+use ostler_engine::ExecutionInfo;
 use ostler_journal::{ByteQuery, Decoder, Encoding, Journal, ReadError, StreamSet};
 use ostler_model::{Cursor, StreamName};
 
-use crate::reading::{apart, encoding};
+use crate::output_reader::{encoding, run_read};
 
 /// The longest beginning of a character that is not yet one, in bytes.
 const HALF_CHARACTER_BYTES: usize = 3;
 
 /// A piece of raw output.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct RawChunk {
     pub(super) text: String,
     /// Where to go on.
     pub(super) next: Cursor,
     /// Whether more is there already.
     pub(super) more: bool,
     /// Bytes before it that are gone.
-    pub(super) gone: u64,
+    pub(super) gone_bytes: u64,
 }
 
 /// At most `chars` characters from `from` on; a character still on its way is left for the
 /// next piece.
-pub(super) async fn piece(
+pub(super) async fn read_chunk(
     journal: &Journal,
-    info: &Info,
+    info: &ExecutionInfo,
     (from, streams): (Cursor, StreamSet),
     chars: usize,
-) -> Result<Piece, ReadError> {
+) -> Result<RawChunk, ReadError> {
     let encoding = encoding(info).unwrap_or(Encoding::UTF_8);
     let finished = info.state.is_finished();
     let query = ByteQuery {
@@ -37,7 +37,7 @@ pub(super) async fn piece(
         max_bytes: chars as u64,
         ..ByteQuery::from(from)
     };
-    apart(journal, info, move |journal| {
+    run_read(journal, info, move |journal| {
         let page = journal.read(&query)?;
         let mut bytes: Vec<(StreamName, Vec<u8>)> = Vec::new();
         let end = page.chunks.last();
@@ -48,29 +48,29 @@ pub(super) async fn piece(
                 _ => bytes.push((chunk.stream, chunk.bytes)),
             }
         }
-        let held = if finished && !page.more {
+        let withheld = if finished && !page.more {
             0
         } else {
-            held_back(&mut bytes, encoding)
+            withhold_partial_char(&mut bytes, encoding)
         };
-        Ok(Piece {
-            text: decoded(&bytes, encoding),
+        Ok(RawChunk {
+            text: decode(&bytes, encoding),
             next: Cursor {
                 offset: match end {
-                    Some(end) if held > 0 => end - held,
+                    Some(end) if withheld > 0 => end - withheld,
                     _ => page.next.offset,
                 },
                 ..page.next
             },
             more: page.more,
-            gone: page.gap.map_or(0, |gap| gap.to.saturating_sub(gap.from)),
+            gone_bytes: page.gap.map_or(0, |gap| gap.to.saturating_sub(gap.from)),
         })
     })
     .await
 }
 
 /// Takes the beginning of an unfinished character off the end; answers how many bytes.
-fn held_back(bytes: &mut [(StreamName, Vec<u8>)], encoding: Encoding) -> u64 {
+fn withhold_partial_char(bytes: &mut [(StreamName, Vec<u8>)], encoding: Encoding) -> u64 {
     let Some((_, last)) = bytes.last_mut() else {
         return 0;
     };
@@ -85,16 +85,16 @@ fn held_back(bytes: &mut [(StreamName, Vec<u8>)], encoding: Encoding) -> u64 {
     cut as u64
 }
 
-fn decoded(bytes: &[(StreamName, Vec<u8>)], encoding: Encoding) -> String {
+fn decode(bytes: &[(StreamName, Vec<u8>)], encoding: Encoding) -> String {
     let mut decoders: Vec<(StreamName, Decoder)> = Vec::new();
     let mut text = String::new();
     for (stream, bytes) in bytes {
-        let place = decoders.iter().position(|(of, _)| of == stream);
-        let place = place.unwrap_or_else(|| {
+        let index = decoders.iter().position(|(of, _)| of == stream);
+        let index = index.unwrap_or_else(|| {
             decoders.push((*stream, Decoder::new(encoding)));
             decoders.len() - 1
         });
-        text.push_str(&decoders[place].1.push(bytes));
+        text.push_str(&decoders[index].1.push(bytes));
     }
     for (_, mut decoder) in decoders {
         text.push_str(&decoder.finish());

@@ -2,24 +2,25 @@
 
 use std::path::Path;
 
-use ostler_engine::{Info, WaitEnd, Waited};
-use ostler_model::{Command, Io, Observation, Stdin};
+use ostler_engine::{ExecutionInfo, WaitEnd, WaitOutcome};
+use ostler_model::{Command, Io, SnapshotRequest, StdinSource};
 
-use crate::mcp::context::Call;
+use crate::mcp::context::ToolCall;
 
 /// What stands between the words of a script that is more than one command.
-const SHELL_SIGNS: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\n', '"', '\''];
+const SHELL_METACHARACTERS: &[char] =
+    &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\n', '"', '\''];
 
 /// Which arguments make a program run something and end, instead of talking to somebody.
-struct Program {
+struct Interpreter {
     names: &'static [&'static str],
     /// So many operands leave it interactive; with more it runs something.
     operands: usize,
     /// Short options that run something, and those that take a value.
-    runs: &'static str,
+    run_options: &'static str,
 }
 
-const LONG_RUNS: &[&str] = &[
+const LONG_RUN_OPTIONS: &[&str] = &[
     "--command",
     "--eval",
     "--execute",
@@ -30,58 +31,62 @@ const LONG_RUNS: &[&str] = &[
     "--version",
 ];
 
-const PROGRAMS: &[Program] = &[
-    Program {
+const INTERPRETERS: &[Interpreter] = &[
+    Interpreter {
         names: &[
             "python", "ipython", "node", "deno", "irb", "ghci", "julia", "lua", "jshell",
         ],
         operands: 0,
-        runs: "cemfpvVh",
+        run_options: "cemfpvVh",
     },
-    Program {
+    Interpreter {
         names: &["bash", "sh", "dash", "zsh", "fish", "ksh"],
         operands: 0,
-        runs: "c",
+        run_options: "c",
     },
-    Program {
+    Interpreter {
         names: &["psql"],
         operands: 2,
-        runs: "cfl",
+        run_options: "cfl",
     },
-    Program {
+    Interpreter {
         names: &["mysql", "mariadb", "mongosh", "sqlite3"],
         operands: 1,
-        runs: "e",
+        run_options: "e",
     },
 ];
 
 /// What to say of an interpreter that waits at a pipe, or found its input empty, and has said
 /// nothing of use. None without evidence.
-pub(super) async fn hint(call: Call<'_>, waited: &Waited) -> Option<String> {
+pub(super) async fn terminal_hint(call: ToolCall<'_>, waited: &WaitOutcome) -> Option<String> {
     let info = &waited.info;
     let Io::Pipes { stdin } = &info.spec.io else {
         return None;
     };
-    let name = interactive(&info.spec.command)?;
+    let name = interactive_name(&info.spec.command)?;
     match (&info.state.ending, stdin) {
-        (Some(ending), Stdin::Empty) if ending.is_success() => Some(format!(
+        (Some(ending), StdinSource::Empty) if ending.is_success() => Some(format!(
             "its input was empty. To talk to {name} give it a terminal: exec with input \"tty\""
         )),
-        (None, Stdin::Open) if info.output_end == 0 && reads(call, waited).await => Some(format!(
-            "{name} reads a pipe, where it prints no prompt. Give it a terminal: exec with input \
+        (None, StdinSource::Open)
+            if info.output_end == 0 && is_reading_input(call, waited).await =>
+        {
+            Some(format!(
+                "{name} reads a pipe, where it prints no prompt. Give it a terminal: exec with input \
              \"tty\""
-        )),
+            ))
+        }
         _ => None,
     }
 }
 
 /// What to say of a program that took what was written, wants more, and has never printed
 /// anything.
-pub(super) fn mute(waited: &Waited) -> Option<String> {
-    let is_mute = matches!(waited.why, WaitEnd::Prompt(_)) && waited.info.output_end == 0;
+pub(super) fn silence_note(waited: &WaitOutcome) -> Option<String> {
+    let is_silent = matches!(waited.end, WaitEnd::Prompt(_)) && waited.info.output_end == 0;
     // That of an interpreter is told already.
-    let is_told = interactive(&waited.info.spec.command).is_some();
-    (is_mute && !is_told).then(|| {
+    let is_covered = interactive_name(&waited.info.spec.command).is_some();
+    (is_silent && !is_covered).then(|| {
         "it has read this and printed nothing. If it should, give it a terminal: exec with input \
          \"tty\""
             .to_owned()
@@ -89,22 +94,25 @@ pub(super) fn mute(waited: &Waited) -> Option<String> {
 }
 
 /// Whether somebody of it waits for its input.
-async fn reads(call: Call<'_>, waited: &Waited) -> bool {
-    if matches!(waited.why, WaitEnd::Prompt(_)) {
+async fn is_reading_input(call: ToolCall<'_>, waited: &WaitOutcome) -> bool {
+    if matches!(waited.end, WaitEnd::Prompt(_)) {
         return true;
     }
-    let what = Observation {
+    let request = SnapshotRequest {
         foreground: true,
-        ..Observation::default()
+        ..SnapshotRequest::default()
     };
-    let Info { id, .. } = &waited.info;
-    let seen = call.engine.observe(call.caller, &id.short(), what).await;
-    let found = seen.ok().and_then(|seen| seen.foreground);
-    found.is_some_and(|it| it.reads.is_some() || it.polls)
+    let ExecutionInfo { id, .. } = &waited.info;
+    let snapshot = call
+        .engine
+        .tree_snapshot(call.caller, &id.short(), request)
+        .await;
+    let foreground = snapshot.ok().and_then(|seen| seen.foreground);
+    foreground.is_some_and(|it| it.reads.is_some() || it.polls)
 }
 
 /// The interpreter that a command starts to talk to somebody.
-fn interactive(command: &Command) -> Option<String> {
+fn interactive_name(command: &Command) -> Option<String> {
     let words: Vec<String> = match command {
         Command::Argv { program, args } => std::iter::once(program)
             .chain(args)
@@ -113,7 +121,7 @@ fn interactive(command: &Command) -> Option<String> {
         Command::Shell { script, .. } => {
             let script = script.to_string_lossy();
             let script = script.trim();
-            if script.contains(SHELL_SIGNS) {
+            if script.contains(SHELL_METACHARACTERS) {
                 return None;
             }
             script.split_whitespace().map(str::to_owned).collect()
@@ -123,24 +131,24 @@ fn interactive(command: &Command) -> Option<String> {
     let mut words = words.iter().skip_while(is_prefix);
     let name = Path::new(words.next()?).file_name()?.to_str()?;
     let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
-    let known = |it: &&Program| it.names.contains(&name) || it.names.contains(&plain);
-    let program = PROGRAMS.iter().find(known)?;
+    let known = |it: &&Interpreter| it.names.contains(&name) || it.names.contains(&plain);
+    let program = INTERPRETERS.iter().find(known)?;
     let args: Vec<&str> = words.map(String::as_str).collect();
-    talks(program, &args).then(|| name.to_owned())
+    is_interactive(program, &args).then(|| name.to_owned())
 }
 
 /// Whether nothing among the arguments says what to run.
-fn talks(program: &Program, args: &[&str]) -> bool {
+fn is_interactive(program: &Interpreter, args: &[&str]) -> bool {
     let is_forced = args.contains(&"-i");
     let mut operands = 0;
     for arg in args {
         if arg.starts_with("--") {
             let name = arg.split('=').next().unwrap_or(arg);
-            if LONG_RUNS.contains(&name) {
+            if LONG_RUN_OPTIONS.contains(&name) {
                 return false;
             }
         } else if let Some(letters) = arg.strip_prefix('-') {
-            if letters.contains(|it| program.runs.contains(it)) && !is_forced {
+            if letters.contains(|it| program.run_options.contains(it)) && !is_forced {
                 return false;
             }
         } else {
@@ -177,7 +185,7 @@ mod tests {
             "exec python3",
             "python3 -i a.py",
         ] {
-            assert!(interactive(&script(text)).is_some(), "{text}");
+            assert!(interactive_name(&script(text)).is_some(), "{text}");
         }
         for text in [
             "",
@@ -196,7 +204,7 @@ mod tests {
             "cat",
             "pythonic",
         ] {
-            assert_eq!(interactive(&script(text)), None, "{text}");
+            assert_eq!(interactive_name(&script(text)), None, "{text}");
         }
     }
 }

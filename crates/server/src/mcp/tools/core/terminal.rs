@@ -3,94 +3,100 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Info, StartRequest, Typed, Typing, WaitEnd, WaitFor};
+use ostler_engine::{
+    ExecutionInfo, StartRequest, TerminalInput, TerminalInputResult, WaitEnd, WaitFor,
+};
 use ostler_journal::Pattern;
 use ostler_model::{Cursor, ErrorCode, TermSize};
 
-use super::exec::watched;
+use super::exec::start_watch;
+use super::execution_reply;
 use super::input::InputArguments;
-use super::shown;
-use crate::error::Failure;
-use crate::mcp::consent;
-use crate::mcp::context::Call;
-use crate::mcp::tools::pty::{Telling, Until, Wait, session, settle};
-use crate::mcp::tools::registry::Answer;
-use crate::mcp::waiting::Options;
+use crate::error::ApiError;
+use crate::mcp::approval;
+use crate::mcp::context::ToolCall;
+use crate::mcp::tools::pty::{SessionReply, SettleUntil, SettleWait, session, settle};
+use crate::mcp::tools::registry::ToolResult;
+use crate::mcp::wait::WaitOptions;
 
 /// What a terminal measures.
 pub(super) const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
 /// How long a look at a screen finds out whether the program asks for input.
-const LOOK: Duration = Duration::from_millis(250);
+const PROMPT_WAIT: Duration = Duration::from_millis(250);
 
 /// Starts a command in a terminal; answers what it has printed, or drawn, once it asks for
 /// input or is quiet, or once the reason given is so.
-pub(super) async fn start(
-    call: Call<'_>,
+pub(super) async fn start_in_terminal(
+    call: ToolCall<'_>,
     request: StartRequest,
-    (reason, options): (Option<WaitFor>, Options),
+    (reason, options): (Option<WaitFor>, WaitOptions),
     notify: Option<Pattern>,
-) -> Answer {
-    let begun = consent::begin(call, request).await?;
-    let id = begun.id().short();
+) -> ToolResult {
+    let start_guard = approval::begin(call, request).await?;
+    let id = start_guard.id().short();
     // Until the answer is on its way it is nobody's, and ends with the request (F7).
-    let info = call.give_out(begun);
-    let wait = Wait {
-        until: reason.map_or(Until::Settled, Until::Reason),
-        at_most: options.at_most.unwrap_or_default(),
+    let info = call.publish_id(start_guard);
+    let wait = SettleWait {
+        until: reason.map_or(SettleUntil::Settled, SettleUntil::Reason),
+        timeout: options.timeout.unwrap_or_default(),
     };
-    let waited = settle::wait(call, &id, &wait, Some(Cursor::START)).await;
-    let outcome = settle::of_start(waited, info)?;
-    outcome.waited.info.born()?;
-    let failure = shown::failure(&outcome.waited.info);
-    let problem = notify.and_then(|pattern| watched(call, &outcome.waited, pattern));
+    let waited = settle::wait_session(call, &id, &wait, Some(Cursor::START)).await;
+    let outcome = settle::outcome_of_start(waited, info)?;
+    outcome.waited.info.ensure_spawned()?;
+    let failure = execution_reply::ending_failure(&outcome.waited.info);
+    let problem = notify.and_then(|pattern| start_watch(call, &outcome.waited, pattern));
     let waited = outcome.waited.clone();
-    let mut reply = match Telling::of(call, outcome).in_core().with_changes(0).await {
-        Ok(mut telling) => {
-            telling.walls();
+    let mut reply = match SessionReply::of_outcome(call, outcome)
+        .for_core_tools()
+        .with_changes(0)
+        .await
+    {
+        Ok(mut reply) => {
+            reply.add_isolation_notes();
             if let Some(problem) = problem {
-                telling.note(problem);
+                reply.add_note(problem);
             }
-            telling.reply(None).await
+            reply.into_reply(None).await
         }
-        Err(failure) => shown::line(call, &waited)
+        Err(failure) => execution_reply::status_line(call, &waited)
             .with_note(&failure.message())
-            .reply(),
+            .into_reply(),
     };
     reply.failure = failure;
     Ok(reply)
 }
 
 /// Types; how many bytes were taken, and of how many.
-pub(super) async fn typed(
-    call: Call<'_>,
+pub(super) async fn type_input(
+    call: ToolCall<'_>,
     id: &str,
     input: &InputArguments,
-) -> Result<Typed, Failure> {
-    let typing = Typing {
+) -> Result<TerminalInputResult, ApiError> {
+    let typing = TerminalInput {
         pieces: input.pieces(),
         lease: None,
     };
-    let typed = call.engine.type_in(call.caller, id, typing).await;
-    typed.map_err(|error| session::failure(call, id, error))
+    let typed = call.engine.send_input(call.caller, id, typing).await;
+    typed.map_err(|error| session::session_failure(call, id, error))
 }
 
 /// Types, and answers what that did.
-pub(super) async fn write(
-    call: Call<'_>,
-    info: &Info,
+pub(super) async fn write_and_wait(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
     input: &InputArguments,
-    at_most: Duration,
-) -> Answer {
+    timeout: Duration,
+) -> ToolResult {
     let id = info.id.short();
     // What came since the last answer is part of this one.
-    let unread = call.unread(info).unwrap_or(info.output_end);
-    let typed = typed(call, &id, input).await?;
-    if typed.taken == 0 && typed.bytes > 0 {
+    let unread = call.unread_from(info).unwrap_or(info.output_end);
+    let typed = type_input(call, &id, input).await?;
+    if typed.accepted == 0 && typed.bytes > 0 {
         let message = format!(
             "it took none of {} bytes: it does not read its terminal",
             typed.bytes
         );
-        let failure = Failure::new(ErrorCode::ProcessControl, message);
+        let failure = ApiError::new(ErrorCode::ProcessControl, message);
         return Err(failure
             .with_hint("process screen shows it; signal INT interrupts it")
             .into());
@@ -99,39 +105,46 @@ pub(super) async fn write(
         offset: typed.input.offset,
         event: 0,
     };
-    let wait = Wait {
-        until: Until::Settled,
-        at_most,
+    let wait = SettleWait {
+        until: SettleUntil::Settled,
+        timeout,
     };
-    let outcome = settle::wait(call, &id, &wait, Some(sent)).await?;
-    let telling = Telling::of(call, outcome).in_core();
-    let mut telling = telling.with_changes(unread).await?;
-    if typed.taken < typed.bytes {
-        let Typed { bytes, taken, .. } = typed;
-        telling.note(format!(
+    let outcome = settle::wait_session(call, &id, &wait, Some(sent)).await?;
+    let reply = SessionReply::of_outcome(call, outcome).for_core_tools();
+    let mut reply = reply.with_changes(unread).await?;
+    if typed.accepted < typed.bytes {
+        let TerminalInputResult {
+            bytes,
+            accepted: taken,
+            ..
+        } = typed;
+        reply.add_note(format!(
             "it took {taken} of {bytes} bytes; type the rest when it reads"
         ));
     }
-    Ok(telling.reply(None).await)
+    Ok(reply.into_reply(None).await)
 }
 
 /// What is on the terminal of one.
-pub(super) async fn screen(call: Call<'_>, ids: &[String]) -> Answer {
+pub(super) async fn show_screen(call: ToolCall<'_>, ids: &[String]) -> ToolResult {
     let [id] = ids else {
-        return Err(Failure::value("action 'screen' with several 'ids'; allowed: one id").into());
+        return Err(ApiError::value("action 'screen' with several 'ids'; allowed: one id").into());
     };
     if call.info(id)?.size().is_none() {
-        let failure = Failure::value(format!("process {id} has no terminal"));
+        let failure = ApiError::value(format!("process {id} has no terminal"));
         let hint = "action 'output' shows what it printed; exec with input \"tty\" gives one";
         return Err(failure.with_hint(hint).into());
     }
-    let found = call
+    let waiting = call
         .engine
-        .wait(call.caller, id, &WaitFor::Prompt, Some(LOOK));
-    let mut waited = found.await?;
-    if waited.why == WaitEnd::AtMost {
-        waited.why = WaitEnd::Nothing;
+        .wait(call.caller, id, &WaitFor::Prompt, Some(PROMPT_WAIT));
+    let mut waited = waiting.await?;
+    if waited.end == WaitEnd::TimedOut {
+        waited.end = WaitEnd::Nothing;
     }
-    let telling = Telling::new(call, waited).in_core().with_screen().await?;
-    Ok(telling.reply(None).await)
+    let reply = SessionReply::new(call, waited)
+        .for_core_tools()
+        .with_screen()
+        .await?;
+    Ok(reply.into_reply(None).await)
 }

@@ -1,46 +1,48 @@
 //! `workspace`: what a command wrote to its overlay, shown, committed or forgotten.
 
-use ostler_model::{AutorunReport, Conflict, ErrorCode, Fate, WorkspaceAnswer, WorkspaceOrder};
+use ostler_model::{
+    AutorunReport, ErrorCode, OverlayConflict, OverlayOutcome, OverlayRequest, OverlayResponse,
+};
 use serde_json::{Value, json};
 
-use super::action::{self, Action};
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
-use crate::render::walls;
+use super::action::{self, ToolAction};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
+use crate::render::isolation;
 use crate::wire::WorkspaceBody;
 
 /// The most changes, or conflicts, that one answer lists.
-const LISTED: usize = 100;
+const MAX_LISTED: usize = 100;
 /// The longest diff of one answer, in bytes; paths show the rest.
 const DIFF_BYTES: usize = 24 * 1024;
 
-const ACTIONS: &[Action] = &[
-    Action {
-        word: "changes",
-        needs: &["id"],
-        takes: &[],
+const ACTIONS: &[ToolAction] = &[
+    ToolAction {
+        name: "changes",
+        required: &["id"],
+        optional: &[],
     },
-    Action {
-        word: "diff",
-        needs: &["id"],
-        takes: &["paths"],
+    ToolAction {
+        name: "diff",
+        required: &["id"],
+        optional: &["paths"],
     },
-    Action {
-        word: "commit",
-        needs: &["id"],
-        takes: &["allow_autorun"],
+    ToolAction {
+        name: "commit",
+        required: &["id"],
+        optional: &["allow_autorun"],
     },
-    Action {
-        word: "discard",
-        needs: &["id"],
-        takes: &[],
+    ToolAction {
+        name: "discard",
+        required: &["id"],
+        optional: &[],
     },
 ];
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "workspace",
     title: "",
     about: "What an exec with workspace overlay wrote, once it has ended. commit: puts all of it \
@@ -48,28 +50,32 @@ pub(super) const DEFINITION: Definition = Definition {
     parameters: &[
         Parameter::required(
             "action",
-            Kind::Choice(&["changes", "diff", "commit", "discard"]),
+            ParameterKind::Choice(&["changes", "diff", "commit", "discard"]),
             "What to do",
         ),
-        Parameter::required("id", Kind::Text, "Id of the exec"),
+        Parameter::required("id", ParameterKind::Text, "Id of the exec"),
         Parameter::alias("ids", "id"),
-        Parameter::optional("paths", Kind::List, "diff: only these and what is below"),
+        Parameter::optional(
+            "paths",
+            ParameterKind::List,
+            "diff: only these and what is below",
+        ),
         Parameter::optional(
             "allow_autorun",
-            Kind::Flag,
+            ParameterKind::Flag,
             "commit: files too that tools run unasked (hooks, editor tasks)",
         ),
     ],
-    hints: Hints::ENDS,
+    hints: ToolHints::DESTRUCTIVE,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let word = action::chosen(ACTIONS, &mut arguments)?;
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let word = action::parse_action(ACTIONS, &mut arguments)?;
     let id = arguments.required_text("id");
-    let order = match word {
-        "diff" => WorkspaceOrder::Diff {
+    let request = match word {
+        "diff" => OverlayRequest::Diff {
             paths: arguments
                 .list("paths")
                 .into_iter()
@@ -77,95 +83,101 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
                 .collect(),
             limit_bytes: DIFF_BYTES,
         },
-        "commit" => WorkspaceOrder::Commit {
+        "commit" => OverlayRequest::Commit {
             allow_autorun: arguments.flag("allow_autorun"),
         },
-        "discard" => WorkspaceOrder::Discard,
-        _ => WorkspaceOrder::Changes { limit: LISTED },
+        "discard" => OverlayRequest::Discard,
+        _ => OverlayRequest::Changes { limit: MAX_LISTED },
     };
-    let answer = call.engine.workspace(call.caller, &id, order).await?;
-    let text = told(&answer);
-    let is_refused = matches!(answer, WorkspaceAnswer::Autorun(_));
-    let fields = WorkspaceBody::new(answer, LISTED).without_text();
-    let reply = |text| Reply::text(vec![text], fields_of(&fields));
+    let response = call
+        .engine
+        .handle_overlay(call.caller, &id, request)
+        .await?;
+    let text = render_response(&response);
+    let is_refused = matches!(response, OverlayResponse::Autorun(_));
+    let fields = WorkspaceBody::new(response, MAX_LISTED).without_diff();
+    let reply = |text| ToolReply::text(vec![text], to_fields(&fields));
     Ok(if is_refused {
-        reply(text).failed(refused(&id))
+        reply(text).with_failure(autorun_refusal(&id))
     } else if fields.conflicts.is_empty() {
         reply(text)
     } else {
         // Not a failure of ours, but nothing was done that was asked for.
-        reply(text).failed(conflict(&id))
+        reply(text).with_failure(conflict_failure(&id))
     })
 }
 
-fn fields_of(body: &WorkspaceBody) -> Value {
+fn to_fields(body: &WorkspaceBody) -> Value {
     serde_json::to_value(body).unwrap_or_else(|error| json!({"error": error.to_string()}))
 }
 
-fn told(answer: &WorkspaceAnswer) -> String {
-    match answer {
-        WorkspaceAnswer::Changes(changes) => {
-            let fate = walls::fate(changes.fate);
+fn render_response(response: &OverlayResponse) -> String {
+    match response {
+        OverlayResponse::Changes(changes) => {
+            let outcome_text = isolation::outcome_word(changes.fate);
             match changes.fate {
-                Fate::Open | Fate::Committed => {
-                    let listed = walls::changes(changes, LISTED);
-                    with(format!("[{fate}: {listed}]"), &changes.autorun)
+                OverlayOutcome::Open | OverlayOutcome::Committed => {
+                    let listed = isolation::describe_changes(changes, MAX_LISTED);
+                    with_autorun_notes(format!("[{outcome_text}: {listed}]"), &changes.autorun)
                 }
-                Fate::Discarded => format!("[{fate}]"),
+                OverlayOutcome::Discarded => format!("[{outcome_text}]"),
             }
         }
-        WorkspaceAnswer::Diff {
+        OverlayResponse::Diff {
             text,
             truncated,
             autorun,
         } => {
-            let shown = match (text.is_empty(), truncated) {
+            let diff_text = match (text.is_empty(), truncated) {
                 (true, false) => "[no differences in files]".to_owned(),
                 (_, false) => text.clone(),
                 (_, true) => format!("{text}[cut short; name paths to see more]"),
             };
-            with(shown, autorun)
+            with_autorun_notes(diff_text, autorun)
         }
-        WorkspaceAnswer::Committed(changes) => {
-            let listed = walls::changes(changes, LISTED);
-            with(format!("[committed: {listed}]"), &changes.autorun)
+        OverlayResponse::Committed(changes) => {
+            let listed = isolation::describe_changes(changes, MAX_LISTED);
+            with_autorun_notes(format!("[committed: {listed}]"), &changes.autorun)
         }
-        WorkspaceAnswer::Autorun(report) => walls::autorun(report).join("\n"),
-        WorkspaceAnswer::Conflicts(conflicts) => listed(conflicts),
-        WorkspaceAnswer::Discarded => "[discarded]".to_owned(),
+        OverlayResponse::Autorun(report) => isolation::describe_autorun(report).join("\n"),
+        OverlayResponse::Conflicts(conflicts) => list_conflicts(conflicts),
+        OverlayResponse::Discarded => "[discarded]".to_owned(),
     }
 }
 
 /// A text, and what runs unasked after it.
-fn with(mut text: String, autorun: &AutorunReport) -> String {
-    for told in walls::autorun(autorun) {
+fn with_autorun_notes(mut text: String, autorun: &AutorunReport) -> String {
+    for note in isolation::describe_autorun(autorun) {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&format!("[note: {told}]"));
+        text.push_str(&format!("[note: {note}]"));
     }
     text
 }
 
-fn refused(id: &str) -> Failure {
+fn autorun_refusal(id: &str) -> ApiError {
     let message = "tools run or obey some of it unasked; nothing was committed";
-    Failure::new(ErrorCode::ProcessControl, message).with_hint(format!(
+    ApiError::new(ErrorCode::ProcessControl, message).with_hint(format!(
         "look at the diff of {id}; commit with allow_autorun true puts it in place all the same"
     ))
 }
 
-fn listed(conflicts: &[Conflict]) -> String {
-    let lines = conflicts.iter().take(LISTED).map(walls::conflict);
+fn list_conflicts(conflicts: &[OverlayConflict]) -> String {
+    let lines = conflicts
+        .iter()
+        .take(MAX_LISTED)
+        .map(isolation::describe_conflict);
     let mut lines: Vec<String> = lines.collect();
-    if let Some(more @ 1..) = conflicts.len().checked_sub(LISTED) {
+    if let Some(more @ 1..) = conflicts.len().checked_sub(MAX_LISTED) {
         lines.push(format!("… {more} more"));
     }
     lines.join("\n")
 }
 
-fn conflict(id: &str) -> Failure {
+fn conflict_failure(id: &str) -> ApiError {
     let message = "the workspace changed since the command started; nothing was committed";
-    Failure::new(ErrorCode::ProcessControl, message).with_hint(format!(
+    ApiError::new(ErrorCode::ProcessControl, message).with_hint(format!(
         "look at the diff of {id}; then discard it and run the command again"
     ))
 }

@@ -4,13 +4,13 @@ use ostler_engine::Interaction;
 use ostler_model::ErrorCode;
 use serde_json::json;
 
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::reply::{Interrupted, Reply};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::{ToolInterrupt, ToolReply};
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "interaction_answer",
     title: "Answer a question",
     about: "Answer a question of interaction_list; the process that asks gets it as a line of \
@@ -18,62 +18,78 @@ pub(super) const DEFINITION: Definition = Definition {
             file_selection: a path that exists. An empty answer takes the default. Or cancel it. \
             Secrets are not taken here.",
     parameters: &[
-        Parameter::required("id", Kind::Text, "Interaction id"),
-        Parameter::optional("answer", Kind::Text, "The answer"),
-        Parameter::optional("cancel", Kind::Flag, "Give it up instead").or_flag(false),
-        Parameter::optional("reason", Kind::Text, "Why it is cancelled, for the record"),
+        Parameter::required("id", ParameterKind::Text, "Interaction id"),
+        Parameter::optional("answer", ParameterKind::Text, "The answer"),
+        Parameter::optional("cancel", ParameterKind::Flag, "Give it up instead")
+            .with_default_flag(false),
+        Parameter::optional(
+            "reason",
+            ParameterKind::Text,
+            "Why it is cancelled, for the record",
+        ),
     ],
-    hints: Hints {
+    hints: ToolHints {
         read_only: false,
         destructive: true,
         idempotent: false,
     },
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("id");
-    let decided = match (arguments.text("answer"), arguments.flag("cancel")) {
-        (Some(answer), false) => given(call, &id, answer).await?,
+    let interaction = match (arguments.text("answer"), arguments.flag("cancel")) {
+        (Some(answer), false) => submit_answer(call, &id, answer).await?,
         (None, true) => {
             let reason = arguments.text("reason");
             call.engine.cancel_interaction(call.caller, &id, reason)?
         }
-        (Some(_), true) => return Err(either("both parameters 'answer' and 'cancel' are given")),
-        (None, false) => return Err(either("neither 'answer' nor 'cancel' is given")),
+        (Some(_), true) => {
+            return Err(exactly_one(
+                "both parameters 'answer' and 'cancel' are given",
+            ));
+        }
+        (None, false) => return Err(exactly_one("neither 'answer' nor 'cancel' is given")),
     };
-    Ok(Reply::status(&json!({
-        "id": decided.id,
-        "status": decided.state.as_str(),
-        "kind": decided.question.kind,
-        "execution": decided.question.execution.map(|id| id.short()),
+    Ok(ToolReply::status(&json!({
+        "id": interaction.id,
+        "status": interaction.state.as_str(),
+        "kind": interaction.question.kind,
+        "execution": interaction.question.execution.map(|id| id.short()),
     })))
 }
 
-fn either(problem: &str) -> Interrupted {
-    Failure::value(format!("{problem}; allowed: one of them")).into()
+fn exactly_one(problem: &str) -> ToolInterrupt {
+    ApiError::value(format!("{problem}; allowed: one of them")).into()
 }
 
-async fn given(call: Call<'_>, id: &str, answer: String) -> Result<Interaction, Failure> {
+async fn submit_answer(
+    call: ToolCall<'_>,
+    id: &str,
+    answer: String,
+) -> Result<Interaction, ApiError> {
     let interaction = call.engine.interaction(call.caller, id)?;
     if interaction.question.secret && interaction.is_open() {
-        return Err(secret(call, &interaction));
+        return Err(secret_refusal(call, &interaction));
     }
-    Ok(call.engine.answer(call.caller, id, answer).await?)
+    Ok(call
+        .engine
+        .answer_interaction(call.caller, id, answer)
+        .await?)
 }
 
 /// Where an answer goes that must not go through here.
-fn secret(call: Call<'_>, interaction: &Interaction) -> Failure {
+fn secret_refusal(call: ToolCall<'_>, interaction: &Interaction) -> ApiError {
     let id = interaction.id;
     let person = "let a person answer it, at the command line or in the web interface";
     let hint = match interaction.question.execution {
-        Some(process) if call.front.tools.named("process_control").is_some() => format!(
+        Some(process) if call.client_context.tools.find("process_control").is_some() => format!(
             "{person}; or write to process {} with process_control; never make a secret up",
             process.short()
         ),
         Some(_) | None => format!("{person}; never make a secret up"),
     };
     let message = format!("interaction {id} asks for a secret, which is not taken here");
-    Failure::new(ErrorCode::Interaction, message).with_hint(hint)
+    ApiError::new(ErrorCode::Interaction, message).with_hint(hint)
 }

@@ -2,34 +2,34 @@
 
 use serde_json::json;
 
-use super::question::Open;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
+use super::question::OpenQuestion;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::listing::{self, CURSOR, WHOLE_ANSWER};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::pagination::question_position;
 use crate::params::Arguments;
-use crate::window::question_position;
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "interaction_list",
     title: "List open questions",
     about: "List the questions of this session's commands that wait for an answer, newest first: \
             id, kind, message, options, default, until when, and the process that asks.",
     parameters: &[CURSOR],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(async move { answer(call, arguments) }),
+    handler: |call, arguments| Box::pin(async move { run_tool(call, arguments) }),
 };
 
-fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let open = call.engine.interactions(call.caller, true);
     let mut body = json!({"total": open.len()});
-    let rest = listing::rest(&open, question_position, &mut arguments)?;
-    let all = rest.len();
-    let entries = rest
+    let remaining = listing::rest_after_cursor(&open, question_position, &mut arguments)?;
+    let all = remaining.len();
+    let entries = remaining
         .into_iter()
-        .map(|(at, it)| (at, (None, json!(Open::from(it)))));
-    let page = listing::window(call, WHOLE_ANSWER, entries, all);
-    listing::put(page, &mut body, "interactions");
-    Ok(Reply::status(&body))
+        .map(|(at, it)| (at, (None, json!(OpenQuestion::from(it)))));
+    let page = listing::fill_page(call, WHOLE_ANSWER, entries, all);
+    listing::put_page(page, &mut body, "interactions");
+    Ok(ToolReply::status(&body))
 }

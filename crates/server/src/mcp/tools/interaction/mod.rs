@@ -2,7 +2,7 @@
 
 mod interaction_answer;
 mod interaction_list;
-mod offered;
 mod question;
+mod tool_list;
 
-pub(super) use offered::TOOLS;
+pub(super) use tool_list::TOOLS;

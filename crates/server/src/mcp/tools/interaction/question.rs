@@ -1,25 +1,25 @@
 //! An interaction, as these tools tell it.
 
 use ostler_engine::Interaction;
-use ostler_engine::interaction::Kind;
+use ostler_engine::interaction::QuestionKind;
 use ostler_model::Timestamp;
 use serde::Serialize;
 
-use crate::render::clamped;
 use crate::render::clean;
+use crate::render::truncated;
 
 /// The most characters of a message.
 const MESSAGE_CHARS: usize = 2_000;
 /// The most characters of one option.
 const OPTION_CHARS: usize = 200;
 /// The most options told; each can be chosen by its number, told or not.
-const OPTIONS: usize = 20;
+const MAX_OPTIONS: usize = 20;
 
 /// One question. A secret one has neither default nor options.
 #[derive(Debug, Serialize)]
-pub(super) struct Open {
+pub(super) struct OpenQuestion {
     id: String,
-    kind: Kind,
+    kind: QuestionKind,
     message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     options: Vec<String>,
@@ -35,18 +35,20 @@ pub(super) struct Open {
     execution: Option<String>,
 }
 
-impl From<&Interaction> for Open {
+impl From<&Interaction> for OpenQuestion {
     fn from(interaction: &Interaction) -> Self {
         let question = &interaction.question;
-        let told = question.options.iter().take(OPTIONS);
+        let options = question.options.iter().take(MAX_OPTIONS);
         let default = question.default.as_deref();
         Self {
             id: interaction.id.to_string(),
             kind: question.kind,
-            message: shown(&question.message, MESSAGE_CHARS),
-            options: told.map(|option| shown(option, OPTION_CHARS)).collect(),
-            options_omitted: question.options.len().saturating_sub(OPTIONS),
-            default: default.map(|default| shown(default, OPTION_CHARS)),
+            message: clean_and_truncate(&question.message, MESSAGE_CHARS),
+            options: options
+                .map(|option| clean_and_truncate(option, OPTION_CHARS))
+                .collect(),
+            options_omitted: question.options.len().saturating_sub(MAX_OPTIONS),
+            default: default.map(|default| clean_and_truncate(default, OPTION_CHARS)),
             secret: question.secret,
             created: interaction.created_at,
             expires: interaction.expires_at,
@@ -56,9 +58,9 @@ impl From<&Interaction> for Open {
 }
 
 /// Text of a command, without what controls a terminal.
-fn shown(text: &str, chars: usize) -> String {
+fn clean_and_truncate(text: &str, chars: usize) -> String {
     let lines: Vec<_> = text.lines().map(clean).collect();
-    clamped(&lines.join("\n"), chars)
+    truncated(&lines.join("\n"), chars)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]

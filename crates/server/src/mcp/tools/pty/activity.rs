@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ostler_model::{Evidence, Observation};
+use ostler_model::{SnapshotRequest, TreeSnapshot};
 use tokio::time::Instant;
 
-use super::family::Family;
-use crate::mcp::context::Call;
+use super::family::ToolFamily;
+use crate::mcp::context::ToolCall;
 
 /// Clock ticks a second, as proc(5) counts processor time on Linux (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -35,8 +35,8 @@ impl Activity {
     }
 
     /// For people; none where there is nothing to be said beyond what is shown.
-    pub(super) fn describe(self, family: Family, id: &str) -> Option<String> {
-        let what = match self {
+    pub(super) fn describe(self, family: ToolFamily, id: &str) -> Option<String> {
+        let text = match self {
             Self::Computing { processors } => {
                 format!("it prints nothing and still computes (on {processors:.1} processors)")
             }
@@ -45,12 +45,12 @@ impl Activity {
                 .to_owned(),
             Self::Reading => return None,
         };
-        let next = family.wait_on(id);
-        Some(format!("[{what}; wait on: {next}]"))
+        let next = family.how_to_wait(id);
+        Some(format!("[{text}; wait on: {next}]"))
     }
 
     /// From two observations, so long apart.
-    fn between(first: &Evidence, last: &Evidence, apart: Duration) -> Self {
+    fn between(first: &TreeSnapshot, last: &TreeSnapshot, apart: Duration) -> Self {
         let ticks = last.usage.cpu_ticks.saturating_sub(first.usage.cpu_ticks);
         // Ticks of a few seconds are far below 2^32.
         let seconds = f64::from(u32::try_from(ticks).unwrap_or(u32::MAX)) / TICKS_PER_SECOND;
@@ -70,14 +70,14 @@ impl Activity {
 
 /// Observes a program twice.
 #[derive(Debug)]
-pub(super) struct Meter<'a> {
-    call: Call<'a>,
+pub(super) struct ActivityMeter<'a> {
+    call: ToolCall<'a>,
     id: &'a str,
-    first: Option<(Evidence, Instant)>,
+    first: Option<(TreeSnapshot, Instant)>,
 }
 
-impl<'a> Meter<'a> {
-    pub(super) const fn new(call: Call<'a>, id: &'a str) -> Self {
+impl<'a> ActivityMeter<'a> {
+    pub(super) const fn new(call: ToolCall<'a>, id: &'a str) -> Self {
         Self {
             call,
             id,
@@ -87,8 +87,8 @@ impl<'a> Meter<'a> {
 
     /// The first observation; made again it replaces the one before.
     pub(super) async fn begin(&mut self) {
-        let seen = self.observe().await;
-        self.first = seen.map(|seen| (seen, Instant::now()));
+        let snapshot = self.observe().await;
+        self.first = snapshot.map(|seen| (seen, Instant::now()));
     }
 
     /// What it did since the first observation; none without one.
@@ -98,34 +98,34 @@ impl<'a> Meter<'a> {
         Some(Activity::between(&first, &last, at.elapsed()))
     }
 
-    async fn observe(&self) -> Option<Evidence> {
-        let what = Observation {
+    async fn observe(&self) -> Option<TreeSnapshot> {
+        let request = SnapshotRequest {
             foreground: true,
-            ..Observation::default()
+            ..SnapshotRequest::default()
         };
         let (engine, caller) = (self.call.engine, self.call.caller);
-        let seen = engine.observe(caller, self.id, what).await.ok();
-        seen.filter(|seen| !seen.members.is_empty())
+        let snapshot = engine.tree_snapshot(caller, self.id, request).await.ok();
+        snapshot.filter(|seen| !seen.members.is_empty())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ostler_model::evidence::{Foreground, LiveUsage};
+    use ostler_model::snapshot::{ForegroundProcess, LiveUsage};
 
     use super::*;
 
-    fn seen(cpu_ticks: u64, polls: bool) -> Evidence {
-        Evidence {
+    fn seen(cpu_ticks: u64, polls: bool) -> TreeSnapshot {
+        TreeSnapshot {
             usage: LiveUsage {
                 cpu_ticks,
                 resident_pages: 0,
             },
-            foreground: Some(Foreground {
+            foreground: Some(ForegroundProcess {
                 polls,
-                ..Foreground::default()
+                ..ForegroundProcess::default()
             }),
-            ..Evidence::default()
+            ..TreeSnapshot::default()
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let busy = Activity::between(&seen(0, false), &seen(200, false), second);
         assert_eq!(busy, Activity::Computing { processors: 2.0 });
         assert!(
-            busy.describe(Family::Pty, "k")
+            busy.describe(ToolFamily::Pty, "k")
                 .is_some_and(|it| it.contains("2.0 processors"))
         );
     }

@@ -4,16 +4,16 @@ use ostler_model::Cursor;
 
 /// Whose answer it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp::tools) enum Family {
+pub(in crate::mcp::tools) enum ToolFamily {
     /// The tools of document 002.
     Pty,
     /// `exec`, `process`, `process_control`.
     Core,
 }
 
-impl Family {
+impl ToolFamily {
     /// Which output an answer shows.
-    pub(super) fn output(self, from: u64, to: u64) -> String {
+    pub(super) fn output_range(self, from: u64, to: u64) -> String {
         match self {
             Self::Pty => format!(" | output {from} to {to}"),
             Self::Core => {
@@ -27,7 +27,7 @@ impl Family {
     }
 
     /// How to answer a question.
-    pub(super) fn answer(self, id: &str) -> String {
+    pub(super) fn how_to_answer(self, id: &str) -> String {
         match self {
             Self::Pty => format!("answer: pty_write {{\"session\":\"{id}\",\"text\":\"…\"}}"),
             Self::Core => "answer: process_control write".to_owned(),
@@ -35,7 +35,7 @@ impl Family {
     }
 
     /// How to wait on a program that prints nothing.
-    pub(super) fn wait_on(self, id: &str) -> String {
+    pub(super) fn how_to_wait(self, id: &str) -> String {
         match self {
             Self::Pty => format!("pty_read {{\"session\":\"{id}\",\"until\":\"prompt\"}}"),
             Self::Core => "process wait".to_owned(),
@@ -43,7 +43,7 @@ impl Family {
     }
 
     /// How to read what an answer left out.
-    pub(super) const fn left_out(self) -> &'static str {
+    pub(super) const fn how_to_read_omitted(self) -> &'static str {
         match self {
             Self::Pty => "what was left out: pty_read with view \"text\" and its offset",
             Self::Core => "what was left out: process output with its offset as cursor",
@@ -51,7 +51,7 @@ impl Family {
     }
 
     /// What to say of a wait that was over first.
-    pub(super) const fn over(self) -> &'static str {
+    pub(super) const fn timed_out_text(self) -> &'static str {
         match self {
             Self::Pty => "[the wait was over before that; pty_read looks again]",
             Self::Core => "[the wait was over before that; process screen looks again]",
@@ -59,7 +59,7 @@ impl Family {
     }
 
     /// What a shell that wants more of a command is to be given.
-    pub(super) const fn incomplete(self) -> &'static str {
+    pub(super) const fn incomplete_text(self) -> &'static str {
         match self {
             Self::Pty => {
                 "[the shell waits for the rest of the command (an open quote, a here-document, a \

@@ -3,8 +3,8 @@
 
 mod activity;
 mod family;
-mod offered;
-mod paint;
+mod fullscreen;
+mod output_text;
 mod pty_close;
 mod pty_list;
 mod pty_read;
@@ -13,10 +13,10 @@ mod pty_run;
 mod pty_start;
 mod pty_write;
 pub(super) mod session;
+mod session_reply;
 pub(super) mod settle;
-mod span;
-mod told;
+mod tool_list;
 
-pub(super) use offered::TOOLS;
-pub(super) use settle::{Until, Wait};
-pub(super) use told::Telling;
+pub(super) use session_reply::SessionReply;
+pub(super) use settle::{SettleUntil, SettleWait};
+pub(super) use tool_list::TOOLS;

@@ -1,45 +1,45 @@
 //! `pty_list`: the sessions there are (C5, C7).
 
-use ostler_engine::{Info, ListFilter};
+use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::session::to_the_second;
-use super::told::clip;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::screen::title;
+use super::session::format_seconds;
+use super::session_reply::clip;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::screen::clean_title;
 use crate::mcp::tools::listing::{self, CURSOR, WHOLE_ANSWER};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
-use crate::window::newest_first;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::pagination::newest_first;
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// The most sessions of one list.
-const ENTRIES: usize = 200;
+const MAX_ENTRIES: usize = 200;
 /// Sessions whose title is told: it takes reading their output.
-const TITLES: usize = 32;
+const MAX_TITLES: usize = 32;
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "pty_list",
     title: "List terminals",
     about: "List sessions, newest first.",
     parameters: &[
         Parameter::optional(
             "status",
-            Kind::Choice(&["running", "exited", "killed"]),
+            ParameterKind::Choice(&["running", "exited", "killed"]),
             "Default all",
         ),
         CURSOR,
     ],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
 /// One session.
 #[derive(Debug, Serialize)]
-struct Summary {
+struct SessionSummary {
     session: String,
     status: &'static str,
     command: String,
@@ -65,32 +65,36 @@ struct Summary {
     waiting_for_input: Option<String>,
 }
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let wanted = arguments.text("status");
-    let known = call.engine.list(call.caller, &ListFilter::default());
-    let known = known.into_iter().filter(|info| info.size().is_some());
-    let sessions: Vec<Info> = known.collect();
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let status_filter = arguments.text("status");
+    let executions = call.engine.list(call.caller, &ListFilter::default());
+    let executions = executions.into_iter().filter(|info| info.size().is_some());
+    let sessions: Vec<ExecutionInfo> = executions.collect();
     let running = sessions.iter().filter(|info| !info.state.is_finished());
     let running = running.count();
-    let is_wanted = |info: &&Info| {
-        let wanted = wanted.as_deref();
-        wanted.is_none_or(|status| info.status().session == status)
+    let matches_status = |info: &&ExecutionInfo| {
+        let status_filter = status_filter.as_deref();
+        status_filter.is_none_or(|status| info.status().session == status)
     };
-    let chosen: Vec<&Info> = sessions.iter().filter(is_wanted).collect();
+    let chosen: Vec<&ExecutionInfo> = sessions.iter().filter(matches_status).collect();
     let mut body = json!({"total": chosen.len(), "running": running});
-    let rest = listing::rest(chosen, newest_first, &mut arguments)?;
-    let all = rest.len();
+    let remaining = listing::rest_after_cursor(chosen, newest_first, &mut arguments)?;
+    let all = remaining.len();
     let mut entries = Vec::new();
-    for (at, info) in rest.into_iter().take(ENTRIES) {
-        let entry = json!(summary(call, info, entries.len() < TITLES).await);
+    for (at, info) in remaining.into_iter().take(MAX_ENTRIES) {
+        let entry = json!(session_summary(call, info, entries.len() < MAX_TITLES).await);
         entries.push((at, (Some(info), entry)));
     }
-    let page = listing::window(call, WHOLE_ANSWER, entries, all);
-    listing::put(page, &mut body, "sessions");
-    Ok(Reply::status(&body))
+    let page = listing::fill_page(call, WHOLE_ANSWER, entries, all);
+    listing::put_page(page, &mut body, "sessions");
+    Ok(ToolReply::status(&body))
 }
 
-async fn summary(call: Call<'_>, info: &Info, with_title: bool) -> Summary {
+async fn session_summary(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
+    with_title: bool,
+) -> SessionSummary {
     let id = info.id.short();
     let ending = info.state.ending.as_ref();
     let size = info.size();
@@ -100,7 +104,7 @@ async fn summary(call: Call<'_>, info: &Info, with_title: bool) -> Summary {
         None
     };
     let holder = call.engine.lease_holder(call.caller, &id).ok().flatten();
-    Summary {
+    SessionSummary {
         status: info.status().session,
         command: clip(&info.spec.command.display()),
         description: clip(&info.spec.description),
@@ -115,9 +119,9 @@ async fn summary(call: Call<'_>, info: &Info, with_title: bool) -> Summary {
         output_length: info.output_end,
         cols: size.map_or(0, |size| size.cols),
         rows: size.map_or(0, |size| size.rows),
-        title: view.as_ref().map(title).unwrap_or_default(),
+        title: view.as_ref().map(clean_title).unwrap_or_default(),
         holder: holder.map(
-            |holder| json!({"name": clip(&holder.name), "since": to_the_second(holder.since)}),
+            |holder| json!({"name": clip(&holder.name), "since": format_seconds(holder.since)}),
         ),
         waiting_for_input: info.state.prompt.as_deref().map(clip),
         session: id,

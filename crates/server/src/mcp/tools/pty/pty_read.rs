@@ -4,32 +4,32 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ostler_engine::{TerminalPage, TerminalQuery, WaitEnd, WaitFor, Waited};
+use ostler_engine::{TerminalPage, TerminalPageQuery, WaitEnd, WaitFor, WaitOutcome};
 use ostler_model::Cursor;
 use serde_json::{Value, json};
 
 use super::pty_run::OFFSET_LIMIT;
 use super::session::{self, SESSION};
-use super::settle::{self, PATTERN, UNTIL, WAIT_MS, Wait};
-use super::told::Telling;
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::reply::{Interrupted, Reply};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
+use super::session_reply::SessionReply;
+use super::settle::{self, PATTERN, SettleWait, UNTIL, WAIT_MS};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::{ToolInterrupt, ToolReply};
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
 use crate::render::REPLY_CHARS;
 
 /// How long a call waits for a session to settle, unless it says otherwise.
-const SETTLED: Duration = Duration::from_secs(10);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a call that waits for nothing looks whether the program asks for input: a little
 /// longer than the silence that takes.
-const LOOK: Duration = Duration::from_millis(250);
+const PROMPT_WAIT: Duration = Duration::from_millis(250);
 /// The most bytes of one raw page.
 const RAW_BYTES: i64 = 18_000;
 /// What a raw page may have as JSON, in characters.
 const RAW_CHARS: usize = REPLY_CHARS - 500;
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "pty_read",
     title: "Look at a terminal",
     about: "Look at a session: its screen (default), its output as text (redraws folded), or raw \
@@ -38,66 +38,74 @@ pub(super) const DEFINITION: Definition = Definition {
             its command has ended.",
     parameters: &[
         SESSION,
-        Parameter::optional("view", Kind::Choice(&["screen", "text", "raw"]), ""),
+        Parameter::optional(
+            "view",
+            ParameterKind::Choice(&["screen", "text", "raw"]),
+            "",
+        ),
         Parameter::optional(
             "offset",
-            Kind::Integer(0, OFFSET_LIMIT),
+            ParameterKind::Integer(0, OFFSET_LIMIT),
             "Of text, raw, until: only what comes after it (B of \"output A to B\"); default of \
              text, until: what you were not shown yet",
         ),
         Parameter::optional(
             "limit",
-            Kind::Integer(1, OFFSET_LIMIT),
+            ParameterKind::Integer(1, OFFSET_LIMIT),
             "Bytes of text, raw",
         ),
         UNTIL,
         PATTERN,
         WAIT_MS,
     ],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(session::told(answer(call, arguments))),
+    handler: |call, arguments| {
+        Box::pin(session::with_session_error_code(run_tool(call, arguments)))
+    },
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("session");
-    let info = session::find(call, &id)?;
+    let info = session::find_session(call, &id)?;
     let view = arguments.text("view");
     let view = view.as_deref().unwrap_or("screen");
     let (offset, limit) = (arguments.count("offset"), arguments.count("limit"));
     if view == "screen" && limit.is_some() {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "parameter 'limit' does not go with view 'screen'; allowed: view 'text' or 'raw'",
         )
         .into());
     }
-    let unread = offset.or_else(|| call.unread(&info));
+    let unread = offset.or_else(|| call.unread_from(&info));
     let from = unread.map(|offset| Cursor { offset, event: 0 });
     let now = info.cursor();
-    let wait = Wait::read(&mut arguments, from, SETTLED)?;
-    let outcome = match wait.map(|wait| beginning(wait, from, now)) {
-        Some(wait) => settle::wait(call, &id, &wait, None).await?,
-        None => look(call, &id).await?.into(),
+    let wait = SettleWait::parse(&mut arguments, from, SETTLE_TIMEOUT)?;
+    let outcome = match wait.map(|wait| with_start(wait, from, now)) {
+        Some(wait) => settle::wait_session(call, &id, &wait, None).await?,
+        None => current_state(call, &id).await?.into(),
     };
     match view {
-        "raw" => raw(call, &id, (offset, limit)).await,
+        "raw" => read_raw(call, &id, (offset, limit)).await,
         "text" => {
-            let telling = Telling::of(call, outcome);
-            let telling = telling.with_text(unread.unwrap_or(0), limit).await?;
-            Ok(telling.reply(None).await)
+            let reply = SessionReply::of_outcome(call, outcome);
+            let reply = reply.with_text(unread.unwrap_or(0), limit).await?;
+            Ok(reply.into_reply(None).await)
         }
         _ => {
-            let telling = Telling::of(call, outcome).with_screen().await?;
-            Ok(telling.reply(None).await)
+            let reply = SessionReply::of_outcome(call, outcome)
+                .with_screen()
+                .await?;
+            Ok(reply.into_reply(None).await)
         }
     }
 }
 
 /// A client that was shown nothing yet waits for output from now on.
-fn beginning(wait: Wait, from: Option<Cursor>, now: Cursor) -> Wait {
+fn with_start(wait: SettleWait, from: Option<Cursor>, now: Cursor) -> SettleWait {
     match (&wait.until, from) {
-        (settle::Until::Reason(WaitFor::OutputAfter(_)), None) => Wait {
-            until: settle::Until::Reason(WaitFor::OutputAfter(now)),
+        (settle::SettleUntil::Reason(WaitFor::OutputAfter(_)), None) => SettleWait {
+            until: settle::SettleUntil::Reason(WaitFor::OutputAfter(now)),
             ..wait
         },
         _ => wait,
@@ -105,43 +113,47 @@ fn beginning(wait: Wait, from: Option<Cursor>, now: Cursor) -> Wait {
 }
 
 /// As it is now; what it asks for is found out, where it asks.
-async fn look(call: Call<'_>, id: &str) -> Result<Waited, Interrupted> {
-    let found = call
+async fn current_state(call: ToolCall<'_>, id: &str) -> Result<WaitOutcome, ToolInterrupt> {
+    let waiting = call
         .engine
-        .wait(call.caller, id, &WaitFor::Prompt, Some(LOOK));
-    let mut waited = found
+        .wait(call.caller, id, &WaitFor::Prompt, Some(PROMPT_WAIT));
+    let mut waited = waiting
         .await
-        .map_err(|error| session::failure(call, id, error))?;
-    if waited.why == WaitEnd::AtMost {
-        waited.why = WaitEnd::Nothing;
+        .map_err(|error| session::session_failure(call, id, error))?;
+    if waited.end == WaitEnd::TimedOut {
+        waited.end = WaitEnd::Nothing;
     }
     Ok(waited)
 }
 
 /// Output as the terminal got it (C3).
-async fn raw(call: Call<'_>, id: &str, (offset, limit): (Option<u64>, Option<u64>)) -> Answer {
+async fn read_raw(
+    call: ToolCall<'_>,
+    id: &str,
+    (offset, limit): (Option<u64>, Option<u64>),
+) -> ToolResult {
     let most = RAW_BYTES.unsigned_abs();
     let mut limit = limit.map_or(most, |limit| limit.min(most));
     loop {
-        let query = TerminalQuery {
+        let query = TerminalPageQuery {
             offset,
             limit: Some(limit),
         };
         let page = call.engine.read_terminal(call.caller, id, query).await;
-        let page = page.map_err(|error| session::failure(call, id, error))?;
-        let body = told(id, &page);
+        let page = page.map_err(|error| session::session_failure(call, id, error))?;
+        let body = raw_body(id, &page);
         let chars = body.to_string().chars().count();
         // Control characters take six characters each as JSON.
         if chars <= RAW_CHARS || limit <= 1 {
-            let info = session::find(call, id)?;
-            call.told(&info);
-            return Ok(Reply::status(&body));
+            let info = session::find_session(call, id)?;
+            call.mark_notified(&info);
+            return Ok(ToolReply::status(&body));
         }
         limit = (limit * RAW_CHARS as u64 / chars as u64).clamp(1, limit - 1);
     }
 }
 
-fn told(id: &str, page: &TerminalPage) -> Value {
+fn raw_body(id: &str, page: &TerminalPage) -> Value {
     let data = match std::str::from_utf8(&page.data) {
         Ok(text) => json!(text),
         Err(_) => json!({"base64": STANDARD.encode(&page.data)}),

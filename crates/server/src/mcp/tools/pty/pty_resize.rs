@@ -3,14 +3,14 @@
 use ostler_model::TermSize;
 use serde_json::json;
 
-use super::pty_start::{COLS, ROWS, size};
+use super::pty_start::{COLS, ROWS, parse_size};
 use super::session::{self, SESSION};
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter};
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "pty_resize",
     title: "Resize a terminal",
     about: "Change a session's size; its program is told.",
@@ -18,33 +18,35 @@ pub(super) const DEFINITION: Definition = Definition {
         SESSION,
         Parameter {
             required: true,
-            preset: None,
+            default: None,
             ..COLS
         },
         Parameter {
             required: true,
-            preset: None,
+            default: None,
             ..ROWS
         },
     ],
-    hints: Hints {
+    hints: ToolHints {
         read_only: false,
         destructive: false,
         idempotent: true,
     },
     output: None,
-    call: |call, arguments| Box::pin(session::told(answer(call, arguments))),
+    handler: |call, arguments| {
+        Box::pin(session::with_session_error_code(run_tool(call, arguments)))
+    },
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("session");
-    let info = session::living(call, &id, "its size stays")?;
-    let size = size(&arguments).unwrap_or(TermSize { cols: 80, rows: 24 });
+    let info = session::find_running(call, &id, "its size stays")?;
+    let size = parse_size(&arguments).unwrap_or(TermSize { cols: 80, rows: 24 });
     let resized = call.engine.resize_terminal(call.caller, &id, size, None);
     resized
         .await
-        .map_err(|error| session::failure(call, &id, error))?;
-    Ok(Reply::status(&json!({
+        .map_err(|error| session::session_failure(call, &id, error))?;
+    Ok(ToolReply::status(&json!({
         "session": info.id.short(),
         "cols": size.cols,
         "rows": size.rows,

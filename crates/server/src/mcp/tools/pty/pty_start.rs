@@ -2,123 +2,140 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Face, StartRequest, WaitEnd};
-use ostler_model::{Command, Cursor, ShellKind, TermSize, Text};
+use ostler_engine::{ClientKind, StartRequest, WaitEnd};
+use ostler_model::{ByteString, Command, Cursor, ShellKind, TermSize};
 
 use super::session;
-use super::settle::{self, Outcome, Until, Wait};
-use super::told::Telling;
-use crate::error::Failure;
-use crate::mcp::consent;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Interrupted;
+use super::session_reply::SessionReply;
+use super::settle::{self, SettleOutcome, SettleUntil, SettleWait};
+use crate::error::ApiError;
+use crate::mcp::approval;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolInterrupt;
 use crate::mcp::tools::core::WAIT_LIMIT_MS;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::tools::walls;
-use crate::params::{Arguments, Kind, Parameter};
+use crate::mcp::tools::isolation_params;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// The longest time limit that can be asked for, in seconds: thirty days.
 const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 /// How long a call waits for the first screen, in milliseconds.
 const WAIT_MS: i64 = 3_000;
 
-pub(super) const COLS: Parameter =
-    Parameter::optional("cols", Kind::Integer(1, TermSize::COLS_MAX as i64), "").or(80);
-pub(super) const ROWS: Parameter =
-    Parameter::optional("rows", Kind::Integer(1, TermSize::ROWS_MAX as i64), "").or(24);
+pub(super) const COLS: Parameter = Parameter::optional(
+    "cols",
+    ParameterKind::Integer(1, TermSize::COLS_MAX as i64),
+    "",
+)
+.with_default(80);
+pub(super) const ROWS: Parameter = Parameter::optional(
+    "rows",
+    ParameterKind::Integer(1, TermSize::ROWS_MAX as i64),
+    "",
+)
+.with_default(24);
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "pty_start",
     title: "Open a terminal",
     about: "Start a shell (for pty_run), or a program (command: [\"python3\"], [\"vim\", \"a\"]) \
             in a terminal of its own. Answers the session's id and its first screen. It lives \
             until pty_close, its end or timeout.",
     parameters: &[
-        Parameter::optional("command", Kind::List, "Program and arguments"),
+        Parameter::optional("command", ParameterKind::List, "Program and arguments"),
         Parameter::optional(
             "shell",
-            Kind::Choice(&["bash", "zsh", "fish"]),
+            ParameterKind::Choice(&["bash", "zsh", "fish"]),
             "Instead of command; default bash",
         ),
-        Parameter::optional("cwd", Kind::Text, "Default: yours"),
-        Parameter::optional("env", Kind::Map, "Variables to add"),
+        Parameter::optional("cwd", ParameterKind::Text, "Default: yours"),
+        Parameter::optional("env", ParameterKind::Map, "Variables to add"),
         COLS,
         ROWS,
         Parameter::optional(
             "timeout",
-            Kind::Integer(1, TIMEOUT_LIMIT_S),
+            ParameterKind::Integer(1, TIMEOUT_LIMIT_S),
             "Seconds until it is killed; default never",
         ),
         Parameter::optional(
             "wait_ms",
-            Kind::Integer(0, WAIT_LIMIT_MS),
+            ParameterKind::Integer(0, WAIT_LIMIT_MS),
             "At most, for it to draw or ask",
         )
-        .or(WAIT_MS),
-        Parameter::optional("description", Kind::Text, ""),
-        Parameter::optional("labels", Kind::List, ""),
-        Parameter::optional("isolation", walls::LEVELS, ""),
-        walls::NETWORK,
-        walls::WORKSPACE,
-        walls::ALLOW_DEGRADED,
-        walls::FORWARD,
-        walls::SECRETS,
-        walls::LIMITS,
-        walls::APPROVAL,
+        .with_default(WAIT_MS),
+        Parameter::optional("description", ParameterKind::Text, ""),
+        Parameter::optional("labels", ParameterKind::List, ""),
+        Parameter::optional("isolation", isolation_params::LEVELS, ""),
+        isolation_params::NETWORK,
+        isolation_params::WORKSPACE,
+        isolation_params::ALLOW_DEGRADED,
+        isolation_params::FORWARD,
+        isolation_params::SECRETS,
+        isolation_params::LIMITS,
+        isolation_params::APPROVAL,
     ],
-    hints: Hints::RUNS,
+    hints: ToolHints::EXECUTES,
     output: None,
-    call: |call, arguments| Box::pin(session::told(answer(call, arguments))),
+    handler: |call, arguments| {
+        Box::pin(session::with_session_error_code(run_tool(call, arguments)))
+    },
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let request = request(call, &mut arguments).await?;
-    let at_most = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
-    let begun = consent::begin(call, request).await?;
-    let id = begun.id().short();
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let request = start_request(call, &mut arguments).await?;
+    let timeout = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
+    let start_guard = approval::begin(call, request).await?;
+    let id = start_guard.id().short();
     // Until the answer is on its way the session is nobody's, and ends with the request (F7).
-    let info = call.give_out(begun);
-    let outcome = settle::of_start(settled(call, &id, at_most).await, info)?;
-    Ok(Telling::of(call, outcome).started().await)
+    let info = call.publish_id(start_guard);
+    let outcome = settle::outcome_of_start(wait_settled(call, &id, timeout).await, info)?;
+    Ok(SessionReply::of_outcome(call, outcome).start_reply().await)
 }
 
-async fn settled(call: Call<'_>, id: &str, at_most: Duration) -> Result<Outcome, Interrupted> {
-    let wait = Wait {
-        until: Until::Settled,
-        at_most,
+async fn wait_settled(
+    call: ToolCall<'_>,
+    id: &str,
+    timeout: Duration,
+) -> Result<SettleOutcome, ToolInterrupt> {
+    let wait = SettleWait {
+        until: SettleUntil::Settled,
+        timeout,
     };
-    let mut outcome = settle::wait(call, id, &wait, Some(Cursor::START)).await?;
-    if outcome.waited.why == WaitEnd::AtMost {
+    let mut outcome = settle::wait_session(call, id, &wait, Some(Cursor::START)).await?;
+    if outcome.waited.end == WaitEnd::TimedOut {
         // Nothing in particular was waited for.
-        outcome.waited.why = WaitEnd::Nothing;
+        outcome.waited.end = WaitEnd::Nothing;
     }
     Ok(outcome)
 }
 
 /// Everything is checked before anything is started.
-async fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Failure> {
+async fn start_request(
+    call: ToolCall<'_>,
+    arguments: &mut Arguments,
+) -> Result<StartRequest, ApiError> {
     let has_command = arguments.is_given("command");
     let command = arguments.list("command");
     let shell = arguments.text("shell");
     let directory = arguments.text("cwd");
     if directory.as_deref() == Some("") {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "parameter 'cwd' is empty; allowed: the path of a directory, or leave it out",
         ));
     }
     let directory = directory.unwrap_or_default();
-    let size = size(arguments).unwrap_or(TermSize { cols: 80, rows: 24 });
+    let size = parse_size(arguments).unwrap_or(TermSize { cols: 80, rows: 24 });
     let mut request = match (has_command, shell) {
         (true, Some(_)) => {
-            return Err(Failure::value(
+            return Err(ApiError::value(
                 "parameters 'command' and 'shell' are both given; allowed: one of them",
             ));
         }
-        (true, None) => of_program(call, command, &directory)?,
-        (false, shell) => of_shell(call, shell.as_deref(), &directory, size).await?,
+        (true, None) => program_request(call, command, &directory)?,
+        (false, shell) => shell_request(call, shell.as_deref(), &directory, size).await?,
     };
     request.pty = Some(size);
-    request.face = Face::Pty;
+    request.client_kind = ClientKind::Pty;
     let variables = arguments.map("env").into_iter();
     request
         .set_env
@@ -126,18 +143,18 @@ async fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartReque
     request.timeout = arguments.count("timeout").map(Duration::from_secs);
     request.description = arguments.text("description").unwrap_or_default();
     request.labels = arguments.list("labels");
-    walls::put_in(&mut request, arguments)?;
+    isolation_params::apply_isolation(&mut request, arguments)?;
     Ok(request)
 }
 
-fn of_program(
-    call: Call<'_>,
+fn program_request(
+    call: ToolCall<'_>,
     command: Vec<String>,
     directory: &str,
-) -> Result<StartRequest, Failure> {
-    let mut words = command.into_iter().map(Text::from);
+) -> Result<StartRequest, ApiError> {
+    let mut words = command.into_iter().map(ByteString::from);
     let Some(program) = words.next() else {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "parameter 'command' is empty; allowed: a program and its arguments as in \
              [\"python3\", \"-q\"], or leave it out for a shell",
         ));
@@ -146,38 +163,38 @@ fn of_program(
         program,
         args: words.collect(),
     };
-    Ok(call.start(command, directory))
+    Ok(call.start_request(command, directory))
 }
 
 /// A shell that tells where commands begin and end.
-async fn of_shell(
-    call: Call<'_>,
+async fn shell_request(
+    call: ToolCall<'_>,
     shell: Option<&str>,
     directory: &str,
     size: TermSize,
-) -> Result<StartRequest, Failure> {
+) -> Result<StartRequest, ApiError> {
     let kind: Result<ShellKind, _> = shell.unwrap_or("bash").parse();
     let kind =
-        kind.map_err(|error: ostler_model::UnknownShell| Failure::value(error.to_string()))?;
-    let cwd = call.directory(directory);
-    let base_env = call.front.env.clone();
-    let made = call.engine.shell_request(kind, cwd, size, base_env).await?;
+        kind.map_err(|error: ostler_model::UnknownShell| ApiError::value(error.to_string()))?;
+    let cwd = call.resolve_directory(directory);
+    let base_env = call.client_context.env.clone();
+    let request = call.engine.shell_request(kind, cwd, size, base_env).await?;
     // What the front brings to each of its starts holds for shells, too.
-    let front = call.start(made.command.clone(), directory);
+    let defaults = call.start_request(request.command.clone(), directory);
     Ok(StartRequest {
-        allowed: front.allowed,
-        encoding: front.encoding,
-        retention: front.retention,
-        level: front.level,
-        ..made
+        allowed: defaults.allowed,
+        encoding: defaults.encoding,
+        retention: defaults.retention,
+        level: defaults.level,
+        ..request
     })
 }
 
 /// Columns and rows, where both are given or preset.
-pub(super) fn size(arguments: &Arguments) -> Option<TermSize> {
-    let of = |name| arguments.count(name).and_then(|it| u16::try_from(it).ok());
+pub(super) fn parse_size(arguments: &Arguments) -> Option<TermSize> {
+    let dimension = |name| arguments.count(name).and_then(|it| u16::try_from(it).ok());
     Some(TermSize {
-        cols: of("cols")?,
-        rows: of("rows")?,
+        cols: dimension("cols")?,
+        rows: dimension("rows")?,
     })
 }

@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ostler_engine::{Typed, Typing};
+use ostler_engine::{TerminalInput, TerminalInputResult};
 use ostler_model::{Cursor, ErrorCode};
-use ostler_terminal::{Key, KeyError, Piece};
+use ostler_terminal::{InputPiece, Key, KeyError};
 
 use super::session::{self, SESSION};
-use super::settle::{self, PATTERN, UNTIL, Until, WAIT_MS, Wait};
-use super::told::Telling;
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
+use super::session_reply::SessionReply;
+use super::settle::{self, PATTERN, SettleUntil, SettleWait, UNTIL, WAIT_MS};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// How long a call waits for what typing did.
-const SETTLED: Duration = Duration::from_secs(5);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "pty_write",
     title: "Type",
     about: "Type into a session, in one write: text, paste, base64, then keys. Answers what that \
@@ -30,92 +30,104 @@ pub(super) const DEFINITION: Definition = Definition {
         SESSION,
         Parameter::optional(
             "text",
-            Kind::Text,
+            ParameterKind::Text,
             "A line to type, or less with enter false",
         ),
         Parameter::optional(
             "enter",
-            Kind::Flag,
+            ParameterKind::Flag,
             "Press Enter after text or paste; default true, but false with keys or base64",
         ),
         Parameter::optional(
             "keys",
-            Kind::List,
+            ParameterKind::List,
             "enter, tab, escape, backspace, up, pagedown, f1, ctrl-c, alt-x, :",
         ),
-        Parameter::optional("paste", Kind::Text, "Pasted (bracketed if the program can)"),
-        Parameter::optional("base64", Kind::Text, "Raw bytes"),
+        Parameter::optional(
+            "paste",
+            ParameterKind::Text,
+            "Pasted (bracketed if the program can)",
+        ),
+        Parameter::optional("base64", ParameterKind::Text, "Raw bytes"),
         UNTIL,
         PATTERN,
         WAIT_MS,
     ],
-    hints: Hints::RUNS,
+    hints: ToolHints::EXECUTES,
     output: None,
-    call: |call, arguments| Box::pin(session::told(answer(call, arguments))),
+    handler: |call, arguments| {
+        Box::pin(session::with_session_error_code(run_tool(call, arguments)))
+    },
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("session");
-    let info = session::living(call, &id, "nothing was typed")?;
+    let info = session::find_running(call, &id, "nothing was typed")?;
     // What came since the last answer is part of this one.
-    let unread = call.unread(&info).unwrap_or(info.output_end);
-    let pieces = pieces(&mut arguments)?;
-    let wait = Wait::read(&mut arguments, None, SETTLED)?;
-    let wait = wait.unwrap_or(Wait {
-        until: Until::Settled,
-        at_most: SETTLED,
+    let unread = call.unread_from(&info).unwrap_or(info.output_end);
+    let pieces = parse_pieces(&mut arguments)?;
+    let wait = SettleWait::parse(&mut arguments, None, SETTLE_TIMEOUT)?;
+    let wait = wait.unwrap_or(SettleWait {
+        until: SettleUntil::Settled,
+        timeout: SETTLE_TIMEOUT,
     });
-    let typing = Typing {
+    let typing = TerminalInput {
         pieces,
         lease: None,
     };
-    let typed = call.engine.type_in(call.caller, &id, typing).await;
-    let typed = typed.map_err(|error| failed(call, &id, error))?;
-    if typed.taken == 0 && typed.bytes > 0 {
-        return Err(not_taken(&id, typed).into());
+    let typed = call.engine.send_input(call.caller, &id, typing).await;
+    let typed = typed.map_err(|error| write_failure(call, &id, error))?;
+    if typed.accepted == 0 && typed.bytes > 0 {
+        return Err(not_accepted(&id, typed).into());
     }
     let wait = wait.after_input(&typed.input);
     let sent = Cursor {
         offset: typed.input.offset,
         event: 0,
     };
-    let outcome = settle::wait(call, &id, &wait, Some(sent)).await?;
-    let mut telling = Telling::of(call, outcome).with_changes(unread).await?;
-    telling.field("bytes", typed.bytes);
-    telling.field("taken", typed.taken);
-    if typed.taken < typed.bytes {
-        let Typed { bytes, taken, .. } = typed;
-        telling.note(format!(
+    let outcome = settle::wait_session(call, &id, &wait, Some(sent)).await?;
+    let mut reply = SessionReply::of_outcome(call, outcome)
+        .with_changes(unread)
+        .await?;
+    reply.set_field("bytes", typed.bytes);
+    reply.set_field("taken", typed.accepted);
+    if typed.accepted < typed.bytes {
+        let TerminalInputResult {
+            bytes,
+            accepted: taken,
+            ..
+        } = typed;
+        reply.add_note(format!(
             "only {taken} of {bytes} bytes were taken: the program does not read; type the rest \
              when it does"
         ));
     }
-    Ok(telling.reply(None).await)
+    Ok(reply.into_reply(None).await)
 }
 
 /// It can end between our look and the write.
-fn failed(call: Call<'_>, id: &str, error: ostler_engine::Error) -> Failure {
-    match session::living(call, id, "nothing was typed") {
+fn write_failure(call: ToolCall<'_>, id: &str, error: ostler_engine::Error) -> ApiError {
+    match session::find_running(call, id, "nothing was typed") {
         Err(ended) => ended,
-        Ok(_) => session::failure(call, id, error),
+        Ok(_) => session::session_failure(call, id, error),
     }
 }
 
-fn not_taken(id: &str, typed: Typed) -> Failure {
+fn not_accepted(id: &str, typed: TerminalInputResult) -> ApiError {
     let message = format!(
         "session {id} took none of {} bytes: the program does not read its terminal",
         typed.bytes
     );
-    Failure::new(ErrorCode::ProcessControl, message)
+    ApiError::new(ErrorCode::ProcessControl, message)
         .with_hint("look with pty_read, wait until \"prompt\", or pty_close with signal \"INT\"")
 }
 
 /// What is typed, in the order of the parameters' description.
-fn pieces(arguments: &mut Arguments) -> Result<Vec<Piece>, Failure> {
+fn parse_pieces(arguments: &mut Arguments) -> Result<Vec<InputPiece>, ApiError> {
     let plain = !arguments.is_given("keys") && !arguments.is_given("base64");
     let words = arguments.is_given("text") || arguments.is_given("paste");
-    let asked = arguments.is_given("enter");
-    let enter = if asked {
+    let is_enter_given = arguments.is_given("enter");
+    let enter = if is_enter_given {
         arguments.flag("enter")
     } else {
         plain && words
@@ -125,36 +137,36 @@ fn pieces(arguments: &mut Arguments) -> Result<Vec<Piece>, Failure> {
     if let Some(text) = arguments.text("text") {
         // Who ends a line themselves means one Enter, not two.
         is_ended = text.ends_with(['\n', '\r']);
-        pieces.push(Piece::Text(text));
+        pieces.push(InputPiece::Text(text));
     }
     if let Some(text) = arguments.text("paste") {
         is_ended = false;
-        pieces.push(Piece::Paste(text));
+        pieces.push(InputPiece::Paste(text));
     }
-    if enter && !is_ended && (words || asked) {
-        pieces.push(Piece::Text("\r".to_owned()));
+    if enter && !is_ended && (words || is_enter_given) {
+        pieces.push(InputPiece::Text("\r".to_owned()));
     }
     if let Some(given) = arguments.text("base64") {
-        pieces.push(Piece::Raw(decoded(&given)?));
+        pieces.push(InputPiece::Raw(decode_base64(&given)?));
     }
     let keys = arguments.list("keys");
-    for (place, name) in keys.into_iter().enumerate() {
+    for (index, name) in keys.into_iter().enumerate() {
         let key: Result<Key, KeyError> = name.parse();
         let key =
-            key.map_err(|error| Failure::value(format!("parameter 'keys[{place}]': {error}")))?;
-        pieces.push(Piece::Key(key));
+            key.map_err(|error| ApiError::value(format!("parameter 'keys[{index}]': {error}")))?;
+        pieces.push(InputPiece::Key(key));
     }
     if pieces.is_empty() {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "nothing to type; allowed: text, paste, base64, keys, or enter alone",
         ));
     }
     Ok(pieces)
 }
 
-fn decoded(given: &str) -> Result<Vec<u8>, Failure> {
+fn decode_base64(given: &str) -> Result<Vec<u8>, ApiError> {
     STANDARD.decode(given).map_err(|error| {
-        Failure::value(format!(
+        ApiError::value(format!(
             "parameter 'base64': {error}; allowed: standard base64 with padding"
         ))
     })
@@ -166,22 +178,22 @@ mod tests {
 
     use super::*;
 
-    fn typed(given: Value) -> Result<Vec<Piece>, String> {
+    fn typed(given: Value) -> Result<Vec<InputPiece>, String> {
         let mut given = crate::error::object(given);
         given.insert("session".to_owned(), "k".into());
         let arguments = Arguments::check(DEFINITION.parameters, given);
         let mut arguments = arguments.map_err(|error| error.to_string())?;
-        pieces(&mut arguments).map_err(|failure| failure.message)
+        parse_pieces(&mut arguments).map_err(|failure| failure.message)
     }
 
-    fn text(text: &str) -> Piece {
-        Piece::Text(text.to_owned())
+    fn text(text: &str) -> InputPiece {
+        InputPiece::Text(text.to_owned())
     }
 
     #[test]
     fn enter_follows_text_alone_unless_it_is_said_otherwise() {
         let enter = || text("\r");
-        let key = |name: &str| Piece::Key(name.parse().unwrap());
+        let key = |name: &str| InputPiece::Key(name.parse().unwrap());
         for (given, pieces) in [
             (json!({"text": "ls"}), vec![text("ls"), enter()]),
             (json!({"text": "ls\n"}), vec![text("ls\n")]),
@@ -198,11 +210,11 @@ mod tests {
             (json!({"enter": true}), vec![enter()]),
             (
                 json!({"paste": "a\nb\n"}),
-                vec![Piece::Paste("a\nb\n".to_owned()), enter()],
+                vec![InputPiece::Paste("a\nb\n".to_owned()), enter()],
             ),
             (
                 json!({"base64": "G1s="}),
-                vec![Piece::Raw(vec![0x1b, b'['])],
+                vec![InputPiece::Raw(vec![0x1b, b'['])],
             ),
         ] {
             assert_eq!(typed(given.clone()), Ok(pieces), "{given}");

@@ -2,157 +2,167 @@
 
 use std::future::Future;
 
-use ostler_engine::{Error, Info};
+use ostler_engine::{Error, ExecutionInfo};
 use ostler_model::{ErrorCode, Io, Timestamp};
 
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::reply::{Interrupted, Reply};
-use crate::mcp::tools::registry::Answer;
-use crate::params::{Kind, Parameter};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::{ToolInterrupt, ToolReply};
+use crate::mcp::tools::registry::ToolResult;
+use crate::params::{Parameter, ParameterKind};
 
 /// The code of document 002, besides ours.
 pub(super) const NOT_FOUND: &str = "SESSION_NOT_FOUND";
 
-pub(super) const SESSION: Parameter = Parameter::required("session", Kind::Text, "");
+pub(super) const SESSION: Parameter = Parameter::required("session", ParameterKind::Text, "");
 
 /// The session with this id.
-pub(super) fn find(call: Call<'_>, id: &str) -> Result<Info, Failure> {
+pub(super) fn find_session(call: ToolCall<'_>, id: &str) -> Result<ExecutionInfo, ApiError> {
     if id.is_empty() {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "the id of a session is empty; allowed: one of pty_start or pty_list",
         ));
     }
-    let found = call.engine.info(call.caller, id);
-    let info = found.map_err(|error| failure(call, id, error))?;
+    let result = call.engine.info(call.caller, id);
+    let info = result.map_err(|error| session_failure(call, id, error))?;
     match info.spec.io {
         Io::Pty { .. } => Ok(info),
         Io::Pipes { .. } => Err(no_terminal(call, &info)),
     }
 }
 
-/// The session with this id, which must live: `what` is what was not done otherwise.
-pub(super) fn living(call: Call<'_>, id: &str, what: &str) -> Result<Info, Failure> {
-    let info = find(call, id)?;
-    match ended(&info) {
+/// The session with this id, which must live: `consequence` is what was not done otherwise.
+pub(super) fn find_running(
+    call: ToolCall<'_>,
+    id: &str,
+    consequence: &str,
+) -> Result<ExecutionInfo, ApiError> {
+    let info = find_session(call, id)?;
+    match ending_text(&info) {
         None => Ok(info),
-        Some(how) => {
-            call.told(&info);
+        Some(ending_text) => {
+            call.mark_notified(&info);
             let id = info.id.short();
-            let message = format!("session {id} has ended ({how}); {what}");
-            Err(Failure::new(ErrorCode::ProcessControl, message)
+            let message = format!("session {id} has ended ({ending_text}); {consequence}");
+            Err(ApiError::new(ErrorCode::ProcessControl, message)
                 .with_hint("pty_read still shows its screen and output; pty_start opens another"))
         }
     }
 }
 
 /// How it ended, in words.
-pub(super) fn ended(info: &Info) -> Option<String> {
+pub(super) fn ending_text(info: &ExecutionInfo) -> Option<String> {
     info.state.ending.as_ref().map(|ending| ending.describe())
 }
 
 /// What the engine said of this session, in the words of these tools.
-pub(in crate::mcp::tools) fn failure(call: Call<'_>, id: &str, error: Error) -> Failure {
+pub(in crate::mcp::tools) fn session_failure(
+    call: ToolCall<'_>,
+    id: &str,
+    error: Error,
+) -> ApiError {
     match &error {
         Error::NotFound | Error::SessionNotFound => not_found(id),
         Error::NoTerminal { .. } => match call.info(id) {
             Ok(info) => no_terminal(call, &info),
             Err(_) => not_found(id),
         },
-        Error::NoShell { .. } => Failure::value(format!(
+        Error::NoShell { .. } => ApiError::value(format!(
             "session {id} is no shell with integration, which pty_run needs"
         ))
         .with_hint(
             "type into it with pty_write; a session for pty_run comes from pty_start without \
              command",
         ),
-        Error::ShellBusy { .. } => ours(call, id, error).with_hint(
+        Error::ShellBusy { .. } => engine_failure(call, id, error).with_hint(
             "pty_read shows it; answer or interrupt it with pty_write (keys [\"ctrl-c\"])",
         ),
-        Error::Leased { holder, .. } => leased(call, id, holder),
+        Error::Leased { holder, .. } => leased_failure(call, id, holder),
         Error::Argument(_)
         | Error::Program(_)
-        | Error::Refused(_)
-        | Error::LevelNotBuilt { .. }
-        | Error::Unmet(_)
-        | Error::Confinement { .. }
+        | Error::NotAllowed(_)
+        | Error::LevelUnsupported { .. }
+        | Error::UnmetIsolation(_)
+        | Error::InvalidSandbox { .. }
         | Error::Denied { .. }
         | Error::ApprovalRequired { .. }
         | Error::Secret { .. }
-        | Error::SecretWithheld { .. }
+        | Error::SecretDenied { .. }
         | Error::Workspace(_)
         | Error::Service(_)
         | Error::Freeze { .. }
         | Error::Quota(_)
-        | Error::NotBorn { .. }
+        | Error::SpawnFailed { .. }
         | Error::Interaction(_)
         | Error::Spawn(_)
-        | Error::Control(_)
+        | Error::ControlFailed(_)
         | Error::StillRunning { .. }
-        | Error::TypedUnknown { .. }
+        | Error::TypingUncertain { .. }
         | Error::Storage { .. }
         | Error::Ledger(_)
         | Error::Output(_)
-        | Error::Clear(_)
+        | Error::ClearOutput(_)
         | Error::Locked { .. }
         | Error::SessionEnded
-        | Error::Closing => ours(call, id, error),
+        | Error::Closing => engine_failure(call, id, error),
     }
 }
 
 /// The engine's message; ids are told in their short form, as everywhere here.
-fn ours(call: Call<'_>, id: &str, error: Error) -> Failure {
-    let failure = Failure::from(error);
+fn engine_failure(call: ToolCall<'_>, id: &str, error: Error) -> ApiError {
+    let failure = ApiError::from(error);
     let Ok(info) = call.info(id) else {
         return failure;
     };
     let message = failure
         .message
         .replace(&info.id.to_string(), &info.id.short());
-    Failure { message, ..failure }
+    ApiError { message, ..failure }
 }
 
-fn not_found(id: &str) -> Failure {
+fn not_found(id: &str) -> ApiError {
     let message = format!("session '{id}' not found or access denied ({NOT_FOUND})");
-    Failure::new(ErrorCode::SessionNotFound, message).with_hint("pty_list shows the sessions")
+    ApiError::new(ErrorCode::SessionNotFound, message).with_hint("pty_list shows the sessions")
 }
 
-fn no_terminal(call: Call<'_>, info: &Info) -> Failure {
+fn no_terminal(call: ToolCall<'_>, info: &ExecutionInfo) -> ApiError {
     let id = info.id.short();
     let message = format!("process {id} has no terminal; allowed: a session of pty_start");
-    let hint = match call.front.tools.named("process") {
+    let hint = match call.client_context.tools.find("process") {
         Some(_) => "use process and process_control for it; pty_list shows the sessions",
         None => "pty_list shows the sessions",
     };
-    Failure::value(message).with_hint(hint)
+    ApiError::value(message).with_hint(hint)
 }
 
 /// Somebody else types: who, and since when.
-fn leased(call: Call<'_>, id: &str, name: &str) -> Failure {
+fn leased_failure(call: ToolCall<'_>, id: &str, name: &str) -> ApiError {
     let holder = call.engine.lease_holder(call.caller, id).ok().flatten();
     let since = holder.map_or_else(String::new, |holder| {
-        format!(" since {}", to_the_second(holder.since))
+        format!(" since {}", format_seconds(holder.since))
     });
     let message = format!("{name} types in session {id}{since}; nothing was typed");
-    let look = match call.front.tools.named("pty_read") {
+    let look = match call.client_context.tools.find("pty_read") {
         Some(_) => "pty_read",
         None => "process screen",
     };
-    Failure::new(ErrorCode::ProcessControl, message).with_hint(format!(
+    ApiError::new(ErrorCode::ProcessControl, message).with_hint(format!(
         "watch with {look} until it is handed back; do not end what a person uses"
     ))
 }
 
 /// RFC 3339, in seconds.
-pub(super) fn to_the_second(at: Timestamp) -> String {
+pub(super) fn format_seconds(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// An answer, its failure told in the words of document 002 besides ours.
-pub(super) async fn told(answer: impl Future<Output = Answer> + Send) -> Answer {
+pub(super) async fn with_session_error_code(
+    answer: impl Future<Output = ToolResult> + Send,
+) -> ToolResult {
     match answer.await {
-        Err(Interrupted::Failed(failure)) if failure.code == ErrorCode::SessionNotFound => {
-            let mut reply = Reply::from(failure);
+        Err(ToolInterrupt::Failed(failure)) if failure.code == ErrorCode::SessionNotFound => {
+            let mut reply = ToolReply::from(failure);
             reply
                 .fields
                 .insert("error_code".to_owned(), NOT_FOUND.into());

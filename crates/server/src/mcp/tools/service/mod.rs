@@ -1,20 +1,20 @@
 //! The tool of profile `service` (E, F2): servers and watchers by name, in the words of
 //! document 004; and what the tools that start commands need to run one as a service.
 
-mod automatic;
-mod begin;
-mod body;
-mod change;
-mod launch;
-mod look;
-mod offered;
-mod outcome;
+mod auto_service;
+mod launch_wait;
+mod modify;
+mod query;
 mod ready;
 mod request;
+mod service_body;
+mod start;
+mod start_result;
 mod tool;
+mod tool_list;
 
-pub(super) use automatic::{Way, one_shot, recognised};
-pub(super) use body::{ServiceBody, name};
-pub(super) use launch::{Launched, launch};
-pub(super) use offered::TOOLS;
-pub(super) use outcome::failed_to_start;
+pub(super) use auto_service::{ServiceReason, detect_service, was_one_shot};
+pub(super) use launch_wait::{ServiceLaunch, launch_and_wait};
+pub(super) use service_body::{ServiceToolBody, call_name};
+pub(super) use start_result::start_failure_reply;
+pub(super) use tool_list::TOOLS;

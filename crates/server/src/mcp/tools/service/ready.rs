@@ -1,8 +1,8 @@
-//! `ready_when`: what readiness means, in one word.
+//! `parse_ready_when`: what readiness means, in one word.
 
-use ostler_model::{ReadyWhen, Text};
+use ostler_model::{ByteString, ReadyCondition};
 
-use crate::error::Failure;
+use crate::error::ApiError;
 
 /// What is allowed, for people.
 const ALLOWED: &str = "auto, listening, responding, log, notify, quiet:SECONDS, tcp:PORT, \
@@ -13,51 +13,51 @@ const SHELL: &str = "/bin/sh";
 const QUIET_LIMIT_S: f64 = 3_600.0;
 
 /// Reads one.
-pub(super) fn ready_when(given: &str) -> Result<ReadyWhen, Failure> {
-    parse(given.trim()).ok_or_else(|| {
-        Failure::value(format!(
+pub(super) fn parse_ready_when(given: &str) -> Result<ReadyCondition, ApiError> {
+    parse_word(given.trim()).ok_or_else(|| {
+        ApiError::value(format!(
             "parameter 'ready_when' is '{given}'; allowed: {ALLOWED}"
         ))
     })
 }
 
-fn parse(word: &str) -> Option<ReadyWhen> {
+fn parse_word(word: &str) -> Option<ReadyCondition> {
     if word.starts_with('/') || word.starts_with("http://") || word.starts_with("https://") {
         let target = word.to_owned();
-        return Some(ReadyWhen::Http { target });
+        return Some(ReadyCondition::Http { target });
     }
     let (kind, rest) = word.split_once(':').unwrap_or((word, ""));
     let rest = rest.trim();
     Some(match (kind, rest) {
-        ("auto", "") => ReadyWhen::Auto,
-        ("listening", "") => ReadyWhen::Listening,
-        ("responding", "") => ReadyWhen::Responding,
-        ("log", "") => ReadyWhen::Log,
-        ("notify", "") => ReadyWhen::Notify,
-        ("tcp", port) => ReadyWhen::Tcp {
+        ("auto", "") => ReadyCondition::Auto,
+        ("listening", "") => ReadyCondition::Listening,
+        ("responding", "") => ReadyCondition::Responding,
+        ("log", "") => ReadyCondition::Log,
+        ("notify", "") => ReadyCondition::Notify,
+        ("tcp", port) => ReadyCondition::Tcp {
             port: port.parse().ok().filter(|port| *port > 0)?,
         },
-        ("quiet", seconds) => ReadyWhen::Quiet {
-            ms: quiet_ms(seconds)?,
+        ("quiet", seconds) => ReadyCondition::Quiet {
+            ms: parse_quiet_ms(seconds)?,
         },
-        ("exec", script) if !script.is_empty() => ReadyWhen::Exec {
-            argv: [SHELL, "-c", script].map(Text::from).to_vec(),
+        ("exec", script) if !script.is_empty() => ReadyCondition::Exec {
+            argv: [SHELL, "-c", script].map(ByteString::from).to_vec(),
         },
         _ => return None,
     })
 }
 
 /// Seconds, with or without their unit, as milliseconds.
-fn quiet_ms(seconds: &str) -> Option<u64> {
+fn parse_quiet_ms(seconds: &str) -> Option<u64> {
     let number = seconds.strip_suffix('s').unwrap_or(seconds);
     let seconds: f64 = number.parse().ok()?;
-    let right = seconds > 0.0 && seconds <= QUIET_LIMIT_S;
+    let is_valid = seconds > 0.0 && seconds <= QUIET_LIMIT_S;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "positive and at most an hour"
     )]
-    right.then_some((seconds * 1_000.0) as u64)
+    is_valid.then_some((seconds * 1_000.0) as u64)
 }
 
 #[cfg(test)]
@@ -67,26 +67,29 @@ mod tests {
     #[test]
     fn every_word_is_read() {
         for (given, read) in [
-            ("auto", ReadyWhen::Auto),
-            (" listening ", ReadyWhen::Listening),
-            ("responding", ReadyWhen::Responding),
-            ("log", ReadyWhen::Log),
-            ("notify", ReadyWhen::Notify),
-            ("tcp:5432", ReadyWhen::Tcp { port: 5432 }),
-            ("quiet:5", ReadyWhen::Quiet { ms: 5_000 }),
-            ("quiet: 0.5s", ReadyWhen::Quiet { ms: 500 }),
+            ("auto", ReadyCondition::Auto),
+            (" listening ", ReadyCondition::Listening),
+            ("responding", ReadyCondition::Responding),
+            ("log", ReadyCondition::Log),
+            ("notify", ReadyCondition::Notify),
+            ("tcp:5432", ReadyCondition::Tcp { port: 5432 }),
+            ("quiet:5", ReadyCondition::Quiet { ms: 5_000 }),
+            ("quiet: 0.5s", ReadyCondition::Quiet { ms: 500 }),
         ] {
-            assert_eq!(ready_when(given), Ok(read), "{given}");
+            assert_eq!(parse_ready_when(given), Ok(read), "{given}");
         }
         for target in ["/health", "http://localhost:1/x", "https://127.0.0.1/"] {
             let target = target.to_owned();
-            assert_eq!(ready_when(&target), Ok(ReadyWhen::Http { target }));
+            assert_eq!(
+                parse_ready_when(&target),
+                Ok(ReadyCondition::Http { target })
+            );
         }
-        let argv = ["/bin/sh", "-c", "pg_isready -p 5432"].map(Text::from);
+        let argv = ["/bin/sh", "-c", "pg_isready -p 5432"].map(ByteString::from);
         let argv = argv.to_vec();
         assert_eq!(
-            ready_when("exec:pg_isready -p 5432"),
-            Ok(ReadyWhen::Exec { argv })
+            parse_ready_when("exec:pg_isready -p 5432"),
+            Ok(ReadyCondition::Exec { argv })
         );
     }
 
@@ -105,7 +108,7 @@ mod tests {
             "exec:",
             "log:x",
         ] {
-            let failure = ready_when(given).unwrap_err();
+            let failure = parse_ready_when(given).unwrap_err();
             assert!(failure.message.ends_with(ALLOWED), "{given}");
         }
     }

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Face, PortWish, ServiceRequest, StartRequest};
-use ostler_model::{Condition, Dependency, ReadyWhen, Restart};
+use ostler_engine::{ClientKind, PortRequest, ServiceRequest, StartRequest};
+use ostler_model::{Dependency, DependencyCondition, ReadyCondition, RestartPolicy};
 
-use super::ready::ready_when;
-use crate::error::{Failure, bad_pattern};
-use crate::mcp::context::Call;
+use super::ready::parse_ready_when;
+use crate::error::{ApiError, bad_pattern};
+use crate::mcp::context::ToolCall;
 use crate::mcp::tools::core;
-use crate::mcp::tools::walls;
-use crate::params::{Arguments, Port};
+use crate::mcp::tools::isolation_params;
+use crate::params::{Arguments, PortArgument};
 
 /// Attempts after the first, where a service is to be started again.
-const RESTARTS: u32 = 5;
+const MAX_RESTARTS: u32 = 5;
 
 /// Parameters of a start, besides the command.
-pub(super) const OF_START: [&str; 8] = [
+pub(super) const START_PARAMETERS: [&str; 8] = [
     "env",
     "port",
     "ready_when",
@@ -28,59 +28,62 @@ pub(super) const OF_START: [&str; 8] = [
 ];
 
 /// The request that these arguments make; none where they name a service only.
-pub(super) fn request(
-    call: Call<'_>,
+pub(super) fn parse_request(
+    call: ToolCall<'_>,
     arguments: &mut Arguments,
-) -> Result<Option<ServiceRequest>, Failure> {
+) -> Result<Option<ServiceRequest>, ApiError> {
     if !arguments.is_given("command") {
-        return named(arguments).map(|()| None);
+        return check_name_only(arguments).map(|()| None);
     }
-    let command = core::program(arguments, None)?;
-    let mut start = call.start(command, &arguments.text("cwd").unwrap_or_default());
-    start.face = Face::Core;
+    let command = core::parse_command(arguments, None)?;
+    let mut start = call.start_request(command, &arguments.text("cwd").unwrap_or_default());
+    start.client_kind = ClientKind::Core;
     let variables = arguments.map("env").into_iter();
     start.set_env = variables
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     core::choose_shell(call, &mut start);
-    start.level = walls::level(arguments)?.or(start.level);
-    let pattern = pattern(arguments)?;
+    start.level = isolation_params::parse_level(arguments)?.or(start.level);
+    let pattern = parse_ready_pattern(arguments)?;
     let when = arguments.text("ready_when");
-    let when = when.map(|when| ready_when(&when)).transpose()?;
+    let when = when.map(|when| parse_ready_when(&when)).transpose()?;
     Ok(Some(ServiceRequest {
         name: arguments.text("name"),
         // A line alone says what it is for.
-        ready_when: when.or(pattern.as_ref().map(|_| ReadyWhen::Log)),
+        ready_when: when.or(pattern.as_ref().map(|_| ReadyCondition::Log)),
         ready_pattern: pattern,
         ready_timeout: arguments.count("timeout").map(Duration::from_secs),
-        restart: restart(arguments),
-        depends_on: dependencies(arguments)?,
-        port: port(arguments),
+        restart: parse_restart(arguments),
+        depends_on: parse_dependencies(arguments)?,
+        port: parse_port(arguments),
         ..ServiceRequest::new(start)
     }))
 }
 
 /// What a definition's services are started with, besides what it says.
-pub(super) fn base(call: Call<'_>, arguments: &mut Arguments) -> StartRequest {
+pub(super) fn base_request(call: ToolCall<'_>, arguments: &mut Arguments) -> StartRequest {
     let nothing = ostler_model::Command::Argv {
         program: String::new().into(),
         args: Vec::new(),
     };
-    let mut base = call.start(nothing, &arguments.text("cwd").unwrap_or_default());
-    base.face = Face::Core;
+    let mut base = call.start_request(nothing, &arguments.text("cwd").unwrap_or_default());
+    base.client_kind = ClientKind::Core;
     base
 }
 
 /// Nothing of a start but its name is given.
-fn named(arguments: &Arguments) -> Result<(), Failure> {
+fn check_name_only(arguments: &Arguments) -> Result<(), ApiError> {
     if !arguments.is_given("name") {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "parameter 'command' or 'name' is missing; allowed: command, a script for bash or a \
              list of words, or the name of a service that is defined",
         ));
     }
-    match OF_START.iter().find(|name| arguments.is_given(name)) {
-        Some(name) => Err(Failure::value(format!(
+    match START_PARAMETERS
+        .iter()
+        .find(|name| arguments.is_given(name))
+    {
+        Some(name) => Err(ApiError::value(format!(
             "parameter '{name}' goes with 'command'; a service that is defined is started as its \
              definition says"
         ))),
@@ -89,7 +92,7 @@ fn named(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// It is read where it is used; here it is only held against the syntax.
-fn pattern(arguments: &mut Arguments) -> Result<Option<String>, Failure> {
+fn parse_ready_pattern(arguments: &mut Arguments) -> Result<Option<String>, ApiError> {
     let Some(given) = arguments.text("ready_pattern") else {
         return Ok(None);
     };
@@ -99,29 +102,29 @@ fn pattern(arguments: &mut Arguments) -> Result<Option<String>, Failure> {
     }
 }
 
-fn restart(arguments: &mut Arguments) -> Restart {
+fn parse_restart(arguments: &mut Arguments) -> RestartPolicy {
     match arguments.text("restart").as_deref() {
-        Some("on-failure") => Restart::OnFailure { max: RESTARTS },
-        Some("always") => Restart::Always { max: RESTARTS },
-        _ => Restart::Never,
+        Some("on-failure") => RestartPolicy::OnFailure { max: MAX_RESTARTS },
+        Some("always") => RestartPolicy::Always { max: MAX_RESTARTS },
+        _ => RestartPolicy::Never,
     }
 }
 
 /// `db`, or `db:started`.
-fn dependencies(arguments: &mut Arguments) -> Result<Vec<Dependency>, Failure> {
+fn parse_dependencies(arguments: &mut Arguments) -> Result<Vec<Dependency>, ApiError> {
     let given = arguments.list("depends_on").into_iter();
-    given.map(|word| dependency(&word)).collect()
+    given.map(|word| parse_dependency(&word)).collect()
 }
 
-fn dependency(word: &str) -> Result<Dependency, Failure> {
+fn parse_dependency(word: &str) -> Result<Dependency, ApiError> {
     let (name, condition) = word.split_once(':').unwrap_or((word, "ready"));
     let condition = match condition {
-        "started" => Condition::Started,
-        "listening" => Condition::Listening,
-        "ready" => Condition::Ready,
-        "completed" => Condition::Completed,
+        "started" => DependencyCondition::Started,
+        "listening" => DependencyCondition::Listening,
+        "ready" => DependencyCondition::Ready,
+        "completed" => DependencyCondition::Completed,
         _ => {
-            return Err(Failure::value(format!(
+            return Err(ApiError::value(format!(
                 "parameter 'depends_on' has '{word}'; allowed: a service's name, alone or with \
                  :started, :listening, :ready or :completed behind it"
             )));
@@ -133,10 +136,10 @@ fn dependency(word: &str) -> Result<Dependency, Failure> {
     })
 }
 
-fn port(arguments: &mut Arguments) -> PortWish {
-    match arguments.port("port") {
-        Some(Port::Auto) => PortWish::Lease,
-        Some(Port::Number(port)) => PortWish::Fixed(port),
-        None => PortWish::Own,
+fn parse_port(arguments: &mut Arguments) -> PortRequest {
+    match arguments.take_port("port") {
+        Some(PortArgument::Auto) => PortRequest::Lease,
+        Some(PortArgument::Number(port)) => PortRequest::Fixed(port),
+        None => PortRequest::Own,
     }
 }

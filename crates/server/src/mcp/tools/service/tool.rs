@@ -1,19 +1,19 @@
 //! `service`: servers and watchers by name (E).
 
-use super::{begin, change, look};
-use crate::mcp::context::Call;
-use crate::mcp::tools::core::action::{self, Action};
-use crate::mcp::tools::core::select::{CURSOR, GREP, TAIL};
+use super::{modify, query, start};
+use crate::mcp::context::ToolCall;
+use crate::mcp::tools::core::action::{self, ToolAction};
+use crate::mcp::tools::core::output_range::{CURSOR, GREP, TAIL};
 use crate::mcp::tools::core::{COMMAND, WAIT_LIMIT_MS};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::tools::walls;
-use crate::params::{Arguments, Kind, Parameter};
+use crate::mcp::tools::isolation_params;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// The longest time to become ready that can be asked for, in seconds: a day.
 const READY_LIMIT_S: i64 = 24 * 60 * 60;
 
 /// What a start takes.
-const START: &[&str] = &[
+const START_PARAMETERS: &[&str] = &[
     "name",
     "command",
     "cwd",
@@ -28,7 +28,7 @@ const START: &[&str] = &[
     "wait_ms",
 ];
 /// The same, as a definition.
-const DEFINE: &[&str] = &[
+const DEFINE_PARAMETERS: &[&str] = &[
     "command",
     "cwd",
     "env",
@@ -43,15 +43,19 @@ const DEFINE: &[&str] = &[
 
 const fn action(
     word: &'static str,
-    needs: &'static [&'static str],
-    takes: &'static [&'static str],
-) -> Action {
-    Action { word, needs, takes }
+    required: &'static [&'static str],
+    optional: &'static [&'static str],
+) -> ToolAction {
+    ToolAction {
+        name: word,
+        required,
+        optional,
+    }
 }
 
-const ACTIONS: &[Action] = &[
-    action("start", &[], START),
-    action("ensure", &[], START),
+const ACTIONS: &[ToolAction] = &[
+    action("start", &[], START_PARAMETERS),
+    action("ensure", &[], START_PARAMETERS),
     action("up", &[], &["name", "cwd", "wait_ms"]),
     action("stop", &["name"], &["cwd", "force", "reason"]),
     action("restart", &["name"], &["cwd", "wait_ms"]),
@@ -59,12 +63,12 @@ const ACTIONS: &[Action] = &[
     action("status", &["name"], &["cwd", "wait_ms"]),
     action("logs", &["name"], &["cwd", "tail", "grep", "cursor"]),
     action("why", &["name"], &["cwd"]),
-    action("define", &["name"], DEFINE),
+    action("define", &["name"], DEFINE_PARAMETERS),
     action("forget", &["name"], &[]),
     action("dismiss", &["name"], &["cwd"]),
 ];
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "service",
     title: "",
     about: "Servers and watchers by name, shared by all agents of the project; they outlive this \
@@ -74,104 +78,108 @@ pub(super) const DEFINITION: Definition = Definition {
     parameters: &[
         Parameter::required(
             "action",
-            Kind::Choice(&[
+            ParameterKind::Choice(&[
                 "start", "ensure", "up", "stop", "restart", "list", "status", "logs", "why",
                 "define", "forget", "dismiss",
             ]),
             "What to do",
         ),
-        Parameter::optional("name", Kind::Text, "Its name, or id"),
+        Parameter::optional("name", ParameterKind::Text, "Its name, or id"),
         Parameter {
             required: false,
-            ..COMMAND.told("As for exec")
+            ..COMMAND.with_description("As for exec")
         },
         Parameter::alias("script", "command"),
-        Parameter::optional("cwd", Kind::Text, "Directory; default: the workspace"),
-        Parameter::optional("env", Kind::Map, "Variables to add"),
+        Parameter::optional(
+            "cwd",
+            ParameterKind::Text,
+            "Directory; default: the workspace",
+        ),
+        Parameter::optional("env", ParameterKind::Map, "Variables to add"),
         Parameter::optional(
             "port",
-            Kind::Port,
+            ParameterKind::Port,
             "Port it must listen on; auto: a free one, put into PORT",
         ),
         Parameter::optional(
             "ready_when",
-            Kind::Text,
+            ParameterKind::Text,
             "auto (default), listening, /health (an HTTP path), log (see ready_pattern), \
              notify, tcp:PORT, exec:COMMAND, quiet:SECONDS",
         ),
         Parameter::optional(
             "ready_pattern",
-            Kind::Text,
+            ParameterKind::Text,
             "Regex of the line that means ready",
         ),
         Parameter::optional(
             "restart",
-            Kind::Choice(&["never", "on-failure", "always"]),
+            ParameterKind::Choice(&["never", "on-failure", "always"]),
             "When it ends; default never",
         ),
         Parameter::optional(
             "timeout",
-            Kind::Integer(1, READY_LIMIT_S),
+            ParameterKind::Integer(1, READY_LIMIT_S),
             "Seconds it has to become ready; default 60",
         ),
         Parameter::optional(
             "wait_ms",
-            Kind::Integer(0, WAIT_LIMIT_MS),
+            ParameterKind::Integer(0, WAIT_LIMIT_MS),
             "Longest wait for ready",
         ),
-        TAIL.told("logs: last n lines"),
-        GREP.told("logs: regex"),
-        CURSOR.told("logs, list: only what comes after it"),
-        Parameter::optional("force", Kind::Flag, "stop: at once"),
+        TAIL.with_description("logs: last n lines"),
+        GREP.with_description("logs: regex"),
+        CURSOR.with_description("logs, list: only what comes after it"),
+        Parameter::optional("force", ParameterKind::Flag, "stop: at once"),
         Parameter::optional(
             "options",
-            Kind::Options,
+            ParameterKind::Options,
             "Rare: isolation; depends_on [names]; reason (stop); all_workspaces true (list)",
         ),
-        Parameter::optional("depends_on", Kind::List, "").rare(),
-        Parameter::optional("isolation", walls::LEVELS, "").rare(),
-        Parameter::optional("reason", Kind::Text, "").rare(),
-        Parameter::optional("all_workspaces", Kind::Flag, "").rare(),
+        Parameter::optional("depends_on", ParameterKind::List, "").in_options(),
+        Parameter::optional("isolation", isolation_params::LEVELS, "").in_options(),
+        Parameter::optional("reason", ParameterKind::Text, "").in_options(),
+        Parameter::optional("all_workspaces", ParameterKind::Flag, "").in_options(),
     ],
-    hints: Hints::RUNS,
+    hints: ToolHints::EXECUTES,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    match action::chosen(ACTIONS, &mut arguments)? {
-        "start" => begin::start(call, arguments).await,
-        "ensure" => begin::ensure(call, arguments).await,
-        "up" => begin::up(call, arguments).await,
-        "restart" => begin::restart(call, arguments).await,
-        "status" => look::status(call, arguments).await,
-        "logs" => look::logs(call, arguments).await,
-        "why" => look::why(call, arguments).await,
-        "stop" => change::stop(call, arguments).await,
-        "define" => change::define(call, arguments),
-        "forget" => change::forget(call, arguments),
-        "dismiss" => change::dismiss(call, arguments),
-        _ => look::list(call, arguments),
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    match action::parse_action(ACTIONS, &mut arguments)? {
+        "start" => start::start_service(call, arguments).await,
+        "ensure" => start::ensure_service(call, arguments).await,
+        "up" => start::up_services(call, arguments).await,
+        "restart" => start::restart_service(call, arguments).await,
+        "status" => query::service_status(call, arguments).await,
+        "logs" => query::service_logs(call, arguments).await,
+        "why" => query::explain(call, arguments).await,
+        "stop" => modify::stop_service(call, arguments).await,
+        "define" => modify::define_service(call, arguments),
+        "forget" => modify::forget_service(call, arguments),
+        "dismiss" => modify::dismiss_service(call, arguments),
+        _ => query::list_services(call, arguments),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::ParameterPlace;
+    use crate::params::ParameterLocation;
 
     #[test]
     fn actions_and_parameters_are_those_of_the_list() {
         let named = |name: &str| DEFINITION.parameters.iter().find(|it| it.name == name);
-        let Some(Kind::Choice(words)) = named("action").map(|it| it.kind) else {
+        let Some(ParameterKind::Choice(words)) = named("action").map(|it| it.kind) else {
             panic!("action is a choice");
         };
-        let actions: Vec<&str> = ACTIONS.iter().map(|it| it.word).collect();
+        let actions: Vec<&str> = ACTIONS.iter().map(|it| it.name).collect();
         assert_eq!(words, actions);
         let taken = || {
             ACTIONS
                 .iter()
-                .flat_map(|it| it.needs.iter().chain(it.takes))
+                .flat_map(|it| it.required.iter().chain(it.optional))
         };
         for name in taken() {
             assert!(named(name).is_some(), "{name} is no parameter");
@@ -179,8 +187,8 @@ mod tests {
         for parameter in DEFINITION.parameters {
             let name = parameter.name;
             let is_other_name = !matches!(
-                parameter.place,
-                ParameterPlace::Listed | ParameterPlace::Options
+                parameter.location,
+                ParameterLocation::Listed | ParameterLocation::Options
             );
             let used = ["action", "options"].contains(&name)
                 || is_other_name

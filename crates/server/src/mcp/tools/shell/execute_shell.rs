@@ -3,18 +3,20 @@
 use ostler_engine::StartRequest;
 use serde_json::json;
 
-use super::process::summary;
-use super::{script, spent};
+use super::process::shorten;
+use super::{script, sync_reply};
 use crate::error::object;
-use crate::mcp::consent;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::command::status::isolation;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::mcp::tools::service::{Way, failed_to_start, launch, one_shot, recognised};
-use crate::mcp::tools::walls;
-use crate::mcp::waiting::{self, Options};
-use crate::params::{Arguments, Kind, Parameter};
+use crate::mcp::approval;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::command::status::isolation_body;
+use crate::mcp::tools::isolation_params;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::mcp::tools::service::{
+    ServiceReason, detect_service, launch_and_wait, start_failure_reply, was_one_shot,
+};
+use crate::mcp::wait::{self, WaitOptions};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// The longest time limit that can be asked for, in seconds: thirty days.
 const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
@@ -22,9 +24,9 @@ const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 const TIMEOUT_S: i64 = 30;
 
 /// What runs a recognised service as a plain command.
-const OTHERWISE: &str = "OSTLER_SERVICE=off before it";
+const OPT_OUT: &str = "OSTLER_SERVICE=off before it";
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "execute_shell",
     title: "Execute Shell Command",
     about: "Execute a shell command with POSIX sh; scripts up to 128 KiB.\n\n\
@@ -36,83 +38,90 @@ pub(super) const DEFINITION: Definition = Definition {
     parameters: &[
         Parameter::required(
             "command",
-            Kind::Text,
+            ParameterKind::Text,
             "Shell command to execute (POSIX sh compatible), e.g. ls -la",
         ),
         Parameter::optional(
             "timeout",
-            Kind::Integer(1, TIMEOUT_LIMIT_S),
+            ParameterKind::Integer(1, TIMEOUT_LIMIT_S),
             "Timeout in seconds, sync mode only; ends the whole process tree",
         )
-        .or(TIMEOUT_S),
+        .with_default(TIMEOUT_S),
         Parameter::optional(
             "run_mode",
-            Kind::Choice(&["sync", "async", "background"]),
+            ParameterKind::Choice(&["sync", "async", "background"]),
             "Execution mode: 'sync' (wait for completion), 'async'/'background' (return \
              immediately)",
         )
-        .or_text("sync"),
+        .with_default_text("sync"),
         Parameter::optional(
             "isolation",
-            walls::LEVELS,
+            isolation_params::LEVELS,
             "Isolation level: 'basic' (clean environment, whole-tree kill), 'medium' (default; \
              and resource limits), 'high' (sandboxing; refused where it is not available)",
         ),
     ],
-    hints: Hints::RUNS,
+    hints: ToolHints::EXECUTES,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     match arguments.required_text("run_mode").as_str() {
-        "sync" => Box::pin(to_its_end(call, arguments)).await,
-        _ => Box::pin(in_background(call, arguments)).await,
+        "sync" => Box::pin(run_sync(call, arguments)).await,
+        _ => Box::pin(run_in_background(call, arguments)).await,
     }
 }
 
-async fn to_its_end(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let mut request = script::request(call, &mut arguments)?;
-    let limit = script::timeout(&arguments);
+async fn run_sync(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let mut request = script::start_request(call, &mut arguments)?;
+    let limit = script::parse_timeout(&arguments);
     // The default limit is none of a service's.
     request.timeout = limit.filter(|_| arguments.is_given("timeout"));
-    if let Some(way) = recognised(call, &request, OTHERWISE) {
-        return Box::pin(served(call, request, &way)).await;
+    if let Some(way) = detect_service(call, &request, OPT_OUT) {
+        return Box::pin(run_as_service(call, request, &way)).await;
     }
     request.timeout = limit;
-    request.wait_for_place = limit;
-    let waited = waiting::run(call, request, Options::to_end()).await?;
-    spent::reply(call, &waited.info).await
+    request.queue_timeout = limit;
+    let waited = wait::run(call, request, WaitOptions::until_exit()).await?;
+    sync_reply::sync_reply(call, &waited.info).await
 }
 
 /// Answers when the service it is runs; one that ended well was none (E4).
-async fn served(call: Call<'_>, request: StartRequest, way: &Way) -> Answer {
-    let launched = match launch(call, way.request(request), Options::default()).await {
-        Ok(launched) => launched,
-        Err(interrupted) => return failed_to_start(interrupted),
-    };
-    let info = &launched.waited.info;
-    if one_shot(call, &launched.waited) {
-        return spent::reply(call, info).await;
+async fn run_as_service(
+    call: ToolCall<'_>,
+    request: StartRequest,
+    reason: &ServiceReason,
+) -> ToolResult {
+    let launch_outcome =
+        match launch_and_wait(call, reason.request(request), WaitOptions::default()).await {
+            Ok(launched) => launched,
+            Err(interrupted) => return start_failure_reply(interrupted),
+        };
+    let info = &launch_outcome.waited.info;
+    if was_one_shot(call, &launch_outcome.waited) {
+        return sync_reply::sync_reply(call, info).await;
     }
-    let fields = object(spent::fields(info));
-    Ok(way.reply(call, launched, fields).await)
+    let fields = object(sync_reply::process_fields(info));
+    Ok(reason.reply(call, launch_outcome, fields).await)
 }
 
 /// Answers as soon as the shell runs; in the words of document 003.
-async fn in_background(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let timeout_given = arguments.given().any(|name| name == "timeout");
-    let request = script::request(call, &mut arguments)?;
-    let way = recognised(call, &request, OTHERWISE);
+async fn run_in_background(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let timeout_given = arguments.given_names().any(|name| name == "timeout");
+    let request = script::start_request(call, &mut arguments)?;
+    let way = detect_service(call, &request, OPT_OUT);
     let info = match &way {
-        Some(way) => match launch(call, way.request(request), Options::at_once()).await {
-            Ok(launched) => launched.waited.info,
-            Err(interrupted) => return failed_to_start(interrupted),
-        },
-        None => call.give_out(consent::begin(call, request).await?),
+        Some(way) => {
+            match launch_and_wait(call, way.request(request), WaitOptions::no_wait()).await {
+                Ok(launched) => launched.waited.info,
+                Err(interrupted) => return start_failure_reply(interrupted),
+            }
+        }
+        None => call.publish_id(approval::begin(call, request).await?),
     };
     let id = info.id.short();
-    let (status, command) = (info.status().shell, summary(&info.spec.command.display()));
+    let (status, command) = (info.status().shell, shorten(&info.spec.command.display()));
     let mut text = format!(
         "Process started in background.\n\
          Process ID: {id}\n\
@@ -128,13 +137,13 @@ async fn in_background(call: Call<'_>, mut arguments: Arguments) -> Answer {
              kill_process ends it",
         );
     }
-    if let Some(told) = way.and_then(|way| way.note()) {
+    if let Some(note) = way.and_then(|way| way.note()) {
         text.push('\n');
-        text.push_str(&told);
+        text.push_str(&note);
     }
-    for told in walls::notes(call, &info) {
+    for note in isolation_params::isolation_notes(call, &info) {
         text.push_str("\nnote: ");
-        text.push_str(&told);
+        text.push_str(&note);
     }
     let fields = json!({
         "process_id": id,
@@ -142,7 +151,7 @@ async fn in_background(call: Call<'_>, mut arguments: Arguments) -> Answer {
         "command": command,
         "pid": info.state.pid,
         "started_at": info.state.started_at,
-        "isolation": isolation(&info.spec.policy),
+        "isolation": isolation_body(&info.spec.policy),
     });
-    Ok(Reply::text(vec![text], fields))
+    Ok(ToolReply::text(vec![text], fields))
 }

@@ -3,30 +3,30 @@
 use ostler_engine::StopRequest;
 use serde::Serialize;
 
-use super::process::{Ended, PROCESS_ID, Process};
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
+use super::process::{EndedInfo, PROCESS_ID, ShellProcess};
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::Arguments;
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "kill_process",
     title: "Kill Process",
     about: "Kill a process and everything it started; answers when it has ended. What has ended \
             already stays as it is.",
     parameters: &[PROCESS_ID],
-    hints: Hints::ENDS,
+    hints: ToolHints::DESTRUCTIVE,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
 /// What is answered.
 #[derive(Debug, Serialize)]
-struct Killed {
+struct KillBody {
     #[serde(flatten)]
-    process: Process,
+    process: ShellProcess,
     #[serde(flatten)]
-    ended: Ended,
+    ended: EndedInfo,
     /// Whether it ran until now.
     was_running: bool,
     /// OS pids that survived; empty, or something is wrong.
@@ -34,7 +34,7 @@ struct Killed {
     survivors: Vec<u32>,
 }
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("process_id");
     let was_running = !call.info(&id)?.state.is_finished();
     let request = StopRequest {
@@ -43,10 +43,10 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
         reason: Some("kill_process".to_owned()),
     };
     let info = call.engine.stop(call.caller, &id, request).await?;
-    call.told(&info);
-    Ok(Reply::status(&Killed {
-        process: Process::from(&info),
-        ended: Ended::from(&info),
+    call.mark_notified(&info);
+    Ok(ToolReply::status(&KillBody {
+        process: ShellProcess::from(&info),
+        ended: EndedInfo::from(&info),
         was_running,
         survivors: info.survivors.clone(),
     }))

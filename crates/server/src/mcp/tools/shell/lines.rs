@@ -1,14 +1,14 @@
 //! The first or the last lines of one stream, as exact texts within the budget of one answer.
 
-use ostler_engine::Info;
+use ostler_engine::ExecutionInfo;
 use ostler_journal::{LineQuery, StreamSet};
 use ostler_model::{ErrorCode, StreamName};
 
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::output::notes;
-use crate::reading::{last_line, slice};
-use crate::render::{REPLY_CHARS, Row};
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::output::output_notes;
+use crate::output_reader::{read_slice, unfinished_mode};
+use crate::render::{OutputRow, REPLY_CHARS};
 
 /// Characters that all lines of an answer may have together, as JSON spells them.
 const CONTENT_CHARS: usize = REPLY_CHARS - 2_000;
@@ -21,7 +21,7 @@ const QUOTES_CHARS: usize = 3;
 
 /// Which lines are meant.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum End {
+pub(super) enum LineEnd {
     /// The first so many.
     Head(u64),
     /// The last so many.
@@ -30,7 +30,7 @@ pub(super) enum End {
 
 /// Lines of a stream.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct LinesRead {
     /// Their texts, without escape sequences.
     pub(super) lines: Vec<String>,
     /// What is to be told about the output itself.
@@ -38,67 +38,69 @@ pub(super) struct Read {
 }
 
 /// Reads lines of one stream.
-pub(super) async fn read(
-    call: Call<'_>,
-    info: &Info,
+pub(super) async fn read_lines(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
     stream: StreamName,
-    end: End,
-) -> Result<Read, Failure> {
+    end: LineEnd,
+) -> Result<LinesRead, ApiError> {
     let (head, tail) = match end {
-        End::Head(lines) => (Some(lines), None),
-        End::Tail(lines) => (None, Some(lines)),
+        LineEnd::Head(lines) => (Some(lines), None),
+        LineEnd::Tail(lines) => (None, Some(lines)),
     };
     let query = LineQuery {
         streams: StreamSet::only(stream),
         head,
         tail,
-        unfinished: last_line(info),
+        unfinished: unfinished_mode(info),
         max_line_bytes: LINE_BYTES,
         ..LineQuery::default()
     };
     let journal = call.engine.journal(call.caller, &info.id.short())?;
-    let slice = slice(&journal, info, query).await.map_err(unreadable)?;
-    Ok(Read {
-        notes: notes(info, &journal, &slice).map_err(unreadable)?,
-        lines: fit(slice.front, CONTENT_CHARS),
+    let slice = read_slice(&journal, info, query)
+        .await
+        .map_err(read_failure)?;
+    Ok(LinesRead {
+        notes: output_notes(info, &journal, &slice).map_err(read_failure)?,
+        lines: fit_rows(slice.front, CONTENT_CHARS),
     })
 }
 
 /// In the words of document 003.
-fn unreadable(error: ostler_journal::ReadError) -> Failure {
+fn read_failure(error: ostler_journal::ReadError) -> ApiError {
     let message = format!("Failed to read output: {error}");
-    Failure::new(ErrorCode::OutputRetrieval, message)
+    ApiError::new(ErrorCode::OutputRetrieval, message)
 }
 
 /// The texts of all rows; where they are too much together, the longest lose their middles.
-fn fit(rows: Vec<Row>, room: usize) -> Vec<String> {
-    let costs: Vec<usize> = rows.iter().map(|row| cost(&row.text)).collect();
-    let limit = level(costs, room);
-    rows.into_iter().map(|row| cut(row, limit)).collect()
+fn fit_rows(rows: Vec<OutputRow>, budget: usize) -> Vec<String> {
+    let costs: Vec<usize> = rows.iter().map(|row| json_cost(&row.text)).collect();
+    let limit = cut_limit(costs, budget);
+    rows.into_iter().map(|row| cut_middle(row, limit)).collect()
 }
 
 /// How much of each line fits, when the longest are cut to the same length.
-fn level(mut costs: Vec<usize>, room: usize) -> usize {
+fn cut_limit(mut costs: Vec<usize>, budget: usize) -> usize {
     costs.sort_unstable();
-    let mut left = room;
-    let mut longer = costs.len();
+    let mut remaining = budget;
+    let mut longer_count = costs.len();
     for cost in costs {
-        let share = left / longer;
+        let share = remaining / longer_count;
         if cost > share {
             return share;
         }
-        left -= cost;
-        longer -= 1;
+        remaining -= cost;
+        longer_count -= 1;
     }
     usize::MAX
 }
 
 /// The characters JSON needs for a line.
-fn cost(text: &str) -> usize {
-    text.chars().map(escaped).sum::<usize>() + QUOTES_CHARS
+fn json_cost(text: &str) -> usize {
+    text.chars().map(escaped_cost).sum::<usize>() + QUOTES_CHARS
 }
 
-const fn escaped(c: char) -> usize {
+const fn escaped_cost(c: char) -> usize {
     match c {
         '"' | '\\' | '\t' => 2,
         '\0'..='\x1f' => 6,
@@ -107,26 +109,26 @@ const fn escaped(c: char) -> usize {
 }
 
 /// Cuts a line in its middle and names its length, where it costs more than `limit`.
-fn cut(row: Row, limit: usize) -> String {
+fn cut_middle(row: OutputRow, limit: usize) -> String {
     let text = row.text;
-    if cost(&text) <= limit {
+    if json_cost(&text) <= limit {
         return text;
     }
     let room = limit.saturating_sub(NOTE_CHARS + QUOTES_CHARS);
     let (head, tail) = (room - room / 4, room / 4);
-    let begin = taken(text.chars(), head);
-    let skipped = text.chars().count() - taken(text.chars().rev(), tail);
+    let begin = count_fitting(text.chars(), head);
+    let skipped = text.chars().count() - count_fitting(text.chars().rev(), tail);
     let begin: String = text.chars().take(begin).collect();
     let end: String = text.chars().skip(skipped).collect();
     format!("{begin}[… a line of {} bytes …]{end}", row.bytes)
 }
 
-/// How many of these characters cost at most `room`.
-fn taken(chars: impl Iterator<Item = char>, room: usize) -> usize {
-    let mut left = room;
-    let fits = |c: &char| match left.checked_sub(escaped(*c)) {
+/// How many of these characters cost at most `budget`.
+fn count_fitting(chars: impl Iterator<Item = char>, budget: usize) -> usize {
+    let mut remaining = budget;
+    let fits = |c: &char| match remaining.checked_sub(escaped_cost(*c)) {
         Some(rest) => {
-            left = rest;
+            remaining = rest;
             true
         }
         None => false,
@@ -141,8 +143,8 @@ mod tests {
 
     use super::*;
 
-    fn rows(texts: &[String]) -> Vec<Row> {
-        let row = |text: &String| Row {
+    fn rows(texts: &[String]) -> Vec<OutputRow> {
+        let row = |text: &String| OutputRow {
             at: Timestamp::UNIX_EPOCH,
             stream: StreamName::Stdout,
             offset: 0,
@@ -159,14 +161,14 @@ mod tests {
     fn what_fits_is_whole() {
         let texts = vec!["x".repeat(500), "short".to_owned()];
         let room = 500 + 5 + 2 * QUOTES_CHARS;
-        assert_eq!(fit(rows(&texts), room), texts);
-        assert_ne!(fit(rows(&texts), room - 1), texts);
+        assert_eq!(fit_rows(rows(&texts), room), texts);
+        assert_ne!(fit_rows(rows(&texts), room - 1), texts);
     }
 
     #[test]
     fn the_longest_are_cut_first_and_their_length_is_named() {
         let texts = vec!["x".repeat(50_000), "short".to_owned()];
-        let shown = fit(rows(&texts), 1_000);
+        let shown = fit_rows(rows(&texts), 1_000);
         assert_eq!(shown[1], "short");
         assert!(
             shown[0].contains("a line of 50001 bytes …]x"),
@@ -182,7 +184,7 @@ mod tests {
             texts in prop::collection::vec("[a-z\"\\\\\té你🦀]{0,300}|x{1500,2200}", 0..=100),
             room in 10_000_usize..20_000,
         ) {
-            let shown = fit(rows(&texts), room);
+            let shown = fit_rows(rows(&texts), room);
             prop_assert_eq!(shown.len(), texts.len());
             let chars = serde_json::to_string(&shown).unwrap().chars().count();
             prop_assert!(chars <= room + 2, "{chars} of {room}");

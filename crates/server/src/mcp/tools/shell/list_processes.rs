@@ -1,17 +1,17 @@
 //! `list_processes`: what runs and what has ended, newest first.
 
-use ostler_engine::{Info, ListFilter};
+use ostler_engine::{ExecutionInfo, ListFilter};
 use serde_json::json;
 
-use super::process::Process;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
+use super::process::ShellProcess;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::listing::{self, CURSOR, WHOLE_ANSWER};
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
-use crate::window::newest_first;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::pagination::newest_first;
+use crate::params::{Arguments, Parameter, ParameterKind};
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "list_processes",
     title: "List Processes",
     about: "List all background processes in the current session, newest first. Filter by \
@@ -19,40 +19,42 @@ pub(super) const DEFINITION: Definition = Definition {
     parameters: &[
         Parameter::optional(
             "status_filter",
-            Kind::Choice(&["all", "running", "finished"]),
+            ParameterKind::Choice(&["all", "running", "finished"]),
             "Which to list",
         )
-        .or_text("all"),
+        .with_default_text("all"),
         CURSOR,
     ],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(async move { answer(call, arguments) }),
+    handler: |call, arguments| Box::pin(async move { run_tool(call, arguments) }),
 };
 
-fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
-    let wanted = arguments.required_text("status_filter");
-    let everything = call.engine.list(call.caller, &ListFilter::default());
-    let (ended, running): (Vec<&Info>, Vec<&Info>) =
-        everything.iter().partition(|info| info.state.is_finished());
-    let of = |status: &str| {
+fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let status_filter = arguments.required_text("status_filter");
+    let executions = call.engine.list(call.caller, &ListFilter::default());
+    let (ended, running): (Vec<&ExecutionInfo>, Vec<&ExecutionInfo>) =
+        executions.iter().partition(|info| info.state.is_finished());
+    let count_with_status = |status: &str| {
         let same = ended.iter().filter(|info| info.status().shell == status);
         same.count()
     };
     let mut body = json!({
         "running": running.len(),
         "finished": ended.len(),
-        "failed": of("failed"),
-        "killed": of("killed"),
+        "failed": count_with_status("failed"),
+        "killed": count_with_status("killed"),
     });
-    let chosen = match wanted.as_str() {
+    let selected = match status_filter.as_str() {
         "running" => running,
         "finished" => ended,
-        _ => everything.iter().collect(),
+        _ => executions.iter().collect(),
     };
-    body["total"] = chosen.len().into();
-    let rest = listing::rest(chosen, newest_first, &mut arguments)?;
-    let page = listing::executions(call, WHOLE_ANSWER, rest, |info| json!(Process::from(info)));
-    listing::put(page, &mut body, "processes");
-    Ok(Reply::status(&body))
+    body["total"] = selected.len().into();
+    let remaining = listing::rest_after_cursor(selected, newest_first, &mut arguments)?;
+    let page = listing::execution_page(call, WHOLE_ANSWER, remaining, |info| {
+        json!(ShellProcess::from(info))
+    });
+    listing::put_page(page, &mut body, "processes");
+    Ok(ToolReply::status(&body))
 }

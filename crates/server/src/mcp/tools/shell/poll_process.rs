@@ -1,20 +1,20 @@
 //! `poll_process`: how a process is, with its last lines where they are asked for.
 
-use ostler_engine::Info;
+use ostler_engine::ExecutionInfo;
 use ostler_model::StreamName;
 use serde::Serialize;
 
-use super::lines::{End, Read, read};
-use super::process::{Ended, LINES_LIMIT, PROCESS_ID, Process, STREAMS};
-use super::spent::leftovers;
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
-use crate::render::walls;
+use super::lines::{LineEnd, LinesRead, read_lines};
+use super::process::{EndedInfo, LINES_LIMIT, PROCESS_ID, STREAMS, ShellProcess};
+use super::sync_reply::leftovers_note;
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
+use crate::render::isolation;
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "poll_process",
     title: "Poll Process Status",
     about: "Check the status of an asynchronously running process. Optionally retrieve the last \
@@ -24,36 +24,36 @@ pub(super) const DEFINITION: Definition = Definition {
         PROCESS_ID,
         Parameter::optional(
             "tail",
-            Kind::Object(TAIL),
+            ParameterKind::Object(TAIL),
             "Get last N lines from stdout or stderr",
         ),
     ],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
 const TAIL: &[Parameter] = &[
-    Parameter::optional("src", STREAMS, "Stream").or_text("stdout"),
+    Parameter::optional("src", STREAMS, "Stream").with_default_text("stdout"),
     Parameter::optional(
         "n",
-        Kind::Clamped(1, LINES_LIMIT),
+        ParameterKind::Clamped(1, LINES_LIMIT),
         "Number of lines (max 100)",
     )
-    .or(10),
+    .with_default(10),
 ];
 
 /// What is answered.
 #[derive(Debug, Serialize)]
-struct Polled {
+struct PollBody {
     #[serde(flatten)]
-    process: Process,
+    process: ShellProcess,
     #[serde(flatten)]
-    ended: Ended,
+    ended: EndedInfo,
     stdout_size: u64,
     stderr_size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tail: Option<Tail>,
+    tail: Option<StreamTail>,
     /// What else is to be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
@@ -61,24 +61,24 @@ struct Polled {
 
 /// The last lines of one stream.
 #[derive(Debug, Serialize)]
-struct Tail {
+struct StreamTail {
     src: StreamName,
     lines: Vec<String>,
 }
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("process_id");
     let info = call.info(&id)?;
-    let mut notes = notes(&info);
+    let mut notes = execution_notes(&info);
     let tail = match arguments.object("tail") {
-        Some(wanted) => Some(tail(call, &info, wanted, &mut notes).await?),
+        Some(wanted) => Some(read_tail(call, &info, wanted, &mut notes).await?),
         None => None,
     };
     let stats = call.engine.journal(call.caller, &id)?.stats()?;
-    call.told(&info);
-    Ok(Reply::status(&Polled {
-        process: Process::from(&info),
-        ended: Ended::from(&info),
+    call.mark_notified(&info);
+    Ok(ToolReply::status(&PollBody {
+        process: ShellProcess::from(&info),
+        ended: EndedInfo::from(&info),
         stdout_size: stats.of(StreamName::Stdout).bytes,
         stderr_size: stats.of(StreamName::Stderr).bytes,
         tail,
@@ -86,21 +86,24 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
     }))
 }
 
-async fn tail(
-    call: Call<'_>,
-    info: &Info,
-    mut wanted: Arguments,
+async fn read_tail(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
+    mut arguments: Arguments,
     notes: &mut Vec<String>,
-) -> Result<Tail, Failure> {
-    let src = stream(&wanted.required_text("src"));
-    let end = End::Tail(wanted.count("n").unwrap_or_default());
-    let Read { lines, notes: told } = read(call, info, src, end).await?;
-    notes.extend(told);
-    Ok(Tail { src, lines })
+) -> Result<StreamTail, ApiError> {
+    let src = parse_stream(&arguments.required_text("src"));
+    let end = LineEnd::Tail(arguments.count("n").unwrap_or_default());
+    let LinesRead {
+        lines,
+        notes: output_notes,
+    } = read_lines(call, info, src, end).await?;
+    notes.extend(output_notes);
+    Ok(StreamTail { src, lines })
 }
 
 /// The stream with this name.
-pub(super) fn stream(word: &str) -> StreamName {
+pub(super) fn parse_stream(word: &str) -> StreamName {
     if word == "stderr" {
         StreamName::Stderr
     } else {
@@ -108,11 +111,14 @@ pub(super) fn stream(word: &str) -> StreamName {
     }
 }
 
-fn notes(info: &Info) -> Vec<String> {
-    let lost = info.state.degraded.iter().cloned();
-    leftovers(info)
+fn execution_notes(info: &ExecutionInfo) -> Vec<String> {
+    let degraded = info.state.degraded.iter().cloned();
+    leftovers_note(info)
         .into_iter()
-        .chain(lost)
-        .chain(walls::level(&info.spec.policy, &info.isolation_warnings()))
+        .chain(degraded)
+        .chain(isolation::describe_level(
+            &info.spec.policy,
+            &info.isolation_warnings(),
+        ))
         .collect()
 }

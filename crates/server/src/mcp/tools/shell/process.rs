@@ -1,11 +1,11 @@
 //! A process in the words of document 003, as every tool here tells it.
 
-use ostler_engine::Info;
+use ostler_engine::ExecutionInfo;
 use ostler_model::Timestamp;
 use serde::Serialize;
 
-use crate::params::{Kind, Parameter};
-use crate::render::clamped;
+use crate::params::{Parameter, ParameterKind};
+use crate::render::truncated;
 
 /// The most characters of a command in an answer.
 const SUMMARY_CHARS: usize = 200;
@@ -13,20 +13,20 @@ const SUMMARY_CHARS: usize = 200;
 /// `process_id`, where a process is meant.
 pub(super) const PROCESS_ID: Parameter = Parameter::required(
     "process_id",
-    Kind::Text,
+    ParameterKind::Text,
     "Process ID returned by execute_shell (async mode)",
 );
 /// Both streams a process has.
-pub(super) const STREAMS: Kind = Kind::Choice(&["stdout", "stderr"]);
+pub(super) const STREAMS: ParameterKind = ParameterKind::Choice(&["stdout", "stderr"]);
 /// The most lines one answer holds; who asks for more gets so many.
 pub(super) const LINES_LIMIT: i64 = 100;
 
 /// What every answer about a process tells.
 #[derive(Debug, Serialize)]
-pub(super) struct Process {
+pub(super) struct ShellProcess {
     process_id: String,
     command: String,
-    /// `starting`, `running`, `finished`, `failed` or `killed`.
+    /// `start_params`, `wait_running`, `finished`, `failed` or `killed`.
     status: &'static str,
     /// The OS pid of its shell.
     pid: Option<u32>,
@@ -36,7 +36,7 @@ pub(super) struct Process {
 
 /// How it ended, beyond its exit code.
 #[derive(Debug, Serialize)]
-pub(super) struct Ended {
+pub(super) struct EndedInfo {
     finished_at: Option<Timestamp>,
     /// Present where a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,12 +46,12 @@ pub(super) struct Ended {
     error_message: Option<String>,
 }
 
-impl From<&Info> for Process {
-    fn from(info: &Info) -> Self {
+impl From<&ExecutionInfo> for ShellProcess {
+    fn from(info: &ExecutionInfo) -> Self {
         let ending = info.state.ending.as_ref();
         Self {
             process_id: info.id.short(),
-            command: summary(&info.spec.command.display()),
+            command: shorten(&info.spec.command.display()),
             status: info.status().shell,
             pid: info.state.pid,
             started_at: info.state.started_at.or(info.state.created_at),
@@ -60,8 +60,8 @@ impl From<&Info> for Process {
     }
 }
 
-impl From<&Info> for Ended {
-    fn from(info: &Info) -> Self {
+impl From<&ExecutionInfo> for EndedInfo {
+    fn from(info: &ExecutionInfo) -> Self {
         let ending = info.state.ending.as_ref();
         Self {
             finished_at: info.state.ended_at,
@@ -72,6 +72,6 @@ impl From<&Info> for Ended {
 }
 
 /// The beginning of a command.
-pub(super) fn summary(text: &str) -> String {
-    clamped(text, SUMMARY_CHARS)
+pub(super) fn shorten(text: &str) -> String {
+    truncated(text, SUMMARY_CHARS)
 }

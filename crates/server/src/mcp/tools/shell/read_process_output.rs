@@ -4,18 +4,18 @@ use ostler_model::StreamName;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::lines::{End, Read, read};
-use super::poll_process::stream;
+use super::lines::{LineEnd, LinesRead, read_lines};
+use super::poll_process::parse_stream;
 use super::process::{LINES_LIMIT, PROCESS_ID, STREAMS};
-use crate::mcp::context::Call;
-use crate::mcp::reply::Reply;
-use crate::mcp::tools::registry::{Answer, Definition, Hints};
-use crate::params::{Arguments, Kind, Parameter};
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// What the document tells with every answer.
 const NOTE: &str = "Text output only. Max 100 lines per request.";
 
-pub(super) const DEFINITION: Definition = Definition {
+pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "read_process_output",
     title: "Read Process Output",
     about: "Read stdout or stderr from a background process. TEXT OUTPUT ONLY. Maximum 100 lines \
@@ -25,25 +25,25 @@ pub(super) const DEFINITION: Definition = Definition {
         Parameter::required("stream", STREAMS, "Stream to read from"),
         Parameter::optional(
             "mode",
-            Kind::Choice(&["tail", "head"]),
+            ParameterKind::Choice(&["tail", "head"]),
             "Last lines or first lines",
         )
-        .or_text("tail"),
+        .with_default_text("tail"),
         Parameter::optional(
             "lines",
-            Kind::Clamped(1, LINES_LIMIT),
+            ParameterKind::Clamped(1, LINES_LIMIT),
             "Number of lines to read (max 100)",
         )
-        .or(20),
+        .with_default(20),
     ],
-    hints: Hints::READS,
+    hints: ToolHints::READ_ONLY,
     output: None,
-    call: |call, arguments| Box::pin(answer(call, arguments)),
+    handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
 /// What is answered, as text; without `content` also for programs.
 #[derive(Debug, Serialize)]
-struct Content {
+struct OutputContent {
     process_id: String,
     status: &'static str,
     stream: StreamName,
@@ -55,30 +55,30 @@ struct Content {
     note: String,
 }
 
-async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
+async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("process_id");
-    let stream = stream(&arguments.required_text("stream"));
+    let stream = parse_stream(&arguments.required_text("stream"));
     let mode = arguments.required_text("mode");
-    let wanted = arguments.count("lines").unwrap_or_default();
+    let requested = arguments.count("lines").unwrap_or_default();
     let info = call.info(&id)?;
     let end = match mode.as_str() {
-        "head" => End::Head(wanted),
-        _ => End::Tail(wanted),
+        "head" => LineEnd::Head(requested),
+        _ => LineEnd::Tail(requested),
     };
-    let Read { lines, notes } = read(call, &info, stream, end).await?;
+    let LinesRead { lines, notes } = read_lines(call, &info, stream, end).await?;
     let stats = call.engine.journal(call.caller, &id)?.stats()?;
-    call.told(&info);
+    call.mark_notified(&info);
     let mut note = NOTE.to_owned();
-    for told in notes {
+    for line in notes {
         note.push_str(" Note: ");
-        note.push_str(&told);
+        note.push_str(&line);
     }
-    Ok(reply(&Content {
+    Ok(to_reply(&OutputContent {
         process_id: info.id.short(),
         status: info.status().shell,
         stream,
         mode,
-        lines_requested: wanted,
+        lines_requested: requested,
         lines_returned: lines.len(),
         content: lines,
         total_size: stats.of(stream).bytes,
@@ -87,11 +87,11 @@ async fn answer(call: Call<'_>, mut arguments: Arguments) -> Answer {
 }
 
 /// The document's object as text; it bears output, so programs get the rest of it (F6).
-fn reply(content: &Content) -> Reply {
+fn to_reply(content: &OutputContent) -> ToolReply {
     let mut body = json!(content);
     let text = body.to_string();
     if let Value::Object(fields) = &mut body {
         fields.remove("content");
     }
-    Reply::text(vec![text], body)
+    ToolReply::text(vec![text], body)
 }

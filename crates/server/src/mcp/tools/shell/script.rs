@@ -2,38 +2,41 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Face, RetentionRequest, StartRequest};
-use ostler_model::{Command, SCRIPT_BYTES, Text};
+use ostler_engine::{ClientKind, RetentionRequest, StartRequest};
+use ostler_model::{ByteString, Command, SCRIPT_BYTES};
 
-use crate::error::Failure;
-use crate::mcp::context::Call;
-use crate::mcp::tools::walls;
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::tools::isolation_params;
 use crate::params::Arguments;
 
 /// The POSIX shell; never looked up, so that a `PATH` cannot put another in its place.
 const SHELL: &str = "/bin/sh";
 
 /// The request that `arguments` make; without a timeout, which only `sync` has.
-pub(super) fn request(call: Call<'_>, arguments: &mut Arguments) -> Result<StartRequest, Failure> {
+pub(super) fn start_request(
+    call: ToolCall<'_>,
+    arguments: &mut Arguments,
+) -> Result<StartRequest, ApiError> {
     let script = arguments.required_text("command");
-    check(&script)?;
+    check_script(&script)?;
     let command = Command::Shell {
-        shell: Text::from(SHELL),
-        script: Text::from(script),
+        shell: ByteString::from(SHELL),
+        script: ByteString::from(script),
     };
-    let mut request = call.start(command, "");
-    request.cwd.clone_from(&call.front.cwd);
-    request.face = Face::Shell;
+    let mut request = call.start_request(command, "");
+    request.cwd.clone_from(&call.client_context.cwd);
+    request.client_kind = ClientKind::Shell;
     // The front's is for what the tools of document 000 start (A5).
     request.retention = RetentionRequest::Default;
-    request.level = walls::level(arguments)?.or(request.level);
+    request.level = isolation_params::parse_level(arguments)?.or(request.level);
     Ok(request)
 }
 
-fn check(script: &str) -> Result<(), Failure> {
+fn check_script(script: &str) -> Result<(), ApiError> {
     const KIB: usize = 1024;
     if script.trim().is_empty() {
-        return Err(Failure::value(
+        return Err(ApiError::value(
             "parameter 'command' is empty; allowed: a script for sh",
         ));
     }
@@ -44,12 +47,12 @@ fn check(script: &str) -> Result<(), Failure> {
             SCRIPT_BYTES / KIB
         );
         let hint = "write a longer script to a file and run that";
-        return Err(Failure::value(message).with_hint(hint));
+        return Err(ApiError::value(message).with_hint(hint));
     }
     Ok(())
 }
 
 /// How long `sync` waits until the script is ended.
-pub(super) fn timeout(arguments: &Arguments) -> Option<Duration> {
+pub(super) fn parse_timeout(arguments: &Arguments) -> Option<Duration> {
     arguments.count("timeout").map(Duration::from_secs)
 }

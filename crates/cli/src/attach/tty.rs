@@ -1,0 +1,200 @@
+//! Our own terminal: raw while somebody types into a session, and put back on every way out.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use ostler_model::TermSize;
+use rustix::termios::{self, OptionalActions, Termios};
+use tokio::io::AsyncWriteExt as _;
+
+use super::mode_tracker::ModeTracker;
+use crate::error::{CommandError, output_failed};
+use crate::output::{Style, StyledLine};
+
+/// The size of our terminal, whichever of our streams is one; none where none is.
+pub(crate) fn window_size() -> Option<TermSize> {
+    let sizes = [
+        termios::tcgetwinsize(rustix::stdio::stdout()),
+        termios::tcgetwinsize(rustix::stdio::stdin()),
+        termios::tcgetwinsize(rustix::stdio::stderr()),
+    ];
+    let size = sizes.into_iter().flatten().next()?;
+    let size = TermSize {
+        cols: size.ws_col,
+        rows: size.ws_row,
+    };
+    (size.cols > 0 && size.rows > 0).then_some(size)
+}
+
+/// How we call ourselves to others: the terminal we sit at.
+pub(crate) fn client_name() -> String {
+    let at = termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok();
+    let at = at.and_then(|name| name.into_string().ok());
+    at.map_or_else(
+        || format!("ostler attach, process {}", std::process::id()),
+        |name| format!("ostler attach on {}", name.trim_start_matches("/dev/")),
+    )
+}
+
+/// Whether somebody can type here.
+pub(crate) fn is_stdin_terminal() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Standard input as it was before it was raw.
+#[derive(Debug)]
+struct RawMode(Termios);
+
+impl RawMode {
+    fn enter() -> Option<Self> {
+        let before = termios::tcgetattr(rustix::stdio::stdin()).ok()?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw).ok()?;
+        Some(Self(before))
+    }
+
+    /// Again, after a shell put its own terminal back while we were stopped.
+    fn reapply(&self) {
+        let mut raw = self.0.clone();
+        raw.make_raw();
+        set(OptionalActions::Now, &raw);
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        set(OptionalActions::Drain, &self.0);
+    }
+}
+
+fn set(when: OptionalActions, termios: &Termios) {
+    if let Err(error) = termios::tcsetattr(rustix::stdio::stdin(), when, termios) {
+        // A terminal that is gone needs nothing any more.
+        tracing::debug!(%error, "the terminal stays as it is");
+    }
+}
+
+/// Our terminal while it shows a session. Dropped, also by a panic, it is as before.
+#[derive(Debug)]
+pub(crate) struct Tty {
+    mode_tracker: ModeTracker,
+    /// Whether our output is a terminal.
+    is_terminal: bool,
+    raw: Option<RawMode>,
+    is_open: bool,
+}
+
+impl Tty {
+    /// Makes our terminal a window.
+    pub(crate) fn open() -> Self {
+        let mut window = Self {
+            mode_tracker: ModeTracker::new(),
+            is_terminal: Style::is_stdout_terminal(),
+            raw: None,
+            is_open: false,
+        };
+        window.enter();
+        window
+    }
+
+    /// Again, after [`Tty::restore`].
+    pub(crate) fn enter(&mut self) {
+        if self.is_open {
+            return;
+        }
+        self.is_open = true;
+        if is_stdin_terminal() {
+            self.raw = RawMode::enter();
+        }
+        if self.is_terminal {
+            write_now(ModeTracker::SAVE_TITLE);
+        }
+    }
+
+    /// Raw again, after we were stopped without being asked.
+    pub(crate) fn reapply_raw_mode(&self) {
+        if let Some(raw) = &self.raw {
+            raw.reapply();
+        }
+    }
+
+    /// Whether our output is a terminal.
+    pub(crate) const fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Shows output of the session.
+    ///
+    /// # Errors
+    /// When our output cannot be written.
+    pub(crate) async fn show(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
+        if self.is_terminal {
+            self.mode_tracker.feed(bytes);
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a window shows its session as it is"
+        )]
+        let mut stdout = tokio::io::stdout();
+        let written = async {
+            stdout.write_all(bytes).await?;
+            stdout.flush().await
+        };
+        written.await.map_err(|error| output_failed(&error))
+    }
+
+    /// Tells the person something while the session is shown: in the last row, where it stays
+    /// until the screen is painted.
+    pub(crate) fn show_notice(&self, message: &str) {
+        if !self.is_terminal {
+            return crate::print_note(message);
+        }
+        let message = StyledLine::from(message).rendered();
+        write_now(
+            format!("\x1b7\x1b[999;1H\x1b[0;7m ostler: {message} \x1b[0m\x1b[K\x1b8").as_bytes(),
+        );
+    }
+
+    /// Puts our terminal back.
+    pub(crate) fn restore(&mut self) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        if self.is_terminal {
+            let alternate = self.mode_tracker.is_alternate();
+            let mut bytes = self.mode_tracker.restore();
+            if !alternate {
+                bytes.extend_from_slice(b"\r\n");
+            }
+            write_now(&bytes);
+        }
+        drop(self.raw.take());
+    }
+
+    /// Puts our terminal back where the session ended by itself: the cursor stays.
+    pub(crate) fn close(&mut self) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        if self.is_terminal {
+            write_now(&self.mode_tracker.restore());
+        }
+        drop(self.raw.take());
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a window shows its session as it is"
+)]
+fn write_now(bytes: &[u8]) {
+    let mut stdout = io::stdout();
+    // A terminal that is gone needs nothing any more.
+    drop(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+}

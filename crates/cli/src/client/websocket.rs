@@ -1,0 +1,122 @@
+//! A session's terminal over a WebSocket.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::Method;
+use ostler_model::ErrorCode;
+use ostler_server::wire::{TerminalClientMessage, TerminalServerMessage};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use super::http::{DaemonClient, RequestBody, connection_error, error_from_response};
+use crate::error::CommandError;
+
+/// How long the daemon may take to let us go, in milliseconds.
+const CLOSE_MS: u64 = 1_000;
+
+/// A connection to a session's terminal.
+#[derive(Debug)]
+pub(crate) struct TerminalSocket(WebSocketStream<UnixStream>);
+
+/// What came over it.
+#[derive(Debug)]
+pub(crate) enum SocketEvent {
+    /// Output, or a painting of the screen.
+    Bytes(Bytes),
+    /// Something about the session.
+    Message(TerminalServerMessage),
+}
+
+impl DaemonClient {
+    /// Connects to the terminal at `path`, below that of an execution.
+    ///
+    /// # Errors
+    /// As the daemon answers, or when the connection breaks.
+    pub(crate) async fn connect_terminal(
+        &self,
+        path: &str,
+    ) -> Result<TerminalSocket, CommandError> {
+        let stream = self.connect().await?;
+        match client_async(format!("ws://ostler{path}"), stream).await {
+            Ok((socket, _)) => Ok(TerminalSocket(socket)),
+            Err(Error::Http(answer)) => {
+                let (parts, body) = answer.into_parts();
+                Err(error_from_response(parts.status, &body.unwrap_or_default()))
+            }
+            Err(error) => Err(connection_error(&error)),
+        }
+    }
+
+    /// Why the terminal of `path` was refused: the answer to a handshake may come without its
+    /// text, that to a request never does.
+    pub(crate) async fn handshake_error(&self, path: &str, error: CommandError) -> CommandError {
+        if error.code() != Some(ErrorCode::Internal) {
+            return error;
+        }
+        let result = self.call_bytes(Method::GET, path, RequestBody::None).await;
+        result.err().unwrap_or(error)
+    }
+}
+
+impl TerminalSocket {
+    /// What comes next. Cancel safe.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    pub(crate) async fn next(&mut self) -> Result<SocketEvent, CommandError> {
+        loop {
+            let message = match self.0.next().await {
+                Some(Ok(message)) => message,
+                Some(Err(error)) => return Err(connection_error(&error)),
+                None => return Err(disconnected()),
+            };
+            match message {
+                Message::Binary(bytes) => return Ok(SocketEvent::Bytes(bytes)),
+                // What a newer daemon says besides is passed over.
+                Message::Text(text) => match serde_json::from_str(&text) {
+                    Ok(message) => return Ok(SocketEvent::Message(message)),
+                    Err(error) => tracing::debug!(%error, %text, "not understood"),
+                },
+                Message::Close(_) => return Err(disconnected()),
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+            }
+        }
+    }
+
+    /// Types; false when the connection is over. What came before its end is still to be
+    /// heard, so that is no error yet.
+    pub(crate) async fn send_keys(&mut self, keys: Vec<u8>) -> bool {
+        self.send(Message::Binary(keys.into())).await
+    }
+
+    /// Asks for something, as [`TerminalSocket::send_keys`].
+    pub(crate) async fn send_message(&mut self, message: &TerminalClientMessage) -> bool {
+        match serde_json::to_string(message) {
+            Ok(text) => self.send(Message::Text(text.into())).await,
+            Err(_) => false,
+        }
+    }
+
+    async fn send(&mut self, message: Message) -> bool {
+        self.0.send(message).await.is_ok()
+    }
+
+    /// Says goodbye, and waits until the daemon has given back what we held.
+    pub(crate) async fn close(mut self) {
+        let closing = async {
+            if self.0.close(None).await.is_ok() {
+                while let Some(Ok(_)) = self.0.next().await {}
+            }
+        };
+        // It ends with the connection anyway.
+        drop(timeout(Duration::from_millis(CLOSE_MS), closing).await);
+    }
+}
+
+fn disconnected() -> CommandError {
+    CommandError::Disconnected("the daemon closed it".to_owned())
+}

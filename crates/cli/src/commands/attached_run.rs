@@ -1,0 +1,341 @@
+//! Makes an execution look like a child of ours: its output on our streams, our input and
+//! signals to it, its exit code ours.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Method;
+use ostler_model::status::ProcessStatus;
+use ostler_model::{ByteString, Cursor, ErrorCode, Signal, StreamName};
+use ostler_server::wire::{ExecutionBody, InputResponse, StdinBody, StopBody};
+use rustix::fs::{FileType, fstat};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use super::output_tail::{OutputPiece, OutputTail, TailEvent, exit_code};
+use super::{ids, interrupt_handler, isolation_args, kill, refused_hosts, stop};
+use crate::client::{DaemonClient, RequestBody, RetryLimit};
+use crate::error::{CommandError, CommandResult, output_failed};
+use crate::missing_output::{LossScope, MissingOutput};
+
+/// Input up to this size goes with the request; more is fed while the command runs.
+const INLINE_BYTES: u64 = 256 * 1024;
+/// Bytes of input fed at once.
+const INPUT_BYTES: usize = 64 * 1024;
+/// How long to wait before input that was not taken is offered again, in milliseconds; it
+/// doubles up to the second one.
+const RETRY_MS: (u64, u64) = (5, 500);
+/// What a shell adds to the number of the signal that ended a command.
+const SIGNAL_EXIT: u8 = 128;
+
+/// Our standard input.
+#[derive(Debug)]
+pub(crate) enum StdinMode {
+    /// Nothing, or nobody: closed, or `/dev/null`.
+    Empty,
+    /// A small file, read whole.
+    Bytes(Vec<u8>),
+    /// A terminal, a pipe, a socket or a large file.
+    Stream,
+}
+
+impl StdinMode {
+    /// What is on our descriptor 0.
+    pub(crate) fn open() -> Self {
+        let Ok(stat) = fstat(rustix::stdio::stdin()) else {
+            return Self::Empty;
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::CharacterDevice if !io::stdin().is_terminal() => Self::Empty,
+            FileType::RegularFile => small_file(u64::try_from(stat.st_size).unwrap_or(u64::MAX)),
+            FileType::Directory => Self::Empty,
+            FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::Symlink
+            | FileType::Unknown => Self::Stream,
+        }
+    }
+
+    /// What the daemon is asked for.
+    pub(crate) fn to_body(&self) -> StdinBody {
+        match self {
+            Self::Empty => StdinBody::Empty,
+            Self::Bytes(bytes) => StdinBody::Given(ByteString::from(bytes.clone())),
+            Self::Stream => StdinBody::Open,
+        }
+    }
+}
+
+fn small_file(size: u64) -> StdinMode {
+    if size > INLINE_BYTES {
+        return StdinMode::Stream;
+    }
+    let mut bytes = Vec::new();
+    match io::stdin()
+        .lock()
+        .take(INLINE_BYTES)
+        .read_to_end(&mut bytes)
+    {
+        Ok(_) => StdinMode::Bytes(bytes),
+        Err(_) => StdinMode::Empty,
+    }
+}
+
+/// Signals that are meant for the command. Caught before it starts, so that none is lost.
+#[derive(Debug)]
+pub(crate) struct ForwardedSignals {
+    interrupt: unix::Signal,
+    forwarded: Vec<(Signal, unix::Signal)>,
+}
+
+impl ForwardedSignals {
+    /// Catches them.
+    ///
+    /// # Errors
+    /// When the system does not let us.
+    pub(crate) fn install() -> Result<Self, CommandError> {
+        let kinds = [
+            SignalKind::terminate(),
+            SignalKind::quit(),
+            SignalKind::hangup(),
+            SignalKind::user_defined1(),
+            SignalKind::user_defined2(),
+        ];
+        let streams = kinds.into_iter().map(|kind| {
+            let signal_number = Signal::try_from(kind.as_raw_value()).map_err(io::Error::other)?;
+            Ok((signal_number, signal(kind)?))
+        });
+        let others: io::Result<Vec<_>> = streams.collect();
+        let both = others.and_then(|others| Ok((signal(SignalKind::interrupt())?, others)));
+        let (interrupt, others) = both.map_err(|error| {
+            CommandError::new(ErrorCode::Internal, format!("no signal handler: {error}"))
+        })?;
+        Ok(Self {
+            interrupt,
+            forwarded: others,
+        })
+    }
+
+    /// Waits for a signal that means to leave: the exit code then. While a command is being
+    /// started there is nothing yet that it could be passed on to.
+    pub(crate) async fn wait_for_exit(&mut self) -> u8 {
+        let exit_kinds = [
+            SignalKind::terminate(),
+            SignalKind::quit(),
+            SignalKind::hangup(),
+        ];
+        let leaves = exit_kinds.map(|kind| kind.as_raw_value());
+        let others = self.forwarded.iter_mut();
+        let others = others.filter(|(signal, _)| leaves.contains(&signal.number()));
+        let others = others.map(|(signal, caught)| {
+            let signal = *signal;
+            Box::pin(async move {
+                let _told = caught.recv().await;
+                signal
+            })
+        });
+        let signal = tokio::select! {
+            _ = self.interrupt.recv() => Signal::INT,
+            (signal, ..) = futures_util::future::select_all(others) => signal,
+        };
+        SIGNAL_EXIT + u8::try_from(signal.number()).unwrap_or_default()
+    }
+}
+
+/// Follows an execution to its end.
+///
+/// # Errors
+/// When it cannot be followed, or our output cannot be written.
+pub(crate) async fn run_attached(
+    client: DaemonClient,
+    info: &ExecutionBody,
+    stdin: StdinMode,
+    signals: ForwardedSignals,
+) -> CommandResult {
+    let mut tasks = JoinSet::new();
+    for (signal, caught) in signals.forwarded {
+        tasks.spawn(pass_signal(client.clone(), info.id.clone(), signal, caught));
+    }
+    let interrupts =
+        interrupt_handler::handle_interrupts(client.clone(), info.id.clone(), signals.interrupt);
+    if matches!(stdin, StdinMode::Stream) {
+        let (client, id) = (client.clone(), info.id.clone());
+        // Input that is not taken is the command's business.
+        tasks.spawn(async move { drop(feed_stdin(client, id, true).await) });
+    }
+    // A reader of our output that stands still must not keep anybody from leaving.
+    tokio::select! {
+        outcome = print_output(client, info) => outcome,
+        outcome = interrupts => outcome,
+    }
+}
+
+async fn print_output(client: DaemonClient, info: &ExecutionBody) -> CommandResult {
+    let query = "&follow=true&lossless=true".to_owned();
+    let mut output_tail = OutputTail::new(client.clone(), &info.id, query, Cursor::START);
+    let mut missing_output = MissingOutput::default();
+    loop {
+        match output_tail.next().await? {
+            TailEvent::End(info) => {
+                refused_hosts::report(&client, &info).await;
+                return output_exit_code(&info, missing_output, LossScope::All);
+            }
+            TailEvent::Output(OutputPiece::Gap(gap)) => missing_output.report_gap(gap),
+            TailEvent::Output(OutputPiece::Bytes(stream, bytes)) => {
+                if let Err(error) = write_output(stream, &bytes).await {
+                    return Err(stop_unread(&client, info, error).await);
+                }
+            }
+        }
+    }
+}
+
+/// The exit code of what ended, where all of its output that was wanted was passed on.
+///
+/// # Errors
+/// When some of it is missing.
+pub(crate) fn output_exit_code(
+    info: &ExecutionBody,
+    missing_output: MissingOutput,
+    scope: LossScope,
+) -> CommandResult {
+    let code = report_end(info);
+    match missing_output.check(scope, info) {
+        Ok(()) => Ok(code),
+        Err(error) => Err(error.with_hint(format!("the command itself ended with {code}"))),
+    }
+}
+
+/// The exit code of what ended; says what it cannot say.
+pub(crate) fn report_end(info: &ExecutionBody) -> u8 {
+    let is_abnormal = matches!(
+        info.status,
+        ProcessStatus::Terminated | ProcessStatus::Error
+    );
+    if let Some(message) = info.error_message.as_deref().filter(|_| is_abnormal) {
+        crate::print_note(&format!("{}: {message}", info.id));
+    }
+    if info.leftovers > 0 {
+        let count = info.leftovers;
+        crate::print_note(&format!(
+            "{}: {count} processes it left behind were ended",
+            info.id
+        ));
+    }
+    isolation_args::report_end(info);
+    exit_code(info)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command's own output, as it is"
+)]
+async fn write_output(stream: StreamName, bytes: &[u8]) -> Result<(), CommandError> {
+    let written = match stream {
+        StreamName::Stderr => write(tokio::io::stderr(), bytes).await,
+        StreamName::Stdout | StreamName::Pty => write(tokio::io::stdout(), bytes).await,
+        StreamName::Stdin => Ok(()),
+    };
+    written.map_err(|error| output_failed(&error))
+}
+
+async fn write(mut stream: impl tokio::io::AsyncWrite + Unpin, bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await
+}
+
+/// Nobody reads its output any more: a child of a shell would get SIGPIPE.
+pub(crate) async fn stop_unread(
+    client: &DaemonClient,
+    info: &ExecutionBody,
+    error: CommandError,
+) -> CommandError {
+    let body = StopBody {
+        reason: Some("nobody reads its output any more".to_owned()),
+        ..StopBody::default()
+    };
+    // It may have ended by itself meanwhile.
+    drop(stop::stop(client, &info.id, &body).await);
+    error
+}
+
+async fn pass_signal(client: DaemonClient, id: String, signal: Signal, mut stream: unix::Signal) {
+    while stream.recv().await.is_some() {
+        // It may have ended by itself meanwhile.
+        drop(kill::send(&client, &id, signal).await);
+    }
+}
+
+/// Feeds our standard input to the command until either ends. With `close`, the end of ours is
+/// the end of its own; a terminal gets its end-of-file character.
+///
+/// # Errors
+/// When the daemon does not take it.
+pub(crate) async fn feed_stdin(
+    client: DaemonClient,
+    id: String,
+    close: bool,
+) -> Result<(), CommandError> {
+    let mut stdin = tokio::io::stdin();
+    let mut buffer = vec![0; INPUT_BYTES];
+    loop {
+        let read = stdin.read(&mut buffer).await.unwrap_or(0);
+        let bytes = Bytes::copy_from_slice(&buffer[..read]);
+        let last = read == 0;
+        if !last || close {
+            send_input(&client, &id, bytes, last).await?;
+        }
+        if last {
+            return Ok(());
+        }
+    }
+}
+
+/// Offers bytes until all were taken.
+async fn send_input(
+    client: &DaemonClient,
+    id: &str,
+    mut bytes: Bytes,
+    last: bool,
+) -> Result<(), CommandError> {
+    let path = ids::path(id, if last { "/input?close=true" } else { "/input" });
+    let mut pause = RETRY_MS.0;
+    let mut attempts = RetryLimit::new();
+    loop {
+        let body = RequestBody::Octets(bytes.clone());
+        let result: InputResponse = match client.call(Method::POST, &path, body).await {
+            Err(error @ CommandError::Disconnected(_)) => {
+                attempts.allow_retry(error)?;
+                if !bytes.is_empty() {
+                    // Offered again, it might arrive twice.
+                    crate::print_note(&format!(
+                        "the daemon died with {} bytes of input on their way; {id} may have got \
+                         them or not",
+                        bytes.len()
+                    ));
+                }
+                if !last {
+                    return Ok(());
+                }
+                bytes = Bytes::new();
+                continue;
+            }
+            answer => answer?,
+        };
+        let accepted = usize::try_from(result.taken).unwrap_or(usize::MAX);
+        if accepted >= bytes.len() {
+            return Ok(());
+        }
+        if accepted > 0 {
+            pause = RETRY_MS.0;
+        }
+        bytes = bytes.slice(accepted..);
+        let until = tokio::time::Instant::now() + Duration::from_millis(pause);
+        tokio::time::sleep_until(until).await;
+        pause = (pause * 2).min(RETRY_MS.1);
+    }
+}

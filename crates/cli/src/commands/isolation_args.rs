@@ -1,0 +1,219 @@
+//! How far a command is walled off: the flags of every verb that starts one, and what is told
+//! of it on standard error.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ostler_model::{
+    ByteString, Capability, IsolationLevel, Limits, NetworkAccess, OverlayOutcome, PortForward,
+};
+use ostler_server::render::isolation;
+use ostler_server::wire::{ExecutionBody, NetworkBody, SandboxOptionsBody};
+
+use super::value_parsers;
+use crate::config::Config;
+use crate::error::CommandError;
+
+/// The flags.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Isolation")]
+pub(crate) struct IsolationArgs {
+    /// How far to wall it off: basic, medium, high; unless given high where a flag below needs
+    /// it, else `isolation.default`
+    #[arg(long, value_name = "LEVEL", value_parser = value_parsers::isolation_level)]
+    isolation: Option<IsolationLevel>,
+    /// What it reaches, at level high: none, full, or the only hosts it reaches, as in pypi.org,10.0.0.5:22;
+    /// repeatable
+    #[arg(long, value_name = "HOSTS")]
+    network: Vec<String>,
+    /// At level high: the directory it may write to; its working directory unless given
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// At level high: keep its writes apart, to be committed or discarded afterwards
+    #[arg(long)]
+    overlay: bool,
+    /// At level high: show this path too, read-only; repeatable
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+    /// At level high: show this path too, writable; repeatable
+    #[arg(long, value_name = "PATH")]
+    write: Vec<PathBuf>,
+    /// At level high: this port of 127.0.0.1 leads to one inside, as in 8080 or 8080:80; repeatable
+    #[arg(long, value_name = "PORT[:INSIDE]")]
+    forward: Vec<PortForward>,
+    /// Run also where this wall or limit cannot be had, such as landlock or memory_limit; repeatable
+    #[arg(long, value_name = "WALL", value_delimiter = ',', value_parser = value_parsers::capability)]
+    allow_degraded: Vec<Capability>,
+    /// A secret to hand over as a variable of this name; repeatable
+    #[arg(long, value_name = "NAME")]
+    secret: Vec<String>,
+    /// The approval a person gave, where a rule asked for one
+    #[arg(long, value_name = "ID")]
+    approval: Option<String>,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Limits of a command and all it starts.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Memory, for example 512M
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<String>,
+    /// Cores, for example 0.5
+    #[arg(long, value_name = "CORES")]
+    cpus: Option<String>,
+    /// Processes and threads
+    #[arg(long, value_name = "N")]
+    pids: Option<String>,
+    /// Growth of its workspace, for example 1G
+    #[arg(long, value_name = "BYTES")]
+    disk: Option<String>,
+    /// Open files of each process
+    #[arg(long, value_name = "N")]
+    files: Option<String>,
+    /// The largest file it may write, for example 100M
+    #[arg(long, value_name = "BYTES")]
+    file_size: Option<String>,
+}
+
+/// What the flags ask for.
+#[derive(Debug)]
+pub(crate) struct IsolationOptions {
+    pub(crate) level: Option<IsolationLevel>,
+    pub(crate) confine: SandboxOptionsBody,
+    pub(crate) limits: Limits,
+    pub(crate) secrets: Vec<String>,
+    pub(crate) approval: Option<String>,
+}
+
+impl IsolationArgs {
+    /// What is asked for; paths may be relative to where we are.
+    ///
+    /// # Errors
+    /// For what is no host and no amount.
+    pub(crate) fn into_options(self, config: &Config) -> Result<IsolationOptions, CommandError> {
+        let network = match self.network[..] {
+            [] => None,
+            _ => Some(value_parsers::network(&self.network.join(","))?),
+        };
+        let level = self.effective_level(network.as_ref())?;
+        let absolute = |path: PathBuf| ByteString::from(std::path::absolute(&path).unwrap_or(path));
+        Ok(IsolationOptions {
+            level: level.or(config.client_policy().isolation),
+            confine: SandboxOptionsBody {
+                workspace: self.workspace.map(absolute),
+                overlay: self.overlay,
+                network: network.map(NetworkBody),
+                read: self.read.into_iter().map(absolute).collect(),
+                write: self.write.into_iter().map(absolute).collect(),
+                forward: self.forward,
+                allow_degraded: self.allow_degraded,
+            },
+            limits: self.limits.into_limits()?,
+            secrets: self.secret,
+            approval: self.approval,
+        })
+    }
+}
+
+impl IsolationArgs {
+    /// The level asked for; walls that only level high has ask for it.
+    ///
+    /// # Errors
+    /// For such a wall with a lower level.
+    fn effective_level(
+        &self,
+        network: Option<&NetworkAccess>,
+    ) -> Result<Option<IsolationLevel>, CommandError> {
+        let high_only = [
+            (
+                network.is_some_and(|it| *it != NetworkAccess::Full),
+                "--network",
+            ),
+            (self.workspace.is_some(), "--workspace"),
+            (self.overlay, "--overlay"),
+            (!self.read.is_empty(), "--read"),
+            (!self.write.is_empty(), "--write"),
+            (!self.forward.is_empty(), "--forward"),
+        ];
+        let Some((_, flag)) = high_only.iter().find(|(is, _)| *is) else {
+            return Ok(self.isolation);
+        };
+        match self.isolation {
+            Some(level) if level < IsolationLevel::High => Err(CommandError::value(format!(
+                "{flag}: there are walls for it only at isolation level high, not at {level}"
+            ))
+            .with_hint(format!(
+                "write --isolation high; {flag} alone means that too"
+            ))),
+            requested => Ok(requested.or(Some(IsolationLevel::High))),
+        }
+    }
+}
+
+impl LimitArgs {
+    fn into_limits(self) -> Result<Limits, CommandError> {
+        let arguments = [
+            ("memory", "--memory", self.memory),
+            ("cpus", "--cpus", self.cpus),
+            ("pids", "--pids", self.pids),
+            ("disk", "--disk", self.disk),
+            ("files", "--files", self.files),
+            ("file_size", "--file-size", self.file_size),
+        ];
+        let mut limits = Limits::default();
+        for (name, flag, value) in arguments {
+            let Some(value) = value else { continue };
+            limits.set(name, &value).map_err(|error| {
+                CommandError::value(format!("{flag} {value}: allowed are {}", error.allowed))
+            })?;
+        }
+        Ok(limits)
+    }
+}
+
+/// Tells what of the walls is missing, where that is a warning: at once, before there is output.
+pub(crate) fn warn_missing(info: &ExecutionBody) {
+    let isolation = &info.isolation;
+    if !isolation.warnings.is_empty() {
+        crate::print_note(&format!(
+            "{}: isolation {} is in force WITHOUT {}",
+            info.id,
+            isolation.asked,
+            isolation::describe_missing(&isolation.warnings)
+        ));
+    }
+}
+
+/// Tells afterwards what limits did, and how to go on with writes that were kept apart.
+pub(crate) fn report_end(info: &ExecutionBody) {
+    let (id, isolation) = (&info.id, &info.isolation);
+    for limit in limits_reached(info) {
+        crate::print_note(&format!("{id}: {limit}"));
+    }
+    for line in isolation::describe_autorun(&isolation.autorun) {
+        crate::print_note(&format!("{id}: {line}"));
+    }
+    let confinement = isolation.confinement.as_ref();
+    if confinement.and_then(|it| it.overlay) == Some(OverlayOutcome::Open) {
+        crate::print_note(&format!(
+            "{id}: its writes are kept apart: `ostler diff {id}` shows them, `ostler commit \
+             {id}` puts them in place, `ostler discard {id}` forgets them"
+        ));
+    }
+}
+
+/// Limits that were reached, in words.
+pub(crate) fn limits_reached(info: &ExecutionBody) -> Vec<String> {
+    let is_oom = info.cause == Some(ostler_model::TerminationCause::OutOfMemory);
+    let ending = is_oom.then(|| {
+        ostler_model::Termination::without_status(ostler_model::TerminationCause::OutOfMemory)
+    });
+    isolation::describe_limits_hit(
+        &info.isolation.limits_hit,
+        &info.isolation.limits,
+        ending.as_ref(),
+    )
+}

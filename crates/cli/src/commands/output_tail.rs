@@ -1,0 +1,154 @@
+//! Following an execution to its end, over as many daemons as it takes.
+
+use hyper::Method;
+use ostler_model::{Cursor, TerminationCause};
+use ostler_server::wire::{ExecutionBody, GapBody, OutputFrame};
+
+use super::ids;
+use crate::client::{DaemonClient, OutputFrames, RequestBody, RetryLimit, is_daemon_exiting};
+use crate::error::CommandError;
+
+/// What a shell shows when a time limit ended a command: as timeout(1).
+const EXIT_TIMED_OUT: u8 = 124;
+/// What a shell shows when nobody can say how a command ended.
+const EXIT_LOST: u8 = 125;
+
+/// What comes out of an execution.
+#[derive(Debug)]
+pub(crate) enum TailEvent {
+    /// Bytes, or the notice that bytes are gone.
+    Output(OutputPiece),
+    /// It ended.
+    End(Box<ExecutionBody>),
+}
+
+/// Output as it comes.
+#[derive(Debug)]
+pub(crate) enum OutputPiece {
+    /// Bytes of one stream.
+    Bytes(ostler_model::StreamName, Vec<u8>),
+    /// Bytes that are gone.
+    Gap(GapBody),
+}
+
+/// A stream of raw output that survives its daemon.
+#[derive(Debug)]
+pub(crate) struct OutputTail {
+    client: DaemonClient,
+    id: String,
+    /// The query after `raw?`, without the cursor.
+    query: String,
+    cursor: Cursor,
+    frames: Option<OutputFrames>,
+    attempts: RetryLimit,
+}
+
+impl OutputTail {
+    /// Output of `id` from `cursor` on; `query` narrows it.
+    pub(crate) fn new(client: DaemonClient, id: &str, query: String, cursor: Cursor) -> Self {
+        Self {
+            client,
+            id: id.to_owned(),
+            query,
+            cursor,
+            frames: None,
+            attempts: RetryLimit::new(),
+        }
+    }
+
+    /// What comes next; waits for it.
+    ///
+    /// # Errors
+    /// When the output cannot be read, or no daemon can be reached any more.
+    pub(crate) async fn next(&mut self) -> Result<TailEvent, CommandError> {
+        loop {
+            match self.next_frame().await {
+                Ok(frame) => match self.event_of(frame) {
+                    Err(error) if is_disconnect(&error) || is_daemon_exiting(&error) => {
+                        self.reconnect(error)?
+                    }
+                    event => {
+                        self.attempts.reset();
+                        return event;
+                    }
+                },
+                Err(error) if is_disconnect(&error) => self.reconnect(error)?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn reconnect(&mut self, error: CommandError) -> Result<(), CommandError> {
+        self.frames = None;
+        self.attempts.allow_retry(error)
+    }
+
+    async fn next_frame(&mut self) -> Result<OutputFrame, CommandError> {
+        let frames = match &mut self.frames {
+            Some(frames) => frames,
+            None => {
+                let rest = format!("/raw?cursor={}{}", self.cursor, self.query);
+                let path = ids::path(&self.id, &rest);
+                let response = self
+                    .client
+                    .request(Method::GET, &path, RequestBody::None)
+                    .await?;
+                self.frames.insert(OutputFrames::from(response))
+            }
+        };
+        let frame = frames.next().await?;
+        frame.ok_or_else(|| CommandError::Disconnected("the stream ended early".to_owned()))
+    }
+
+    fn is_following(&self) -> bool {
+        self.query.contains("follow=true")
+    }
+
+    fn event_of(&mut self, frame: OutputFrame) -> Result<TailEvent, CommandError> {
+        match frame {
+            OutputFrame::Data {
+                stream,
+                offset,
+                data,
+                ..
+            } => {
+                let bytes = data.into_bytes();
+                self.cursor.offset = offset + bytes.len() as u64;
+                Ok(TailEvent::Output(OutputPiece::Bytes(stream, bytes)))
+            }
+            OutputFrame::Gap { gap } => {
+                self.cursor.offset = gap.to;
+                Ok(TailEvent::Output(OutputPiece::Gap(gap)))
+            }
+            OutputFrame::Problem { problem } => Err((*problem).into()),
+            OutputFrame::End { end, .. } if self.is_following() && !end.is_finished() => {
+                Err(CommandError::Disconnected("the daemon ended".to_owned()))
+            }
+            OutputFrame::End { end, next } => {
+                self.cursor = next;
+                Ok(TailEvent::End(end))
+            }
+        }
+    }
+}
+
+/// Whether an error says that the connection broke.
+const fn is_disconnect(error: &CommandError) -> bool {
+    matches!(error, CommandError::Disconnected(_))
+}
+
+/// What `run` and `wait` exit with for an execution that ended.
+pub(crate) fn exit_code(info: &ExecutionBody) -> u8 {
+    if timed_out(info) {
+        return EXIT_TIMED_OUT;
+    }
+    let status = info
+        .shell_status
+        .and_then(|status| u8::try_from(status).ok());
+    status.unwrap_or(EXIT_LOST)
+}
+
+/// Whether a time limit ended it.
+fn timed_out(info: &ExecutionBody) -> bool {
+    matches!(info.cause, Some(TerminationCause::TimedOut { .. }))
+}

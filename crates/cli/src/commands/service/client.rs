@@ -1,0 +1,250 @@
+//! Questions to the daemon about services, with names that are a slip away suggested.
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use clap::Args;
+use hyper::Method;
+use ostler_model::{ByteString, ErrorCode};
+use ostler_server::wire::{ServiceBody, ServicesBody};
+
+use crate::client::{DaemonClient, RequestBody};
+use crate::commands::approve;
+use crate::commands::start::resolve_directory;
+use crate::config;
+use crate::context::CliContext;
+use crate::error::CommandError;
+use crate::output::nearest;
+
+/// The most names that are listed to choose from.
+const MAX_NAMES: usize = 12;
+
+/// The working directory asked for, or ours, and the daemon.
+///
+/// # Errors
+/// When ours is gone, or the table of services cannot be used.
+pub(super) fn service_client(
+    context: &CliContext,
+    cwd: Option<PathBuf>,
+) -> Result<ServiceClient, CommandError> {
+    // Told here, and not by a daemon that cannot start.
+    drop(config::services::load_table(&context.config)?);
+    Ok(ServiceClient {
+        daemon: context.client(),
+        cwd: resolve_directory(cwd)?,
+        all_workspaces: false,
+        include_dismissed: false,
+    })
+}
+
+/// Where services are looked for: the daemon, and the directory whose `ostler.toml` holds.
+#[derive(Debug, Clone)]
+pub(super) struct ServiceClient {
+    pub(super) daemon: DaemonClient,
+    pub(super) cwd: ByteString,
+    /// Names are looked for in every workspace.
+    all_workspaces: bool,
+    /// Lists show what was dismissed, too.
+    include_dismissed: bool,
+}
+
+/// Whether more than one workspace is meant.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct AllWorkspacesArgs {
+    /// In every workspace, not only that of the nearest ostler.toml from here upwards
+    #[arg(long)]
+    pub(super) all_workspaces: bool,
+}
+
+impl ServiceClient {
+    /// The same for as many workspaces as are asked for.
+    pub(super) fn with_workspaces(
+        self,
+        AllWorkspacesArgs { all_workspaces }: AllWorkspacesArgs,
+    ) -> Self {
+        Self {
+            all_workspaces,
+            ..self
+        }
+    }
+
+    /// The same with what was dismissed, where that is wanted.
+    pub(super) fn include_dismissed(self, dismissed: bool) -> Self {
+        Self {
+            include_dismissed: dismissed,
+            ..self
+        }
+    }
+
+    /// The path of what belongs to one service.
+    pub(super) fn path(name: &str, rest: &str) -> String {
+        let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+        // In a path a blank is no plus.
+        let name = name.replace('+', "%20");
+        format!("/api/v1/services/{name}{rest}")
+    }
+
+    /// The same with the directory.
+    fn scoped_path(&self, name: &str, rest: &str) -> String {
+        format!("{}?{}", Self::path(name, rest), self.query())
+    }
+
+    fn query(&self) -> String {
+        if self.all_workspaces {
+            return String::new();
+        }
+        let cwd: String = form_urlencoded::byte_serialize(self.cwd.as_bytes()).collect();
+        format!("cwd={cwd}")
+    }
+
+    /// The first services of the list, at most as many as `limit` says or the daemon thinks
+    /// enough.
+    ///
+    /// # Errors
+    /// As the daemon answers.
+    pub(super) async fn list(&self, limit: Option<u32>) -> Result<ServicesBody, CommandError> {
+        let limit = limit.map(|limit| limit.to_string());
+        self.list_page(limit.map(|limit| ("limit", limit))).await
+    }
+
+    /// Every service there is, window by window.
+    ///
+    /// # Errors
+    /// As the daemon answers.
+    pub(super) async fn list_all(&self) -> Result<Vec<ServiceBody>, CommandError> {
+        let mut services = Vec::new();
+        let mut cursor = None;
+        loop {
+            let list = self
+                .list_page(cursor.map(|cursor| ("cursor", cursor)))
+                .await?;
+            services.extend(list.services);
+            cursor = list.next;
+            if cursor.is_none() {
+                return Ok(services);
+            }
+        }
+    }
+
+    async fn list_page(
+        &self,
+        parameter: Option<(&str, String)>,
+    ) -> Result<ServicesBody, CommandError> {
+        let mut path = format!("/api/v1/services?{}", self.query());
+        if self.include_dismissed {
+            path += "&dismissed=true";
+        }
+        if let Some((name, value)) = parameter {
+            let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
+            path += &format!("&{name}={value}");
+        }
+        self.daemon
+            .call(Method::GET, &path, RequestBody::None)
+            .await
+    }
+
+    /// One service.
+    ///
+    /// # Errors
+    /// As the daemon answers; an unknown name with what it looks like.
+    pub(super) async fn show(&self, name: &str) -> Result<ServiceBody, CommandError> {
+        let path = self.scoped_path(name, "");
+        let service = self
+            .daemon
+            .call(Method::GET, &path, RequestBody::None)
+            .await;
+        self.with_suggestion(name, service).await
+    }
+
+    /// Whatever stands below one service.
+    ///
+    /// # Errors
+    /// As [`ServiceClient::show`].
+    pub(super) async fn get<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+        rest: &str,
+    ) -> Result<T, CommandError> {
+        let path = self.scoped_path(name, rest);
+        let result = self
+            .daemon
+            .call(Method::GET, &path, RequestBody::None)
+            .await;
+        self.with_suggestion(name, result).await
+    }
+
+    /// Asks for something to be done to one service.
+    ///
+    /// # Errors
+    /// As [`ServiceClient::show`].
+    pub(super) async fn post<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+        rest: &str,
+        body: RequestBody,
+    ) -> Result<T, CommandError> {
+        let path = self.scoped_path(name, rest);
+        let result = self.daemon.call(Method::POST, &path, body).await;
+        self.with_suggestion(name, result).await
+    }
+
+    /// The same answer; where no service has the name, with those it may have meant.
+    pub(super) async fn with_suggestion<T>(
+        &self,
+        name: &str,
+        result: Result<T, CommandError>,
+    ) -> Result<T, CommandError> {
+        match result {
+            Err(error) if error.code() == Some(ErrorCode::ProcessNotFound) => {
+                Err(self.suggest(name, error).await)
+            }
+            answer => answer,
+        }
+    }
+
+    async fn suggest(&self, name: &str, error: CommandError) -> CommandError {
+        let Ok(list) = self.list(None).await else {
+            return error;
+        };
+        let services = &list.services;
+        let names: Vec<&str> = services
+            .iter()
+            .map(|service| service.name.as_str())
+            .collect();
+        match nearest(name, names.iter().copied()) {
+            Some(suggestion) => error.with_hint(format!("did you mean {suggestion}?")),
+            None if names.is_empty() => error
+                .with_hint("there are no services; `ostler service start -- COMMAND` starts one"),
+            None => {
+                let listed = &names[..names.len().min(MAX_NAMES)];
+                error.with_hint(format!("there are {}", listed.join(", ")))
+            }
+        }
+    }
+}
+
+/// Asks; where the policy wants a person's word first and a person is there, asks for that and
+/// asks again with it.
+///
+/// # Errors
+/// As the daemon answers.
+pub(super) async fn with_approval<T, F, Fut>(
+    client: &DaemonClient,
+    command: &str,
+    request: F,
+) -> Result<T, CommandError>
+where
+    F: Fn(Option<String>) -> Fut,
+    Fut: Future<Output = Result<T, CommandError>>,
+{
+    let error = match request(None).await {
+        Err(error) if error.approval().is_some() => error,
+        answer => return answer,
+    };
+    let id = error.approval().unwrap_or_default().to_owned();
+    let reason = error.message().unwrap_or_default();
+    if approve::ask_at_terminal(client, &id, (command, reason)).await? != Some(true) {
+        return Err(error);
+    }
+    request(Some(id)).await
+}

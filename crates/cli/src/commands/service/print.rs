@@ -1,0 +1,194 @@
+//! What is printed when services were started, and the exit code.
+
+use hyper::Method;
+use ostler_model::{ErrorCode, TerminationCause};
+use ostler_server::render::{clean, service as words};
+use ostler_server::wire::{EnsureResponse, OutputPageBody, WaitEndKind};
+
+use super::wait::Interrupt;
+use super::{progress::ProgressLines, wait};
+use crate::client::{DaemonClient, RequestBody};
+use crate::commands::{ids, isolation_args};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, print_json};
+
+/// It failed to become ready.
+const EXIT_NOT_READY: u8 = 1;
+/// Somebody had enough of waiting, as a shell shows it.
+const EXIT_INTERRUPTED: u8 = 130;
+/// Lines of output that are shown with a failure.
+const LAST_LINES: u64 = 10;
+
+/// How services are shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutputMode {
+    /// As JSON.
+    pub(super) json: bool,
+    /// One document rather than a list of them.
+    pub(super) single: bool,
+}
+
+/// Waits for what was started, where that is wanted, and answers.
+///
+/// # Errors
+/// When the daemon cannot be asked any more, or standard output cannot be written.
+pub(super) async fn wait_and_print(
+    client: &DaemonClient,
+    ensured: Vec<EnsureResponse>,
+    wait: wait::ReadyWaitArgs,
+    mode: OutputMode,
+    (progress, interrupt): (&mut ProgressLines, &mut Interrupt),
+) -> CommandResult {
+    for info in ensured
+        .iter()
+        .filter_map(|it| it.service.execution.as_ref())
+    {
+        isolation_args::warn_missing(info);
+    }
+    if wait.no_wait {
+        return print_results(client, &ensured, mode).await;
+    }
+    let waited =
+        wait::wait_until_ready(client, ensured.clone(), wait.timeout, (progress, interrupt))
+            .await?;
+    match waited {
+        wait::WorkOutcome::Finished(waited) => print_results(client, &waited, mode).await,
+        wait::WorkOutcome::Interrupted(_) => Ok(report_interrupted(&ensured)),
+    }
+}
+
+/// Tells that what was started goes on although nobody waits for it.
+pub(super) fn report_interrupted(ensured: &[EnsureResponse]) -> u8 {
+    for service in ensured {
+        let name = &service.service.name;
+        crate::print_note(&format!(
+            "not waiting any longer; {name} goes on: `ostler service why {name}` tells how far \
+             it is, `ostler service stop {name}` stops it"
+        ));
+    }
+    if ensured.is_empty() {
+        crate::print_note("interrupted; `ostler service ps` lists what was started");
+    }
+    EXIT_INTERRUPTED
+}
+
+/// Prints the answer.
+async fn print_results(
+    client: &DaemonClient,
+    ensured: &[EnsureResponse],
+    mode: OutputMode,
+) -> CommandResult {
+    if let ([one], true) = (ensured, mode.single) {
+        check_spawned(one)?;
+    }
+    if mode.json {
+        match ensured {
+            [one] if mode.single => print_json(one)?,
+            all => print_json(&all)?,
+        }
+    } else {
+        let mut out = StdoutWriter::new();
+        for (index, it) in ensured.iter().enumerate() {
+            if index > 0 {
+                out.write_line("")?;
+            }
+            print_service(client, &mut out, it, !mode.single).await?;
+        }
+        out.flush()?;
+    }
+    Ok(ensured
+        .iter()
+        .map(exit_code)
+        .max_by_key(|&code| (code == EXIT_NOT_READY, code))
+        .unwrap_or(0))
+}
+
+/// One that was waited for alone and whose program never ran is an error.
+fn check_spawned(ensured: &EnsureResponse) -> Result<(), CommandError> {
+    let info = ensured.service.execution.as_ref();
+    match info.and_then(|info| info.cause.as_ref()) {
+        Some(TerminationCause::SpawnFailed { message, .. }) => Err(CommandError::new(
+            ErrorCode::CommandExecution,
+            words::render_not_started(&clean(message)),
+        )),
+        Some(
+            TerminationCause::Exited
+            | TerminationCause::Signaled
+            | TerminationCause::TimedOut { .. }
+            | TerminationCause::Stopped { .. }
+            | TerminationCause::OutOfMemory
+            | TerminationCause::Lost { .. },
+        )
+        | None => Ok(()),
+    }
+}
+
+async fn print_service(
+    client: &DaemonClient,
+    out: &mut StdoutWriter,
+    ensured: &EnsureResponse,
+    with_name: bool,
+) -> Result<(), CommandError> {
+    if with_name {
+        out.write_line(format!("{}:", ensured.service.name))?;
+    }
+    let margin = if with_name { "  " } else { "" };
+    for line in ensured.message.lines() {
+        out.write_line(format!("{margin}{}", clean(line)))?;
+    }
+    if exit_code(ensured) == 0 {
+        return Ok(());
+    }
+    for line in last_lines(client, ensured).await {
+        out.write_line(format!("{margin}  {line}"))?;
+    }
+    for hint in ensured.reason.iter().flat_map(|diagnosis| &diagnosis.hints) {
+        out.write_line(format!("{margin}hint: {}", clean(hint)))?;
+    }
+    Ok(())
+}
+
+/// The last lines it printed; none where they cannot be had.
+async fn last_lines(client: &DaemonClient, ensured: &EnsureResponse) -> Vec<String> {
+    let Some(info) = &ensured.service.execution else {
+        return Vec::new();
+    };
+    let path = ids::path(&info.id, &format!("/output?tail={LAST_LINES}"));
+    let page: Result<OutputPageBody, _> = client.call(Method::GET, &path, RequestBody::None).await;
+    let lines = page.map(|page| page.lines).unwrap_or_default();
+    let clean_text = |text: &ostler_model::ByteString| clean(&text.to_string_lossy()).into_owned();
+    lines.iter().map(|line| clean_text(&line.text)).collect()
+}
+
+/// What one of them makes the exit code.
+fn exit_code(ensured: &EnsureResponse) -> u8 {
+    if ensured.has_completed() {
+        return 0;
+    }
+    match ensured.waited.as_ref().map(|waited| waited.why) {
+        None => 0,
+        Some(reason) if wait::is_ready(reason) && !ensured.completes => 0,
+        Some(WaitEndKind::TimedOut) => ErrorCode::ProcessTimeout.row().exit,
+        Some(_) => EXIT_NOT_READY,
+    }
+}
+
+/// A start that was refused, in document 004's words.
+pub(super) fn not_started_error(error: CommandError) -> CommandError {
+    match error {
+        CommandError::Failure {
+            code,
+            message,
+            hint,
+            exit,
+            approval,
+        } => CommandError::Failure {
+            code,
+            message: words::render_not_started(&message),
+            hint,
+            exit,
+            approval,
+        },
+        CommandError::Disconnected(_) | CommandError::BrokenPipe => error,
+    }
+}

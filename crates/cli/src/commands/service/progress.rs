@@ -1,0 +1,135 @@
+//! What a person sees while services come up: a line each, drawn over in place.
+
+use std::time::Instant;
+
+use ostler_server::render::clean;
+use ostler_server::wire::{ExecutionBody, ServiceBody};
+
+use crate::attach::window_size;
+use crate::context::CliContext;
+use crate::output::{Style, StyledLine, line, redraw};
+
+/// Columns of a terminal that does not say.
+const COLUMNS: usize = 80;
+/// Columns of the longest status.
+const STATUS_CHARS: usize = 13;
+/// Columns of a name that are shown.
+const NAME_CHARS: usize = 24;
+
+/// Lines on standard error, where that is a terminal.
+#[derive(Debug)]
+pub(super) struct ProgressLines {
+    style: Style,
+    is_enabled: bool,
+    drawn_lines: usize,
+    started: Instant,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProgressRow {
+    name: String,
+    status: String,
+    note: String,
+}
+
+impl ProgressLines {
+    /// Nothing where nobody looks, and where only a document is wanted.
+    pub(super) fn new(context: &CliContext, json: bool) -> Self {
+        let dumb = context.env.get("TERM").is_some_and(|term| term == "dumb");
+        Self {
+            style: Style::of_stderr(&context.env),
+            is_enabled: Style::is_stderr_terminal() && !json && !dumb,
+            drawn_lines: 0,
+            started: Instant::now(),
+        }
+    }
+
+    /// Whether somebody looks.
+    pub(super) const fn is_enabled(&self) -> bool {
+        self.is_enabled
+    }
+
+    /// Draws the lines in the place of those before.
+    pub(super) fn draw(&mut self, rows: &[ProgressRow]) {
+        if !self.is_enabled {
+            return;
+        }
+        let columns = window_size().map_or(COLUMNS, |size| usize::from(size.cols));
+        let width = rows
+            .iter()
+            .map(|row| StyledLine::from(&row.name).width())
+            .max();
+        let width = width.unwrap_or_default().min(NAME_CHARS);
+        let lines: Vec<StyledLine> = rows
+            .iter()
+            .map(|row| self.line(row, width, columns))
+            .collect();
+        redraw(self.drawn_lines, &lines);
+        self.drawn_lines = lines.len();
+    }
+
+    /// Takes the lines away.
+    pub(super) fn clear(&mut self) {
+        redraw(self.drawn_lines, &[]);
+        self.drawn_lines = 0;
+    }
+
+    fn line(&self, row: &ProgressRow, width: usize, columns: usize) -> StyledLine {
+        let time = format!("{}s", self.started.elapsed().as_secs());
+        let used = width + STATUS_CHARS + time.len() + 6;
+        let room = columns.saturating_sub(used + 1);
+        line![
+            StyledLine::from(&row.name)
+                .shortened(NAME_CHARS)
+                .padded(width),
+            "  ",
+            self.style.service(&row.status).padded(STATUS_CHARS),
+            "  ",
+            self.style.dim(&time),
+            "  ",
+            StyledLine::from(&row.note).shortened(room),
+        ]
+    }
+}
+
+impl ProgressRow {
+    /// A service, as far as it is known.
+    pub(super) fn from_service(service: &ServiceBody) -> Self {
+        let waiting_for = service.waits_for.as_ref();
+        match service.execution.as_ref().filter(|_| waiting_for.is_none()) {
+            Some(info) => Self {
+                name: service.name.clone(),
+                ..Self::from_info(info)
+            },
+            None => Self {
+                name: service.name.clone(),
+                status: service.status.clone(),
+                note: waiting_for.map_or_else(String::new, |it| format!("waits for {it}")),
+            },
+        }
+    }
+
+    /// An execution.
+    pub(super) fn from_info(info: &ExecutionBody) -> Self {
+        let Some(state) = info.service.as_deref() else {
+            return Self {
+                name: info.id.clone(),
+                status: info.status.as_str().to_owned(),
+                note: String::new(),
+            };
+        };
+        let unhealthy = state.health.as_ref().filter(|health| !health.ok);
+        let note = match (unhealthy, &state.waits_for, &state.url) {
+            (Some(ill), ..) => clean(&ill.detail).into_owned(),
+            (None, Some(what), _) => clean(&format!("waits for {what}")).into_owned(),
+            (None, None, Some(url)) => clean(url).into_owned(),
+            (None, None, None) => String::new(),
+        };
+        Self {
+            name: state.name.clone(),
+            status: state.status.clone(),
+            note,
+        }
+    }
+}

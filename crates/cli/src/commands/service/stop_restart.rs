@@ -1,0 +1,269 @@
+//! `ostler service stop` and `ostler service restart`.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use clap::Args;
+use ostler_model::{ErrorCode, PortHolder};
+use ostler_server::wire::{EnsureResponse, ServiceBody, ServiceStopResponse, StopBody};
+
+use super::client::{AllWorkspacesArgs, ServiceClient, service_client};
+use super::print::{OutputMode, wait_and_print};
+use super::progress::ProgressLines;
+use super::wait::{Interrupt, ReadyWaitArgs};
+use crate::client::RequestBody;
+use crate::commands::value_parsers;
+use crate::context::{CliContext, block_on};
+use crate::error::{CommandError, CommandResult};
+use crate::output::{StdoutWriter, print_json};
+
+/// What verbs take that do one thing to each name.
+#[derive(Debug, Args)]
+pub(crate) struct NamesArgs {
+    /// Which services
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+}
+
+/// What `stop` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ServiceStopArgs {
+    /// Which services
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// At once, without a polite request
+    #[arg(short, long, conflicts_with = "grace")]
+    force: bool,
+    /// Between the polite request and the kill, for example 10s
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = value_parsers::duration)]
+    grace: Option<Duration>,
+    /// Recorded with the stop
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    workspaces: AllWorkspacesArgs,
+    /// What became of each, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `restart` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ServiceRestartArgs {
+    #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
+    workspaces: AllWorkspacesArgs,
+}
+
+/// What `dismiss` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DismissArgs {
+    #[command(flatten)]
+    names: NamesArgs,
+    #[command(flatten)]
+    workspaces: AllWorkspacesArgs,
+}
+
+/// How services are stopped.
+#[derive(Debug)]
+pub(super) struct StopOptions {
+    pub(super) body: StopBody,
+    pub(super) json: bool,
+}
+
+/// One that is to be stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StopTarget {
+    /// What people call it.
+    pub(super) name: String,
+    /// What it is asked for by: its id, where that is known.
+    pub(super) selector: String,
+}
+
+impl StopTarget {
+    pub(super) fn from_name(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            selector: name.to_owned(),
+        }
+    }
+}
+
+/// Stops services, and waits until they are gone and their ports free.
+///
+/// # Errors
+/// When the daemon cannot be asked.
+pub(super) fn stop(context: &CliContext, args: &ServiceStopArgs) -> CommandResult {
+    let client = service_client(context, None)?.with_workspaces(args.workspaces);
+    let body = StopBody {
+        force: args.force,
+        grace_ms: args.grace.map(value_parsers::millis),
+        reason: args.reason.clone(),
+    };
+    let options = StopOptions {
+        body,
+        json: args.json,
+    };
+    let targets: Vec<StopTarget> = args
+        .names
+        .iter()
+        .map(|name| StopTarget::from_name(name))
+        .collect();
+    block_on(stop_targets(&client, &targets, &options))
+}
+
+/// Stops one after the other; goes on after an error, and exits with the first one's code.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub(super) async fn stop_targets(
+    client: &ServiceClient,
+    targets: &[StopTarget],
+    options: &StopOptions,
+) -> CommandResult {
+    let mut stopped_names = HashSet::new();
+    let mut code = 0;
+    for StopTarget { name, selector: by } in targets {
+        // It went before another one already.
+        if stopped_names.contains(name) {
+            continue;
+        }
+        let body = RequestBody::json(&options.body)?;
+        let stopped: Result<ServiceStopResponse, _> = client.post(by, "/stop", body).await;
+        let result = match stopped {
+            Ok(stopped) => {
+                stopped_names.extend(stopped.dependents.iter().cloned());
+                print_stopped(&stopped, options.json)
+            }
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(()) => {}
+            Err(CommandError::BrokenPipe) => return Err(CommandError::BrokenPipe),
+            Err(error) => {
+                crate::print_error(&error);
+                code = if code == 0 { error.exit_code() } else { code };
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// Says what became of a stop; a port that is still held is an error (E8).
+fn print_stopped(stopped: &ServiceStopResponse, json: bool) -> Result<(), CommandError> {
+    if json {
+        print_json(stopped)?;
+    } else {
+        let mut out = StdoutWriter::new();
+        for dependent in &stopped.dependents {
+            out.write_line(format!("{dependent} stopped, which depends on it"))?;
+        }
+        let name = &stopped.service.name;
+        match stopped.released.as_slice() {
+            [] => out.write_line(format!("{name} stopped"))?,
+            ports => {
+                let numbers: Vec<String> = ports.iter().map(u16::to_string).collect();
+                let word = if ports.len() == 1 { "port" } else { "ports" };
+                out.write_line(format!(
+                    "{name} stopped; {word} {} free",
+                    numbers.join(", ")
+                ))?;
+            }
+        }
+        out.flush()?;
+    }
+    match stopped.still_held.as_slice() {
+        [] => Ok(()),
+        port_holders => {
+            let holders: Vec<String> = port_holders.iter().map(describe_holder).collect();
+            let message = format!(
+                "{} stopped, but {}",
+                stopped.service.name,
+                holders.join("; ")
+            );
+            Err(CommandError::new(ErrorCode::ProcessControl, message)
+                .with_hint("somebody else listens there; nothing of theirs was touched"))
+        }
+    }
+}
+
+fn describe_holder(holder: &PortHolder) -> String {
+    let who = match (holder.process.as_str(), holder.pid) {
+        ("", None) => "another user's process".to_owned(),
+        ("", Some(pid)) => format!("pid {pid}"),
+        (process, None) => process.to_owned(),
+        (process, Some(pid)) => format!("{process} (pid {pid})"),
+    };
+    format!("{} is held by {who}", holder.address)
+}
+
+/// Leaves ended services out of lists; goes on after an error, and exits with the first one's
+/// code.
+///
+/// # Errors
+/// When the daemon cannot be asked, or standard output cannot be written.
+pub(super) fn dismiss(context: &CliContext, args: &DismissArgs) -> CommandResult {
+    let client = service_client(context, None)?.with_workspaces(args.workspaces);
+    block_on(async {
+        let mut code = 0;
+        for name in &args.names.names {
+            let result: Result<ServiceBody, _> =
+                client.post(name, "/dismiss", RequestBody::None).await;
+            match result {
+                Ok(service) => {
+                    let mut out = StdoutWriter::new();
+                    out.write_line(&service.name)?;
+                    out.flush()?;
+                }
+                Err(error) => {
+                    crate::print_error(&error);
+                    code = if code == 0 { error.exit_code() } else { code };
+                }
+            }
+        }
+        Ok(code)
+    })
+}
+
+/// Starts services anew, and waits until they are ready.
+///
+/// # Errors
+/// When the daemon cannot be asked.
+pub(super) fn restart(context: &CliContext, args: &ServiceRestartArgs) -> CommandResult {
+    let client = service_client(context, None)?.with_workspaces(args.workspaces);
+    let mut progress = ProgressLines::new(context, false);
+    block_on(async {
+        let mut interrupt = Interrupt::install()?;
+        let mut restarted = Vec::new();
+        for name in &args.names.names {
+            let service: ServiceBody = client.post(name, "/restart", RequestBody::None).await?;
+            restarted.push(EnsureResponse {
+                service,
+                reused: false,
+                completes: false,
+                note: "restarted".to_owned(),
+                waited: None,
+                reason: None,
+                shared: Vec::new(),
+                message: String::new(),
+            });
+        }
+        let mode = OutputMode {
+            json: false,
+            single: restarted.len() == 1,
+        };
+        let wait = ReadyWaitArgs {
+            no_wait: false,
+            timeout: None,
+        };
+        wait_and_print(
+            &client.daemon,
+            restarted,
+            wait,
+            mode,
+            (&mut progress, &mut interrupt),
+        )
+        .await
+    })
+}

@@ -1,0 +1,77 @@
+//! Readings of what is typed.
+
+use std::time::Duration;
+
+use ostler_model::{Capability, IsolationLevel, NetworkAccess, Signal};
+
+use crate::error::CommandError;
+
+/// A span such as `90`, `1.5s`, `500ms`, `1h30m`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let invalid = || "write a span such as 90, 1.5s, 500ms or 1h30m".to_owned();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| invalid());
+    }
+    let signed: jiff::SignedDuration = text.parse().map_err(|_| invalid())?;
+    Duration::try_from(signed).map_err(|_| invalid())
+}
+
+/// Whole milliseconds of a span.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A signal by name or number.
+pub(crate) fn signal(text: &str) -> Result<Signal, String> {
+    text.parse()
+        .map_err(|error: ostler_model::signal::SignalError| error.to_string())
+}
+
+/// An isolation level.
+pub(crate) fn isolation_level(text: &str) -> Result<IsolationLevel, String> {
+    text.parse()
+        .map_err(|error: ostler_model::isolation::IsolationLevelError| error.to_string())
+}
+
+/// What of the network is reached.
+///
+/// # Errors
+/// The first that is no host.
+pub(crate) fn network(text: &str) -> Result<NetworkAccess, CommandError> {
+    text.parse().map_err(|error: ostler_model::HostRuleError| {
+        CommandError::value(format!("--network: {error}"))
+            .with_hint("write none, full, or hosts such as pypi.org,*.example.org:8443,10.0.0.0/8")
+    })
+}
+
+/// A wall of level high.
+pub(crate) fn capability(text: &str) -> Result<Capability, String> {
+    text.parse()
+        .map_err(|error: ostler_model::snapshot::CapabilityError| error.to_string())
+}
+
+/// A query string to be put after another.
+pub(crate) fn append_query(query: &str) -> String {
+    match query.trim_start_matches('&') {
+        "" => String::new(),
+        query => format!("&{query}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_people_write_them() {
+        let read = |text: &str| duration(text).map(millis);
+        assert_eq!(read("90"), Ok(90_000));
+        assert_eq!(read("1.5"), Ok(1_500));
+        assert_eq!(read("500ms"), Ok(500));
+        assert_eq!(read("1h30m"), Ok(5_400_000));
+        assert_eq!(read("0"), Ok(0));
+        for bad in ["", "-1", "-1s", "soon", "1e400", "nan", "inf"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Who serves a state directory, and which state directory a runtime directory is served from,
+//! as far as lock files tell. Nothing is locked to find out: a daemon may be about to start.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use ostler_model::ByteString;
+
+use crate::error::CommandError;
+use crate::paths::Dirs;
+
+/// The locks of all processes, see proc(5).
+const PROC_LOCKS: &str = "/proc/locks";
+
+/// Refuses sockets behind which a daemon serves another state directory than ours.
+///
+/// # Errors
+/// When that is so; names both.
+pub(crate) fn check_state_dir(dirs: &Dirs) -> Result<(), CommandError> {
+    let Some(daemon_state) = recorded_state_dir(&dirs.lock()) else {
+        return Ok(());
+    };
+    if is_same_dir(&daemon_state, &dirs.state) {
+        return Ok(());
+    }
+    let Some(pid) = lock_holder(&dirs.lock()) else {
+        return Ok(());
+    };
+    Err(CommandError::daemon(mismatch_message(dirs, &daemon_state, pid)).with_hint(
+        "name that state directory, or another --runtime-dir; without one, each state directory \
+         but the usual has a runtime directory of its own",
+    ))
+}
+
+/// What is wrong where the daemon that answered serves another state directory than ours.
+pub(crate) fn state_dir_mismatch(dirs: &Dirs, daemon_state: &ByteString) -> Option<String> {
+    let theirs = PathBuf::from(OsStr::from_bytes(daemon_state.as_bytes()));
+    if is_same_dir(&theirs, &dirs.state) {
+        return None;
+    }
+    let pid = lock_holder(&dirs.lock()).unwrap_or(0);
+    Some(mismatch_message(dirs, &theirs, pid))
+}
+
+/// What is wrong where a living daemon lost its runtime directory: it holds the state
+/// directory, and nobody holds the runtime directory. One that is ending holds both. Its OS pid,
+/// and what to tell.
+pub(crate) fn unreachable_daemon(dirs: &Dirs) -> Option<(u32, String)> {
+    let pid = lock_holder(&dirs.state_lock())?;
+    if lock_holder(&dirs.lock()).is_some() {
+        return None;
+    }
+    Some((pid, unreachable_message(dirs)?))
+}
+
+/// What is wrong where nobody listens at our sockets and our state directory is in use.
+pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
+    let pid = lock_holder(&dirs.state_lock())?;
+    Some(format!(
+        "process {pid} serves {}, but nobody listens at {}: it listens in another runtime \
+         directory, or its own was removed and cannot be made again; `kill {pid}` ends it, and \
+         what runs goes on",
+        dirs.state.display(),
+        dirs.daemon_socket().display()
+    ))
+}
+
+fn mismatch_message(dirs: &Dirs, daemon_state: &Path, pid: u32) -> String {
+    format!(
+        "the daemon at {} (process {pid}) serves the state directory {}, not {}",
+        dirs.runtime.display(),
+        daemon_state.display(),
+        dirs.state.display()
+    )
+}
+
+/// The state directory that the holder of a lock noted in it, behind its pid.
+fn recorded_state_dir(lock: &Path) -> Option<PathBuf> {
+    let text = fs::read(lock).ok()?;
+    let line = text.splitn(2, |&byte| byte == b'\n').nth(1)?;
+    (!line.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(line)))
+}
+
+fn is_same_dir(one: &Path, other: &Path) -> bool {
+    if one == other {
+        return true;
+    }
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        (Ok(_) | Err(_), Ok(_) | Err(_)) => false,
+    }
+}
+
+/// The process that holds this lock.
+fn lock_holder(lock: &Path) -> Option<u32> {
+    let meta = fs::metadata(lock).ok()?;
+    let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
+    let file = format!("{major:02x}:{minor:02x}:{}", meta.ino());
+    lock_holder_in(&fs::read_to_string(PROC_LOCKS).ok()?, &file)
+}
+
+/// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; who waits has an arrow before its kind.
+fn lock_holder_in(locks: &str, file: &str) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        match fields[..] {
+            [_, "FLOCK", _, "WRITE", pid, inode, ..] if inode == file => pid.parse().ok(),
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_who_has_the_lock_and_not_who_waits() {
+        let locks = "1: POSIX  ADVISORY  WRITE 5 fe:00:77 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 4711 fe:00:77 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 12 fe:00:77 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 6 fe:00:78 0 EOF\n";
+        assert_eq!(lock_holder_in(locks, "fe:00:77"), Some(4711));
+        assert_eq!(lock_holder_in(locks, "fe:00:78"), Some(6));
+        assert_eq!(lock_holder_in(locks, "fe:00:79"), None);
+    }
+
+    #[test]
+    fn this_process_is_found_by_its_lock() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        assert_eq!(lock_holder(&path), None);
+        let mut held = super::super::file_lock::lock(&path).unwrap();
+        held.write_state_dir(Path::new("/some/state"));
+        assert_eq!(lock_holder(&path), Some(std::process::id()));
+        assert_eq!(
+            recorded_state_dir(&path),
+            Some(PathBuf::from("/some/state"))
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! HTTP on TCP: opened by `ostler serve`, and on demand where the configuration names a port.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::Duration;
+
+use ostler_engine::project_of;
+use ostler_model::{ByteString, Principal};
+use ostler_server::http::tokens::{NewToken, TokenScope, TokenSecret};
+use ostler_server::http::{AppParts, HttpOptions, app};
+use ostler_server::listen::{HEAD_MS, listen_tcp};
+use ostler_server::rest::{RestState, count_in_flight, router};
+
+use super::run::StartMode;
+use super::stdio_server::{StdioServer, tool_set};
+use crate::config::{Config, ProcessEnv};
+use crate::error::CommandError;
+use crate::paths;
+
+/// The token that is made when there is none.
+const FIRST_TOKEN: &str = "default";
+
+/// A bound address, and how it is served.
+#[derive(Debug)]
+pub(crate) struct HttpListener {
+    listener: TcpListener,
+    address: SocketAddr,
+    options: HttpOptions,
+    token_status: TokenStatus,
+}
+
+/// What a client needs to come in.
+#[derive(Debug)]
+pub(crate) enum TokenStatus {
+    /// Nothing.
+    NotRequired,
+    /// A token, just made.
+    Created(TokenSecret),
+    /// A token that was made earlier.
+    Exists,
+    /// A token, and there is none.
+    Missing,
+}
+
+impl HttpListener {
+    /// Binds the address.
+    ///
+    /// # Errors
+    /// When the configuration is refused, or a person is told that the address cannot be had.
+    pub(crate) fn open(
+        config: &Config,
+        env: &ProcessEnv,
+        mode: StartMode,
+    ) -> Result<Option<Self>, CommandError> {
+        if mode == StartMode::OnDemand && !config.has_http_port() {
+            return Ok(None);
+        }
+        let wanted = config.http_address()?;
+        let listener = match bind(wanted) {
+            Ok(listener) => listener,
+            // Whoever needed a daemon needs no HTTP.
+            Err(error) if mode == StartMode::OnDemand => {
+                tracing::error!(%error, %wanted, "HTTP is not served");
+                return Ok(None);
+            }
+            Err(error) => return Err(bind_failed(config, wanted, &error)),
+        };
+        let bind_error = |error: io::Error| bind_failed(config, wanted, &error);
+        let tools = tool_set(&config.tools());
+        let tools = tools.map_err(|error| CommandError::value(error.to_string()))?;
+        let mut options = config.http_options(own_principal(), default_directory(env), tools);
+        let home = paths::home(env);
+        options.project = Some(project_of(
+            options.client_context.cwd.as_path(),
+            Some(&home),
+        ));
+        Ok(Some(Self {
+            address: listener.local_addr().map_err(bind_error)?,
+            options,
+            token_status: token_status(config)?,
+            listener,
+        }))
+    }
+
+    /// Makes a token where there is none and a person sees it. Last of all: it is shown once.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    pub(crate) fn ensure_token(
+        mut self,
+        config: &Config,
+        mode: StartMode,
+    ) -> Result<Self, CommandError> {
+        match (&self.token_status, mode) {
+            (TokenStatus::Missing, StartMode::Foreground) => {
+                let secret = config.tokens().create(NewToken {
+                    name: FIRST_TOKEN.to_owned(),
+                    principal: own_principal(),
+                    scopes: vec![TokenScope::SessionsAll],
+                })?;
+                self.token_status = TokenStatus::Created(secret);
+            }
+            (TokenStatus::Missing, StartMode::OnDemand) => tracing::warn!(
+                "HTTP needs a token and there is none: `ostler token new NAME` makes one"
+            ),
+            (TokenStatus::NotRequired, _) => tracing::warn!(
+                "HTTP needs no token: every user of this machine may run commands as you"
+            ),
+            (TokenStatus::Created(_) | TokenStatus::Exists, _) => {}
+        }
+        Ok(self)
+    }
+
+    /// Where it is, as clients on this machine reach it, up to the prefix.
+    pub(crate) fn url(&self) -> String {
+        let ip = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+        };
+        let address = SocketAddr::new(ip, self.address.port());
+        format!("http://{address}{}", self.options.url_prefix)
+    }
+
+    /// The address that is bound.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What a client needs to come in.
+    pub(crate) const fn token_status(&self) -> &TokenStatus {
+        &self.token_status
+    }
+
+    /// Whether the transport of 2024-11-05 is there too.
+    pub(crate) const fn has_legacy_sse(&self) -> bool {
+        self.options.legacy_sse
+    }
+
+    /// Serves until the daemon stops.
+    pub(crate) async fn serve(self, server: StdioServer) {
+        let state = RestState::new(server.engine, server.stop.clone());
+        let router = app(AppParts {
+            mcp_state: server.mcp_state,
+            rest: count_in_flight(router(state), server.idle_tracker.count()),
+            options: self.options,
+            shutdown: server.stop.clone(),
+            tasks: server.tracker,
+        });
+        tracing::info!(address = %self.address, "HTTP is served");
+        let head_timeout = Duration::from_millis(HEAD_MS);
+        let result = match tokio::net::TcpListener::from_std(self.listener) {
+            Ok(listener) => listen_tcp(listener, head_timeout, router, server.stop).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = result {
+            tracing::error!(%error, "HTTP requests cannot be accepted any more");
+        }
+    }
+}
+
+/// Who owns what the daemon's own user starts, by any way.
+pub(crate) fn own_principal() -> Principal {
+    Principal::unix(rustix::process::geteuid().as_raw())
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn bind_failed(config: &Config, address: SocketAddr, error: &io::Error) -> CommandError {
+    let source = &config.get("http.port").source;
+    CommandError::daemon(format!("cannot listen at {address} ({source}): {error}"))
+        .with_hint("name another address with --host and --port, or http.host and http.port")
+}
+
+fn token_status(config: &Config) -> Result<TokenStatus, CommandError> {
+    if !config.needs_token() {
+        return Ok(TokenStatus::NotRequired);
+    }
+    let has_tokens = !config.tokens().list()?.is_empty();
+    Ok(if has_tokens {
+        TokenStatus::Exists
+    } else {
+        TokenStatus::Missing
+    })
+}
+
+/// Where relative directories start: where a person started us, or at home.
+fn default_directory(env: &ProcessEnv) -> ByteString {
+    let cwd = std::env::current_dir().ok();
+    let here = cwd.filter(|path| path != Path::new("/"));
+    ByteString::from(here.unwrap_or_else(|| paths::home(env)))
+}

@@ -1,0 +1,109 @@
+//! Who is connected, and when nobody has been for long enough.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// Counts connections.
+#[derive(Debug, Clone)]
+pub(crate) struct IdleTracker(watch::Sender<u64>);
+
+/// One connection, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct ConnectionGuard(watch::Sender<u64>);
+
+impl IdleTracker {
+    /// Nobody yet.
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(0))
+    }
+
+    /// Somebody came.
+    pub(crate) fn track(&self) -> ConnectionGuard {
+        self.0.send_modify(|count| *count += 1);
+        ConnectionGuard(self.0.clone())
+    }
+
+    /// The count itself, for others who count.
+    pub(crate) fn count(&self) -> watch::Sender<u64> {
+        self.0.clone()
+    }
+
+    /// How many are here.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+/// Returns when, for `limit` without a break, nothing ran and nobody was connected. One
+/// timer, set when the last one leaves; nothing is polled.
+pub(crate) async fn wait_idle(
+    mut running: watch::Receiver<u64>,
+    mut connections: watch::Receiver<u64>,
+    limit: Duration,
+) {
+    loop {
+        if !wait_zero(&mut running).await || !wait_zero(&mut connections).await {
+            return std::future::pending().await;
+        }
+        if *running.borrow() != 0 {
+            continue;
+        }
+        // Somebody who came and went between two looks counts too.
+        let activity = async {
+            tokio::select! {
+                changed = running.changed() => drop(changed),
+                changed = connections.changed() => drop(changed),
+            }
+        };
+        if tokio::time::timeout(limit, activity).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits for zero; false when the count will never change again.
+async fn wait_zero(count: &mut watch::Receiver<u64>) -> bool {
+    count.wait_for(|count| *count == 0).await.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::Instant;
+
+    const LIMIT: Duration = Duration::from_secs(600);
+
+    fn virtual_time() -> tokio::runtime::Runtime {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().start_paused(true).build().unwrap()
+    }
+
+    #[test]
+    fn the_clock_begins_when_the_last_one_leaves() {
+        virtual_time().block_on(async {
+            let (presence, running) = (IdleTracker::new(), watch::Sender::new(1));
+            let guest = presence.track();
+            let begin = Instant::now();
+            let leave = async {
+                tokio::time::sleep_until(begin + LIMIT * 2).await;
+                running.send_replace(0);
+                tokio::time::sleep_until(begin + LIMIT * 3).await;
+                drop(guest);
+                tokio::time::sleep_until(begin + LIMIT * 3 + LIMIT / 2).await;
+                drop(presence.track());
+            };
+            tokio::join!(
+                leave,
+                wait_idle(running.subscribe(), presence.watch(), LIMIT)
+            );
+            assert_eq!(begin.elapsed(), LIMIT * 4 + LIMIT / 2);
+        });
+    }
+}

@@ -1,0 +1,112 @@
+//! The same engine inside a front (`--no-daemon`): commands end with their front, unless
+//! they are durable, and state lies where no daemon looks.
+
+use ostler_server::mcp::McpState;
+use std::path::{Path, PathBuf};
+
+use ostler_engine::Engine;
+use ostler_process::ZygoteConfig;
+use tokio::net::UnixListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::idle_tracker::IdleTracker;
+use super::run::{executable, open_engine, try_open_engine};
+use super::stdio_server::StdioServer;
+use super::stdio_sessions;
+use crate::config::{Config, ProcessEnv};
+use crate::error::CommandError;
+use crate::paths;
+use crate::unix_socket;
+
+/// An engine of our own.
+#[derive(Debug)]
+pub(crate) struct InProcessEngine {
+    pub(crate) engine: Engine,
+    pub(crate) mcp_state: McpState,
+    tracker: TaskTracker,
+    stop: CancellationToken,
+    scratch_dir: Option<PathBuf>,
+}
+
+impl InProcessEngine {
+    /// Opens an engine on the state directory, or on one of its own where a daemon holds
+    /// that; then says so.
+    ///
+    /// # Errors
+    /// When neither can be used.
+    pub(crate) async fn open(config: &Config, env: &ProcessEnv) -> Result<Self, CommandError> {
+        config.dirs().prepare()?;
+        let zygote = ZygoteConfig::Executable(executable());
+        let (engine, scratch) = match try_open_engine(config, env, zygote).await? {
+            Err(ostler_engine::Error::Locked { .. }) => {
+                let (engine, directory) = open_scratch_engine(config, env).await?;
+                (engine, Some(directory))
+            }
+            result => (result.map_err(|error| CommandError::from(&error))?, None),
+        };
+        let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
+        stdio_sessions::end_orphans(&engine, &tracker, &stop);
+        let mcp_state = McpState::new(engine.clone(), config.mcp_options());
+        Ok(Self {
+            engine,
+            mcp_state,
+            tracker,
+            stop,
+            scratch_dir: scratch,
+        })
+    }
+
+    /// Serves REST to ourselves at `unix_socket`.
+    ///
+    /// # Errors
+    /// When it cannot be bound.
+    pub(crate) fn listen(&self, socket: &Path) -> Result<(), CommandError> {
+        let result = unix_socket::bind(socket).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            UnixListener::from_std(listener)
+        });
+        let listener = result.map_err(|error| {
+            CommandError::daemon(format!("cannot listen at {}: {error}", socket.display()))
+        })?;
+        let server = StdioServer {
+            engine: self.engine.clone(),
+            mcp_state: self.mcp_state.clone(),
+            tracker: self.tracker.clone(),
+            idle_tracker: IdleTracker::new(),
+            stop: self.stop.clone(),
+        };
+        self.tracker
+            .spawn(super::rest_server::serve(listener, server));
+        Ok(())
+    }
+
+    /// Ends the engine; a directory of its own goes with it.
+    pub(crate) async fn close(self) {
+        self.stop.cancel();
+        self.engine.shutdown().await;
+        self.tracker.close();
+        self.tracker.wait().await;
+        if let Some(directory) = &self.scratch_dir
+            && let Err(error) = std::fs::remove_dir_all(directory)
+        {
+            crate::print_note(&format!("{} stays: {error}", directory.display()));
+        }
+    }
+}
+
+/// An engine on a state directory of its own. Nobody will ever look there again, so commands
+/// do not outlive it.
+async fn open_scratch_engine(
+    config: &Config,
+    env: &ProcessEnv,
+) -> Result<(Engine, PathBuf), CommandError> {
+    let directory = paths::make_scratch(env, "ostler-alone-")?;
+    let config = config.clone().with_state_dir(&directory);
+    let engine = open_engine(&config, env, ZygoteConfig::InProcess).await?;
+    crate::print_note(&format!(
+        "a daemon holds the state directory; state of this run is in {} and goes with it",
+        directory.display()
+    ));
+    Ok((engine, directory))
+}

@@ -1,0 +1,219 @@
+//! The daemon's sockets in its runtime directory, made anew where they are removed: at logout,
+//! by cleaners of temporary files, by hand. Told by inotify(7); nothing is looked at in between.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixListener;
+use tokio::time::timeout;
+
+use super::file_lock::{self, FileLock};
+use super::stdio_server::StdioServer;
+use crate::error::CommandError;
+use crate::paths::Dirs;
+use crate::unix_socket;
+
+/// How long a runtime directory must be left alone before sockets are made in it again, in
+/// milliseconds: whoever removes it may not be done.
+const SETTLE_MS: u64 = 100;
+
+/// Both sockets, bound.
+#[derive(Debug)]
+pub(super) struct DaemonListeners {
+    stdio: UnixListener,
+    http: UnixListener,
+    /// Which files they are.
+    files: [(u64, u64); 2],
+}
+
+impl DaemonListeners {
+    /// Binds both. The caller holds the lock of the runtime directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be used.
+    pub(super) fn bind(dirs: &Dirs) -> Result<Self, CommandError> {
+        let listen = |path: &Path| {
+            let result = unix_socket::bind(path).and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                Ok((UnixListener::from_std(listener)?, identity(path)?))
+            });
+            result.map_err(|error| {
+                CommandError::daemon(format!("cannot listen at {}: {error}", path.display()))
+            })
+        };
+        let (stdio, stdio_file) = listen(&dirs.stdio_socket())?;
+        let (http, http_file) = listen(&dirs.daemon_socket())?;
+        Ok(Self {
+            stdio,
+            http,
+            files: [stdio_file, http_file],
+        })
+    }
+
+    /// Serves both until the daemon stops.
+    fn serve(self, server: &StdioServer) {
+        let tracker = &server.tracker;
+        tracker.spawn(server.clone().accept(self.stdio));
+        tracker.spawn(super::rest_server::serve(self.http, server.clone()));
+    }
+}
+
+/// Serves the sockets, and makes them anew for as long as the daemon lives. Listeners whose
+/// names are gone keep the connections they have.
+pub(super) async fn serve_and_rebind(
+    sockets: DaemonListeners,
+    lock: Arc<Mutex<FileLock>>,
+    dirs: Dirs,
+    server: StdioServer,
+) {
+    let stop = server.stop.clone();
+    let binder = ListenerBinder {
+        files: sockets.files,
+        lock,
+        dirs,
+    };
+    sockets.serve(&server);
+    let watch_task = binder.rebind_when_removed(&server);
+    if let Some(Err(error)) = stop.run_until_cancelled(watch_task).await {
+        tracing::warn!(%error, "the runtime directory is not watched");
+    }
+}
+
+struct ListenerBinder {
+    files: [(u64, u64); 2],
+    /// The lock in the runtime directory as it is now.
+    lock: Arc<Mutex<FileLock>>,
+    dirs: Dirs,
+}
+
+impl ListenerBinder {
+    async fn rebind_when_removed(mut self, server: &StdioServer) -> io::Result<()> {
+        loop {
+            let watch = DirWatch::new(&self.dirs.runtime, DirWatch::removal_flags())?;
+            // Looked at after the watch began, so that nothing falls between.
+            if !self.are_removed() {
+                watch.changed().await?;
+                continue;
+            }
+            watch.wait_quiet().await?;
+            let watch = DirWatch::new(&self.dirs.runtime, DirWatch::change_flags())?;
+            if !self.are_removed() {
+                continue;
+            }
+            match self.rebind().await {
+                Ok(sockets) => {
+                    tracing::info!(runtime = %self.dirs.runtime.display(), "listening again");
+                    sockets.serve(server);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot listen again yet");
+                    // Something there, or above it, must change first.
+                    watch.changed().await?;
+                }
+            }
+        }
+    }
+
+    /// Whether one of our sockets has no name any more. Another daemon's is none of our
+    /// business.
+    fn are_removed(&self) -> bool {
+        let paths = [self.dirs.stdio_socket(), self.dirs.daemon_socket()];
+        let is_removed = |path: &PathBuf| matches!(identity(path), Err(error) if error.kind() == io::ErrorKind::NotFound);
+        paths.iter().any(is_removed)
+    }
+
+    async fn rebind(&mut self) -> Result<DaemonListeners, CommandError> {
+        self.dirs.prepare_runtime()?;
+        let path = self.dirs.lock();
+        let is_current = {
+            let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            lock.is_file_at(&path)
+        };
+        if !is_current {
+            // One that starts meanwhile ends when it finds the state directory in use.
+            let lock = tokio::task::spawn_blocking(move || file_lock::lock(&path)).await;
+            let mut lock = lock
+                .map_err(io::Error::other)
+                .and_then(|held| held)
+                .map_err(|error| CommandError::daemon(format!("no lock: {error}")))?;
+            lock.write_state_dir(&self.dirs.state);
+            *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock;
+        }
+        let sockets = DaemonListeners::bind(&self.dirs)?;
+        self.files = sockets.files;
+        Ok(sockets)
+    }
+}
+
+/// Which file a path names.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(path)?;
+    Ok((meta.dev(), meta.ino()))
+}
+
+/// News of a directory, or of the nearest one above it that is there.
+struct DirWatch(AsyncFd<OwnedFd>);
+
+impl DirWatch {
+    /// That something in it, or itself, is removed or moved away.
+    fn removal_flags() -> WatchFlags {
+        WatchFlags::DELETE
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
+    }
+
+    /// That anything about it changes.
+    fn change_flags() -> WatchFlags {
+        Self::removal_flags() | WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ATTRIB
+    }
+
+    fn new(directory: &Path, flags: WatchFlags) -> io::Result<Self> {
+        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let mut candidates = directory.ancestors();
+        let watched = candidates.find(|path| {
+            // One above it tells when the next one below is made.
+            let flags = if *path == directory {
+                flags
+            } else {
+                Self::change_flags()
+            };
+            inotify::add_watch(&watch, *path, flags | WatchFlags::ONLYDIR).is_ok()
+        });
+        if watched.is_none() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        for ancestor in directory.ancestors().skip(1) {
+            let moves = WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF | WatchFlags::MASK_ADD;
+            // One that may not be read is not watched, and not moved by this user.
+            let _unwatched = inotify::add_watch(&watch, ancestor, moves).is_err();
+        }
+        let registered = ostler_process::register_descriptor(watch, Interest::READABLE)?;
+        Ok(Self(registered))
+    }
+
+    /// Waits for news.
+    async fn changed(&self) -> io::Result<()> {
+        let mut guard = self.0.readable().await?;
+        let mut buffer = [0; 4096];
+        while rustix::io::read(self.0.get_ref(), &mut buffer).is_ok() {}
+        guard.clear_ready();
+        Ok(())
+    }
+
+    /// Waits until there was no news for a while.
+    async fn wait_quiet(&self) -> io::Result<()> {
+        let quiet = Duration::from_millis(SETTLE_MS);
+        while let Ok(changed) = timeout(quiet, self.changed()).await {
+            changed?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! REST on the daemon's socket.
+
+use ostler_server::listen::listen;
+use ostler_server::rest::{RestState, count_in_flight, router};
+use tokio::net::UnixListener;
+
+use super::stdio_server::StdioServer;
+
+/// Serves REST until the daemon stops. A request keeps it from ending for idleness.
+pub(crate) async fn serve(listener: UnixListener, server: StdioServer) {
+    let state = RestState::new(server.engine, server.stop.clone());
+    let router = count_in_flight(router(state), server.idle_tracker.count());
+    if let Err(error) = listen(listener, router, server.stop).await {
+        tracing::error!(%error, "requests cannot be accepted any more");
+    }
+}

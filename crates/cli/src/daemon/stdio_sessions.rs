@@ -1,0 +1,168 @@
+//! Sessions that end with their front, when the front goes away while no daemon lives.
+//!
+//! A front's session is named after its process. A new daemon ends those whose process is
+//! gone, and watches the others: their fronts come back when their client speaks.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::{fs, io};
+
+use ostler_engine::{Engine, ListFilter};
+use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
+use ostler_process::open_files;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::stdio_protocol::STDIO_SESSION_PREFIX;
+
+/// The session name of the front with this pid, as long as that process lives.
+pub(crate) fn stdio_session(pid: u32) -> Option<String> {
+    session_of_pid(pid).ok().flatten()
+}
+
+/// Whether a name is kept for sessions of fronts.
+pub(crate) fn is_stdio_session(name: &str) -> bool {
+    name.starts_with(STDIO_SESSION_PREFIX)
+}
+
+/// A caller that sees one session.
+pub(crate) fn caller(session: &str) -> Caller {
+    Caller {
+        owner: Owner {
+            session: Some(SessionName(session.to_owned())),
+            ..owner()
+        },
+        scope: Scope::Session,
+    }
+}
+
+/// A caller that sees one session, and what was passed to its project.
+pub(crate) fn caller_in_project(session: &str, project: String) -> Caller {
+    let mut caller = caller(session);
+    caller.owner.project = Some(project);
+    caller
+}
+
+fn owner() -> Owner {
+    Owner {
+        principal: Principal::unix(rustix::process::geteuid().as_raw()),
+        project: None,
+        session: None,
+        task: None,
+        channel: ostler_model::RequestChannel::Local,
+    }
+}
+
+/// Ends the sessions of earlier fronts, each when its front is gone.
+pub(crate) fn end_orphans(engine: &Engine, tracker: &TaskTracker, stop: &CancellationToken) {
+    for session in earlier_sessions(engine) {
+        let (engine, stop) = (engine.clone(), stop.clone());
+        tracker.spawn(async move {
+            let client_exited = async { wait_client_exit(&session).await };
+            if stop.run_until_cancelled(client_exited).await.is_some() {
+                tracing::info!(session, "the front of this session is gone");
+                end(&engine, &session).await;
+            }
+        });
+    }
+}
+
+/// Ends one session (D3).
+pub(crate) async fn end(engine: &Engine, session: &str) {
+    if let Err(error) = engine.end_session(&caller(session)).await {
+        tracing::warn!(session, %error, "the session did not end cleanly");
+    }
+}
+
+fn earlier_sessions(engine: &Engine) -> BTreeSet<String> {
+    let all = Caller {
+        owner: owner(),
+        scope: Scope::Principal,
+    };
+    let executions = engine.list(&all, &ListFilter::default());
+    let names = executions
+        .iter()
+        .filter_map(|info| info.owner.session.as_ref());
+    names
+        .map(|name| name.0.clone())
+        .filter(|name| is_stdio_session(name))
+        .collect()
+}
+
+async fn wait_client_exit(session: &str) {
+    // A descriptor that cannot be had says nothing of the front.
+    let Some(pidfd) = open_files::wait_passively(|| pidfd_of(session).ok()).await else {
+        return;
+    };
+    if let Err(error) = ostler_process::wait_exit(pidfd).await {
+        tracing::warn!(session, %error, "the front cannot be watched");
+    }
+}
+
+/// The front's process; none where that is gone, or is not the one the session is named after.
+///
+/// # Errors
+/// When there is no descriptor to look by, or none that requests could do without.
+fn pidfd_of(session: &str) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = pid_of(session) else {
+        return Ok(None);
+    };
+    if open_files::is_scarce() {
+        return Err(Errno::MFILE.into());
+    }
+    let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        Err(errno) if open_files::is_exhausted(errno) => return Err(errno.into()),
+        Err(_) => return Ok(None),
+    };
+    // The name was read after the descriptor was opened, so it belongs to that process.
+    let pid = pid.as_raw_nonzero().get().unsigned_abs();
+    let is_same_process = session_of_pid(pid)?.as_deref() == Some(session);
+    Ok(is_same_process.then_some(pidfd))
+}
+
+/// The pid in the name of a front's session.
+fn pid_of(session: &str) -> Option<Pid> {
+    let (pid, _) = session
+        .strip_prefix(STDIO_SESSION_PREFIX)?
+        .split_once('-')?;
+    Pid::from_raw(pid.parse().ok()?)
+}
+
+/// As [`stdio_session`].
+///
+/// # Errors
+/// When there is no descriptor to look by.
+fn session_of_pid(pid: u32) -> io::Result<Option<String>> {
+    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat,
+        Err(error) if open_files::is_exhausted_io(&error) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    Ok(start_time(&stat).map(|start| format!("{STDIO_SESSION_PREFIX}{pid}-{start}")))
+}
+
+/// When a process started, in clock ticks after boot: field 22 of proc(5) stat.
+fn start_time(stat: &str) -> Option<u64> {
+    const AFTER_NAME: usize = 19;
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(AFTER_NAME)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_that_of_a_living_process_and_no_other() {
+        let ours = stdio_session(std::process::id()).unwrap();
+        assert!(is_stdio_session(&ours));
+        assert!(pidfd_of(&ours).unwrap().is_some());
+        for other in [&format!("{ours}1"), "front-0-0", "front-nonsense"] {
+            assert!(pidfd_of(other).unwrap().is_none(), "{other}");
+        }
+        assert_eq!(stdio_session(0), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! What each level comes to on this machine.
+
+use ostler_model::isolation::MissingCapability;
+use ostler_model::{
+    Capability, CapabilitySet, IsolationLevel, IsolationRequest, Limits, NetworkAccess,
+    SandboxSpec, resolve_isolation,
+};
+use serde::Serialize;
+
+use super::remedy;
+
+/// One level.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LevelReport {
+    pub(super) level: IsolationLevel,
+    /// Whether it is built at all.
+    pub(super) built: bool,
+    /// Whether nothing is missing.
+    pub(super) whole: bool,
+    pub(super) in_force: Vec<Capability>,
+    pub(super) missing: Vec<CapabilityGap>,
+}
+
+/// A missing piece.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct CapabilityGap {
+    pub(super) ability: Capability,
+    pub(super) reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) remedy: Option<&'static str>,
+}
+
+/// All levels. High is asked for with everything it can have: an overlay, an allow list, and
+/// every limit.
+pub(super) fn all_levels(capabilities: &CapabilitySet) -> Vec<LevelReport> {
+    let medium = Limits {
+        pids: Some(1),
+        memory_bytes: Some(1),
+        cpu_millis: Some(1),
+        ..Limits::default()
+    };
+    let high = Limits {
+        open_files: Some(1),
+        disk_bytes: Some(1),
+        ..medium
+    };
+    vec![
+        level(capabilities, IsolationLevel::Basic, Limits::default()),
+        level(capabilities, IsolationLevel::Medium, medium),
+        level(capabilities, IsolationLevel::High, high),
+        LevelReport {
+            level: IsolationLevel::Container,
+            built: false,
+            whole: false,
+            in_force: Vec::new(),
+            missing: Vec::new(),
+        },
+    ]
+}
+
+fn level(capabilities: &CapabilitySet, level: IsolationLevel, limits: Limits) -> LevelReport {
+    let confinement = (level == IsolationLevel::High).then(|| SandboxSpec {
+        workspace: Some("/".into()),
+        overlay: true,
+        network: NetworkAccess::AllowList { hosts: Vec::new() },
+        ..SandboxSpec::default()
+    });
+    let request = IsolationRequest {
+        level,
+        limits,
+        demanded: Limits::default(),
+        confinement,
+        // Everything, so that all that is missing is told at once.
+        degradable: Capability::ALL.to_vec(),
+    };
+    let (in_force, missing) = match resolve_isolation(request, capabilities) {
+        Ok(policy) => (policy.in_force, policy.missing),
+        Err(unmet) => (Vec::new(), unmet.missing),
+    };
+    LevelReport {
+        level,
+        built: true,
+        whole: missing.is_empty(),
+        in_force,
+        missing: missing.into_iter().map(with_remedy).collect(),
+    }
+}
+
+fn with_remedy(missing: MissingCapability) -> CapabilityGap {
+    CapabilityGap {
+        ability: missing.ability,
+        remedy: remedy::remedy_for(missing.ability),
+        reason: missing.reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_model::LimitBackend;
+
+    #[test]
+    fn a_machine_that_can_do_all_is_whole() {
+        let abilities = CapabilitySet {
+            present: Capability::ALL.to_vec(),
+            missing: Vec::new(),
+            backend: LimitBackend::CgroupV2,
+            root: true,
+        };
+        let whole = all_levels(&abilities)
+            .iter()
+            .map(|it| it.whole)
+            .collect::<Vec<_>>();
+        assert_eq!(whole, [true, true, true, false]);
+    }
+
+    #[test]
+    fn every_missing_piece_is_told_with_what_helps() {
+        let abilities = CapabilitySet {
+            present: vec![
+                Capability::CleanEnvironment,
+                Capability::OwnGroup,
+                Capability::TreeKill,
+            ],
+            ..CapabilitySet::default()
+        };
+        let levels = all_levels(&abilities);
+        assert!(levels[0].whole && !levels[1].whole && !levels[2].whole);
+        let lacks = |ability| levels[2].missing.iter().find(|it| it.ability == ability);
+        for ability in [
+            Capability::Landlock,
+            Capability::Namespaces,
+            Capability::Gate,
+            Capability::Overlay,
+        ] {
+            assert!(
+                lacks(ability).is_some_and(|it| it.remedy.is_some()),
+                "{ability:?}"
+            );
+        }
+    }
+}

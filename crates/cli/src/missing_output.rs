@@ -1,0 +1,109 @@
+//! Output that is missing: what it means for a verb that passes output on, and its exit code.
+//!
+//! One rule for all of them. What was lost is told with its size and makes the verb end with the
+//! exit code of storage: whoever reads our output must not take it for whole. What was dropped
+//! on purpose, by a person or by retention, is told and no error; `run` alone, which stands in
+//! for the command itself, must pass everything.
+
+use ostler_model::ErrorCode;
+use ostler_server::wire::{ExecutionBody, GapBody};
+
+use crate::error::CommandError;
+
+/// What was to be passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LossScope {
+    /// Everything the command prints.
+    All,
+    /// What is kept of it.
+    Retained,
+}
+
+/// What is missing of the output that was passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct MissingOutput {
+    /// Bytes.
+    total_bytes: u64,
+    /// Those that nobody dropped.
+    lost_bytes: u64,
+}
+
+impl MissingOutput {
+    /// Bytes that were lost, for an answer that says no more than that.
+    pub(crate) const fn of_lost_bytes(bytes: u64) -> Self {
+        Self {
+            total_bytes: bytes,
+            lost_bytes: bytes,
+        }
+    }
+
+    /// Notes a gap.
+    pub(crate) const fn add(&mut self, gap: GapBody) {
+        self.total_bytes += gap.bytes();
+        self.lost_bytes += gap.lost_bytes;
+    }
+
+    /// Notes a gap, and says so where it stands.
+    pub(crate) fn report_gap(&mut self, gap: GapBody) {
+        self.add(gap);
+        crate::print_note(&format!("{} bytes of output are gone", gap.bytes()));
+    }
+
+    /// How many bytes make the output less than what was wanted.
+    pub(crate) const fn missing_bytes(self, scope: LossScope) -> u64 {
+        match scope {
+            LossScope::All => self.total_bytes,
+            LossScope::Retained => self.lost_bytes,
+        }
+    }
+
+    /// Whether the output was whole, as far as it was wanted.
+    ///
+    /// # Errors
+    /// When it was not.
+    pub(crate) fn check(self, scope: LossScope, info: &ExecutionBody) -> Result<(), CommandError> {
+        match self.missing_bytes(scope) {
+            0 => Ok(()),
+            bytes => Err(incomplete(info, bytes)),
+        }
+    }
+}
+
+fn incomplete(info: &ExecutionBody, bytes: u64) -> CommandError {
+    let reason = match info.degraded.join("; ") {
+        none if none.is_empty() => String::new(),
+        degraded => format!(" ({degraded})"),
+    };
+    let message = format!(
+        "{}: {bytes} bytes of its output are missing above{reason}",
+        info.id
+    );
+    CommandError::new(ErrorCode::Storage, message)
+        .with_hint("`ostler rm --all` frees the space that ended commands take")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_dropped_on_purpose_is_no_loss_but_for_run() {
+        let mut missing = MissingOutput::default();
+        let gap = |to, lost_bytes| GapBody {
+            from: 0,
+            to,
+            lost_bytes,
+        };
+        assert_eq!(missing.missing_bytes(LossScope::All), 0);
+        missing.add(gap(10, 0));
+        assert_eq!(missing.missing_bytes(LossScope::Retained), 0);
+        assert_eq!(missing.missing_bytes(LossScope::All), 10);
+        missing.add(gap(7, 3));
+        assert_eq!(missing.missing_bytes(LossScope::Retained), 3);
+        assert_eq!(missing.missing_bytes(LossScope::All), 17);
+        assert_eq!(
+            MissingOutput::of_lost_bytes(5).missing_bytes(LossScope::Retained),
+            5
+        );
+    }
+}

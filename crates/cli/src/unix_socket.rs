@@ -1,0 +1,89 @@
+//! Unix sockets named through a directory descriptor, so that a long path does not fail:
+//! an address holds 108 bytes, a path may have 4096.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+const SOCKET_MODE: u32 = 0o600;
+
+/// A directory held open, by which sockets in it are named.
+#[derive(Debug)]
+struct SocketDir(File);
+
+impl SocketDir {
+    fn of(socket: &Path) -> io::Result<Self> {
+        let parent = socket.parent().unwrap_or(Path::new("/"));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(parent, flags, Mode::empty())?;
+        Ok(Self(File::from(fd)))
+    }
+
+    /// A short name for `socket`, good while this is held.
+    fn short_path(&self, socket: &Path) -> io::Result<PathBuf> {
+        let name = socket
+            .file_name()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(Path::new("/proc/self/fd")
+            .join(self.0.as_raw_fd().to_string())
+            .join(name))
+    }
+}
+
+/// Connects to the socket at `path`.
+///
+/// # Errors
+/// As connect(2): `NotFound` and `ConnectionRefused` mean that nobody listens.
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
+    let directory = SocketDir::of(path)?;
+    UnixStream::connect(directory.short_path(path)?)
+}
+
+/// Binds and listens at `path` for this user alone, in place of what a daemon that is no
+/// more left there. The caller holds the lock.
+///
+/// # Errors
+/// As bind(2).
+pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let directory = SocketDir::of(path)?;
+    let listener = UnixListener::bind(directory.short_path(path)?)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
+    Ok(listener)
+}
+
+/// Whether a failed connect means that nobody listens there.
+pub(crate) fn is_not_listening(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_longer_than_an_address_work() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("d".repeat(120)).join("e".repeat(120));
+        fs::create_dir_all(&deep).unwrap();
+        let path = deep.join("s.sock");
+        assert!(is_not_listening(&connect(&path).unwrap_err()));
+        let first = bind(&path).unwrap();
+        connect(&path).unwrap();
+        drop(first);
+        assert!(is_not_listening(&connect(&path).unwrap_err()));
+        let _second = bind(&path).unwrap();
+        connect(&path).unwrap();
+    }
+}

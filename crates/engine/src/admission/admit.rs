@@ -1,0 +1,343 @@
+//! The order of the checks, and what comes out of them.
+
+use std::time::Duration;
+
+use ostler_model::{
+    BackendName, ByteString, Caller, CapabilitySet, Environment, Io, IsolationLevel,
+    IsolationRequest, IsolationSpec, Lifetime, SandboxSpec, Spec, StdinSource, TermSize,
+};
+use ostler_process::{LaunchIo, LaunchPlan, PinnedFile, Timeouts};
+
+use crate::error::Error;
+use crate::request::{ClientKind, RetentionRequest, StartRequest, StdinRequest};
+use crate::settings::Settings;
+
+use super::secrets::{self, ResolvedSecret};
+use super::{allow_list, arguments, environment, program, sandbox, service_plan, working_dir};
+
+/// What requests are held to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AdmissionContext<'a> {
+    /// The configuration.
+    pub(crate) settings: &'a Settings,
+    /// What the place can enforce.
+    pub(crate) capabilities: &'a CapabilitySet,
+    /// The place's name.
+    pub(crate) backend: &'a BackendName,
+}
+
+/// A request that may run.
+#[derive(Debug)]
+pub(crate) struct AdmittedStart {
+    /// What was asked, resolved.
+    pub(crate) spec: Spec,
+    /// Everything a launch needs but its id, its attempt and the spec's JSON.
+    pub(crate) template: LaunchTemplate,
+}
+
+/// A launch plan without what differs between executions and attempts.
+#[derive(Debug, Clone)]
+pub(crate) struct LaunchTemplate {
+    program: ByteString,
+    argv: Vec<ByteString>,
+    env: Vec<(ByteString, ByteString)>,
+    cwd: ByteString,
+    io: LaunchIo,
+    timeouts: Timeouts,
+    orphan_policy: ostler_model::OrphanPolicy,
+    limits: ostler_model::Limits,
+    sandbox: Option<SandboxSpec>,
+    redact: Vec<ByteString>,
+    pinned: Vec<PinnedFile>,
+}
+
+impl LaunchTemplate {
+    /// The program's absolute path.
+    pub(crate) const fn program(&self) -> &ByteString {
+        &self.program
+    }
+
+    /// Holds every attempt to these files.
+    pub(crate) fn pin(&mut self, pinned: Vec<PinnedFile>) {
+        self.pinned = pinned;
+    }
+
+    /// The plan of one attempt.
+    pub(crate) fn plan(self, id: ostler_model::ExecutionId, attempt: u32) -> LaunchPlan {
+        // Nobody may be left who writes to an overlay once it can be committed.
+        let has_overlay = self.sandbox.as_ref().is_some_and(|it| it.overlay);
+        let orphan_policy = if has_overlay {
+            ostler_model::OrphanPolicy::Kill
+        } else {
+            self.orphan_policy
+        };
+        LaunchPlan {
+            id,
+            attempt,
+            spec: Vec::new(),
+            program: self.program,
+            argv: self.argv,
+            env: self.env,
+            cwd: self.cwd,
+            io: self.io,
+            timeouts: self.timeouts,
+            orphan_policy,
+            limits: self.limits,
+            sandbox: self.sandbox,
+            redact: self.redact,
+            pinned_files: self.pinned,
+            report_start: true,
+            lossless_reader: false,
+            min_output_offset: 0,
+        }
+    }
+}
+
+/// What was made of a request before it is admitted.
+#[derive(Debug, Default)]
+pub(crate) struct PreparedRequest {
+    /// Its walls, at level high.
+    pub(crate) sandbox: Option<SandboxSpec>,
+    /// Its secrets, with their values.
+    pub(crate) secrets: Vec<ResolvedSecret>,
+}
+
+/// Checks a request and resolves it.
+pub(crate) fn admit(
+    context: AdmissionContext<'_>,
+    caller: &Caller,
+    request: StartRequest,
+    prepared: PreparedRequest,
+) -> Result<AdmittedStart, Error> {
+    arguments::check(&request)?;
+    let PreparedRequest {
+        sandbox: confinement,
+        secrets,
+    } = prepared;
+    let policy = resolve_isolation(context, &request, confinement)?;
+    let settings = context.settings;
+    service_plan::check_plan(request.lifetime.as_ref(), policy.level, &settings.state_dir)?;
+    for list in [&settings.allowed_commands, &request.allowed]
+        .into_iter()
+        .flatten()
+    {
+        allow_list::check(list, &request.command, &request.set_env)?;
+        for probe in service_plan::probe_commands(request.lifetime.as_ref()) {
+            allow_list::check(list, &probe, &request.set_env)?;
+        }
+    }
+    working_dir::check(&request.cwd)?;
+    let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
+    let mut env = environment::build(settings, &request, inherit);
+    let program = find_program(settings, &request, &env)?;
+    add_secrets(&mut env, &secrets);
+    let encoding =
+        arguments::check_encoding(request.encoding.or(settings.default_encoding.clone()))?;
+    let lifetime = request.lifetime.unwrap_or(Lifetime::Finite {
+        timeout: request.timeout,
+        idle: request.idle,
+    });
+    let (io, launch_io) = resolve_stdio(request.stdin, request.pty, &lifetime);
+    let plan = LaunchTemplate {
+        program,
+        argv: request.command.argv(),
+        env,
+        cwd: sandbox::effective_cwd(&request.cwd, policy.confinement.as_ref()),
+        io: launch_io,
+        timeouts: timeouts(&lifetime, settings.grace),
+        orphan_policy: lifetime.leftovers(),
+        limits: policy.limits,
+        sandbox: policy.confinement.clone(),
+        redact: secret_values(&secrets),
+        pinned: Vec::new(),
+    };
+    let redact = |text: &ByteString| secrets::redact(text, &secrets);
+    let spec = Spec {
+        command: secrets::map_command(&request.command, redact),
+        cwd: request.cwd,
+        env: Environment {
+            inherit,
+            set: map_values(request.set_env, redact),
+            secrets: request.secrets,
+        },
+        io,
+        lifetime,
+        policy,
+        place: context.backend.clone(),
+        owner: caller.owner.clone(),
+        description: redact(&ByteString::from(request.description)).to_string(),
+        labels: arguments::dedup(map_labels(request.labels, redact)),
+        encoding,
+        retention: retention(settings, request.retention, request.client_kind),
+        keep: request.keep,
+        face: Some(request.client_kind.as_str().to_owned()),
+        shell: request.shell,
+    };
+    Ok(AdmittedStart {
+        spec,
+        template: plan,
+    })
+}
+
+fn map_labels(labels: Vec<String>, change: impl Fn(&ByteString) -> ByteString) -> Vec<String> {
+    let changed = labels
+        .into_iter()
+        .map(ByteString::from)
+        .map(|it| change(&it));
+    changed.map(|it| it.to_string()).collect()
+}
+
+/// The level with its limits and walls, against what the place can do.
+fn resolve_isolation(
+    context: AdmissionContext<'_>,
+    request: &StartRequest,
+    sandbox: Option<SandboxSpec>,
+) -> Result<IsolationSpec, Error> {
+    let settings = &context.settings.isolation;
+    let level = sandbox::effective_level(settings, request)?;
+    if level == IsolationLevel::Container {
+        return Err(Error::LevelUnsupported { level });
+    }
+    let mut allow_degraded = request.sandbox.allow_degraded.clone();
+    allow_degraded.extend(&settings.allow_degraded);
+    let isolation_request = IsolationRequest {
+        level,
+        limits: request.limits.or(settings.limits),
+        demanded: request.limits,
+        confinement: sandbox,
+        degradable: allow_degraded,
+    };
+    Ok(ostler_model::resolve_isolation(
+        isolation_request,
+        context.capabilities,
+    )?)
+}
+
+/// Secrets are variables like others, and win over them.
+fn add_secrets(env: &mut Vec<(ByteString, ByteString)>, secrets: &[ResolvedSecret]) {
+    for ResolvedSecret { name, value } in secrets {
+        env.retain(|(known, _)| known.as_bytes() != name.as_bytes());
+        env.push((ByteString::from(name.as_str()), value.clone()));
+    }
+}
+
+fn secret_values(secrets: &[ResolvedSecret]) -> Vec<ByteString> {
+    secrets.iter().map(|secret| secret.value.clone()).collect()
+}
+
+fn map_values(
+    variables: Vec<(ByteString, ByteString)>,
+    change: impl Fn(&ByteString) -> ByteString,
+) -> Vec<(ByteString, ByteString)> {
+    let changed = variables.into_iter().map(|(name, value)| {
+        let value = change(&value);
+        (name, value)
+    });
+    changed.collect()
+}
+
+/// The plan of a further attempt of an execution that an earlier engine admitted: its front's
+/// environment is gone, so the settings' stands in.
+pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<LaunchTemplate, Error> {
+    working_dir::check(&spec.cwd)?;
+    let secrets = secrets::resolve_for_relaunch(settings, spec)?;
+    let unredact = |text: &ByteString| secrets::unredact(text, &secrets);
+    let command = secrets::map_command(&spec.command, unredact);
+    let mut request = StartRequest::new(command, spec.cwd.clone());
+    request.level = Some(spec.policy.level);
+    request.set_env = map_values(spec.env.set.clone(), unredact);
+    request.pty = match spec.io {
+        Io::Pty { size } => Some(size),
+        Io::Pipes { .. } => None,
+    };
+    let mut env = environment::build(settings, &request, spec.env.inherit);
+    let program = find_program(settings, &request, &env)?;
+    add_secrets(&mut env, &secrets);
+    let io = match spec.io {
+        Io::Pipes {
+            stdin: StdinSource::Open,
+        } => LaunchIo::Piped,
+        Io::Pipes { .. } => LaunchIo::Empty,
+        Io::Pty { size } => LaunchIo::Pty(size),
+    };
+    Ok(LaunchTemplate {
+        program,
+        argv: request.command.argv(),
+        env,
+        cwd: sandbox::effective_cwd(&spec.cwd, spec.policy.confinement.as_ref()),
+        io,
+        timeouts: timeouts(&spec.lifetime, settings.grace),
+        orphan_policy: spec.lifetime.leftovers(),
+        limits: spec.policy.limits,
+        sandbox: spec.policy.confinement.clone(),
+        redact: secret_values(&secrets),
+        pinned: Vec::new(),
+    })
+}
+
+fn find_program(
+    settings: &Settings,
+    request: &StartRequest,
+    env: &[(ByteString, ByteString)],
+) -> Result<ByteString, Error> {
+    let path = if environment::is_restricted(settings, request) {
+        None
+    } else {
+        environment::value(env, b"PATH")
+    };
+    let path = path.unwrap_or(&settings.trusted_path);
+    Ok(program::find(
+        request.command.program(),
+        path,
+        &request.cwd,
+    )?)
+}
+
+fn resolve_stdio(
+    stdin: StdinRequest,
+    pty: Option<TermSize>,
+    lifetime: &Lifetime,
+) -> (Io, LaunchIo) {
+    if let Some(size) = pty {
+        return (Io::Pty { size }, LaunchIo::Pty(size));
+    }
+    let service = matches!(lifetime, Lifetime::Service { .. });
+    let (stdin, launch) = match stdin {
+        StdinRequest::Default if service => (StdinSource::Open, LaunchIo::Piped),
+        StdinRequest::Default | StdinRequest::Empty => (StdinSource::Empty, LaunchIo::Empty),
+        StdinRequest::Bytes(bytes) => {
+            let given = StdinSource::Given {
+                bytes: bytes.len() as u64,
+            };
+            (given, LaunchIo::Bytes(bytes))
+        }
+        StdinRequest::Open => (StdinSource::Open, LaunchIo::Piped),
+    };
+    (Io::Pipes { stdin }, launch)
+}
+
+const fn timeouts(lifetime: &Lifetime, grace: Duration) -> Timeouts {
+    let (wall, idle) = match lifetime {
+        Lifetime::Finite { timeout, idle } => (*timeout, *idle),
+        Lifetime::Service { .. } => (None, None),
+    };
+    Timeouts { wall, idle, grace }
+}
+
+const fn retention(
+    settings: &Settings,
+    requested: RetentionRequest,
+    client_kind: ClientKind,
+) -> Option<Duration> {
+    match (requested, client_kind) {
+        (RetentionRequest::For(time), _) => Some(time),
+        (RetentionRequest::Forever, _) => None,
+        (RetentionRequest::Default, ClientKind::Command) => settings.retention.command,
+        (RetentionRequest::Default, ClientKind::Shell) => settings.retention.shell,
+        (RetentionRequest::Default, ClientKind::Pty) => settings.retention.pty,
+        (
+            RetentionRequest::Default,
+            ClientKind::Core | ClientKind::Cli | ClientKind::Rest | ClientKind::Library,
+        ) => settings.retention.others,
+    }
+}

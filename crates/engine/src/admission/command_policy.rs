@@ -1,0 +1,305 @@
+//! The command policy (B3): what it says about a request, and whether a person has agreed.
+//!
+//! By default there is none, and every command may run. A file in the workspace tightens what
+//! is set; without a policy it means nothing.
+
+use std::path::{Path, PathBuf};
+
+use ostler_model::{ByteString, Caller, has_hidden, quoted, visible};
+use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
+
+use super::named_files::NamedFiles;
+use super::secrets::{self, ResolvedSecret};
+use super::{environment, program};
+use crate::engine_inner::EngineInner;
+use crate::error::Error;
+use crate::interaction::{
+    Approval, ApprovalStatus, ApprovalSubject, ApprovalUse, Question, QuestionKind,
+};
+use crate::request::{StartRequest, StdinRequest};
+use crate::settings::Settings;
+
+/// A workspace's own rules, below its directory.
+pub const WORKSPACE_FILE: &str = ".ostler/policy.toml";
+/// The rule named where a workspace's rules cannot be read.
+const UNREADABLE: &str = "workspace-policy";
+/// Bytes of a command line, as it is shown, that a person can be asked about.
+const SHOWN_BYTES: usize = 32 * 1024;
+/// Bytes of standard input that are shown to a person.
+const INPUT_BYTES: usize = 4 * 1024;
+/// Bytes of a directory, a rule and a reason in a question.
+const PART_BYTES: usize = 4 * 1024;
+/// Files whose content is named in a question.
+const FILES_SHOWN: usize = 16;
+/// Bytes of a workspace's rules.
+const FILE_BYTES: u64 = 256 * 1024;
+/// Directories above the working directory that are looked through.
+const ANCESTORS: usize = 64;
+
+/// What the policy says; none where there is no policy. A deny is an error.
+pub(crate) fn evaluate(
+    settings: &Settings,
+    request: &StartRequest,
+) -> Result<Option<PolicyVerdict>, Error> {
+    let Some(set) = &settings.policy else {
+        return Ok(None);
+    };
+    super::arguments::check(request)?;
+    let tightened = with_workspace_rules(set, &request.cwd)?;
+    let set = tightened.as_ref().unwrap_or(set);
+    let verdict = evaluate_command(set, settings, request);
+    if verdict.decision == PolicyDecision::Deny {
+        return Err(Error::Denied {
+            rule: verdict.rule,
+            reason: verdict.reason,
+        });
+    }
+    evaluate_probes(set, settings, request)?;
+    Ok(Some(verdict))
+}
+
+/// What looks at a service runs again and again and unattended: nobody can be asked about it,
+/// so it must be allowed outright.
+fn evaluate_probes(
+    set: &RuleSet,
+    settings: &Settings,
+    request: &StartRequest,
+) -> Result<(), Error> {
+    for probe in super::service_plan::probe_commands(request.lifetime.as_ref()) {
+        let command_text = probe.display();
+        let request = StartRequest {
+            command: probe,
+            lifetime: None,
+            ..request.clone()
+        };
+        let verdict = evaluate_command(set, settings, &request);
+        if verdict.decision != PolicyDecision::Allow {
+            return Err(Error::Denied {
+                rule: verdict.rule,
+                reason: format!(
+                    "its probe `{command_text}` is not allowed: {}",
+                    verdict.reason
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn evaluate_command(set: &RuleSet, settings: &Settings, request: &StartRequest) -> PolicyVerdict {
+    let path = search_path(settings, request);
+    let find = |name: &str| {
+        let found = program::find(&ByteString::from(name), &path, &request.cwd).ok()?;
+        Some(PathBuf::from(found.as_path()))
+    };
+    set.evaluate(&CommandContext {
+        command: &request.command,
+        cwd: &request.cwd,
+        set_env: &request.set_env,
+        lookup: Some(&find),
+    })
+}
+
+/// Where programs named without a path are found.
+pub(crate) fn search_path(settings: &Settings, request: &StartRequest) -> ByteString {
+    let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
+    let env = environment::build(settings, request, inherit);
+    let path = environment::value(&env, b"PATH").unwrap_or(&settings.trusted_path);
+    path.clone()
+}
+
+/// The policy with the rules of the nearest workspace file, if there is one. A file that
+/// cannot be read or would loosen lets nothing run.
+///
+/// # Errors
+/// [`Error::Denied`], with what is wrong with the file.
+pub fn with_workspace_rules(set: &RuleSet, cwd: &ByteString) -> Result<Option<RuleSet>, Error> {
+    let files = cwd.as_path().ancestors().take(ANCESTORS);
+    let Some(file) = files
+        .map(|directory| directory.join(WORKSPACE_FILE))
+        .find(|file| file.symlink_metadata().is_ok())
+    else {
+        return Ok(None);
+    };
+    let unusable = |reason: String| Error::Denied {
+        rule: UNREADABLE.to_owned(),
+        reason,
+    };
+    let text =
+        read_rules(&file).map_err(|error| unusable(format!("{}: {error}", file.display())))?;
+    let source = RuleSource::new(RuleTier::Workspace, file.display().to_string(), text);
+    let tightened = set.with_workspace(&source);
+    tightened
+        .map(Some)
+        .map_err(|error| unusable(error.to_string()))
+}
+
+fn read_rules(file: &Path) -> std::io::Result<String> {
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.len() > FILE_BYTES {
+        return Err(std::io::Error::other("no file of rules"));
+    }
+    std::fs::read_to_string(file)
+}
+
+/// What a person is asked about: the start as it was requested, and the files it names.
+pub(crate) fn approval_subject(request: StartRequest, files: NamedFiles) -> ApprovalSubject {
+    ApprovalSubject {
+        command: request.command,
+        cwd: request.cwd,
+        set_env: request.set_env,
+        inherit_env: request.inherit_env,
+        stdin: request.stdin,
+        level: request.level,
+        confine: request.sandbox,
+        secrets: request.secrets,
+        files,
+    }
+}
+
+/// Goes on where a person has agreed to exactly this; asks otherwise. `display_start` is the start for
+/// people, without secrets.
+pub(crate) fn require_approval(
+    core: &EngineInner,
+    caller: &Caller,
+    (verdict, spend): (PolicyVerdict, ApprovalUse),
+    (subject, approval_id, display): (ApprovalSubject, Option<&str>, StartDisplay),
+) -> Result<(), Error> {
+    let required = |interaction: String| {
+        Err(Error::ApprovalRequired {
+            rule: verdict.rule.clone(),
+            reason: verdict.reason.clone(),
+            interaction,
+        })
+    };
+    let denied = |reason: String| {
+        Err(Error::Denied {
+            rule: verdict.rule.clone(),
+            reason,
+        })
+    };
+    match core
+        .interactions
+        .approval_status(&caller.owner, &subject, (approval_id, spend))
+    {
+        ApprovalStatus::Granted => Ok(()),
+        ApprovalStatus::Changed(path) => denied(format!(
+            "{} changed after a person agreed to it; what is there now was not started: ask again",
+            path.display()
+        )),
+        ApprovalStatus::Open(id) => required(id.to_string()),
+        ApprovalStatus::Refused => denied(format!("a person said no ({})", verdict.reason)),
+        ApprovalStatus::None if display.text.len() > SHOWN_BYTES => denied(format!(
+            "{}; a person cannot be asked about {} bytes, at most about {SHOWN_BYTES}",
+            verdict.reason,
+            display.text.len()
+        )),
+        ApprovalStatus::None => {
+            let question = approval_question(&verdict, subject, display);
+            let interaction = core.open_interaction(caller, question)?;
+            required(interaction.id.to_string())
+        }
+    }
+}
+
+/// A start for people, whole and on one line: its variables, its command and its input, without
+/// secrets.
+#[derive(Debug)]
+pub(crate) struct StartDisplay {
+    text: String,
+    /// Whether something was written out that a terminal would obey.
+    is_escaped: bool,
+}
+
+/// A start for people.
+pub(crate) fn display_start(request: &StartRequest, secrets: &[ResolvedSecret]) -> StartDisplay {
+    let redact = |text: &ByteString| secrets::redact(text, secrets);
+    let variables = request.set_env.iter().map(|(name, value)| {
+        let value = redact(value);
+        format!("{}={} ", name.to_string_lossy(), quoted(&value))
+    });
+    let command = secrets::map_command(&request.command, redact).display();
+    let input = match &request.stdin {
+        StdinRequest::Bytes(bytes) if !bytes.is_empty() => render_input(bytes, redact),
+        StdinRequest::Bytes(_)
+        | StdinRequest::Default
+        | StdinRequest::Empty
+        | StdinRequest::Open => String::new(),
+    };
+    let whole = variables.collect::<String>() + &command + &input;
+    StartDisplay {
+        is_escaped: has_hidden(&whole),
+        text: visible(&whole).into_owned(),
+    }
+}
+
+fn render_input(bytes: &[u8], redact: impl Fn(&ByteString) -> ByteString) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if bytes.len() <= INPUT_BYTES => {
+            format!(" <<< {}", quoted(&redact(&ByteString::from(text))))
+        }
+        Ok(_) | Err(_) => format!(" <<< ({} bytes that are not shown)", bytes.len()),
+    }
+}
+
+fn approval_question(
+    verdict: &PolicyVerdict,
+    subject: ApprovalSubject,
+    display: StartDisplay,
+) -> Question {
+    let cwd = render_part(&subject.cwd.to_string_lossy());
+    let (rule, reason) = (render_part(&verdict.rule), render_part(&verdict.reason));
+    let command = &display.text;
+    let mut message = format!("May this run in {cwd}?\n{command}\n(rule '{rule}': {reason})");
+    message.push_str(&render_files(&subject.files));
+    if display.is_escaped {
+        message.push_str(ESCAPES_NOTE);
+    }
+    Question {
+        options: vec!["yes".to_owned(), "no".to_owned()],
+        approval: Some(Box::new(Approval {
+            rule: verdict.rule.clone(),
+            reason: verdict.reason.clone(),
+            command: display.text,
+            subject,
+        })),
+        ..Question::new(QuestionKind::Confirmation, message)
+    }
+}
+
+/// Said where something was written out.
+const ESCAPES_NOTE: &str = "\n(control characters are shown as escapes: \\n is a line end, \\r a \
+                       carriage return, \\\\ a backslash)";
+
+/// The files of the workspace that a yes is bound to.
+fn render_files(files: &NamedFiles) -> String {
+    let mut own = files
+        .iter()
+        .map(|(_, file)| file)
+        .filter(|it| !it.is_program);
+    let mut text = String::new();
+    for file in own.by_ref().take(FILES_SHOWN) {
+        let path = render_part(&file.resolved.display().to_string());
+        let digest = file.digest().unwrap_or_else(|| "not read".to_owned());
+        text.push_str(&format!("\n{path}: {} bytes, SHA-256 {digest}…", file.size));
+    }
+    let more = own.count();
+    if more > 0 {
+        text.push_str(&format!("\nand {more} other files as they are now"));
+    }
+    if files.is_truncated() {
+        text.push_str("\nIT NAMES MORE FILES THAN CAN BE HELD TO THEIR CONTENT");
+    }
+    text
+}
+
+/// Foreign text of a question, on one line.
+fn render_part(text: &str) -> String {
+    let mut line = visible(text).into_owned();
+    if line.len() > PART_BYTES {
+        let end = line.floor_char_boundary(PART_BYTES);
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}

@@ -1,0 +1,526 @@
+//! What level high shows of this machine: the request's wishes and the settings made into one
+//! [`InvalidSandbox`] (D8). Looks at the file system to resolve links; changes nothing.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use ostler_model::sandbox_spec::{FORWARDS_MAX, HOSTS_MAX, PATHS_MAX};
+use ostler_model::{ByteString, IsolationLevel, NetworkAccess, SandboxSpec};
+
+use super::writable_paths::{self, WritableRules};
+use super::{credentials, environment, path_facts};
+use crate::error::Error;
+use crate::request::{SandboxOptions, StartRequest};
+use crate::settings::{IsolationSettings, Settings};
+use crate::shell;
+
+/// Shown read-only to everybody: what of the search path lies there needs no showing.
+const SYSTEM_DIRS_VISIBLE: [&str; 17] = [
+    "/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt",
+    "/proc", "/run", "/sbin", "/snap", "/sys", "/usr",
+];
+/// Private inside: a command that works there has no workspace.
+const PRIVATE_DIRS: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
+
+/// Names of directories that hold programs to be run by name.
+const PROGRAM_DIRS: [&str; 4] = ["bin", "sbin", "shims", "Scripts"];
+
+/// The level that holds for a request.
+///
+/// # Errors
+/// When it asks for less than the settings' minimum.
+pub fn effective_level(
+    settings: &IsolationSettings,
+    request: &StartRequest,
+) -> Result<IsolationLevel, Error> {
+    let level = request
+        .level
+        .unwrap_or(settings.default.max(settings.minimum));
+    if level < settings.minimum {
+        let problem = format!("the settings allow no level below '{}'", settings.minimum);
+        return Err(invalid("isolation level", &level.to_string(), &problem));
+    }
+    Ok(level)
+}
+
+/// The walls of a request at level high; none at the others.
+///
+/// # Errors
+/// For paths and hosts that cannot be, wishes that only level high can grant, and wishes that
+/// loosen what the settings hold tight.
+pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<SandboxSpec>, Error> {
+    let isolation = &settings.isolation;
+    let options = &request.sandbox;
+    match effective_level(isolation, request)? {
+        low @ (IsolationLevel::Basic | IsolationLevel::Medium) => {
+            require_level_high(low, options)?;
+            return Ok(None);
+        }
+        IsolationLevel::High => {}
+        IsolationLevel::Container => return Ok(None),
+    }
+    if isolation.minimum >= IsolationLevel::High {
+        check_within_settings(isolation, options)?;
+    }
+    check_count(
+        "network hosts",
+        host_count(options.network.as_ref()),
+        HOSTS_MAX,
+    )?;
+    let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
+    let env = environment::build(settings, request, inherit);
+    // What is hidden and what is shown of the host follows from settings alone where they hold
+    // requests to level high.
+    let tight = isolation.minimum >= IsolationLevel::High;
+    let env_source = if tight { &settings.base_env } else { &env };
+    let paths = PathContext::of(settings, env_source);
+    let workspace = paths.workspace(&request.cwd, options.workspace.as_ref())?;
+    let mut read = canonical_paths("read", &options.read)?;
+    read.extend(isolation.read.iter().cloned());
+    read.extend(paths.visible());
+    read.extend(paths.search_path(env_source, workspace.as_deref()));
+    let mut write = canonical_paths("write", &options.write)?;
+    for path in &write {
+        paths.check_writable("write", path.as_path())?;
+    }
+    write.extend(isolation.write.iter().cloned());
+    let mut hide = paths.hidden(workspace.as_deref());
+    let named = [
+        &options.read,
+        &isolation.read,
+        &options.write,
+        &isolation.write,
+    ];
+    let named: Vec<&Path> = named
+        .into_iter()
+        .flatten()
+        .map(ByteString::as_path)
+        .collect();
+    let visible = read.iter().chain(&write).map(ByteString::as_path).collect();
+    hide.extend(paths.credentials_to_hide(workspace.as_deref(), (visible, &named)));
+    let home = paths.home;
+    Ok(Some(SandboxSpec {
+        overlay: options.overlay && workspace.is_some(),
+        workspace: workspace.map(ByteString::from),
+        home: home.map(ByteString::from),
+        read: dedup(read),
+        write: dedup(write),
+        hide: dedup(hide),
+        scripts: shell_scripts(settings, request),
+        protect: isolation.protect.clone(),
+        network: options
+            .network
+            .clone()
+            .unwrap_or_else(|| isolation.network.clone()),
+        forwards: options.forwards.clone(),
+        without: Vec::new(),
+    }))
+    .and_then(|draft| check_overlay_workspace(options, draft))
+    .and_then(check_forwards)
+}
+
+/// Where the scripts of the shell lie that is asked for: its own, and no other's.
+fn shell_scripts(settings: &Settings, request: &StartRequest) -> Option<ByteString> {
+    let session = request.shell.as_ref()?;
+    shell::scripts(&settings.state_dir, session.kind).ok()
+}
+
+/// Where the command begins: at level high without links, since what they point to may not be
+/// shown.
+#[must_use]
+pub fn effective_cwd(cwd: &ByteString, sandbox: Option<&SandboxSpec>) -> ByteString {
+    match sandbox {
+        Some(_) => canonical(cwd.as_path()).map_or_else(|| cwd.clone(), ByteString::from),
+        None => cwd.clone(),
+    }
+}
+
+/// In the host's own network every port is the host's already.
+fn check_forwards(sandbox: Option<SandboxSpec>) -> Result<Option<SandboxSpec>, Error> {
+    let Some(resolved) = &sandbox else {
+        return Ok(sandbox);
+    };
+    check_count("forwarded ports", resolved.forwards.len(), FORWARDS_MAX)?;
+    match resolved.forwards.first() {
+        Some(first) if resolved.network == NetworkAccess::Full => {
+            let problem = "with network full its ports are the host's own";
+            Err(invalid("forward", &first.to_string(), problem))
+        }
+        Some(_) | None => Ok(sandbox),
+    }
+}
+
+fn check_overlay_workspace(
+    options: &SandboxOptions,
+    sandbox: Option<SandboxSpec>,
+) -> Result<Option<SandboxSpec>, Error> {
+    let has_overlay = sandbox.as_ref().is_some_and(|it| it.overlay);
+    if options.overlay && !has_overlay {
+        let problem = "the working directory is private at level high: nothing would be kept";
+        return Err(invalid("workspace", "overlay", problem));
+    }
+    Ok(sandbox)
+}
+
+/// Directories that matter to where a workspace may be; all of them without links.
+struct PathContext<'a> {
+    settings: &'a IsolationSettings,
+    /// The home directory of the engine's own environment.
+    own_home: Option<PathBuf>,
+    /// The command's, which is private inside.
+    home: Option<PathBuf>,
+    /// The engine's own directories, and what the settings hide.
+    hidden: Vec<PathBuf>,
+    /// The settings' permitted workspaces.
+    workspaces: Option<Vec<PathBuf>>,
+}
+
+impl<'a> PathContext<'a> {
+    fn of(settings: &'a Settings, env: &[(ByteString, ByteString)]) -> Self {
+        let isolation = &settings.isolation;
+        let home =
+            |env| environment::value(env, b"HOME").and_then(|it| canonical_home(it.as_path()));
+        let listed = &isolation.workspaces;
+        let state = std::iter::once(settings.state_dir.as_path());
+        let hidden = isolation.hide.iter().map(ByteString::as_path).chain(state);
+        Self {
+            settings: isolation,
+            own_home: home(&settings.base_env),
+            home: home(env),
+            hidden: hidden.map(canonical_or_self).collect(),
+            workspaces: (!listed.is_empty()).then(|| {
+                listed
+                    .iter()
+                    .map(|it| canonical_or_self(it.as_path()))
+                    .collect()
+            }),
+        }
+    }
+
+    /// The engine's directories and what the settings hide; and the home directory of the
+    /// engine's user, where a command has another one and does not work below it.
+    fn hidden(&self, workspace: Option<&Path>) -> Vec<ByteString> {
+        let own_home = self.own_home.iter().filter(|own| {
+            self.home.as_ref() != Some(*own) && !workspace.is_some_and(|it| it.starts_with(own))
+        });
+        let all = self.hidden.iter().chain(own_home);
+        all.map(|path| ByteString::from(path.as_path())).collect()
+    }
+
+    /// The writable directory: the one asked for, else the working directory.
+    fn workspace(
+        &self,
+        cwd: &ByteString,
+        requested: Option<&ByteString>,
+    ) -> Result<Option<PathBuf>, Error> {
+        let path_text = requested.unwrap_or(cwd);
+        let path = canonical_path("workspace", path_text)?;
+        if !path.is_dir() {
+            return Err(invalid(
+                "workspace",
+                &path_text.to_string(),
+                "it is not a directory",
+            ));
+        }
+        if PRIVATE_DIRS
+            .iter()
+            .any(|private| Path::new(private) == path)
+        {
+            return Ok(None);
+        }
+        self.check_writable("workspace", &path)?;
+        if requested.is_some() && !canonical_path("working directory", cwd)?.starts_with(&path) {
+            let problem = format!("it is not below the workspace {}", path.display());
+            return Err(invalid("working directory", &cwd.to_string(), &problem));
+        }
+        Ok(Some(path))
+    }
+
+    /// What is shown writable is the caller's own, or the settings permit it.
+    fn check_writable(&self, what: &'static str, path: &Path) -> Result<(), Error> {
+        let path_text = || path.display().to_string();
+        let facts = path_facts::read_path_facts(path).map_err(|error| {
+            invalid(
+                what,
+                &path_text(),
+                &format!("it cannot be looked at: {error}"),
+            )
+        })?;
+        let paths = |list: &'a [ByteString]| list.iter().map(ByteString::as_path).collect();
+        let rules = WritableRules {
+            uid: rustix::process::geteuid().as_raw(),
+            own_home: self.own_home.as_deref(),
+            other_homes: self.home.iter().map(PathBuf::as_path).collect(),
+            toolchains: paths(&self.settings.home_visible),
+            hidden: self.hidden.iter().map(PathBuf::as_path).collect(),
+            workspaces: self
+                .workspaces
+                .as_ref()
+                .map(|listed| listed.iter().map(PathBuf::as_path).collect()),
+        };
+        writable_paths::check(&facts, &rules)
+            .map_err(|refusal| invalid(what, &path_text(), &refusal.to_string()))
+    }
+
+    /// Paths of the home directory that stay visible and are there.
+    fn visible(&self) -> Vec<ByteString> {
+        let Some(home) = &self.home else {
+            return Vec::new();
+        };
+        let candidates = self
+            .settings
+            .home_visible
+            .iter()
+            .filter(|it| !credentials::is_within(it.as_path()))
+            .map(|it| home.join(it.as_path()));
+        candidates
+            .filter(|path| path.symlink_metadata().is_ok())
+            .map(ByteString::from)
+            .collect()
+    }
+
+    /// Directories of the search path that nothing else shows; of a virtual environment or a
+    /// toolchain the whole of it, since its programs need what stands beside `bin`.
+    fn search_path(
+        &self,
+        env: &[(ByteString, ByteString)],
+        workspace: Option<&Path>,
+    ) -> Vec<ByteString> {
+        let path = environment::value(env, b"PATH");
+        let parts = path
+            .map_or(&[] as &[u8], ByteString::as_bytes)
+            .split(|it| *it == b':');
+        let is_visible = |path: &Path| {
+            SYSTEM_DIRS_VISIBLE
+                .iter()
+                .any(|shown| path.starts_with(shown))
+                || workspace.is_some_and(|workspace| path.starts_with(workspace))
+        };
+        parts
+            .map(|part| ByteString::from(part).as_path().to_owned())
+            .filter(|path| is_plain(path) && path.is_dir() && !is_visible(path))
+            .filter_map(|path| self.toolchain_root(path))
+            .map(ByteString::from)
+            .collect()
+    }
+
+    fn toolchain_root(&self, bin: PathBuf) -> Option<PathBuf> {
+        let whole = bin.parent().filter(|prefix| {
+            let named = bin.file_name().is_some_and(|name| name == "bin");
+            let beside = prefix.join("lib").is_dir() || prefix.join("pyvenv.cfg").is_file();
+            named && beside && self.is_showable(prefix)
+        });
+        let root = whole.map_or(bin.clone(), Path::to_owned);
+        self.is_showable(&root).then_some(root)
+    }
+
+    /// Whether showing it shows nothing that level high hides: of a home directory only what
+    /// programs are run from.
+    fn is_showable(&self, path: &Path) -> bool {
+        let Some(real) = canonical(path) else {
+            return false;
+        };
+        let homes = || self.own_home.iter().chain(&self.home);
+        let is_above = |dir: &PathBuf| dir.starts_with(&real);
+        let is_below = |dir: &PathBuf| real.starts_with(dir);
+        let overlaps_hidden = self.hidden.iter().any(|dir| is_above(dir) || is_below(dir));
+        let is_in_dot_dir = |home: &PathBuf| {
+            let below = real.strip_prefix(home).ok();
+            let first = below.and_then(|below| below.components().next());
+            first.is_some_and(|it| it.as_os_str().as_encoded_bytes().starts_with(b"."))
+        };
+        let is_program_dir = || {
+            let named = |bin: &&str| real.ends_with(bin) || real.join(bin).is_dir();
+            PROGRAM_DIRS.iter().any(named)
+        };
+        let is_credential = |home: &PathBuf| {
+            let below = real.strip_prefix(home).ok();
+            below.is_some_and(credentials::is_within)
+        };
+        !overlaps_hidden
+            && !homes().any(is_above)
+            && !homes().any(is_credential)
+            && (!homes().any(is_in_dot_dir) || is_program_dir())
+    }
+
+    /// Credentials that lie within what is shown. What a request or the settings name by itself
+    /// is shown, and what a workspace lies in.
+    fn credentials_to_hide(
+        &self,
+        workspace: Option<&Path>,
+        (mut shown, named): (Vec<&Path>, &[&Path]),
+    ) -> Vec<ByteString> {
+        shown.extend(workspace);
+        let visible: Vec<(PathBuf, bool)> = shown
+            .into_iter()
+            .flat_map(|path| {
+                [path.to_owned(), canonical_or_self(path)].map(|it| (it, named.contains(&path)))
+            })
+            .collect();
+        let homes: BTreeSet<&PathBuf> = self.own_home.iter().chain(&self.home).collect();
+        let stores = homes
+            .into_iter()
+            .flat_map(|home| credentials::find_stores(home));
+        let is_exposed = |store: &PathBuf| {
+            let both = [store.clone(), canonical_or_self(store)];
+            let is_visible = |path: &Path| {
+                let mut all = visible.iter();
+                all.any(|(it, named)| path.starts_with(it) && !(*named && path == it))
+            };
+            let holds_workspace = |path: &PathBuf| workspace.is_some_and(|it| it.starts_with(path));
+            both.iter().any(|it| is_visible(it)) && !both.iter().any(holds_workspace)
+        };
+        stores.filter(is_exposed).map(ByteString::from).collect()
+    }
+}
+
+/// Paths of a request: few, absolute, there.
+fn canonical_paths(what: &'static str, paths: &[ByteString]) -> Result<Vec<ByteString>, Error> {
+    check_count(what, paths.len(), PATHS_MAX)?;
+    paths
+        .iter()
+        .map(|path| canonical_path(what, path).map(ByteString::from))
+        .collect()
+}
+
+fn canonical_path(what: &'static str, path: &ByteString) -> Result<PathBuf, Error> {
+    let path_text = || path.to_string();
+    if path.has_nul() {
+        return Err(invalid(what, &path_text(), "it contains a NUL byte"));
+    }
+    if !path.as_path().is_absolute() {
+        return Err(invalid(what, &path_text(), "it is not absolute"));
+    }
+    std::fs::canonicalize(path.as_path())
+        .map_err(|error| invalid(what, &path_text(), &format!("it cannot be found: {error}")))
+}
+
+fn canonical(path: &Path) -> Option<PathBuf> {
+    std::fs::canonicalize(path).ok()
+}
+
+fn canonical_or_self(path: &Path) -> PathBuf {
+    canonical(path).unwrap_or_else(|| path.to_owned())
+}
+
+/// The home directory without links; none where the variable names no directory of its own.
+fn canonical_home(home: &Path) -> Option<PathBuf> {
+    let home = home.is_absolute().then(|| canonical(home)).flatten()?;
+    (home != Path::new("/")).then_some(home)
+}
+
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
+}
+
+/// Wishes that mean nothing below level high would be granted silently by doing nothing.
+fn require_level_high(level: IsolationLevel, options: &SandboxOptions) -> Result<(), Error> {
+    let SandboxOptions {
+        workspace,
+        overlay,
+        network,
+        read,
+        write,
+        forwards,
+        allow_degraded,
+    } = options;
+    // To reach all of the network and to do without walls is what lower levels do.
+    let _granted = allow_degraded;
+    let high_only = [
+        (workspace.is_some(), "workspace"),
+        (*overlay, "overlay"),
+        (
+            network
+                .as_ref()
+                .is_some_and(|it| *it != NetworkAccess::Full),
+            "network",
+        ),
+        (!read.is_empty(), "read"),
+        (!write.is_empty(), "write"),
+        (!forwards.is_empty(), "forward"),
+    ];
+    match high_only.iter().find(|(is, _)| *is) {
+        Some((_, what)) => Err(invalid(
+            "request for",
+            what,
+            &format!("there are walls for it only at isolation level high, not at {level}"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Where level high is the minimum, requests show and reach nothing beyond the settings.
+fn check_within_settings(
+    settings: &IsolationSettings,
+    options: &SandboxOptions,
+) -> Result<(), Error> {
+    let problem = "the settings hold requests to level high as they define it";
+    if let Some(path) = options.read.iter().chain(&options.write).next() {
+        return Err(invalid("path", &path.to_string(), problem));
+    }
+    if let Some(forward) = options
+        .forwards
+        .iter()
+        .find(|it| !settings.forwards.contains(it))
+    {
+        return Err(invalid("forward", &forward.to_string(), problem));
+    }
+    if let Some(ability) = options
+        .allow_degraded
+        .iter()
+        .find(|it| !settings.allow_degraded.contains(it))
+    {
+        return Err(invalid("allow_degraded", ability.as_str(), problem));
+    }
+    match &options.network {
+        Some(network) if !is_network_within(network, &settings.network) => {
+            Err(invalid("network", "beyond the setting", problem))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether one network reaches nothing that the other does not.
+fn is_network_within(requested: &NetworkAccess, allowed: &NetworkAccess) -> bool {
+    match (requested, allowed) {
+        (NetworkAccess::None, _) | (_, NetworkAccess::Full) => true,
+        (NetworkAccess::AllowList { hosts }, NetworkAccess::AllowList { hosts: allowed }) => {
+            hosts.iter().all(|host| allowed.contains(host))
+        }
+        (NetworkAccess::Full | NetworkAccess::AllowList { .. }, NetworkAccess::None)
+        | (NetworkAccess::Full, NetworkAccess::AllowList { .. }) => false,
+    }
+}
+
+fn host_count(network: Option<&NetworkAccess>) -> usize {
+    match network {
+        Some(NetworkAccess::AllowList { hosts }) => hosts.len(),
+        Some(NetworkAccess::None | NetworkAccess::Full) | None => 0,
+    }
+}
+
+fn check_count(what: &'static str, count: usize, limit: usize) -> Result<(), Error> {
+    if count <= limit {
+        return Ok(());
+    }
+    let problem = format!("at most {limit} are allowed");
+    Err(invalid(what, &count.to_string(), &problem))
+}
+
+fn dedup(paths: Vec<ByteString>) -> Vec<ByteString> {
+    let mut unique: Vec<ByteString> = Vec::with_capacity(paths.len());
+    for path in paths {
+        if !unique.contains(&path) {
+            unique.push(path);
+        }
+    }
+    unique
+}
+
+fn invalid(what: &'static str, given: &str, problem: &str) -> Error {
+    Error::InvalidSandbox {
+        what,
+        given: given.to_owned(),
+        problem: problem.to_owned(),
+    }
+}

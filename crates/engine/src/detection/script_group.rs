@@ -1,0 +1,109 @@
+//! Programs that run several others at a time: what those are.
+
+use super::arguments::{ParsedArguments, base_name, glob};
+use super::simple_command::SimpleCommand;
+
+/// Options of `concurrently` and the `npm-run-all` family that take a value.
+const VALUE_OPTIONS: [&str; 19] = [
+    "-n",
+    "--names",
+    "-c",
+    "--prefix-colors",
+    "-p",
+    "--prefix",
+    "-s",
+    "--success",
+    "-m",
+    "--max-processes",
+    "-l",
+    "--prefix-length",
+    "-t",
+    "--timestamp-format",
+    "--restart-tries",
+    "--restart-after",
+    "--name-separator",
+    "--default-input-target",
+    "--hide",
+];
+
+/// What is run, as scripts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ScriptGroup {
+    /// All of them at a time.
+    Parallel(Vec<String>),
+    /// One after the other: the last may stay.
+    Sequential(Vec<String>),
+}
+
+/// The scripts such a program is given; `names` are those of the package, where known.
+pub(super) fn parse_group(call: &SimpleCommand, names: &[String]) -> Option<ScriptGroup> {
+    let program = base_name(call.program());
+    match program {
+        "concurrently" | "conc" => {
+            let arguments =
+                ParsedArguments::parse(call.args(), |option| VALUE_OPTIONS.contains(&option));
+            let scripts = arguments.operands.iter();
+            Some(ScriptGroup::Parallel(
+                scripts.flat_map(|it| expand_shortcut(it, names)).collect(),
+            ))
+        }
+        "run-p" => Some(ScriptGroup::Parallel(run_all(call.args(), names))),
+        "run-s" => Some(ScriptGroup::Sequential(run_all(call.args(), names))),
+        "npm-run-all" | "npm-run-all2" => {
+            let parallel = ["-p", "--parallel", "-l"];
+            let at = call.args().iter().rposition(|arg| {
+                parallel.contains(&arg.as_str())
+                    || ["-s", "--serial", "--sequential"].contains(&arg.as_str())
+            });
+            let at = at.unwrap_or(0);
+            let is_parallel = call
+                .args()
+                .get(at)
+                .is_some_and(|arg| parallel.contains(&arg.as_str()));
+            let scripts = run_all(call.args().get(at..).unwrap_or_default(), names);
+            Some(if is_parallel {
+                ScriptGroup::Parallel(scripts)
+            } else {
+                ScriptGroup::Sequential(scripts)
+            })
+        }
+        _ => None,
+    }
+}
+
+/// `npm:dev:*` of `concurrently`.
+fn expand_shortcut(text: &str, names: &[String]) -> Vec<String> {
+    let managers = ["npm", "yarn", "pnpm", "bun"];
+    let found = text.split_once(':').filter(|(it, _)| managers.contains(it));
+    match found {
+        None => vec![text.to_owned()],
+        Some((manager, pattern)) => {
+            let (pattern, args) = pattern.split_once(' ').unwrap_or((pattern, ""));
+            let run = |name: &String| format!("{manager} run {name} {args}");
+            matching(pattern, names).iter().map(run).collect()
+        }
+    }
+}
+
+/// `run-p dev:* css`, whose words may have arguments in them.
+fn run_all(args: &[String], names: &[String]) -> Vec<String> {
+    let arguments = ParsedArguments::parse(args, |option| option == "--max-parallel");
+    let patterns = arguments.operands.iter();
+    patterns
+        .flat_map(|it| matching(it.split(' ').next().unwrap_or(it), names))
+        .map(|name| format!("npm run {name}"))
+        .collect()
+}
+
+/// The scripts of the package a pattern means; where none are known, what it begins with.
+fn matching(pattern: &str, names: &[String]) -> Vec<String> {
+    let found: Vec<String> = names
+        .iter()
+        .filter(|it| glob(pattern, it))
+        .cloned()
+        .collect();
+    if !found.is_empty() || !names.is_empty() {
+        return found;
+    }
+    vec![pattern.trim_end_matches(['*', ':']).to_owned()]
+}

@@ -1,0 +1,119 @@
+//! The limit on a workspace's growth, kept by accounting: nothing in the kernel counts what one
+//! tree of processes writes to a directory, so it is looked at, and only while there is a limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_model::{LimitKind, SnapshotRequest, StopReason};
+use tokio::time::Instant;
+
+use super::event_loop::DriverCommand;
+use crate::engine_inner::EngineInner;
+use crate::execution::ExecutionHandle;
+
+/// Between the end of one look and the next at most: while nothing grows.
+const SAMPLE_INTERVAL_MAX: Duration = Duration::from_millis(2_000);
+/// And at least: while the limit comes near. A look that took longer than this is followed by a
+/// pause as long, so that accounting takes half of one core at the very most.
+const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// Looks until it has ended or passed its limit; then it is stopped.
+pub(super) async fn enforce_disk_limit(
+    core: Arc<EngineInner>,
+    entry: Arc<ExecutionHandle>,
+    limit_bytes: u64,
+) {
+    let mut live = entry.live.subscribe();
+    let mut pause = SAMPLE_INTERVAL_MIN;
+    let mut last = DiskSample::default();
+    loop {
+        let due = Instant::now() + pause;
+        let ended = live.wait_for(|live| live.state.is_finished() || live.driver_done);
+        tokio::select! {
+            biased;
+            () = core.closing.cancelled() => return,
+            _ended = ended => return,
+            () = tokio::time::sleep_until(due) => {}
+        }
+        let began = Instant::now();
+        let grown = disk_growth(&core, &entry).await;
+        if grown.is_some_and(|it| it > limit_bytes) {
+            let limit = LimitKind::Disk;
+            let order = StopReason::LimitHit { limit };
+            let grace = core.settings.grace;
+            // A driver that takes no more asks has just seen the end.
+            let _over = entry
+                .send_command(DriverCommand::LimitHit(limit))
+                .await
+                .is_err()
+                || entry
+                    .send_command(DriverCommand::Stop { order, grace })
+                    .await
+                    .is_err();
+            return;
+        }
+        let sample = DiskSample {
+            bytes: grown.unwrap_or(last.bytes),
+            pause,
+        };
+        pause = next_interval(last.bytes, sample, limit_bytes).max(began.elapsed());
+        last = sample;
+    }
+}
+
+/// What a look found, and the pause before it.
+#[derive(Debug, Clone, Copy, Default)]
+struct DiskSample {
+    bytes: u64,
+    pause: Duration,
+}
+
+/// Half of the time in which the limit is reached at the pace of the last pause; twice the last
+/// pause where nothing grew.
+fn next_interval(last_bytes: u64, sample: DiskSample, limit: u64) -> Duration {
+    let grown = sample.bytes.saturating_sub(last_bytes);
+    let remaining = limit.saturating_sub(sample.bytes);
+    if grown == 0 {
+        return (sample.pause * 2).clamp(SAMPLE_INTERVAL_MIN, SAMPLE_INTERVAL_MAX);
+    }
+    let pause_ms = u64::try_from(sample.pause.as_millis()).unwrap_or(u64::MAX);
+    let reached_ms = u128::from(remaining) * u128::from(pause_ms) / u128::from(grown);
+    let half = u64::try_from(reached_ms / 2).unwrap_or(u64::MAX);
+    Duration::from_millis(half).clamp(SAMPLE_INTERVAL_MIN, SAMPLE_INTERVAL_MAX)
+}
+
+/// Bytes the workspace has grown by; none where nobody can tell.
+async fn disk_growth(core: &EngineInner, entry: &ExecutionHandle) -> Option<u64> {
+    let request = SnapshotRequest {
+        disk: true,
+        ..SnapshotRequest::default()
+    };
+    let snapshot = core.backend.snapshot(entry.id, request).await.ok()?;
+    snapshot.disk_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(before: u64, bytes: u64, pause_ms: u64, limit: u64) -> u64 {
+        let pause = Duration::from_millis(pause_ms);
+        let next = next_interval(before, DiskSample { bytes, pause }, limit);
+        u64::try_from(next.as_millis()).expect("short")
+    }
+
+    #[test]
+    fn looks_come_sooner_the_nearer_the_limit_is() {
+        assert_eq!(next(0, 0, 100, 1_000), 200, "nothing grows");
+        assert_eq!(next(50, 50, 2_000, 1_000), 2_000, "not rarer than that");
+        assert_eq!(
+            next(0, 100, 200, 1_000),
+            900,
+            "half of the 1800 ms that are left"
+        );
+        assert_eq!(next(0, 900, 200, 1_000), 100, "not more often than that");
+        assert_eq!(next(0, 1, 2_000, u64::MAX), 2_000);
+        assert_eq!(next(0, 2_000, 100, 1_000), 100, "beyond it already");
+        assert_eq!(next(900, 100, 400, 1_000), 800, "it became less");
+    }
+}

@@ -1,0 +1,286 @@
+//! Carrying out effects.
+
+use std::sync::Arc;
+
+use ostler_model::{Event, EventRecord, Timestamp};
+use ostler_process::{
+    ControlCommand, ControlError, ExitRecord, LeaderOutcome, STEP_OPEN_FILES, STEP_STORAGE,
+    SpawnError,
+};
+use tokio::time::Instant;
+
+use crate::disk_space;
+use crate::error::PLAN_STEP;
+use crate::info::LifecycleEvent;
+use crate::supervisor::{SupervisorEffect, SupervisorInput};
+
+use super::event_loop::{Driver, launch_plan};
+
+/// How often a stop is handed over before it counts as lost; each try may take
+/// [`COMMAND_TIMEOUT_MS`](ostler_process::place::COMMAND_TIMEOUT_MS).
+const STOP_TRIES: u32 = 3;
+
+impl Driver {
+    /// Has the supervisor decide, and carries it out, with all that follows from it.
+    pub(super) async fn step(&mut self, input: SupervisorInput) {
+        self.step_at(Timestamp::now(), input).await;
+    }
+
+    /// As [`Driver::step`], with a time told by somebody else.
+    pub(super) async fn step_at(&mut self, now: Timestamp, input: SupervisorInput) {
+        self.step_without_flush(now, input).await;
+        self.flush_if_needed().await;
+    }
+
+    /// As [`Driver::step`], but for the writing down: [`Driver::flush_if_needed`] is to follow.
+    pub(super) async fn step_without_flush(&mut self, now: Timestamp, input: SupervisorInput) {
+        let effects = self.supervisor.handle(now, input);
+        self.execute(effects).await;
+        while let Some(input) = self.inbox.pop_front() {
+            let effects = self.supervisor.handle(Timestamp::now(), input);
+            self.execute(effects).await;
+        }
+    }
+
+    /// Writes down what was published, if that cannot wait.
+    pub(super) async fn flush_if_needed(&mut self) {
+        if self.recorder.needs_flush() {
+            // Whoever waits for what was published is answered before anything is written.
+            tokio::task::yield_now().await;
+            self.flush_events();
+        }
+    }
+
+    async fn execute(&mut self, effects: Vec<SupervisorEffect>) {
+        let mut records = Vec::new();
+        for effect in effects {
+            if let SupervisorEffect::Record(record) = effect {
+                records.push(record);
+                continue;
+            }
+            self.publish(std::mem::take(&mut records));
+            match effect {
+                SupervisorEffect::Record(_) => {}
+                SupervisorEffect::Spawn { attempt } => self.spawn(attempt).await,
+                SupervisorEffect::Send(order) => self.send_stop(order).await,
+                SupervisorEffect::SetTimer { timer, after } => {
+                    self.timer = Some((Instant::now() + after, timer));
+                }
+                SupervisorEffect::ClearTimer(_) => self.timer = None,
+            }
+        }
+        self.publish(records);
+    }
+
+    async fn spawn(&mut self, attempt: u32) {
+        self.detach_process();
+        let planned = match launch_plan(self, attempt) {
+            Some(plan) => Ok(plan),
+            None => self.replan(attempt),
+        };
+        let spawned = match planned {
+            Ok(plan) => self.core.backend.spawn(plan).await,
+            Err(message) => Err(SpawnError::Zygote(message)),
+        };
+        let spawned = spawned.map_err(|error| match error {
+            SpawnError::Storage(what) => SpawnError::Storage(self.with_disk_space(&what)),
+            SpawnError::Zygote(_)
+            | SpawnError::PlanTooLarge { .. }
+            | SpawnError::OpenFiles { .. } => error,
+        });
+        let input = match spawned {
+            Ok(birth) => {
+                self.attach(birth);
+                SupervisorInput::Spawned
+            }
+            Err(error) => SupervisorInput::SpawnFailed {
+                step: failed_step(&error).to_owned(),
+                message: error.to_string(),
+            },
+        };
+        self.inbox.push_back(input);
+    }
+
+    /// What a refused write of the state directory is told with.
+    fn with_disk_space(&self, message: &str) -> String {
+        let space = disk_space::describe(&self.core.settings.state_dir);
+        format!("{message}; {space}")
+    }
+
+    /// As the shim reported it; where the state directory could not be written, with how much
+    /// room there is.
+    pub(super) fn with_storage_hint(&self, mut record: ExitRecord) -> ExitRecord {
+        if let LeaderOutcome::SpawnFailed { step, message, .. } = &mut record.outcome
+            && step == STEP_STORAGE
+        {
+            *message = self.with_disk_space(message);
+        }
+        record
+    }
+
+    /// Plans from the spec alone, after an earlier engine admitted it.
+    fn replan(&mut self, attempt: u32) -> Result<ostler_process::LaunchPlan, String> {
+        let template =
+            crate::admission::relaunch_template(&self.core.settings, &self.execution.spec)
+                .map_err(|error| error.to_string())?;
+        self.template = Some(template);
+        launch_plan(self, attempt).ok_or_else(|| "its spec cannot be written as JSON".to_owned())
+    }
+
+    /// Hands an order over and tells whether it arrived.
+    pub(super) async fn send(&self, command: ControlCommand) -> Result<(), ControlError> {
+        match &self.control {
+            Some(control) => control.send(command).await,
+            None => Err(ControlError::Ended),
+        }
+    }
+
+    /// Passes an order that needs no decision.
+    pub(super) async fn forward(&mut self, command: ControlCommand) -> Result<(), ControlError> {
+        let effects = self
+            .supervisor
+            .handle(Timestamp::now(), SupervisorInput::Forward(command));
+        let mut sent = Err(ControlError::Ended);
+        for effect in effects {
+            if let SupervisorEffect::Send(order) = effect {
+                sent = self.send(order).await;
+            }
+        }
+        sent
+    }
+
+    /// A stop must arrive, and its reason must be on disk before it does.
+    async fn send_stop(&mut self, command: ControlCommand) {
+        self.flush_events();
+        for _ in 0..STOP_TRIES {
+            match self.send(command.clone()).await {
+                Ok(()) | Err(ControlError::Ended) => return,
+                Err(error @ (ControlError::Busy | ControlError::Unsupported(_))) => {
+                    tracing::warn!(id = %self.execution.id, %error, "a stop did not arrive");
+                }
+            }
+        }
+    }
+
+    /// Tells everybody, in one step.
+    fn publish(&mut self, records: Vec<EventRecord>) {
+        if records.is_empty() {
+            return;
+        }
+        let finished = records
+            .iter()
+            .any(|record| matches!(record.event, Event::Finished { .. }));
+        if finished {
+            // Whoever sees the end may start the next one in its place.
+            self.core.registry.on_finished(self.execution.id);
+        }
+        let is_trim = |record: &EventRecord| matches!(record.event, Event::Trimmed { .. });
+        if finished || records.iter().any(is_trim) {
+            // Files that are gone give their space back once nobody has them open.
+            self.execution.close_reader();
+        }
+        let sent_at = self.writes.sent_offset();
+        self.execution.live.send_modify(|live| {
+            for record in &records {
+                live.state.apply(record);
+                self.execution.timeline.apply(record);
+                if matches!(record.event, Event::Input { .. }) {
+                    live.last_input_offset = Some(sent_at.min(record.offset));
+                }
+            }
+        });
+        if finished {
+            self.core.interactions.execution_ended(self.execution.id);
+            self.execution
+                .journal_end
+                .send_modify(|mark| mark.finished = true);
+        }
+        if self.core.lifecycle_events.receiver_count() > 0 {
+            for record in &records {
+                let lifecycle_event = LifecycleEvent {
+                    id: self.execution.id,
+                    owner: self.execution.owner(),
+                    record: Arc::new(record.clone()),
+                };
+                // Fails only when the last subscriber has just gone.
+                let _gone = self.core.lifecycle_events.send(lifecycle_event).is_err();
+            }
+        }
+        self.recorder.push(records);
+    }
+
+    /// Writes what is pending to the ledger and the execution's events.
+    pub(super) fn flush_events(&mut self) {
+        self.recorder.flush(&self.core, &self.execution);
+    }
+
+    /// Takes over what an exit record says of the journal and of survivors.
+    pub(super) fn apply_exit_record(&mut self, record: &ExitRecord) {
+        self.detach_process();
+        self.execution.journal_end.send_modify(|mark| {
+            mark.end = mark.end.max(record.output_end);
+        });
+        if !record.survivors.is_empty() {
+            self.execution.live.send_modify(|live| {
+                live.survivors.clone_from(&record.survivors);
+            });
+        }
+    }
+
+    /// Output is there up to `end`.
+    pub(super) async fn on_output(&mut self, end: u64) {
+        self.execution.journal_end.send_if_modified(|mark| {
+            let grown = end > mark.end;
+            mark.end = mark.end.max(end);
+            grown
+        });
+        self.step(SupervisorInput::Output { end }).await;
+        self.monitor_output(end).await;
+        self.update_mirror();
+        self.trim(end).await;
+    }
+
+    /// Learns the journal's end where nobody tells it.
+    pub(super) async fn refresh_journal_end(&mut self) {
+        let end = self.execution.journal().ok().and_then(|it| it.end().ok());
+        if let Some(end) = end {
+            self.on_output(end).await;
+        }
+        self.close_idle_journal();
+    }
+
+    /// Nothing is held open for output that nobody looks at.
+    pub(super) fn close_idle_journal(&mut self) {
+        if !self.watches_output {
+            self.journal = None;
+            self.mirror = None;
+        }
+    }
+
+    /// The last thing: everything on disk, nobody left waiting.
+    pub(super) async fn finish(&mut self) {
+        self.detach_process();
+        self.fail_writes();
+        self.stop_monitor();
+        self.flush_events();
+        self.update_mirror();
+        self.recorder.close();
+        if self.supervisor.is_over() {
+            self.core.retire(&self.execution);
+        }
+        self.execution.mark_driver_done();
+        if !self.execution.unwritten.lock().is_empty() {
+            self.core.unwritten.add(self.execution.id);
+        }
+    }
+}
+
+/// The step at which a birth failed before it began.
+const fn failed_step(error: &SpawnError) -> &'static str {
+    match error {
+        SpawnError::Zygote(_) => "spawn",
+        SpawnError::PlanTooLarge { .. } => PLAN_STEP,
+        SpawnError::Storage(_) => STEP_STORAGE,
+        SpawnError::OpenFiles { .. } => STEP_OPEN_FILES,
+    }
+}

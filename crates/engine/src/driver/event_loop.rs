@@ -1,0 +1,518 @@
+//! What a driver listens to: control first, output last.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_journal::Journal;
+use ostler_model::event::TrimReason;
+use ostler_model::{Capability, EventRecord, LimitKind, Principal, StopReason, Timestamp};
+use ostler_process::{
+    ControlCommand, ControlError, LaunchIo, LaunchPlan, ProcessControl, ProcessEvent,
+    RecoveryOutcome, SpawnHandle,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use crate::admission::LaunchTemplate;
+use crate::engine_inner::EngineInner;
+use crate::execution::{DriverFlags, ExecutionHandle};
+use crate::supervisor::{Supervisor, SupervisorInput, Timer};
+use crate::terminal::device_reports;
+
+use super::freeze::FreezeRequest;
+use super::input_queue::InputQueue;
+use super::output_readers::RetainState;
+use super::recorder::EventRecorder;
+use super::service_monitor::{MonitorEvent, ServiceMonitor};
+use super::trim::TrimSchedule;
+
+/// What a driver can be asked.
+#[derive(Debug)]
+pub(crate) enum DriverCommand {
+    /// End it.
+    Stop {
+        /// Who and why.
+        order: StopReason,
+        /// Between the polite request and the kill.
+        grace: Duration,
+    },
+    /// Hand an order over that needs no decision.
+    Forward {
+        /// A signal or a size.
+        command: ControlCommand,
+        /// Whether it arrived.
+        reply: oneshot::Sender<Result<(), ControlError>>,
+    },
+    /// Write to its input.
+    Write(super::input_queue::InputWrite),
+    /// Have it stand still or go on.
+    Freeze(FreezeRequest),
+    /// Have a service's attempt end and the next one begin.
+    Restart {
+        /// Who.
+        by: Principal,
+        /// Why, in words.
+        reason: String,
+    },
+    /// It was seen waiting for an answer.
+    PromptDetected {
+        /// With what.
+        prompt: PromptRecord,
+        /// When it is on record.
+        reply: oneshot::Sender<()>,
+    },
+    /// A limit that is kept by accounting was passed.
+    LimitHit(LimitKind),
+    /// Output was cleared.
+    OutputCleared {
+        /// First byte dropped.
+        from: u64,
+        /// First byte kept.
+        to: u64,
+        /// On whose behalf.
+        by: Principal,
+        /// When it is on record; a driver that is done drops it.
+        reply: oneshot::Sender<()>,
+    },
+}
+
+/// A command's question, for the record.
+#[derive(Debug)]
+pub(crate) struct PromptRecord {
+    /// Its text.
+    pub(crate) text: String,
+    /// Whether the answer must not be shown.
+    pub(crate) secret: bool,
+    /// The journal's end then.
+    pub(crate) end: u64,
+}
+
+/// What a driver is made for.
+#[derive(Debug)]
+pub(crate) struct DriverInit {
+    /// The execution.
+    pub(crate) execution: Arc<ExecutionHandle>,
+    /// Who asks.
+    pub(crate) commands: mpsc::Receiver<DriverCommand>,
+    /// How to launch it; none where an earlier engine did.
+    pub(crate) template: Option<LaunchTemplate>,
+    /// Whether somebody wants to hear of the start.
+    pub(crate) report_start: bool,
+    /// Whether a reader that may miss nothing is expected from the first byte on.
+    pub(crate) lossless_reader: bool,
+}
+
+/// The driver of one execution.
+pub(crate) struct Driver {
+    pub(super) core: Arc<EngineInner>,
+    pub(super) execution: Arc<ExecutionHandle>,
+    pub(super) supervisor: Supervisor,
+    pub(super) recorder: EventRecorder,
+    pub(super) template: Option<LaunchTemplate>,
+    pub(super) report_start: bool,
+    pub(super) control: Option<Arc<dyn ProcessControl>>,
+    pub(super) process_events: Option<mpsc::Receiver<ProcessEvent>>,
+    pub(super) writes: InputQueue,
+    pub(super) timer: Option<(Instant, Timer)>,
+    /// Inputs that follow from effects, handled before anything else.
+    pub(super) inbox: VecDeque<SupervisorInput>,
+    pub(super) watches_output: bool,
+    pub(super) retain_state: RetainState,
+    /// When it is looked again whether output is to be told: after the last one who wanted to
+    /// hear has gone, and when the shim was too busy for the order.
+    pub(super) watch_check_at: Option<Instant>,
+    pub(super) journal: Option<Journal>,
+    pub(super) mirror: Option<ostler_journal::Mirror>,
+    pub(super) trim_schedule: TrimSchedule,
+    /// What a service is looked at with.
+    pub(super) monitor: ServiceMonitor,
+    /// Who waits for the answer to a freeze or a thaw.
+    pub(super) pending_freezes: Vec<FreezeRequest>,
+    /// It was found running: whether it stands still is said once unasked.
+    pub(super) adopted: bool,
+    commands: mpsc::Receiver<DriverCommand>,
+    pub(super) flags: watch::Receiver<DriverFlags>,
+    cancel_handled: bool,
+    closing_handled: bool,
+    detached: bool,
+}
+
+/// One thing a driver woke up for.
+enum DriverEvent {
+    Closing,
+    FlagsChanged,
+    Command(DriverCommand),
+    Timer(Timer),
+    TrimDue,
+    ReadersDue,
+    WriteDue,
+    Process(Option<ProcessEvent>),
+    Monitor(MonitorEvent),
+}
+
+impl Driver {
+    /// For a new execution.
+    pub(crate) fn new(core: Arc<EngineInner>, init: DriverInit) -> Self {
+        let grace = core.settings.grace;
+        let supervisor = Supervisor::new(init.execution.spec.lifetime.clone(), grace);
+        Self::build(core, init, supervisor)
+    }
+
+    /// For one that an earlier engine recorded this much of.
+    pub(crate) fn resume(
+        core: Arc<EngineInner>,
+        init: DriverInit,
+        records: &[EventRecord],
+    ) -> Self {
+        let grace = core.settings.grace;
+        let lifetime = init.execution.spec.lifetime.clone();
+        let supervisor = Supervisor::resume(lifetime, grace, records);
+        let mut driver = Self::build(core, init, supervisor);
+        driver.monitor = ServiceMonitor::resume(records);
+        driver
+    }
+
+    fn build(core: Arc<EngineInner>, init: DriverInit, supervisor: Supervisor) -> Self {
+        Self {
+            core,
+            recorder: EventRecorder::new(init.execution.dir.clone()),
+            flags: init.execution.flags.subscribe(),
+            execution: init.execution,
+            supervisor,
+            template: init.template,
+            report_start: init.report_start,
+            control: None,
+            process_events: None,
+            writes: InputQueue::default(),
+            timer: None,
+            inbox: VecDeque::new(),
+            watches_output: false,
+            retain_state: RetainState::new(init.lossless_reader),
+            watch_check_at: None,
+            journal: None,
+            mirror: None,
+            trim_schedule: TrimSchedule::new(),
+            monitor: ServiceMonitor::default(),
+            pending_freezes: Vec::new(),
+            adopted: false,
+            commands: init.commands,
+            cancel_handled: false,
+            closing_handled: false,
+            detached: false,
+        }
+    }
+
+    /// Starts the execution and stays with it to its end.
+    pub(crate) async fn run(mut self, now: Timestamp) {
+        let missing = self.execution.spec.policy.missing.clone();
+        self.step_at(now, SupervisorInput::Admitted { missing })
+            .await;
+        self.run_loop().await;
+    }
+
+    /// Takes in what recovery found; true when there is somebody to stay with.
+    pub(crate) async fn on_recovered(&mut self, recovered: RecoveryOutcome) -> bool {
+        let input = match recovered {
+            RecoveryOutcome::Running {
+                attempt,
+                pid,
+                started_at,
+                handle: birth,
+            } => {
+                self.attach(birth);
+                self.adopted = true;
+                SupervisorInput::Adopted {
+                    attempt,
+                    pid,
+                    started_at,
+                }
+            }
+            RecoveryOutcome::Exited(record) => {
+                self.apply_exit_record(&record);
+                SupervisorInput::Exited(Box::new(record))
+            }
+            // Told by recovery, which does not go on.
+            RecoveryOutcome::Unreachable(_) => return false,
+            RecoveryOutcome::Lost {
+                reason, attempt, ..
+            } => SupervisorInput::Lost { reason, attempt },
+        };
+        self.start_monitor();
+        self.step(input).await;
+        if self.supervisor.is_over() {
+            self.finish().await;
+        }
+        !self.supervisor.is_over()
+    }
+
+    pub(super) fn attach(&mut self, handle: SpawnHandle) {
+        self.control = Some(handle.control);
+        self.process_events = Some(handle.events);
+        self.watches_output = false;
+        self.retain_state.reset();
+    }
+
+    /// Stays with it to its end, or to the engine's.
+    pub(crate) async fn run_loop(mut self) {
+        if let Some(limit) = self.execution.spec.policy.limits.disk_bytes {
+            let (core, entry) = (Arc::clone(&self.core), Arc::clone(&self.execution));
+            let enforcement = super::disk_quota::enforce_disk_limit(core, entry, limit);
+            self.core.tracker.spawn(enforcement);
+        }
+        self.schedule_checks().await;
+        self.sync_retain_offset().await;
+        self.sync_output_watch().await;
+        while !self.supervisor.is_over() && !self.detached {
+            let event = self.next_event().await;
+            self.handle_event(event).await;
+            self.schedule_checks().await;
+            self.sync_retain_offset().await;
+            self.sync_output_watch().await;
+        }
+        self.finish().await;
+    }
+
+    /// Events made up from the spec, to be written like new ones.
+    pub(crate) fn push_rebuilt(&mut self, records: Vec<EventRecord>) {
+        self.recorder.push(records);
+    }
+
+    async fn next_event(&mut self) -> DriverEvent {
+        let timer = self.timer;
+        let is_unwatched = self.control.is_some() && !self.watches_output;
+        let trim_at = self.trim_schedule.due();
+        let write_at = self.writes.retry_at();
+        let watch_at = earlier(self.watch_check_at, self.retain_state.due());
+        tokio::select! {
+            biased;
+            () = self.core.closing.cancelled(), if !self.closing_handled => DriverEvent::Closing,
+            Ok(()) = self.flags.changed() => DriverEvent::FlagsChanged,
+            Some(ask) = self.commands.recv() => DriverEvent::Command(ask),
+            timer = timer_fired(timer) => DriverEvent::Timer(timer),
+            report = next_process_event(&mut self.process_events) => DriverEvent::Process(report),
+            () = sleep_until_due(write_at) => DriverEvent::WriteDue,
+            looked = self.monitor.next_event() => DriverEvent::Monitor(looked),
+            () = sleep_until_due(watch_at) => DriverEvent::ReadersDue,
+            () = tokio::time::sleep_until(trim_at), if is_unwatched => DriverEvent::TrimDue,
+        }
+    }
+
+    async fn handle_event(&mut self, event: DriverEvent) {
+        match event {
+            DriverEvent::Closing => self.on_closing().await,
+            DriverEvent::FlagsChanged => self.on_flags().await,
+            DriverEvent::Command(ask) => self.handle_command(ask).await,
+            DriverEvent::Timer(timer) => {
+                self.timer = None;
+                self.step(SupervisorInput::Timer(timer)).await;
+            }
+            DriverEvent::WriteDue => self.retry_write().await,
+            // Seen to after everything that happened.
+            DriverEvent::Monitor(looked) => self.on_monitor_event(looked).await,
+            DriverEvent::ReadersDue => {}
+            DriverEvent::TrimDue => self.check_trim().await,
+            DriverEvent::Process(Some(report)) => self.on_process_event(report).await,
+            DriverEvent::Process(None) => {
+                self.process_events = None;
+                self.step(SupervisorInput::ShimGone).await;
+            }
+        }
+    }
+
+    /// The engine ends: what is durable and known to somebody goes on without it.
+    async fn on_closing(&mut self) {
+        self.closing_handled = true;
+        if self.core.capabilities.has(Capability::Durable) && self.execution.is_id_known() {
+            self.detached = true;
+            return;
+        }
+        let grace = self.core.settings.grace;
+        let order = StopReason::Shutdown;
+        self.step(SupervisorInput::Stop { order, grace }).await;
+    }
+
+    async fn on_flags(&mut self) {
+        let flags = *self.flags.borrow_and_update();
+        if flags.cancelled && !self.cancel_handled && !self.execution.is_id_disclosed() {
+            self.cancel_handled = true;
+            let order = StopReason::Cancelled;
+            let grace = self.core.settings.grace;
+            self.step(SupervisorInput::Stop { order, grace }).await;
+        }
+        while let Some(by) = self.execution.leases.next_change() {
+            self.step(SupervisorInput::LeaseTaken { by }).await;
+        }
+        self.sync_output_watch().await;
+    }
+
+    async fn handle_command(&mut self, command: DriverCommand) {
+        match command {
+            DriverCommand::Stop { order, grace } => {
+                self.refresh_journal_end().await;
+                self.step(SupervisorInput::Stop { order, grace }).await;
+            }
+            DriverCommand::Forward {
+                command: order,
+                reply: answer,
+            } => {
+                let sent = if let ControlCommand::Resize(size) = order {
+                    self.resize(size).await
+                } else {
+                    self.forward(order).await
+                };
+                // Whoever asked may have gone; the order was carried out all the same.
+                let _gone = answer.send(sent).is_err();
+            }
+            DriverCommand::Write(write) => self.enqueue_write(write).await,
+            DriverCommand::Freeze(freeze) => self.freeze(freeze).await,
+            DriverCommand::Restart { by, reason } => {
+                self.refresh_journal_end().await;
+                self.step(SupervisorInput::Restart { by, reason }).await;
+            }
+            DriverCommand::LimitHit(limit) => self.step(SupervisorInput::LimitHit { limit }).await,
+            DriverCommand::PromptDetected {
+                prompt: asked,
+                reply: answer,
+            } => {
+                let PromptRecord { text, secret, end } = asked;
+                self.step(SupervisorInput::PromptDetected { text, secret, end })
+                    .await;
+                // Whoever looked may have gone; it is on record all the same.
+                let _gone = answer.send(()).is_err();
+            }
+            DriverCommand::OutputCleared {
+                from,
+                to,
+                by,
+                reply: answer,
+            } => {
+                tracing::debug!(id = %self.execution.id, %by, from, to, "output cleared");
+                let reason = TrimReason::Cleared;
+                self.step(SupervisorInput::Trimmed { from, to, reason })
+                    .await;
+                // Whoever asked may have gone; it is on record all the same.
+                let _gone = answer.send(()).is_err();
+            }
+        }
+    }
+
+    async fn on_process_event(&mut self, report: ProcessEvent) {
+        match report {
+            ProcessEvent::Started { pid, at } => {
+                self.start_monitor();
+                self.step(SupervisorInput::Started { at, pid }).await;
+            }
+            ProcessEvent::Output { end } => self.on_output(end).await,
+            ProcessEvent::InputAccepted { len } => self.on_input_taken(len).await,
+            ProcessEvent::InputProgress(input) => self.on_input_progress(input),
+            ProcessEvent::TerminalQuery {
+                query: question,
+                end,
+            } => {
+                let (core, entry) = (Arc::clone(&self.core), Arc::clone(&self.execution));
+                self.core
+                    .tracker
+                    .spawn(device_reports::send_report(core, entry, (question, end)));
+            }
+            ProcessEvent::Frozen { frozen } => self.on_frozen(frozen).await,
+            ProcessEvent::LimitHit { limit } => {
+                self.step(SupervisorInput::LimitHit { limit }).await
+            }
+            ProcessEvent::Detached { status } => {
+                self.step(SupervisorInput::Detached { status }).await
+            }
+            ProcessEvent::TimedOut { kind: clock } => {
+                self.refresh_journal_end().await;
+                self.step(SupervisorInput::TimeoutFired { clock }).await;
+            }
+            ProcessEvent::JournalFailed { detail, memory } => {
+                if let Some((_, memory)) = memory {
+                    self.execution.set_memory(memory);
+                    self.on_output_in_memory();
+                    self.execution.close_reader();
+                }
+                self.step(SupervisorInput::JournalFailed { detail }).await;
+            }
+            ProcessEvent::JournalRecovered { missing } => {
+                self.on_output_on_disk();
+                self.step(SupervisorInput::JournalRecovered { missing })
+                    .await;
+            }
+            ProcessEvent::Exited(record) => {
+                self.apply_exit_record(&record);
+                let record = self.with_storage_hint(record);
+                self.step(SupervisorInput::Exited(Box::new(record))).await;
+            }
+            ProcessEvent::Lost => {
+                self.detach_process();
+                self.step(SupervisorInput::ShimGone).await;
+            }
+        }
+    }
+
+    pub(super) fn detach_process(&mut self) {
+        self.control = None;
+        self.process_events = None;
+        self.watches_output = false;
+        self.retain_state.reset();
+        self.pending_freezes.clear();
+    }
+}
+
+fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}
+
+async fn sleep_until_due(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn timer_fired(timer: Option<(Instant, Timer)>) -> Timer {
+    match timer {
+        Some((due, timer)) => {
+            sleep_until_due(Some(due)).await;
+            timer
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_process_event(
+    process_events: &mut Option<mpsc::Receiver<ProcessEvent>>,
+) -> Option<ProcessEvent> {
+    match process_events {
+        Some(reports) => reports.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The plan of one attempt.
+pub(super) fn launch_plan(driver: &mut Driver, attempt: u32) -> Option<LaunchPlan> {
+    let service = matches!(
+        driver.execution.spec.lifetime,
+        ostler_model::Lifetime::Service { .. }
+    );
+    let template = if service {
+        driver.template.clone()?
+    } else {
+        driver.template.take()?
+    };
+    let mut plan = template.plan(driver.execution.id, attempt);
+    if let (LaunchIo::Pty(size), Some(newer)) = (&mut plan.io, driver.supervisor.state().size) {
+        *size = newer;
+    }
+    plan.report_start = driver.report_start || service;
+    plan.lossless_reader = driver.retain_state.is_reader_expected();
+    if attempt > 1 {
+        let output_end = driver.execution.fresh_info().output_end;
+        plan.min_output_offset = output_end.max(driver.supervisor.offset());
+    }
+    driver.prepare_monitor(&mut plan);
+    // A spec is plain data: strings, numbers and lists always spell as JSON.
+    plan.spec = serde_json::to_vec(&*driver.execution.spec).ok()?;
+    Some(plan)
+}

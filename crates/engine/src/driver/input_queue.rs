@@ -1,0 +1,322 @@
+//! Writes to a command's input: one order at a time, each waited for.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ostler_model::{InputId, Principal, Timestamp};
+use ostler_process::backend::{INPUT_CHUNK_BYTES, IdempotentInput, InputProgress};
+use ostler_process::{ControlCommand, ControlError};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::supervisor::SupervisorInput;
+
+use super::event_loop::Driver;
+
+/// Writes that wait for the ones before them; more are refused as busy.
+const WRITES: usize = 64;
+/// How long a command may leave its full input alone before it counts as not reading, in
+/// milliseconds.
+const INPUT_STALL_TIMEOUT_MS: u64 = 1_000;
+/// Until a full input is tried again, in milliseconds; doubled while nothing is taken.
+const FIRST_RETRY_MS: u64 = 2;
+/// The longest time between two tries, in milliseconds.
+const LONGEST_RETRY_MS: u64 = 100;
+
+/// Bytes for a command, or the end of its input, or both.
+#[derive(Debug)]
+pub(crate) struct InputWrite {
+    /// From whom.
+    pub(crate) by: Principal,
+    /// The bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the input ends after them.
+    pub(crate) close: bool,
+    /// What they are.
+    pub(crate) kind: WriteKind,
+    /// How many were taken.
+    pub(crate) reply: oneshot::Sender<Result<WriteResult, ControlError>>,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WriteResult {
+    /// Bytes the command's input took.
+    pub(crate) accepted: u64,
+    /// The journal's end when the first of them was handed over: output before it cannot be
+    /// the reply.
+    pub(crate) sent_offset: u64,
+    /// What [`WriteKind::QueryProgress`] asked for.
+    pub(crate) progress: ProgressReply,
+}
+
+/// What the shim says of an input that goes in once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ProgressReply {
+    /// Nothing: it was not asked, or is of an earlier version that cannot tell.
+    #[default]
+    Unsupported,
+    /// None of it was taken.
+    Nothing,
+    /// Some of it was taken, or all.
+    Some(InputProgress),
+}
+
+/// What bytes for a command are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteKind {
+    /// Somebody's input.
+    Input,
+    /// Somebody's input that goes in once, however often it is written.
+    Idempotent(IdempotentInput),
+    /// None: it is asked how much of such an input was taken.
+    QueryProgress(InputId),
+    /// The answer to a prompt: one line and its end.
+    PromptReply,
+    /// What a terminal says by itself; nobody typed it, so it is no event.
+    TerminalReply,
+}
+
+/// Writes under way; the first one has an order out.
+#[derive(Debug, Default)]
+pub(crate) struct InputQueue {
+    queue: VecDeque<InputWrite>,
+    /// Bytes of it that were handed over and not given back.
+    sent: usize,
+    accepted: u64,
+    /// The journal's end when the first one began to be handed over.
+    sent_offset: u64,
+    backoff: Option<InputBackoff>,
+    /// Whether the question of the first one is out.
+    progress_queried: bool,
+    progress: ProgressReply,
+}
+
+/// An input that takes no more just now. Nothing tells when it does again.
+#[derive(Debug, Clone, Copy)]
+struct InputBackoff {
+    retry_at: Instant,
+    pause: Duration,
+    give_up_at: Instant,
+}
+
+impl InputBackoff {
+    fn new() -> Self {
+        let (now, pause) = (Instant::now(), Duration::from_millis(FIRST_RETRY_MS));
+        Self {
+            retry_at: now + pause,
+            pause,
+            give_up_at: now + Duration::from_millis(INPUT_STALL_TIMEOUT_MS),
+        }
+    }
+
+    /// Still full; none when it counts as not read any more.
+    fn next_retry(self) -> Option<Self> {
+        let pause = (self.pause * 2).min(Duration::from_millis(LONGEST_RETRY_MS));
+        let retry_at = Instant::now() + pause;
+        (retry_at <= self.give_up_at).then_some(Self {
+            retry_at,
+            pause,
+            ..self
+        })
+    }
+}
+
+impl InputQueue {
+    /// When a full input is to be tried again; none while a try is out.
+    pub(super) fn retry_at(&self) -> Option<Instant> {
+        let stalled = self.backoff.filter(|_| !self.is_partial());
+        stalled.map(|full| full.retry_at)
+    }
+
+    const fn is_partial(&self) -> bool {
+        self.accepted < self.sent as u64
+    }
+
+    /// The journal's end when the write under way began.
+    pub(super) const fn sent_offset(&self) -> u64 {
+        self.sent_offset
+    }
+
+    /// What was not taken is still to be sent.
+    fn rewind(&mut self) {
+        // It is at most what was sent, which is in memory.
+        self.sent = usize::try_from(self.accepted).unwrap_or(self.sent);
+    }
+}
+
+impl Driver {
+    pub(super) async fn enqueue_write(&mut self, write: InputWrite) {
+        if self.writes.queue.len() >= WRITES {
+            return send_reply(write, Err(ControlError::Busy));
+        }
+        self.writes.queue.push_back(write);
+        if self.writes.queue.len() == 1 {
+            self.send_next_chunk().await;
+        }
+    }
+
+    /// Sends the next chunk of the first write, or finishes writes that have none.
+    async fn send_next_chunk(&mut self) {
+        while let Some(write) = self.writes.queue.front() {
+            let chunk = write.bytes[self.writes.sent..]
+                .chunks(INPUT_CHUNK_BYTES)
+                .next()
+                .map(<[u8]>::to_vec);
+            let kind = write.kind;
+            let is_terminal_reply = kind == WriteKind::TerminalReply;
+            if let WriteKind::QueryProgress(id) = kind
+                && !self.writes.progress_queried
+            {
+                match self.query_progress(id).await {
+                    Ok(()) => return,
+                    Err(error) => self.finish_write(Err(error)).await,
+                }
+                continue;
+            }
+            let Some(chunk) = chunk else {
+                self.finish_write(Ok(())).await;
+                continue;
+            };
+            let (from, sent) = (self.writes.sent as u64, chunk.len());
+            if self.writes.sent == 0 && self.writes.accepted == 0 && !is_terminal_reply {
+                // What is there by now is no reply to it.
+                self.refresh_journal_end().await;
+                self.writes.sent_offset = self.execution.journal_end.borrow().end;
+            }
+            let command = match kind {
+                WriteKind::Idempotent(input) => ControlCommand::InputOnce {
+                    input,
+                    from,
+                    bytes: chunk,
+                },
+                WriteKind::Input
+                | WriteKind::QueryProgress(_)
+                | WriteKind::PromptReply
+                | WriteKind::TerminalReply => ControlCommand::Input(chunk),
+            };
+            match self.forward(command).await {
+                Ok(()) => {
+                    self.writes.sent += sent;
+                    return;
+                }
+                Err(error) => self.finish_write(Err(error)).await,
+            }
+        }
+    }
+
+    /// Asks for what was taken of an input. Shims of an earlier version do not answer that;
+    /// they do answer the input of nothing that follows it.
+    async fn query_progress(&mut self, id: InputId) -> Result<(), ControlError> {
+        self.writes.progress_queried = true;
+        let input = IdempotentInput {
+            id,
+            output_end: 0,
+            len: 0,
+        };
+        let (from, bytes) = (0, Vec::new());
+        self.forward(ControlCommand::InputOnce { input, from, bytes })
+            .await?;
+        self.forward(ControlCommand::Input(Vec::new())).await
+    }
+
+    /// The shim's answer to it.
+    pub(super) fn on_input_progress(&mut self, progress: Option<InputProgress>) {
+        self.writes.progress = progress.map_or(ProgressReply::Nothing, ProgressReply::Some);
+    }
+
+    /// So much of the last chunk was taken.
+    pub(super) async fn on_input_taken(&mut self, len: u64) {
+        if self.writes.queue.is_empty() {
+            return;
+        }
+        self.writes.accepted += len;
+        if self.writes.is_partial() {
+            let backoff = self.writes.backoff.filter(|_| len == 0);
+            self.writes.backoff =
+                backoff.map_or_else(|| Some(InputBackoff::new()), InputBackoff::next_retry);
+            if self.writes.backoff.is_some() {
+                return self.writes.rewind();
+            }
+            // The command does not read: the rest of this write is not for it.
+            self.finish_write(Ok(())).await;
+        }
+        self.writes.backoff = None;
+        self.send_next_chunk().await;
+    }
+
+    /// Tries what did not fit once more.
+    pub(super) async fn retry_write(&mut self) {
+        self.send_next_chunk().await;
+    }
+
+    async fn finish_write(&mut self, outcome: Result<(), ControlError>) {
+        let Some(write) = self.writes.queue.pop_front() else {
+            return;
+        };
+        let len = std::mem::take(&mut self.writes.accepted);
+        let complete = len == write.bytes.len() as u64;
+        let progress = std::mem::take(&mut self.writes.progress);
+        self.writes.sent = 0;
+        self.writes.progress_queried = false;
+        self.writes.backoff = None;
+        let mut outcome = if len > 0 { Ok(()) } else { outcome };
+        if write.close && complete && outcome.is_ok() {
+            outcome = self.forward(ControlCommand::CloseInput).await;
+        }
+        if len > 0 && write.kind != WriteKind::TerminalReply {
+            let by = write.by.clone();
+            self.step_without_flush(Timestamp::now(), SupervisorInput::InputTaken { by, len })
+                .await;
+        }
+        if write.kind == WriteKind::PromptReply && complete {
+            let by = write.by.clone();
+            self.step_without_flush(Timestamp::now(), SupervisorInput::PromptAnswered { by })
+                .await;
+        } else if ends_a_line(&write, len) {
+            self.core.interactions.input_arrived(self.execution.id);
+        }
+        // Everybody knows of it; whoever typed does not wait for the disk.
+        let sent_offset = self.writes.sent_offset;
+        send_reply(
+            write,
+            outcome.map(|()| WriteResult {
+                accepted: len,
+                sent_offset,
+                progress,
+            }),
+        );
+        self.flush_if_needed().await;
+    }
+
+    /// Nobody will take any more.
+    pub(super) fn fail_writes(&mut self) {
+        self.writes.backoff = None;
+        let bytes = std::mem::take(&mut self.writes.accepted);
+        let sent_offset = self.writes.sent_offset;
+        let progress = ProgressReply::Unsupported;
+        let result = WriteResult {
+            accepted: bytes,
+            sent_offset,
+            progress,
+        };
+        let mut first = Some(result).filter(|taken| taken.accepted > 0);
+        for write in std::mem::take(&mut self.writes.queue) {
+            send_reply(write, first.take().ok_or(ControlError::Ended));
+        }
+    }
+}
+
+/// Whether what was taken of it is an answer to whatever the command asked.
+fn ends_a_line(write: &InputWrite, accepted: u64) -> bool {
+    let accepted = usize::try_from(accepted).unwrap_or(usize::MAX);
+    let bytes = write.bytes.get(..accepted).unwrap_or(&write.bytes);
+    let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let is_input = matches!(write.kind, WriteKind::Input | WriteKind::Idempotent(_));
+    write.close || (is_input && bytes.iter().any(ends))
+}
+
+fn send_reply(write: InputWrite, outcome: Result<WriteResult, ControlError>) {
+    // Whoever asked may have gone; the bytes were written all the same.
+    let _gone = write.reply.send(outcome).is_err();
+}

@@ -1,0 +1,153 @@
+//! What the shim is told about readers of output: whether there are any, and how far those are
+//! that may miss nothing.
+
+use std::time::Duration;
+
+use ostler_model::Io;
+use ostler_process::{ControlCommand, ControlError};
+use tokio::time::Instant;
+
+use super::event_loop::Driver;
+
+/// How long output of a terminal is still told after nobody wants to hear, in milliseconds.
+const LINGER_MS: u64 = 1_000;
+
+/// Until a shim that was too busy for an order about readers is given it again, in
+/// milliseconds.
+const BUSY_RETRY_MS: u64 = 100;
+
+/// How long a command whose output goes to memory waits for a reader that is expected, in
+/// milliseconds since its driver began: the time between the answer to a start and the request
+/// that reads.
+const FIRST_READER_MS: u64 = 2_000;
+
+/// What the shim knows of readers that may miss nothing, once output goes to memory.
+#[derive(Debug)]
+pub(super) struct RetainState {
+    in_memory: bool,
+    /// Whether the start said that such a reader comes.
+    expected: bool,
+    /// The lowest offset they have yet to read, as the shim knows it; none while it waits for a
+    /// reader that is expected.
+    sent_offset: Option<Option<u64>>,
+    first_reader_deadline: Instant,
+    /// When a shim that was too busy for the order is given it again.
+    retry_at: Option<Instant>,
+}
+
+/// When an order is given again for which a shim was too busy: nothing else may happen before,
+/// and whoever waits for what it brings would wait for good.
+fn busy_retry_at() -> Instant {
+    Instant::now() + Duration::from_millis(BUSY_RETRY_MS)
+}
+
+impl RetainState {
+    pub(super) fn new(expected: bool) -> Self {
+        Self {
+            in_memory: false,
+            expected,
+            sent_offset: Self::offset_at_launch(expected),
+            first_reader_deadline: Instant::now() + Duration::from_millis(FIRST_READER_MS),
+            retry_at: None,
+        }
+    }
+
+    /// What a shim knows that was told nothing since its launch, or since it lost its daemon.
+    const fn offset_at_launch(expected: bool) -> Option<Option<u64>> {
+        if expected { None } else { Some(None) }
+    }
+
+    /// Whether the start said that such a reader comes.
+    pub(super) const fn is_reader_expected(&self) -> bool {
+        self.expected
+    }
+
+    /// When the shim is to be told that nobody came, or what it was too busy for.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let nobody_came = self.in_memory && self.sent_offset.is_none();
+        let nobody = nobody_came.then_some(self.first_reader_deadline);
+        self.retry_at.or(nobody)
+    }
+
+    /// Another attempt, or none: its output goes to disk.
+    pub(super) fn reset(&mut self) {
+        (self.in_memory, self.retry_at) = (false, None);
+        self.sent_offset = Self::offset_at_launch(self.expected);
+    }
+}
+
+impl Driver {
+    /// The disk refused output, which goes to memory now: the shim is told how far the readers
+    /// are that may miss nothing, also that there are none. What it knew from an earlier time may
+    /// have crossed its return to the disk.
+    pub(super) fn on_output_in_memory(&mut self) {
+        self.retain_state.in_memory = true;
+        self.retain_state.sent_offset = None;
+    }
+
+    /// The disk takes output again, and has what was in memory.
+    pub(super) fn on_output_on_disk(&mut self) {
+        self.retain_state.in_memory = false;
+        self.execution.clear_memory();
+    }
+
+    /// Tells the shim how far those readers are. Where there is none yet and one
+    /// is expected, it may still be on its way.
+    pub(super) async fn sync_retain_offset(&mut self) {
+        let from = self.flags.borrow().retain_from;
+        let retaining = &self.retain_state;
+        let is_synced = !retaining.in_memory || retaining.sent_offset == Some(from);
+        let may_still_come = retaining.expected
+            && from.is_none()
+            && Instant::now() < retaining.first_reader_deadline;
+        if is_synced || may_still_come || self.control.is_none() {
+            return;
+        }
+        // A shim that is busy is told again; one that is gone has ended.
+        let sent = self.send(ControlCommand::Retain(from)).await;
+        let is_busy = matches!(sent, Err(ControlError::Busy));
+        self.retain_state.retry_at = is_busy.then(busy_retry_at);
+        if !is_busy {
+            self.retain_state.sent_offset = Some(from);
+        }
+    }
+
+    /// Has output told while somebody wants to hear, and only then.
+    pub(super) async fn sync_output_watch(&mut self) {
+        let mirrored = self.core.settings.mirror.is_some();
+        let watched = self.flags.borrow().watchers > 0;
+        let is_wanted = mirrored || watched || self.monitor.wants_output();
+        if is_wanted == self.watches_output || self.control.is_none() {
+            self.watch_check_at = None;
+            return;
+        }
+        if !is_wanted && self.lingers() {
+            return;
+        }
+        self.watch_check_at = None;
+        if !is_wanted {
+            self.execution.close_reader();
+        }
+        let sent = self.send(ControlCommand::Watch(is_wanted)).await;
+        self.watches_output = sent.is_ok() && is_wanted;
+        if is_wanted && matches!(sent, Err(ControlError::Busy)) {
+            self.watch_check_at = Some(busy_retry_at());
+        }
+        if is_wanted {
+            self.refresh_journal_end().await;
+        } else {
+            self.close_idle_journal();
+        }
+    }
+
+    /// Whoever has just looked at a terminal is likely to look again: two orders and two
+    /// wake-ups less for each key that is typed and waited for.
+    fn lingers(&mut self) -> bool {
+        if !matches!(self.execution.spec.io, Io::Pty { .. }) {
+            return false;
+        }
+        let now = Instant::now();
+        let linger = Duration::from_millis(LINGER_MS);
+        now < *self.watch_check_at.get_or_insert(now + linger)
+    }
+}

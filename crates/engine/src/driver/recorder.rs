@@ -1,0 +1,134 @@
+//! Writing events down, off the path of the answer.
+//!
+//! What can be rebuilt from `placeholder_spec.json` and the exit record waits until somebody was answered,
+//! and goes out in one write; a one-shot writes its events once, after its end. Everything
+//! else is written before it is acted on.
+
+use std::path::PathBuf;
+
+use ostler_journal::{EventWriter, LedgerEntry, WriteError};
+use ostler_model::{Event, EventRecord};
+use ostler_process::open_files;
+
+use crate::engine_inner::EngineInner;
+use crate::execution::ExecutionHandle;
+use crate::fd_shortage::is_write_out_of_fds;
+
+/// The pending events of one execution, and the file they go to.
+#[derive(Debug)]
+pub(crate) struct EventRecorder {
+    dir: PathBuf,
+    writer: Option<EventWriter>,
+    pending: Vec<EventRecord>,
+    failed: bool,
+}
+
+impl EventRecorder {
+    pub(super) const fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            writer: None,
+            pending: Vec::new(),
+            failed: false,
+        }
+    }
+
+    pub(super) fn push(&mut self, records: Vec<EventRecord>) {
+        self.pending.extend(records);
+    }
+
+    /// Whether anything but the request itself waits. The request alone stays back: it is in
+    /// the ledger and in `placeholder_spec.json`, and its directory is still being made by the shim.
+    pub(super) fn needs_flush(&self) -> bool {
+        self.pending
+            .iter()
+            .any(|record| !matches!(record.event, Event::Created { .. }))
+    }
+
+    /// Writes everything pending: first the ledger, then the execution's events, so that an
+    /// end can be told twice but never be missing.
+    pub(super) fn flush(&mut self, core: &EngineInner, entry: &ExecutionHandle) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let (id, owner) = (entry.id, entry.owner());
+        let pending = std::mem::take(&mut self.pending);
+        for record in pending.iter().filter(|record| is_lifecycle(&record.event)) {
+            core.write_ledger(&LedgerEntry {
+                at: record.at,
+                execution: Some(id),
+                by: (*owner).clone(),
+                event: record.event.clone(),
+                detail: std::collections::BTreeMap::new(),
+            });
+        }
+        if self.writer.is_none() && !self.dir.is_dir() {
+            // Never born: nothing is there to keep events beside.
+            return;
+        }
+        let written =
+            open_files::with_emergency_fds(|| self.append(entry, &pending), is_write_out_of_fds);
+        match written {
+            Ok(()) => core.flush_unwritten(),
+            // The command must not suffer for our disk: they are written with the next ones.
+            Err(error) => {
+                entry.unwritten.lock().push(&pending);
+                if !std::mem::replace(&mut self.failed, true) {
+                    tracing::error!(%id, %error, "events cannot be written now");
+                }
+            }
+        }
+    }
+
+    fn append(
+        &mut self,
+        entry: &ExecutionHandle,
+        records: &[EventRecord],
+    ) -> Result<(), WriteError> {
+        let mut unwritten = entry.unwritten.lock();
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => self.writer.insert(EventWriter::open(&self.dir)?.0),
+        };
+        unwritten.append(writer, records)
+    }
+
+    /// Closes the file.
+    pub(super) fn close(&mut self) {
+        self.writer = None;
+    }
+}
+
+/// What the ledger holds besides the request itself, which is written before the start.
+const fn is_lifecycle(event: &Event) -> bool {
+    match event {
+        Event::SpawnFailed { .. }
+        | Event::Started { .. }
+        | Event::Ready { .. }
+        | Event::Health { .. }
+        | Event::Detached { .. }
+        | Event::Restarting { .. }
+        | Event::LeaseTaken { .. }
+        | Event::LimitHit { .. }
+        | Event::Autorun { .. }
+        | Event::Workspace { .. }
+        | Event::Degraded { .. }
+        | Event::Stopping { .. }
+        | Event::Backoff { .. }
+        | Event::Adopted { .. }
+        | Event::Trimmed { .. }
+        | Event::Finished { .. } => true,
+        Event::Created { .. }
+        | Event::Refused { .. }
+        | Event::Ports { .. }
+        | Event::Stage { .. }
+        | Event::PromptDetected { .. }
+        | Event::PromptAnswered { .. }
+        | Event::Input { .. }
+        | Event::Resized { .. }
+        | Event::Paused { .. }
+        | Event::Resumed { .. }
+        | Event::Sampled { .. }
+        | Event::Exited { .. } => false,
+    }
+}

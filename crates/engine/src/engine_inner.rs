@@ -1,0 +1,264 @@
+//! What the drivers and the facade of one engine share.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_journal::{Ledger, LedgerEntry, LedgerReader};
+use ostler_model::{BackendName, CapabilitySet, Event, ExecutionId, Owner, Timestamp};
+use ostler_process::Backend;
+use tokio::sync::{Semaphore, broadcast, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::error::Error;
+use crate::info::LifecycleEvent;
+use crate::interaction::InteractionService;
+use crate::keyed_mutex::KeyedMutex;
+use crate::probes::Prober;
+use crate::registry::Registry;
+use crate::retention::RetentionScheduler;
+use crate::service::ServiceRegistry;
+use crate::settings::Settings;
+use crate::terminal::{OpenReaders, ScreenCache};
+use crate::unwritten::{UnwrittenEntries, UnwrittenExecutions};
+
+/// Lifecycle events kept for a subscriber that falls behind.
+pub(crate) const LIFECYCLE_EVENTS_MAX: usize = 1_024;
+/// The directory of executions within the state directory.
+const EXECUTIONS: &str = "executions";
+/// The directory of the ledger within the state directory.
+const LEDGER: &str = "ledger";
+/// The file in the state directory whose lock says that an engine works there.
+pub const LOCK_FILE: &str = "daemon.lock";
+
+/// The shared part of an engine.
+#[derive(Debug)]
+pub(crate) struct EngineInner {
+    pub(crate) settings: Settings,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) backend_name: BackendName,
+    pub(crate) capabilities: CapabilitySet,
+    pub(crate) registry: Registry,
+    pub(crate) lifecycle_events: broadcast::Sender<LifecycleEvent>,
+    pub(crate) tracker: TaskTracker,
+    pub(crate) closing: CancellationToken,
+    pub(crate) retention: RetentionScheduler,
+    /// What a full disk did not take.
+    pub(crate) unwritten: UnwrittenExecutions,
+    /// Looks at services from outside.
+    pub(crate) prober: Prober,
+    /// One start at a time for each id that a client chose.
+    pub(crate) start_locks: KeyedMutex<ExecutionId>,
+    /// Questions and their answers.
+    pub(crate) interactions: InteractionService,
+    /// Screens that somebody looks at.
+    pub(crate) screen_cache: ScreenCache,
+    /// Whose journal files stay open.
+    pub(crate) open_readers: OpenReaders,
+    /// One journal is compressed at a time.
+    pub(crate) compression_permit: Semaphore,
+    /// Services beyond what the registry knows.
+    pub(crate) services: ServiceRegistry,
+    /// Whether somebody was told what no command gets on this host.
+    pub(crate) host_warned: AtomicBool,
+    /// Entries of the ledger so far.
+    pub(crate) ledger_end: watch::Sender<u64>,
+    exclusive: Mutex<Option<ExclusiveState>>,
+}
+
+/// What only one engine may hold; let go at shutdown.
+#[derive(Debug)]
+struct ExclusiveState {
+    ledger: Ledger,
+    unwritten: UnwrittenEntries,
+    _lock: File,
+}
+
+impl EngineInner {
+    /// Makes and locks the state directory and opens the ledger.
+    pub(crate) fn open(settings: Settings, backend: Arc<dyn Backend>) -> Result<Arc<Self>, Error> {
+        let state = settings.state_dir.clone();
+        make_directory(&state)?;
+        make_directory(&state.join(EXECUTIONS))?;
+        let lock = lock_state_dir(&state)?;
+        make_directory(&state.join(LEDGER))?;
+        let mut ledger =
+            Ledger::open(&state.join(LEDGER)).map_err(|error| Error::Ledger(error.to_string()))?;
+        if let Err(error) = ledger.expire(Timestamp::now(), settings.ledger_retention) {
+            tracing::warn!(%error, "old ledger entries cannot be removed");
+        }
+        let services = ServiceRegistry::open(&settings)?;
+        let ledger_end = watch::Sender::new(ledger.end());
+        Ok(Arc::new(Self {
+            services,
+            registry: Registry::new(settings.quotas, state.join(EXECUTIONS)),
+            retention: RetentionScheduler::new(&state),
+            unwritten: UnwrittenExecutions::default(),
+            start_locks: KeyedMutex::default(),
+            interactions: InteractionService::new(),
+            screen_cache: ScreenCache::default(),
+            open_readers: OpenReaders::default(),
+            settings,
+            prober: Prober::new(Arc::clone(&backend)),
+            backend_name: backend.name(),
+            capabilities: backend.capabilities(),
+            backend,
+            lifecycle_events: broadcast::Sender::new(LIFECYCLE_EVENTS_MAX),
+            tracker: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            compression_permit: Semaphore::new(1),
+            host_warned: AtomicBool::new(false),
+            ledger_end,
+            exclusive: Mutex::new(Some(ExclusiveState {
+                ledger,
+                unwritten: UnwrittenEntries::default(),
+                _lock: lock,
+            })),
+        }))
+    }
+
+    /// Where executions are kept.
+    pub(crate) fn executions_dir(&self) -> PathBuf {
+        self.settings.state_dir.join(EXECUTIONS)
+    }
+
+    /// The directory of one execution.
+    pub(crate) fn execution_dir(&self, id: ExecutionId) -> PathBuf {
+        self.executions_dir().join(id.to_string())
+    }
+
+    /// Appends to the ledger; nothing runs unrecorded.
+    pub(crate) fn try_write_ledger(&self, entry: &LedgerEntry) -> Result<(), Error> {
+        self.append(entry, |_| {})
+    }
+
+    /// Appends what has happened already: what cannot be written now is written before the next.
+    pub(crate) fn write_ledger(&self, entry: &LedgerEntry) {
+        if let Err(error) = self.append(entry, |unwritten| unwritten.push(entry)) {
+            tracing::error!(%error, "an entry is not in the ledger yet");
+        }
+    }
+
+    fn append(
+        &self,
+        entry: &LedgerEntry,
+        on_error: impl FnOnce(&mut UnwrittenEntries),
+    ) -> Result<(), Error> {
+        let mut exclusive = self
+            .exclusive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(exclusive) = exclusive.as_mut() else {
+            return Err(Error::Closing);
+        };
+        let appended = exclusive.unwritten.append(&mut exclusive.ledger, entry);
+        if appended.is_err() {
+            on_error(&mut exclusive.unwritten);
+        }
+        // What waited may be in it although this one is not.
+        self.ledger_end.send_replace(exclusive.ledger.end());
+        appended.map_err(|error| Error::Ledger(error.to_string()))
+    }
+
+    /// Writes down that a request was turned down.
+    pub(crate) fn record_refusal(&self, owner: &Owner, detail: LedgerDetail, error: &Error) {
+        self.write_ledger(&LedgerEntry {
+            at: Timestamp::now(),
+            execution: None,
+            by: owner.clone(),
+            event: Event::Refused {
+                code: error.code(),
+                message: error.to_string(),
+            },
+            detail,
+        });
+    }
+
+    /// A reader of the ledger; none after shutdown.
+    pub(crate) fn ledger_reader(&self) -> Option<LedgerReader> {
+        let exclusive = self
+            .exclusive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        exclusive
+            .as_ref()
+            .map(|exclusive| exclusive.ledger.reader())
+    }
+
+    /// Lets the ledger and the lock go; another engine may open the directory now.
+    pub(crate) fn release(&self) {
+        self.flush_unwritten();
+        let mut exclusive = self
+            .exclusive
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(error)) = exclusive
+            .as_mut()
+            .map(|exclusive| exclusive.unwritten.flush(&mut exclusive.ledger))
+        {
+            tracing::error!(%error, "entries are missing in the ledger");
+        }
+        *exclusive = None;
+    }
+}
+
+/// What the ledger tells people beside an event.
+pub(crate) type LedgerDetail = BTreeMap<String, serde_json::Value>;
+
+fn make_directory(path: &Path) -> Result<(), Error> {
+    ostler_process::private_dir::ensure(path).map_err(|source| Error::Storage {
+        what: "cannot make",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The mode of files that are ours alone.
+const PRIVATE_FILE: u32 = 0o600;
+
+fn lock_state_dir(state: &Path) -> Result<File, Error> {
+    let path = state.join(LOCK_FILE);
+    let storage_error = |what| {
+        let path = path.clone();
+        move |source| Error::Storage { what, path, source }
+    };
+    let mut file = File::options()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .mode(PRIVATE_FILE)
+        .open(&path)
+        .map_err(storage_error("cannot open"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let known = file.read_to_string(&mut pid).is_ok() && !pid.trim().is_empty();
+            return Err(Error::Locked {
+                path: state.to_owned(),
+                holder: if known {
+                    format!("process {}", pid.trim())
+                } else {
+                    "another process".to_owned()
+                },
+            });
+        }
+        Err(TryLockError::Error(error)) => return Err(storage_error("cannot lock")(error)),
+    }
+    // The lock is what counts; who holds it is for people. A full disk must not keep the
+    // engine from opening: it is how space is freed.
+    let pid_written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    if let Err(error) = pid_written {
+        tracing::warn!(path = %path.display(), %error, "the lock does not say who holds it");
+    }
+    Ok(file)
+}

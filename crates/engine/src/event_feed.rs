@@ -1,0 +1,108 @@
+//! What happens, of all executions that a caller sees: read from the ledger, so that a reader goes
+//! on under the next engine where it was.
+
+use std::time::Duration;
+
+use ostler_journal::{LedgerCursor, LedgerReader, LedgerRecord};
+use ostler_model::{Caller, ExecutionId, Timestamp};
+use tokio::time::{Instant, sleep_until};
+
+use crate::engine::Engine;
+use crate::error::Error;
+
+/// Entries that one look goes through; where more wait, it answers where to go on.
+pub const SCANNED_EVENTS: usize = 1_000;
+
+/// Which events are asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EventFeedQuery {
+    /// Where to go on; none begins now, or with the oldest kept where the query says more.
+    pub start: Option<LedgerCursor>,
+    /// Only what happened then or later.
+    pub since: Option<Timestamp>,
+    /// Only what happened to this one.
+    pub execution: Option<ExecutionId>,
+}
+
+/// Events, and where to go on.
+#[derive(Debug, Clone)]
+pub struct EventFeedPage {
+    /// Oldest first.
+    pub records: Vec<LedgerRecord>,
+    /// The position after all that was looked at.
+    pub next: LedgerCursor,
+    /// Whether there is more already.
+    pub has_more: bool,
+}
+
+impl EventFeedQuery {
+    fn start_cursor(&self, end: u64) -> LedgerCursor {
+        let reads_history = self.since.is_some() || self.execution.is_some();
+        let start = if reads_history { 0 } else { end };
+        // A position of another ledger is none of this one's.
+        LedgerCursor(self.start.map_or(start, |from| from.0.min(end)))
+    }
+
+    fn matches(&self, record: &LedgerRecord, caller: &Caller) -> bool {
+        let entry = &record.entry;
+        self.since.is_none_or(|since| entry.at >= since)
+            && (self.execution.is_none() || self.execution == entry.execution)
+            && caller.sees(&entry.by)
+    }
+}
+
+impl Engine {
+    /// Lifecycle events that the caller sees, refused starts among them; where there are none
+    /// yet, waits for them at most `timeout`. Each call looks at most at [`SCANNED_EVENTS`].
+    ///
+    /// # Errors
+    /// [`Error::Output`] when the ledger cannot be read, [`Error::Closing`].
+    pub async fn poll_events(
+        &self,
+        caller: &Caller,
+        query: EventFeedQuery,
+        timeout: Duration,
+    ) -> Result<EventFeedPage, Error> {
+        let deadline = Instant::now() + timeout;
+        let mut ledger_end = self.inner.ledger_end.subscribe();
+        let mut next = query.start_cursor(*ledger_end.borrow());
+        loop {
+            let end = *ledger_end.borrow_and_update();
+            if next.0 < end {
+                let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
+                let (mut records, after) = read_ledger(reader, next).await?;
+                // Nothing that fits the chain is kept of these.
+                next = if records.is_empty() {
+                    LedgerCursor(end)
+                } else {
+                    after
+                };
+                records.retain(|record| query.matches(record, caller));
+                let has_more = next.0 < end;
+                if has_more || !records.is_empty() {
+                    return Ok(EventFeedPage {
+                        records,
+                        next,
+                        has_more,
+                    });
+                }
+            }
+            tokio::select! {
+                biased;
+                () = self.inner.closing.cancelled() => return Err(Error::Closing),
+                changed = ledger_end.changed() => changed.map_err(|_| Error::Closing)?,
+                () = sleep_until(deadline) => {
+                    return Ok(EventFeedPage { records: Vec::new(), next, has_more: false });
+                }
+            }
+        }
+    }
+}
+
+async fn read_ledger(
+    reader: LedgerReader,
+    from: LedgerCursor,
+) -> Result<(Vec<LedgerRecord>, LedgerCursor), Error> {
+    let reading = tokio::task::spawn_blocking(move || reader.read(from, SCANNED_EVENTS));
+    Ok(reading.await.map_err(|_| Error::Closing)??)
+}

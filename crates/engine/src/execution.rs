@@ -1,0 +1,537 @@
+//! One execution as the registry knows it: what is shared between its driver and everybody
+//! who asks.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ostler_journal::{EventWriter, Journal, JournalEnd, MemorySlot};
+use ostler_model::event::TrimReason;
+use ostler_model::{Event, EventRecord, ExecutionId, Owner, Spec, State, Timestamp};
+use ostler_process::{ControlError, open_files};
+use tokio::sync::{mpsc, watch};
+
+use crate::driver::DriverCommand;
+use crate::error::Error;
+use crate::fd_shortage::is_write_out_of_fds;
+use crate::info::ExecutionInfo;
+use crate::quota_queue::QueueWait;
+use crate::shell::RunSlot;
+use crate::terminal::{CachedScreen, Timeline, WriterLease};
+use crate::unwritten::UnwrittenEvents;
+
+/// What the driver publishes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LiveState {
+    /// The fold of everything recorded.
+    pub(crate) state: State,
+    /// OS pids that survived the ladder.
+    pub(crate) survivors: Vec<u32>,
+    /// The journal's end, as far as it was known, when the command was last given input.
+    pub(crate) last_input_offset: Option<u64>,
+    /// What a service waits for on its way to ready, as one clause.
+    pub(crate) waiting_for: Option<String>,
+    /// Whether the driver is done: nothing of this execution is written any more.
+    pub(crate) driver_done: bool,
+}
+
+/// What others want of the driver besides asking it: counted, so that nothing is ever dropped
+/// for a full queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DriverFlags {
+    /// Followers and waits that need to hear of output.
+    pub(crate) watchers: usize,
+    /// Whether the one request that waited for it is gone (F7).
+    pub(crate) cancelled: bool,
+    /// Times its writer's lease changed hands.
+    pub(crate) lease_changes: u64,
+    /// The lowest offset a reader has yet to read that may miss nothing.
+    pub(crate) retain_from: Option<u64>,
+}
+
+/// How an execution came about under this engine.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StartOrigin {
+    /// Whether the client chose its id, and so knows it before any answer.
+    pub(crate) client_chose_id: bool,
+    /// How long its start waited for a place.
+    pub(crate) queue_wait: Option<QueueWait>,
+    /// Whether its answers say what no command gets on this host: those of the first one that
+    /// lacks it do.
+    pub(crate) warns_of_host: bool,
+}
+
+/// One execution.
+#[derive(Debug)]
+pub(crate) struct ExecutionHandle {
+    pub(crate) id: ExecutionId,
+    pub(crate) spec: Arc<Spec>,
+    pub(crate) dir: PathBuf,
+    owner: Mutex<Arc<Owner>>,
+    pub(crate) live: watch::Sender<LiveState>,
+    pub(crate) journal_end: watch::Sender<JournalEnd>,
+    pub(crate) flags: watch::Sender<DriverFlags>,
+    /// How to ask its driver, while it has one.
+    commands: Mutex<Option<mpsc::Sender<DriverCommand>>>,
+    memory: MemorySlot,
+    /// How far the readers are that may miss nothing.
+    lossless_offsets: Mutex<BTreeMap<u64, u64>>,
+    id_disclosed: AtomicBool,
+    /// How it came about.
+    pub(crate) origin: StartOrigin,
+    /// Whether an earlier engine left it unfinished.
+    recovered: bool,
+    /// Whether it is left out of lists of services.
+    dismissed: AtomicBool,
+    /// Who may type.
+    pub(crate) leases: WriterLease,
+    /// What runs in its shell on somebody's behalf.
+    pub(crate) shell_run: RunSlot,
+    /// What happened to its terminal besides output.
+    pub(crate) timeline: Timeline,
+    /// Its screen, while somebody looks at it; by itself, for most executions have none.
+    pub(crate) screen: Arc<tokio::sync::Mutex<Option<Box<CachedScreen>>>>,
+    /// Its journal with its files open, while somebody looks at it again and again.
+    open_journal: Mutex<Option<Journal>>,
+    /// Its events that a full disk did not take.
+    pub(crate) unwritten: UnwrittenEvents,
+    /// Held while files of an ended execution are rewritten or removed.
+    pub(crate) maintenance_lock: tokio::sync::Mutex<()>,
+}
+
+/// What is kept of an ended execution besides what was asked, its owner and its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EndedFields {
+    output_end: u64,
+    dropped_to: u64,
+    last_input_offset: Option<u64>,
+    id_disclosed: bool,
+    client_chose_id: bool,
+    recovered: bool,
+}
+
+/// How many asks wait for a driver; more wait in their callers.
+pub(crate) const DRIVER_COMMANDS_MAX: usize = 32;
+
+impl ExecutionHandle {
+    /// An execution that an earlier engine left unfinished: its id counts as given out.
+    pub(crate) fn reattached(
+        identity: (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        live: LiveState,
+    ) -> (Arc<Self>, mpsc::Receiver<DriverCommand>) {
+        let (mut entry, receiver) = Self::with_commands(identity, dir, live);
+        entry.recovered = true;
+        (Arc::new(entry), receiver)
+    }
+
+    /// A new execution with a driver, and what that driver listens to. Nobody was told its id
+    /// yet; whoever chose it knows it.
+    pub(crate) fn with_driver(
+        identity: (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        live: LiveState,
+        origin: StartOrigin,
+    ) -> (Arc<Self>, mpsc::Receiver<DriverCommand>) {
+        let (mut entry, receiver) = Self::with_commands(identity, dir, live);
+        entry.id_disclosed = AtomicBool::new(false);
+        entry.origin = origin;
+        (Arc::new(entry), receiver)
+    }
+
+    fn with_commands(
+        identity: (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        live: LiveState,
+    ) -> (Self, mpsc::Receiver<DriverCommand>) {
+        let (sender, receiver) = mpsc::channel(DRIVER_COMMANDS_MAX);
+        let mut entry = Self::new(identity, dir, live, 0);
+        entry.commands = Mutex::new(Some(sender));
+        (entry, receiver)
+    }
+
+    /// An execution that ended before this engine was opened.
+    pub(crate) fn new_ended(
+        (id, spec, owner): (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        state: State,
+        output_end: u64,
+    ) -> Arc<Self> {
+        let live = LiveState {
+            state,
+            survivors: Vec::new(),
+            waiting_for: None,
+            last_input_offset: None,
+            driver_done: true,
+        };
+        let mut entry = Self::new((id, spec, owner), dir, live, output_end);
+        entry.timeline = Timeline::on_disk();
+        entry.journal_end.send_modify(|mark| mark.finished = true);
+        Arc::new(entry)
+    }
+
+    /// An execution of this engine that had ended and was set aside.
+    pub(crate) fn restore_ended(
+        (id, spec, owner): (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        state: State,
+        ended_fields: EndedFields,
+    ) -> Arc<Self> {
+        let live = LiveState {
+            state,
+            last_input_offset: ended_fields.last_input_offset,
+            driver_done: true,
+            ..LiveState::default()
+        };
+        let mut entry = Self::new((id, spec, owner), dir, live, ended_fields.output_end);
+        entry.timeline = Timeline::on_disk();
+        entry.timeline.set_dropped_to(ended_fields.dropped_to);
+        entry.id_disclosed = AtomicBool::new(ended_fields.id_disclosed);
+        entry.origin.client_chose_id = ended_fields.client_chose_id;
+        entry.recovered = ended_fields.recovered;
+        entry.journal_end.send_modify(|mark| mark.finished = true);
+        Arc::new(entry)
+    }
+
+    /// What is to be kept of it; none where it runs, somebody hears of it, or it holds what
+    /// cannot be made again.
+    pub(crate) fn ended_fields(&self) -> Option<EndedFields> {
+        let live = self.live.borrow();
+        let has_ended = live.driver_done && live.state.is_finished() && live.survivors.is_empty();
+        let has_subscribers = self.live.receiver_count() > 0
+            || self.journal_end.receiver_count() > 0
+            || self.flags.receiver_count() > 0;
+        let has_unsaved_data = self.memory.get().is_some()
+            || !self.unwritten.lock().is_empty()
+            || !self.lossless_offsets().is_empty();
+        if !has_ended || has_subscribers || has_unsaved_data {
+            return None;
+        }
+        Some(EndedFields {
+            output_end: self.journal_end.borrow().end,
+            dropped_to: self.timeline.dropped_to(),
+            last_input_offset: live.last_input_offset,
+            id_disclosed: self.is_id_disclosed(),
+            client_chose_id: self.origin.client_chose_id,
+            recovered: self.recovered,
+        })
+    }
+
+    fn new(
+        (id, spec, owner): (ExecutionId, Arc<Spec>, Arc<Owner>),
+        dir: PathBuf,
+        live: LiveState,
+        end: u64,
+    ) -> Self {
+        let mark = JournalEnd {
+            end,
+            finished: false,
+        };
+        Self {
+            id,
+            spec,
+            dir,
+            owner: Mutex::new(owner),
+            live: watch::Sender::new(live),
+            journal_end: watch::Sender::new(mark),
+            flags: watch::Sender::new(DriverFlags::default()),
+            commands: Mutex::new(None),
+            memory: MemorySlot::default(),
+            lossless_offsets: Mutex::default(),
+            id_disclosed: AtomicBool::new(true),
+            origin: StartOrigin::default(),
+            dismissed: AtomicBool::new(false),
+            recovered: false,
+            leases: WriterLease::default(),
+            shell_run: RunSlot::default(),
+            timeline: Timeline::new(),
+            screen: Arc::default(),
+            open_journal: Mutex::default(),
+            unwritten: UnwrittenEvents::default(),
+            maintenance_lock: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// Who may see it now.
+    pub(crate) fn owner(&self) -> Arc<Owner> {
+        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&owner)
+    }
+
+    /// Passes it on (D3).
+    pub(crate) fn set_owner(&self, owner: Owner) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(owner);
+    }
+
+    /// What callers are told.
+    pub(crate) fn info(&self) -> ExecutionInfo {
+        let (state, survivors, waits_for) = {
+            let live = self.live.borrow();
+            let waits_for = live.waiting_for.clone();
+            (live.state.clone(), live.survivors.clone(), waits_for)
+        };
+        ExecutionInfo {
+            id: self.id,
+            spec: Arc::clone(&self.spec),
+            owner: self.owner(),
+            state,
+            output_end: self.journal_end.borrow().end,
+            survivors,
+            waiting_for: waits_for,
+            id_disclosed: self.is_id_disclosed(),
+            recovered: self.recovered,
+            queue_wait: self.origin.queue_wait,
+            warns_about_host: self.origin.warns_of_host,
+        }
+    }
+
+    /// As [`ExecutionHandle::info`], with the journal's end looked up while it runs.
+    pub(crate) fn fresh_info(&self) -> ExecutionInfo {
+        let mut info = self.info();
+        if !info.state.is_finished()
+            && let Some(end) = self.journal().ok().and_then(|it| it.end().ok())
+        {
+            info.output_end = info.output_end.max(end);
+        }
+        info
+    }
+
+    /// Output of an ended execution was dropped: there is no driver to write it down.
+    pub(crate) fn record_trimmed(
+        &self,
+        (from, to): (u64, u64),
+        reason: TrimReason,
+    ) -> Result<(), Error> {
+        let recorded = self.record_event(Event::Trimmed { from, to, reason }, to);
+        recorded.map(drop).map_err(Error::ClearOutput)
+    }
+
+    /// Something happened to an ended execution: there is no driver to write it down. The
+    /// driver must be done.
+    pub(crate) fn record_event(
+        &self,
+        event: Event,
+        offset: u64,
+    ) -> Result<EventRecord, ostler_journal::WriteError> {
+        let mut unwritten = self.unwritten.lock();
+        let open = || EventWriter::open(&self.dir);
+        let (mut writer, _known) = open_files::with_emergency_fds(open, is_write_out_of_fds)?;
+        let mut written = None;
+        self.live.send_modify(|live| {
+            let record = EventRecord {
+                seq: live.state.events,
+                at: Timestamp::now(),
+                offset,
+                event,
+            };
+            live.state.apply(&record);
+            self.timeline.apply(&record);
+            let records = std::slice::from_ref(&record);
+            let append = || unwritten.append(&mut writer, records);
+            let appended = open_files::with_emergency_fds(append, is_write_out_of_fds);
+            if appended.is_err() {
+                unwritten.push(records);
+            }
+            written = Some(appended.map(|()| record));
+        });
+        written.expect("it was just written")
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.live.borrow().state.is_finished()
+    }
+
+    /// Somebody was told its id.
+    pub(crate) fn mark_id_disclosed(&self) {
+        self.id_disclosed.store(true, Ordering::Release);
+    }
+
+    /// It is left out of lists of services from now on.
+    pub(crate) fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::Release);
+    }
+
+    /// Whether it is left out of lists of services.
+    pub(crate) fn is_dismissed(&self) -> bool {
+        self.dismissed.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody was told its id.
+    pub(crate) fn is_id_disclosed(&self) -> bool {
+        self.id_disclosed.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody may come back for it by its id under the next engine.
+    pub(crate) fn is_id_known(&self) -> bool {
+        self.origin.client_chose_id || self.is_id_disclosed()
+    }
+
+    /// Nobody waits for it and nobody knows it: it must end (F7). Never blocks.
+    pub(crate) fn cancel(&self) {
+        self.flags.send_modify(|flags| flags.cancelled = true);
+    }
+
+    /// Its lease changed hands: the driver is to put that on record. Never blocks.
+    pub(crate) fn notify_lease_change(&self) {
+        self.flags.send_modify(|flags| flags.lease_changes += 1);
+    }
+
+    /// Asks the driver; an ended execution has none.
+    pub(crate) async fn send_command(&self, ask: DriverCommand) -> Result<(), ControlError> {
+        let commands = {
+            let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            commands.clone()
+        };
+        match commands {
+            Some(asks) => asks.send(ask).await.map_err(|_| ControlError::Ended),
+            None => Err(ControlError::Ended),
+        }
+    }
+
+    /// The driver is done: nothing of this execution is written any more, and what only its
+    /// driver needed is given back.
+    pub(crate) fn mark_driver_done(&self) {
+        drop(
+            self.commands
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        self.live.send_modify(|live| live.driver_done = true);
+    }
+
+    /// Output went into memory for want of disk.
+    pub(crate) fn set_memory(&self, memory: OwnedFd) {
+        self.memory.put(memory);
+        self.publish_retain_from(&self.lossless_offsets());
+    }
+
+    /// What was in memory is on disk, or gone.
+    pub(crate) fn clear_memory(&self) {
+        self.memory.clear();
+    }
+
+    /// Keeps the files of its journal open from now on; true where they were not.
+    pub(crate) fn open_reader(&self) -> bool {
+        let mut reader = self
+            .open_journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if reader.is_none() && !self.is_finished() && !open_files::is_scarce() {
+            *reader = Journal::open(&self.dir)
+                .ok()
+                .map(Journal::keeping_files_open);
+            return reader.is_some();
+        }
+        false
+    }
+
+    /// Closes the files of its journal, those of handles given out included.
+    pub(crate) fn close_reader(&self) {
+        let reader = self
+            .open_journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(reader) = reader {
+            reader.close_files();
+        }
+    }
+
+    /// Its journal.
+    pub(crate) fn journal(&self) -> Result<Journal, Error> {
+        let open = self
+            .open_journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let journal = match open.clone() {
+            Some(open) => open,
+            None => Journal::open(&self.dir)?,
+        };
+        Ok(journal.with_memory_slot(self.memory.clone()))
+    }
+
+    fn lossless_offsets(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.lossless_offsets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish_retain_from(&self, lossless: &BTreeMap<u64, u64>) {
+        let from = lossless.values().min().copied();
+        self.flags.send_if_modified(|flags| {
+            let changed = flags.retain_from != from;
+            flags.retain_from = from;
+            changed
+        });
+    }
+
+    /// Waits until the driver is done.
+    pub(crate) async fn wait_driver_done(&self) {
+        let mut live = self.live.subscribe();
+        // The sender lives in self, so this cannot fail.
+        let _ended = live.wait_for(|live| live.driver_done).await.is_ok();
+    }
+}
+
+/// While it lives, the driver hears of output and tells of it.
+#[derive(Debug)]
+pub(crate) struct OutputWatchGuard(pub(crate) Arc<ExecutionHandle>);
+
+impl OutputWatchGuard {
+    /// Begins to watch.
+    pub(crate) fn new(entry: &Arc<ExecutionHandle>) -> Self {
+        entry.flags.send_modify(|flags| flags.watchers += 1);
+        Self(Arc::clone(entry))
+    }
+}
+
+impl Drop for OutputWatchGuard {
+    fn drop(&mut self) {
+        self.0.flags.send_modify(|flags| flags.watchers -= 1);
+    }
+}
+
+/// A reader that may miss nothing: while output goes to memory for want of disk, the command
+/// waits for it as for the reader of a pipe.
+#[derive(Debug)]
+pub(crate) struct LosslessReader {
+    entry: Arc<ExecutionHandle>,
+    key: u64,
+}
+
+impl LosslessReader {
+    /// Begins to read at `offset`.
+    pub(crate) fn new(entry: &Arc<ExecutionHandle>, offset: u64) -> Self {
+        let mut lossless = entry.lossless_offsets();
+        let key = lossless.last_key_value().map_or(0, |(last, _)| last + 1);
+        lossless.insert(key, offset);
+        entry.publish_retain_from(&lossless);
+        drop(lossless);
+        Self {
+            entry: Arc::clone(entry),
+            key,
+        }
+    }
+
+    /// Everything before `offset` was read.
+    pub(crate) fn set_read_offset(&self, offset: u64) {
+        let mut lossless = self.entry.lossless_offsets();
+        lossless.insert(self.key, offset);
+        // While the disk takes everything nobody needs to know.
+        if self.entry.memory.get().is_some() {
+            self.entry.publish_retain_from(&lossless);
+        }
+    }
+}
+
+impl Drop for LosslessReader {
+    fn drop(&mut self) {
+        let mut lossless = self.entry.lossless_offsets();
+        lossless.remove(&self.key);
+        self.entry.publish_retain_from(&lossless);
+    }
+}

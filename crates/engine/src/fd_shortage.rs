@@ -1,0 +1,70 @@
+//! Reading where few descriptors are left.
+
+use std::time::Duration;
+
+use ostler_journal::{ReadError, WriteError};
+use ostler_process::open_files;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// How long a reader waits for a descriptor, in milliseconds; then it is told.
+pub(crate) const READ_WAIT_MS: u64 = 10_000;
+/// Files that a reader has open at once: the execution's directory, and two of a segment.
+const READ_FILES: u64 = 3;
+
+/// Who found none reads one after the other: two that each open a part of what they need would
+/// stand in each other's way.
+static READ_LOCK: Mutex<()> = Mutex::const_new(());
+
+/// Whether something could not be read because this process may open no more files.
+#[must_use]
+pub fn is_out_of_fds(error: &ReadError) -> bool {
+    match error {
+        ReadError::Io { source, .. } => open_files::is_exhausted_io(source),
+        ReadError::Missing { .. } | ReadError::Version { .. } | ReadError::Budget(_) => false,
+    }
+}
+
+/// The same of a file that was to be written.
+pub(crate) fn is_write_out_of_fds(error: &WriteError) -> bool {
+    match error {
+        WriteError::Io { source, .. } => open_files::is_exhausted_io(source),
+        WriteError::Read(error) => is_out_of_fds(error),
+        WriteError::Locked { .. } | WriteError::Format { .. } | WriteError::Encode(_) => false,
+    }
+}
+
+/// Waits in turn until the files of a reader can be opened, for ten seconds at most.
+pub async fn wait_for_free_fds() {
+    let wait = async {
+        let _guard = READ_LOCK.lock().await;
+        open_files::wait_for(|| open_files::has_free(READ_FILES).then_some(())).await;
+    };
+    // Who waited in vain finds out.
+    drop(timeout(Duration::from_millis(READ_WAIT_MS), wait).await);
+}
+
+/// Reads; where no descriptor is left, again in turn, for ten seconds.
+///
+/// # Errors
+/// As `read`.
+pub async fn read_with_free_fds<T>(
+    mut read: impl FnMut() -> Result<T, ReadError>,
+) -> Result<T, ReadError> {
+    match read() {
+        Err(error) if is_out_of_fds(&error) => {}
+        done => return done,
+    }
+    let retry = async {
+        let _guard = READ_LOCK.lock().await;
+        open_files::wait_for(|| match read() {
+            Err(error) if is_out_of_fds(&error) => None,
+            done => Some(done),
+        })
+        .await
+    };
+    match timeout(Duration::from_millis(READ_WAIT_MS), retry).await {
+        Ok(done) => done,
+        Err(_) => read(),
+    }
+}

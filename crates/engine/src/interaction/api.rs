@@ -1,0 +1,118 @@
+//! The registry's part of the facade.
+
+use ostler_model::{Caller, Scope};
+use tokio::sync::watch;
+
+use super::error::InteractionError;
+use super::question::Question;
+use super::state::{CancelReason, Interaction, InteractionOutcome};
+use crate::admission::arguments;
+use crate::engine::Engine;
+use crate::error::Error;
+
+impl Engine {
+    /// Asks. The interaction of an execution belongs to whom the execution belongs; its end
+    /// cancels it.
+    ///
+    /// # Errors
+    /// [`Error::Interaction`] for a question that cannot be asked and beyond
+    /// [`MAX_OPEN`](super::book::MAX_OPEN); [`Error::NotFound`] for an execution the caller
+    /// does not see.
+    pub fn open_interaction(
+        &self,
+        caller: &Caller,
+        question: Question,
+    ) -> Result<Interaction, Error> {
+        self.inner.open_interaction(caller, question)
+    }
+
+    /// Interactions the caller sees, newest first; also those that ended lately unless
+    /// `open_only`.
+    #[must_use]
+    pub fn interactions(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
+        self.inner.interactions.list(caller, open_only)
+    }
+
+    /// One interaction.
+    ///
+    /// # Errors
+    /// [`Error::Interaction`] when it is unknown or somebody else's.
+    pub fn interaction(&self, caller: &Caller, id: &str) -> Result<Interaction, Error> {
+        Ok(self.inner.interactions.find(caller, id)?)
+    }
+
+    /// Waits until it is answered, cancelled or out of time. Cancel safe, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::interaction`].
+    pub async fn wait_for_answer(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<InteractionOutcome, Error> {
+        let id = self.inner.interactions.find(caller, id)?.id;
+        let mut changes = self.inner.interactions.changes();
+        loop {
+            changes.mark_unchanged();
+            if let Some(answer) = self.inner.interactions.outcome(id)? {
+                return Ok(answer);
+            }
+            // The sender lives in the engine, so this cannot fail.
+            let _changed = changes.changed().await.is_ok();
+        }
+    }
+
+    /// Answers; consent to a start only for callers that see all of their principal's. The
+    /// value must suit the kind; for an execution it goes in as one line of
+    /// input, and this answers when it was taken. Dropping the future takes nothing back.
+    ///
+    /// # Errors
+    /// [`Error::Interaction`]: unknown, no longer open, no answer to this question, not
+    /// taken by the command.
+    pub async fn answer_interaction(
+        &self,
+        caller: &Caller,
+        id: &str,
+        value: String,
+    ) -> Result<Interaction, Error> {
+        let interaction = self.inner.interactions.find(caller, id)?;
+        if interaction.question.approval.is_some() && caller.scope == Scope::Session {
+            return Err(InteractionError::OnlyPerson { id: interaction.id }.into());
+        }
+        let by = caller.owner.principal.clone();
+        self.inner
+            .answer_interaction(&interaction, by, value)
+            .await?;
+        // Its owner may have changed meanwhile, and many others may have ended since.
+        Ok(self
+            .inner
+            .interactions
+            .find(caller, id)
+            .unwrap_or(interaction))
+    }
+
+    /// Gives it up; `reason` is told to whoever waits for the answer.
+    ///
+    /// # Errors
+    /// [`Error::Interaction`]: unknown, no longer open, or just being answered.
+    pub fn cancel_interaction(
+        &self,
+        caller: &Caller,
+        id: &str,
+        reason: Option<String>,
+    ) -> Result<Interaction, Error> {
+        let length = reason.as_ref().map_or(0, String::len);
+        arguments::check_length("the reason", length, arguments::REASON_BYTES)?;
+        let id = self.inner.interactions.find(caller, id)?.id;
+        let by = caller.owner.principal.clone();
+        let reason = CancelReason::Requested { by, reason };
+        Ok(self.inner.interactions.cancel(id, reason)?)
+    }
+
+    /// Counts what happens to interactions: a change says that [`Engine::interactions`] may
+    /// answer differently now.
+    #[must_use]
+    pub fn interaction_changes(&self) -> watch::Receiver<u64> {
+        self.inner.interactions.changes()
+    }
+}

@@ -1,0 +1,424 @@
+//! The registry's decisions, without clock, input or output.
+//!
+//! An interaction is open, then one of answered, cancelled, timed out, for good. An answer to
+//! an execution goes in first: meanwhile the interaction is *claimed*. It still shows as open,
+//! takes no second answer, and whatever else wants to end it waits for what becomes of the
+//! bytes.
+
+use std::collections::BTreeMap;
+
+use ostler_model::{ExecutionId, Owner, Principal, Timestamp};
+use tokio::time::Instant;
+
+use super::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse, CONSENT_S};
+use super::error::InteractionError;
+use super::question::Question;
+use super::state::{
+    CancelReason, Interaction, InteractionId, InteractionOutcome, InteractionState,
+};
+use super::validate::parse_yes_no;
+
+/// The most interactions open in one session at a time.
+pub const MAX_OPEN: usize = 32;
+/// The most interactions open at a time in all.
+pub const MAX_OPEN_TOTAL: usize = 1_024;
+/// Ended interactions that are remembered for one session; the oldest goes first.
+pub const MAX_ENDED: usize = 64;
+/// Ended interactions that are remembered in all.
+pub const MAX_ENDED_TOTAL: usize = 1_024;
+
+/// One moment on both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockSnapshot {
+    /// For people.
+    pub at: Timestamp,
+    /// For deadlines.
+    pub instant: Instant,
+}
+
+/// One line for a command's input; what became of it is told by [`InteractionTable::finish_delivery`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerDelivery {
+    /// Whose answer it is.
+    pub id: InteractionId,
+    /// Whose input.
+    pub execution: ExecutionId,
+    /// From whom.
+    pub by: Principal,
+    /// The line, without its newline.
+    pub line: String,
+}
+
+/// Every interaction of one engine.
+#[derive(Debug, Default)]
+pub struct InteractionTable {
+    last_id: u64,
+    records: BTreeMap<InteractionId, InteractionRecord>,
+}
+
+#[derive(Debug)]
+struct InteractionRecord {
+    interaction: Interaction,
+    deadline: Instant,
+    claim: Option<AnswerClaim>,
+    outcome: Option<InteractionOutcome>,
+    /// Whether the consent it gave was used.
+    consumed: bool,
+}
+
+/// An answer on its way into a command.
+#[derive(Debug)]
+struct AnswerClaim {
+    by: Principal,
+    value: String,
+    /// Whether it is the default, taken for want of an answer.
+    default: bool,
+    /// What ends the interaction if the answer does not arrive.
+    fallback: Option<CancelReason>,
+}
+
+impl InteractionTable {
+    /// Opens an interaction.
+    ///
+    /// # Errors
+    /// What [`Question`] forbids, and [`InteractionError::TooMany`].
+    pub fn open(
+        &mut self,
+        now: ClockSnapshot,
+        owner: Owner,
+        question: Question,
+    ) -> Result<Interaction, InteractionError> {
+        question.check()?;
+        let theirs = |it: &&InteractionRecord| same_session(&it.interaction.owner, &owner);
+        check_limit(self.open_records().filter(theirs).count(), MAX_OPEN)?;
+        check_limit(self.open_records().count(), MAX_OPEN_TOTAL)?;
+        self.last_id += 1;
+        let timeout = question.timeout;
+        let interaction = Interaction {
+            id: InteractionId(self.last_id),
+            owner,
+            question,
+            created_at: now.at,
+            expires_at: now.at.checked_add(timeout).unwrap_or(Timestamp::MAX),
+            state: InteractionState::Open,
+        };
+        let record = InteractionRecord {
+            interaction: interaction.clone(),
+            deadline: now.instant + timeout,
+            claim: None,
+            outcome: None,
+            consumed: false,
+        };
+        self.records.insert(interaction.id, record);
+        Ok(interaction)
+    }
+
+    /// Whether a person agreed to this start within [`CONSENT_S`]; a yes holds once.
+    pub(crate) fn approval_status(
+        &mut self,
+        now: Timestamp,
+        owner: &Owner,
+        subject: &ApprovalSubject,
+        (approval_id, usage): (Option<InteractionId>, ApprovalUse),
+    ) -> ApprovalStatus {
+        let theirs = |record: &&mut InteractionRecord| {
+            let question = &record.interaction.question;
+            same_session(&record.interaction.owner, owner)
+                && question
+                    .approval
+                    .as_ref()
+                    .is_some_and(|it| it.subject.is_same_request(subject))
+        };
+        for record in self.records.values_mut().rev().filter(theirs) {
+            let id = record.interaction.id;
+            let approval = record.interaction.question.approval.as_ref();
+            let changed =
+                approval.and_then(|then| subject.files.changed_since(&then.subject.files));
+            match &record.interaction.state {
+                // It is about something else.
+                InteractionState::Open if changed.is_some() => {}
+                InteractionState::Open => return ApprovalStatus::Open(id),
+                InteractionState::Answered { at, .. } if record.is_yes() => {
+                    let is_valid = now.as_second().saturating_sub(at.as_second()) <= CONSENT_S;
+                    if is_valid && !record.consumed {
+                        record.consumed = usage == ApprovalUse::Consume;
+                        return match changed {
+                            Some(path) => ApprovalStatus::Changed(path.to_owned()),
+                            None => ApprovalStatus::Granted,
+                        };
+                    }
+                }
+                InteractionState::Answered { .. } | InteractionState::Cancelled { .. }
+                    if approval_id == Some(id) =>
+                {
+                    return ApprovalStatus::Refused;
+                }
+                InteractionState::Answered { .. }
+                | InteractionState::Cancelled { .. }
+                | InteractionState::TimedOut { .. } => {}
+            }
+        }
+        ApprovalStatus::None
+    }
+
+    /// Takes an answer that suits the question: at once, or as a delivery to make first.
+    ///
+    /// # Errors
+    /// [`InteractionError::NotFound`], [`InteractionError::Closed`],
+    /// [`InteractionError::BeingAnswered`].
+    pub fn answer(
+        &mut self,
+        now: ClockSnapshot,
+        id: InteractionId,
+        by: Principal,
+        value: String,
+    ) -> Result<Option<AnswerDelivery>, InteractionError> {
+        let record = self.unclaimed(id)?;
+        if record.interaction.question.execution.is_some() {
+            return Ok(record.claim(by, value, false));
+        }
+        let state = InteractionState::Answered { by, at: now.at };
+        self.end(id, state, InteractionOutcome::Answered(value));
+        Ok(None)
+    }
+
+    /// What became of a delivery. Where it failed and the time has run out meanwhile, the
+    /// answer is the default's delivery.
+    pub fn finish_delivery(
+        &mut self,
+        now: ClockSnapshot,
+        id: InteractionId,
+        is_delivered: bool,
+    ) -> Option<AnswerDelivery> {
+        let record = self.records.get_mut(&id)?;
+        let claim = record.claim.take()?;
+        if is_delivered {
+            let (state, outcome) = record.delivered_state(now, claim);
+            self.end(id, state, outcome);
+            return None;
+        }
+        if let Some(reason) = claim.fallback {
+            self.end_cancelled(id, reason);
+            return None;
+        }
+        if claim.default {
+            let took_default = false;
+            self.end(
+                id,
+                InteractionState::TimedOut { took_default },
+                InteractionOutcome::TimedOut,
+            );
+            return None;
+        }
+        (record.deadline <= now.instant)
+            .then(|| self.time_out(id))
+            .flatten()
+    }
+
+    /// Gives one up; answers how it stands then.
+    ///
+    /// # Errors
+    /// As [`InteractionTable::answer`].
+    pub fn cancel(
+        &mut self,
+        id: InteractionId,
+        reason: CancelReason,
+    ) -> Result<Interaction, InteractionError> {
+        let mut interaction = self.unclaimed(id)?.interaction.clone();
+        interaction.state = InteractionState::Cancelled {
+            reason: reason.clone(),
+        };
+        self.end_cancelled(id, reason);
+        Ok(interaction)
+    }
+
+    /// Gives up every open one that is meant. A claimed one only once its answer has not
+    /// arrived.
+    pub fn cancel_where(&mut self, matches: impl Fn(&Interaction) -> bool, reason: &CancelReason) {
+        let ids: Vec<InteractionId> = self
+            .open_records()
+            .map(|record| &record.interaction)
+            .filter(|it| matches(it))
+            .map(|it| it.id)
+            .collect();
+        for id in ids {
+            let claim = self.records.get_mut(&id).and_then(|it| it.claim.as_mut());
+            match claim {
+                Some(claim) => claim.fallback = Some(reason.clone()),
+                None => self.end_cancelled(id, reason.clone()),
+            }
+        }
+    }
+
+    /// Passes the interactions of an execution on with it (D3).
+    pub fn transfer_to(&mut self, execution: ExecutionId, owner: &Owner) {
+        for record in self.records.values_mut() {
+            if record.interaction.question.execution == Some(execution) {
+                record.interaction.owner = owner.clone();
+            }
+        }
+    }
+
+    /// Ends what has run out of time; defaults for executions are to be delivered.
+    pub fn expire(&mut self, now: ClockSnapshot) -> Vec<AnswerDelivery> {
+        let due: Vec<InteractionId> = self
+            .open_records()
+            .filter(|it| it.claim.is_none() && it.deadline <= now.instant)
+            .map(|it| it.interaction.id)
+            .collect();
+        due.into_iter().filter_map(|id| self.time_out(id)).collect()
+    }
+
+    fn time_out(&mut self, id: InteractionId) -> Option<AnswerDelivery> {
+        let record = self.records.get_mut(&id)?;
+        let by = record.interaction.owner.principal.clone();
+        let question = &record.interaction.question;
+        let outcome = match question.default.clone() {
+            Some(default) if question.execution.is_some() => {
+                return record.claim(by, default, true);
+            }
+            Some(default) => InteractionOutcome::Default(default),
+            None => InteractionOutcome::TimedOut,
+        };
+        let took_default = matches!(outcome, InteractionOutcome::Default(_));
+        self.end(id, InteractionState::TimedOut { took_default }, outcome);
+        None
+    }
+
+    /// When [`InteractionTable::expire`] has something to do, if nothing else happens.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let unclaimed = self.open_records().filter(|it| it.claim.is_none());
+        unclaimed.map(|it| it.deadline).min()
+    }
+
+    /// One interaction.
+    #[must_use]
+    pub fn get(&self, id: InteractionId) -> Option<&Interaction> {
+        self.records.get(&id).map(|record| &record.interaction)
+    }
+
+    /// What whoever waits for it is told; none while it is open.
+    #[must_use]
+    pub fn outcome(&self, id: InteractionId) -> Option<&InteractionOutcome> {
+        self.records.get(&id)?.outcome.as_ref()
+    }
+
+    /// Every interaction, newest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Interaction> {
+        self.records.values().rev().map(|it| &it.interaction)
+    }
+
+    fn open_records(&self) -> impl Iterator<Item = &InteractionRecord> {
+        self.records.values().filter(|it| it.interaction.is_open())
+    }
+
+    fn unclaimed(&mut self, id: InteractionId) -> Result<&mut InteractionRecord, InteractionError> {
+        let record = self.records.get_mut(&id);
+        let record = record.ok_or(InteractionError::NotFound)?;
+        if !record.interaction.is_open() {
+            let state = record.interaction.state.as_str();
+            return Err(InteractionError::Closed { id, state });
+        }
+        if record.claim.is_some() {
+            return Err(InteractionError::BeingAnswered { id });
+        }
+        Ok(record)
+    }
+
+    fn end_cancelled(&mut self, id: InteractionId, reason: CancelReason) {
+        let state = InteractionState::Cancelled {
+            reason: reason.clone(),
+        };
+        self.end(id, state, InteractionOutcome::Cancelled(reason));
+    }
+
+    fn end(&mut self, id: InteractionId, state: InteractionState, outcome: InteractionOutcome) {
+        let Some(record) = self.records.get_mut(&id) else {
+            return;
+        };
+        debug_assert!(record.interaction.is_open(), "{id} ended twice");
+        record.interaction.state = state;
+        record.outcome = Some(outcome);
+        let owner = record.interaction.owner.clone();
+        self.prune_ended(MAX_ENDED, |it| same_session(&it.owner, &owner));
+        self.prune_ended(MAX_ENDED_TOTAL, |_| true);
+    }
+
+    fn prune_ended(&mut self, limit: usize, matches: impl Fn(&Interaction) -> bool) {
+        let ended = self.records.values().map(|it| &it.interaction);
+        let ended = ended
+            .filter(|it| !it.is_open() && matches(it))
+            .map(|it| it.id);
+        let ended: Vec<InteractionId> = ended.collect();
+        for id in ended.iter().take(ended.len().saturating_sub(limit)) {
+            self.records.remove(id);
+        }
+    }
+}
+
+impl InteractionRecord {
+    fn is_yes(&self) -> bool {
+        match &self.outcome {
+            Some(InteractionOutcome::Answered(value)) => parse_yes_no(value) == Some(true),
+            Some(
+                InteractionOutcome::Default(_)
+                | InteractionOutcome::Cancelled(_)
+                | InteractionOutcome::TimedOut,
+            )
+            | None => false,
+        }
+    }
+
+    fn claim(&mut self, by: Principal, value: String, default: bool) -> Option<AnswerDelivery> {
+        let execution = self.interaction.question.execution?;
+        self.claim = Some(AnswerClaim {
+            by: by.clone(),
+            value: value.clone(),
+            default,
+            fallback: None,
+        });
+        Some(AnswerDelivery {
+            id: self.interaction.id,
+            execution,
+            by,
+            line: value,
+        })
+    }
+
+    fn delivered_state(
+        &self,
+        now: ClockSnapshot,
+        claim: AnswerClaim,
+    ) -> (InteractionState, InteractionOutcome) {
+        if claim.default {
+            let took_default = true;
+            return (
+                InteractionState::TimedOut { took_default },
+                InteractionOutcome::Default(claim.value),
+            );
+        }
+        let value = if self.interaction.question.secret {
+            String::new()
+        } else {
+            claim.value
+        };
+        let (by, at) = (claim.by, now.at);
+        (
+            InteractionState::Answered { by, at },
+            InteractionOutcome::Answered(value),
+        )
+    }
+}
+
+fn check_limit(open: usize, limit: usize) -> Result<(), InteractionError> {
+    if open < limit {
+        return Ok(());
+    }
+    Err(InteractionError::TooMany { open, limit })
+}
+
+/// Whether two owners share what is counted per session.
+fn same_session(one: &Owner, other: &Owner) -> bool {
+    one.principal == other.principal && one.session == other.session
+}

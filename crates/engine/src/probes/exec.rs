@@ -1,0 +1,192 @@
+//! Commands that probe.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use ostler_model::ByteString;
+use ostler_process::wait_exit;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
+
+use crate::readiness::ProbeOutcome;
+
+/// How much of what a command prints is told.
+const OUTPUT_CHARS: usize = 200;
+/// How much of it is kept until then: enough for that many characters.
+const OUTPUT_BYTES: usize = OUTPUT_CHARS * 4;
+/// Read at once.
+const READ_BYTES: usize = 4 * 1024;
+/// How much is read after the command's end: what a pipe holds.
+const REST_BYTES: usize = 64 * 1024;
+/// How long the death of a killed command is waited for before it is left to itself.
+const REAP_MS: i64 = 200;
+
+/// What a command that probes is run with.
+#[derive(Debug, Clone)]
+pub(crate) struct ExecContext {
+    /// The service's working directory.
+    pub(crate) cwd: ByteString,
+    /// The service's whole environment.
+    pub(crate) env: Vec<(ByteString, ByteString)>,
+}
+
+/// Runs the command in a process group of its own, which ends with it, with the limit, or with
+/// the future.
+pub(super) async fn run(
+    argv: Vec<ByteString>,
+    context: ExecContext,
+    limit: Duration,
+) -> ProbeOutcome {
+    let name = argv
+        .first()
+        .map(|program| program.to_string_lossy().into_owned());
+    // The task's result holds the group: dropped with the future, it ends it.
+    let spawned = tokio::task::spawn_blocking(move || ProbeGroup::spawn(&argv, &context)).await;
+    let outcome = match spawned {
+        Ok(Ok(group)) => timeout(limit, group.finish()).await,
+        Ok(Err(error)) => Ok(Err(error)),
+        Err(_) => Ok(Err(io::ErrorKind::Interrupted.into())),
+    };
+    match outcome {
+        Ok(Ok((status, output))) => ProbeOutcome::Exec {
+            code: exit_code(status),
+            output,
+        },
+        Ok(Err(error)) => ProbeOutcome::Failed {
+            detail: format!(
+                "cannot run `{}`: {}",
+                name.unwrap_or_default(),
+                error.kind()
+            ),
+        },
+        Err(_) => ProbeOutcome::Failed {
+            detail: format!("no exit within {} s", limit.as_secs()),
+        },
+    }
+}
+
+fn exit_code(status: ExitStatus) -> i32 {
+    let by_signal = || status.signal().map_or(-1, |signal| 128 + signal);
+    status.code().unwrap_or_else(by_signal)
+}
+
+/// A process group and its leader, not yet waited for: until then the pid names nobody else.
+#[derive(Debug)]
+struct ProbeGroup {
+    leader: Child,
+    pid: Pid,
+    pidfd: OwnedFd,
+    output: OwnedFd,
+    reaped: bool,
+}
+
+impl ProbeGroup {
+    fn spawn(argv: &[ByteString], context: &ExecContext) -> io::Result<Self> {
+        let os = |text: &ByteString| OsStr::from_bytes(text.as_bytes()).to_owned();
+        let (program, arguments) = argv
+            .split_first()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let (output, writer) = io::pipe()?;
+        let mut leader = Command::new(os(program))
+            .args(arguments.iter().map(os))
+            .env_clear()
+            .envs(context.env.iter().map(|(key, value)| (os(key), os(value))))
+            .current_dir(context.cwd.as_path())
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone()?)
+            .stderr(writer)
+            .process_group(0)
+            .spawn()?;
+        let pid = Pid::from_child(&leader);
+        ostler_process::open_files::restore_limit(pid);
+        match pidfd_open(pid, PidfdFlags::NONBLOCK) {
+            Ok(pidfd) => Ok(Self {
+                leader,
+                pid,
+                pidfd,
+                output: output.into(),
+                reaped: false,
+            }),
+            Err(error) => {
+                let _all_there_is = kill_process_group(pid, Signal::KILL);
+                leader.wait()?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Waits for the leader, ends who is left, and says how it went.
+    async fn finish(mut self) -> io::Result<(ExitStatus, String)> {
+        let mut tail = ProbeOutput::default();
+        let mut output = Receiver::from_owned_fd(self.output.try_clone()?)?;
+        tokio::select! {
+            end = wait_exit(self.pidfd.try_clone()?) => end?,
+            () = tail.follow(&mut output) => wait_exit(self.pidfd.try_clone()?).await?,
+        }
+        let _others = kill_process_group(self.pid, Signal::KILL);
+        tail.read_rest(&output);
+        self.reaped = true;
+        Ok((self.leader.wait()?, tail.text()))
+    }
+}
+
+impl Drop for ProbeGroup {
+    fn drop(&mut self) {
+        if self.reaped {
+            return;
+        }
+        let _gone = kill_process_group(self.pid, Signal::KILL);
+        let mut leader = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let limit = Timespec {
+            tv_sec: 0,
+            tv_nsec: REAP_MS * 1_000_000,
+        };
+        let _in_time = poll(&mut leader, Some(&limit));
+        let _reaped = self.leader.try_wait();
+    }
+}
+
+/// The end of what was printed.
+#[derive(Debug, Default)]
+struct ProbeOutput(Vec<u8>);
+
+impl ProbeOutput {
+    /// Takes in all output to its end.
+    async fn follow(&mut self, output: &mut Receiver) {
+        let mut piece = [0; READ_BYTES];
+        while let Ok(read @ 1..) = output.read(&mut piece).await {
+            self.push(&piece[..read]);
+        }
+    }
+
+    /// Takes in what is there.
+    fn read_rest(&mut self, output: &Receiver) {
+        let mut piece = [0; READ_BYTES];
+        for _ in 0..REST_BYTES / READ_BYTES {
+            match output.try_read(&mut piece) {
+                Ok(read @ 1..) => self.push(&piece[..read]),
+                Ok(0) | Err(_) => break,
+            }
+        }
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        self.0.extend_from_slice(piece);
+        self.0.drain(..self.0.len().saturating_sub(OUTPUT_BYTES));
+    }
+
+    fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.0);
+        let text = text.trim_end();
+        let cut = text.char_indices().rev().nth(OUTPUT_CHARS - 1);
+        text[cut.map_or(0, |(at, _)| at)..].to_owned()
+    }
+}

@@ -1,0 +1,92 @@
+//! When the sockets are to be looked at.
+
+use std::time::Duration;
+
+/// Milliseconds.
+pub(super) const fn ms(value: u64) -> Duration {
+    Duration::from_millis(value)
+}
+
+/// Between two scans of a service that is not ready: by its age.
+const WHILE_STARTING: [(Duration, Duration); 4] = [
+    (ms(2_000), ms(25)),
+    (ms(10_000), ms(50)),
+    (ms(300_000), ms(250)),
+    (Duration::MAX, ms(1_000)),
+];
+/// Between two scans of one that is ready.
+const WHILE_READY: Duration = ms(2_000);
+/// Of one that runs with nothing to look at, or of which no port is expected, after its first
+/// minute; before, as a patient one.
+const WHILE_RUNNING: [(Duration, Duration); 3] = [
+    (ms(10_000), ms(50)),
+    (ms(60_000), ms(250)),
+    (Duration::MAX, WHILE_READY),
+];
+/// After output, and after a failed probe: a scan this much later.
+const AFTER_OUTPUT: Duration = ms(10);
+/// The same for one that is ready.
+const AFTER_OUTPUT_READY: Duration = ms(100);
+/// Of one that is ready and prints all the time, scans are at least this far apart.
+const APART_READY: Duration = ms(500);
+
+/// How eagerly a service is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScanPace {
+    /// A port may come at any time.
+    Starting,
+    /// A port may come, or not.
+    Running,
+    /// All is well.
+    Ready,
+}
+
+impl ScanPace {
+    /// From one scan to the next.
+    pub(super) fn interval(self, elapsed: Duration) -> Duration {
+        let interval_in = |table: &[(Duration, Duration)]| {
+            let row = table.iter().find(|(until, _)| elapsed < *until);
+            row.map_or(WHILE_READY, |(_, interval)| *interval)
+        };
+        match self {
+            Self::Starting => interval_in(&WHILE_STARTING),
+            Self::Running => interval_in(&WHILE_RUNNING),
+            Self::Ready => WHILE_READY,
+        }
+    }
+
+    /// When to look after output at `output`, the last scan having been at `scan`.
+    pub(super) fn after_output(self, scan: Duration, output: Duration) -> Duration {
+        match self {
+            Self::Starting | Self::Running => (output + AFTER_OUTPUT).max(scan + ms(25)),
+            Self::Ready => (output + AFTER_OUTPUT_READY).max(scan + APART_READY),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slower_with_age() {
+        for (pace, at, interval) in [
+            (ScanPace::Starting, 0, 25),
+            (ScanPace::Starting, 1_999, 25),
+            (ScanPace::Starting, 2_000, 50),
+            (ScanPace::Starting, 9_999, 50),
+            (ScanPace::Starting, 10_000, 250),
+            (ScanPace::Starting, 300_000, 1_000),
+            (ScanPace::Running, 0, 50),
+            (ScanPace::Running, 10_000, 250),
+            (ScanPace::Running, 60_000, 2_000),
+            (ScanPace::Ready, 0, 2_000),
+        ] {
+            assert_eq!(pace.interval(ms(at)), ms(interval), "{pace:?} {at}");
+        }
+        assert_eq!(ScanPace::Starting.after_output(ms(100), ms(101)), ms(125));
+        assert_eq!(ScanPace::Starting.after_output(ms(100), ms(900)), ms(910));
+        assert_eq!(ScanPace::Ready.after_output(ms(100), ms(101)), ms(600));
+        assert_eq!(ScanPace::Ready.after_output(ms(100), ms(900)), ms(1_000));
+    }
+}

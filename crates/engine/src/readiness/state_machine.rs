@@ -1,0 +1,572 @@
+//! The machine.
+
+use std::time::Duration;
+
+use ostler_model::service::PROBE_MS;
+use ostler_model::{
+    HealthRule, ReadinessSignal, ReadyCondition, ReadyRule, ServiceKind, ServicePort, ServiceStage,
+    SignalKind, Timestamp,
+};
+
+use super::health::{HealthCheck, HealthState};
+use super::input::{ListeningSocket, NotifyState, ProbeRequest, ReadinessInput};
+use super::limits::{HEALTH_TIMEOUT, RECHECK_TIMEOUT, SETTLE, SIGNS_MAX};
+use super::listeners::{ConfirmedListener, Listeners, gone_after};
+use super::main_port::{MainPortReason, PortHints, is_debug_port, is_same_url, sorted_ports};
+use super::output::{OutputAnalyzer, ReadMode};
+use super::printed_address::AddressWeight;
+use super::probe_state::ProbeState;
+use super::probe_target::ProbeTarget;
+use super::scan_schedule::{ScanPace, ms};
+
+/// The readiness of one attempt.
+#[derive(Debug, Clone)]
+pub struct Readiness {
+    pub(super) rule: ReadinessRule,
+    pub(super) output: OutputAnalyzer,
+    pub(super) listeners: Listeners,
+    pub(super) probe: ProbeState,
+    pub(super) phase: ReadinessPhase,
+    pub(super) failure: Option<StartupFailure>,
+    pub(super) health_state: HealthState,
+    pub(super) health: Option<HealthCheck>,
+    pub(super) notify_state: NotifyState,
+    /// When the number of processes changed last, and that of ports.
+    pub(super) members_at: Duration,
+    pub(super) ports_at: Duration,
+    /// When the main port answered, before its ready line.
+    pub(super) responded: Option<Duration>,
+    pub(super) stage: Option<ServiceStage>,
+    pub(super) signals: Vec<ReadinessSignal>,
+    pub(super) warnings: Vec<String>,
+    pub(super) published: PublishedPorts,
+    known_protocol: Option<(u16, PortProtocol)>,
+    pub(super) resumed: bool,
+    /// When the first thing was seen.
+    pub(super) first_input_at: Option<Duration>,
+    pub(super) at: Duration,
+    pub(super) now: Timestamp,
+}
+
+/// What of the rule matters from step to step.
+#[derive(Debug, Clone)]
+pub(super) struct ReadinessRule {
+    pub(super) when: ReadyCondition,
+    pub(super) kind: ServiceKind,
+    /// The port asked for, by the command or by the rule itself.
+    pub(super) requested_port: Option<u16>,
+    pub(super) default_port: Option<u16>,
+    pub(super) listens_before_ready: bool,
+    pub(super) compiles: bool,
+    /// Of [`ReadyCondition::Http`].
+    pub(super) target: Option<ProbeTarget>,
+}
+
+/// How far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadinessPhase {
+    /// Not ready.
+    Startup,
+    /// Running with nothing to look at, so far.
+    Running,
+    /// Ready, this long after the attempt's start.
+    Ready(Duration),
+}
+
+/// It failed before it was ready: what was there then shows nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StartupFailure {
+    /// Sockets of that time.
+    pub(super) inodes: Vec<u64>,
+    /// What was told.
+    pub(super) detail: String,
+}
+
+/// What a port was heard to speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PortProtocol {
+    /// HTTP, over TLS or not.
+    Http {
+        /// Whether over TLS.
+        tls: bool,
+    },
+    /// Something else.
+    Other,
+}
+
+/// What was told of ports.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct PublishedPorts {
+    pub(super) ports: Vec<ServicePort>,
+    pub(super) url: Option<String>,
+}
+
+/// The main port, as far as it is known.
+#[derive(Debug, Clone)]
+pub(super) struct MainPort {
+    pub(super) socket: ListeningSocket,
+    pub(super) reason: MainPortReason,
+    /// Since when it listens.
+    pub(super) since: Duration,
+    /// Since when it is certain.
+    pub(super) settled: Duration,
+}
+
+/// Something that was found out. The supervisor makes events of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadinessEvent {
+    /// What it listens on changed (debounced; main port first).
+    Ports {
+        /// All of them.
+        ports: Vec<ServicePort>,
+        /// Where it is reached.
+        url: Option<String>,
+    },
+    /// It came further.
+    Stage {
+        /// `Listening` or `Responding`.
+        stage: ServiceStage,
+        /// What showed it.
+        signal: ReadinessSignal,
+    },
+    /// It is ready, or running with nothing to look at. A second one may follow one that was
+    /// unprobed.
+    Ready {
+        /// One sentence.
+        evidence: String,
+        /// Every sign on the way.
+        signals: Vec<ReadinessSignal>,
+        /// Whether there was nothing to look at.
+        unprobed: bool,
+        /// Warnings, for example another port than the one asked for.
+        warnings: Vec<String>,
+    },
+    /// It lives, and will not become ready as it is; or was ready and is not well.
+    Unhealthy {
+        /// What was seen.
+        detail: String,
+        /// Whether its health rule wants it ended for the next attempt.
+        restart: bool,
+    },
+    /// It is well again.
+    Healthy {
+        /// What was seen.
+        detail: String,
+    },
+}
+
+/// What is to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WatchPlan {
+    /// How long after the attempt's start the sockets are to be looked at next; none for never.
+    /// It stays where it is until they were.
+    pub scan_at: Option<Duration>,
+    /// The probe that is to be under way. It stays the same until it was answered; where it
+    /// becomes another one, or none, the one under way is dropped and its answer with it.
+    pub probe: Option<ProbeRequest>,
+    /// How long that one may take.
+    pub probe_timeout: Duration,
+    /// Whether output is to be told.
+    pub output: bool,
+    /// Whether a scan is to find unix sockets too.
+    pub unix: bool,
+    /// Whether the notify socket is listened to.
+    pub notify: bool,
+    /// When [`ReadinessInput::Time`] is due, after the attempt's start.
+    pub wake_at: Option<Duration>,
+}
+
+impl Readiness {
+    /// For an attempt that begins now. Expressions that do not compile match nothing: admission
+    /// refuses them before.
+    #[must_use]
+    pub fn new(rule: &ReadyRule, health: Option<&HealthRule>) -> Self {
+        Self {
+            rule: ReadinessRule::new(rule),
+            output: OutputAnalyzer::new(rule),
+            listeners: Listeners::default(),
+            probe: ProbeState::default(),
+            phase: ReadinessPhase::Startup,
+            failure: None,
+            health_state: HealthState::default(),
+            health: health.map(HealthCheck::new),
+            notify_state: NotifyState::default(),
+            members_at: Duration::ZERO,
+            ports_at: Duration::ZERO,
+            responded: None,
+            stage: None,
+            signals: Vec::new(),
+            warnings: Vec::new(),
+            published: PublishedPorts::default(),
+            known_protocol: None,
+            resumed: false,
+            first_input_at: None,
+            at: Duration::ZERO,
+            now: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    /// Takes in what was seen, this long after the attempt's start; `current` is what signs are
+    /// stamped with.
+    pub fn handle(
+        &mut self,
+        elapsed: Duration,
+        now: Timestamp,
+        input: ReadinessInput,
+    ) -> Vec<ReadinessEvent> {
+        self.at = self.at.max(elapsed);
+        self.now = now;
+        self.first_input_at.get_or_insert(self.at);
+        let mut events = Vec::new();
+        self.apply_input(input);
+        let mode = self.read_mode();
+        self.output.flush_partial(self.at, mode);
+        self.update_main_port();
+        self.publish_ports(&mut events);
+        match self.phase {
+            ReadinessPhase::Startup => self.step_startup(&mut events),
+            ReadinessPhase::Running => {
+                self.step_startup(&mut events);
+                self.step_ready(&mut events);
+            }
+            ReadinessPhase::Ready(_) => self.step_ready(&mut events),
+        }
+        // What was just found may have told of TLS, which is part of the URL.
+        self.publish_ports(&mut events);
+        events
+    }
+
+    /// What is to be looked at from now on.
+    #[must_use]
+    pub fn watch_plan(&self, elapsed: Duration) -> WatchPlan {
+        let at = elapsed.max(self.at);
+        WatchPlan {
+            scan_at: Some(self.scan_at().max(elapsed)),
+            probe: self.due_probe(at).cloned(),
+            probe_timeout: self.probe_timeout(at),
+            output: true,
+            // A server has a port; anything else may listen on a path only.
+            unix: self.rule.kind != ServiceKind::Server,
+            notify: self.rule.when == ReadyCondition::Notify,
+            wake_at: self.deadlines().filter(|it| *it > self.at).min(),
+        }
+    }
+
+    fn apply_input(&mut self, input: ReadinessInput) {
+        match input {
+            ReadinessInput::Sockets {
+                sockets,
+                unix,
+                members,
+            } => {
+                let gone = gone_after(self.is_ready());
+                let before = self.listeners.all().count();
+                self.listeners.scan(self.at, sockets, unix, gone);
+                if self.listeners.all().count() > before {
+                    self.ports_at = self.at;
+                }
+                let fewer = self.listeners.members() > members;
+                if self.listeners.update_members(members) {
+                    self.members_at = self.at;
+                }
+                if self.is_ready() && (fewer || self.is_backlogged()) {
+                    self.request_recheck();
+                }
+            }
+            ReadinessInput::Output { stream, bytes } => {
+                let mode = self.read_mode();
+                self.output.push(stream, &bytes, self.at, mode);
+            }
+            ReadinessInput::ProbeFinished(result) => {
+                if self.probe.due_probe(self.at).is_some() {
+                    self.probe.handle_result(result, self.at);
+                } else if let Some(health) = &mut self.health {
+                    health.handle_result(result, self.at);
+                }
+            }
+            ReadinessInput::Notify(state) => self.merge_notify(state),
+            ReadinessInput::Time => {}
+        }
+    }
+
+    fn merge_notify(&mut self, state: NotifyState) {
+        self.notify_state.ready |= state.ready;
+        self.notify_state.stopping = state.stopping || (self.notify_state.stopping && !state.ready);
+        self.notify_state.watchdog |= state.watchdog;
+        if state.status.is_some() {
+            self.notify_state.status = state.status;
+        }
+    }
+
+    fn read_mode(&self) -> ReadMode {
+        match self.phase {
+            ReadinessPhase::Startup | ReadinessPhase::Running => ReadMode::Everything,
+            ReadinessPhase::Ready(since) if !self.resumed && self.at < since + SETTLE => {
+                ReadMode::Addresses
+            }
+            ReadinessPhase::Ready(_) => ReadMode::LastLine,
+        }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.phase, ReadinessPhase::Ready(_))
+    }
+
+    /// The probe that is to be under way: that of readiness first.
+    fn due_probe(&self, at: Duration) -> Option<&ProbeRequest> {
+        let health = || {
+            self.health
+                .as_ref()
+                .filter(|_| self.phase != ReadinessPhase::Startup)
+        };
+        self.probe.due_probe(at).or_else(|| health()?.due_probe(at))
+    }
+
+    /// How long the probe under way may take: on the way to ready as long as a first page takes
+    /// to be compiled.
+    fn probe_timeout(&self, at: Duration) -> Duration {
+        match self.probe.due_probe(at) {
+            Some(_) if self.is_rechecking() => RECHECK_TIMEOUT,
+            Some(_) => ms(PROBE_MS),
+            None => HEALTH_TIMEOUT,
+        }
+    }
+
+    /// How eagerly sockets are looked at.
+    fn pace(&self) -> ScanPace {
+        match (self.phase, self.rule.kind) {
+            (ReadinessPhase::Ready(_), _) => ScanPace::Ready,
+            (ReadinessPhase::Running, _) | (ReadinessPhase::Startup, ServiceKind::Watcher) => {
+                ScanPace::Running
+            }
+            (
+                ReadinessPhase::Startup,
+                ServiceKind::Unknown
+                | ServiceKind::Server
+                | ServiceKind::Socket
+                | ServiceKind::Multi,
+            ) => ScanPace::Starting,
+        }
+    }
+
+    fn scan_at(&self) -> Duration {
+        let Some(scanned_at) = self.listeners.scanned_at() else {
+            return if self.resumed { Duration::ZERO } else { ms(25) };
+        };
+        let pace = self.pace();
+        let output = self
+            .output
+            .evidence()
+            .output_at
+            .filter(|it| *it > scanned_at);
+        [
+            self.listeners.confirm_at(gone_after(self.is_ready())),
+            self.probe.confirm_at(Some(scanned_at)),
+            output.map(|it| pace.after_output(scanned_at, it)),
+            self.health
+                .as_ref()
+                .and_then(|it| it.failed_at())
+                .filter(|it| *it > scanned_at)
+                .map(|it| pace.after_output(scanned_at, it)),
+        ]
+        .into_iter()
+        .flatten()
+        .fold(scanned_at + pace.interval(scanned_at), Duration::min)
+        .max(scanned_at + ms(1))
+    }
+
+    /// What may change by time alone.
+    fn deadlines(&self) -> impl Iterator<Item = Duration> {
+        let starting = if self.is_ready() {
+            Vec::new()
+        } else {
+            self.startup_deadlines()
+        };
+        let health = self
+            .health
+            .as_ref()
+            .filter(|_| self.phase != ReadinessPhase::Startup);
+        let lines = self.output.due();
+        lines
+            .chain(starting)
+            .chain(self.probe.due())
+            .chain(health.map(HealthCheck::due))
+    }
+
+    /// Real sockets that count: those of before a failure do not.
+    pub(super) fn usable(&self) -> Vec<ConfirmedListener<'_>> {
+        let stale = self.failure.as_ref().map_or(&[][..], |it| &it.inodes);
+        let all = self.listeners.all();
+        all.filter(|it| !stale.contains(&it.socket.inode)).collect()
+    }
+
+    /// The main port among these.
+    fn choose_main_port(&self, listeners: &[ConfirmedListener<'_>]) -> Option<MainPort> {
+        let main = self.hints().choose_main_port(
+            listeners,
+            self.health_state.main.filter(|_| self.is_ready()),
+        )?;
+        Some(MainPort {
+            socket: main.listener.socket.clone(),
+            reason: main.reason,
+            since: main.listener.since,
+            settled: main.settled,
+        })
+    }
+
+    /// The main port among those that count.
+    pub(super) fn main_port(&self) -> Option<MainPort> {
+        self.choose_main_port(&self.usable())
+    }
+
+    fn hints(&self) -> PortHints<'_> {
+        let evidence = self.output.evidence();
+        PortHints {
+            requested: self.rule.requested_port,
+            default: self.rule.default_port,
+            addresses: &evidence.addresses,
+            first_address_at: evidence.first_address_at,
+            in_use: evidence.conflict.is_some(),
+        }
+    }
+
+    /// What a port speaks, as far as that was heard.
+    pub(super) fn protocol(&self, port: u16) -> Option<PortProtocol> {
+        let (of, protocol) = self.known_protocol?;
+        (of == port).then_some(protocol)
+    }
+
+    /// Whether a port speaks TLS, as far as that is known.
+    pub(super) fn tls(&self, port: u16) -> Option<bool> {
+        match self.protocol(port)? {
+            PortProtocol::Http { tls } => Some(tls),
+            PortProtocol::Other => None,
+        }
+    }
+
+    /// Whether TLS is to be tried first at a port.
+    pub(super) fn tls_first(&self, port: u16) -> bool {
+        let addresses = &self.output.evidence().addresses;
+        let https = || {
+            addresses
+                .iter()
+                .find(|it| it.port == port)
+                .and_then(|it| it.https)
+        };
+        self.tls(port).or_else(https).unwrap_or(false)
+    }
+
+    /// Remembers what a port spoke.
+    pub(super) fn set_protocol(&mut self, port: u16, protocol: PortProtocol) {
+        self.known_protocol = Some((port, protocol));
+    }
+
+    /// Whether people can follow a URL to this port: HTTP was answered there, or where nobody
+    /// asked, the program itself printed one.
+    fn has_url(&self, port: u16) -> bool {
+        if is_debug_port(port) && self.rule.requested_port != Some(port) {
+            return false;
+        }
+        match self.protocol(port) {
+            Some(protocol) => protocol != PortProtocol::Other,
+            None => !self.probes_main_port() && self.prints_url(port),
+        }
+    }
+
+    /// Whether a URL of this port was printed.
+    pub(super) fn prints_url(&self, port: u16) -> bool {
+        let mut addresses = self.output.evidence().addresses.iter();
+        addresses.any(|it| it.port == port && it.https.is_some() && it.weight <= AddressWeight::Url)
+    }
+
+    /// Tells of ports where they changed.
+    fn publish_ports(&mut self, events: &mut Vec<ReadinessEvent>) {
+        let main = self
+            .main_port()
+            .or_else(|| self.choose_main_port(&self.listeners.all().collect::<Vec<_>>()));
+        // Another port does not take the place of the one that was ready.
+        let is_main =
+            |port: u16| self.health_state.main.is_none_or(|it| it == port) || !self.is_ready();
+        let address = main.map(|it| it.socket.address);
+        let address = address.filter(|it| is_main(it.port()));
+        let tls = address.and_then(|it| self.tls(it.port()));
+        let url = address
+            .filter(|it| self.has_url(it.port()))
+            .map(|it| self.hints().url(it, tls));
+        // A line that comes later and only names this machine otherwise changes nothing told.
+        let keeps_url =
+            |it: &&String| self.is_ready() && url.as_ref().is_some_and(|url| is_same_url(it, url));
+        let current = PublishedPorts {
+            ports: sorted_ports(self.listeners.all(), address, tls == Some(true)),
+            url: self
+                .published
+                .url
+                .as_ref()
+                .filter(keeps_url)
+                .cloned()
+                .or(url.clone()),
+        };
+        // What an earlier engine told stands until there was time to see it again.
+        let is_complete = self.has_rescanned() || current.ports.len() >= self.published.ports.len();
+        if current != self.published && is_complete {
+            self.published = current.clone();
+            events.push(ReadinessEvent::Ports {
+                ports: current.ports,
+                url: current.url,
+            });
+        }
+    }
+
+    /// Takes note of a sign.
+    pub(super) fn record_signal(&mut self, kind: SignalKind, detail: String) -> ReadinessSignal {
+        let signal = ReadinessSignal {
+            kind,
+            detail,
+            at: self.now,
+        };
+        let is_known = self
+            .signals
+            .iter()
+            .any(|it| it.kind == kind && it.detail == signal.detail);
+        if !is_known && self.signals.len() < SIGNS_MAX {
+            self.signals.push(signal.clone());
+        }
+        signal
+    }
+
+    /// Takes note of a warning.
+    pub(super) fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) && self.warnings.len() < SIGNS_MAX {
+            self.warnings.push(warning);
+        }
+    }
+}
+
+impl ReadinessRule {
+    fn new(rule: &ReadyRule) -> Self {
+        let (target, port) = match &rule.when {
+            ReadyCondition::Http { target } => {
+                let target = ProbeTarget::parse(target);
+                let port = target.port();
+                (Some(target), port)
+            }
+            ReadyCondition::Tcp { port } => (None, Some(*port)),
+            ReadyCondition::Auto
+            | ReadyCondition::Listening
+            | ReadyCondition::Responding
+            | ReadyCondition::Log
+            | ReadyCondition::Exec { .. }
+            | ReadyCondition::Notify
+            | ReadyCondition::Quiet { .. } => (None, None),
+        };
+        Self {
+            when: rule.when.clone(),
+            kind: rule.kind,
+            requested_port: rule.port.or(port),
+            default_port: rule.default_port,
+            listens_before_ready: rule.listens_before_ready,
+            compiles: rule.compiles,
+            target,
+        }
+    }
+}

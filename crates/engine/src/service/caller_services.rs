@@ -1,0 +1,295 @@
+//! Which execution a name means: the registry, seen by one caller.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use ostler_model::{ByteString, Caller, DependencyCondition, ServicePlan};
+
+use super::workspace::{NameScope, ServiceScope};
+use super::{ServiceError, ServiceInfo};
+use crate::engine_inner::EngineInner;
+use crate::error::Error;
+use crate::execution::ExecutionHandle;
+
+/// Names told with an unknown one.
+const KNOWN_NAMES: usize = 20;
+
+/// Services as one caller sees them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallerServices<'a> {
+    core: &'a EngineInner,
+    caller: &'a Caller,
+    scope: NameScope<'a>,
+}
+
+impl<'a> CallerServices<'a> {
+    pub(crate) const fn new(core: &'a EngineInner, caller: &'a Caller) -> Self {
+        Self {
+            core,
+            caller,
+            scope: NameScope::AllWorkspaces,
+        }
+    }
+
+    /// The same, seen from there.
+    pub(crate) const fn in_scope(self, scope: NameScope<'a>) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// All of them, newest first.
+    pub(crate) fn all(self) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
+        // Services are never summed up.
+        let entries = self.core.registry.all_with(|_| false);
+        entries.filter(move |entry| {
+            entry.spec.lifetime.plan().is_some() && self.caller.sees(&entry.owner())
+        })
+    }
+
+    /// Those that live, newest first.
+    pub(crate) fn living(self) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
+        self.all().filter(|entry| !entry.is_finished())
+    }
+
+    /// Those that share names with what the caller starts here, and live: each workspace has
+    /// names of its own.
+    pub(crate) fn living_in_scope(self) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
+        self.living()
+            .filter(move |entry| self.is_in_project(entry) && self.is_in_scope(entry))
+    }
+
+    /// The one that lives under this name where the caller stands.
+    pub(crate) fn find_living(self, name: &str) -> Option<Arc<ExecutionHandle>> {
+        self.living_in_scope().find(|entry| name_of(entry) == name)
+    }
+
+    /// The execution a name of this workspace or an id means: one that lives before one that
+    /// ended, one of this project before others, the newest of them.
+    pub(crate) fn find(self, name_or_id: &str) -> Option<Arc<ExecutionHandle>> {
+        let named = self
+            .by_name(name_or_id)
+            .filter(|entry| self.is_in_scope(entry))
+            .min_by_key(|entry| (entry.is_finished(), !self.is_in_project(entry)));
+        named.or_else(|| {
+            let entry = self.core.registry.find(self.caller, name_or_id).ok()?;
+            entry.spec.lifetime.plan().is_some().then_some(entry)
+        })
+    }
+
+    fn by_name(self, name: &str) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
+        let name = name.to_owned();
+        self.all()
+            .filter(move |entry| plan_of(entry).name == name && !is_one_shot(entry))
+    }
+
+    /// As [`CallerServices::find`]; where nobody is called so here, what this very session started in
+    /// another workspace.
+    pub(crate) fn find_reachable(self, name_or_id: &str) -> Option<Arc<ExecutionHandle>> {
+        self.find(name_or_id).or_else(|| {
+            let own = self
+                .by_name(name_or_id)
+                .filter(|entry| self.is_in_session(entry));
+            own.min_by_key(|entry| entry.is_finished())
+        })
+    }
+
+    fn is_in_session(self, entry: &ExecutionHandle) -> bool {
+        let session = self.caller.owner.session.as_ref();
+        session.is_some() && entry.owner().session.as_ref() == session
+    }
+
+    /// Those that live and are known in other workspaces only.
+    pub(crate) fn elsewhere(self) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
+        self.living().filter(move |entry| !self.is_in_scope(entry))
+    }
+
+    /// As [`CallerServices::find_reachable`], for whoever would change it.
+    ///
+    /// # Errors
+    /// For a name nobody has, and one that several have that live: of two workspaces, say.
+    pub(crate) fn get(self, name_or_id: &str) -> Result<Arc<ExecutionHandle>, Error> {
+        let found = self
+            .find_reachable(name_or_id)
+            .ok_or_else(|| self.unknown_name(name_or_id, []))?;
+        let is_here = self.is_in_scope(&found);
+        let others = self.living().filter(|entry| {
+            let is_candidate = if is_here {
+                self.is_in_scope(entry)
+            } else {
+                self.is_in_session(entry)
+            };
+            is_candidate && plan_of(entry).name == name_or_id && entry.id != found.id
+        });
+        let others: Vec<Arc<ExecutionHandle>> = others.collect();
+        if others.is_empty() || plan_of(&found).name != name_or_id {
+            return Ok(found);
+        }
+        let describe =
+            |entry: &Arc<ExecutionHandle>| format!("{} in {}", entry.id.short(), entry.spec.cwd);
+        let all: Vec<String> = std::iter::once(&found)
+            .chain(&others)
+            .map(describe)
+            .collect();
+        Err(ServiceError::Value {
+            what: "service name",
+            given: name_or_id.to_owned(),
+            problem: format!(
+                "several are called so: {}; say which by its id",
+                all.join(", ")
+            ),
+        }
+        .into())
+    }
+
+    /// Nobody is called so.
+    pub(crate) fn unknown_name(
+        self,
+        name: &str,
+        defined: impl IntoIterator<Item = String>,
+    ) -> Error {
+        let mut known: Vec<String> = defined.into_iter().collect();
+        known.extend(self.rows().iter().map(|entry| name_of(entry)));
+        let mut seen = HashSet::new();
+        known.retain(|name| seen.insert(name.clone()));
+        known.truncate(KNOWN_NAMES);
+        let others = self.elsewhere().filter(|entry| plan_of(entry).name == name);
+        let describe = |entry: Arc<ExecutionHandle>| {
+            let dir = self.scope_of(&entry).workspace();
+            let dir = dir.as_deref().and_then(Path::parent);
+            let dir = dir.map_or_else(|| entry.spec.cwd.to_string(), |it| it.display().to_string());
+            format!("{} in {dir}", entry.id.short())
+        };
+        ServiceError::Unknown {
+            name: name.to_owned(),
+            known,
+            elsewhere: others.take(KNOWN_NAMES).map(describe).collect(),
+        }
+        .into()
+    }
+
+    /// What a list shows: every living one, and the newest end of each name that has none,
+    /// unless that was dismissed.
+    pub(crate) fn rows(self) -> Vec<Arc<ExecutionHandle>> {
+        let mut rows = self.rows_and_dismissed();
+        rows.retain(|entry| !entry.is_dismissed());
+        rows
+    }
+
+    /// As [`CallerServices::rows`], with what was dismissed.
+    pub(crate) fn rows_and_dismissed(self) -> Vec<Arc<ExecutionHandle>> {
+        let here = self.all().filter(|entry| self.is_in_scope(entry));
+        let (living, ended): (Vec<_>, Vec<_>) = here.partition(|it| !it.is_finished());
+        let key = |entry: &ExecutionHandle| {
+            let plan = plan_of(entry);
+            (
+                name_of(entry),
+                plan.defined_in.clone(),
+                self.scope_of(entry),
+                entry.owner().project.clone(),
+            )
+        };
+        let mut seen: HashSet<_> = living.iter().map(|entry| key(entry)).collect();
+        let ended = ended
+            .into_iter()
+            .filter(|entry| !is_one_shot(entry) && seen.insert(key(entry)));
+        living
+            .into_iter()
+            .chain(ended.collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Living ones that need this one, directly.
+    pub(crate) fn dependents(self, of: &ExecutionHandle) -> Vec<Arc<ExecutionHandle>> {
+        let (name, scope) = (name_of(of), self.scope_of(of));
+        let needs = |entry: &Arc<ExecutionHandle>| {
+            let plan = plan_of(entry);
+            let dependencies = plan.depends_on.iter().filter(|it| it.name == name);
+            let needed = dependencies
+                .filter(|it| it.condition != DependencyCondition::Completed)
+                .count()
+                > 0;
+            needed && self.scope_of(entry).shares_names(&scope)
+        };
+        let project = of.owner().project.clone();
+        self.living()
+            .filter(|entry| {
+                entry.id != of.id
+                    && may_be_same_project(entry.owner().project.as_deref(), project.as_deref())
+            })
+            .filter(needs)
+            .collect()
+    }
+
+    fn is_in_project(self, entry: &ExecutionHandle) -> bool {
+        may_be_same_project(
+            entry.owner().project.as_deref(),
+            self.caller.owner.project.as_deref(),
+        )
+    }
+
+    fn is_in_scope(self, entry: &ExecutionHandle) -> bool {
+        self.scope == NameScope::AllWorkspaces || self.scope.includes(&self.scope_of(entry))
+    }
+
+    /// Where a service belongs.
+    pub(crate) fn scope_of(self, entry: &ExecutionHandle) -> ServiceScope {
+        let defined_in = plan_of(entry).defined_in.as_ref();
+        ServiceScope::new(&self.core.settings, defined_in, &entry.spec.cwd)
+    }
+}
+
+/// The `ostler.toml` a service is defined in; none of those of the API and those that were just
+/// asked for.
+pub(crate) fn manifest_path(defined_in: &ByteString) -> Option<&Path> {
+    let path = defined_in.as_path();
+    path.is_absolute().then_some(path)
+}
+
+/// What was asked of a service.
+///
+/// # Panics
+/// For what is no service: views give none out.
+pub(crate) fn plan_of(entry: &ExecutionHandle) -> &ServicePlan {
+    let plan = entry.spec.lifetime.plan();
+    plan.expect("only services are asked for their plan")
+}
+
+/// What a service is called.
+pub(crate) fn name_of(entry: &ExecutionHandle) -> String {
+    let name = &plan_of(entry).name;
+    if name.is_empty() {
+        entry.id.short()
+    } else {
+        name.clone()
+    }
+}
+
+/// Whether a command that looked like a service turned out to be none (E4): it ended well
+/// before it was ever ready.
+pub(crate) fn is_one_shot(entry: &ExecutionHandle) -> bool {
+    let live = entry.live.borrow();
+    let state = &live.state;
+    let ended_well = state.ending.as_ref().is_some_and(|it| it.is_success());
+    plan_of(entry).automatic && ended_well && state.ready_evidence.is_none()
+}
+
+/// What callers are told of one that belongs there.
+pub(crate) fn service_info(entry: &ExecutionHandle, scope: ServiceScope) -> ServiceInfo {
+    let plan = plan_of(entry).clone();
+    ServiceInfo {
+        name: name_of(entry),
+        execution: Some(entry.fresh_info()),
+        defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+        workspace: scope.workspace(),
+        command: entry.spec.command.display(),
+        plan,
+        pending: None,
+        dismissed: entry.is_dismissed(),
+        notes: Vec::new(),
+    }
+}
+
+/// Whether two projects may be the same: a person at the command line names none.
+fn may_be_same_project(one: Option<&str>, other: Option<&str>) -> bool {
+    one.is_none() || other.is_none() || one == other
+}

@@ -1,0 +1,181 @@
+//! Definitions of the API, kept over restarts (E7).
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ostler_model::{Caller, Principal};
+use serde::{Deserialize, Serialize};
+
+use super::{ServiceDefinition, ServiceError};
+use crate::error::Error;
+
+/// The file within the state directory.
+const FILE: &str = "services.json";
+const VERSION: u8 = 1;
+/// Definitions of all owners together.
+const DEFINITIONS: usize = 1_000;
+/// Where services of the API are defined, in words.
+pub(crate) const API: &str = "api";
+
+/// The definitions.
+#[derive(Debug)]
+pub(crate) struct DefinitionStore {
+    path: PathBuf,
+    stored: Mutex<Vec<StoredDefinition>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredDefinition {
+    principal: Principal,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    definition: ServiceDefinition,
+}
+
+impl StoredDefinition {
+    fn belongs_to(&self, caller: &Caller) -> bool {
+        self.principal == caller.owner.principal
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct DefinitionsFile {
+    version: u8,
+    definitions: Vec<StoredDefinition>,
+}
+
+impl DefinitionStore {
+    /// Reads what is kept. A file that cannot be read is set aside, not overwritten.
+    pub(crate) fn open(state_dir: &Path) -> Result<Self, Error> {
+        let path = state_dir.join(FILE);
+        let stored = match fs::read(&path) {
+            Ok(bytes) => read(&path, &bytes)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(storage_error("cannot read", &path, source)),
+        };
+        Ok(Self {
+            path,
+            stored: Mutex::new(stored),
+        })
+    }
+
+    /// Those of a caller's principal and project, by name.
+    pub(crate) fn list(&self, caller: &Caller) -> Vec<ServiceDefinition> {
+        let stored = self.lock();
+        let mut found: Vec<ServiceDefinition> = stored
+            .iter()
+            .filter(|it| it.belongs_to(caller))
+            .map(|it| it.definition.clone())
+            .collect();
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        found
+    }
+
+    /// The one of this name.
+    pub(crate) fn get(&self, caller: &Caller, name: &str) -> Option<ServiceDefinition> {
+        let stored = self.lock();
+        let mut found = stored.iter().filter(|it| it.belongs_to(caller));
+        found
+            .find(|it| it.definition.name == name)
+            .map(|it| it.definition.clone())
+    }
+
+    /// Keeps one, in place of an older one of its name.
+    pub(crate) fn put(&self, caller: &Caller, definition: ServiceDefinition) -> Result<(), Error> {
+        let mut stored = self.lock();
+        let mut next = stored.clone();
+        let name = definition.name.clone();
+        next.retain(|it| !(it.belongs_to(caller) && it.definition.name == name));
+        if next.len() >= DEFINITIONS {
+            let problem = format!("{DEFINITIONS} services are defined already; forget some");
+            let (what, given) = ("definition", name);
+            return Err(ServiceError::Value {
+                what,
+                given,
+                problem,
+            }
+            .into());
+        }
+        next.push(StoredDefinition {
+            principal: caller.owner.principal.clone(),
+            project: None,
+            definition,
+        });
+        self.write(&next)?;
+        *stored = next;
+        Ok(())
+    }
+
+    /// Forgets one; false where there was none.
+    pub(crate) fn remove(&self, caller: &Caller, name: &str) -> Result<bool, Error> {
+        let mut stored = self.lock();
+        let mut next = stored.clone();
+        next.retain(|it| !(it.belongs_to(caller) && it.definition.name == name));
+        if next.len() == stored.len() {
+            return Ok(false);
+        }
+        self.write(&next)?;
+        *stored = next;
+        Ok(true)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<StoredDefinition>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The whole file or none of it; durable before it is told. Its owner alone reads it.
+    fn write(&self, definitions: &[StoredDefinition]) -> Result<(), Error> {
+        const PRIVATE: u32 = 0o600;
+        let failed = |source| storage_error("cannot write", &self.path, source);
+        let file = DefinitionsFile {
+            version: VERSION,
+            definitions: definitions.to_vec(),
+        };
+        let bytes = serde_json::to_vec(&file).map_err(|error| failed(error.into()))?;
+        let temp_path = self.path.with_extension("json.new");
+        let mut new = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(PRIVATE)
+            .open(&temp_path)
+            .map_err(failed)?;
+        new.write_all(&bytes)
+            .and_then(|()| new.sync_all())
+            .and_then(|()| fs::rename(&temp_path, &self.path))
+            .map_err(failed)
+    }
+}
+
+fn read(path: &Path, bytes: &[u8]) -> Result<Vec<StoredDefinition>, Error> {
+    match serde_json::from_slice::<DefinitionsFile>(bytes) {
+        Ok(file) if file.version <= VERSION => Ok(file.definitions),
+        Ok(file) => {
+            let problem = format!("version {} is newer than this engine", file.version);
+            Err(storage_error(
+                "cannot read",
+                path,
+                std::io::Error::other(problem),
+            ))
+        }
+        Err(error) => {
+            let backup_path = path.with_extension("json.damaged");
+            tracing::warn!(path = %path.display(), %error, "cannot be read: set aside");
+            fs::rename(path, backup_path)
+                .map_err(|source| storage_error("cannot move", path, source))?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn storage_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {
+    let path = path.to_owned();
+    Error::Storage {
+        what: action,
+        path,
+        source,
+    }
+}

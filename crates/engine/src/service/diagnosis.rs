@@ -1,0 +1,378 @@
+//! Why a service is where it is: pure, from what is known of it.
+
+use std::sync::LazyLock;
+
+use ostler_model::{
+    Dependency, Lifetime, PortHolder, ReadyRule, RestartPolicy, ServiceStage, State, StopReason,
+    Timestamp,
+};
+use regex::Regex;
+
+use super::error::describe;
+use super::{Diagnosis, ServiceInfo, format};
+use crate::readiness::{failure_line, is_port_conflict};
+
+/// What is said before and behind the port of a conflict, in the words of many languages, the
+/// surest first: a line has other numbers, of its time and of a place in a source.
+static PORT: LazyLock<[Regex; 3]> = LazyLock::new(|| {
+    [
+        r"(?i)\bport[\s:='\x22]{1,4}(\d{1,5})\b",
+        r"(?i)(?:\blocalhost|\b\d{1,3}(?:\.\d{1,3}){3}|\]|\*):(\d{2,5})\b",
+        r"(?i)(?:EADDRINUSE|in use|\bbind\b|\blisten\b|connect to|address).{0,80}?[:,]\s?(\d{2,5})\b",
+    ]
+    .map(|it| Regex::new(it).expect("a constant"))
+});
+/// Numbers of the error itself are no ports.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:errno|os error|error|code)[\s:=\]]{0,3}\d{1,5}\b|\(\d{2}: ")
+        .expect("a constant")
+});
+
+/// Lines that are shown.
+const SHOWN_LINES: usize = 5;
+
+/// Everything that is known.
+#[derive(Debug)]
+pub(crate) struct DiagnosisInput<'a> {
+    /// The service.
+    pub(crate) info: &'a ServiceInfo,
+    /// What it depends on, with what is known of each.
+    pub(crate) needs: Vec<(Dependency, Option<ServiceInfo>)>,
+    /// Others that hold ports it wants, with the caller's service each is.
+    pub(crate) holders: Vec<(PortHolder, Option<String>)>,
+    /// Its last lines, oldest first.
+    pub(crate) lines: Vec<String>,
+    /// The time.
+    pub(crate) now: Timestamp,
+}
+
+/// Ports about which somebody may be in its way: those it says are in use; where it names none,
+/// the one it was given, asked for or usually takes. None where nothing was said of a conflict:
+/// whoever holds its port then is not to blame.
+pub(crate) fn contested_ports(info: &ServiceInfo, lines: &[String]) -> Vec<u16> {
+    let state = info.execution.as_ref().map(|it| &it.state);
+    let detail = state.and_then(|it| it.health.clone());
+    let warned = state.map(|it| it.warnings.clone()).unwrap_or_default();
+    let all = || lines.iter().chain(&detail).chain(&warned);
+    let conflict_lines: Vec<&String> = all().filter(|line| is_port_conflict(line)).collect();
+    let rule = &info.plan.ready;
+    let listens_on_main = state.is_some_and(|it| it.ports.iter().any(|it| it.main));
+    let moved = listens_on_main
+        && rule
+            .port
+            .is_some_and(|requested| !listens_on(state, requested));
+    if conflict_lines.is_empty() && !moved {
+        return Vec::new();
+    }
+    let mut ports: Vec<u16> = conflict_lines
+        .iter()
+        .filter_map(|line| port_in(line))
+        .collect();
+    if ports.is_empty() {
+        // `port: 3000` stands in a line of its own where Node.js prints the whole error.
+        let near = lines
+            .iter()
+            .filter(|line| line.trim_start().starts_with("port:"));
+        ports.extend(near.filter_map(|line| port_in(line)));
+    }
+    if ports.is_empty() {
+        ports.extend(info.plan.leased_port.or(rule.port).or(rule.default_port));
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+fn listens_on(state: Option<&State>, port: u16) -> bool {
+    let ports = state.map(|it| &it.ports);
+    ports.is_some_and(|it| it.iter().any(|it| it.address.port() == port))
+}
+
+/// The port a line about a conflict names.
+fn port_in(line: &str) -> Option<u16> {
+    let plain = NUMBER.replace_all(line, " ");
+    let found = PORT.iter().find_map(|it| it.captures(&plain))?;
+    let number = found.get(1)?.as_str();
+    number.parse().ok().filter(|port: &u16| *port > 0)
+}
+
+/// Explains.
+pub(crate) fn diagnose(input: &DiagnosisInput<'_>) -> Diagnosis {
+    let status = input.info.status();
+    let mut diagnosis = Diagnosis {
+        name: input.info.name.clone(),
+        status: status.to_owned(),
+        cause: String::new(),
+        evidence: Vec::new(),
+        hints: Vec::new(),
+        shared_ports: Vec::new(),
+    };
+    match &input.info.execution {
+        Some(info) if input.info.pending.is_none() || input.info.is_living() => {
+            diagnosis.cause = describe_cause(input, &info.state);
+            add_evidence(&mut diagnosis, &info.state);
+            add_hints(&mut diagnosis, input, &info.state);
+        }
+        Some(_) | None => explain_not_started(&mut diagnosis, input),
+    }
+    add_conflicts(&mut diagnosis, input);
+    add_dependencies(&mut diagnosis, input);
+    diagnosis.evidence.extend(input.info.notes.iter().cloned());
+    let healthy_statuses = ["ready", "running", "stopped"];
+    if !healthy_statuses.contains(&status) {
+        let lines = input
+            .lines
+            .iter()
+            .skip(input.lines.len().saturating_sub(SHOWN_LINES));
+        diagnosis
+            .evidence
+            .extend(lines.map(|line| format!("printed: {line}")));
+    }
+    diagnosis
+}
+
+fn explain_not_started(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>) {
+    match (&input.info.pending, &input.info.defined_in) {
+        (Some(pending), _) => diagnosis.cause = format!("it waits for {pending}"),
+        (None, Some(at)) => {
+            let at = if at == "api" { "through the API" } else { at };
+            diagnosis.cause = format!("it is defined ({at}) and was not started");
+            diagnosis
+                .hints
+                .push("start it with ensure, or with up".to_owned());
+        }
+        (None, None) => diagnosis.cause = "it was not started".to_owned(),
+    }
+}
+
+fn describe_cause(input: &DiagnosisInput<'_>, state: &State) -> String {
+    if let Some(ending) = &state.ending {
+        return describe_end(input, state, &ending.describe());
+    }
+    if let Some(until) = state.backoff_until {
+        let wait = format::format_duration(format::elapsed(input.now, until));
+        let end = state.last_end.as_deref().unwrap_or("its end");
+        return format!(
+            "attempt {} ended ({end}); the next begins in {wait}",
+            state.attempt
+        );
+    }
+    if let Some(order) = &state.stopping {
+        return format!("{}; its processes end", stopped_by(order));
+    }
+    if state.attempt == 0 {
+        return "its program does not run yet".to_owned();
+    }
+    let since = state.signs.last().map(|sign| sign.at).or(state.started_at);
+    let time = since.map_or_else(String::new, |since| {
+        format!(
+            " for {}",
+            format::format_duration(format::elapsed(since, input.now))
+        )
+    });
+    if state.healthy == Some(false) {
+        let detail = state.health.as_deref().unwrap_or("no reason is known");
+        return format!("it lives and is not well: {detail}");
+    }
+    let info = input.info.execution.as_ref();
+    let waits = info.and_then(|info| info.waiting_for.as_deref());
+    let waits = waits.map_or_else(String::new, |it| format!(" and waits for {it}"));
+    let evidence = state.ready_evidence.as_deref().unwrap_or("it was seen so");
+    match state.stage {
+        None => format!("it lives{time}{waits}"),
+        Some(ServiceStage::Listening) => {
+            format!("a port of it listens{time}; it is not ready yet{waits}")
+        }
+        Some(ServiceStage::Responding) => format!("it answers{time}; it is not ready yet{waits}"),
+        Some(ServiceStage::Running) => {
+            format!("it lives, and there is nothing to look at: {evidence}")
+        }
+        Some(ServiceStage::Ready) => format!("it is ready{time}: {evidence}"),
+    }
+}
+
+fn describe_end(input: &DiagnosisInput<'_>, state: &State, how: &str) -> String {
+    if let Some(order) = &state.stopping {
+        return format!("{}: {how}", stopped_by(order));
+    }
+    let last = describe_output(&input.info.plan.ready, &input.lines);
+    match input.info.status() {
+        "crash_looping" => format!(
+            "it ended {} times, and its restart policy allows no more; the last time: {how}{last}",
+            state.attempt
+        ),
+        "stopped" if input.lines.iter().any(|line| is_port_conflict(line)) => {
+            format!("it ended by itself: {how}{last}")
+        }
+        "stopped" => format!("it ended by itself: {how}"),
+        _ => {
+            let before = if state.ready_evidence.is_none() {
+                "it ended before it was ready"
+            } else {
+                "it was ready and ended"
+            };
+            format!("{before}: {how}{last}")
+        }
+    }
+}
+
+/// What it said of its end: the line that tells of a failure, else its last one.
+pub(crate) fn describe_output(rule: &ReadyRule, lines: &[String]) -> String {
+    match (failure_line(rule, lines), lines.last()) {
+        (Some(line), _) => format!("; it said: {line}"),
+        (None, Some(line)) => format!("; its last line: {line}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn stopped_by(order: &StopReason) -> String {
+    match order {
+        StopReason::Requested {
+            by,
+            reason: Some(reason),
+            ..
+        } => format!("{by} stopped it ({reason})"),
+        StopReason::Requested { by, .. } => format!("{by} stopped it"),
+        StopReason::TimedOut { .. } => "its time ran out".to_owned(),
+        StopReason::SessionEnded => "its session ended".to_owned(),
+        StopReason::Shutdown => "the engine was shut down".to_owned(),
+        StopReason::Cancelled => "the request that started it was given up".to_owned(),
+        StopReason::LimitHit { .. } => "it passed a limit".to_owned(),
+    }
+}
+
+fn add_evidence(diagnosis: &mut Diagnosis, state: &State) {
+    if let Some(at) = state.started_at {
+        let pid = state
+            .pid
+            .map_or_else(String::new, |pid| format!(", pid {pid}"));
+        diagnosis.evidence.push(format!(
+            "{} started (attempt {}{pid})",
+            format_time(at),
+            state.attempt
+        ));
+    }
+    for sign in &state.signs {
+        let (at, kind) = (format_time(sign.at), sign.kind.as_str());
+        diagnosis
+            .evidence
+            .push(format!("{at} {kind}: {}", sign.detail));
+    }
+    diagnosis.evidence.extend(state.warnings.iter().cloned());
+    diagnosis.evidence.extend(state.degraded.iter().cloned());
+    if let (Some(end), true, None) = (&state.last_end, state.attempt > 1, state.ended_at) {
+        let before = state.attempt - 1;
+        diagnosis
+            .evidence
+            .push(format!("attempt {before} ended: {end}"));
+    }
+    if let Some(at) = state.ended_at {
+        let end = state.last_end.as_deref().unwrap_or("ended");
+        diagnosis
+            .evidence
+            .push(format!("{} {end}", format_time(at)));
+    }
+}
+
+fn format_time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+fn add_hints(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>, state: &State) {
+    let restart = input
+        .info
+        .execution
+        .as_ref()
+        .map(|info| &info.spec.lifetime);
+    let restarts = !matches!(
+        restart,
+        Some(Lifetime::Service {
+            restart: RestartPolicy::Never,
+            ..
+        })
+    );
+    let hint = match diagnosis.status.as_str() {
+        "starting" | "listening" | "responding" if state.backoff_until.is_none() => {
+            "a slow start is not a failed one: it runs on; look at its log, or say with \
+             ready_when or ready_pattern how to see that it is ready"
+        }
+        "running" => "to know when it is ready, say how to see it: ready_when or ready_pattern",
+        "degraded" => {
+            "restart it, or ensure it, which replaces what is not well; a watcher may recover \
+             once its source is fixed"
+        }
+        "crash_looping" => "fix the cause, then restart it; its log has every attempt",
+        "failed" if state.ready_evidence.is_some() && !restarts => {
+            "look at its log and start it again; restart 'on-failure' does that by itself"
+        }
+        "failed" => "fix the cause and start it again",
+        _ => return,
+    };
+    diagnosis.hints.push(hint.to_owned());
+}
+
+fn add_conflicts(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>) {
+    for (holder, service) in &input.holders {
+        let port = holder.address.port();
+        let whose = match service {
+            Some(name) => format!("your service '{name}' ({})", describe(holder)),
+            None => describe(holder),
+        };
+        if input.info.main_port() == Some(port) {
+            let note = format!(
+                "port {port} is shared with {whose}: connections reach the one or the other"
+            );
+            if !diagnosis.shared_ports.contains(&note) {
+                diagnosis.evidence.push(note.clone());
+                diagnosis.shared_ports.push(note);
+            }
+            continue;
+        }
+        let note = format!("port {port}, which it wants, is held by {whose}");
+        let execution = input.info.execution.as_ref();
+        let gave_up =
+            execution.is_some_and(|it| it.state.is_finished() && it.state.stopping.is_none());
+        let lives_well = ["ready", "running"].contains(&diagnosis.status.as_str());
+        if gave_up || !lives_well && diagnosis.status != "stopped" {
+            diagnosis.cause = format!("{}; {note}", diagnosis.cause);
+            diagnosis.hints.push(match service {
+                Some(name) => format!("stop '{name}', or give this one another port"),
+                None => {
+                    "end whoever holds it, or let a free port be leased: port 'auto'".to_owned()
+                }
+            });
+        } else if diagnosis.status != "stopped" {
+            diagnosis.evidence.push(note);
+        }
+    }
+}
+
+fn add_dependencies(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>) {
+    for (need, known) in &input.needs {
+        let required = format::condition_name(need.condition);
+        let note = match known {
+            None => format!(
+                "it needs '{}' to be {required}, which nobody knows",
+                need.name
+            ),
+            Some(info) => {
+                let living = info.execution.as_ref().filter(|_| info.is_living());
+                let waits = living.and_then(|it| it.waiting_for.clone());
+                let waits = waits.map_or_else(String::new, |it| format!(": it waits for {it}"));
+                format!(
+                    "it needs '{}' to be {required}, which is {}{waits}",
+                    need.name,
+                    info.status()
+                )
+            }
+        };
+        if input.info.pending.is_some() && !input.info.is_living() {
+            diagnosis.cause = format!("{}; {note}", diagnosis.cause);
+        } else {
+            diagnosis.evidence.push(note);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

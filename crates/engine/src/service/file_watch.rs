@@ -1,0 +1,74 @@
+//! Hears when one file of a directory changes: inotify(7).
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use futures_util::{FutureExt, StreamExt};
+use inotify::{Event, EventMask, EventStream, Inotify, WatchMask};
+
+/// Bytes of events that are read at once.
+const EVENTS_BYTES: usize = 4 * 1024;
+
+/// A directory with the file in question. The directory is watched, not the file: editors put a
+/// new file in its place.
+pub(crate) struct FileWatch {
+    events: EventStream<[u8; EVENTS_BYTES]>,
+    name: OsString,
+}
+
+impl FileWatch {
+    /// Watches `file`, whether or not it is there. Needs a runtime with I/O.
+    ///
+    /// # Errors
+    /// As inotify_init(2) and inotify_add_watch(2): the kernel's limits, a missing directory.
+    pub(crate) fn new(file: &Path) -> io::Result<Self> {
+        let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let inotify = Inotify::init()?;
+        // Not at its creation: what is in it then is not all of it.
+        let mask = WatchMask::CLOSE_WRITE
+            | WatchMask::MOVED_TO
+            | WatchMask::MOVED_FROM
+            | WatchMask::DELETE
+            | WatchMask::DELETE_SELF
+            | WatchMask::MOVE_SELF
+            | WatchMask::ONLYDIR;
+        inotify.watches().add(dir, mask)?;
+        Ok(Self {
+            events: inotify.into_event_stream([0; EVENTS_BYTES])?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Until the file was written, replaced or removed; everything that happened to it until
+    /// then counts as one change.
+    ///
+    /// # Errors
+    /// When its directory is gone, and nothing will be heard any more.
+    pub(crate) async fn changed(&mut self) -> io::Result<()> {
+        loop {
+            let first = self.events.next().await;
+            let mut changed = self.affects_file(first)?;
+            while let Some(more) = self.events.next().now_or_never() {
+                changed |= self.affects_file(more)?;
+            }
+            if changed {
+                return Ok(());
+            }
+        }
+    }
+
+    fn affects_file(&self, event: Option<io::Result<Event<OsString>>>) -> io::Result<bool> {
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "its directory is gone");
+        let event = event.ok_or_else(gone)??;
+        let ends = EventMask::IGNORED | EventMask::DELETE_SELF | EventMask::MOVE_SELF;
+        if event.mask.intersects(ends) {
+            return Err(gone());
+        }
+        // Events that were lost may have been about it.
+        let lost = event.mask.contains(EventMask::Q_OVERFLOW);
+        Ok(lost || event.name.as_ref() == Some(&self.name))
+    }
+}

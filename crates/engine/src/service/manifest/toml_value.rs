@@ -1,0 +1,181 @@
+//! One value of the file, with its path and its line.
+
+use std::collections::BTreeSet;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::ManifestError;
+
+/// Characters of a value in a message.
+const EXCERPT_CHARS: usize = 60;
+/// How alike a key must be to be suggested, from 0 to 1.
+const LIKENESS: f64 = 0.7;
+
+/// A value.
+#[derive(Debug, Clone)]
+pub(super) struct TomlValue<'a> {
+    pub(super) text: &'a str,
+    /// Where it stands: `services.web.find_port`.
+    pub(super) path: String,
+    pub(super) value: &'a Spanned<DeValue<'a>>,
+}
+
+impl<'a> TomlValue<'a> {
+    /// It is something else than it may be.
+    pub(super) fn invalid(&self, allowed: &str) -> ManifestError {
+        let written = &self.text[self.value.span()];
+        let line = written.lines().next().unwrap_or_default();
+        let mut excerpt: String = line.chars().take(EXCERPT_CHARS).collect();
+        if excerpt.len() < written.trim_end().len() {
+            excerpt.push('…');
+        }
+        self.error(format!("is {excerpt}; allowed: {allowed}"))
+    }
+
+    /// Something is wrong with it.
+    pub(super) fn error(&self, what: impl std::fmt::Display) -> ManifestError {
+        ManifestError {
+            line: line_of(self.text, self.value.span().start),
+            problem: format!("{} {what}", self.path),
+        }
+    }
+
+    pub(super) fn str(&self) -> Option<&'a str> {
+        self.value.get_ref().as_str()
+    }
+
+    pub(super) fn string(&self, allowed: &str) -> Result<String, ManifestError> {
+        let text = self.str().ok_or_else(|| self.invalid(allowed))?;
+        Ok(text.to_owned())
+    }
+
+    pub(super) fn flag(&self) -> Result<bool, ManifestError> {
+        let flag = self.value.get_ref().as_bool();
+        flag.ok_or_else(|| self.invalid("true or false"))
+    }
+
+    pub(super) fn number(&self) -> Option<u64> {
+        let DeValue::Integer(digits) = self.value.get_ref() else {
+            return None;
+        };
+        u64::from_str_radix(digits.as_str(), digits.radix()).ok()
+    }
+
+    /// A list of texts.
+    pub(super) fn strings(&self, allowed: &str) -> Result<Vec<String>, ManifestError> {
+        let DeValue::Array(items) = self.value.get_ref() else {
+            return Err(self.invalid(allowed));
+        };
+        let texts = items.iter().map(|item| {
+            let text = item.get_ref().as_str();
+            text.map(str::to_owned).ok_or_else(|| self.invalid(allowed))
+        });
+        texts.collect()
+    }
+
+    pub(super) fn table(&self) -> Option<TomlTable<'a>> {
+        let DeValue::Table(table) = self.value.get_ref() else {
+            return None;
+        };
+        Some(TomlTable {
+            text: self.text,
+            path: self.path.clone(),
+            line: line_of(self.text, self.value.span().start),
+            table,
+        })
+    }
+}
+
+/// A table of the file.
+#[derive(Debug, Clone)]
+pub(super) struct TomlTable<'a> {
+    pub(super) text: &'a str,
+    /// Its path; empty for the file itself.
+    pub(super) path: String,
+    /// Where it begins.
+    pub(super) line: usize,
+    pub(super) table: &'a DeTable<'a>,
+}
+
+impl<'a> TomlTable<'a> {
+    /// The value of a key, where it has one.
+    pub(super) fn get(&self, key: &str) -> Option<TomlValue<'a>> {
+        let found = self.table.iter().find(|(known, _)| known.get_ref() == key);
+        found.map(|(_, value)| self.item(key, value))
+    }
+
+    /// What `read` makes of a key's value.
+    pub(super) fn read<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&TomlValue<'a>) -> Result<T, ManifestError>,
+    ) -> Result<Option<T>, ManifestError> {
+        self.get(key).map(|item| read(&item)).transpose()
+    }
+
+    /// Everything in it, in the order of the file.
+    pub(super) fn items(&self) -> Vec<(String, TomlValue<'a>)> {
+        let mut all: Vec<_> = self.table.iter().collect();
+        all.sort_by_key(|(key, _)| key.span().start);
+        let named = all.into_iter();
+        named
+            .map(|(key, value)| (key.get_ref().to_string(), self.item(key.get_ref(), value)))
+            .collect()
+    }
+
+    /// Refuses keys that mean nothing here.
+    pub(super) fn reject_unknown_keys(&self, allowed: &[&str]) -> Result<(), ManifestError> {
+        let known: BTreeSet<&str> = allowed.iter().copied().collect();
+        let mut unknown = self
+            .table
+            .keys()
+            .filter(|it| !known.contains(it.get_ref().as_ref()));
+        match unknown.next() {
+            None => Ok(()),
+            Some(key) => Err(ManifestError {
+                line: line_of(self.text, key.span().start),
+                problem: unknown_key(key.get_ref(), &self.path, allowed),
+            }),
+        }
+    }
+
+    fn item(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> TomlValue<'a> {
+        let path = if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        };
+        TomlValue {
+            text: self.text,
+            path,
+            value,
+        }
+    }
+}
+
+fn unknown_key(key: &str, path: &str, allowed: &[&str]) -> String {
+    let location = if path.is_empty() {
+        String::new()
+    } else {
+        format!(" in {path}")
+    };
+    let nearest = allowed
+        .iter()
+        .map(|known| (strsim::jaro_winkler(key, known), known))
+        .filter(|(likeness, _)| *likeness >= LIKENESS)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    match nearest {
+        Some((_, known)) => format!("unknown key '{key}'{location}; did you mean '{known}'?"),
+        None => format!(
+            "unknown key '{key}'{location}; allowed: {}",
+            allowed.join(", ")
+        ),
+    }
+}
+
+/// The line an offset stands on, from 1.
+pub(super) fn line_of(text: &str, at: usize) -> usize {
+    let before = &text.as_bytes()[..at.min(text.len())];
+    1 + before.iter().filter(|&&byte| byte == b'\n').count()
+}

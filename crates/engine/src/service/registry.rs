@@ -1,0 +1,155 @@
+//! What one engine keeps of services beyond the registry.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use ostler_model::{ExecutionId, Owner, ServicePlan};
+
+use super::definition_store::DefinitionStore;
+use super::locks::ServiceLockKey;
+use super::reload::ManifestWatches;
+use super::starter::ResolvedService;
+use super::{ServiceInfo, build_request};
+use crate::detection::{DetectedService, DetectionTable, DiskFiles};
+use crate::engine_inner::EngineInner;
+use crate::error::Error;
+use crate::keyed_mutex::KeyedMutex;
+use crate::request::StartRequest;
+use crate::settings::Settings;
+
+/// Requests remembered before those of executions that are gone are forgotten.
+const REQUESTS: usize = 64;
+
+/// The book.
+#[derive(Debug)]
+pub(crate) struct ServiceRegistry {
+    /// One at a time for each name.
+    pub(crate) locks: KeyedMutex<ServiceLockKey>,
+    /// Held from the choice of a name and a port until the registry knows them.
+    pub(crate) admission_lock: tokio::sync::Mutex<()>,
+    /// What was defined through the API.
+    pub(crate) definitions: DefinitionStore,
+    /// Files that are watched.
+    pub(crate) watches: ManifestWatches,
+    table: OnceLock<DetectionTable>,
+    /// What each was started with, its front's environment included.
+    requests: Mutex<StoredRequests>,
+    pending: Mutex<HashMap<u64, PendingService>>,
+}
+
+#[derive(Debug, Default)]
+struct StoredRequests {
+    by_execution: HashMap<ExecutionId, Arc<ResolvedService>>,
+    /// When to look next who is gone.
+    prune_at: usize,
+}
+
+/// A service whose program does not run yet: it waits for another.
+#[derive(Debug, Clone)]
+struct PendingService {
+    owner: Owner,
+    info: ServiceInfo,
+}
+
+/// While it lives, a service is told as pending.
+#[derive(Debug)]
+pub(crate) struct PendingGuard<'a> {
+    registry: &'a ServiceRegistry,
+    number: u64,
+}
+
+impl Drop for PendingGuard<'_> {
+    fn drop(&mut self) {
+        self.registry.lock_pending().remove(&self.number);
+    }
+}
+
+impl ServiceRegistry {
+    /// With what an earlier engine kept.
+    pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            locks: KeyedMutex::default(),
+            admission_lock: tokio::sync::Mutex::new(()),
+            definitions: DefinitionStore::open(&settings.state_dir)?,
+            watches: ManifestWatches::default(),
+            table: OnceLock::new(),
+            requests: Mutex::default(),
+            pending: Mutex::default(),
+        })
+    }
+
+    /// The service a command is, by the table.
+    pub(crate) fn detect(
+        &self,
+        settings: &Settings,
+        request: &StartRequest,
+    ) -> Option<DetectedService> {
+        let table = self.table.get_or_init(|| {
+            let configured = settings.services.table.clone();
+            configured.unwrap_or_else(DetectionTable::shipped)
+        });
+        table.detect(build_request::detection_subject(request), &DiskFiles)
+    }
+
+    /// Keeps what an execution was started with, to start it anew.
+    pub(crate) fn store_request(
+        &self,
+        core: &EngineInner,
+        id: ExecutionId,
+        mut service: ResolvedService,
+    ) {
+        // Started anew, it is another execution.
+        service.request.start.id = None;
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if requests.by_execution.len() >= requests.prune_at.max(REQUESTS) {
+            requests
+                .by_execution
+                .retain(|id, _| core.registry.contains(*id));
+            requests.prune_at = requests.by_execution.len() * 2;
+        }
+        requests.by_execution.insert(id, Arc::new(service));
+    }
+
+    /// What an execution was started with; none where an earlier engine started it.
+    pub(crate) fn stored_request(&self, id: ExecutionId) -> Option<Arc<ResolvedService>> {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.by_execution.get(&id).cloned()
+    }
+
+    /// Tells a service as pending until what is returned is dropped.
+    pub(crate) fn register_pending(&self, owner: Owner, info: ServiceInfo) -> PendingGuard<'_> {
+        let mut pending = self.lock_pending();
+        let number = pending.keys().max().map_or(0, |last| last + 1);
+        pending.insert(number, PendingService { owner, info });
+        PendingGuard {
+            registry: self,
+            number,
+        }
+    }
+
+    /// Those that wait for others, as one caller sees them.
+    pub(crate) fn pending(&self, is_visible: impl Fn(&Owner) -> bool) -> Vec<ServiceInfo> {
+        let pending = self.lock_pending();
+        let visible = pending.values().filter(|it| is_visible(&it.owner));
+        visible.map(|it| it.info.clone()).collect()
+    }
+
+    fn lock_pending(&self) -> std::sync::MutexGuard<'_, HashMap<u64, PendingService>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A service that has no execution yet.
+pub(crate) fn unstarted_info(name: &str, command: String, plan: ServicePlan) -> ServiceInfo {
+    ServiceInfo {
+        name: name.to_owned(),
+        execution: None,
+        defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+        workspace: None,
+        command,
+        plan,
+        pending: None,
+        dismissed: false,
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,262 @@
+//! Several services in the order of their dependencies (E6): each begins as soon as what it
+//! needs is so, those that need nothing of each other at the same time.
+
+use std::collections::HashMap;
+
+use futures_util::future::join_all;
+use ostler_model::{Dependency, DependencyCondition};
+use tokio::sync::watch;
+
+use super::caller_services::plan_of;
+use super::registry::PendingGuard;
+use super::starter::{ResolvedService, ServiceStarter};
+use super::{EnsureResult, ServiceError, condition, format, graph};
+use crate::error::Error;
+use crate::request::StartRequest;
+
+/// One service of several, in the order of what comes first.
+#[derive(Debug)]
+pub(crate) struct StartStep {
+    pub(crate) name: String,
+    /// What is to run; none where it runs, or ran, without a definition: it is only waited for.
+    service: Option<ResolvedService>,
+    needs: Vec<Dependency>,
+    /// Whether it is only there to be completed before others of these begin.
+    is_task: bool,
+    /// The same, before any that is known here: its end is what is waited for.
+    completes: bool,
+}
+
+/// What became of each step, for those that come after it: none while it is under way.
+type StepOutcomes<'a> = HashMap<&'a str, watch::Sender<Option<Result<(), String>>>>;
+
+impl<'c> ServiceStarter<'c> {
+    /// The steps to these services.
+    ///
+    /// # Errors
+    /// For names nobody has and for circles; nothing was started then.
+    pub(crate) fn steps(
+        self,
+        roots: Vec<ResolvedService>,
+        base: &StartRequest,
+    ) -> Result<Vec<StartStep>, ServiceError> {
+        let names: Vec<String> = roots.iter().map(|it| it.name().to_owned()).collect();
+        let mut requested: HashMap<String, ResolvedService> =
+            names.iter().cloned().zip(roots).collect();
+        let needs = |name: &str| match requested.get(name) {
+            Some(root) => Some(root.request.depends_on.clone()),
+            None => self.dependencies_of(name, base),
+        };
+        let order = graph::topological_order(&names, needs, &[])?;
+        let mut steps: Vec<StartStep> = Vec::with_capacity(order.len());
+        for name in order {
+            let service = requested
+                .remove(&name)
+                .or_else(|| self.find_definition(&name, base));
+            let needs = service.as_ref().map(|it| it.request.depends_on.clone());
+            steps.push(StartStep {
+                name,
+                service,
+                needs: needs.unwrap_or_default(),
+                is_task: false,
+                completes: false,
+            });
+        }
+        self.mark_tasks(&mut steps);
+        Ok(steps)
+    }
+
+    /// Marks what is only there to be completed, also where it was asked for by name: beside
+    /// those that need it, it runs when one of them begins.
+    fn mark_tasks(self, steps: &mut [StartStep]) {
+        let defined = self
+            .manifest
+            .into_iter()
+            .flat_map(|it| it.services.values());
+        let defined: Vec<Dependency> = defined.flat_map(|it| it.depends_on.clone()).collect();
+        for at in 0..steps.len() {
+            let name = &steps[at].name;
+            let needed: Vec<&Dependency> = steps.iter().flat_map(|step| &step.needs).collect();
+            let is_task = only_completed(name, needed.iter().copied());
+            let completes = only_completed(name, needed.into_iter().chain(&defined));
+            (steps[at].is_task, steps[at].completes) = (is_task, completes);
+        }
+    }
+
+    fn dependencies_of(self, name: &str, base: &StartRequest) -> Option<Vec<Dependency>> {
+        if let Some(defined) = self.find_definition(name, base) {
+            return Some(defined.request.depends_on);
+        }
+        // What runs without a definition has what it needs.
+        let entry = self.services().find(name)?;
+        (plan_of(&entry).name == name).then(Vec::new)
+    }
+
+    /// Carries the steps out; what became of each, in their order. One that fails keeps only
+    /// those from beginning that need it.
+    pub(crate) async fn run_steps(
+        self,
+        steps: &[StartStep],
+    ) -> Vec<Result<Option<EnsureResult>, Error>> {
+        let outcomes: StepOutcomes<'_> = steps
+            .iter()
+            .map(|step| (step.name.as_str(), watch::Sender::new(None)))
+            .collect();
+        let all = steps.iter().map(|step| {
+            let outcomes = &outcomes;
+            async move {
+                let done = Box::pin(self.run_step(step, steps, outcomes)).await;
+                let result = done.as_ref().map(drop).map_err(ToString::to_string);
+                outcomes[step.name.as_str()].send_replace(Some(result));
+                done
+            }
+        });
+        join_all(all).await
+    }
+
+    /// Starts what a service depends on, and waits until all of it is so.
+    ///
+    /// # Errors
+    /// For names nobody has and for circles, before anything is started; for what cannot be
+    /// started or will not be as it must.
+    pub(crate) async fn start_dependencies(self, service: &ResolvedService) -> Result<(), Error> {
+        let steps = self.steps(vec![service.clone()], &service.request.start)?;
+        // The last step is the service itself.
+        let dependencies = &steps[..steps.len() - 1];
+        collect_outcomes(dependencies, self.run_steps(dependencies).await)?;
+        self.wait_for_dependencies(service, &StepOutcomes::new())
+            .await
+    }
+
+    async fn run_step(
+        self,
+        step: &StartStep,
+        steps: &[StartStep],
+        outcomes: &StepOutcomes<'_>,
+    ) -> Result<Option<EnsureResult>, Error> {
+        let Some(service) = &step.service else {
+            return Ok(None);
+        };
+        if step.is_task && self.dependents_running(steps, &step.name) {
+            return Ok(None);
+        }
+        self.wait_for_dependencies(service, outcomes).await?;
+        let ensured = self.ensure_one(service).await?;
+        Ok(Some(EnsureResult {
+            completes: step.completes,
+            ..ensured
+        }))
+    }
+
+    /// Until everything it needs is so; what is among `outcomes` is begun first.
+    async fn wait_for_dependencies(
+        self,
+        service: &ResolvedService,
+        outcomes: &StepOutcomes<'_>,
+    ) -> Result<(), Error> {
+        for need in &service.request.depends_on {
+            let _pending = self.mark_pending(service, need);
+            if let Some(outcome) = outcomes.get(need.name.as_str()) {
+                let mut outcome = outcome.subscribe();
+                // The senders outlive every step.
+                let result = outcome.wait_for(Option::is_some).await;
+                let result = result.ok().and_then(|it| it.clone());
+                if let Some(Err(error)) = result {
+                    let problem = format!("could not be started: {error}");
+                    return Err(dependency_error(need, problem));
+                }
+            }
+            self.wait_for_dependency(need).await?;
+        }
+        Ok(())
+    }
+
+    /// Until a dependency is as it must be, at most as long as its own readiness may take.
+    pub(crate) async fn wait_for_dependency(self, need: &Dependency) -> Result<(), Error> {
+        let Some(entry) = self.services().find(&need.name) else {
+            return Err(dependency_error(
+                need,
+                "is neither running nor defined".to_owned(),
+            ));
+        };
+        let timeout = plan_of(&entry).ready.timeout();
+        let result = condition::wait(&entry, need.condition, timeout).await;
+        result.map_err(|problem| dependency_error(need, problem))
+    }
+
+    /// While what is returned lives, the service is told as pending.
+    fn mark_pending(self, service: &ResolvedService, need: &Dependency) -> PendingGuard<'c> {
+        let mut info = self.preview(service);
+        let required = format::condition_name(need.condition);
+        info.pending = Some(format!("'{}' to be {required}", need.name));
+        self.core
+            .services
+            .register_pending(self.caller.owner.clone(), info)
+    }
+
+    /// Whether everybody who needs it runs already.
+    fn dependents_running(self, steps: &[StartStep], name: &str) -> bool {
+        let mut dependents = steps
+            .iter()
+            .filter(|step| step.needs.iter().any(|it| it.name == name));
+        dependents.all(|step| self.services().find_living(&step.name).is_some())
+    }
+}
+
+fn dependency_error(need: &Dependency, problem: String) -> Error {
+    let on = need.name.clone();
+    ServiceError::Dependency { on, problem }.into()
+}
+
+/// Whether a service is needed, and by everybody as completed.
+fn only_completed<'a>(name: &str, needs: impl Iterator<Item = &'a Dependency>) -> bool {
+    let mut conditions = needs.filter(|it| it.name == name).peekable();
+    conditions.peek().is_some()
+        && conditions.all(|it| it.condition == DependencyCondition::Completed)
+}
+
+/// Whether a person has to be asked first: callers must see that as it is.
+fn needs_approval(outcome: &Result<Option<EnsureResult>, Error>) -> bool {
+    matches!(outcome, Err(Error::ApprovalRequired { .. }))
+}
+
+/// The last step's outcome: that of the one service asked for. Where a step before it failed,
+/// so did it, and says so.
+pub(crate) fn last_outcome(
+    mut outcomes: Vec<Result<Option<EnsureResult>, Error>>,
+) -> Result<EnsureResult, Error> {
+    let approval_at = outcomes.iter().position(needs_approval);
+    let index = approval_at.unwrap_or(outcomes.len().saturating_sub(1));
+    match outcomes.drain(..).nth(index) {
+        Some(Ok(Some(ensured))) => Ok(ensured),
+        Some(Err(error)) => Err(error),
+        Some(Ok(None)) | None => Err(Error::NotFound),
+    }
+}
+
+/// Every step's outcome, or the first failure that is not another one's consequence, with the
+/// name of its service.
+pub(crate) fn collect_outcomes(
+    steps: &[StartStep],
+    outcomes: Vec<Result<Option<EnsureResult>, Error>>,
+) -> Result<Vec<EnsureResult>, Error> {
+    let approval_at = outcomes.iter().position(needs_approval);
+    let mut all = Vec::with_capacity(outcomes.len());
+    for (at, (step, outcome)) in steps.iter().zip(outcomes).enumerate() {
+        match outcome {
+            Ok(ensured) => all.extend(ensured),
+            Err(error) if approval_at == Some(at) => return Err(error),
+            Err(_) if approval_at.is_some() => {}
+            Err(error) => {
+                return Err(ServiceError::Start {
+                    name: step.name.clone(),
+                    problem: error.to_string(),
+                    code: error.code(),
+                    hint: error.hint(),
+                }
+                .into());
+            }
+        }
+    }
+    Ok(all)
+}

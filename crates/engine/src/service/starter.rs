@@ -1,0 +1,264 @@
+//! Starts services for one caller.
+
+use std::sync::Arc;
+
+use ostler_model::{ByteString, Caller};
+
+use super::build_request::{AssignedPort, DefinitionOrigin, RequestInputs, build_request};
+use super::caller_services::{CallerServices, service_info};
+use super::definition::ServiceDefinition;
+use super::definition_store::API;
+use super::manifest::Manifest;
+use super::registry::unstarted_info;
+use super::workspace::{NameScope, ServiceScope, WorkspaceContext};
+use super::{ServiceError, ServiceInfo, ServiceRequest, names, ports, reload};
+use crate::admission::quota::QuotaKey;
+use crate::engine_inner::EngineInner;
+use crate::error::Error;
+use crate::execution::ExecutionHandle;
+use crate::quota_queue::StartAdmission;
+use crate::request::StartRequest;
+use crate::start::{self, StartGuard};
+
+/// Services for one caller, as they are defined where the caller stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ServiceStarter<'a> {
+    pub(crate) core: &'a Arc<EngineInner>,
+    pub(crate) caller: &'a Caller,
+    /// The workspace's own, where there are some.
+    pub(crate) manifest: Option<&'a Manifest>,
+    /// From where names are looked for.
+    pub(crate) scope: NameScope<'a>,
+}
+
+/// A service that is to run.
+#[derive(Debug, Clone)]
+pub(crate) struct ResolvedService {
+    /// What was asked.
+    pub(crate) request: ServiceRequest,
+    /// Where it is defined; none of what was just asked for.
+    pub(crate) origin: Option<DefinitionOrigin>,
+    /// What the front brought, of what is defined: a later version of the definition is started
+    /// with the same.
+    pub(crate) base: Option<Arc<StartRequest>>,
+}
+
+impl ResolvedService {
+    /// What was just asked for.
+    pub(crate) const fn from_request(request: ServiceRequest) -> Self {
+        Self {
+            request,
+            origin: None,
+            base: None,
+        }
+    }
+
+    /// What is defined, for a front.
+    pub(crate) fn from_definition(
+        definition: &ServiceDefinition,
+        at: ByteString,
+        base: &StartRequest,
+    ) -> Self {
+        Self {
+            request: definition.to_request(base),
+            origin: Some(DefinitionOrigin {
+                defined_in: at,
+                defined_as: definition.fingerprint(),
+            }),
+            base: Some(Arc::new(base.clone())),
+        }
+    }
+
+    /// What it is called, as far as that is known.
+    pub(crate) fn name(&self) -> &str {
+        self.request.name.as_deref().unwrap_or("this service")
+    }
+}
+
+impl<'a> ServiceStarter<'a> {
+    pub(crate) fn new(
+        core: &'a Arc<EngineInner>,
+        caller: &'a Caller,
+        context: &'a WorkspaceContext,
+    ) -> Self {
+        Self {
+            core,
+            caller,
+            manifest: context.manifest.as_ref(),
+            scope: context.name_scope(),
+        }
+    }
+
+    /// The caller's services, those of this workspace.
+    pub(crate) fn services(self) -> CallerServices<'a> {
+        CallerServices::new(self.core, self.caller).in_scope(self.scope)
+    }
+
+    /// What is defined under this name, here or through the API; the workspace's own first.
+    pub(crate) fn find_definition(
+        self,
+        name: &str,
+        base: &StartRequest,
+    ) -> Option<ResolvedService> {
+        let here = self.manifest.and_then(|manifest| {
+            let definition = manifest.services.get(name)?;
+            let at = ByteString::from(manifest.path.as_path());
+            let mut service = ResolvedService::from_definition(definition, at, base);
+            // A file of the workspace tightens what holds without a word, never loosens it.
+            let start = &mut service.request.start;
+            if base.level.is_none() {
+                let default_level = self.core.settings.isolation.default;
+                start.level = start.level.map(|level| level.max(default_level));
+            }
+            Some(service)
+        });
+        here.or_else(|| {
+            let definition = self.core.services.definitions.get(self.caller, name)?;
+            Some(ResolvedService::from_definition(
+                &definition,
+                ByteString::from(API),
+                base,
+            ))
+        })
+    }
+
+    /// Every definition the caller can start by name here, as rows of a list.
+    pub(crate) fn definitions(self) -> Vec<ServiceInfo> {
+        let from_manifest = self.manifest.into_iter().flat_map(|manifest| {
+            let at = ByteString::from(manifest.path.as_path());
+            manifest
+                .services
+                .values()
+                .map(move |it| (it.clone(), at.clone()))
+        });
+        let stored = self.core.services.definitions.list(self.caller);
+        let from_api = stored.into_iter().map(|it| (it, ByteString::from(API)));
+        let base = StartRequest::argv(["true"], "/");
+        from_manifest
+            .chain(from_api)
+            .map(|(definition, at)| {
+                self.preview(&ResolvedService::from_definition(&definition, at, &base))
+            })
+            .collect()
+    }
+
+    /// The request it would be started with now, as far as nothing has to be looked at for it.
+    pub(crate) fn preview_request(self, service: &ResolvedService) -> StartRequest {
+        self.build_request(service, service.name().to_owned(), AssignedPort::None)
+    }
+
+    /// As it would run, were it started now.
+    pub(crate) fn preview(self, service: &ResolvedService) -> ServiceInfo {
+        let start = self.preview_request(service);
+        let plan = start.lifetime.as_ref().and_then(|it| it.plan()).cloned();
+        let command = start.command.display();
+        let plan = plan.unwrap_or_default();
+        let scope = ServiceScope::new(&self.core.settings, plan.defined_in.as_ref(), &start.cwd);
+        ServiceInfo {
+            workspace: scope.workspace(),
+            ..unstarted_info(service.name(), command, plan)
+        }
+    }
+
+    fn build_request(
+        self,
+        service: &ResolvedService,
+        name: String,
+        port: AssignedPort,
+    ) -> StartRequest {
+        let ResolvedService {
+            request, origin, ..
+        } = service;
+        let detected = self
+            .core
+            .services
+            .detect(&self.core.settings, &request.start);
+        let inputs = RequestInputs {
+            name,
+            detected: detected.as_ref(),
+            port,
+            origin: origin.as_ref(),
+        };
+        build_request(request, inputs)
+    }
+
+    /// Chooses its name and its port, admits it, and waits until its program runs.
+    pub(crate) async fn start(self, service: &ResolvedService) -> Result<StartGuard, Error> {
+        let guard = self.admit(service).await?;
+        guard.wait_started().await?;
+        Ok(guard)
+    }
+
+    async fn admit(self, service: &ResolvedService) -> Result<StartGuard, Error> {
+        let ResolvedService {
+            request, origin, ..
+        } = service;
+        let registry = &self.core.services;
+        // Outside the turn: others do not wait for this one's place.
+        let share = QuotaKey::Other(self.caller.owner.principal.clone());
+        let admission = start::enter_queue(self.core, self.caller, (&request.start, share)).await?;
+        let permit = match admission {
+            StartAdmission::Existing(guard) => return Ok(guard),
+            StartAdmission::Granted(permit) => permit,
+        };
+        let _lock = registry.admission_lock.lock().await;
+        let name = self.name_for(request)?;
+        let start = &request.start;
+        let port = ports::assign(self.core, self.caller, request.port, (start, &name)).await?;
+        let start = self.build_request(service, name, port);
+        let guard = start::start_with_permit(self.core, self.caller, (start, permit), true).await?;
+        registry.store_request(self.core, guard.id(), service.clone());
+        if let (Some(_), Some(manifest)) = (origin, self.manifest) {
+            reload::watch(self.core, &manifest.path);
+        }
+        Ok(guard)
+    }
+
+    /// The name it gets.
+    fn name_for(self, request: &ServiceRequest) -> Result<String, Error> {
+        let services = self.services();
+        let Some(name) = &request.name else {
+            let detected = self
+                .core
+                .services
+                .detect(&self.core.settings, &request.start);
+            let detected = detected.as_ref().map(|it| it.name.as_str());
+            let is_taken = |name: &str| services.find_living(name).is_some();
+            return Ok(names::choose(detected, &request.start.command, is_taken));
+        };
+        self.ensure_name_free(name)?;
+        Ok(name.clone())
+    }
+
+    /// Whether a service can be called so now.
+    ///
+    /// # Errors
+    /// When it cannot, or one that lives is.
+    pub(crate) fn ensure_name_free(self, name: &str) -> Result<(), Error> {
+        names::check(name).map_err(|problem| ServiceError::Value {
+            what: "service name",
+            given: name.to_owned(),
+            problem,
+        })?;
+        match self.services().find_living(name) {
+            Some(living) => Err(ServiceError::Running {
+                name: name.to_owned(),
+                id: living.id.short(),
+            }
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// What is told of an execution: with where its definition has gone.
+    pub(crate) fn service_info(self, entry: &ExecutionHandle) -> ServiceInfo {
+        let mut info = service_info(entry, self.services().scope_of(entry));
+        if let Some(at) = &info.plan.defined_in {
+            let watches = &self.core.services.watches;
+            let definition = info.plan.defined_as.as_deref();
+            let is_alive = !entry.is_finished();
+            info.notes = watches.notes(at.as_path(), (&info.name, definition), is_alive);
+        }
+        info
+    }
+}

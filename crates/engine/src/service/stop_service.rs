@@ -1,0 +1,136 @@
+//! Stopping: those that depend on it first, and not done before its ports are free (E8).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_model::{ExecutionId, PortHolder, StopReason};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::ServiceStopped;
+use super::caller_services::{name_of, plan_of};
+use super::ports;
+use super::starter::ServiceStarter;
+use crate::engine_inner::EngineInner;
+use crate::error::Error;
+use crate::execution::ExecutionHandle;
+use crate::request::StopRequest;
+use crate::stop;
+
+/// How long a stop waits for ports after the tree is empty, in milliseconds.
+pub(crate) const PORTS_MS: u64 = 5_000;
+/// Between two looks at them, in milliseconds: nothing tells when a foreign socket closes.
+const POLL_MS: u64 = 25;
+
+impl ServiceStarter<'_> {
+    /// Stops a service and before it those that depend on it.
+    pub(crate) async fn stop(
+        self,
+        entry: &Arc<ExecutionHandle>,
+        request: StopRequest,
+    ) -> Result<ServiceStopped, Error> {
+        let mut dependents = Vec::new();
+        for dependent in self.dependents_first(entry) {
+            let reason = format!("'{}' is stopped, which it depends on", name_of(entry));
+            let order = self.stop_order(&request, Some(reason));
+            stop::stop_and_wait(self.core, &dependent, order, self.grace(&request)).await?;
+            dependents.push(name_of(&dependent));
+        }
+        let own_ports = ports_of(entry);
+        let order = self.stop_order(&request, request.reason.clone());
+        stop::stop_and_wait(self.core, entry, order, self.grace(&request)).await?;
+        let still_held = wait_until_free(self.core, &own_ports, PORTS_MS).await;
+        let held_ports: Vec<u16> = still_held.iter().map(|it| it.address.port()).collect();
+        Ok(ServiceStopped {
+            service: self.service_info(entry),
+            released: own_ports
+                .into_iter()
+                .filter(|it| !held_ports.contains(it))
+                .collect(),
+            still_held: still_held
+                .into_iter()
+                .map(|holder| ports::resolve_holder(self.core, self.caller, holder).0)
+                .collect(),
+            dependents,
+        })
+    }
+
+    /// Living services that depend on it, the outermost first.
+    fn dependents_first(self, entry: &Arc<ExecutionHandle>) -> Vec<Arc<ExecutionHandle>> {
+        let mut seen = HashSet::from([entry.id]);
+        let mut order = Vec::new();
+        self.visit(entry, &mut seen, &mut order);
+        order
+    }
+
+    /// As deep as services depend on each other; each is visited once.
+    fn visit(
+        self,
+        service: &ExecutionHandle,
+        seen: &mut HashSet<ExecutionId>,
+        order: &mut Vec<Arc<ExecutionHandle>>,
+    ) {
+        for dependent in self.services().dependents(service) {
+            if seen.insert(dependent.id) {
+                self.visit(&dependent, seen, order);
+                order.push(dependent);
+            }
+        }
+    }
+
+    fn stop_order(self, request: &StopRequest, reason: Option<String>) -> StopReason {
+        StopReason::Requested {
+            by: self.caller.owner.principal.clone(),
+            reason,
+            force: request.force,
+        }
+    }
+
+    fn grace(self, request: &StopRequest) -> Duration {
+        match request.grace {
+            _ if request.force => Duration::ZERO,
+            Some(grace) => grace,
+            None => self.core.settings.grace,
+        }
+    }
+}
+
+/// The host's ports a service listens on, or was given.
+pub(crate) fn ports_of(entry: &ExecutionHandle) -> Vec<u16> {
+    let live = entry.live.borrow();
+    if live.state.is_finished() || has_own_network(entry) {
+        return Vec::new();
+    }
+    let listening = live.state.ports.iter().map(|port| port.address.port());
+    let mut ports: Vec<u16> = listening.chain(plan_of(entry).leased_port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+/// Whether its ports are not the host's.
+fn has_own_network(entry: &ExecutionHandle) -> bool {
+    let sandbox = entry.spec.policy.confinement.as_ref();
+    sandbox.is_some_and(|it| it.network != ostler_model::NetworkAccess::Full)
+}
+
+/// Waits until nobody listens on these ports, at most so many milliseconds; who does then.
+pub(crate) async fn wait_until_free(
+    core: &EngineInner,
+    ports: &[u16],
+    timeout_ms: u64,
+) -> Vec<PortHolder> {
+    if ports.is_empty() {
+        return Vec::new();
+    }
+    let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+    let mut interval = tokio::time::interval(Duration::from_millis(POLL_MS));
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let holders = core.backend.port_holders(ports).await;
+        if holders.is_empty() || Instant::now() >= deadline {
+            return holders;
+        }
+    }
+}

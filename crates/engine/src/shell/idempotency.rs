@@ -1,0 +1,88 @@
+//! Commands that may be asked for again, and are typed once. The shim knows what of them went in:
+//! it outlives the daemon, and whatever a daemon sent before it died is there before the next
+//! one asks.
+
+use ostler_model::{Caller, InputId};
+use ostler_process::ControlError;
+use ostler_process::backend::InputProgress;
+
+use super::run::IdempotencyKey;
+use crate::driver::{ProgressReply, WriteKind};
+use crate::engine::submit_write;
+use crate::error::Error;
+use crate::execution::ExecutionHandle;
+
+/// What became of a command before it was asked for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PriorInput {
+    /// It was not typed. The name under which it is, if it may be asked for again.
+    NotSent(Option<InputId>),
+    /// It was typed; its output is behind this offset.
+    Sent(u64),
+}
+
+/// Finds out whether a command was typed before.
+///
+/// # Errors
+/// [`Error::TypingUncertain`] where nobody knows, or only some of it was; as an order.
+pub(super) async fn check_prior(
+    entry: &ExecutionHandle,
+    caller: &Caller,
+    once: Option<IdempotencyKey>,
+) -> Result<PriorInput, Error> {
+    let Some(IdempotencyKey {
+        id,
+        is_retry: again,
+    }) = once
+    else {
+        return Ok(PriorInput::NotSent(None));
+    };
+    let reply = submit_write(
+        entry,
+        caller,
+        (Vec::new(), false),
+        WriteKind::QueryProgress(id),
+    )
+    .await;
+    match reply.map(|it| it.progress) {
+        Ok(ProgressReply::Some(progress)) => prior_from_progress(entry, progress),
+        Ok(ProgressReply::Nothing) => Ok(PriorInput::NotSent(Some(id))),
+        Ok(ProgressReply::Unsupported) if again => Err(unknown_error(
+            entry,
+            "its supervisor process is of an earlier version".to_owned(),
+        )),
+        Ok(ProgressReply::Unsupported) => Ok(PriorInput::NotSent(None)),
+        Err(Error::ControlFailed(ControlError::Ended)) => Err(ended_error(entry, once)),
+        Err(error) => Err(error),
+    }
+}
+
+fn prior_from_progress(
+    entry: &ExecutionHandle,
+    progress: InputProgress,
+) -> Result<PriorInput, Error> {
+    let InputProgress {
+        input,
+        accepted: taken,
+    } = progress;
+    if taken == input.len {
+        return Ok(PriorInput::Sent(input.output_end));
+    }
+    let reason = format!("{taken} of the {} bytes of it were", input.len);
+    Err(unknown_error(entry, reason))
+}
+
+/// The error for a shell that has ended, which may have been the command's doing.
+pub(super) fn ended_error(entry: &ExecutionHandle, once: Option<IdempotencyKey>) -> Error {
+    if once.is_some_and(|once| once.is_retry) {
+        return unknown_error(entry, "the shell has ended meanwhile".to_owned());
+    }
+    ControlError::Ended.into()
+}
+
+fn unknown_error(entry: &ExecutionHandle, reason: String) -> Error {
+    Error::TypingUncertain {
+        id: entry.id,
+        reason,
+    }
+}

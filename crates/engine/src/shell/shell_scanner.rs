@@ -1,0 +1,144 @@
+//! Where a shell stands, read from its output.
+
+use ostler_journal::query::{BytePage, Chunk};
+use ostler_journal::{ByteQuery, Journal};
+use ostler_model::Cursor;
+use ostler_terminal::{ControlEvent, LocatedEvent, Modes, Scanner, ShellState};
+
+use crate::error::Error;
+
+/// Output that is looked through for the last marks, in bytes; the prompt of a shell that
+/// waits stands at the end. The second is for those whose prompt is far up.
+const TAILS_BYTES: [u64; 2] = [64 * 1024, 1024 * 1024];
+
+/// The fold of a shell's output.
+#[derive(Debug)]
+pub(super) struct ShellScanner {
+    scanner: Scanner,
+    state: ShellState,
+    /// Where the prompt that is shown ends.
+    prompt_end: Option<u64>,
+    /// An end, and one that the shell's hook has told.
+    end: Option<u64>,
+    reported_end: Option<u64>,
+    /// Since when nothing runs and nothing stands at the prompt, unless it was typed.
+    free_since: Option<u64>,
+}
+
+impl ShellScanner {
+    /// Nothing is known before `offset`.
+    pub(super) fn starting_at(offset: u64, nonce: &str) -> Self {
+        Self {
+            scanner: Scanner::new(offset, Some(nonce)),
+            state: ShellState::Unknown,
+            prompt_end: None,
+            end: None,
+            reported_end: None,
+            free_since: None,
+        }
+    }
+
+    /// Where it stood when this was the journal's end.
+    pub(super) fn from_tail(journal: &Journal, nonce: &str, end: u64) -> Result<Self, Error> {
+        let start = journal.start()?.min(end);
+        let mut scan = Self::starting_at(end, nonce);
+        for tail in TAILS_BYTES {
+            let from = end.saturating_sub(tail).max(start);
+            scan = Self::starting_at(from, nonce);
+            scan.read(journal, end)?;
+            if scan.state != ShellState::Unknown || from == start {
+                break;
+            }
+        }
+        Ok(scan)
+    }
+
+    fn read(&mut self, journal: &Journal, end: u64) -> Result<(), Error> {
+        loop {
+            let from = self.offset();
+            let page = journal.read(&ByteQuery {
+                until: Some(end),
+                ..ByteQuery::from(Cursor {
+                    offset: from,
+                    event: 0,
+                })
+            })?;
+            self.feed(&page, |_| {});
+            self.scanner.skip_to(page.next.offset);
+            if !page.more || self.offset() <= from {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes a page in and tells of every mark.
+    pub(super) fn feed(&mut self, page: &BytePage, mut on_mark: impl FnMut(&LocatedEvent)) {
+        if let Some(gap) = page.gap {
+            self.scanner.skip_to(gap.to);
+        }
+        for Chunk { offset, bytes, .. } in &page.chunks {
+            if *offset > self.offset() {
+                self.scanner.skip_to(*offset);
+            }
+            for marked in self.scanner.feed(bytes) {
+                self.state.apply(&marked);
+                self.apply_mark(&marked);
+                on_mark(&marked);
+            }
+        }
+    }
+
+    fn apply_mark(&mut self, marked: &LocatedEvent) {
+        match marked.mark {
+            ControlEvent::PromptEnd { believed: true } => self.prompt_end = Some(marked.to),
+            ControlEvent::PromptStart { believed: true, .. } => {
+                self.prompt_end = None;
+                self.end = None;
+                self.free_since = self.reported_end.take().or(self.free_since);
+            }
+            ControlEvent::CommandStart { believed: true } => {
+                self.prompt_end = None;
+                self.reported_end = None;
+                self.free_since = None;
+            }
+            ControlEvent::CommandEnd { believed: true, .. } => {
+                self.prompt_end = None;
+                self.end = Some(marked.from);
+            }
+            // A prompt that is only painted again tells no directory.
+            ControlEvent::Directory(_) => self.reported_end = self.end.take().or(self.reported_end),
+            ControlEvent::PromptStart {
+                believed: false, ..
+            }
+            | ControlEvent::PromptEnd { believed: false }
+            | ControlEvent::CommandStart { believed: false }
+            | ControlEvent::CommandEnd {
+                believed: false, ..
+            }
+            | ControlEvent::Title(_)
+            | ControlEvent::Modes(_) => {}
+        }
+    }
+
+    pub(super) const fn state(&self) -> &ShellState {
+        &self.state
+    }
+
+    pub(super) fn modes(&self) -> Modes {
+        self.scanner.modes()
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.scanner.offset()
+    }
+
+    /// Whether all of the prompt is shown.
+    pub(super) const fn is_prompt_shown(&self) -> bool {
+        self.prompt_end.is_some()
+    }
+
+    /// Input after this place stands at the prompt that is shown.
+    pub(super) fn free_since(&self) -> Option<u64> {
+        self.free_since.or(self.prompt_end)
+    }
+}

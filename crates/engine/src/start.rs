@@ -1,0 +1,394 @@
+//! From a request to a running driver.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ostler_model::{ByteString, Caller, Event, ExecutionId, State, Timestamp};
+use ostler_policy::{PolicyDecision, PolicyVerdict};
+
+use crate::admission::named_files::NamedFiles;
+use crate::admission::quota::QuotaKey;
+use crate::admission::secrets::{self, ResolvedSecret};
+use crate::admission::{
+    self, AdmissionContext, AdmittedStart, PreparedRequest, command_policy, sandbox,
+};
+use crate::driver::{Driver, DriverInit, wait};
+use crate::engine_inner::{EngineInner, LedgerDetail};
+use crate::error::Error;
+use crate::execution::{ExecutionHandle, LiveState, StartOrigin};
+use crate::info::{ExecutionInfo, WaitOutcome};
+use crate::interaction::ApprovalUse;
+use crate::quota_queue::{self, QueueWait, QuotaPermit, StartAdmission};
+use crate::request::{StartRequest, WaitFor};
+use crate::settings::Settings;
+use crate::start_id::{self, StartIdAction};
+
+/// Characters of a command line in the ledger.
+const COMMAND_CHARS: usize = 4_096;
+
+/// An execution whose id nobody has been told yet (F7): dropped, it is cancelled, unless
+/// [`StartGuard::commit`] said that the id was given out.
+#[derive(Debug)]
+#[must_use = "dropping it cancels the execution"]
+pub struct StartGuard {
+    inner: Arc<EngineInner>,
+    execution: Arc<ExecutionHandle>,
+}
+
+impl StartGuard {
+    /// Its id; not yet given out.
+    #[must_use]
+    pub fn id(&self) -> ExecutionId {
+        self.execution.id
+    }
+
+    /// What is known of it now.
+    #[must_use]
+    pub fn info(&self) -> ExecutionInfo {
+        self.execution.fresh_info()
+    }
+
+    /// How long it waited for its place; none where one was free.
+    #[must_use]
+    pub fn queue_wait(&self) -> Option<QueueWait> {
+        self.execution.origin.queue_wait
+    }
+
+    /// Waits as [`Engine::wait`](crate::Engine::wait) does.
+    ///
+    /// # Errors
+    /// As [`Engine::wait`](crate::Engine::wait).
+    pub async fn wait(
+        &self,
+        until: &WaitFor,
+        timeout: Option<Duration>,
+    ) -> Result<WaitOutcome, Error> {
+        wait::wait(&self.inner, &self.execution, until, timeout).await
+    }
+
+    /// The id is given out: the execution goes on without this.
+    #[must_use]
+    pub fn commit(self) -> ExecutionInfo {
+        self.execution.mark_id_disclosed();
+        self.execution.fresh_info()
+    }
+
+    /// As [`StartGuard::commit`], for those who have seen enough of it.
+    pub fn detach(self) {
+        self.execution.mark_id_disclosed();
+    }
+
+    /// Until the program runs.
+    pub(crate) async fn wait_started(&self) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            () = wait::wait_started(&self.execution) => self.execution.info().ensure_spawned(),
+            // Its driver may have let go of it already: nothing more is told.
+            () = self.inner.closing.cancelled() => Err(Error::Closing),
+        }
+    }
+}
+
+impl Drop for StartGuard {
+    fn drop(&mut self) {
+        // An engine that shuts down decides by itself what goes on.
+        if !self.execution.is_id_disclosed() && !self.inner.closing.is_cancelled() {
+            self.execution.cancel();
+        }
+    }
+}
+
+/// Admits a request and sets its driver to work, in its turn. A refusal goes into the ledger.
+pub(crate) async fn start(
+    core: &Arc<EngineInner>,
+    caller: &Caller,
+    request: StartRequest,
+    report_start: bool,
+) -> Result<StartGuard, Error> {
+    let quota_key = QuotaKey::for_request(&request, &caller.owner);
+    match enter_queue(core, caller, (&request, quota_key)).await? {
+        StartAdmission::Existing(begun) => Ok(begun),
+        StartAdmission::Granted(permit) => {
+            start_with_permit(core, caller, (request, permit), report_start).await
+        }
+    }
+}
+
+/// As [`quota_queue::enter_queue`]; a refusal goes into the ledger.
+pub(crate) async fn enter_queue(
+    core: &Arc<EngineInner>,
+    caller: &Caller,
+    (request, quota_key): (&StartRequest, QuotaKey),
+) -> Result<StartAdmission, Error> {
+    if core.closing.is_cancelled() {
+        return Err(Error::Closing);
+    }
+    let admission = quota_queue::enter_queue(core, caller, (request, quota_key)).await;
+    admission.inspect_err(|error| {
+        let secrets = secrets::resolve(&core.settings, &caller.owner, request);
+        let detail = ledger_detail(&core.settings, request, &secrets.unwrap_or_default());
+        core.record_refusal(&caller.owner, detail, error);
+    })
+}
+
+/// Whether a person is asked where the policy wants that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovalMode {
+    /// Asked; a yes is not spent.
+    Request,
+    /// Not asked: it counts as given.
+    Assume,
+}
+
+/// Whether the request would be carried out now, were there a place.
+///
+/// # Errors
+/// As admission refuses it; with [`ApprovalMode::Request`] [`Error::ApprovalRequired`] among them.
+pub(crate) async fn check(
+    core: &EngineInner,
+    caller: &Caller,
+    request: StartRequest,
+    approval_mode: ApprovalMode,
+) -> Result<(), Error> {
+    let secrets = secrets::resolve(&core.settings, &caller.owner, &request)?;
+    let redactions = secrets.clone();
+    let admitted = match command_policy::evaluate(&core.settings, &request) {
+        Ok(Some(verdict)) if approval_mode == ApprovalMode::Request => {
+            admit_with_approval(
+                core,
+                caller,
+                (request, secrets),
+                (verdict, ApprovalUse::Peek),
+            )
+            .await
+        }
+        Ok(_) => admit(core, caller, request, secrets).await,
+        Err(error) => Err(error),
+    };
+    admitted
+        .map(drop)
+        .map_err(|error| error.redacted(&redactions))
+}
+
+/// Admits a request that has a place, and sets its driver to work.
+pub(crate) async fn start_with_permit(
+    core: &Arc<EngineInner>,
+    caller: &Caller,
+    (request, permit): (StartRequest, QuotaPermit),
+    report_start: bool,
+) -> Result<StartGuard, Error> {
+    let chosen_id = request.id;
+    let lossless_reader = request.lossless_reader;
+    let secrets = secrets::resolve(&core.settings, &caller.owner, &request);
+    let mut detail = ledger_detail(&core.settings, &request, secrets.as_deref().unwrap_or(&[]));
+    if let Some(queued) = &permit.queue_wait {
+        let waited = u64::try_from(queued.waited.as_millis()).unwrap_or(u64::MAX);
+        detail.insert("waited_ms".to_owned(), waited.into());
+    }
+    let policy_result = command_policy::evaluate(&core.settings, &request);
+    if let Ok(Some(verdict)) = &policy_result {
+        detail.insert("policy".to_owned(), verdict.to_string().into());
+    }
+    let redactions = secrets.as_ref().cloned().unwrap_or_default();
+    let admitted = match (secrets, policy_result) {
+        (Ok(secrets), Ok(None)) => admit(core, caller, request, secrets).await,
+        (Ok(secrets), Ok(Some(verdict))) => {
+            admit_with_approval(
+                core,
+                caller,
+                (request, secrets),
+                (verdict, ApprovalUse::Consume),
+            )
+            .await
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    };
+    let admitted = admitted.map_err(|error| error.redacted(&redactions));
+    let started = admitted.and_then(|admitted| {
+        let id = core
+            .registry
+            .reserve_id(permit.key_and_ticket(), chosen_id)?;
+        let context = StartContext {
+            report_start,
+            origin: StartOrigin {
+                client_chose_id: chosen_id.is_some(),
+                queue_wait: permit.queue_wait,
+                warns_of_host: admitted.spec.policy.lacks_of_host()
+                    && !core.host_warned.swap(true, Ordering::Relaxed),
+            },
+            lossless_reader,
+        };
+        spawn_driver(core, (id, admitted), detail.clone(), context)
+            .inspect_err(|_| core.registry.forget(id))
+    });
+    started
+        .map_err(|error| error.with_disk_space(&core.settings.state_dir))
+        .inspect_err(|error| core.record_refusal(&caller.owner, detail, error))
+}
+
+/// The execution that an earlier start with this id began, also under an earlier engine; none
+/// where nothing has the id. Its id counts as given out: two wait for it.
+///
+/// # Errors
+/// When no execution can get this id.
+pub(crate) fn find_existing(
+    core: &Arc<EngineInner>,
+    caller: &Caller,
+    id: Option<ExecutionId>,
+) -> Result<Option<StartGuard>, Error> {
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    let (holder, entry) = core.registry.id_holder(caller, id);
+    match (start_id::decide(id, holder, Timestamp::now())?, entry) {
+        (StartIdAction::ReturnExisting, Some(entry)) => {
+            entry.mark_id_disclosed();
+            let core = Arc::clone(core);
+            Ok(Some(StartGuard {
+                inner: core,
+                execution: entry,
+            }))
+        }
+        (StartIdAction::ReturnExisting | StartIdAction::Start, _) => Ok(None),
+    }
+}
+
+/// As [`find_existing`], once no start with this id is under way: one that has taken its id and has
+/// no entry yet would be mistaken for somebody else's.
+pub(crate) async fn find_existing_after_starts(
+    core: &Arc<EngineInner>,
+    caller: &Caller,
+    id: Option<ExecutionId>,
+) -> Result<Option<StartGuard>, Error> {
+    let _start_lock = match id {
+        Some(id) => Some(core.start_locks.lock(id).await),
+        None => None,
+    };
+    find_existing(core, caller, id)
+}
+
+/// As [`admit`], and with a person's consent where the policy asks for it: asked last, for
+/// what can run at all.
+async fn admit_with_approval(
+    core: &EngineInner,
+    caller: &Caller,
+    (request, secrets): (StartRequest, Vec<ResolvedSecret>),
+    (verdict, spend): (PolicyVerdict, ApprovalUse),
+) -> Result<AdmittedStart, Error> {
+    if verdict.decision == PolicyDecision::Allow {
+        return admit(core, caller, request, secrets).await;
+    }
+    let approval_id = request.approval.clone();
+    let display = command_policy::display_start(&request, &secrets);
+    let mut admitted = admit(core, caller, request.clone(), secrets).await?;
+    // Last of all: what is read now is what runs.
+    let program = admitted.template.program().clone();
+    let path = command_policy::search_path(&core.settings, &request);
+    let (command, cwd) = (request.command.clone(), request.cwd.clone());
+    let collect_files = move || NamedFiles::collect(&command, &cwd, (&program, &path));
+    let collected = tokio::task::spawn_blocking(collect_files).await;
+    let files = collected.map_err(|_| Error::Closing)?;
+    admitted.template.pin(files.pins());
+    let subject = command_policy::approval_subject(request, files);
+    let approval = (subject, approval_id.as_deref(), display);
+    command_policy::require_approval(core, caller, (verdict, spend), approval)?;
+    Ok(admitted)
+}
+
+/// Looks at what the request's file systems can do, where that matters, and decides.
+async fn admit(
+    core: &EngineInner,
+    caller: &Caller,
+    request: StartRequest,
+    secrets: Vec<ResolvedSecret>,
+) -> Result<AdmittedStart, Error> {
+    let sandbox = sandbox::resolve(&core.settings, &request)?;
+    let capabilities = match &sandbox {
+        Some(confinement) => {
+            let missing = core.backend.probe_filesystems(confinement).await;
+            Some(core.capabilities.clone().lacking(missing))
+        }
+        None => None,
+    };
+    let context = AdmissionContext {
+        settings: &core.settings,
+        capabilities: capabilities.as_ref().unwrap_or(&core.capabilities),
+        backend: &core.backend_name,
+    };
+    let prepared = PreparedRequest { sandbox, secrets };
+    admission::admit(context, caller, request, prepared)
+}
+
+/// How an execution sets out.
+#[derive(Debug, Clone, Copy)]
+struct StartContext {
+    /// Whether somebody wants to hear of the start.
+    report_start: bool,
+    origin: StartOrigin,
+    /// As [`StartRequest::lossless_reader`].
+    lossless_reader: bool,
+}
+
+fn spawn_driver(
+    core: &Arc<EngineInner>,
+    (id, admitted): (ExecutionId, AdmittedStart),
+    detail: LedgerDetail,
+    context: StartContext,
+) -> Result<StartGuard, Error> {
+    let now = Timestamp::now();
+    let owner = Arc::new(admitted.spec.owner.clone());
+    let missing = admitted.spec.policy.missing.clone();
+    core.try_write_ledger(&ostler_journal::LedgerEntry {
+        at: now,
+        execution: Some(id),
+        by: admitted.spec.owner.clone(),
+        event: Event::Created { missing },
+        detail,
+    })?;
+    let live = LiveState {
+        state: State {
+            created_at: Some(now),
+            ..State::default()
+        },
+        ..LiveState::default()
+    };
+    let identity = (id, Arc::new(admitted.spec), owner);
+    let (entry, commands) =
+        ExecutionHandle::with_driver(identity, core.execution_dir(id), live, context.origin);
+    core.registry.insert(Arc::clone(&entry), None);
+    let init = DriverInit {
+        execution: Arc::clone(&entry),
+        commands,
+        template: Some(admitted.template),
+        report_start: context.report_start,
+        lossless_reader: context.lossless_reader,
+    };
+    let driver = Driver::new(Arc::clone(core), init);
+    // On the heap at once: tokio moves what it spawns several times.
+    core.tracker.spawn(Box::pin(driver.run(now)));
+    Ok(StartGuard {
+        inner: Arc::clone(core),
+        execution: entry,
+    })
+}
+
+fn ledger_detail(
+    settings: &Settings,
+    request: &StartRequest,
+    secrets: &[ResolvedSecret],
+) -> LedgerDetail {
+    let redact = |text: &ByteString| secrets::redact(text, secrets);
+    let command: String = secrets::map_command(&request.command, redact)
+        .display()
+        .chars()
+        .take(COMMAND_CHARS)
+        .collect();
+    let level = request.level.unwrap_or(settings.isolation.default);
+    LedgerDetail::from([
+        ("command".to_owned(), command.into()),
+        ("cwd".to_owned(), redact(&request.cwd).to_string().into()),
+        ("face".to_owned(), request.client_kind.as_str().into()),
+        ("level".to_owned(), level.to_string().into()),
+    ])
+}

@@ -1,0 +1,537 @@
+//! The supervisor itself.
+
+use std::time::Duration;
+
+use ostler_model::event::{DegradedCapability, TrimReason};
+use ostler_model::{
+    Event, EventRecord, Lifetime, LostReason, State, StopReason, Termination, TerminationCause,
+    Timestamp,
+};
+use ostler_process::{ControlCommand, KillReason};
+
+use super::effect::{SupervisorEffect, Timer};
+use super::input::SupervisorInput;
+use super::termination;
+use crate::readiness::Readiness;
+
+/// Where the attempts of an execution are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AttemptStage {
+    /// Nothing happened yet, or recovery has not said what was found.
+    Idle,
+    /// A birth was asked for and not yet begun; a stop waits with this grace.
+    Spawning { grace: Option<Duration> },
+    /// A shim takes orders; the ladder begins or began with this grace.
+    Live { grace: Option<Duration> },
+    /// Between two attempts.
+    Backoff,
+    /// Finished.
+    Ended,
+}
+
+/// Why an attempt is ended for the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestartCause {
+    /// Somebody asked: it begins at once.
+    Requested,
+    /// Its health rule wants it: that counts as a failure.
+    Unhealthy,
+}
+
+/// The policy of one execution.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    pub(super) lifetime: Lifetime,
+    grace: Duration,
+    pub(super) state: State,
+    pub(super) stage: AttemptStage,
+    /// The attempt that was begun last.
+    pub(super) attempt: u32,
+    /// Attempts since the last stable one.
+    pub(super) tries: u32,
+    /// The attempt whose start is on record.
+    started_attempt: u32,
+    /// The attempt whose end is on record, and how its leader ended.
+    pub(super) ended_attempt: Option<(u32, Event)>,
+    journal_failed: bool,
+    journal_recovered: bool,
+    /// Bytes of the attempt that are on record as lost to a full disk.
+    pub(super) lost_bytes: u64,
+    /// What is known of a service's readiness, while an attempt of one runs.
+    pub(super) readiness: Option<Readiness>,
+    /// This attempt is being ended for the next one.
+    pub(super) pending_restart: Option<(u32, RestartCause)>,
+    /// Where the prompt stands that nothing was typed for since.
+    prompt_offset: Option<u64>,
+    pub(super) offset: u64,
+    last_at: Timestamp,
+    pub(super) effects: Vec<SupervisorEffect>,
+}
+
+impl Supervisor {
+    /// For a new execution; `grace` is used where a stop names none.
+    #[must_use]
+    pub fn new(lifetime: Lifetime, grace: Duration) -> Self {
+        Self {
+            lifetime,
+            grace,
+            state: State::default(),
+            stage: AttemptStage::Idle,
+            attempt: 0,
+            tries: 0,
+            started_attempt: 0,
+            ended_attempt: None,
+            journal_failed: false,
+            journal_recovered: false,
+            lost_bytes: 0,
+            readiness: None,
+            pending_restart: None,
+            prompt_offset: None,
+            offset: 0,
+            last_at: Timestamp::UNIX_EPOCH,
+            effects: Vec::new(),
+        }
+    }
+
+    /// For an execution an earlier engine recorded this much of. Its first input says what
+    /// recovery found.
+    #[must_use]
+    pub fn resume(lifetime: Lifetime, grace: Duration, records: &[EventRecord]) -> Self {
+        let mut supervisor = Self::new(lifetime, grace);
+        for record in records {
+            supervisor.replay(record);
+            supervisor.state.apply(record);
+        }
+        if supervisor.state.is_finished() {
+            supervisor.stage = AttemptStage::Ended;
+        }
+        supervisor
+    }
+
+    /// What was observed so far: the fold of every event recorded.
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The highest offset on record.
+    #[must_use]
+    pub(crate) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether it has ended, finally.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stage == AttemptStage::Ended
+    }
+
+    /// Whether orders can be handed over now.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        matches!(self.stage, AttemptStage::Live { .. })
+    }
+
+    /// Takes one input in, at `now`, and answers what to do.
+    pub fn handle(&mut self, now: Timestamp, input: SupervisorInput) -> Vec<SupervisorEffect> {
+        if !self.is_over() {
+            self.handle_input(now, input);
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    fn handle_input(&mut self, now: Timestamp, input: SupervisorInput) {
+        match input {
+            SupervisorInput::Admitted { missing } => self.on_admitted(now, missing),
+            SupervisorInput::Spawned => self.on_spawned(),
+            SupervisorInput::SpawnFailed { step, message } => {
+                self.on_spawn_failed(now, (step, None, message))
+            }
+            SupervisorInput::Started { at, pid } => self.on_started(at, pid),
+            SupervisorInput::Output { end } => self.offset = self.offset.max(end),
+            SupervisorInput::TimeoutFired { clock } => {
+                self.on_timeout(now, StopReason::TimedOut { clock })
+            }
+            SupervisorInput::JournalFailed { detail } => self.on_journal_failed(now, detail),
+            SupervisorInput::JournalRecovered { missing } => {
+                self.on_journal_recovered(now, &missing)
+            }
+            SupervisorInput::Detached { status } => self.on_detached(now, status),
+            SupervisorInput::Observed {
+                elapsed,
+                observation: seen,
+            } => self.on_observation(now, elapsed, seen),
+            SupervisorInput::Restart { by, reason } => self.on_restart(now, (by, reason)),
+            SupervisorInput::Exited(record) => self.on_exited(now, &record),
+            SupervisorInput::ShimGone => self.on_shim_gone(now),
+            SupervisorInput::Stop { order, grace } => self.on_stop(now, order, grace),
+            SupervisorInput::Forward(order) => self.forward(order),
+            SupervisorInput::Freeze { frozen } => self.on_freeze(frozen),
+            SupervisorInput::Frozen { frozen, by } => self.on_frozen(now, frozen, by),
+            SupervisorInput::LimitHit { limit } => self.on_limit_hit(now, limit),
+            SupervisorInput::InputTaken { by, len } => {
+                self.prompt_offset = None;
+                self.record_if_created(now, Event::Input { by, len });
+            }
+            SupervisorInput::PromptDetected { text, secret, end } => {
+                self.on_prompt(now, (text, secret), end)
+            }
+            SupervisorInput::PromptAnswered { by } => {
+                self.prompt_offset = None;
+                self.record_if_created(now, Event::PromptAnswered { by });
+            }
+            SupervisorInput::Resized { size } => {
+                self.record_if_created(now, Event::Resized { size })
+            }
+            SupervisorInput::LeaseTaken { by } => {
+                self.record_if_created(now, Event::LeaseTaken { by })
+            }
+            SupervisorInput::Trimmed { from, to, reason } => {
+                self.record_if_created(now, Event::Trimmed { from, to, reason });
+            }
+            SupervisorInput::Timer(Timer::Backoff) => self.on_backoff_elapsed(),
+            SupervisorInput::Adopted {
+                attempt,
+                pid,
+                started_at,
+            } => self.on_adopted(now, (attempt, pid, started_at)),
+            SupervisorInput::Lost { reason, attempt } => self.on_lost(now, reason, attempt),
+        }
+    }
+
+    fn on_admitted(&mut self, now: Timestamp, missing: Vec<ostler_model::MissingCapability>) {
+        if self.stage == AttemptStage::Idle && self.state.events == 0 {
+            self.record(now, Event::Created { missing });
+            self.spawn();
+        }
+    }
+
+    pub(super) fn spawn(&mut self) {
+        self.attempt += 1;
+        self.tries += 1;
+        self.stage = AttemptStage::Spawning { grace: None };
+        self.effects.push(SupervisorEffect::Spawn {
+            attempt: self.attempt,
+        });
+    }
+
+    fn on_spawned(&mut self) {
+        if let AttemptStage::Spawning { grace } = self.stage {
+            self.stage = AttemptStage::Live { grace };
+            if let Some(grace) = grace {
+                self.effects
+                    .push(SupervisorEffect::Send(ControlCommand::Stop { grace }));
+            }
+        }
+    }
+
+    pub(super) fn has_attempt(&self) -> bool {
+        matches!(
+            self.stage,
+            AttemptStage::Spawning { .. } | AttemptStage::Live { .. }
+        )
+    }
+
+    pub(super) fn on_started(&mut self, at: Timestamp, pid: u32) {
+        if self.has_attempt() && self.started_attempt < self.attempt {
+            let attempt = self.attempt;
+            self.record(at, Event::Started { attempt, pid });
+            self.begin_readiness();
+        }
+    }
+
+    fn on_timeout(&mut self, now: Timestamp, order: StopReason) {
+        if self.is_live() && self.state.stopping.is_none() {
+            self.stage = AttemptStage::Live {
+                grace: Some(self.grace),
+            };
+            self.record(now, Event::Stopping { order });
+        }
+    }
+
+    pub(super) fn on_journal_failed(&mut self, now: Timestamp, detail: String) {
+        if !std::mem::replace(&mut self.journal_failed, true) {
+            let ability = DegradedCapability::Journal;
+            self.record_if_created(now, Event::Degraded { ability, detail });
+        }
+    }
+
+    /// Told in words the first time; what is gone, every time.
+    fn on_journal_recovered(&mut self, now: Timestamp, missing: &[(u64, u64)]) {
+        for &(from, to) in missing {
+            let reason = TrimReason::DiskFull;
+            self.record_if_created(now, Event::Trimmed { from, to, reason });
+        }
+        if !std::mem::replace(&mut self.journal_recovered, true) {
+            let lost = match missing.iter().map(|(from, to)| to - from).sum::<u64>() {
+                0 => "nothing was lost".to_owned(),
+                lost => format!("{lost} bytes of it were lost meanwhile"),
+            };
+            let ability = DegradedCapability::Journal;
+            let detail = format!("output goes to disk again; {lost}");
+            self.record_if_created(now, Event::Degraded { ability, detail });
+        }
+    }
+
+    /// However many look at it, a prompt is told once.
+    fn on_prompt(&mut self, now: Timestamp, (text, secret): (String, bool), end: u64) {
+        self.offset = self.offset.max(end);
+        if self.is_live() && self.prompt_offset.replace(self.offset) != Some(self.offset) {
+            self.record_if_created(now, Event::PromptDetected { text, secret });
+        }
+    }
+
+    /// Records what needs no decision, once there is something to record it for.
+    pub(super) fn record_if_created(&mut self, now: Timestamp, event: Event) {
+        if self.state.events > 0 {
+            self.record(now, event);
+        }
+    }
+
+    fn forward(&mut self, command: ControlCommand) {
+        if self.is_live() {
+            self.effects.push(SupervisorEffect::Send(command));
+        }
+    }
+
+    fn on_stop(&mut self, now: Timestamp, order: StopReason, grace: Duration) {
+        if self.state.events == 0 {
+            return;
+        }
+        let is_first = self.state.stopping.is_none();
+        if is_first {
+            self.record(now, Event::Stopping { order });
+        }
+        match self.stage {
+            AttemptStage::Spawning { grace: earlier } => {
+                let grace = earlier.map_or(grace, |earlier| earlier.min(grace));
+                self.stage = AttemptStage::Spawning { grace: Some(grace) };
+            }
+            AttemptStage::Live { grace: earlier } => {
+                if earlier.is_none_or(|earlier| grace < earlier) {
+                    self.stage = AttemptStage::Live { grace: Some(grace) };
+                    self.effects
+                        .push(SupervisorEffect::Send(ControlCommand::Stop { grace }));
+                }
+            }
+            AttemptStage::Backoff => {
+                self.effects
+                    .push(SupervisorEffect::ClearTimer(Timer::Backoff));
+                self.finish_stopped(now);
+            }
+            AttemptStage::Idle | AttemptStage::Ended => {}
+        }
+    }
+
+    pub(super) fn on_spawn_failed(
+        &mut self,
+        now: Timestamp,
+        (step, errno, message): (String, Option<i32>, String),
+    ) {
+        if !self.has_attempt() {
+            return;
+        }
+        let attempt = self.attempt;
+        self.record(
+            now,
+            Event::SpawnFailed {
+                attempt,
+                step: step.clone(),
+                errno,
+                message: message.clone(),
+            },
+        );
+        if self.state.stopping.is_some() {
+            return self.finish_stopped(now);
+        }
+        let ending = Termination::without_status(TerminationCause::SpawnFailed {
+            step,
+            errno,
+            message,
+        });
+        // A first attempt that cannot be born is a mistake in the request, not a crash.
+        if attempt > 1 && self.may_restart(false) {
+            return self.back_off(now, None);
+        }
+        self.finish(now, ending);
+    }
+
+    fn on_backoff_elapsed(&mut self) {
+        if self.stage == AttemptStage::Backoff {
+            self.spawn();
+        }
+    }
+
+    fn on_shim_gone(&mut self, now: Timestamp) {
+        if self.has_attempt() {
+            self.lose_attempt(now, LostReason::ShimKilled);
+        }
+    }
+
+    fn on_adopted(&mut self, now: Timestamp, (attempt, pid, started_at): (u32, u32, Timestamp)) {
+        if self.stage != AttemptStage::Idle || self.state.events == 0 {
+            return;
+        }
+        self.attempt = self.attempt.max(attempt);
+        self.tries = self.tries.max(1);
+        self.stage = AttemptStage::Live { grace: None };
+        self.on_started(started_at, pid);
+        self.resume_readiness();
+        self.record(now, Event::Adopted { attempt });
+        // What was to be ended may be another attempt than the one that was found.
+        let found = self.attempt;
+        self.pending_restart = self.pending_restart.filter(|(ended, _)| *ended == found);
+        if self.state.stopping.is_some() || self.pending_restart.is_some() {
+            self.end_attempt();
+        }
+    }
+
+    /// Has the attempt go down the ladder.
+    pub(super) fn end_attempt(&mut self) {
+        let grace = self.grace;
+        self.stage = AttemptStage::Live { grace: Some(grace) };
+        self.effects
+            .push(SupervisorEffect::Send(ControlCommand::Stop { grace }));
+    }
+
+    fn on_lost(&mut self, now: Timestamp, reason: LostReason, attempt: u32) {
+        if self.stage != AttemptStage::Idle || self.state.events == 0 {
+            return;
+        }
+        self.attempt = self.attempt.max(attempt);
+        // What was recorded before the engine was killed is known all the same.
+        let recorded = self
+            .ended_attempt
+            .take()
+            .filter(|(of, _)| *of == self.attempt);
+        let Some((
+            _,
+            Event::Exited {
+                status,
+                out_of_memory,
+                ..
+            },
+        )) = recorded
+        else {
+            self.tries = self.tries.max(1);
+            return self.lose_attempt(now, reason);
+        };
+        self.tries = self.tries.max(1);
+        let ladder = self.state.stopping.as_ref().map(|_| KillReason::Requested);
+        self.after_exit(now, (status, ladder, out_of_memory), Duration::ZERO);
+    }
+
+    /// Nobody can say how the attempt ended. What is meant to stay begins again as after any
+    /// failure, where its supervisor process alone is gone: not after a reboot, and not without
+    /// its files.
+    fn lose_attempt(&mut self, now: Timestamp, reason: LostReason) {
+        let restart = self.pending_restart.take();
+        let only_shim_lost = match reason {
+            LostReason::ShimKilled | LostReason::NoRecord => true,
+            LostReason::Reboot | LostReason::FilesDamaged | LostReason::EngineKilled => false,
+        };
+        if matches!(restart, Some((_, RestartCause::Requested))) {
+            self.tries = 0;
+        }
+        if only_shim_lost && self.state.stopping.is_none() && self.may_restart(false) {
+            return self.back_off(now, Some(reason));
+        }
+        self.finish_lost(now, reason);
+    }
+
+    fn finish_lost(&mut self, now: Timestamp, reason: LostReason) {
+        self.finish(
+            now,
+            Termination::without_status(TerminationCause::Lost { reason }),
+        );
+    }
+
+    /// Ends as the stop decision says, with the last status on record if there is one.
+    pub(super) fn finish_stopped(&mut self, now: Timestamp) {
+        let cause = self.state.stopping.as_ref().map_or(
+            TerminationCause::Stopped { reason: None },
+            termination::stop_cause,
+        );
+        self.finish(now, Termination::without_status(cause));
+    }
+
+    pub(super) fn finish(&mut self, at: Timestamp, ending: Termination) {
+        self.record(at, Event::Finished { ending });
+        self.stage = AttemptStage::Ended;
+    }
+
+    pub(super) fn record(&mut self, at: Timestamp, event: Event) {
+        let record = EventRecord {
+            seq: self.state.events,
+            at: at.max(self.last_at),
+            offset: self.offset,
+            event,
+        };
+        self.replay(&record);
+        self.state.apply(&record);
+        self.effects.push(SupervisorEffect::Record(record));
+    }
+
+    fn replay(&mut self, record: &EventRecord) {
+        self.last_at = self.last_at.max(record.at);
+        self.offset = self.offset.max(record.offset);
+        match &record.event {
+            Event::Started { attempt, .. } => {
+                // The start of the one to be ended may be told late.
+                self.pending_restart = self.pending_restart.filter(|(ended, _)| ended >= attempt);
+                self.started_attempt = *attempt;
+                self.attempt = self.attempt.max(*attempt);
+            }
+            Event::SpawnFailed { attempt, .. } => self.attempt = self.attempt.max(*attempt),
+            Event::Exited { attempt, .. } => {
+                self.lost_bytes = 0;
+                self.ended_attempt = Some((*attempt, record.event.clone()));
+            }
+            // The limit on restarts holds across engines.
+            Event::Backoff { attempt, .. } => {
+                self.lost_bytes = 0;
+                self.pending_restart = None;
+                self.tries = self.tries.max(attempt - 1);
+            }
+            Event::Restarting { attempt, by, .. } => {
+                let cause = if by.is_some() {
+                    RestartCause::Requested
+                } else {
+                    RestartCause::Unhealthy
+                };
+                self.pending_restart = Some((*attempt, cause));
+            }
+            Event::Degraded {
+                ability: DegradedCapability::Journal,
+                ..
+            } => self.journal_failed = true,
+            Event::Trimmed {
+                from,
+                to,
+                reason: TrimReason::DiskFull,
+            } => self.lost_bytes += to.saturating_sub(*from),
+            Event::PromptDetected { .. } => self.prompt_offset = Some(record.offset),
+            Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt_offset = None,
+            Event::Created { .. }
+            | Event::Refused { .. }
+            | Event::Ports { .. }
+            | Event::Stage { .. }
+            | Event::Detached { .. }
+            | Event::Ready { .. }
+            | Event::Health { .. }
+            | Event::Resized { .. }
+            | Event::Paused { .. }
+            | Event::Resumed { .. }
+            | Event::LeaseTaken { .. }
+            | Event::Sampled { .. }
+            | Event::LimitHit { .. }
+            | Event::Autorun { .. }
+            | Event::Workspace { .. }
+            | Event::Degraded { .. }
+            | Event::Stopping { .. }
+            | Event::Adopted { .. }
+            | Event::Trimmed { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How an execution ended, decided from what was recorded and nothing else.
+
+use ostler_model::termination::WaitStatus;
+use ostler_model::{StopReason, Termination, TerminationCause};
+use ostler_process::KillReason;
+
+/// What is known of a leader's end.
+#[derive(Debug, Clone, Copy)]
+pub struct ExitEvidence<'a> {
+    /// As waitid(2) told.
+    pub status: WaitStatus,
+    /// Whether the kill ladder had begun, and why.
+    pub ladder: Option<KillReason>,
+    /// Whether a limit on memory killed it.
+    pub out_of_memory: bool,
+    /// The first decision that it must end, if there was one.
+    pub stop: Option<&'a StopReason>,
+    /// Whether it was meant to stay: then a stop is why it does not come back, even if it
+    /// ended by itself before the ladder began.
+    pub service: bool,
+}
+
+/// The ending this evidence shows. The first stop decision stands; a command that ended before
+/// any ladder began ended by itself, whatever was decided meanwhile.
+#[must_use]
+pub fn termination_of(exit: ExitEvidence<'_>) -> Termination {
+    Termination::new(termination_cause(exit), exit.status)
+}
+
+fn termination_cause(exit: ExitEvidence<'_>) -> TerminationCause {
+    match (exit.ladder, exit.stop) {
+        (None, Some(stop)) if exit.service => stop_cause(stop),
+        (None, _) => natural_cause(exit),
+        (Some(_), Some(stop)) => stop_cause(stop),
+        (Some(KillReason::Timeout(clock)), None) => TerminationCause::TimedOut { clock },
+        (Some(KillReason::Requested), None) => TerminationCause::Stopped { reason: None },
+    }
+}
+
+const fn natural_cause(exit: ExitEvidence<'_>) -> TerminationCause {
+    if exit.out_of_memory {
+        return TerminationCause::OutOfMemory;
+    }
+    match exit.status {
+        WaitStatus::Code(_) => TerminationCause::Exited,
+        WaitStatus::Signal(_) => TerminationCause::Signaled,
+    }
+}
+
+/// The cause that a stop decision amounts to.
+#[must_use]
+pub fn stop_cause(stop: &StopReason) -> TerminationCause {
+    let stopped = |reason: &str| TerminationCause::Stopped {
+        reason: Some(reason.to_owned()),
+    };
+    match stop {
+        StopReason::Requested { reason, .. } => TerminationCause::Stopped {
+            reason: reason.clone(),
+        },
+        StopReason::TimedOut { clock } => TerminationCause::TimedOut { clock: *clock },
+        StopReason::SessionEnded => stopped("its session ended"),
+        StopReason::Shutdown => stopped("the engine was shut down"),
+        StopReason::Cancelled => stopped("the request was cancelled"),
+        StopReason::LimitHit { limit } => stopped(match limit {
+            ostler_model::LimitKind::Disk => "its workspace grew beyond the limit",
+            ostler_model::LimitKind::Pids
+            | ostler_model::LimitKind::Memory
+            | ostler_model::LimitKind::Cpu
+            | ostler_model::LimitKind::OpenFiles
+            | ostler_model::LimitKind::FileSize => "a limit was passed",
+        }),
+    }
+}

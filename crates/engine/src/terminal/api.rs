@@ -1,0 +1,213 @@
+//! What every face asks of a terminal.
+
+use std::sync::Arc;
+
+use ostler_journal::ReadError;
+use ostler_model::{Caller, Cursor, TermSize, Timestamp};
+use ostler_process::{ControlCommand, ControlError};
+use ostler_terminal::{Checkpoint, Screen, ScreenSnapshot, ShellState, encode};
+
+use super::input::{TYPING_BYTES, mode_independent_bytes};
+use super::page::{self, ViewWindow};
+use super::screen_cache::terminal_size;
+use super::{
+    LEASE_NAME_BYTES, Lease, LeaseHolder, LeaseId, TERMINAL_VIEW_MAX_BYTES, TerminalEvents,
+    TerminalInput, TerminalInputResult, TerminalPage, TerminalPageQuery, lease,
+};
+use crate::admission::arguments;
+use crate::engine::{Engine, forward_command, write_input};
+use crate::error::Error;
+use crate::execution::ExecutionHandle;
+use crate::search::SentInput;
+
+/// Pages up to this many bytes are read in place; more on a thread of its own.
+const INLINE_BYTES: u64 = 256 * 1024;
+
+impl Engine {
+    /// What is on the screen now; of an ended session, what was on it last.
+    ///
+    /// # Errors
+    /// [`Error::SessionNotFound`], [`Error::NoTerminal`], [`Error::Output`].
+    pub async fn screen(&self, caller: &Caller, id: &str) -> Result<ScreenSnapshot, Error> {
+        let entry = self.terminal(caller, id)?;
+        self.inner.with_screen(&entry, Screen::view).await
+    }
+
+    /// As [`Engine::screen`], for somebody whose own terminal is to show the same: bytes that
+    /// paint it, and the offset at which following goes on ([`Checkpoint::offset`]).
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub async fn repaint(&self, caller: &Caller, id: &str) -> Result<(Vec<u8>, Checkpoint), Error> {
+        let entry = self.terminal(caller, id)?;
+        let repaint = |screen: &Screen| (screen.repaint(), screen.checkpoint());
+        self.inner.with_screen(&entry, repaint).await
+    }
+
+    /// Where its shell stands, as its marks tell (C14).
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub async fn shell_state(&self, caller: &Caller, id: &str) -> Result<ShellState, Error> {
+        let entry = self.terminal(caller, id)?;
+        let state = |screen: &Screen| screen.shell().clone();
+        self.inner.with_screen(&entry, state).await
+    }
+
+    /// Raw output by byte offsets (C3).
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub async fn read_terminal(
+        &self,
+        caller: &Caller,
+        id: &str,
+        query: TerminalPageQuery,
+    ) -> Result<TerminalPage, Error> {
+        let entry = self.terminal(caller, id)?;
+        let settings = self.inner.settings.terminal_view_bytes;
+        // In this order: what is finished has its end on disk.
+        let finished = entry.is_finished();
+        let window = ViewWindow {
+            view_bytes: settings.min(TERMINAL_VIEW_MAX_BYTES),
+            dropped_to: entry.timeline.dropped_to(),
+            finished,
+        };
+        let journal = match entry.journal() {
+            Ok(journal) => journal,
+            // Not born yet, or never: there is nothing.
+            Err(Error::Output(ReadError::Missing { .. })) => return Ok(TerminalPage::empty()),
+            Err(error) => return Err(error),
+        };
+        if query.limit.is_some_and(|limit| limit <= INLINE_BYTES) {
+            return Ok(page::read(&journal, query, window)?);
+        }
+        let read = tokio::task::spawn_blocking(move || page::read(&journal, query, window));
+        Ok(read.await.map_err(|_| Error::Closing)??)
+    }
+
+    /// Types: text, keys, pastes, bytes, as one write that no other gets into.
+    ///
+    /// # Errors
+    /// As [`Engine::screen`]; [`Error::LeaseChange`] when somebody else holds the lease,
+    /// [`Error::ControlFailed`] when it has ended, [`Error::Argument`] beyond [`TYPING_BYTES`].
+    pub async fn send_input(
+        &self,
+        caller: &Caller,
+        id: &str,
+        request: TerminalInput,
+    ) -> Result<TerminalInputResult, Error> {
+        let entry = self.terminal(caller, id)?;
+        ensure_running(&entry)?;
+        self.inner.open_readers.keep_open(&entry);
+        let lease = request.lease.as_ref();
+        entry.leases.check(entry.id, lease)?;
+        let bytes = match mode_independent_bytes(&request.pieces) {
+            Some(bytes) => bytes,
+            None => {
+                let modes = self.inner.with_screen(&entry, Screen::modes).await?;
+                encode(&request.pieces, modes)
+            }
+        };
+        arguments::check_length("what is typed", bytes.len(), TYPING_BYTES)?;
+        if bytes.is_empty() {
+            let input = SentInput::new(entry.fresh_info().output_end, Vec::new());
+            let (bytes, accepted) = (0, 0);
+            return Ok(TerminalInputResult {
+                bytes,
+                accepted,
+                input,
+            });
+        }
+        let length = bytes.len() as u64;
+        let lines = SentInput::lines_of(&bytes);
+        let written = write_input(&entry, caller, bytes, false).await?;
+        Ok(TerminalInputResult {
+            bytes: length,
+            accepted: written.accepted,
+            input: SentInput::new(written.sent_offset, lines),
+        })
+    }
+
+    /// Gives the terminal a new size; with the lease it is typed with, where somebody holds one.
+    ///
+    /// # Errors
+    /// As [`Engine::send_input`]; [`Error::Argument`] for a size that none can have.
+    pub async fn resize_terminal(
+        &self,
+        caller: &Caller,
+        id: &str,
+        size: TermSize,
+        lease: Option<&LeaseId>,
+    ) -> Result<(), Error> {
+        arguments::check_terminal_size(size)?;
+        let entry = self.terminal(caller, id)?;
+        entry.leases.check(entry.id, lease)?;
+        forward_command(&entry, ControlCommand::Resize(size)).await
+    }
+
+    /// Takes the writer's lease; with `take_over` also from somebody who holds it. `name` says
+    /// to others who it is, in at most [`LEASE_NAME_BYTES`].
+    ///
+    /// # Errors
+    /// As [`Engine::send_input`].
+    pub async fn acquire_lease(
+        &self,
+        caller: &Caller,
+        id: &str,
+        name: &str,
+        take_over: bool,
+    ) -> Result<Lease, Error> {
+        arguments::check_length("the name", name.len(), LEASE_NAME_BYTES)?;
+        let entry = self.terminal(caller, id)?;
+        ensure_running(&entry)?;
+        let holder = LeaseHolder {
+            principal: caller.owner.principal.clone(),
+            name: name.to_owned(),
+            since: Timestamp::now(),
+        };
+        lease::acquire(&entry, holder, take_over)
+    }
+
+    /// Who holds the writer's lease, if anybody.
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub fn lease_holder(&self, caller: &Caller, id: &str) -> Result<Option<LeaseHolder>, Error> {
+        Ok(self.terminal(caller, id)?.leases.holder())
+    }
+
+    /// The session's events from a position on (C10).
+    ///
+    /// # Errors
+    /// As [`Engine::screen`].
+    pub fn terminal_events(
+        &self,
+        caller: &Caller,
+        id: &str,
+        from: Cursor,
+    ) -> Result<TerminalEvents, Error> {
+        Ok(TerminalEvents::new(self.terminal(caller, id)?, from))
+    }
+
+    /// The session a caller means, if it may see it.
+    pub(crate) fn terminal(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Arc<ExecutionHandle>, Error> {
+        let found = self.inner.registry.find(caller, id);
+        let entry = found.map_err(Error::for_session)?;
+        match terminal_size(&entry) {
+            Some(_) => Ok(entry),
+            None => Err(Error::NoTerminal { id: entry.id }),
+        }
+    }
+}
+
+fn ensure_running(entry: &ExecutionHandle) -> Result<(), Error> {
+    if entry.is_finished() {
+        return Err(ControlError::Ended.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! What a terminal answers by itself, where no person's terminal does it.
+//!
+//! Programs ask where the cursor stands or what their terminal can do, and some wait long for
+//! the answer. Whoever holds the lease has a terminal of their own, which answers; the screen
+//! answers otherwise.
+
+use std::sync::Arc;
+
+use ostler_process::TerminalQuery;
+use ostler_terminal::device_reports;
+use tokio::sync::oneshot;
+
+use crate::driver::{DriverCommand, InputWrite, WriteKind};
+use crate::engine_inner::EngineInner;
+use crate::execution::ExecutionHandle;
+
+/// Types the answer to a question in that ended at an offset. It is nobody's input and no
+/// event.
+pub(crate) async fn send_report(
+    core: Arc<EngineInner>,
+    entry: Arc<ExecutionHandle>,
+    (query, end): (TerminalQuery, u64),
+) {
+    if entry.leases.holder().is_some() {
+        return;
+    }
+    let bytes = match query {
+        TerminalQuery::Status => device_reports::STATUS.to_vec(),
+        TerminalQuery::Attributes => device_reports::ATTRIBUTES.to_vec(),
+        TerminalQuery::Cursor => {
+            // Where it stood when it was asked for: programs go on before they read the answer.
+            let cursor = core.with_screen_at(&entry, end, |screen| screen.view().cursor);
+            match cursor.await {
+                Ok(Some(cursor)) => device_reports::cursor(cursor),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(id = %entry.id, %error, "its cursor is not told");
+                    return;
+                }
+            }
+        }
+    };
+    let (reply, written) = oneshot::channel();
+    let write = InputWrite {
+        by: entry.owner().principal.clone(),
+        bytes,
+        close: false,
+        kind: WriteKind::TerminalReply,
+        reply,
+    };
+    if entry
+        .send_command(DriverCommand::Write(write))
+        .await
+        .is_ok()
+    {
+        // It may have ended meanwhile; then nobody waits for the answer.
+        let _ended = written.await.is_err();
+    }
+}

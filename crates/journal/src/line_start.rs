@@ -1,0 +1,201 @@
+//! The beginning of a line that began before the place where reading began.
+
+use ostler_model::StreamName;
+
+use crate::index::IndexRecord;
+use crate::query::stream_code;
+use crate::scan::OpenLine;
+use crate::segment::{OutputSegment, SegmentError};
+use crate::snapshot::{JournalSnapshot, RecordPosition};
+use crate::tail::RawRecord;
+
+/// Records looked at in one step.
+const STEP_RECORDS: u64 = 256;
+
+/// The line of `record`'s stream that goes over into it, without the bytes of `record` itself.
+/// Where the line's beginning is gone it begins with the oldest byte kept.
+pub(crate) fn line_into(
+    view: &JournalSnapshot<'_>,
+    place: RecordPosition,
+    record: &IndexRecord,
+    keep: usize,
+) -> Result<OpenLine, SegmentError> {
+    let places = chunks_of_line(view, place, record.stream, record.line)?;
+    let mut line = OpenLine {
+        offset: record.offset,
+        at_ns: record.at_ns,
+        number: record.line + 1,
+        ..OpenLine::default()
+    };
+    for (slot, place) in places.into_iter().rev() {
+        let segment = view.segment(slot)?;
+        if line.len > 0 && line.kept.len() >= keep {
+            // Enough is kept: of the rest only the length matters, and the index knows it.
+            if let Some(record) = segment.record(place)? {
+                line.len += u64::from(record.len);
+                line.end = record.end();
+            }
+            continue;
+        }
+        let Some((record, bytes)) = segment.chunk(view.dir(), place)? else {
+            // Damaged: what lies before it does not belong to what lies behind.
+            line.kept.clear();
+            line.len = 0;
+            continue;
+        };
+        let from = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
+        if line.len == 0 {
+            line.offset = record.offset + from as u64;
+            line.at_ns = record.at_ns;
+        }
+        line.extend(&bytes[from..], record.offset + from as u64, keep);
+    }
+    if line.len == 0 {
+        line.offset = record.offset;
+        line.at_ns = record.at_ns;
+    }
+    Ok(line)
+}
+
+/// The line of `stream` that is open at `offset`, if one is.
+pub(crate) fn open_before(
+    view: &JournalSnapshot<'_>,
+    offset: u64,
+    stream: StreamName,
+    keep: usize,
+) -> Result<Option<OpenLine>, SegmentError> {
+    let place = view.locate(offset)?;
+    let mut walk = BackwardCursor::new(view, place, stream);
+    let Some((slot, at, record)) = walk.step()? else {
+        return Ok(None);
+    };
+    let Some((_, bytes)) = view.segment(slot)?.chunk(view.dir(), at)? else {
+        return Ok(None);
+    };
+    let from = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
+    if from == bytes.len() {
+        return Ok(None);
+    }
+    let mut line = if from == 0 && !record.fresh {
+        line_into(view, RecordPosition { slot, record: at }, &record, keep)?
+    } else {
+        let before = memchr::memchr_iter(b'\n', &bytes[..from]).count() as u64;
+        OpenLine {
+            offset: record.offset + from as u64,
+            at_ns: record.at_ns,
+            number: record.line + before + 1,
+            ..OpenLine::default()
+        }
+    };
+    line.extend(&bytes[from..], record.offset + from as u64, keep);
+    Ok(Some(line))
+}
+
+/// The chunks before `place` that hold parts of the line with `newlines` newlines before it,
+/// newest first.
+fn chunks_of_line(
+    view: &JournalSnapshot<'_>,
+    place: RecordPosition,
+    stream: StreamName,
+    newlines: u64,
+) -> Result<Vec<(usize, u64)>, SegmentError> {
+    let mut places = Vec::new();
+    let mut walk = BackwardCursor::new(view, place, stream);
+    while let Some((slot, at, record)) = walk.step()? {
+        places.push((slot, at));
+        if record.fresh || record.line != newlines {
+            break;
+        }
+    }
+    Ok(places)
+}
+
+/// Walks back over the records of one stream, as long as a line of it may go on.
+struct BackwardCursor<'v, 'd> {
+    view: &'v JournalSnapshot<'d>,
+    stream: StreamName,
+    place: RecordPosition,
+    window: Vec<RawRecord>,
+    window_at: RecordPosition,
+}
+
+impl<'v, 'd> BackwardCursor<'v, 'd> {
+    const fn new(view: &'v JournalSnapshot<'d>, place: RecordPosition, stream: StreamName) -> Self {
+        Self {
+            view,
+            stream,
+            place,
+            window: Vec::new(),
+            window_at: RecordPosition {
+                slot: usize::MAX,
+                record: 0,
+            },
+        }
+    }
+
+    /// The next older record of the stream; none at the beginning of what is kept, at a gap,
+    /// at damage, or where the index says that no line is open.
+    fn step(&mut self) -> Result<Option<(usize, u64, IndexRecord)>, SegmentError> {
+        loop {
+            while self.place.record == 0 {
+                if !self.enter()? {
+                    return Ok(None);
+                }
+            }
+            let Some(segment) = self.view.sound_segment(self.place.slot)? else {
+                return Ok(None);
+            };
+            self.place.record -= 1;
+            let Some(record) = self.record(segment)? else {
+                return Ok(None);
+            };
+            if record.end() <= self.view.floor {
+                return Ok(None);
+            }
+            if record.stream == self.stream {
+                return Ok(Some((self.place.slot, self.place.record, record)));
+            }
+        }
+    }
+
+    fn enter(&mut self) -> Result<bool, SegmentError> {
+        let slot = self.place.slot;
+        if slot == 0 {
+            return Ok(false);
+        }
+        if slot < self.view.len() {
+            let code = usize::from(stream_code(self.stream));
+            let open = self
+                .view
+                .sound_segment(slot)?
+                .is_some_and(|segment| segment.tallies[code].open);
+            if !open || !self.view.adjoins(slot) {
+                return Ok(false);
+            }
+        }
+        let Some(segment) = self.view.sound_segment(slot - 1)? else {
+            return Ok(false);
+        };
+        self.place = RecordPosition {
+            slot: slot - 1,
+            record: segment.count,
+        };
+        Ok(true)
+    }
+
+    fn record(&mut self, segment: &OutputSegment) -> Result<Option<IndexRecord>, SegmentError> {
+        let wanted = self.place.record;
+        let known = self.window_at.slot == self.place.slot && self.window_at.record <= wanted;
+        if !known || wanted - self.window_at.record >= self.window.len() as u64 {
+            let from = (wanted + 1).saturating_sub(STEP_RECORDS);
+            let most = usize::try_from(wanted + 1 - from).unwrap_or(1);
+            segment.records(from, &mut self.window, most)?;
+            self.window_at = RecordPosition {
+                slot: self.place.slot,
+                record: from,
+            };
+        }
+        let skip = usize::try_from(wanted - self.window_at.record).unwrap_or(usize::MAX);
+        Ok(self.window.get(skip).and_then(IndexRecord::decode))
+    }
+}

@@ -1,0 +1,404 @@
+//! Output in memory while the disk is full: a ring with the newest bytes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ostler_model::StreamName;
+use rustix::fs::MemfdFlags;
+
+use crate::disk_checks::Fill;
+use crate::error::WriteError;
+use crate::files;
+use crate::index::{self, Header, IndexRecord, RECORD_BYTES, StreamCounter, StreamCounters};
+use crate::query::stream_code;
+use crate::tail::RawRecord;
+use crate::writer::{OutputWriter, WriteProgress};
+
+/// Bytes of the memory file, header included.
+pub const MEMORY_BYTES: u64 = 1024 * 1024;
+/// The most bytes one record of the ring speaks for.
+const PIECE_BYTES: usize = 64 * 1024;
+
+const FILE: &str = "the memory segment";
+const HEADER_BYTES: u64 = 64;
+const RING_BYTES: u64 = MEMORY_BYTES - HEADER_BYTES;
+const MAGIC: [u8; 7] = *b"OSTLMEM";
+const VERSION: u8 = 1;
+const TAIL_AT: u64 = 16;
+const HEAD_AT: u64 = 24;
+const HEADER_LEN: usize = 32;
+/// Behind the ring: what each stream had come to at a head, spelled like the header of a segment
+/// that begins at that position. Files of older writers end with the ring.
+const STATE_AT: u64 = MEMORY_BYTES;
+/// How often a reader looks again at a state that is being written.
+const STATE_READS: usize = 8;
+
+/// A memory file that goes on where the disk would not: the newest [`MEMORY_BYTES`] of
+/// output in the record format; what was overwritten reads as a gap.
+///
+/// The ring holds records, each followed by its chunk, at positions that only grow; a position
+/// modulo the ring's size is its place. Before it overwrites, the writer moves the tail; after
+/// it wrote, the head. A reader copies the ring between two looks at the tail.
+#[derive(Debug)]
+pub struct MemorySegment {
+    file: File,
+    base: u64,
+    /// The position of the oldest record kept.
+    tail: u64,
+    /// The position after the newest record.
+    head: u64,
+    /// The offset of the oldest byte kept.
+    oldest: u64,
+    progress: WriteProgress,
+}
+
+impl MemorySegment {
+    /// Goes on after `writer`, whose last append failed.
+    ///
+    /// # Errors
+    /// When the kernel has no memory to give.
+    pub fn after(writer: &OutputWriter) -> Result<Self, WriteError> {
+        Self::begin(writer.progress()).map_err(refused)
+    }
+
+    /// Begins at `offset`, where nobody can say what was before.
+    pub(crate) fn at(offset: u64) -> Result<Self, WriteError> {
+        let progress = WriteProgress {
+            end: offset,
+            ..WriteProgress::default()
+        };
+        Self::begin(progress).map_err(refused)
+    }
+
+    fn begin(progress: WriteProgress) -> io::Result<Self> {
+        let file = rustix::fs::memfd_create("ostler-output", MemfdFlags::CLOEXEC)?;
+        let file = File::from(file);
+        file.set_len(MEMORY_BYTES)?;
+        let mut header = [0; HEADER_LEN];
+        header[..7].copy_from_slice(&MAGIC);
+        header[7] = VERSION;
+        header[8..16].copy_from_slice(&progress.end.to_le_bytes());
+        file.write_all_at(&header, 0)?;
+        file.write_all_at(&state(0, progress.tallies).encode(), STATE_AT)?;
+        Ok(Self {
+            file,
+            base: progress.end,
+            tail: 0,
+            head: 0,
+            oldest: progress.end,
+            progress,
+        })
+    }
+
+    /// Appends, overwriting the oldest records when the ring is full. Does not allocate.
+    ///
+    /// # Errors
+    /// When the kernel refuses the write.
+    pub fn append(
+        &mut self,
+        at_ns: i64,
+        stream: StreamName,
+        bytes: &[u8],
+    ) -> Result<u64, WriteError> {
+        for piece in bytes.chunks(PIECE_BYTES) {
+            self.append_piece(at_ns, stream, piece).map_err(refused)?;
+        }
+        Ok(self.progress.end)
+    }
+
+    /// The offset of its first byte, overwritten or not.
+    #[must_use]
+    pub const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The journal's end.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.progress.end
+    }
+
+    /// What it holds; none where it holds nothing.
+    pub(crate) fn contents(&self) -> Result<Option<Snapshot>, WriteError> {
+        let memory = self.file.try_clone().map(OwnedFd::from).map_err(refused)?;
+        Snapshot::take(&memory).map_err(refused)
+    }
+
+    pub(crate) const fn progress(&self) -> WriteProgress {
+        self.progress
+    }
+
+    /// Bytes that were overwritten.
+    #[must_use]
+    pub const fn lost_bytes(&self) -> u64 {
+        self.oldest - self.base
+    }
+
+    /// How full it is before `bytes` more are appended.
+    pub(crate) const fn fill(&self, bytes: u64) -> Fill {
+        let records = bytes.div_ceil(PIECE_BYTES as u64);
+        let end = self.head + bytes + records * RECORD_BYTES as u64;
+        Fill {
+            written: self.head,
+            has_lost: self.tail > 0,
+            overwrites: end - self.tail > RING_BYTES,
+        }
+    }
+
+    /// Bytes of the records it holds, and of what they speak for.
+    pub(crate) const fn held_bytes(&self) -> u64 {
+        self.head - self.tail
+    }
+
+    /// The memory file, to be handed to [`Journal::with_memory`](crate::Journal::with_memory).
+    #[must_use]
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    fn append_piece(&mut self, at_ns: i64, stream: StreamName, piece: &[u8]) -> io::Result<()> {
+        let (record, after) = self.progress.next(at_ns, stream, piece);
+        let raw = record.encode(piece);
+        let end = self.head + (raw.len() + piece.len()) as u64;
+        self.make_room(end)?;
+        self.write_ring(self.head, &raw)?;
+        self.write_ring(self.head + raw.len() as u64, piece)?;
+        self.file
+            .write_all_at(&state(end, after.tallies).encode(), STATE_AT)?;
+        self.file.write_all_at(&end.to_le_bytes(), HEAD_AT)?;
+        self.head = end;
+        self.progress = after;
+        Ok(())
+    }
+
+    /// Lets go of the oldest records until `end` fits.
+    fn make_room(&mut self, end: u64) -> io::Result<()> {
+        let before = self.tail;
+        while end - self.tail > RING_BYTES && self.tail < self.head {
+            let mut raw = [0; RECORD_BYTES];
+            self.read_ring(self.tail, &mut raw)?;
+            let Some(record) = IndexRecord::decode(&raw) else {
+                return Err(io::ErrorKind::InvalidData.into());
+            };
+            self.tail += RECORD_BYTES as u64 + u64::from(record.len);
+            self.oldest = record.end();
+        }
+        if self.tail != before {
+            self.file.write_all_at(&self.tail.to_le_bytes(), TAIL_AT)?;
+        }
+        Ok(())
+    }
+
+    fn write_ring(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = position % RING_BYTES;
+        let first =
+            usize::try_from(RING_BYTES - at).map_or(bytes.len(), |room| room.min(bytes.len()));
+        self.file.write_all_at(&bytes[..first], HEADER_BYTES + at)?;
+        self.file.write_all_at(&bytes[first..], HEADER_BYTES)
+    }
+
+    fn read_ring(&self, position: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let at = position % RING_BYTES;
+        let first =
+            usize::try_from(RING_BYTES - at).map_or(bytes.len(), |room| room.min(bytes.len()));
+        let (one, two) = bytes.split_at_mut(first);
+        self.file.read_exact_at(one, HEADER_BYTES + at)?;
+        self.file.read_exact_at(two, HEADER_BYTES)
+    }
+}
+
+fn refused(error: io::Error) -> WriteError {
+    WriteError::io("append to", FILE, error)
+}
+
+/// The memory segment of one execution, shared by all its readers: one that is put in later is
+/// read by journals that were opened before.
+#[derive(Debug, Clone, Default)]
+pub struct MemorySlot(Arc<RwLock<Option<Arc<OwnedFd>>>>);
+
+impl MemorySlot {
+    /// Puts a memory segment in, in place of an earlier one.
+    pub fn put(&self, memory: OwnedFd) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(memory));
+    }
+
+    /// Takes the memory segment out: what it held is on disk, or gone.
+    pub fn clear(&self) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The memory segment, where there is one.
+    #[must_use]
+    pub fn get(&self) -> Option<Arc<OwnedFd>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// What a memory segment held at one instant.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    records: Vec<RawRecord>,
+    bytes: Vec<u8>,
+    base: u64,
+    end: u64,
+    /// What each stream had come to at the end, where that is known.
+    at_end: Option<StreamCounters>,
+}
+
+impl Snapshot {
+    /// Copies the ring; none where there is nothing valid in it.
+    pub(crate) fn take(memory: &OwnedFd) -> io::Result<Option<Self>> {
+        let file = File::from(memory.try_clone()?);
+        let Some((_, marked)) = marks(&file)? else {
+            return Ok(None);
+        };
+        // The head that the state names: everything before it is written, and counted there.
+        let state = read_state(&file)?;
+        let head = state.as_ref().map_or(marked, |state| state.base);
+        let mut ring = vec![0; usize::try_from(RING_BYTES).unwrap_or(0)];
+        let filled = files::read_at(&file, &mut ring, HEADER_BYTES)?;
+        let Some((tail, _)) = marks(&file)?.filter(|_| filled == ring.len()) else {
+            return Ok(None);
+        };
+        // What was overwritten while it was copied lies before the tail as it is now.
+        let tallies = state.map(|state| state.tallies);
+        Ok(Self::parse(&ring, (tail, head), tallies))
+    }
+
+    /// The valid records between tail and head, where each stream had come to `at_head`.
+    fn parse(
+        ring: &[u8],
+        (tail, head): (u64, u64),
+        at_head: Option<StreamCounters>,
+    ) -> Option<Self> {
+        let mut records = Vec::new();
+        let mut bytes = Vec::new();
+        let mut decoded: Vec<IndexRecord> = Vec::new();
+        let mut position = tail;
+        while position < head && head - position <= RING_BYTES {
+            let raw = unwind(ring, position, RECORD_BYTES);
+            let Some((raw, record)) = RawRecord::try_from(raw.as_slice())
+                .ok()
+                .and_then(|raw| IndexRecord::decode(&raw).map(|record| (raw, record)))
+            else {
+                break;
+            };
+            let chunk = unwind(ring, position + RECORD_BYTES as u64, record.len as usize);
+            let follows = decoded
+                .last()
+                .is_none_or(|last| last.end() == record.offset);
+            if !follows || !IndexRecord::is_intact(&raw, &chunk) {
+                break;
+            }
+            records.push(raw);
+            decoded.push(record);
+            bytes.extend_from_slice(&chunk);
+            position += (RECORD_BYTES + chunk.len()) as u64;
+        }
+        let (first, last) = (decoded.first()?, decoded.last()?);
+        Some(Self {
+            base: first.offset,
+            end: last.end(),
+            at_end: at_head.filter(|_| position == head),
+            records,
+            bytes,
+        })
+    }
+
+    pub(crate) const fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// What each stream had come to before the first record. Where nothing is known of the end,
+    /// the records say how many lines, and nobody says how many bytes.
+    pub(crate) fn tallies(&self) -> StreamCounters {
+        let mut tallies = self.at_end.unwrap_or_default();
+        for record in self.records.iter().rev().filter_map(IndexRecord::decode) {
+            let tally = &mut tallies[usize::from(stream_code(record.stream))];
+            *tally = StreamCounter {
+                bytes: tally.bytes.saturating_sub(u64::from(record.len)),
+                newlines: record.line,
+                open: !record.fresh,
+            };
+        }
+        tallies
+    }
+
+    /// Without the records that end at or before `offset`; none where no other is left.
+    pub(crate) fn from(mut self, offset: u64) -> Option<Self> {
+        let ends_before =
+            |raw: &RawRecord| IndexRecord::decode(raw).is_some_and(|record| record.end() <= offset);
+        let gone = self
+            .records
+            .iter()
+            .take_while(|raw| ends_before(raw))
+            .count();
+        let first = self.records.get(gone).and_then(IndexRecord::decode)?;
+        self.records.drain(..gone);
+        let bytes = usize::try_from(first.offset - self.base).unwrap_or(self.bytes.len());
+        self.bytes.drain(..bytes);
+        self.base = first.offset;
+        Some(self)
+    }
+
+    pub(crate) fn records(&self) -> &[RawRecord] {
+        &self.records
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+const fn state(head: u64, tallies: StreamCounters) -> Header {
+    Header {
+        number: 0,
+        base: head,
+        tallies,
+    }
+}
+
+/// A head and what each stream had come to there; none of an older writer's file.
+fn read_state(file: &File) -> io::Result<Option<Header>> {
+    let mut raw = [0; index::HEADER_BYTES];
+    for _ in 0..STATE_READS {
+        if files::read_at(file, &mut raw, STATE_AT)? < raw.len() {
+            return Ok(None);
+        }
+        if let Ok(state) = Header::decode(&raw) {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}
+
+/// The tail and the head, if this is a memory segment.
+fn marks(file: &File) -> io::Result<Option<(u64, u64)>> {
+    let mut header = [0; HEADER_LEN];
+    let whole = files::read_at(file, &mut header, 0)? == HEADER_LEN;
+    if !whole || header[..7] != MAGIC || header[7] != VERSION {
+        return Ok(None);
+    }
+    let [.., tail, head] =
+        [0, 8, 16, 24].map(|at| header[at..at + 8].try_into().map_or(0, u64::from_le_bytes));
+    Ok(Some((tail, head)))
+}
+
+/// A piece of the ring in one piece.
+fn unwind(ring: &[u8], position: u64, len: usize) -> Vec<u8> {
+    let at = usize::try_from(position % RING_BYTES).unwrap_or(0);
+    let first = len.min(ring.len() - at);
+    let mut bytes = ring[at..at + first].to_vec();
+    bytes.extend_from_slice(&ring[..(len - first).min(ring.len())]);
+    bytes
+}

@@ -1,0 +1,339 @@
+//! Walking a view in verified blocks: many records, their bytes in one piece.
+
+use ostler_model::StreamName;
+
+use crate::index::{CHUNK_BYTES, IndexRecord};
+use crate::query::Gap;
+use crate::segment::{OutputSegment, SegmentError};
+use crate::snapshot::{JournalSnapshot, RecordPosition};
+use crate::tail::RawRecord;
+
+/// Bytes of output in a block; a single longer chunk makes a longer block.
+const BLOCK_BYTES: u64 = 256 * 1024;
+/// Records in a block.
+const BLOCK_RECORDS: usize = 1024;
+
+/// Consecutive records of one segment with their bytes.
+#[derive(Debug, Default)]
+pub(crate) struct RecordBlock {
+    /// Where the first record stands.
+    pub(crate) place: RecordPosition,
+    /// The records, without gaps between them, all intact.
+    pub(crate) records: Vec<IndexRecord>,
+    /// Their bytes.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Consecutive records of one stream with their bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordRun<'b> {
+    pub(crate) stream: StreamName,
+    /// The place of its first record.
+    pub(crate) place: RecordPosition,
+    pub(crate) records: &'b [IndexRecord],
+    pub(crate) bytes: &'b [u8],
+}
+
+/// What came next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RecordStep {
+    /// The block was filled.
+    Block,
+    /// Bytes are gone here; the walk goes on behind them.
+    Gap(Gap),
+    /// Nothing from this offset on can be read.
+    Damaged(u64),
+    /// Everything was read.
+    End,
+}
+
+impl RecordBlock {
+    pub(crate) fn base(&self) -> u64 {
+        self.records.first().map_or(0, |record| record.offset)
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.records.last().map_or(0, IndexRecord::end)
+    }
+
+    /// The block cut into runs.
+    pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = RecordRun<'_>> {
+        let base = self.base();
+        let mut first = 0;
+        let groups = self
+            .records
+            .chunk_by(|one, next| one.stream == next.stream)
+            .map(move |records| {
+                let place = first;
+                first += records.len() as u64;
+                (place, records)
+            });
+        let runs: Vec<RecordRun<'_>> = groups
+            .map(|(first, records)| {
+                let from = within(base, records[0].offset);
+                let to = within(base, records[records.len() - 1].end());
+                RecordRun {
+                    stream: records[0].stream,
+                    place: RecordPosition {
+                        slot: self.place.slot,
+                        record: self.place.record + first,
+                    },
+                    records,
+                    bytes: &self.bytes[from..to],
+                }
+            })
+            .collect();
+        runs.into_iter()
+    }
+
+    /// Fills the block with as many of `raw` as follow from each other and are intact.
+    /// Returns how many.
+    fn fill(
+        &mut self,
+        view: &JournalSnapshot<'_>,
+        segment: &OutputSegment,
+        raw: &[RawRecord],
+    ) -> Result<usize, SegmentError> {
+        self.records.clear();
+        for raw in raw {
+            let Some(record) = IndexRecord::decode(raw) else {
+                break;
+            };
+            let expected = self.records.last().map_or(record.offset, IndexRecord::end);
+            if record.offset != expected || record.offset < segment.base {
+                break;
+            }
+            let from = self.records.first().map_or(record.offset, |one| one.offset);
+            if !self.records.is_empty() && record.end() - from > BLOCK_BYTES {
+                break;
+            }
+            self.records.push(record);
+        }
+        let span = within(self.base(), self.end());
+        segment.bytes(view.dir(), (self.base(), span), &mut self.bytes)?;
+        self.cut_at_damage(raw);
+        Ok(self.records.len())
+    }
+
+    fn cut_at_damage(&mut self, raw: &[RawRecord]) {
+        let base = self.base();
+        let intact = self.records.iter().zip(raw).take_while(|(record, raw)| {
+            let bytes = self
+                .bytes
+                .get(within(base, record.offset)..within(base, record.end()));
+            bytes.is_some_and(|bytes| IndexRecord::is_intact(raw, bytes))
+        });
+        let count = intact.count();
+        self.records.truncate(count);
+        self.bytes.truncate(within(base, self.end().max(base)));
+    }
+}
+
+/// An offset as a place in a block's bytes.
+pub(crate) fn within(base: u64, offset: u64) -> usize {
+    usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX)
+}
+
+/// Walks forward from a place.
+#[derive(Debug)]
+pub(crate) struct ForwardRecords<'v, 'd> {
+    view: &'v JournalSnapshot<'d>,
+    next: RecordPosition,
+    /// The offset the next record must have; none at the beginning.
+    expected: Option<u64>,
+    damaged: bool,
+    window: Vec<RawRecord>,
+    window_at: RecordPosition,
+}
+
+impl<'v, 'd> ForwardRecords<'v, 'd> {
+    pub(crate) fn new(view: &'v JournalSnapshot<'d>, from: RecordPosition) -> Self {
+        Self {
+            view,
+            next: from,
+            expected: None,
+            damaged: false,
+            window: Vec::new(),
+            window_at: RecordPosition::default(),
+        }
+    }
+
+    /// Fills `block` with what comes next.
+    pub(crate) fn step(&mut self, block: &mut RecordBlock) -> Result<RecordStep, SegmentError> {
+        loop {
+            if self.damaged {
+                return Ok(RecordStep::Damaged(
+                    self.expected.unwrap_or(self.view.floor),
+                ));
+            }
+            if self.next.slot >= self.view.len() {
+                return Ok(RecordStep::End);
+            }
+            let Some(segment) = self.view.sound_segment(self.next.slot)? else {
+                self.damaged = true;
+                continue;
+            };
+            if self.next.record >= segment.count {
+                self.next = RecordPosition {
+                    slot: self.next.slot + 1,
+                    record: 0,
+                };
+                continue;
+            }
+            if let Some(step) = self.enter(segment)? {
+                return Ok(step);
+            }
+            if self.damaged {
+                continue;
+            }
+            return self.fill(segment, block);
+        }
+    }
+
+    /// Between segments: a gap, or damage where one should adjoin.
+    fn enter(&mut self, segment: &OutputSegment) -> Result<Option<RecordStep>, SegmentError> {
+        let Some(expected) = self.expected.filter(|_| self.next.record == 0) else {
+            return Ok(None);
+        };
+        if segment.base == expected {
+            return Ok(None);
+        }
+        if segment.base < expected || self.view.adjoins(self.next.slot) {
+            self.damaged = true;
+            return Ok(None);
+        }
+        self.expected = Some(segment.base);
+        Ok(Some(RecordStep::Gap(Gap {
+            from: expected,
+            to: segment.base,
+        })))
+    }
+
+    fn fill(
+        &mut self,
+        segment: &OutputSegment,
+        block: &mut RecordBlock,
+    ) -> Result<RecordStep, SegmentError> {
+        let skip = self.window_skip(segment)?;
+        block.place = self.next;
+        let filled = block.fill(self.view, segment, &self.window[skip..])?;
+        let fits = self
+            .expected
+            .is_none_or(|expected| block.base() == expected);
+        if filled == 0 || !fits {
+            // The place is known only if something before it was read.
+            self.expected = self.expected.or(Some(segment.base.max(self.view.floor)));
+            self.damaged = true;
+            return self.step(block);
+        }
+        self.next.record += filled as u64;
+        self.expected = Some(block.end());
+        Ok(RecordStep::Block)
+    }
+
+    /// Makes sure the window holds the next record; returns its place in the window.
+    fn window_skip(&mut self, segment: &OutputSegment) -> Result<usize, SegmentError> {
+        if self.window_at.slot == self.next.slot
+            && let Some(skip) = self.next.record.checked_sub(self.window_at.record)
+            && let Ok(skip) = usize::try_from(skip)
+            && skip < self.window.len()
+        {
+            return Ok(skip);
+        }
+        segment.records(self.next.record, &mut self.window, BLOCK_RECORDS)?;
+        self.window_at = self.next;
+        Ok(0)
+    }
+}
+
+/// Walks backward from a place, within one extent: it stops at gaps, at damage and at `floor`.
+#[derive(Debug)]
+pub(crate) struct BackwardRecords<'v, 'd> {
+    view: &'v JournalSnapshot<'d>,
+    /// The place after the next record.
+    before: RecordPosition,
+    /// The offset at which that record must end; none at the beginning.
+    expected: Option<u64>,
+}
+
+impl<'v, 'd> BackwardRecords<'v, 'd> {
+    pub(crate) const fn new(view: &'v JournalSnapshot<'d>, before: RecordPosition) -> Self {
+        Self {
+            view,
+            before,
+            expected: None,
+        }
+    }
+
+    /// Fills `block` with what lies before; false where nothing readable does.
+    pub(crate) fn step(&mut self, block: &mut RecordBlock) -> Result<bool, SegmentError> {
+        while self.before.record == 0 {
+            if self.before.slot == 0 || !self.enter()? {
+                return Ok(false);
+            }
+        }
+        if self.expected.is_some_and(|end| end <= self.view.floor) {
+            return Ok(false);
+        }
+        let Some(segment) = self.view.sound_segment(self.before.slot)? else {
+            return Ok(false);
+        };
+        let first = self.first(segment)?;
+        let count = self.before.record - first;
+        let mut raw = Vec::new();
+        segment.records(first, &mut raw, within(0, count))?;
+        block.place = RecordPosition {
+            slot: self.before.slot,
+            record: first,
+        };
+        let filled = block.fill(self.view, segment, &raw)?;
+        let fits = self.expected.is_none_or(|end| block.end() == end);
+        if filled as u64 != count || !fits {
+            return Ok(false);
+        }
+        self.before = block.place;
+        self.expected = Some(block.base());
+        Ok(true)
+    }
+
+    /// Goes over into the segment before, if it adjoins.
+    fn enter(&mut self) -> Result<bool, SegmentError> {
+        // The slot may be the place after the last one.
+        if self.before.slot < self.view.len() && !self.view.adjoins(self.before.slot) {
+            return Ok(false);
+        }
+        let slot = self.before.slot - 1;
+        let Some(segment) = self.view.sound_segment(slot)? else {
+            return Ok(false);
+        };
+        self.before = RecordPosition {
+            slot,
+            record: segment.count,
+        };
+        Ok(segment.count > 0 || slot > 0)
+    }
+
+    /// The first record of the block that ends at `before`: as many as fit, at least one.
+    fn first(&self, segment: &OutputSegment) -> Result<u64, SegmentError> {
+        let from = self.before.record.saturating_sub(BLOCK_RECORDS as u64);
+        let mut raw = Vec::new();
+        segment.records(from, &mut raw, within(from, self.before.record))?;
+        let mut first = self.before.record;
+        let mut bytes = 0;
+        for raw in raw.iter().rev() {
+            let Some(record) = IndexRecord::decode(raw) else {
+                break;
+            };
+            bytes += u64::from(record.len);
+            let some = first < self.before.record;
+            if some && (bytes > BLOCK_BYTES || record.end() <= self.view.floor) {
+                break;
+            }
+            first -= 1;
+        }
+        // A record that is none makes a block of one, which then fails to fill.
+        Ok(first.min(self.before.record - 1))
+    }
+}
+
+const _: () = assert!(BLOCK_BYTES <= CHUNK_BYTES as u64);

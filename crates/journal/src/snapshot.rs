@@ -1,0 +1,398 @@
+//! A journal as it stands at one instant: the segments listed, opened as they are needed.
+
+use std::cell::OnceCell;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::error::ReadError;
+use crate::files::{SegmentEntry, TruncationPoint};
+use crate::index::{IndexRecord, StreamCounters};
+use crate::memory_ring::Snapshot;
+use crate::open_files::{self, OpenFiles};
+use crate::query::{STREAMS, stream_code};
+use crate::retention::SegmentExtent;
+use crate::segment::{OutputSegment, SegmentError, SharedSegment};
+
+/// How often a view is taken again when files go away under it.
+const STALE_TRIES: usize = 16;
+
+/// The place of one record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct RecordPosition {
+    /// Which segment of the view.
+    pub(crate) slot: usize,
+    /// Which record of the segment; its count for the place after the last.
+    pub(crate) record: u64,
+}
+
+/// A journal at one instant. What is appended later is not in it.
+#[derive(Debug)]
+pub(crate) struct JournalSnapshot<'d> {
+    dir: &'d OwnedFd,
+    slots: Vec<Slot>,
+    /// Everything below was cleared.
+    pub(crate) floor: u64,
+    floor_tallies: StreamCounters,
+    /// The valid end.
+    pub(crate) end: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    listed: SegmentEntry,
+    segment: OnceCell<OutputSegment>,
+}
+
+/// Runs `read` on a fresh view, again if files went away under it.
+pub(crate) fn with_view<T>(
+    dir: &OwnedFd,
+    memory: Option<&OwnedFd>,
+    open: Option<&OpenFiles>,
+    read: impl Fn(&JournalSnapshot<'_>) -> Result<T, SegmentError>,
+) -> Result<T, ReadError> {
+    for _ in 0..STALE_TRIES {
+        match JournalSnapshot::take(dir, memory, open).and_then(|view| read(&view)) {
+            Ok(answer) => return Ok(answer),
+            Err(SegmentError::Read(error)) => return Err(error),
+            Err(SegmentError::Stale | SegmentError::Damaged) => {}
+        }
+    }
+    let gone = std::io::Error::from(std::io::ErrorKind::NotFound);
+    Err(ReadError::io("read", "output segments", gone))
+}
+
+impl<'d> JournalSnapshot<'d> {
+    pub(crate) fn take(
+        dir: &'d OwnedFd,
+        memory: Option<&OwnedFd>,
+        open: Option<&OpenFiles>,
+    ) -> Result<Self, SegmentError> {
+        // Before the disk is looked at: what memory holds now is later on disk whole or not at
+        // all, and what was written to disk before it is there then.
+        let held = match memory {
+            Some(memory) => Snapshot::take(memory)
+                .map_err(|error| ReadError::io("read", "the memory segment", error))?,
+            None => None,
+        };
+        let (listing, floor, last) = match open {
+            Some(open) => open.look(dir)?,
+            None => {
+                let (listing, floor) = open_files::list(dir)?;
+                (listing, floor, None)
+            }
+        };
+        let slots = listing.segments.into_iter().filter(|one| one.has_index);
+        let slots = slots.map(|listed| Slot {
+            listed,
+            segment: OnceCell::new(),
+        });
+        let mut view = JournalSnapshot {
+            dir,
+            slots: slots.collect(),
+            floor: floor.offset,
+            floor_tallies: floor.tallies,
+            end: floor.offset,
+        };
+        view.settle(last.as_ref())?;
+        if let Some(open) = open {
+            let slot = view.slots.last().and_then(|slot| slot.segment.get());
+            if let Some(shared) = slot.and_then(OutputSegment::shared) {
+                open.keep(shared.clone());
+            }
+        }
+        if let Some(held) = held {
+            view.attach(held)?;
+        }
+        Ok(view)
+    }
+
+    /// Finds the valid end: segments without a valid record at the end are passed over.
+    fn settle(&mut self, open: Option<&SharedSegment>) -> Result<(), SegmentError> {
+        while let Some(slot) = self.slots.last_mut() {
+            let number = slot.listed.number;
+            let opened = match open.filter(|open| open.number() == number) {
+                Some(open) => open.look(self.dir.as_fd(), self.floor),
+                None => OutputSegment::open_settled(self.dir.as_fd(), slot.listed, self.floor),
+            };
+            match opened {
+                Ok(segment) => {
+                    if segment.count > 0 || self.slots.len() == 1 {
+                        self.end = segment.end()?.max(self.floor);
+                        let slot = &self.slots[self.slots.len() - 1];
+                        slot.segment.get_or_init(|| segment);
+                        return Ok(());
+                    }
+                }
+                Err(SegmentError::Damaged) => {}
+                Err(trouble) => return Err(trouble),
+            }
+            self.slots.pop();
+        }
+        Ok(())
+    }
+
+    /// Adds the memory segment behind the last one, unless the disk has it by now.
+    fn attach(&mut self, snapshot: Snapshot) -> Result<(), SegmentError> {
+        let last = self.slots.last().map_or(0, |slot| slot.listed.number);
+        let disk_end = match self.len().checked_sub(1) {
+            Some(last) => self.segment(last)?.end()?,
+            None => 0,
+        };
+        if snapshot.base() < disk_end {
+            return Ok(());
+        }
+        // A number apart, so that what was overwritten between reads as a gap.
+        let number = last + if snapshot.base() == disk_end { 1 } else { 2 };
+        let tallies = snapshot.tallies();
+        self.end = self.end.max(snapshot.end());
+        let listed = SegmentEntry {
+            number,
+            has_index: true,
+            has_segment: true,
+            has_compressed: false,
+        };
+        let segment = OnceCell::from(OutputSegment::memory(number, tallies, snapshot));
+        self.slots.push(Slot { listed, segment });
+        Ok(())
+    }
+
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The segment in a slot, opened when first asked for.
+    pub(crate) fn segment(&self, slot: usize) -> Result<&OutputSegment, SegmentError> {
+        let slot = self.slots.get(slot).ok_or(SegmentError::Stale)?;
+        if let Some(segment) = slot.segment.get() {
+            return Ok(segment);
+        }
+        let segment = OutputSegment::open(self.dir.as_fd(), slot.listed)?;
+        Ok(slot.segment.get_or_init(|| segment))
+    }
+
+    /// As [`segment`](Self::segment), none where its index has no valid header.
+    pub(crate) fn sound_segment(
+        &self,
+        slot: usize,
+    ) -> Result<Option<&OutputSegment>, SegmentError> {
+        match self.segment(slot) {
+            Ok(segment) => Ok(Some(segment)),
+            Err(SegmentError::Damaged) => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Whether the segment in `slot` directly follows the one before it.
+    pub(crate) fn adjoins(&self, slot: usize) -> bool {
+        slot > 0 && self.slots[slot].listed.number == self.slots[slot - 1].listed.number + 1
+    }
+
+    /// The end as a floor: what would be if all were cleared now.
+    pub(crate) fn as_floor(&self) -> Result<TruncationPoint, SegmentError> {
+        let tallies = match self.len().checked_sub(1) {
+            Some(last) => self.tallies_at(last, self.end)?,
+            None => self.floor_tallies,
+        };
+        Ok(TruncationPoint {
+            offset: self.end,
+            tallies,
+        })
+    }
+
+    /// Where the segments on disk begin and end; those without a valid header are left out.
+    pub(crate) fn extents(&self) -> Result<Vec<SegmentExtent>, SegmentError> {
+        let mut extents = Vec::with_capacity(self.len());
+        for slot in 0..self.len() {
+            if let Some(segment) = self.sound_segment(slot)? {
+                extents.push(SegmentExtent {
+                    number: segment.number,
+                    from: segment.base,
+                    to: segment.end()?,
+                });
+            }
+        }
+        Ok(extents)
+    }
+
+    /// The oldest byte kept.
+    pub(crate) fn start(&self) -> Result<u64, SegmentError> {
+        for slot in 0..self.len() {
+            if let Some(segment) = self.sound_segment(slot)? {
+                return Ok(segment.base.max(self.floor).min(self.end));
+            }
+        }
+        Ok(self.end)
+    }
+
+    /// The first record that ends after `offset`: the one that holds it, or the first after
+    /// the gap it lies in. The place after the last where there is none.
+    pub(crate) fn locate(&self, offset: u64) -> Result<RecordPosition, SegmentError> {
+        if self.len() == 0 {
+            return Ok(RecordPosition { slot: 0, record: 0 });
+        }
+        let slot = self.last_slot(|segment| Ok(segment.base <= offset))?;
+        let Some(segment) = self.sound_segment(slot)? else {
+            return Ok(RecordPosition { slot, record: 0 });
+        };
+        let record = search(segment, |record| record.end() <= offset)?;
+        Ok(self.normalize(RecordPosition { slot, record }, segment.count))
+    }
+
+    /// The first record read at or after this time.
+    pub(crate) fn locate_time(&self, at_ns: i64) -> Result<RecordPosition, SegmentError> {
+        if self.len() == 0 {
+            return Ok(RecordPosition { slot: 0, record: 0 });
+        }
+        let before = |segment: &OutputSegment| {
+            let first = segment.record(0)?;
+            Ok(first.is_none_or(|record| record.at_ns < at_ns))
+        };
+        let slot = self.last_slot(before)?;
+        let Some(segment) = self.sound_segment(slot)? else {
+            return Ok(RecordPosition { slot, record: 0 });
+        };
+        let record = search(segment, |record| record.at_ns < at_ns)?;
+        Ok(self.normalize(RecordPosition { slot, record }, segment.count))
+    }
+
+    /// The last slot for which `before` holds; 0 where there is none. It must hold for a
+    /// prefix of the slots. Slots without a valid header count as after.
+    fn last_slot(
+        &self,
+        before: impl Fn(&OutputSegment) -> Result<bool, SegmentError>,
+    ) -> Result<usize, SegmentError> {
+        let (mut low, mut high) = (0, self.len());
+        // Most questions are about the end, and the last segment is open already.
+        if let Some(last) = high.checked_sub(1)
+            && let Some(segment) = self.sound_segment(last)?
+            && before(segment)?
+        {
+            return Ok(last);
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let holds = match self.sound_segment(middle)? {
+                Some(segment) => before(segment)?,
+                None => false,
+            };
+            if holds {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Moves the place after a segment's last record to the next segment's first.
+    fn normalize(&self, place: RecordPosition, count: u64) -> RecordPosition {
+        if place.record == count && place.slot + 1 < self.len() {
+            return RecordPosition {
+                slot: place.slot + 1,
+                record: 0,
+            };
+        }
+        place
+    }
+
+    /// What each stream has come to before `offset`, which lies in the segment of `slot` or at
+    /// its end. Damaged chunks count as without newlines.
+    pub(crate) fn tallies_at(
+        &self,
+        slot: usize,
+        offset: u64,
+    ) -> Result<StreamCounters, SegmentError> {
+        match self.sound_segment(slot)? {
+            Some(segment) => {
+                let floor = TruncationPoint {
+                    offset: self.floor,
+                    tallies: self.floor_tallies,
+                };
+                tallies_of(self.dir(), segment, offset, floor)
+            }
+            None => Ok(StreamCounters::default()),
+        }
+    }
+}
+
+/// What each stream has come to before `offset`, by one segment alone.
+pub(crate) fn tallies_of(
+    dir: BorrowedFd<'_>,
+    segment: &OutputSegment,
+    offset: u64,
+    floor: TruncationPoint,
+) -> Result<StreamCounters, SegmentError> {
+    let cleared = floor.offset >= segment.base;
+    let mut tallies = if cleared {
+        floor.tallies
+    } else {
+        segment.tallies
+    };
+    let mut newest = [None; STREAMS.len()];
+    let mut raw = Vec::new();
+    let mut place = 0;
+    'records: while place < segment.count {
+        segment.records(place, &mut raw, RECORDS_STEP)?;
+        if raw.is_empty() {
+            break;
+        }
+        for raw in &raw {
+            let Some(record) = IndexRecord::decode(raw).filter(|one| one.offset < offset) else {
+                break 'records;
+            };
+            if record.end() > floor.offset {
+                let code = usize::from(stream_code(record.stream));
+                tallies[code].bytes += u64::from(record.len).min(offset - record.offset);
+                newest[code] = Some(place);
+            }
+            place += 1;
+        }
+    }
+    for (tally, place) in tallies.iter_mut().zip(newest) {
+        let Some(place) = place else { continue };
+        let Some((record, bytes)) = segment.chunk(dir, place)? else {
+            continue;
+        };
+        let within = usize::try_from(offset - record.offset).unwrap_or(usize::MAX);
+        let bytes = &bytes[..within.min(bytes.len())];
+        tally.newlines = record.line + memchr::memchr_iter(b'\n', bytes).count() as u64;
+        tally.open = bytes.last().is_some_and(|&last| last != b'\n');
+    }
+    Ok(tallies)
+}
+
+/// Records looked at in one step.
+const RECORDS_STEP: usize = 1024;
+
+/// The first record of a segment for which `before` does not hold; it must hold for a prefix.
+/// Records that are none count as after. Looks back from the end first, in growing steps: most
+/// questions are about what came last.
+fn search(
+    segment: &OutputSegment,
+    before: impl Fn(&IndexRecord) -> bool,
+) -> Result<u64, SegmentError> {
+    let holds = |place| -> Result<bool, SegmentError> {
+        Ok(segment.record(place)?.is_some_and(|record| before(&record)))
+    };
+    let (mut low, mut high, mut step) = (0, segment.count, 1);
+    while low < high && step <= high {
+        if holds(high - step)? {
+            low = high - step + 1;
+            break;
+        }
+        high -= step;
+        step *= 2;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}

@@ -1,0 +1,115 @@
+//! Limits as people write them: `512M`, `1.5G`, `0.5` of a core.
+
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::isolation::Limits;
+
+/// A text that is no amount, or a name that is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("limit '{name}' is '{given}'; allowed: {allowed}")]
+pub struct QuantityError {
+    /// Of which limit.
+    pub name: String,
+    /// As it was given.
+    pub given: String,
+    /// What is allowed.
+    pub allowed: &'static str,
+}
+
+/// The limits by name, in the order they are told.
+pub const LIMIT_NAMES: [&str; 6] = ["memory", "cpus", "pids", "disk", "files", "file_size"];
+
+const BYTES: &str = "bytes such as 1000000, 512K, 512M or 1.5G";
+const CPUS: &str = "cores such as 0.5 or 2, from 0.01 to 1024";
+const COUNT: &str = "a whole number from 1 to 4194304";
+const NAMES: &str = "memory, cpus, pids, disk, files, file_size";
+
+/// The most processes or files; the kernel's own bound on pids.
+const COUNT_MAX: u32 = 1 << 22;
+/// The most cores.
+const CPUS_MAX: f64 = 1_024.0;
+/// The least part of a core; below it the kernel's periods do not reach.
+const CPUS_MIN: f64 = 0.01;
+
+impl Limits {
+    /// Sets one limit by its name in [`LIMIT_NAMES`].
+    ///
+    /// # Errors
+    /// When there is no such limit, or no such amount of it.
+    pub fn set(&mut self, name: &str, given: &str) -> Result<(), QuantityError> {
+        let wrong = |allowed| QuantityError {
+            name: name.to_owned(),
+            given: given.to_owned(),
+            allowed,
+        };
+        let given = given.trim();
+        match name {
+            "memory" => self.memory_bytes = Some(bytes(given).ok_or_else(|| wrong(BYTES))?),
+            "disk" => self.disk_bytes = Some(bytes(given).ok_or_else(|| wrong(BYTES))?),
+            "file_size" => self.file_bytes = Some(bytes(given).ok_or_else(|| wrong(BYTES))?),
+            "cpus" => self.cpu_millis = Some(cpu_millis(given).ok_or_else(|| wrong(CPUS))?),
+            "pids" => self.pids = Some(count(given).ok_or_else(|| wrong(COUNT))?),
+            "files" => self.open_files = Some(count(given).ok_or_else(|| wrong(COUNT))?),
+            _ => {
+                return Err(QuantityError {
+                    name: name.to_owned(),
+                    given: given.to_owned(),
+                    allowed: NAMES,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes; K, M, G and T are powers of 1,024. None for nothing and for what is no amount.
+#[must_use]
+pub fn bytes(text: &str) -> Option<u64> {
+    let text = text.strip_suffix(['b', 'B']).unwrap_or(text);
+    let text = text.strip_suffix('i').unwrap_or(text);
+    let shift = match text.bytes().last()?.to_ascii_uppercase() {
+        b'K' => 10,
+        b'M' => 20,
+        b'G' => 30,
+        b'T' => 40,
+        _ => 0,
+    };
+    let number = if shift == 0 {
+        text
+    } else {
+        &text[..text.len() - 1]
+    };
+    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    if number.is_empty() || !number.bytes().all(plain) {
+        return None;
+    }
+    if let Ok(whole) = u64::from_str(number) {
+        return whole.checked_mul(1 << shift).filter(|it| *it > 0);
+    }
+    let scaled = f64::from_str(number).ok()? * (1_u64 << shift) as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the range that was checked"
+    )]
+    (1.0..1e18).contains(&scaled).then_some(scaled as u64)
+}
+
+fn cpu_millis(text: &str) -> Option<u32> {
+    let cores = f64::from_str(text).ok()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the range that was checked"
+    )]
+    (CPUS_MIN..=CPUS_MAX)
+        .contains(&cores)
+        .then_some((cores * 1_000.0).round() as u32)
+}
+
+fn count(text: &str) -> Option<u32> {
+    let count = u32::from_str(text).ok()?;
+    (1..=COUNT_MAX).contains(&count).then_some(count)
+}

@@ -1,0 +1,109 @@
+//! Programs whose options set variables or the machine: a word that is not known may be one.
+
+use super::InnerCommands;
+use crate::analysis::{ValueClass, VariableUse};
+use crate::word::CommandWord;
+
+/// Doubts about the words of such a program; none where `name` is another.
+pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands> {
+    match name {
+        "test" | "[" => Some(analyze_test(args)),
+        "printf" => Some(analyze_printf(args)),
+        "wait" => Some(analyze_options(args, &["-p"], &[], ValueClass::Plain)),
+        "date" => Some(analyze_options(
+            args,
+            &["-s", "-f", "--set", "--file"],
+            &["-d", "--date", "-r"],
+            ValueClass::Plain,
+        )),
+        "ps" => {
+            // It takes options without a dash.
+            let valued = ["-p", "-u", "-C", "-g"];
+            Some(analyze_options(args, &[], &valued, ValueClass::Number))
+        }
+        _ => None,
+    }
+}
+
+fn add_uses(
+    inner: &mut InnerCommands,
+    word: &CommandWord,
+    max_harmless: ValueClass,
+    purpose: &str,
+) {
+    let names = word.unknown.variables.iter();
+    inner.uses.extend(names.map(|name| VariableUse {
+        name: name.clone(),
+        max_harmless,
+        purpose: purpose.to_owned(),
+    }));
+}
+
+/// `-v NAME` and `-R NAME` evaluate an index in the name. Which words are operators follows
+/// from their places, so a word that is not known must neither become several nor stand before
+/// one that could be evaluated.
+pub(crate) fn analyze_test(words: &[CommandWord]) -> InnerCommands {
+    let mut inner = InnerCommands::default();
+    for word in words.iter().filter(|word| word.unknown.may_split) {
+        add_uses(&mut inner, word, ValueClass::Plain, "a test");
+    }
+    for pair in words.windows(2) {
+        let [operator, operand] = pair else { continue };
+        let evaluates = !operand.is_certain() || operand.text.contains('[');
+        let named = !operator.is_certain() && operator.text.starts_with('-');
+        if matches!(operator.text.as_str(), "-v" | "-R") || (named && evaluates) {
+            if evaluates {
+                inner.unresolved.push("a test that evaluates".to_owned());
+            }
+        } else if evaluates && operator.unknown.at_start {
+            add_uses(&mut inner, operator, ValueClass::Plain, "a test");
+        }
+    }
+    inner
+}
+
+/// `printf -v NAME` evaluates an index in the name; options end at the format.
+fn analyze_printf(args: &[CommandWord]) -> InnerCommands {
+    let mut inner = InnerCommands::default();
+    for word in args {
+        let may_be_option = word.unknown.at_start || word.text.starts_with('-');
+        if !may_be_option || word.text == "--" {
+            break;
+        }
+        if word.text.starts_with("-v") || (!word.is_certain() && word.text.starts_with('-')) {
+            inner.unresolved.push("'printf' sets a variable".to_owned());
+        }
+        let what = "the options of 'printf'";
+        add_uses(&mut inner, word, ValueClass::Plain, what);
+    }
+    inner
+}
+
+/// Words that may be options, but for those behind an option that takes a value.
+fn analyze_options(
+    args: &[CommandWord],
+    rejected: &[&str],
+    valued: &[&str],
+    max_harmless: ValueClass,
+) -> InnerCommands {
+    let mut inner = InnerCommands::default();
+    let mut is_value = false;
+    for word in args {
+        if word.is_certain()
+            && rejected
+                .iter()
+                .any(|it| crate::flags::is_flag(&word.text, it))
+        {
+            inner.unresolved.push(format!("'{}'", word.text));
+        }
+        let hidden = !word.is_certain() && (word.unknown.may_split || !is_value);
+        if hidden && word.text.starts_with('-') {
+            // What stands before it may be empty.
+            inner.unresolved.push(format!("'{}'", word.text));
+        } else if hidden && (word.unknown.at_start || word.unknown.may_split) {
+            add_uses(&mut inner, word, max_harmless, "options");
+        }
+        is_value = word.is_certain() && valued.contains(&word.text.as_str());
+    }
+    inner
+}

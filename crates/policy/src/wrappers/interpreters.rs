@@ -1,0 +1,383 @@
+//! Programs that take code, and options of ordinary programs that run others (data).
+
+use super::InnerCommands;
+use super::options::{OTHER_SHELLS, POSIX_SHELLS};
+use crate::flags::is_flag;
+use crate::word::CommandWord;
+
+/// Interpreters, with the options that take code or load some.
+const INTERPRETERS: [(&str, &[&str]); 27] = [
+    ("python", &["-c", "-i", "-X"]),
+    ("pypy", &["-c", "-i"]),
+    ("ipython", &["-c"]),
+    (
+        "perl",
+        &["-e", "-E", "-M", "-m", "-I", "-n", "-p", "-i", "-d", "-x"],
+    ),
+    ("ruby", &["-e", "-r", "-I", "-n", "-p", "-x"]),
+    ("irb", &[]),
+    (
+        "node",
+        &[
+            "-e",
+            "--eval",
+            "-p",
+            "--print",
+            "-r",
+            "--require",
+            "--import",
+            "--loader",
+            "--experimental-loader",
+            "-i",
+            "--env-file",
+        ],
+    ),
+    (
+        "nodejs",
+        &[
+            "-e",
+            "--eval",
+            "-p",
+            "--print",
+            "-r",
+            "--require",
+            "--import",
+        ],
+    ),
+    ("bun", &["-e", "--eval", "-p", "--print", "-r", "--preload"]),
+    ("deno", &["-A", "--allow-run", "--allow-all"]),
+    ("php", &["-r", "-B", "-R", "-E", "-d", "-a"]),
+    ("lua", &["-e", "-l", "-i"]),
+    ("luajit", &["-e", "-l", "-i"]),
+    ("Rscript", &["-e"]),
+    ("R", &["-e", "-f"]),
+    ("julia", &["-e", "-E", "-L"]),
+    ("groovy", &["-e"]),
+    ("scala", &["-e"]),
+    ("elixir", &["-e", "--eval", "--rpc-eval"]),
+    ("erl", &["-eval", "-run", "-s"]),
+    ("ghc", &["-e"]),
+    ("ocaml", &["-e"]),
+    ("guile", &["-c", "-e", "-l"]),
+    (
+        "emacs",
+        &[
+            "-eval",
+            "--eval",
+            "-f",
+            "--funcall",
+            "-l",
+            "--load",
+            "--script",
+            "--batch",
+        ],
+    ),
+    ("tclsh", &[]),
+    ("osascript", &["-e"]),
+    ("jshell", &[]),
+];
+
+/// Options of ordinary programs that run a program, load code, or write where it is not seen.
+const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
+    (
+        "tar",
+        &[
+            "-I",
+            "-F",
+            "--use-compress-program",
+            "--to-command",
+            "--checkpoint-action",
+            "--info-script",
+            "--new-volume-script",
+            "--rsh-command",
+            "--rmt-command",
+            "--index-file",
+            "--volno-file",
+            "-T",
+            "--files-from",
+            "-g",
+            "--listed-incremental",
+            "--delete",
+        ],
+    ),
+    ("bsdtar", &["--use-compress-program"]),
+    ("cpio", &["--rsh-command"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("scp", &["-S", "-o", "-F"]),
+    ("sftp", &["-S", "-o", "-F", "-b", "-D"]),
+    ("sort", &["--compress-program"]),
+    ("split", &["--filter"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("ag", &["--pager"]),
+    ("ack", &["--pager"]),
+    ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("vim", &["-c", "-S", "-s", "-u", "--cmd"]),
+    ("vi", &["-c", "-S", "-s", "-u", "--cmd"]),
+    ("nvim", &["-c", "-S", "-s", "-u", "--cmd", "-l"]),
+    ("ex", &["-c", "-S", "-s", "--cmd"]),
+    ("view", &["-c", "-S", "--cmd"]),
+    ("man", &["-P", "--pager", "-H", "--html", "-C", "-X"]),
+    ("less", &["-k", "--lesskey-file", "--lesskey-src"]),
+    ("git-upload-pack", &[]),
+    ("zip", &["-T", "-TT", "--unzip-command", "--test"]),
+    ("curl", &["-K", "--config", "--proxy", "--unix-socket"]),
+    ("wget", &["--use-askpass", "-e", "--execute", "--config"]),
+    (
+        "make",
+        &[
+            "--eval",
+            "-f",
+            "--file",
+            "--makefile",
+            "-I",
+            "--include-dir",
+            "-E",
+        ],
+    ),
+    ("gmake", &["--eval", "-f", "--file", "--makefile"]),
+    (
+        "cmake",
+        &[
+            "-P",
+            "-E",
+            "-C",
+            "--preset",
+            "--toolchain",
+            "--install",
+            "--open",
+        ],
+    ),
+    (
+        "cargo",
+        &[
+            "--config",
+            "-C",
+            "-Z",
+            "--config-file",
+            "--tool-config-file",
+            "--archive-file",
+            "--open",
+        ],
+    ),
+    (
+        "go",
+        &[
+            "-exec",
+            "-toolexec",
+            "-vettool",
+            "-overlay",
+            "-ldflags",
+            "-gcflags",
+            "-modfile",
+            "-C",
+            "-gccgoflags",
+            "-asmflags",
+            "-compiler",
+        ],
+    ),
+    (
+        "npm",
+        &[
+            "--script-shell",
+            "--node-options",
+            "--userconfig",
+            "--globalconfig",
+            "--prefix",
+            "--shell",
+            "--git",
+            "--editor",
+            "--viewer",
+            "--init-module",
+            "--location",
+            "--registry",
+        ],
+    ),
+    ("pnpm", &["--script-shell", "--node-options", "-C", "--dir"]),
+    ("yarn", &["--script-shell", "--cwd", "--use-yarnrc"]),
+    (
+        "pytest",
+        &[
+            "-p",
+            "-c",
+            "--rootdir",
+            "-o",
+            "--override-ini",
+            "--confcutdir",
+            "--pdbcls",
+            "--basetemp",
+            "--config-file",
+            "--pdb",
+            "--trace",
+            "--pastebin",
+            "--doctest-glob",
+        ],
+    ),
+    ("gcc", &["-wrapper", "-specs", "-B", "-fplugin"]),
+    ("cc", &["-wrapper", "-specs", "-B", "-fplugin"]),
+    ("clang", &["-fplugin", "-load", "-B"]),
+    (
+        "ctest",
+        &[
+            "-S",
+            "-SP",
+            "-SN",
+            "--script",
+            "--script-new-process",
+            "--build-and-test",
+            "--test-command",
+            "--build-makeprogram",
+            "--overwrite",
+            "-D",
+            "--dashboard",
+            "-T",
+            "-M",
+            "--submit-index",
+            "--interactive-debug-mode",
+            "--output-log",
+            "-O",
+        ],
+    ),
+    ("ninja", &["-f", "-t"]),
+    (
+        "flake8",
+        &["--append-config", "--config", "--enable-extensions"],
+    ),
+    (
+        "isort",
+        &["--settings-path", "--settings-file", "--sp", "--settings"],
+    ),
+    ("journalctl", &["--file", "-D"]),
+    ("date", &["-s", "--set", "-f"]),
+    ("file", &["-C", "--compile", "-m", "--magic-file"]),
+    (
+        "mypy",
+        &[
+            "--config-file",
+            "--python-executable",
+            "--install-types",
+            "--custom-typing-module",
+        ],
+    ),
+    ("ruff", &["--config"]),
+    (
+        "eslint",
+        &[
+            "-c",
+            "--config",
+            "--rulesdir",
+            "--plugin",
+            "--parser",
+            "--resolve-plugins-relative-to",
+            "-f",
+            "--format",
+            "-o",
+            "--init",
+        ],
+    ),
+    ("tsc", &["--outDir", "--outFile", "-b", "--build"]),
+];
+
+/// Options of other programs whose value is a file of commands or code.
+const FILE_OPTIONS: [(&str, &[&str]); 10] = [
+    ("awk", &["-f", "--file", "-E", "--exec", "-i", "--include"]),
+    ("gawk", &["-f", "--file", "-E", "--exec", "-i", "--include"]),
+    ("mawk", &["-f"]),
+    ("sed", &["-f", "--file"]),
+    ("gsed", &["-f", "--file"]),
+    ("jq", &["-f", "--from-file", "-L"]),
+    ("psql", &["-f", "--file"]),
+    ("sqlite3", &["-init"]),
+    ("gdb", &["-x", "--command", "-ix"]),
+    ("ninja", &["-f"]),
+];
+
+/// The options by which a program loads code from files; among them some that take code itself.
+pub(crate) fn loads_files(name: &str) -> Vec<&'static str> {
+    let base = without_version(name);
+    let tables = INTERPRETERS
+        .iter()
+        .chain(&EXEC_OPTIONS)
+        .chain(&FILE_OPTIONS);
+    let known = tables.filter(|(known, _)| *known == name || *known == base);
+    known.flat_map(|(_, flags)| flags.iter().copied()).collect()
+}
+
+/// Whether a program runs the file that its first operand names.
+pub(crate) fn runs_its_operand(name: &str) -> bool {
+    let base = without_version(name);
+    let interpreter = INTERPRETERS
+        .iter()
+        .any(|(known, _)| *known == name || *known == base);
+    interpreter
+        || POSIX_SHELLS.contains(&name)
+        || OTHER_SHELLS.contains(&name)
+        || ["expect", "wish", "ts-node", "tsx", "crontab"].contains(&name)
+}
+
+/// A name without its version.
+fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Doubts about a program that takes code or runs others by an option.
+pub(super) fn analyze(name: &str, args: &[CommandWord]) -> InnerCommands {
+    let base = without_version(name);
+    let known = |(known, _): &&(&str, &[&str])| *known == name || *known == base;
+    if let Some((_, flags)) = INTERPRETERS.iter().find(known) {
+        return analyze_interpreter(base, args, flags);
+    }
+    let Some((_, flags)) = EXEC_OPTIONS.iter().find(known) else {
+        return InnerCommands::default();
+    };
+    match find_flag(args, flags) {
+        Some(word) => InnerCommands::unresolved(format!("'{word}' of '{name}'")),
+        None => InnerCommands::default(),
+    }
+}
+
+fn find_flag<'a>(args: &'a [CommandWord], flags: &[&str]) -> Option<&'a str> {
+    args.iter()
+        .map(|word| word.text.as_str())
+        .find(|word| flags.iter().any(|flag| is_flag(word, flag)))
+}
+
+/// The options with which an interpreter tells something and reads no input.
+fn info_flags(name: &str) -> &'static [&'static str] {
+    match name {
+        "python" | "pypy" | "ipython" => &["--version", "--help", "-V", "-VV", "-h"],
+        "perl" | "php" | "ruby" | "lua" | "luajit" | "bun" | "julia" => {
+            &["--version", "--help", "-v", "-h"]
+        }
+        "node" | "nodejs" => &["--version", "--help", "-v", "-h", "--v8-options"],
+        "deno" | "guile" => &["--version", "--help", "-V", "-v", "-h"],
+        _ => &["--version", "--help"],
+    }
+}
+
+/// Options count up to the program's own file; without one it reads standard input.
+fn analyze_interpreter(name: &str, args: &[CommandWord], flags: &[&str]) -> InnerCommands {
+    let module = |word: &CommandWord| name == "python" && word.text == "-m";
+    let own = args
+        .iter()
+        .position(|word| !word.text.starts_with('-') || word.text == "-" || module(word))
+        .unwrap_or(args.len());
+    let (options, rest) = args.split_at(own);
+    if let Some(word) = find_flag(options, flags) {
+        let code = rest.first().map(|word| word.text.clone());
+        return InnerCommands {
+            scripts: Vec::new(),
+            ..InnerCommands::unresolved(format!(
+                "code for '{name}': '{word} {}'",
+                code.unwrap_or_default()
+            ))
+        };
+    }
+    let is_info = |word: &CommandWord| info_flags(name).contains(&word.text.as_str());
+    let input = |word: &CommandWord| matches!(word.text.as_str(), "-" | "/dev/stdin");
+    let only_info = rest.is_empty() && options.iter().any(is_info);
+    if rest.first().is_none_or(input) && !only_info {
+        return InnerCommands::unresolved(format!("code for '{name}' on standard input"));
+    }
+    InnerCommands::default()
+}

@@ -1,0 +1,19 @@
+//! Descriptors that must not reach a program started next.
+
+/// Marks every descriptor of this process from 3 on to be closed by execve(2). A daemon
+/// started from an agent's front must not hold the pipes that happened to be open there:
+/// their readers would wait for its end.
+pub fn set_cloexec_on_all() {
+    const FIRST: libc::c_uint = 3;
+    // SAFETY: with CLOSE_RANGE_CLOEXEC nothing is closed now; flags of descriptors are set,
+    // which no Rust object relies on. A kernel without it (before 5.11) refuses, and
+    // descriptors that were inherited without the flag keep it unset: harmless.
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            FIRST,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        );
+    }
+}

@@ -1,0 +1,392 @@
+//! The shim's side of a gate.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ostler_model::sandbox_spec::{HOSTS_MAX, HostRule};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use super::protocol::{EgressCounts, EgressEvent, EgressRequest, EgressStep};
+use super::rules::{EgressRules, PORTS_MAX};
+use crate::proto::{decode, encode};
+use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+use crate::sys::wait;
+
+/// The one argument an executable is started with to become a gate.
+pub const EGRESS_ARGUMENT: &str = "__gate";
+/// The name server a cell with an allow list asks: what its `/etc/resolv.conf` names.
+pub const NAMESERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// How long a gate may take to be ready, in milliseconds.
+const START_TIMEOUT_MS: u64 = 10_000;
+/// How long a gate may take to end by itself, in milliseconds.
+const SHUTDOWN_TIMEOUT_MS: u64 = 1_000;
+
+/// What a gate begins with.
+#[derive(Debug)]
+pub struct EgressConfig<'a> {
+    /// Becomes the gate when started with [`EGRESS_ARGUMENT`]; in a shim, `/proc/self/exe`.
+    pub executable: &'a Path,
+    /// A pidfd of the cell's warden: its user and network namespaces are entered, and its end
+    /// is the gate's.
+    pub init: BorrowedFd<'a>,
+    /// The same namespaces by descriptors. Without them they are entered through the pidfd,
+    /// which a process of an ordinary user may do only while the warden is dumpable (prctl(2),
+    /// `PR_SET_DUMPABLE`).
+    pub namespaces: Option<JailNamespaces<'a>>,
+    /// What may be reached; with none the gate only serves [`EgressClient::request_connection`] and
+    /// [`EgressClient::request_forward`], and the cell's network gets nothing but its loopback.
+    pub hosts: &'a [HostRule],
+    /// `network.jsonl`, open for appending.
+    pub log: Option<BorrowedFd<'a>>,
+}
+
+/// Namespaces of a cell: `/proc/<warden>/ns/{user,net}`, open.
+#[derive(Debug, Clone, Copy)]
+pub struct JailNamespaces<'a> {
+    /// The user namespace.
+    pub user: BorrowedFd<'a>,
+    /// The network namespace, which that one owns.
+    pub network: BorrowedFd<'a>,
+}
+
+/// Why there is no gate, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum EgressError {
+    /// More rules than one list may have, or more ports.
+    #[error("the list names more than {HOSTS_MAX} hosts or {PORTS_MAX} ports")]
+    TooManyRules,
+    /// It could not be started.
+    #[error("cannot start the gate: {0}")]
+    Start(#[from] io::Error),
+    /// It could not set up the cell's network.
+    #[error("{} failed: {errno}", step.name())]
+    Setup {
+        /// At which step.
+        step: EgressStep,
+        /// Why.
+        errno: Errno,
+    },
+    /// It said nothing for too long.
+    #[error("the gate does not answer")]
+    Timeout,
+    /// It has ended.
+    #[error("the gate has ended")]
+    Closed,
+    /// A port of the host cannot be had.
+    #[error("{0}")]
+    Port(Errno),
+}
+
+impl From<Errno> for EgressError {
+    fn from(errno: Errno) -> Self {
+        Self::Start(errno.into())
+    }
+}
+
+/// What a gate says to a question; `serial` is the question's.
+#[derive(Debug)]
+pub enum EgressResponse {
+    /// A connection made inside: a non-blocking stream socket.
+    Connected {
+        /// Of the question.
+        serial: u32,
+        /// The connection.
+        socket: OwnedFd,
+    },
+    /// The host's port leads inside from now on.
+    Forwarding {
+        /// Of the question.
+        serial: u32,
+        /// Which port it is.
+        host_port: u16,
+    },
+    /// Nobody listens inside, or the host's port cannot be had.
+    Refused {
+        /// Of the question.
+        serial: u32,
+        /// Why.
+        errno: Errno,
+    },
+    /// What happened so far.
+    Counts {
+        /// Of the question.
+        serial: u32,
+        /// The numbers.
+        counts: EgressCounts,
+    },
+}
+
+/// A running gate, and the line to it. Dropping it ends the gate; [`EgressClient::shutdown`] also waits.
+///
+/// Nothing here blocks but [`EgressClient::config`] and [`EgressClient::shutdown`], both within bounds.
+/// Answers come in any order: poll the descriptor and ask [`EgressClient::try_receive`].
+#[derive(Debug)]
+pub struct EgressClient {
+    pid: i32,
+    pidfd: OwnedFd,
+    control: OwnedFd,
+    last_serial: u32,
+}
+
+impl AsFd for EgressClient {
+    /// Readable when an answer is there, or the gate has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}
+
+impl EgressClient {
+    /// Starts a gate and waits until the cell's network is in place, at most ten seconds. Must
+    /// be called before the command runs.
+    ///
+    /// # Errors
+    /// No process could be started, or the network could not be set up; nothing is left then.
+    pub fn start(start: &EgressConfig<'_>) -> Result<Self, EgressError> {
+        let ports = EgressRules::new(start.hosts.to_vec()).ports().len();
+        if start.hosts.len() > HOSTS_MAX || ports > PORTS_MAX {
+            return Err(EgressError::TooManyRules);
+        }
+        let (ours, theirs) = seqpacket::pair()?;
+        let child = Command::new(start.executable)
+            .arg(EGRESS_ARGUMENT)
+            .env_clear()
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::from(start.init.try_clone_to_owned()?))
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pid = i32::try_from(child.id()).unwrap_or(0);
+        let Some(child_pid) = Pid::from_raw(pid) else {
+            return Err(EgressError::Closed);
+        };
+        let pidfd = rustix::process::pidfd_open(child_pid, PidfdFlags::empty())?;
+        let client = Self {
+            pid,
+            pidfd,
+            control: ours,
+            last_serial: 0,
+        };
+        let rules = start.hosts.iter().map(Into::into).collect();
+        let setup = EgressRequest::Setup {
+            rules,
+            namespaces: start.namespaces.is_some(),
+        };
+        let mut sent = client.send(&setup, start.log);
+        for namespace in start.namespaces.iter().flat_map(|it| [it.user, it.network]) {
+            sent = sent.and_then(|()| client.send(&EgressRequest::Namespace, Some(namespace)));
+        }
+        match sent.and_then(|()| client.wait_ready()) {
+            Ok(()) => Ok(client),
+            Err(error) => {
+                client.shutdown();
+                Err(error)
+            }
+        }
+    }
+
+    /// Its process, a child of the caller's. Neither a member nor a leftover of the command.
+    #[must_use]
+    pub const fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Readable when it has ended.
+    #[must_use]
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Asks for a connection to `port` of the cell's loopback (IPv4, then IPv6): the serial of
+    /// an [`EgressResponse::Connected`] or [`EgressResponse::Refused`].
+    ///
+    /// # Errors
+    /// The gate has ended or does not read.
+    pub fn request_connection(&mut self, port: u16) -> Result<u32, EgressError> {
+        let serial = self.next_serial();
+        self.send(&EgressRequest::Connect { serial, port }, None)?;
+        Ok(serial)
+    }
+
+    /// Asks that `127.0.0.1:host_port` leads to `inside_port` of the cell's loopback: the
+    /// serial of an [`EgressResponse::Forwarding`] or [`EgressResponse::Refused`]. Port 0 is any free one.
+    ///
+    /// # Errors
+    /// The gate has ended or does not read.
+    pub fn request_forward(
+        &mut self,
+        host_port: u16,
+        inside_port: u16,
+    ) -> Result<u32, EgressError> {
+        let serial = self.next_serial();
+        let message = EgressRequest::Forward {
+            serial,
+            host_port,
+            inside_port,
+        };
+        self.send(&message, None)?;
+        Ok(serial)
+    }
+
+    /// Closes a port that was opened by [`EgressClient::request_forward`]; its connections go on.
+    ///
+    /// # Errors
+    /// The gate has ended or does not read.
+    pub fn remove_forward(&mut self, host_port: u16) -> Result<(), EgressError> {
+        self.send(&EgressRequest::Unforward { host_port }, None)
+    }
+
+    /// As [`EgressClient::request_forward`], and waits until it is so: for a gate that nobody asked
+    /// anything yet. Blocks within the bounds of a start.
+    ///
+    /// # Errors
+    /// The port cannot be had, or the gate has ended.
+    pub fn forward_blocking(
+        &mut self,
+        host_port: u16,
+        inside_port: u16,
+    ) -> Result<u16, EgressError> {
+        let requested = self.request_forward(host_port, inside_port)?;
+        let limit = Instant::now() + Duration::from_millis(START_TIMEOUT_MS);
+        loop {
+            if !wait_readable(self.control.as_fd(), limit) {
+                return Err(EgressError::Timeout);
+            }
+            match self.try_receive()? {
+                Some(EgressResponse::Forwarding { serial, host_port }) if serial == requested => {
+                    return Ok(host_port);
+                }
+                Some(EgressResponse::Refused { serial, errno }) if serial == requested => {
+                    return Err(EgressError::Port(errno));
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    /// Asks what happened so far: the serial of an [`EgressResponse::Counts`].
+    ///
+    /// # Errors
+    /// The gate has ended or does not read.
+    pub fn request_counts(&mut self) -> Result<u32, EgressError> {
+        let serial = self.next_serial();
+        self.send(&EgressRequest::Count { serial }, None)?;
+        Ok(serial)
+    }
+
+    /// The next answer, if one is there; does not block.
+    ///
+    /// # Errors
+    /// The gate has ended.
+    pub fn try_receive(&self) -> Result<Option<EgressResponse>, EgressError> {
+        let Some((message, descriptor)) = self.receive()? else {
+            return Ok(None);
+        };
+        Ok(match (message, descriptor) {
+            (EgressEvent::Connected { serial }, Some(socket)) => {
+                Some(EgressResponse::Connected { serial, socket })
+            }
+            (EgressEvent::Connected { serial }, None) => Some(EgressResponse::Refused {
+                serial,
+                errno: Errno::MFILE,
+            }),
+            (EgressEvent::Forwarding { serial, host_port }, _) => {
+                Some(EgressResponse::Forwarding { serial, host_port })
+            }
+            (EgressEvent::Refused { serial, errno }, _) => Some(EgressResponse::Refused {
+                serial,
+                errno: Errno::from_raw_os_error(errno),
+            }),
+            (EgressEvent::Counts { serial, counts }, _) => {
+                Some(EgressResponse::Counts { serial, counts })
+            }
+            (EgressEvent::Ready | EgressEvent::Failed { .. }, _) => None,
+        })
+    }
+
+    /// Ends the gate and waits for it, at most a second, then by force.
+    pub fn shutdown(self) {
+        drop(self.control);
+        let limit = Instant::now() + Duration::from_millis(SHUTDOWN_TIMEOUT_MS);
+        if !wait_readable(self.pidfd.as_fd(), limit) {
+            let _ended = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+        }
+        wait::reap_blocking(self.pid);
+    }
+
+    const fn next_serial(&mut self) -> u32 {
+        self.last_serial = self.last_serial.wrapping_add(1);
+        self.last_serial
+    }
+
+    fn wait_ready(&self) -> Result<(), EgressError> {
+        let limit = Instant::now() + Duration::from_millis(START_TIMEOUT_MS);
+        loop {
+            if !wait_readable(self.control.as_fd(), limit) {
+                return Err(EgressError::Timeout);
+            }
+            match self.receive()? {
+                Some((EgressEvent::Ready, _)) => return Ok(()),
+                Some((EgressEvent::Failed { step, errno }, _)) => {
+                    let errno = Errno::from_raw_os_error(errno);
+                    return Err(EgressError::Setup { step, errno });
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    fn receive(&self) -> Result<Option<(EgressEvent, Option<OwnedFd>)>, EgressError> {
+        let mut buffer = [0; MESSAGE_BYTES];
+        match seqpacket::receive(&self.control, &mut buffer, ReceiveMode::NonBlocking) {
+            Err(Errno::AGAIN) => Ok(None),
+            Err(_) => Err(EgressError::Closed),
+            Ok(packet) if packet.len == 0 => Err(EgressError::Closed),
+            Ok(packet) => {
+                let message = decode(&buffer[..packet.len]).map_err(|_| EgressError::Closed)?;
+                Ok(Some((message, packet.descriptor)))
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        message: &EgressRequest,
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> Result<(), EgressError> {
+        let bytes = encode(message).map_err(|_| EgressError::TooManyRules)?;
+        if bytes.len() > PACKET_BYTES {
+            return Err(EgressError::TooManyRules);
+        }
+        match seqpacket::send(self.control.as_fd(), &bytes, descriptor) {
+            Ok(()) => Ok(()),
+            Err(Errno::AGAIN) => Err(EgressError::Timeout),
+            Err(_) => Err(EgressError::Closed),
+        }
+    }
+}
+
+/// Bytes of the largest message a gate sends.
+pub(super) const MESSAGE_BYTES: usize = 256;
+
+/// Waits until a descriptor is readable; false when the time is up before.
+fn wait_readable(descriptor: BorrowedFd<'_>, deadline: Instant) -> bool {
+    loop {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(remaining.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(remaining.subsec_nanos()),
+        };
+        let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(_) if remaining.is_zero() => return false,
+            Err(_) => {}
+        }
+    }
+}

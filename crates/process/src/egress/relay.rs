@@ -1,0 +1,106 @@
+//! Bytes both ways between two connections, until both directions are over.
+
+use std::cell::Cell;
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::time::Instant;
+
+/// Bytes under way in each direction of a connection.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// A connection without a byte either way for so long is closed, in milliseconds.
+const IDLE_MS: u64 = 3_600_000;
+/// The same once one side has said that it sends no more.
+const HALF_CLOSED_IDLE_MS: u64 = 600_000;
+
+/// Bytes that were carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ByteCounts {
+    pub(super) out: u64,
+    pub(super) back: u64,
+}
+
+/// What both directions share.
+struct RelayActivity {
+    active: Cell<Instant>,
+    half_closed: Cell<bool>,
+}
+
+/// Carries bytes from `inside` to `outside` and back. The end of one direction is passed on
+/// and leaves the other; an error or idleness ends both, abruptly as it came.
+pub(super) async fn relay(mut inside: TcpStream, mut outside: TcpStream) -> ByteCounts {
+    // Small writes must not wait for each other; the ends have done so if they wanted to.
+    let _fast = (inside.set_nodelay(true), outside.set_nodelay(true));
+    let meter = RelayActivity {
+        active: Cell::new(Instant::now()),
+        half_closed: Cell::new(false),
+    };
+    let (out, back) = (Cell::new(0), Cell::new(0));
+    let completed = {
+        let (inside_read, inside_write) = inside.split();
+        let (outside_read, outside_write) = outside.split();
+        let both = async {
+            tokio::try_join!(
+                pump(inside_read, outside_write, &out, &meter),
+                pump(outside_read, inside_write, &back, &meter),
+            )
+        };
+        tokio::select! {
+            ended = both => ended.is_ok(),
+            () = idle(&meter) => false,
+        }
+    };
+    if !completed {
+        reset(&inside);
+        reset(&outside);
+    }
+    ByteCounts {
+        out: out.get(),
+        back: back.get(),
+    }
+}
+
+/// Has a connection closed by a reset, which the other end sees at once and as a failure.
+pub(super) fn reset(stream: &TcpStream) {
+    let _set = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}
+
+async fn pump(
+    mut from: ReadHalf<'_>,
+    mut to: WriteHalf<'_>,
+    count_total: &Cell<u64>,
+    meter: &RelayActivity,
+) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let count = from.read(&mut buffer).await?;
+        meter.active.set(Instant::now());
+        if count == 0 {
+            meter.half_closed.set(true);
+            return to.shutdown().await;
+        }
+        to.write_all(&buffer[..count]).await?;
+        count_total.set(count_total.get() + u64::try_from(count).unwrap_or(0));
+    }
+}
+
+/// Returns when nothing has moved for too long.
+async fn idle(meter: &RelayActivity) {
+    loop {
+        let limit = if meter.half_closed.get() {
+            HALF_CLOSED_IDLE_MS
+        } else {
+            IDLE_MS
+        };
+        let until = meter.active.get() + Duration::from_millis(limit);
+        if until <= Instant::now() {
+            return;
+        }
+        // Half closing shortens the limit, so it is looked at that often.
+        let recheck_at = Instant::now() + Duration::from_millis(HALF_CLOSED_IDLE_MS);
+        tokio::time::sleep_until(until.min(recheck_at)).await;
+    }
+}

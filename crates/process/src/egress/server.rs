@@ -1,0 +1,353 @@
+//! The gate's life: from its first message to the end of the shim or of the cell.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use tokio::io::Interest;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::Semaphore;
+use tokio::task::LocalSet;
+use tokio_util::task::TaskTracker;
+
+use super::client::NAMESERVER;
+use super::decision_log::DecisionLog;
+use super::fake_ip::FakeIpPool;
+use super::inbound::{self, InboundForwarder, errno_of};
+use super::netns_helper::{self, NetnsEntry, NetnsHelper, NetnsHelperError};
+use super::protocol::{EgressEvent, EgressRequest, EgressStep};
+use super::relay::reset;
+use super::rules::{EgressRules, PORTS_MAX};
+use super::upstream::{RESOLVING_MAX, Upstream};
+use super::{dns, dns_server, outbound};
+use crate::proto::{decode, encode};
+use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+use crate::sys::{async_fd, process_role, signals};
+
+/// The gate's name in `ps` and `top`.
+const NAME: &std::ffi::CStr = c"ostler-gate";
+/// Connections carried out at a time; further ones wait in the kernel's queues.
+const CONNECTIONS_MAX: usize = 512;
+/// Connections that ask for names at a time; further ones are reset.
+const DNS_CONNECTIONS_MAX: usize = 32;
+/// Descriptors beside those of connections: listeners, forwards and what comes in by them,
+/// the runtime's own.
+const OTHER_DESCRIPTORS: usize = 2 * PORTS_MAX + 512;
+/// The least connections worth having.
+const CONNECTIONS_MIN: usize = 8;
+/// How long accepting rests when the kernel has no descriptor or memory left, in milliseconds.
+const ACCEPT_BACKOFF_MS: u64 = 100;
+
+/// What every task of the gate shares.
+#[derive(Debug)]
+pub(super) struct EgressProxy {
+    pub(super) rules: EgressRules,
+    pub(super) fake_ips: RefCell<FakeIpPool>,
+    pub(super) log: DecisionLog,
+    pub(super) upstream: Upstream,
+    pub(super) inbound: InboundForwarder,
+    pub(super) tasks: TaskTracker,
+    permits: Arc<Semaphore>,
+    dns_permits: Arc<Semaphore>,
+}
+
+/// The gate's whole life: called first thing in `main`, before any thread, when the only
+/// argument is [`EGRESS_ARGUMENT`](super::EGRESS_ARGUMENT). Descriptor 0 is a sequenced-packet
+/// socket to the shim, descriptor 1 a pidfd of the cell's warden; the end of either is the
+/// gate's.
+pub fn egress_main() -> ! {
+    egress_main_with(Upstream::host())
+}
+
+/// The same with another world outside: for tests, which only talk to their own machine.
+pub fn egress_main_with(upstream: Upstream) -> ! {
+    process_role::set_name(NAME);
+    signals::reset_dispositions();
+    // Out of the session of whoever started us; unreadable to others of the same user.
+    let _leader_already = rustix::process::setsid();
+    let _stays = rustix::process::chdir(c"/");
+    let _hidden = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let _lowered = rustix::thread::set_no_new_privs(true);
+    let status = match process_role::take_inherited_descriptors() {
+        Ok((control, init)) => match start(control, init, upstream) {
+            Ok(()) => 0,
+            Err(errno) => errno.raw_os_error(),
+        },
+        Err(errno) => errno.raw_os_error(),
+    };
+    // Not through the runtime's end: it would wait for a resolver that does not answer.
+    process_role::exit_now(status)
+}
+
+fn start(mut control: OwnedFd, init: OwnedFd, upstream: Upstream) -> Result<(), Errno> {
+    let EgressSetup {
+        rules,
+        log,
+        namespaces: spaces,
+    } = receive_setup(&control)?;
+    let entry = match &spaces {
+        Some([user, network]) => NetnsEntry::Namespaces(user.as_fd(), network.as_fd()),
+        None => NetnsEntry::Init(init.as_fd()),
+    };
+    let helper = netns_helper::fork(entry, &rules, &mut control);
+    drop(spaces);
+    let helper = helper.inspect_err(|&NetnsHelperError { step, errno }| {
+        let errno = errno.raw_os_error();
+        send(&control, &EgressEvent::Failed { step, errno }, None);
+    });
+    let helper = helper.map_err(|error| error.errno)?;
+    let served = serve(ServerConfig {
+        rules,
+        log: DecisionLog::new(log),
+        upstream,
+        helper,
+        control: &control,
+        init,
+    });
+    served.map_err(|error| {
+        let errno = errno_of(&error);
+        let step = EgressStep::Serve;
+        let failed = EgressEvent::Failed {
+            step,
+            errno: errno.raw_os_error(),
+        };
+        send(&control, &failed, None);
+        errno
+    })
+}
+
+/// What the shim says first.
+struct EgressSetup {
+    rules: EgressRules,
+    log: Option<OwnedFd>,
+    namespaces: Option<[OwnedFd; 2]>,
+}
+
+fn receive_setup(control: &OwnedFd) -> Result<EgressSetup, Errno> {
+    let mut buffer = vec![0; PACKET_BYTES];
+    let mut next = || {
+        let packet = seqpacket::receive(control, &mut buffer, ReceiveMode::Wait)?;
+        let message = decode(&buffer[..packet.len]).map_err(|_| Errno::PROTO)?;
+        Ok::<_, Errno>((message, packet.descriptor))
+    };
+    let (EgressRequest::Setup { rules, namespaces }, log) = next()? else {
+        return Err(Errno::PROTO);
+    };
+    let mut receive_namespace = || {
+        let (EgressRequest::Namespace, Some(namespace)) = next()? else {
+            return Err(Errno::PROTO);
+        };
+        Ok(namespace)
+    };
+    Ok(EgressSetup {
+        rules: EgressRules::new(rules.into_iter().map(Into::into).collect()),
+        log,
+        namespaces: match namespaces {
+            true => Some([receive_namespace()?, receive_namespace()?]),
+            false => None,
+        },
+    })
+}
+
+/// Raises the soft limit of descriptors; says how many connections fit below it.
+fn connection_limit() -> usize {
+    let target = u64::try_from(2 * CONNECTIONS_MAX + OTHER_DESCRIPTORS).unwrap_or(u64::MAX);
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    let current = limit.maximum.unwrap_or(target).min(target);
+    limit.current = Some(limit.current.unwrap_or(target).max(current));
+    let Rlimit {
+        current: raised, ..
+    } = limit;
+    let _raised = rustix::process::setrlimit(Resource::Nofile, limit);
+    let available = usize::try_from(raised.unwrap_or(0)).unwrap_or(usize::MAX);
+    let fit = available.saturating_sub(OTHER_DESCRIPTORS) / 2;
+    fit.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
+struct ServerConfig<'a> {
+    rules: EgressRules,
+    log: DecisionLog,
+    upstream: Upstream,
+    helper: NetnsHelper,
+    control: &'a OwnedFd,
+    init: OwnedFd,
+}
+
+fn serve(config: ServerConfig<'_>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(RESOLVING_MAX)
+        .thread_name("ostler-resolve")
+        .build()?;
+    let served = LocalSet::new().block_on(&runtime, run(config));
+    // As in `egress_main_with`.
+    runtime.shutdown_background();
+    served
+}
+
+async fn run(config: ServerConfig<'_>) -> io::Result<()> {
+    let control = async_fd::register(config.control.try_clone()?, Interest::READABLE)?;
+    let init = async_fd::register(config.init, Interest::READABLE)?;
+    let proxy = Rc::new(EgressProxy {
+        rules: config.rules,
+        fake_ips: RefCell::default(),
+        log: config.log,
+        upstream: config.upstream,
+        inbound: InboundForwarder::new(config.helper.channel)?,
+        tasks: TaskTracker::new(),
+        permits: Arc::new(Semaphore::new(connection_limit())),
+        dns_permits: Arc::new(Semaphore::new(DNS_CONNECTIONS_MAX)),
+    });
+    if let Some(dns_socket) = config.helper.dns_socket {
+        let socket = UdpSocket::from_std(dns_socket.into())?;
+        proxy
+            .tasks
+            .spawn_local(dns_server::serve_udp(Rc::clone(&proxy), socket));
+    }
+    for listener in config.helper.listeners {
+        let listener = TcpListener::from_std(listener.into())?;
+        proxy.tasks.spawn_local(accept(Rc::clone(&proxy), listener));
+    }
+    send(control.get_ref(), &EgressEvent::Ready, None);
+    loop {
+        tokio::select! {
+            ready = control.readable() => {
+                if !handle_messages(&proxy, control.get_ref()) {
+                    break;
+                }
+                ready?.clear_ready();
+            }
+            _ended = init.readable() => break,
+        }
+    }
+    proxy.log.write_summary();
+    Ok(())
+}
+
+/// Everything the shim has said by now; false when it is gone.
+fn handle_messages(proxy: &Rc<EgressProxy>, control: &OwnedFd) -> bool {
+    let mut buffer = [0; super::client::MESSAGE_BYTES];
+    loop {
+        match seqpacket::receive(control, &mut buffer, ReceiveMode::NonBlocking) {
+            Err(Errno::AGAIN) => return true,
+            Err(_) => return false,
+            Ok(packet) if packet.len == 0 => return false,
+            Ok(packet) => {
+                let (Ok(request), Ok(reply_to)) =
+                    (decode(&buffer[..packet.len]), control.try_clone())
+                else {
+                    continue;
+                };
+                handle_request(proxy, request, reply_to);
+            }
+        }
+    }
+}
+
+fn handle_request(proxy: &Rc<EgressProxy>, request: EgressRequest, reply_to: OwnedFd) {
+    let task = Rc::clone(proxy);
+    match request {
+        EgressRequest::Setup { .. } | EgressRequest::Namespace => {}
+        EgressRequest::Unforward { host_port } => proxy.inbound.unforward(host_port),
+        EgressRequest::Count { serial } => {
+            let counts = proxy.log.counts();
+            send(&reply_to, &EgressEvent::Counts { serial, counts }, None);
+        }
+        EgressRequest::Connect { serial, port } => {
+            proxy.tasks.spawn_local(async move {
+                let connected = task.inbound.connect(port).await.and_then(|stream| {
+                    let socket = stream.into_std().map_err(|error| errno_of(&error))?;
+                    Ok(OwnedFd::from(socket))
+                });
+                match connected {
+                    Ok(socket) => {
+                        send(&reply_to, &EgressEvent::Connected { serial }, Some(&socket))
+                    }
+                    Err(errno) => send_refused(&reply_to, serial, errno),
+                }
+            });
+        }
+        EgressRequest::Forward {
+            serial,
+            host_port,
+            inside_port,
+        } => {
+            proxy.tasks.spawn_local(async move {
+                match inbound::forward(&task, host_port, inside_port).await {
+                    Ok(host_port) => send(
+                        &reply_to,
+                        &EgressEvent::Forwarding { serial, host_port },
+                        None,
+                    ),
+                    Err(errno) => send_refused(&reply_to, serial, errno),
+                }
+            });
+        }
+    }
+}
+
+fn send_refused(reply_to: &OwnedFd, serial: u32, errno: Errno) {
+    let errno = errno.raw_os_error();
+    send(reply_to, &EgressEvent::Refused { serial, errno }, None);
+}
+
+/// Tells the shim; one that does not read goes without.
+fn send(control: &OwnedFd, message: &EgressEvent, socket: Option<&OwnedFd>) {
+    if let Ok(bytes) = encode(message) {
+        let _sent = seqpacket::send(control.as_fd(), &bytes, socket.map(AsFd::as_fd));
+    }
+}
+
+impl EgressProxy {
+    /// The next connection; none after an error, and then not at once.
+    pub(super) async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+        match listener.accept().await {
+            Ok(accepted) => Some(accepted),
+            Err(_) => {
+                let retry_at =
+                    tokio::time::Instant::now() + Duration::from_millis(ACCEPT_BACKOFF_MS);
+                tokio::time::sleep_until(retry_at).await;
+                None
+            }
+        }
+    }
+}
+
+/// Takes what arrives at one port of the antechamber.
+async fn accept(proxy: Rc<EgressProxy>, listener: TcpListener) {
+    loop {
+        let Some((stream, _)) = proxy.accept(&listener).await else {
+            continue;
+        };
+        let Ok(target) = stream.local_addr() else {
+            continue;
+        };
+        let task = Rc::clone(&proxy);
+        if target == SocketAddr::from((NAMESERVER, dns::PORT)) {
+            match Arc::clone(&proxy.dns_permits).try_acquire_owned() {
+                Ok(permit) => {
+                    proxy.tasks.spawn_local(async move {
+                        let _permit = permit;
+                        dns_server::serve_tcp(task, stream).await;
+                    });
+                }
+                Err(_) => reset(&stream),
+            }
+            continue;
+        }
+        // One connection per port waits here; the others wait in the kernel.
+        let Ok(permit) = Arc::clone(&proxy.permits).acquire_owned().await else {
+            return;
+        };
+        proxy.tasks.spawn_local(async move {
+            let _permit = permit;
+            outbound::handle_connection(task, stream, target).await;
+        });
+    }
+}

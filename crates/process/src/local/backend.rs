@@ -1,0 +1,357 @@
+//! [`LocalBackend`].
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ostler_model::{
+    BackendName, Capability, CapabilitySet, ExecutionId, MissingCapability, OverlayRequest,
+    OverlayResponse, PortHolder, SandboxSpec, SnapshotRequest, TreeSnapshot,
+};
+use ostler_sandbox::cgroup::SlotOwner;
+use ostler_sandbox::fs_probe::FsProbe;
+use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
+
+use super::connection::{ActiveAttempt, AttemptControl, EVENTS_MAX};
+use super::disk_quota;
+use super::overlay;
+use super::recovery;
+use super::shim_manager::{ShimManager, ShimSource, start_zygote};
+use super::snapshot;
+use super::sockets;
+use crate::backend::{
+    Backend, BoxFuture, LaunchIo, LaunchPlan, OverlayRequestError, RecoveryOutcome, SnapshotError,
+    SpawnError, SpawnHandle,
+};
+use crate::proto::{INLINE_PLAN_BYTES, PLAN_MAX_BYTES, ShimRequest, WirePlan, encode};
+use crate::shim::PREPARED_PREFIX;
+use crate::sys::memory;
+
+/// How a directory is called that is being removed.
+const GONE_PREFIX: &str = ".gone-";
+/// Shims that are tried for one plan; one may have been killed while it was idle.
+const SHIMS_TRIED: usize = 8;
+
+/// Who does the work of births.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ZygoteConfig {
+    /// This executable, started with the single argument `__keeper`; executions outlive us.
+    Executable(PathBuf),
+    /// Threads of this process. Executions end with it, and the abilities say so.
+    InProcess,
+}
+
+/// This machine.
+pub struct LocalBackend {
+    shims: Arc<ShimManager>,
+    capabilities: CapabilitySet,
+    /// What file systems can do, asked once each.
+    fs_probe: Arc<FsProbe>,
+    _stop: DropGuard,
+}
+
+/// A place that could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendOpenError {
+    /// The state directory cannot be made or opened.
+    #[error("the state directory {path} cannot be used: {source}")]
+    StateDirectory {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The keeper cannot be started.
+    #[error("the keeper {path} cannot be started: {source}")]
+    Zygote {
+        /// Which executable.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl fmt::Debug for LocalBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalPlace")
+            .field("abilities", &self.capabilities)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LocalBackend {
+    /// Opens this machine with `state_dir/executions` as the place of journals; the directory
+    /// is made with mode 0700 where it is missing. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the directory cannot be used or the keeper not be started.
+    pub async fn open(state_dir: &Path, zygote: ZygoteConfig) -> Result<Self, BackendOpenError> {
+        let unusable = |source| BackendOpenError::StateDirectory {
+            path: state_dir.to_owned(),
+            source,
+        };
+        let path = state_dir.join("executions");
+        let executions = open_executions(&path).map_err(unusable)?;
+        let (source, capabilities) = match zygote {
+            ZygoteConfig::InProcess => {
+                let (subtree, abilities) = ostler_sandbox::probe(false);
+                let owner = SlotOwner::of(executions.as_fd());
+                let owner = owner.map_err(|errno| unusable(errno.into()))?;
+                (
+                    ShimSource::threads(subtree.owned_by(owner)),
+                    without_zygote(abilities),
+                )
+            }
+            ZygoteConfig::Executable(path) => {
+                let started = start_zygote(&path, &executions).await;
+                let failed = |source| BackendOpenError::Zygote {
+                    path: path.clone(),
+                    source,
+                };
+                let (link, capabilities) = started.map_err(failed)?;
+                (ShimSource::zygote(path, link), with_zygote(capabilities))
+            }
+        };
+        let shims = ShimManager::new(executions, source);
+        shims.warm_up().await;
+        Ok(Self {
+            _stop: shims.stop_token().drop_guard(),
+            shims,
+            capabilities,
+            fs_probe: Arc::new(FsProbe::new(path)),
+        })
+    }
+
+    async fn start(&self, plan: LaunchPlan) -> Result<SpawnHandle, SpawnError> {
+        let (id, attempt) = (plan.id, plan.attempt);
+        if let Some(workspace) = disk_quota::QuotaTarget::from_plan(&plan) {
+            self.record_disk_baseline(id, workspace).await?;
+        }
+        let has_input = matches!(plan.io, LaunchIo::Piped | LaunchIo::Pty(_));
+        let has_terminal = matches!(plan.io, LaunchIo::Pty(_));
+        let (message, file) = start_message(plan)?;
+        for _ in 0..SHIMS_TRIED {
+            let connection = self.shims.acquire().await?;
+            let (sender, reports) = mpsc::channel(EVENTS_MAX);
+            connection.start_attempt(ActiveAttempt {
+                id,
+                attempt,
+                events: Some(sender),
+            });
+            let file = file.as_ref().map(AsFd::as_fd);
+            if connection.send(&message, file).await.is_ok() {
+                let control = Arc::new(AttemptControl {
+                    connection,
+                    id,
+                    attempt,
+                    has_input,
+                    has_terminal,
+                });
+                return Ok(SpawnHandle {
+                    control,
+                    events: reports,
+                });
+            }
+            self.shims.discard(&connection);
+        }
+        let reason = "shims end before they take a plan";
+        Err(SpawnError::Zygote(reason.to_owned()))
+    }
+}
+
+impl LocalBackend {
+    /// What a workspace holds whose growth is limited; without that the limit cannot be kept.
+    async fn record_disk_baseline(
+        &self,
+        id: ExecutionId,
+        workspace: disk_quota::QuotaTarget,
+    ) -> Result<(), SpawnError> {
+        let execution = self.shims.execution_dir(id);
+        let failure = self
+            .shims
+            .blocking(move || {
+                disk_quota::record_baseline(&execution, &workspace)
+                    .err()
+                    .map(|it| it.to_string())
+            })
+            .await;
+        match failure {
+            None => Ok(()),
+            Some(reason) => Err(SpawnError::Storage(format!(
+                "the growth of the workspace cannot be limited: {reason}"
+            ))),
+        }
+    }
+}
+
+fn open_executions(path: &Path) -> io::Result<OwnedFd> {
+    crate::private_dir::ensure(path)?;
+    let executions = std::fs::File::open(path)?.into();
+    remove_prepared(path);
+    Ok(executions)
+}
+
+/// Removes directories that shims of an earlier daemon prepared and did not come to use. Where
+/// such a shim lives, it makes another one. Renamed first: half of one is never renamed to an
+/// execution.
+fn remove_prepared(executions: &Path) {
+    for entry in std::fs::read_dir(executions)
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name();
+        let Some(rest) = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREPARED_PREFIX))
+        else {
+            continue;
+        };
+        let removed_path = executions.join(format!("{GONE_PREFIX}{rest}"));
+        let removed = std::fs::rename(entry.path(), &removed_path)
+            .and_then(|()| std::fs::remove_dir_all(&removed_path));
+        if let Err(error) = removed {
+            tracing::debug!(path = %removed_path.display(), %error, "stays until the next start");
+        }
+    }
+}
+
+/// What a keeper adds: what outlives the daemon, commands and gates.
+fn with_zygote(mut capabilities: CapabilitySet) -> CapabilitySet {
+    capabilities.present.push(Capability::Durable);
+    let is_network = |it: &&MissingCapability| it.ability == Capability::NetworkNamespace;
+    let missing = capabilities
+        .missing
+        .iter()
+        .find(is_network)
+        .map(|it| MissingCapability {
+            ability: Capability::Gate,
+            reason: it.reason.clone(),
+        });
+    capabilities.present.retain(|it| *it != Capability::Gate);
+    capabilities
+        .missing
+        .retain(|it| it.ability != Capability::Gate);
+    match missing {
+        Some(lack) => capabilities.missing.push(lack),
+        None => capabilities.present.push(Capability::Gate),
+    }
+    capabilities
+}
+
+fn without_zygote(mut capabilities: CapabilitySet) -> CapabilitySet {
+    capabilities.present.retain(|it| *it != Capability::Gate);
+    capabilities
+        .missing
+        .retain(|it| it.ability != Capability::Gate);
+    for (capability, reason) in [
+        (
+            Capability::Durable,
+            "the engine runs without a keeper: commands end with its process",
+        ),
+        (
+            Capability::Gate,
+            "the engine runs without a keeper, and only its executable can become a gate",
+        ),
+    ] {
+        capabilities.missing.push(MissingCapability {
+            ability: capability,
+            reason: reason.to_owned(),
+        });
+    }
+    capabilities
+}
+
+type StartMessage = (Vec<u8>, Option<OwnedFd>);
+
+/// The plan as one packet, or as a memory file where it is larger.
+fn start_message(plan: LaunchPlan) -> Result<StartMessage, SpawnError> {
+    let failed = |error: &dyn fmt::Display| SpawnError::Zygote(error.to_string());
+    let message = ShimRequest::Start(Box::new(WirePlan::from(plan)));
+    let bytes = encode(&message).map_err(|error| failed(&error))?;
+    if bytes.len() <= INLINE_PLAN_BYTES {
+        return Ok((bytes, None));
+    }
+    if bytes.len() as u64 > PLAN_MAX_BYTES {
+        return Err(SpawnError::PlanTooLarge {
+            bytes: bytes.len() as u64,
+            limit: PLAN_MAX_BYTES,
+        });
+    }
+    let file = memory::memfd_with("ostler-plan", &bytes).map_err(|error| failed(&error))?;
+    let notice = encode(&ShimRequest::StartInMemory).map_err(|error| failed(&error))?;
+    Ok((notice, Some(file)))
+}
+
+impl Backend for LocalBackend {
+    fn name(&self) -> BackendName {
+        BackendName::local()
+    }
+
+    fn capabilities(&self) -> CapabilitySet {
+        self.capabilities.clone()
+    }
+
+    fn spawn(&self, plan: LaunchPlan) -> BoxFuture<'_, Result<SpawnHandle, SpawnError>> {
+        Box::pin(self.start(plan))
+    }
+
+    /// Not for executions that this place gave birth to itself.
+    fn recover(&self, id: ExecutionId) -> BoxFuture<'_, RecoveryOutcome> {
+        Box::pin(recovery::recover(Arc::clone(&self.shims), id))
+    }
+
+    fn snapshot(
+        &self,
+        id: ExecutionId,
+        request: SnapshotRequest,
+    ) -> BoxFuture<'_, Result<TreeSnapshot, SnapshotError>> {
+        Box::pin(snapshot::capture(Arc::clone(&self.shims), id, request))
+    }
+
+    fn connect(&self, id: ExecutionId, address: SocketAddr) -> BoxFuture<'_, io::Result<OwnedFd>> {
+        Box::pin(sockets::connect(Arc::clone(&self.shims), id, address))
+    }
+
+    fn port_holders<'a>(&'a self, ports: &'a [u16]) -> BoxFuture<'a, Vec<PortHolder>> {
+        let (shims, ports) = (Arc::clone(&self.shims), ports.to_vec());
+        Box::pin(async move {
+            let shared = Arc::clone(&shims);
+            let found = shims.blocking(move || sockets::port_holders(&shared, &ports));
+            found.await
+        })
+    }
+
+    fn probe_filesystems<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Vec<MissingCapability>> {
+        let (fs_probe, spec) = (Arc::clone(&self.fs_probe), spec.clone());
+        Box::pin(async move {
+            let missing = self.shims.blocking(move || Some(fs_probe.missing(&spec)));
+            // Cut short, it has shown nothing.
+            missing.await.unwrap_or_else(|| {
+                vec![MissingCapability {
+                    ability: Capability::OwnRoot,
+                    reason: "what the file systems can do could not be found out".to_owned(),
+                }]
+            })
+        })
+    }
+
+    fn overlay(
+        &self,
+        id: ExecutionId,
+        request: OverlayRequest,
+    ) -> BoxFuture<'_, Result<OverlayResponse, OverlayRequestError>> {
+        Box::pin(overlay::handle(Arc::clone(&self.shims), id, request))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.shims.close())
+    }
+}

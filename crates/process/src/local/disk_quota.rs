@@ -1,0 +1,289 @@
+//! What a workspace has grown by: allocated bytes now against those before the start, kept in
+//! the execution's directory so that a later daemon can go on counting.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use ostler_model::{ByteString, Capability};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::backend::LaunchPlan;
+
+/// Entries a workspace may have for its growth to be limited; a walk of them takes seconds.
+pub(super) const DISK_ENTRIES_MAX: u64 = 1_000_000;
+/// Directories of one walk that wait to be walked.
+const PENDING_MAX: usize = 1_000_000;
+/// Bytes of one block of `st_blocks` (stat(2)).
+const BLOCK_BYTES: u64 = 512;
+/// Descriptors of an execution's processes that are looked at.
+const DESCRIPTORS_MAX: usize = 100_000;
+/// The type of an overlay in statfs(2).
+const OVERLAY_TYPE: rustix::fs::FsWord = 0x794c_7630;
+/// The file in the execution's directory.
+const BASE_FILE: &str = "disk.json";
+/// The format's version.
+const BASE_VERSION: u8 = 1;
+/// What was written to an overlay, in the execution's directory.
+const OVERLAY_UPPER: &str = "overlay/upper";
+
+/// What was there before the first attempt.
+#[derive(Debug, Serialize, Deserialize)]
+struct DiskBaseline {
+    version: u8,
+    /// The directory that is measured; relative to the execution's, or absolute.
+    path: ByteString,
+    /// What it held.
+    bytes: u64,
+}
+
+/// Takes down what the workspace of a plan holds, where its growth is limited. Blocks for as
+/// long as a walk takes. A later attempt keeps what the first one found.
+pub(super) fn record_baseline(execution: &Path, workspace: &QuotaTarget) -> io::Result<()> {
+    let file = execution.join(BASE_FILE);
+    if file.exists() {
+        return Ok(());
+    }
+    let (path, bytes) = match workspace {
+        QuotaTarget::Overlay => (PathBuf::from(OVERLAY_UPPER), 0),
+        QuotaTarget::Direct(path) => (path.clone(), disk_usage(path)?),
+    };
+    let baseline = DiskBaseline {
+        version: BASE_VERSION,
+        path: ByteString::from(path),
+        bytes,
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(execution)?;
+    fs::write(file, serde_json::to_vec(&baseline)?)
+}
+
+/// Whose growth is limited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum QuotaTarget {
+    /// A directory of the host.
+    Direct(PathBuf),
+    /// What is written goes to the execution's overlay.
+    Overlay,
+}
+
+impl QuotaTarget {
+    /// Of a plan; none where nothing is limited or a private directory is worked in.
+    pub(super) fn from_plan(plan: &LaunchPlan) -> Option<Self> {
+        plan.limits.disk_bytes?;
+        let Some(sandbox) = &plan.sandbox else {
+            return Some(Self::Direct(plan.cwd.as_path().to_owned()));
+        };
+        let workspace = sandbox.workspace.as_ref()?;
+        if sandbox.overlay && !sandbox.without.contains(&Capability::Overlay) {
+            return Some(Self::Overlay);
+        }
+        Some(Self::Direct(workspace.as_path().to_owned()))
+    }
+}
+
+/// Bytes the workspace has grown by, with what the members hold open of it that has no name any
+/// more; none where nothing was taken down or nobody can tell.
+pub(super) fn growth(execution: &Path, members: &[i32]) -> Option<u64> {
+    let baseline: DiskBaseline =
+        serde_json::from_slice(&fs::read(execution.join(BASE_FILE)).ok()?).ok()?;
+    (baseline.version == BASE_VERSION).then_some(())?;
+    let path = execution.join(baseline.path.as_path());
+    match disk_usage(&path) {
+        Ok(now) => {
+            let scope =
+                FileSystemScope::of(&path, baseline.path.as_path() == Path::new(OVERLAY_UPPER));
+            let unlinked = scope.map_or(0, |scope| unlinked_bytes(members, scope));
+            Some(now.saturating_add(unlinked).saturating_sub(baseline.bytes))
+        }
+        // More than can be counted was not there before.
+        Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => Some(u64::MAX),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
+        Err(_) => None,
+    }
+}
+
+/// Allocated bytes of everything below a directory on its own file system, what has several
+/// names counted once; symbolic links are not followed.
+fn disk_usage(root: &Path) -> io::Result<u64> {
+    let mut walk = DiskWalk::default();
+    let top = open(root)?;
+    let device = rustix::fs::fstat(&top)?.st_dev;
+    walk.add_directory(root, top, device)?;
+    while let Some(path) = walk.pending.pop() {
+        // What is gone meanwhile holds nothing.
+        if let Ok(directory) = open(&path) {
+            walk.add_directory(&path, directory, device)?;
+        }
+    }
+    Ok(walk.bytes)
+}
+
+/// On which file systems nameless files count.
+#[derive(Debug, Clone, Copy)]
+enum FileSystemScope {
+    /// The workspace's own.
+    Device(u64),
+    /// The overlay's, which has devices of its own.
+    Overlay,
+}
+
+impl FileSystemScope {
+    fn of(path: &Path, is_overlay: bool) -> Option<Self> {
+        if is_overlay {
+            return Some(Self::Overlay);
+        }
+        rustix::fs::stat(path)
+            .ok()
+            .map(|it| Self::Device(it.st_dev))
+    }
+
+    fn contains(self, file: &Path, stat: &rustix::fs::Stat) -> bool {
+        match self {
+            Self::Device(device) => stat.st_dev == device,
+            Self::Overlay => rustix::fs::statfs(file).is_ok_and(|it| it.f_type == OVERLAY_TYPE),
+        }
+    }
+}
+
+/// Allocated bytes of files that were removed, or never had a name, and that a process has open:
+/// they are in no directory, and take room until they are closed.
+fn unlinked_bytes(members: &[i32], scope: FileSystemScope) -> u64 {
+    let mut counted = HashSet::new();
+    let mut bytes = 0_u64;
+    let directories = members
+        .iter()
+        .map(|pid| PathBuf::from(format!("/proc/{pid}/fd")));
+    let entries = directories.flat_map(|it| fs::read_dir(it).into_iter().flatten().flatten());
+    for entry in entries.take(DESCRIPTORS_MAX) {
+        let path = entry.path();
+        // Through the link: the file itself, which has no path.
+        let Ok(stat) = rustix::fs::stat(&path) else {
+            continue;
+        };
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if is_file
+            && stat.st_nlink == 0
+            && scope.contains(&path, &stat)
+            && counted.insert((stat.st_dev, stat.st_ino))
+        {
+            bytes = bytes.saturating_add(stat.st_blocks.unsigned_abs() * BLOCK_BYTES);
+        }
+    }
+    bytes
+}
+
+fn open(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+#[derive(Default)]
+struct DiskWalk {
+    bytes: u64,
+    entries: u64,
+    pending: Vec<PathBuf>,
+    /// Inodes with several names that were counted.
+    linked: HashSet<u64>,
+}
+
+impl DiskWalk {
+    fn add_directory(
+        &mut self,
+        path: &Path,
+        directory: rustix::fd::OwnedFd,
+        device: u64,
+    ) -> io::Result<()> {
+        for entry in Dir::read_from(&directory)?.flatten() {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            self.entries += 1;
+            if self.entries > DISK_ENTRIES_MAX || self.pending.len() >= PENDING_MAX {
+                let message = format!("more than {DISK_ENTRIES_MAX} entries");
+                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+            }
+            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            if !is_directory && stat.st_nlink > 1 && !self.linked.insert(stat.st_ino) {
+                continue;
+            }
+            self.bytes += stat.st_blocks.unsigned_abs() * BLOCK_BYTES;
+            if is_directory && stat.st_dev == device {
+                let name = std::ffi::OsStr::from_bytes(name.to_bytes());
+                self.pending.push(path.join(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_counts_each_file_once_and_follows_nothing() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let (work, execution) = (scratch.path().join("work"), scratch.path().join("run"));
+        fs::create_dir_all(work.join("sub")).expect("made");
+        fs::write(work.join("before"), vec![1; 100_000]).expect("written");
+        record_baseline(&execution, &QuotaTarget::Direct(work.clone())).expect("taken down");
+        assert_eq!(growth(&execution, &[]), Some(0));
+        fs::write(work.join("sub/new"), vec![1; 1 << 20]).expect("written");
+        fs::hard_link(work.join("sub/new"), work.join("again")).expect("linked");
+        std::os::unix::fs::symlink("/usr", work.join("usr")).expect("linked");
+        let grown = growth(&execution, &[]).expect("known");
+        assert!((1 << 20..(1 << 20) + 65_536).contains(&grown), "{grown}");
+        fs::remove_dir_all(&work).expect("removed");
+        assert_eq!(growth(&execution, &[]), Some(0));
+    }
+
+    #[test]
+    fn an_overlay_is_all_growth() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        record_baseline(scratch.path(), &QuotaTarget::Overlay).expect("taken down");
+        assert_eq!(
+            growth(scratch.path(), &[]),
+            Some(0),
+            "nothing was written yet"
+        );
+        let upper = scratch.path().join(OVERLAY_UPPER);
+        fs::create_dir_all(&upper).expect("made");
+        fs::write(upper.join("new"), vec![1; 8_192]).expect("written");
+        assert!(growth(scratch.path(), &[]).is_some_and(|growth| growth >= 8_192));
+    }
+
+    #[test]
+    fn what_has_no_name_and_is_open_counts_once() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let (work, execution) = (scratch.path().join("work"), scratch.path().join("run"));
+        fs::create_dir_all(&work).expect("made");
+        record_baseline(&execution, &QuotaTarget::Direct(work.clone())).expect("taken down");
+        fs::write(work.join("gone"), vec![1; 1 << 20]).expect("written");
+        let held = fs::File::open(work.join("gone")).expect("it is there");
+        let again = held.try_clone().expect("a copy");
+        fs::remove_file(work.join("gone")).expect("removed");
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        let grown = growth(&execution, &[own, own]).expect("known");
+        assert!((1 << 20..(1 << 20) + 65_536).contains(&grown), "{grown}");
+        assert_eq!(growth(&execution, &[]), Some(0), "nobody is looked at");
+        drop((held, again));
+        assert_eq!(growth(&execution, &[own]), Some(0));
+    }
+
+    #[test]
+    fn nothing_taken_down_is_nothing_known() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        assert_eq!(growth(scratch.path(), &[]), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! Orders about what an execution wrote to its overlay, on threads that may block.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ostler_model::{ByteString, ExecutionId, OverlayRequest, OverlayResponse};
+use ostler_sandbox::overlay::{CommitOutcome, OverlayError, OverlayStore};
+
+use super::shim_manager::ShimManager;
+use crate::backend::OverlayRequestError;
+
+/// The directory of an overlay within that of its execution.
+const OVERLAY: &str = "overlay";
+
+/// Carries out one order. The work goes on when the asker is gone.
+pub(super) async fn handle(
+    shims: Arc<ShimManager>,
+    id: ExecutionId,
+    request: OverlayRequest,
+) -> Result<OverlayResponse, OverlayRequestError> {
+    let shared = Arc::clone(&shims);
+    let response = shims
+        .blocking(move || Some(handle_blocking(&shared, id, &request)))
+        .await;
+    // Cut short only when the runtime ends.
+    response.unwrap_or(Err(OverlayRequestError::None(id)))
+}
+
+fn handle_blocking(
+    shims: &ShimManager,
+    id: ExecutionId,
+    request: &OverlayRequest,
+) -> Result<OverlayResponse, OverlayRequestError> {
+    let failed = |error| map_error(id, error);
+    let store = OverlayStore::open(&overlay_dir(shims, id)?).map_err(failed)?;
+    let response = match request {
+        OverlayRequest::Changes { limit } => store.changes(*limit).map(OverlayResponse::Changes),
+        OverlayRequest::Diff { paths, limit_bytes } => {
+            let diff = store.diff(paths, *limit_bytes);
+            diff.map(|(text, truncated, autorun)| OverlayResponse::Diff {
+                text,
+                truncated,
+                autorun,
+            })
+        }
+        OverlayRequest::Commit { allow_autorun } => {
+            store.commit(*allow_autorun).map(|outcome| match outcome {
+                CommitOutcome::Committed(changes) => OverlayResponse::Committed(changes),
+                CommitOutcome::Autorun(report) => OverlayResponse::Autorun(report),
+                CommitOutcome::Conflicts(conflicts) => OverlayResponse::Conflicts(conflicts),
+            })
+        }
+        OverlayRequest::Discard => store.discard().map(|()| OverlayResponse::Discarded),
+    };
+    response.map_err(failed)
+}
+
+fn overlay_dir(shims: &ShimManager, id: ExecutionId) -> Result<PathBuf, OverlayRequestError> {
+    let executions = format!("/proc/self/fd/{}", shims.executions().as_raw_fd());
+    let path = fs::read_link(&executions).map_err(|error| OverlayRequestError::Storage {
+        what: "cannot find",
+        path: ByteString::from("executions"),
+        reason: error.to_string(),
+    })?;
+    Ok(path.join(id.to_string()).join(OVERLAY))
+}
+
+fn map_error(id: ExecutionId, error: OverlayError) -> OverlayRequestError {
+    let reason = error.to_string();
+    let (what, path, reason) = match error {
+        OverlayError::None => return OverlayRequestError::None(id),
+        OverlayError::Decided { committed } => {
+            return OverlayRequestError::AlreadyResolved { id, committed };
+        }
+        OverlayError::TooMany { what, .. } => ("cannot look at", ByteString::from(what), reason),
+        OverlayError::Protected { path } => {
+            let reason = "it is protected; nothing was committed".to_owned();
+            ("cannot commit", path, reason)
+        }
+        OverlayError::Marked { path } => ("cannot lay an overlay over", path, reason),
+        OverlayError::Damaged { name } => ("cannot read", ByteString::from(name), reason),
+        OverlayError::Interrupted {
+            what,
+            path,
+            source,
+            done,
+            of,
+        } => {
+            let reason =
+                format!("{source}; {done} of {of} changes are on the host, the rest waits");
+            (what, path, reason)
+        }
+        OverlayError::Io { what, path, source } => (what, path, source.to_string()),
+    };
+    OverlayRequestError::Storage { what, path, reason }
+}

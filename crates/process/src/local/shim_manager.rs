@@ -1,0 +1,519 @@
+//! Where shims come from and go to: the keeper, or threads of this process.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ostler_model::{CapabilitySet, ExecutionId};
+use ostler_sandbox::cgroup::CgroupRoot;
+use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connection::{ReceiveOutcome, ShimConnection};
+use super::pool::{Checkout, IDLE_MIN, ShimPool, ShimResult};
+use super::recovery;
+use super::sockets::ListenTables;
+use super::tree_members::TreeInfo;
+use super::zygote_client::ZygoteClient;
+use crate::backend::{ProcessEvent, SpawnError};
+use crate::open_files;
+use crate::proto::ZygoteEvent;
+use crate::shim::{ShimInfo, ShimMode, ShimSetup, serve};
+use crate::sys::{proc, seqpacket};
+
+/// How long a keeper may be silent while it owes a shim, in milliseconds; then it is replaced.
+const ZYGOTE_RESPONSE_MS: u64 = 100;
+/// How long a keeper may take to begin, in milliseconds: an exec of our own executable.
+const ZYGOTE_START_MS: u64 = 5_000;
+/// How long a keeper may take to sweep the tree of a killed shim, in milliseconds.
+const SWEEP_WAIT_MS: u64 = 5_000;
+/// Shims called at once, at most.
+const RECONNECTS_MAX: usize = 16;
+/// Keepers that are tried for one plan.
+const ZYGOTE_ATTEMPTS: usize = 3;
+/// How long after a burst unused shims are let go, in milliseconds.
+const TRIM_MS: u64 = 5_000;
+
+/// Tells the shims apart that are threads of this process, of whichever place.
+static NEXT_THREAD_SERIAL: AtomicU32 = AtomicU32::new(1);
+
+/// Who makes shims.
+#[derive(Debug)]
+pub(super) enum ShimSource {
+    /// A keeper, which is replaced when it dies.
+    Zygote {
+        executable: PathBuf,
+        link: tokio::sync::Mutex<Option<Arc<ZygoteClient>>>,
+    },
+    /// This process, on threads.
+    Threads {
+        cgroup_root: CgroupRoot,
+        boot_id: String,
+    },
+}
+
+impl ShimSource {
+    pub(super) fn zygote(executable: PathBuf, link: ZygoteClient) -> Self {
+        Self::Zygote {
+            executable,
+            link: tokio::sync::Mutex::new(Some(Arc::new(link))),
+        }
+    }
+
+    pub(super) fn threads(cgroup_root: CgroupRoot) -> Self {
+        Self::Threads {
+            cgroup_root,
+            boot_id: proc::boot_id(),
+        }
+    }
+}
+
+/// Every shim of one place.
+#[derive(Debug)]
+pub(super) struct ShimManager {
+    executions: OwnedFd,
+    source: ShimSource,
+    pool: ShimPool,
+    /// What executions were found to be that are looked at, until they end.
+    trees: Mutex<HashMap<ExecutionId, Arc<TreeInfo>>>,
+    /// What listens on the host.
+    pub(super) tables: ListenTables,
+    /// Shims the keeper has buried, until their connections have noticed.
+    reaped: Mutex<HashSet<u32>>,
+    reaped_notify: Notify,
+    /// Who asks shims that were left running: each takes several descriptors for a moment.
+    pub(super) reconnect_permits: Semaphore,
+    /// How many of them there may be.
+    pub(super) reconnects_max: usize,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Starts an executable as the keeper and hears what can be enforced here.
+pub(super) async fn start_zygote(
+    executable: &Path,
+    executions: &OwnedFd,
+) -> io::Result<(ZygoteClient, CapabilitySet)> {
+    for _ in 0..ZYGOTE_ATTEMPTS {
+        let link = ZygoteClient::start(executable, executions.as_fd())?;
+        let hello = timeout(Duration::from_millis(ZYGOTE_START_MS), link.receive()).await;
+        if let Ok(Some((ZygoteEvent::Hello { capabilities }, _))) = hello {
+            return Ok((link, capabilities));
+        }
+        link.kill();
+        link.wait_exit().await;
+        // One that ended may have been killed; one that is silent is no keeper.
+        if !matches!(hello, Ok(None)) {
+            break;
+        }
+    }
+    let message = format!("{} does not answer as a keeper", executable.display());
+    Err(io::Error::new(io::ErrorKind::InvalidData, message))
+}
+
+impl ShimManager {
+    pub(super) fn new(executions: OwnedFd, source: ShimSource) -> Arc<Self> {
+        let reconnects_max = reconnects_max(open_files::limit());
+        Arc::new(Self {
+            executions,
+            source,
+            pool: ShimPool::default(),
+            trees: Mutex::default(),
+            tables: ListenTables::default(),
+            reaped: Mutex::default(),
+            reaped_notify: Notify::new(),
+            reconnect_permits: Semaphore::new(reconnects_max),
+            reconnects_max,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// The directory of executions.
+    pub(super) const fn executions(&self) -> &OwnedFd {
+        &self.executions
+    }
+
+    /// The directory of one, as a path that this process can follow.
+    pub(super) fn execution_dir(&self, id: ExecutionId) -> PathBuf {
+        let executions = self.executions.as_raw_fd();
+        PathBuf::from(format!("/proc/self/fd/{executions}/{id}"))
+    }
+
+    /// What is known of executions that are looked at.
+    pub(super) fn trees(&self) -> MutexGuard<'_, HashMap<ExecutionId, Arc<TreeInfo>>> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cancelled when the place closes or is dropped.
+    pub(super) fn stop_token(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Asks for the shims that are kept ready.
+    pub(super) async fn warm_up(self: &Arc<Self>) {
+        self.shut_idle_under_pressure();
+        let ShimSource::Zygote { link, .. } = &self.source else {
+            return;
+        };
+        if let Some(link) = link.lock().await.as_ref() {
+            self.spawn_zygote_reader(link);
+            link.request_shims(u32::try_from(IDLE_MIN).unwrap_or(1))
+                .await;
+        }
+    }
+
+    /// Lets go of everything; what runs goes on without us.
+    pub(super) async fn close(&self) {
+        self.stop.cancel();
+        self.shut_idle();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Work that blocks, off the runtime's own threads. The default where it was cut short.
+    pub(super) async fn blocking<T: Default + Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        self.tasks.spawn_blocking(work).await.unwrap_or_default()
+    }
+
+    /// A shim for one plan.
+    pub(super) async fn acquire(self: &Arc<Self>) -> Result<Arc<ShimConnection>, SpawnError> {
+        if self.stop.is_cancelled() {
+            return Err(zygote_error("the place is closed"));
+        }
+        for _ in 0..ZYGOTE_ATTEMPTS {
+            let mut waiting = match self.pool.check_out() {
+                Checkout::Ready(shim) => return Ok(shim),
+                Checkout::Waiting(waiting) => waiting,
+            };
+            let zygote = self.request_shim().await?;
+            match wait_for_shim(&mut waiting, zygote.as_deref()).await {
+                Some(Ok(answer)) => return answer,
+                Some(Err(_)) => return Err(zygote_error("the place is closed")),
+                None => self.drop_zygote(zygote).await,
+            }
+        }
+        Err(zygote_error("no shim came"))
+    }
+
+    /// Takes back a shim that did not take its plan: it is gone.
+    pub(super) fn discard(&self, shim: &ShimConnection) {
+        if shim.take_attempt().is_some() {
+            self.pool.release();
+        }
+    }
+
+    /// A shim that was found at work reports here from now on.
+    pub(super) fn adopt(self: &Arc<Self>, shim: &Arc<ShimConnection>) {
+        self.pool.mark_in_use();
+        self.spawn_shim_reader(Arc::clone(shim), None);
+        if !open_files::has_reserve() {
+            self.shut_idle();
+        }
+    }
+
+    /// A descriptor is worth more elsewhere than with a shim that waits for a plan.
+    pub(super) fn shut_idle(&self) {
+        for shim in self.pool.drain_idle() {
+            shim.shutdown();
+        }
+    }
+
+    fn shut_idle_under_pressure(self: &Arc<Self>) {
+        let shims = Arc::clone(self);
+        self.tasks.spawn(async move {
+            let stop = shims.stop_token();
+            while let Some(()) = stop
+                .run_until_cancelled(open_files::wait_for_waiter())
+                .await
+            {
+                shims.shut_idle();
+            }
+        });
+    }
+
+    /// Asks for one shim; a dead keeper is replaced first.
+    async fn request_shim(self: &Arc<Self>) -> Result<Option<Arc<ZygoteClient>>, SpawnError> {
+        let failed = |error: io::Error| zygote_error(&error.to_string());
+        let (executable, link) = match &self.source {
+            ShimSource::Zygote { executable, link } => (executable, link),
+            ShimSource::Threads { .. } => {
+                self.start_thread().map_err(failed)?;
+                return Ok(None);
+            }
+        };
+        let mut link = link.lock().await;
+        if let Some(zygote) = link.as_ref()
+            && !zygote.dead.is_cancelled()
+            && zygote.request_shims(1).await
+        {
+            return Ok(Some(Arc::clone(zygote)));
+        }
+        if let Some(zygote) = link.take() {
+            zygote.kill();
+        }
+        let (zygote, _) = start_zygote(executable, &self.executions)
+            .await
+            .map_err(failed)?;
+        let zygote = Arc::new(zygote);
+        self.spawn_zygote_reader(&zygote);
+        zygote.request_shims(1).await;
+        *link = Some(Arc::clone(&zygote));
+        Ok(Some(zygote))
+    }
+
+    /// A keeper that does not answer may be stopped or stuck: away with it.
+    async fn drop_zygote(&self, zygote: Option<Arc<ZygoteClient>>) {
+        let (ShimSource::Zygote { link, .. }, Some(zygote)) = (&self.source, zygote) else {
+            return;
+        };
+        tracing::warn!(silent = ?zygote.silence(), "the keeper does not answer and is replaced");
+        zygote.kill();
+        let mut link = link.lock().await;
+        if link
+            .as_ref()
+            .is_some_and(|current| Arc::ptr_eq(current, &zygote))
+        {
+            *link = None;
+        }
+    }
+
+    /// Without a keeper: a shim on a thread of this process.
+    fn start_thread(self: &Arc<Self>) -> io::Result<()> {
+        let ShimSource::Threads {
+            cgroup_root,
+            boot_id,
+        } = &self.source
+        else {
+            return Ok(());
+        };
+        let (ours, theirs) = seqpacket::pair()?;
+        let identity = ShimInfo::own(ShimMode::Thread, boot_id.clone());
+        let name = identity.name(NEXT_THREAD_SERIAL.fetch_add(1, Ordering::Relaxed));
+        let setup = ShimSetup {
+            socket: theirs,
+            executions: self.executions.try_clone()?,
+            slot: Some(cgroup_root.slot(name)),
+            identity,
+        };
+        let shim = ShimConnection::new(ours, None)?;
+        let thread = std::thread::Builder::new().name("ostler-shim".to_owned());
+        thread.spawn(move || serve(setup))?;
+        self.register(Arc::new(shim), None);
+        Ok(())
+    }
+
+    fn reaped(&self) -> MutexGuard<'_, HashSet<u32>> {
+        self.reaped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes on what a keeper says, until it is gone.
+    fn spawn_zygote_reader(self: &Arc<Self>, link: &Arc<ZygoteClient>) {
+        let (shims, link) = (Arc::clone(self), Arc::clone(link));
+        self.tasks.spawn(async move {
+            loop {
+                let message = tokio::select! {
+                    () = shims.stop.cancelled() => break,
+                    message = link.receive() => message,
+                };
+                match message {
+                    Some((message, descriptor)) => {
+                        shims.on_zygote_event(&link, message, descriptor)
+                    }
+                    None => break,
+                }
+            }
+            link.shutdown();
+            link.wait_exit().await;
+        });
+    }
+
+    fn on_zygote_event(
+        self: &Arc<Self>,
+        link: &Arc<ZygoteClient>,
+        message: ZygoteEvent,
+        descriptor: Option<OwnedFd>,
+    ) {
+        match (message, descriptor) {
+            (ZygoteEvent::Shim { .. }, Some(_)) if !open_files::has_reserve() => {
+                self.pool.fail_waiter(self.no_open_files());
+            }
+            (ZygoteEvent::Shim { pid }, Some(socket)) => {
+                match ShimConnection::new(socket, Some(pid)) {
+                    Ok(shim) => self.register(Arc::new(shim), Some(Arc::clone(link))),
+                    Err(error) => self.pool.fail_waiter(zygote_error(&error.to_string())),
+                }
+            }
+            // The kernel drops a descriptor for which there is no number left.
+            (ZygoteEvent::Shim { .. }, None) => self.pool.fail_waiter(self.no_open_files()),
+            (ZygoteEvent::ForkFailed { errno }, _) => self.pool.fail_waiter(fork_failed(errno)),
+            (ZygoteEvent::ShimGone { pid, .. }, _) => {
+                self.reaped().insert(pid);
+                self.reaped_notify.notify_waiters();
+            }
+            (ZygoteEvent::Hello { .. }, _) => {}
+        }
+    }
+
+    /// Why no further execution can be begun or asked for.
+    pub(super) fn no_open_files(&self) -> SpawnError {
+        let limit = open_files::limit();
+        SpawnError::OpenFiles {
+            limit,
+            reserved: open_files::reserved(limit),
+            executions: self.pool.in_use(),
+        }
+    }
+
+    /// A new shim: its reader runs as long as it lives.
+    fn register(self: &Arc<Self>, shim: Arc<ShimConnection>, zygote: Option<Arc<ZygoteClient>>) {
+        self.spawn_shim_reader(Arc::clone(&shim), zygote);
+        self.offer(shim);
+    }
+
+    /// Passes on what a shim says, until it is gone.
+    fn spawn_shim_reader(
+        self: &Arc<Self>,
+        shim: Arc<ShimConnection>,
+        zygote: Option<Arc<ZygoteClient>>,
+    ) {
+        let shims = Arc::clone(self);
+        self.tasks.spawn(async move {
+            loop {
+                let received = tokio::select! {
+                    () = shims.stop.cancelled() => return shim.shutdown(),
+                    received = shim.receive() => received,
+                };
+                match received {
+                    ReceiveOutcome::Handled | ReceiveOutcome::Hello(_) => {}
+                    ReceiveOutcome::Idle(ended_id) => {
+                        ended_id.map(|id| shims.trees().remove(&id));
+                        shims.pool.release();
+                        shims.offer(Arc::clone(&shim));
+                    }
+                    ReceiveOutcome::Closed => break,
+                }
+            }
+            shims.on_shim_lost(&shim, zygote).await;
+            drop(shim);
+            open_files::notify_closed();
+        });
+    }
+
+    fn offer(self: &Arc<Self>, shim: Arc<ShimConnection>) {
+        if self.pool.offer(shim) {
+            let shims = Arc::clone(self);
+            self.tasks.spawn(async move { shims.trim_pool().await });
+        }
+        if open_files::has_waiters() {
+            self.shut_idle();
+        }
+    }
+
+    /// Lets shims go that were not needed for a while; ends when only the warm ones are left.
+    async fn trim_pool(&self) {
+        loop {
+            let due = Instant::now() + Duration::from_millis(TRIM_MS);
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = sleep_until(due) => {}
+            }
+            let (cold, more) = self.pool.take_surplus();
+            for shim in cold {
+                shim.shutdown();
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// A shim is gone: its tree is swept, and whoever waits for its reports is told.
+    async fn on_shim_lost(
+        self: &Arc<Self>,
+        shim: &Arc<ShimConnection>,
+        zygote: Option<Arc<ZygoteClient>>,
+    ) {
+        self.pool.remove(shim);
+        let swept = match (shim.pid, zygote) {
+            (Some(pid), Some(zygote)) => self.wait_reaped(pid, &zygote).await,
+            (Some(_) | None, _) => false,
+        };
+        let Some(attempt) = shim.take_attempt() else {
+            return;
+        };
+        self.pool.release();
+        self.trees().remove(&attempt.id);
+        let record = recovery::recover_exit_record(self, &attempt, !swept).await;
+        if record.is_none() {
+            tracing::warn!(id = %attempt.id, shim = shim.pid, "a shim was killed, its tree is ended");
+        }
+        let event = record.map_or(ProcessEvent::Lost, ProcessEvent::Exited);
+        if let Some(events) = attempt.events {
+            let _closed = events.send(event).await;
+        }
+    }
+
+    /// Waits until the keeper has swept what a shim left; false when it cannot any more.
+    async fn wait_reaped(&self, pid: u32, zygote: &ZygoteClient) -> bool {
+        let deadline = Instant::now() + Duration::from_millis(SWEEP_WAIT_MS);
+        loop {
+            let reaped = self.reaped_notify.notified();
+            tokio::pin!(reaped);
+            reaped.as_mut().enable();
+            if self.reaped().remove(&pid) {
+                return true;
+            }
+            tokio::select! {
+                () = reaped => {}
+                () = zygote.dead.cancelled() => return self.reaped().remove(&pid),
+                () = self.stop.cancelled() => return false,
+                () = sleep_until(deadline) => return false,
+            }
+        }
+    }
+}
+
+/// How many shims are called at once where so many files may be open.
+fn reconnects_max(limit: u64) -> usize {
+    const EACH: u64 = 4;
+    let at_once = usize::try_from(limit / 8 / EACH).unwrap_or(RECONNECTS_MAX);
+    at_once.clamp(1, RECONNECTS_MAX)
+}
+
+fn fork_failed(errno: i32) -> SpawnError {
+    let reason = io::Error::from_raw_os_error(errno);
+    zygote_error(&format!(
+        "the kernel refuses another process or descriptor: {reason}"
+    ))
+}
+
+fn zygote_error(reason: &str) -> SpawnError {
+    SpawnError::Zygote(reason.to_owned())
+}
+
+/// Waits for a shim as long as the keeper is not silent for too long. None when it is; an
+/// error when nobody can come.
+async fn wait_for_shim(
+    waiting: &mut oneshot::Receiver<ShimResult>,
+    zygote: Option<&ZygoteClient>,
+) -> Option<Result<ShimResult, oneshot::error::RecvError>> {
+    let limit = Duration::from_millis(ZYGOTE_RESPONSE_MS);
+    loop {
+        if let Ok(received) = timeout(limit, &mut *waiting).await {
+            return Some(received);
+        }
+        if zygote.is_none_or(|zygote| zygote.silence() >= limit) {
+            return None;
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Who belongs to an execution. What its directory says is read again only when it has changed:
+//! services are looked at all the time.
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_model::ExecutionId;
+use ostler_sandbox::cgroup::{self, ShimName, SlotOwner};
+use rustix::fs::{AtFlags, Stat as FileStat, statat};
+use rustix::io::Errno;
+
+use super::recovery;
+use super::shim_manager::ShimManager;
+use super::sockets::{NetnsDiagCache, SocketScanCache};
+use crate::shim::{execution_dir, marker};
+use crate::spec_file::{SPEC_FILE, ShimIdentity};
+use crate::sys::proc::{self, Stat};
+use crate::sys::process_role;
+
+/// Executions of which something is remembered.
+const TREES_MAX: usize = 1_024;
+
+/// What is known of an execution that was looked at.
+#[derive(Debug)]
+pub(super) struct TreeInfo {
+    stamp: StatStamp,
+    attempt: u32,
+    pub(super) shim: ShimIdentity,
+    /// Its shim's cgroup, where it has one.
+    slot: Option<PathBuf>,
+    /// The newest exit record that was read, with its attempt.
+    exit_record: Mutex<Option<(StatStamp, u32)>>,
+    pub(super) netns_diags: NetnsDiagCache,
+    /// What its members were found to listen on.
+    pub(super) socket_cache: SocketScanCache,
+}
+
+/// Tells a file from what it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct StatStamp {
+    inode: u64,
+    size: i64,
+    changed: (i64, u64),
+}
+
+/// One living process.
+#[derive(Debug, Clone)]
+pub(super) struct LiveProcess {
+    pub(super) pid: i32,
+    pub(super) stat: Stat,
+    pub(super) name: String,
+}
+
+impl LiveProcess {
+    fn read(pid: i32) -> Option<Self> {
+        let (stat, name) = proc::named_stat(pid)?;
+        stat.is_alive().then_some(Self { pid, stat, name })
+    }
+}
+
+impl StatStamp {
+    fn from_file(shims: &ShimManager, id: ExecutionId, file: &str) -> Result<Self, Errno> {
+        let path = format!("{id}/{file}");
+        let executions = shims.executions().as_fd();
+        let FileStat {
+            st_ino,
+            st_size,
+            st_ctime,
+            st_ctime_nsec,
+            ..
+        } = statat(executions, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(Self {
+            inode: st_ino,
+            size: st_size,
+            changed: (st_ctime, st_ctime_nsec),
+        })
+    }
+}
+
+/// What its directory says; none where nothing is known of it here.
+pub(super) fn tree_info(shims: &ShimManager, id: ExecutionId) -> Option<Arc<TreeInfo>> {
+    let stamp = StatStamp::from_file(shims, id, SPEC_FILE).ok()?;
+    if let Some(tree) = shims.trees().get(&id)
+        && tree.stamp == stamp
+    {
+        return Some(Arc::clone(tree));
+    }
+    let (attempt, boot) = recovery::read_shim(shims, id)?;
+    let slot = i32::try_from(boot.shim_pid).ok().and_then(|pid| {
+        let owner = SlotOwner::of(shims.executions().as_fd()).ok()?;
+        let shim = ShimName {
+            pid,
+            start: boot.shim_start,
+            serial: 0,
+        };
+        cgroup::slot_directory(owner, shim)
+    });
+    let tree = Arc::new(TreeInfo {
+        stamp,
+        attempt,
+        slot: slot.filter(|_| !boot.in_process),
+        shim: boot,
+        exit_record: Mutex::default(),
+        netns_diags: NetnsDiagCache::default(),
+        socket_cache: SocketScanCache::default(),
+    });
+    let mut trees = shims.trees();
+    if trees.len() >= TREES_MAX {
+        trees.clear();
+    }
+    trees.insert(id, Arc::clone(&tree));
+    Some(tree)
+}
+
+/// The living, the leader first.
+///
+/// Under a shim that is every descendant but helpers of ours, as long as its exit record is not
+/// written: a shim takes the next plan only after that. Environments need not be read, and may
+/// say anything: servers write over them.
+pub(super) fn live_members(
+    shims: &ShimManager,
+    tree: &TreeInfo,
+    id: ExecutionId,
+) -> Vec<LiveProcess> {
+    let mut members = if is_shim_alive(&tree.shim) {
+        let members = shim_descendants(tree);
+        // Asked last: whoever was found before belongs to it only if it was not over.
+        if has_exited(shims, tree, id) {
+            Vec::new()
+        } else {
+            members
+        }
+    } else {
+        let pids = proc::members(&marker(id), None);
+        pids.into_iter().filter_map(LiveProcess::read).collect()
+    };
+    // The leader leads its process group and was born first.
+    members.sort_by_key(|it| (it.stat.group != it.pid, it.stat.start, it.pid));
+    members
+}
+
+/// The execution that a living shim carries out, as far as it was looked at.
+pub(super) fn execution_of_shim(shims: &ShimManager, shim: i32) -> Option<ExecutionId> {
+    let is_of_shim = |known: &TreeInfo| known.shim.shim_pid == shim.unsigned_abs();
+    let candidates: Vec<_> = shims
+        .trees()
+        .iter()
+        .filter(|(_, known)| is_of_shim(known))
+        .map(|(id, known)| (*id, Arc::clone(known)))
+        .collect();
+    let is_running = |(id, known): &(ExecutionId, Arc<TreeInfo>)| {
+        is_shim_alive(&known.shim) && !has_exited(shims, known, *id)
+    };
+    candidates.into_iter().find(is_running).map(|(id, _)| id)
+}
+
+fn is_shim_alive(shim: &ShimIdentity) -> bool {
+    let pid = i32::try_from(shim.shim_pid).unwrap_or(0);
+    !shim.in_process && shim.id == proc::boot_id() && proc::is_same(pid, shim.shim_start)
+}
+
+/// Whether this attempt, or a later one, has left its record.
+fn has_exited(shims: &ShimManager, tree: &TreeInfo, id: ExecutionId) -> bool {
+    let Ok(stamp) = StatStamp::from_file(shims, id, execution_dir::EXIT_FILE) else {
+        return false;
+    };
+    let mut cached = tree
+        .exit_record
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let attempt = match *cached {
+        Some((cached_stamp, attempt)) if cached_stamp == stamp => attempt,
+        Some(_) | None => {
+            let Some(attempt) = recovery::recorded_attempt(shims, id) else {
+                return false;
+            };
+            *cached = Some((stamp, attempt));
+            attempt
+        }
+    };
+    attempt >= tree.attempt
+}
+
+/// By the shim's cgroup, which lists everybody at once, and its children: who left the cgroup
+/// and was orphaned is among those.
+fn shim_descendants(tree: &TreeInfo) -> Vec<LiveProcess> {
+    let shim = i32::try_from(tree.shim.shim_pid).unwrap_or(0);
+    let mut pids = tree
+        .slot
+        .as_ref()
+        .map(|slot| cgroup::pids_in(slot))
+        .unwrap_or_default();
+    let mut members: Vec<LiveProcess> = Vec::with_capacity(pids.len());
+    let mut helpers = Vec::new();
+    for child in proc::children(shim) {
+        let Some(process) = LiveProcess::read(child) else {
+            continue;
+        };
+        if is_helper(&process) {
+            helpers.push(child);
+            if process.name.as_bytes() == process_role::EGRESS.to_bytes() {
+                helpers.extend(proc::descendants(child));
+            }
+        } else if !pids.contains(&child) {
+            pids.push(child);
+            pids.extend(proc::descendants(child));
+        }
+        if process.name.as_bytes() == process_role::INIT.to_bytes() && tree.slot.is_none() {
+            pids.extend(proc::descendants(child));
+        }
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    pids.retain(|pid| *pid != shim && !helpers.contains(pid));
+    members.extend(pids.into_iter().filter_map(LiveProcess::read));
+    members
+}
+
+/// Children of a shim that are ours: the warden and the gate of a cell, and who has not become
+/// the command yet. Anybody can call themselves so, and is then not seen.
+fn is_helper(child: &LiveProcess) -> bool {
+    let roles = [process_role::INIT, process_role::EGRESS, process_role::SHIM];
+    roles
+        .iter()
+        .any(|role| child.name.as_bytes() == role.to_bytes())
+}

@@ -1,0 +1,155 @@
+//! The daemon's line to its keeper.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::open_files;
+use crate::proto::{ZygoteEvent, ZygoteRequest, decode, encode};
+use crate::sys::async_fd;
+use crate::sys::seqpacket::{self, ReceiveMode};
+use crate::zygote::ZYGOTE_ARGUMENT;
+
+/// How long a keeper may leave requests unread, in milliseconds.
+const REQUEST_TIMEOUT_MS: u64 = 100;
+/// How long a keeper may take to end by itself, in milliseconds.
+const SHUTDOWN_TIMEOUT_MS: u64 = 1_000;
+/// Bytes of the largest message a keeper sends.
+const MESSAGE_BYTES: usize = 8 * 1024;
+
+/// One keeper, from its start to its death.
+#[derive(Debug)]
+pub(super) struct ZygoteClient {
+    socket: AsyncFd<OwnedFd>,
+    child: Mutex<Child>,
+    /// When it last said something.
+    last_message: Mutex<Instant>,
+    /// Cancelled once it is dead.
+    pub(super) dead: CancellationToken,
+}
+
+impl ZygoteClient {
+    /// Starts an executable as the keeper: its descriptor 0 is the socket, its descriptor 1
+    /// the directory of executions. Nothing of our environment goes along. It has the limit on
+    /// open files that commands get back by the time it is asked for a shim.
+    pub(super) fn start(executable: &Path, executions: BorrowedFd<'_>) -> io::Result<Self> {
+        let (ours, theirs) = seqpacket::pair()?;
+        let child = Command::new(executable)
+            .arg(ZYGOTE_ARGUMENT)
+            .env_clear()
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::from(executions.try_clone_to_owned()?))
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        pid.into_iter().for_each(open_files::restore_limit);
+        Ok(Self {
+            socket: async_fd::register(ours, Interest::READABLE | Interest::WRITABLE)?,
+            child: Mutex::new(child),
+            last_message: Mutex::new(Instant::now()),
+            dead: CancellationToken::new(),
+        })
+    }
+
+    /// Asks for shims; false when the keeper takes no requests within [`REQUEST_TIMEOUT_MS`].
+    pub(super) async fn request_shims(&self, count: u32) -> bool {
+        let Ok(bytes) = encode(&ZygoteRequest::Fork { count }) else {
+            return false;
+        };
+        let request = async {
+            loop {
+                match seqpacket::send(self.socket.get_ref().as_fd(), &bytes, None) {
+                    Ok(()) => return true,
+                    Err(Errno::AGAIN) => {}
+                    Err(_) => return false,
+                }
+                match self.socket.writable().await {
+                    Ok(mut guard) => guard.clear_ready(),
+                    Err(_) => return false,
+                }
+            }
+        };
+        timeout(Duration::from_millis(REQUEST_TIMEOUT_MS), request)
+            .await
+            .unwrap_or(false)
+    }
+
+    /// How long it has been silent.
+    pub(super) fn silence(&self) -> Duration {
+        self.last_message
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
+    }
+
+    /// Takes in one message; none when the keeper is gone.
+    pub(super) async fn receive(&self) -> Option<(ZygoteEvent, Option<OwnedFd>)> {
+        let mut buffer = vec![0; MESSAGE_BYTES];
+        loop {
+            match seqpacket::receive(self.socket.get_ref(), &mut buffer, ReceiveMode::NonBlocking) {
+                Ok(packet) if packet.len == 0 => return None,
+                Ok(packet) => match decode(&buffer[..packet.len]) {
+                    Ok(message) => {
+                        *self
+                            .last_message
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                        return Some((message, packet.descriptor));
+                    }
+                    Err(_) => continue,
+                },
+                Err(Errno::AGAIN) => {}
+                Err(_) => return None,
+            }
+            self.socket.readable().await.ok()?.clear_ready();
+        }
+    }
+
+    /// Kills it; a keeper that does not answer may be stopped, and would never end.
+    pub(super) fn kill(&self) {
+        // Not reaped yet, so its pid is its own.
+        let _gone = self.child().kill();
+    }
+
+    /// Lets it end by itself.
+    pub(super) fn shutdown(&self) {
+        let _gone = rustix::net::shutdown(self.socket.get_ref(), rustix::net::Shutdown::Both);
+    }
+
+    /// Waits for its end, which is forced where it does not come by itself, and reaps it.
+    pub(super) async fn wait_exit(&self) {
+        let limit = Duration::from_millis(SHUTDOWN_TIMEOUT_MS);
+        match self.exit_fd() {
+            Ok(end) => {
+                if timeout(limit, end.readable()).await.is_err() {
+                    self.kill();
+                    let _ended = end.readable().await;
+                }
+            }
+            // Without a descriptor to wait by.
+            Err(_) => self.kill(),
+        }
+        let _status = self.child().wait();
+        self.dead.cancel();
+    }
+
+    /// A descriptor that is readable once it has ended; opened for that only.
+    fn exit_fd(&self) -> io::Result<AsyncFd<OwnedFd>> {
+        let pid = Pid::from_child(&self.child());
+        async_fd::register(pidfd_open(pid, PidfdFlags::empty())?, Interest::READABLE)
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,240 @@
+//! How much of an input a terminal's line can hold.
+//!
+//! While a terminal gathers lines (`ICANON`), the kernel keeps an unfinished one in a buffer of
+//! 4,096 bytes and drops what exceeds it without a word: nothing of what is written there may
+//! go further. A terminal without lines holds the writer up instead, and so do whole lines
+//! that nobody has read.
+
+use rustix::termios::{InputModes, LocalModes, SpecialCodeIndex, Termios};
+
+/// Bytes of an unfinished line that the kernel keeps (`N_TTY_BUF_SIZE` less the line's end).
+pub(crate) const LINE_BYTES: usize = 4_095;
+
+/// The unfinished line of a terminal, as far as it was written from here. Never shorter than
+/// the kernel's: where a character takes several bytes away, one is counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CanonicalLine {
+    bytes: usize,
+    /// The next character stands for itself.
+    literal_next: bool,
+}
+
+/// What one byte does to an unfinished line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ByteEffect {
+    /// It becomes part of it, so many bytes long.
+    Grows(usize),
+    /// It ends it, or throws it away.
+    Ends,
+    /// It takes its last character away.
+    Erases,
+    /// It has the next one taken as it is.
+    Quotes,
+    /// It leaves no trace in it.
+    Nothing,
+}
+
+impl CanonicalLine {
+    /// How many of `bytes` may be written now; all of them where the terminal hands over what
+    /// it gets. A byte that ends the line always may.
+    pub(crate) fn capacity(self, modes: &Termios, bytes: &[u8]) -> usize {
+        if !is_canonical(modes) {
+            return bytes.len();
+        }
+        let mut line = self;
+        bytes
+            .iter()
+            .position(|&byte| !line.push(modes, byte))
+            .unwrap_or(bytes.len())
+    }
+
+    /// These were written.
+    pub(crate) fn record_written(&mut self, modes: &Termios, bytes: &[u8]) {
+        if !is_canonical(modes) {
+            *self = Self::default();
+            return;
+        }
+        for &byte in bytes {
+            self.push(modes, byte);
+        }
+    }
+
+    /// Whether it has begun.
+    pub(crate) const fn is_unfinished(self) -> bool {
+        self.bytes > 0
+    }
+
+    /// Whether the byte fits.
+    fn push(&mut self, modes: &Termios, byte: u8) -> bool {
+        let effect = if std::mem::take(&mut self.literal_next) {
+            ByteEffect::Grows(1)
+        } else {
+            byte_effect(modes, byte)
+        };
+        match effect {
+            ByteEffect::Grows(by) if self.bytes + by > LINE_BYTES => return false,
+            ByteEffect::Grows(by) => self.bytes += by,
+            ByteEffect::Ends => self.bytes = 0,
+            ByteEffect::Erases => self.bytes = self.bytes.saturating_sub(1),
+            ByteEffect::Quotes => self.literal_next = true,
+            ByteEffect::Nothing => {}
+        }
+        true
+    }
+}
+
+const fn is_canonical(modes: &Termios) -> bool {
+    modes.local_modes.contains(LocalModes::ICANON)
+}
+
+/// As the kernel's line discipline decides it, in its order.
+fn byte_effect(modes: &Termios, byte: u8) -> ByteEffect {
+    let (local, input) = (modes.local_modes, modes.input_modes);
+    let extended = local.contains(LocalModes::IEXTEN);
+    let byte = if input.contains(InputModes::ISTRIP) {
+        byte & 0x7f
+    } else {
+        byte
+    };
+    // A code of zero is switched off.
+    let is = |code: SpecialCodeIndex| byte != 0 && modes.special_codes[code] == byte;
+    let flow = is(SpecialCodeIndex::VSTART) || is(SpecialCodeIndex::VSTOP);
+    let signals = [
+        SpecialCodeIndex::VINTR,
+        SpecialCodeIndex::VQUIT,
+        SpecialCodeIndex::VSUSP,
+    ];
+    if input.contains(InputModes::IXON) && flow {
+        return ByteEffect::Nothing;
+    }
+    if local.contains(LocalModes::ISIG) && signals.into_iter().any(is) {
+        return if local.contains(LocalModes::NOFLSH) {
+            ByteEffect::Nothing
+        } else {
+            ByteEffect::Ends
+        };
+    }
+    let byte = match byte {
+        b'\r' if input.contains(InputModes::IGNCR) => return ByteEffect::Nothing,
+        b'\r' if input.contains(InputModes::ICRNL) => b'\n',
+        b'\n' if input.contains(InputModes::INLCR) => b'\r',
+        other => other,
+    };
+    let is = |code: SpecialCodeIndex| byte != 0 && modes.special_codes[code] == byte;
+    if is(SpecialCodeIndex::VERASE) {
+        return ByteEffect::Erases;
+    }
+    if extended && is(SpecialCodeIndex::VWERASE) {
+        return ByteEffect::Erases;
+    }
+    if extended && is(SpecialCodeIndex::VLNEXT) {
+        return ByteEffect::Quotes;
+    }
+    if extended && local.contains(LocalModes::ECHO) && is(SpecialCodeIndex::VREPRINT) {
+        return ByteEffect::Nothing;
+    }
+    let ends = byte == b'\n'
+        || is(SpecialCodeIndex::VKILL)
+        || is(SpecialCodeIndex::VEOF)
+        || is(SpecialCodeIndex::VEOL)
+        || (extended && is(SpecialCodeIndex::VEOL2));
+    if ends {
+        return ByteEffect::Ends;
+    }
+    // With PARMRK a byte may become three.
+    if input.contains(InputModes::PARMRK) {
+        return ByteEffect::Grows(3);
+    }
+    ByteEffect::Grows(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rustix::pty::{OpenptFlags, openpt};
+    use rustix::termios::tcgetattr;
+
+    use super::*;
+
+    /// The modes of a fresh terminal.
+    fn fresh() -> Termios {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        tcgetattr(&master).expect("modes")
+    }
+
+    #[test]
+    fn a_line_and_its_end_fit() {
+        let modes = fresh();
+        let mut line = CanonicalLine::default();
+        let whole = [vec![b'x'; LINE_BYTES], b"\nnext".to_vec()].concat();
+        assert_eq!(line.capacity(&modes, &whole), whole.len());
+        line.record_written(&modes, &whole);
+        assert_eq!(line.bytes, 4);
+        let long = vec![b'y'; 100_000];
+        assert_eq!(line.capacity(&modes, &long), LINE_BYTES - 4);
+        line.record_written(&modes, &long[..LINE_BYTES - 4]);
+        assert_eq!(line.capacity(&modes, &long), 0);
+        for ends in [b"\nabc", b"\rabc", b"\x03abc", b"\x15abc", b"\x04abc"] {
+            assert_eq!(line.capacity(&modes, ends), 4, "{ends:?}");
+        }
+        assert_eq!(
+            line.capacity(&modes, b"\x7fabc"),
+            2,
+            "one byte is free again"
+        );
+        assert_eq!(
+            line.capacity(&modes, b"\x16\nabc"),
+            1,
+            "a quoted newline is text"
+        );
+    }
+
+    #[test]
+    fn without_lines_there_is_no_limit() {
+        let mut modes = fresh();
+        let mut line = CanonicalLine::default();
+        line.record_written(&modes, b"abc");
+        modes.local_modes.remove(LocalModes::ICANON);
+        assert_eq!(line.capacity(&modes, &[b'x'; 100_000]), 100_000);
+        line.record_written(&modes, b"x");
+        assert_eq!(line, CanonicalLine::default());
+    }
+
+    #[test]
+    fn translations_and_switched_off_codes() {
+        let mut modes = fresh();
+        assert_eq!(
+            byte_effect(&modes, 0),
+            ByteEffect::Grows(1),
+            "a switched off code"
+        );
+        modes.input_modes.remove(InputModes::ICRNL);
+        assert_eq!(byte_effect(&modes, b'\r'), ByteEffect::Grows(1));
+        modes.input_modes.insert(InputModes::IGNCR);
+        assert_eq!(byte_effect(&modes, b'\r'), ByteEffect::Nothing);
+        modes.local_modes.remove(LocalModes::ISIG);
+        assert_eq!(byte_effect(&modes, 3), ByteEffect::Grows(1));
+        assert_eq!(byte_effect(&modes, 0x13), ByteEffect::Nothing, "ctrl-s");
+        modes.input_modes.insert(InputModes::ISTRIP);
+        assert_eq!(byte_effect(&modes, b'\n' | 0x80), ByteEffect::Ends);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_outgrows_the_kernels(
+            pieces in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..3_000), any::<bool>()), 1..8)
+        ) {
+            let modes = fresh();
+            let mut line = CanonicalLine::default();
+            for (bytes, twice) in pieces {
+                for _ in 0..=usize::from(twice) {
+                    let room = line.capacity(&modes, &bytes);
+                    prop_assert!(room <= bytes.len());
+                    line.record_written(&modes, &bytes[..room]);
+                    prop_assert!(line.bytes <= LINE_BYTES);
+                    prop_assert!(line.literal_next || line.capacity(&modes, b"\n") == 1);
+                }
+            }
+        }
+    }
+}

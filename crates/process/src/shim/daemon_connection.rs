@@ -1,0 +1,312 @@
+//! The shim's line to a daemon: the socket it was born with, or, once that daemon is gone,
+//! `ctl.sock` in the execution's directory, where the next one calls.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::renameat;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind};
+use rustix::net::{listen, socket_with, sockopt};
+
+use super::execution_dir::{self, CONTROL_SOCKET};
+use crate::proto::{ShimEvent, ShimRequest, decode, encode};
+use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+
+/// Messages that wait for a daemon that does not read; beyond that, questions of programs are
+/// dropped. Of marks of the output's end only the last one waits, and everything else is said
+/// once, or once for each order.
+const WAITING_MAX: usize = 256;
+/// How long a last message may wait for a daemon that does not read, in milliseconds.
+const FLUSH_TIMEOUT_MS: i64 = 2_000;
+/// The control socket's name before it listens.
+const UNFINISHED_SOCKET: &str = "ctl.tmp";
+/// Daemons that may knock at once.
+const BACKLOG: i32 = 4;
+
+/// Who can be talked to.
+#[derive(Debug)]
+enum DaemonPeer {
+    /// A daemon.
+    Daemon(OwnedFd),
+    /// Nobody yet; somebody may call.
+    Listening(OwnedFd),
+    /// Nobody, and no way to be called.
+    Nobody,
+}
+
+/// What came in.
+#[derive(Debug)]
+pub(crate) enum DaemonEvent {
+    /// A message.
+    Message(ShimRequest, Option<OwnedFd>),
+    /// Nothing now.
+    Nothing,
+    /// A message of another version, or none at all.
+    Malformed,
+    /// The daemon is gone.
+    Hangup,
+    /// A new daemon called.
+    Reconnected,
+}
+
+/// The line.
+#[derive(Debug)]
+pub(crate) struct DaemonConnection {
+    peer: DaemonPeer,
+    queue: SendQueue,
+}
+
+/// Messages that wait for a daemon that does not read, in order.
+#[derive(Debug)]
+struct SendQueue(VecDeque<QueuedPacket>);
+
+#[derive(Debug)]
+struct QueuedPacket {
+    bytes: Vec<u8>,
+    descriptor: Option<OwnedFd>,
+    /// It says where the output ends: a later one says more.
+    is_output_end: bool,
+}
+
+impl SendQueue {
+    /// Adds a message. A mark takes the place of the one before it.
+    fn push(&mut self, message: &ShimEvent, descriptor: Option<OwnedFd>) {
+        let is_query = matches!(message, ShimEvent::TerminalQuery { .. });
+        if is_query && self.0.len() >= WAITING_MAX {
+            return;
+        }
+        let Ok(bytes) = encode(message) else {
+            return;
+        };
+        let is_output_end = matches!(message, ShimEvent::Output { .. });
+        if is_output_end && self.0.back().is_some_and(|last| last.is_output_end) {
+            self.0.pop_back();
+        }
+        self.0.push_back(QueuedPacket {
+            bytes,
+            descriptor,
+            is_output_end,
+        });
+    }
+}
+
+impl DaemonConnection {
+    /// A line to the daemon at the other end of `socket`.
+    pub(crate) const fn new(socket: OwnedFd) -> Self {
+        Self {
+            peer: DaemonPeer::Daemon(socket),
+            queue: SendQueue(VecDeque::new()),
+        }
+    }
+
+    /// What to poll, if anything.
+    pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
+        match &self.peer {
+            DaemonPeer::Daemon(socket) if self.queue.0.is_empty() => {
+                Some(PollFd::new(socket, PollFlags::IN))
+            }
+            DaemonPeer::Daemon(socket) => Some(PollFd::new(socket, PollFlags::IN | PollFlags::OUT)),
+            DaemonPeer::Listening(listener) => Some(PollFd::new(listener, PollFlags::IN)),
+            DaemonPeer::Nobody => None,
+        }
+    }
+
+    /// Whether a message comes in so long, or the daemon goes.
+    pub(crate) fn is_readable_within(&self, limit: Duration) -> bool {
+        let Some(mut polled) = self.poll_fd().map(|polled| [polled]) else {
+            return true;
+        };
+        let limit = Timespec::try_from(limit).unwrap_or_default();
+        rustix::event::poll(&mut polled, Some(&limit)) != Ok(0)
+    }
+
+    /// Whether a daemon is there.
+    pub(crate) const fn has_daemon(&self) -> bool {
+        matches!(self.peer, DaemonPeer::Daemon(_))
+    }
+
+    /// Sends, or keeps for when the daemon reads again.
+    pub(crate) fn send(&mut self, message: &ShimEvent, descriptor: Option<OwnedFd>) {
+        if !self.has_daemon() {
+            return;
+        }
+        self.queue.push(message, descriptor);
+        self.flush();
+    }
+
+    /// Sends what waits, as far as the daemon takes it.
+    pub(crate) fn flush(&mut self) {
+        let DaemonPeer::Daemon(socket) = &self.peer else {
+            self.queue.0.clear();
+            return;
+        };
+        while let Some(first) = self.queue.0.front() {
+            let descriptor = first.descriptor.as_ref().map(AsFd::as_fd);
+            match seqpacket::send(socket.as_fd(), &first.bytes, descriptor) {
+                Err(Errno::AGAIN) => return,
+                // Gone daemons show themselves by the end of what they send.
+                Ok(()) | Err(_) => drop(self.queue.0.pop_front()),
+            }
+        }
+    }
+
+    /// Waits until everything was taken, or the daemon proves not to read.
+    pub(crate) fn flush_blocking(&mut self) {
+        let limit = rustix::event::Timespec {
+            tv_sec: FLUSH_TIMEOUT_MS / 1_000,
+            tv_nsec: 0,
+        };
+        while !self.queue.0.is_empty() {
+            let DaemonPeer::Daemon(socket) = &self.peer else {
+                return;
+            };
+            let mut poll = [PollFd::new(socket, PollFlags::OUT)];
+            if !matches!(rustix::event::poll(&mut poll, Some(&limit)), Ok(1..)) {
+                return;
+            }
+            self.flush();
+        }
+    }
+
+    /// Takes one message, or one caller.
+    pub(crate) fn receive(&mut self, buffer: &mut [u8], patience: ReceiveMode) -> DaemonEvent {
+        match &self.peer {
+            DaemonPeer::Daemon(socket) => {
+                let buffer = &mut buffer[..PACKET_BYTES];
+                match seqpacket::receive(socket, buffer, patience) {
+                    Err(Errno::AGAIN) => DaemonEvent::Nothing,
+                    Err(_) => self.disconnect(),
+                    Ok(packet) if packet.len == 0 => self.disconnect(),
+                    Ok(packet) => match decode(&buffer[..packet.len]) {
+                        Ok(message) => DaemonEvent::Message(message, packet.descriptor),
+                        Err(_) => DaemonEvent::Malformed,
+                    },
+                }
+            }
+            DaemonPeer::Listening(_) => self.accept(),
+            DaemonPeer::Nobody => DaemonEvent::Nothing,
+        }
+    }
+
+    fn disconnect(&mut self) -> DaemonEvent {
+        self.peer = DaemonPeer::Nobody;
+        self.queue.0.clear();
+        DaemonEvent::Hangup
+    }
+
+    /// Opens `ctl.sock` in `dir` for the next daemon. The path goes through the directory's
+    /// descriptor, so that it fits into an address however long it is.
+    /// Whether it is open.
+    pub(crate) fn listen(&mut self, dir: BorrowedFd<'_>) -> bool {
+        execution_dir::remove(dir, UNFINISHED_SOCKET);
+        match open_listener(dir) {
+            Ok(listener) => self.peer = DaemonPeer::Listening(listener),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn accept(&mut self) -> DaemonEvent {
+        let DaemonPeer::Listening(listener) = &self.peer else {
+            return DaemonEvent::Nothing;
+        };
+        let Ok(caller) = accept_with(listener, SocketFlags::CLOEXEC) else {
+            return DaemonEvent::Nothing;
+        };
+        if !is_same_user(caller.as_fd()) {
+            return DaemonEvent::Nothing;
+        }
+        self.peer = DaemonPeer::Daemon(caller);
+        DaemonEvent::Reconnected
+    }
+}
+
+fn open_listener(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let listener = socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
+    // Under its name it always answers: whoever sees it can connect.
+    bind(&listener, &control_address(dir, UNFINISHED_SOCKET)?)?;
+    listen(&listener, BACKLOG)?;
+    renameat(dir, UNFINISHED_SOCKET, dir, CONTROL_SOCKET)?;
+    Ok(listener)
+}
+
+/// The address of a socket in `dir`, for this process.
+pub(crate) fn control_address(dir: BorrowedFd<'_>, name: &str) -> Result<SocketAddrUnix, Errno> {
+    use std::os::fd::AsRawFd;
+    SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))
+}
+
+/// Whether the peer runs as our user, or as root.
+pub(crate) fn is_same_user(socket: BorrowedFd<'_>) -> bool {
+    sockopt::socket_peercred(socket)
+        .is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::geteuid())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::socketpair;
+
+    use super::*;
+
+    fn pair() -> (DaemonConnection, OwnedFd) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair");
+        (DaemonConnection::new(ours), theirs)
+    }
+
+    /// Everything the daemon reads, the shim going on as soon as there is room.
+    fn read(link: &mut DaemonConnection, daemon: &OwnedFd) -> Vec<ShimEvent> {
+        let mut buffer = vec![0; PACKET_BYTES];
+        let mut messages = Vec::new();
+        loop {
+            match seqpacket::receive(daemon, &mut buffer, ReceiveMode::NonBlocking) {
+                Ok(packet) => messages.push(decode(&buffer[..packet.len]).expect("a message")),
+                Err(_) => return messages,
+            }
+            link.flush();
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_reads_late_misses_no_end_of_output_and_no_answer() {
+        let (mut link, daemon) = pair();
+        let marks = 20_000;
+        for end in 1..=marks {
+            link.send(&ShimEvent::Output { end }, None);
+            if end % 1_000 == 0 {
+                link.send(&ShimEvent::InputAccepted { len: end }, None);
+            }
+        }
+        assert!(link.queue.0.len() <= WAITING_MAX, "bounded");
+        let question = crate::backend::TerminalQuery::Status;
+        for _ in 0..2 * WAITING_MAX {
+            let asked = ShimEvent::TerminalQuery {
+                query: question,
+                end: 0,
+            };
+            link.send(&asked, None);
+        }
+        assert!(link.queue.0.len() <= WAITING_MAX, "bounded");
+        link.send(&ShimEvent::Output { end: marks + 1 }, None);
+        link.send(&ShimEvent::Frozen { frozen: true }, None);
+        let (mut last, mut taken, mut frozen) = (0, 0, false);
+        for message in read(&mut link, &daemon) {
+            if let ShimEvent::Output { end } = message {
+                assert!(end > last, "in order");
+                last = end;
+            }
+            taken += u64::from(matches!(message, ShimEvent::InputAccepted { .. }));
+            frozen |= matches!(message, ShimEvent::Frozen { .. });
+        }
+        assert_eq!((last, taken, frozen), (marks + 1, marks / 1_000, true));
+    }
+}

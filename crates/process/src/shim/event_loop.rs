@@ -1,0 +1,545 @@
+//! One tree from birth to its end: a poll loop over the daemon, the leader and its output.
+
+mod finish;
+mod freeze;
+mod idempotent_inputs;
+mod input;
+mod limits;
+mod reserve;
+mod stopped;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use ostler_model::{LimitKind, TimeoutKind};
+use ostler_sandbox::cgroup::CgroupSlot;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use self::freeze::FreezeState;
+use self::idempotent_inputs::IdempotentInputs;
+use super::canonical_line::CanonicalLine;
+use super::channels::set_size;
+use super::daemon_connection::{DaemonConnection, DaemonEvent};
+use super::execution_dir;
+use super::kill_escalation::{KillAction, KillEscalation};
+use super::output_notify::NotifyThrottle;
+use super::output_sink::{OutputSink, SinkEvent};
+use super::process_tree::ProcessTree;
+use super::serve::Shim;
+use super::spawn::SpawnedTree;
+use super::streams::OutputStreams;
+use super::terminal_queries::TerminalQueryScanner;
+use crate::backend::{ControlCommand, KillReason};
+use crate::proto::{ShimEvent, ShimRequest, WirePlan};
+use crate::sys::seqpacket::ReceiveMode;
+use crate::sys::signals;
+use crate::sys::time::ClockReading;
+
+/// Between two tries of what a full disk refused while no daemon lives, in milliseconds.
+const RETRY_MS: u64 = 500;
+/// A command whose start was not asked for is told of all the same once it lived so long, in
+/// milliseconds: what is over before costs the daemon no wake-up.
+const REPORT_START_MS: u64 = 20;
+/// Bytes of the read buffer that stay touched between commands.
+const WARM_BYTES: usize = 16 * 1024;
+
+/// What becomes of the shim afterwards.
+#[derive(Debug)]
+pub(crate) enum AttemptEnd {
+    /// Nothing is left; the next plan may come.
+    Recycle(DaemonConnection),
+    /// No daemon is there, or something could not be ended.
+    Leave,
+}
+
+/// One tree under way.
+#[derive(Debug)]
+pub(crate) struct AttemptRunner<'a> {
+    shim: &'a mut Shim,
+    daemon: DaemonConnection,
+    plan: WirePlan,
+    dir: OwnedFd,
+    tree: ProcessTree,
+    streams: OutputStreams,
+    input: Option<OwnedFd>,
+    /// Inputs that go in once.
+    idempotent_inputs: IdempotentInputs,
+    /// What a terminal holds of an unfinished line.
+    canonical_line: CanonicalLine,
+    /// What its program asks a terminal.
+    query_scanner: TerminalQueryScanner,
+    sink: OutputSink,
+    escalation: KillEscalation,
+    started: ClockReading,
+    /// When the leader's end was seen; of a detached tree, when the last one's was.
+    ended: Option<ClockReading>,
+    /// The leader has ended and others went on in its place, which was told.
+    detached: bool,
+    wall_at: Option<Instant>,
+    idle_at: Option<Instant>,
+    listen_at: Option<Instant>,
+    /// Where there is no room reserved for the exit record: when that is tried.
+    reserve_at: Option<Instant>,
+    /// When the daemon is told that it runs, unless it has ended by then.
+    report_at: Option<Instant>,
+    notifier: NotifyThrottle,
+    /// The exit record could not be written. Recovery must then not find this shim alive with
+    /// another execution: it does not take one.
+    exit_unrecorded: bool,
+    oom_before: u64,
+    /// Processor time in the slot before, where orphans are reaped by a warden.
+    cpu_before: Option<(u64, u64)>,
+    /// Limits that were told of.
+    limits_hit: Vec<LimitKind>,
+    freeze_state: Option<FreezeState>,
+    /// Somebody ordered a signal that stops it, and none since that continues it.
+    stop_ordered: bool,
+}
+
+/// What a round of deadlines came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LoopAction {
+    /// It is not over.
+    Continue,
+    /// Nobody is left.
+    Empty,
+    /// Somebody is left that cannot be ended.
+    GaveUp,
+}
+
+/// What a poll found ready.
+#[derive(Debug, Default)]
+struct PollReady {
+    daemon: bool,
+    processes: bool,
+    limits: bool,
+    streams: [bool; 2],
+}
+
+impl<'a> AttemptRunner<'a> {
+    /// Takes over what was just born.
+    pub(crate) fn new(shim: &'a mut Shim, daemon: DaemonConnection, spawned: SpawnedTree) -> Self {
+        let (dir, plan) = (spawned.dir.as_fd(), &spawned.plan);
+        let attempt_start = (plan.attempt, plan.min_output_offset);
+        let sink = OutputSink::open(dir, attempt_start, plan.lossless_reader);
+        let now = Instant::now();
+        let timeouts = spawned.plan.timeouts;
+        let terminal = spawned.streams.terminal().is_some();
+        let report_at = if spawned.plan.report_start {
+            now
+        } else {
+            now + Duration::from_millis(REPORT_START_MS)
+        };
+        let slot = shim.slot.as_ref();
+        let oom_before = slot.map_or(0, CgroupSlot::oom_kills);
+        let is_jailed = spawned.tree.is_jailed();
+        let cpu_before = slot.filter(|_| is_jailed).and_then(CgroupSlot::cpu_time);
+        Self {
+            daemon,
+            dir: spawned.dir,
+            tree: spawned.tree,
+            streams: spawned.streams,
+            input: spawned.input,
+            idempotent_inputs: IdempotentInputs::default(),
+            sink,
+            escalation: KillEscalation::new(&timeouts, terminal),
+            canonical_line: CanonicalLine::default(),
+            query_scanner: TerminalQueryScanner::default(),
+            started: spawned.started,
+            ended: None,
+            detached: false,
+            wall_at: timeouts.wall.and_then(|limit| now.checked_add(limit)),
+            idle_at: timeouts.idle.and_then(|limit| now.checked_add(limit)),
+            listen_at: None,
+            reserve_at: (!spawned.has_reserve).then_some(now),
+            report_at: Some(report_at),
+            notifier: NotifyThrottle::new(terminal),
+            exit_unrecorded: false,
+            oom_before,
+            cpu_before,
+            limits_hit: Vec::new(),
+            freeze_state: None,
+            stop_ordered: false,
+            plan: spawned.plan,
+            shim,
+        }
+    }
+
+    /// Carries it to its end.
+    pub(crate) fn run(mut self) -> AttemptEnd {
+        if self.plan.report_start {
+            self.send_started();
+        }
+        self.send_sink_events();
+        self.reserve_if_due(Instant::now());
+        loop {
+            let ready = self.poll();
+            if ready.daemon {
+                self.daemon.flush();
+                self.handle_daemon_messages();
+            }
+            self.read_streams(&ready);
+            if ready.limits {
+                self.check_limits();
+            }
+            if ready.processes && self.on_child_event() {
+                return self.finish(true);
+            }
+            match self.on_timers(Instant::now()) {
+                LoopAction::Continue => {}
+                LoopAction::Empty => return self.finish(true),
+                LoopAction::GaveUp => return self.finish(false),
+            }
+        }
+    }
+
+    /// Tells the daemon that it runs; once.
+    fn send_started(&mut self) {
+        if self.report_at.take().is_some() {
+            let (pid, at) = (self.tree.pid(), self.started.timestamp());
+            self.daemon.send(&ShimEvent::Started { pid, at }, None);
+        }
+    }
+
+    fn poll(&self) -> PollReady {
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(8);
+        let has_daemon = self
+            .daemon
+            .poll_fd()
+            .map(|line| polled.push(line))
+            .is_some();
+        let processes = polled.len();
+        if let Some(process) = self.tree.exit_fd() {
+            polled.push(PollFd::from_borrowed_fd(process, PollFlags::IN));
+        }
+        if let Some(signal) = &self.shim.child_signal {
+            polled.push(PollFd::new(signal, PollFlags::IN));
+        }
+        let limits = polled.len();
+        if let Some(slot) = &self.shim.slot {
+            polled.extend(
+                slot.poll_targets()
+                    .map(|(alarm, flags)| PollFd::from_borrowed_fd(alarm, flags)),
+            );
+        }
+        let streams = polled.len();
+        let mut indices = [0; 2];
+        // A reader of what is in memory is slower than the command: the command waits.
+        let readable = (!self.sink.must_pause_reads()).then(|| self.streams.polled());
+        for (slot, (index, source)) in indices.iter_mut().zip(readable.into_iter().flatten()) {
+            *slot = index;
+            polled.push(PollFd::new(source, PollFlags::IN));
+        }
+        let timeout = self.timeout();
+        if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
+            return PollReady::default();
+        }
+        let is_ready = |poll: &PollFd<'_>| !poll.revents().is_empty();
+        let mut ready = PollReady {
+            daemon: has_daemon && is_ready(&polled[0]),
+            processes: polled[processes..limits].iter().any(is_ready),
+            limits: polled[limits..streams].iter().any(is_ready),
+            streams: [false; 2],
+        };
+        for (poll, index) in polled[streams..].iter().zip(indices) {
+            ready.streams[index] = is_ready(poll);
+        }
+        ready
+    }
+
+    fn timeout(&self) -> Option<Timespec> {
+        let timeouts = if self.are_timeouts_running() {
+            [self.wall_at, self.idle_at]
+        } else {
+            [None, None]
+        };
+        let others = [
+            self.escalation.deadline(),
+            self.streams.deadline(),
+            self.notifier.deadline(),
+            self.listen_at,
+            self.reserve_at,
+            self.report_at,
+        ];
+        let next = timeouts.into_iter().chain(others).flatten().min()?;
+        let left = next.saturating_duration_since(Instant::now());
+        Some(Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        })
+    }
+
+    fn handle_daemon_messages(&mut self) {
+        loop {
+            let buffer = self.shim.buffer.as_mut_slice();
+            match self.daemon.receive(buffer, ReceiveMode::NonBlocking) {
+                DaemonEvent::Message(
+                    ShimRequest::Command {
+                        id,
+                        attempt,
+                        command: order,
+                    },
+                    _,
+                ) => {
+                    if id == self.plan.id && attempt == self.plan.attempt {
+                        self.handle_command(order);
+                    }
+                }
+                DaemonEvent::Message(ShimRequest::Start(_) | ShimRequest::StartInMemory, _)
+                | DaemonEvent::Malformed => {}
+                DaemonEvent::Nothing => return,
+                DaemonEvent::Hangup => {
+                    self.notifier.set_watched(false);
+                    self.sink.retain(None);
+                    self.open_control_socket();
+                    return;
+                }
+                DaemonEvent::Reconnected => return self.send_hello(),
+            }
+        }
+    }
+
+    /// Opens the control socket; where the disk refuses, again a little later.
+    fn open_control_socket(&mut self) {
+        let listens = self.daemon.listen(self.dir.as_fd());
+        self.listen_at = (!listens).then(|| Instant::now() + Duration::from_millis(RETRY_MS));
+    }
+
+    /// A new daemon called: it is told what runs here.
+    fn send_hello(&mut self) {
+        execution_dir::remove(self.dir.as_fd(), execution_dir::CONTROL_SOCKET);
+        let hello = ShimEvent::Hello {
+            id: self.plan.id,
+            attempt: self.plan.attempt,
+            pid: self.tree.pid(),
+            started_at: self.started.timestamp(),
+        };
+        self.daemon.send(&hello, None);
+        if self.sink.is_in_memory() {
+            self.send_journal_failed(self.sink.error().unwrap_or_default().to_owned());
+        }
+        self.send_frozen();
+        self.resend_limits();
+        self.send_detached();
+    }
+
+    fn handle_command(&mut self, command: ControlCommand) {
+        match command {
+            ControlCommand::Stop { grace } => self.terminate(KillReason::Requested, grace),
+            ControlCommand::Signal(signal) => {
+                self.track_signal(signal.number());
+                self.tree.signal_group(signal.number());
+            }
+            ControlCommand::Input(bytes) => self.handle_input(&bytes),
+            ControlCommand::InputOnce { input, from, bytes } => {
+                self.handle_idempotent_input(input, from, &bytes)
+            }
+            ControlCommand::CloseInput => self.close_input(),
+            ControlCommand::Freeze(frozen) => self.freeze(frozen),
+            ControlCommand::Resize(size) => {
+                if let Some(terminal) = self.streams.terminal() {
+                    let _gone = set_size(terminal, size);
+                }
+            }
+            ControlCommand::Watch(watched) => {
+                self.notifier.set_watched(watched);
+                self.notify_output();
+            }
+            ControlCommand::Retain(from) => {
+                self.sink.retain(from);
+                // The command may be waiting for that reader, and writes nothing meanwhile.
+                self.retry_disk();
+            }
+        }
+    }
+
+    fn retry_disk(&mut self) {
+        self.sink.retry_disk_if_due();
+        self.send_sink_events();
+    }
+
+    fn read_streams(&mut self, ready: &PollReady) {
+        for (index, is_ready) in ready.streams.into_iter().enumerate() {
+            if is_ready {
+                let before = self.sink.end();
+                let buffer = self.shim.buffer.as_mut_slice();
+                let bytes = self.streams.read(index, buffer, &mut self.sink);
+                self.on_output(bytes);
+                if self.streams.terminal().is_some() {
+                    self.send_terminal_queries(before, bytes);
+                }
+            }
+        }
+    }
+
+    /// What the program asked its terminal in the bytes just read, if anybody is there to
+    /// answer. The place in the journal is right but for secrets that were replaced.
+    fn send_terminal_queries(&mut self, before: u64, bytes: usize) {
+        let chunk = &self.shim.buffer.as_mut_slice()[..bytes];
+        for (query, len) in self.query_scanner.scan(chunk, Instant::now()) {
+            let end = (before + len as u64).min(self.sink.end());
+            self.daemon
+                .send(&ShimEvent::TerminalQuery { query, end }, None);
+        }
+    }
+
+    /// Output came: the idle clock begins anew, watchers are told, and so is what became of the
+    /// way to the disk.
+    fn on_output(&mut self, bytes: usize) {
+        if bytes > 0 && self.idle_at.is_some() {
+            self.idle_at = self
+                .plan
+                .timeouts
+                .idle
+                .and_then(|limit| Instant::now().checked_add(limit));
+        }
+        self.shim.buffer_touched |= bytes > WARM_BYTES;
+        self.send_sink_events();
+        self.notify_output();
+    }
+
+    /// Tells where output goes, where that has changed.
+    fn send_sink_events(&mut self) {
+        for event in self.sink.take_events() {
+            match event {
+                SinkEvent::Refused { detail } => self.send_journal_failed(detail),
+                SinkEvent::Returned { missing } => {
+                    self.daemon
+                        .send(&ShimEvent::JournalRecovered { missing }, None);
+                }
+            }
+        }
+    }
+
+    fn send_journal_failed(&mut self, detail: String) {
+        let (base, memory) = self.sink.memory().unzip();
+        let failed = ShimEvent::JournalFailed { detail, base };
+        self.daemon.send(&failed, memory);
+    }
+
+    fn notify_output(&mut self) {
+        if let Some(end) = self.notifier.on_output(self.sink.end(), Instant::now()) {
+            self.daemon.send(&ShimEvent::Output { end }, None);
+        }
+    }
+
+    /// Somebody of the tree ended or changed; whether all is over.
+    fn on_child_event(&mut self) -> bool {
+        if let Some(signal) = &self.shim.child_signal {
+            signals::drain_signalfd(signal.as_fd());
+        }
+        self.continue_stopped();
+        let empty = self.tree.reap();
+        if self.tree.status().is_some() && self.ended.is_none() {
+            self.on_leader_exit(empty);
+        }
+        empty && self.ended.is_some()
+    }
+
+    fn on_leader_exit(&mut self, empty: bool) {
+        self.thaw_for_exit();
+        self.ended = Some(ClockReading::now());
+        if empty || !self.sink.must_pause_reads() {
+            let buffer = self.shim.buffer.as_mut_slice();
+            let bytes = self.streams.drain(buffer, &mut self.sink);
+            self.on_output(bytes);
+        }
+        if empty {
+            return;
+        }
+        self.escalation
+            .on_leader_exit(self.tree.orphan_policy(), Instant::now());
+    }
+
+    /// What the leader left behind goes on in its place.
+    fn detach(&mut self) {
+        self.detached = true;
+        self.tree.detach();
+        self.send_started();
+        self.send_detached();
+    }
+
+    fn send_detached(&mut self) {
+        if let (true, Some(status)) = (self.detached, self.tree.status()) {
+            self.daemon.send(&ShimEvent::Detached { status }, None);
+        }
+    }
+
+    fn are_timeouts_running(&self) -> bool {
+        self.escalation.is_running() && self.freeze_state.is_none()
+    }
+
+    /// Whatever the time demands.
+    fn on_timers(&mut self, now: Instant) -> LoopAction {
+        if self.report_at.is_some_and(|at| now >= at) {
+            self.send_started();
+        }
+        if self.are_timeouts_running() {
+            self.check_timeouts(now);
+        }
+        if self.streams.deadline().is_some_and(|at| now >= at) {
+            self.streams.flush(Some(now), &mut self.sink);
+            self.send_sink_events();
+            self.notify_output();
+        }
+        if self.notifier.deadline().is_some_and(|at| now >= at) {
+            self.notify_output();
+        }
+        if self.ended.is_some() && self.streams.are_closed() {
+            self.escalation.on_output_closed(now);
+        }
+        if self.listen_at.is_some_and(|at| now >= at) {
+            self.open_control_socket();
+        }
+        self.reserve_if_due(now);
+        match self.escalation.poll(now) {
+            Some(action) => self.apply(action),
+            None => LoopAction::Continue,
+        }
+    }
+
+    fn check_timeouts(&mut self, now: Instant) {
+        let timeouts = [
+            (TimeoutKind::Wall, self.wall_at),
+            (TimeoutKind::Idle, self.idle_at),
+        ];
+        let expired = timeouts
+            .into_iter()
+            .find(|(_, at)| at.is_some_and(|at| now >= at));
+        if let Some((kind, _)) = expired {
+            self.send_started();
+            self.daemon.send(&ShimEvent::TimedOut { kind }, None);
+            self.terminate(KillReason::Timeout(kind), self.plan.timeouts.grace);
+        }
+    }
+
+    fn terminate(&mut self, reason: KillReason, grace: Duration) {
+        self.thaw_for_exit();
+        if let Some(action) = self.escalation.terminate(reason, grace, Instant::now()) {
+            // Where this empties the tree, SIGCHLD and the pidfd wake the loop to see it.
+            let _action = self.apply(action);
+        }
+    }
+
+    fn apply(&mut self, act: KillAction) -> LoopAction {
+        match act {
+            KillAction::Detach => self.detach(),
+            KillAction::HangUp => {
+                let foreground = self.streams.terminal().and_then(input::foreground);
+                self.tree.hang_up(foreground);
+            }
+            KillAction::Terminate => self.tree.terminate(),
+            KillAction::Kill => {
+                if let Some(slot) = &mut self.shim.slot {
+                    slot.kill();
+                }
+                self.tree.kill();
+                if self.on_child_event() {
+                    return LoopAction::Empty;
+                }
+            }
+            KillAction::GiveUp => return LoopAction::GaveUp,
+        }
+        LoopAction::Continue
+    }
+}

@@ -1,0 +1,127 @@
+//! What is typed, and its end.
+
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use rustix::io::Errno;
+use rustix::termios::{SpecialCodeIndex, tcgetattr, tcgetpgrp};
+
+use super::AttemptRunner;
+use crate::backend::IdempotentInput;
+use crate::proto::ShimEvent;
+
+/// Ctrl-D, where a terminal names no other character for the end of its input.
+const END_OF_TRANSMISSION: u8 = 4;
+
+impl AttemptRunner<'_> {
+    /// Writes what the command takes now, and says how much that was.
+    pub(super) fn handle_input(&mut self, bytes: &[u8]) {
+        let accepted = self.write_stdin(bytes);
+        self.send_input_accepted(accepted);
+    }
+
+    /// As [`AttemptRunner::handle_input`], but for what of it went in before. Without bytes it is only
+    /// told how much that is.
+    pub(super) fn handle_idempotent_input(
+        &mut self,
+        input: IdempotentInput,
+        from: u64,
+        bytes: &[u8],
+    ) {
+        if bytes.is_empty() {
+            let input = self.idempotent_inputs.get(input.id);
+            self.daemon.send(&ShimEvent::InputProgress { input }, None);
+            return;
+        }
+        let Some(skip) = self
+            .idempotent_inputs
+            .accepted_before(input, from, bytes.len())
+        else {
+            return self.send_input_accepted(0);
+        };
+        let accepted = self.write_stdin(&bytes[skip..]);
+        self.idempotent_inputs
+            .record_accepted(input.id, accepted as u64);
+        self.send_input_accepted(skip + accepted);
+    }
+
+    fn send_input_accepted(&mut self, accepted: usize) {
+        let len = accepted as u64;
+        self.daemon.send(&ShimEvent::InputAccepted { len }, None);
+    }
+
+    fn write_stdin(&mut self, bytes: &[u8]) -> usize {
+        if let Some(end) = self.notifier.on_input(self.sink.end(), Instant::now()) {
+            self.daemon.send(&ShimEvent::Output { end }, None);
+        }
+        if self.streams.terminal().is_some() {
+            self.write_terminal(bytes)
+        } else {
+            self.write_pipe(bytes)
+        }
+    }
+
+    fn write_pipe(&mut self, bytes: &[u8]) -> usize {
+        let Some(input) = &self.input else {
+            return 0;
+        };
+        let (accepted, outcome) = write(input, bytes);
+        if outcome.is_err() {
+            self.input = None;
+        }
+        accepted
+    }
+
+    /// A terminal that nobody holds now takes nothing, and may be opened again.
+    fn write_terminal(&mut self, bytes: &[u8]) -> usize {
+        let Some(terminal) = self.streams.terminal() else {
+            return 0;
+        };
+        let modes = tcgetattr(terminal).ok();
+        let capacity = modes.as_ref().map_or(bytes.len(), |modes| {
+            self.canonical_line.capacity(modes, bytes)
+        });
+        let (accepted, _gone) = write(terminal, &bytes[..capacity]);
+        if let Some(modes) = &modes {
+            self.canonical_line
+                .record_written(modes, &bytes[..accepted]);
+        }
+        accepted
+    }
+
+    /// The end of a pipe; for a terminal, its end-of-file character: twice after an unfinished
+    /// line, which the first one hands over.
+    pub(super) fn close_input(&mut self) {
+        let Some(terminal) = self.streams.terminal() else {
+            self.input = None;
+            return;
+        };
+        let code = tcgetattr(terminal).map(|modes| modes.special_codes[SpecialCodeIndex::VEOF]);
+        let end = match code {
+            Ok(0) | Err(_) => END_OF_TRANSMISSION,
+            Ok(code) => code,
+        };
+        let count = 1 + usize::from(self.canonical_line.is_unfinished());
+        self.write_terminal(&[end; 2][..count]);
+    }
+}
+
+/// Writes until it is full: how much was taken, and why it takes no more for good.
+fn write(input: &OwnedFd, bytes: &[u8]) -> (usize, Result<(), Errno>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match rustix::io::write(input, &bytes[written..]) {
+            Ok(len) => written += len,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break,
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}
+
+/// The process group in front of a terminal.
+pub(super) fn foreground(terminal: &OwnedFd) -> Option<i32> {
+    let group = tcgetpgrp(terminal).ok()?;
+    Some(group.as_raw_nonzero().get())
+}

@@ -1,0 +1,320 @@
+//! What recovery reads: the execution's directory, `spec.json` before anything runs, `exit`
+//! when it is over. No fsync: it survives every kill, not power loss.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ostler_model::ExecutionId;
+use rustix::fs::{
+    AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstatvfs, ftruncate, mkdirat, openat,
+    renameat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::prepared_dir::DirPreparation;
+use super::serve::{ShimInfo, ShimMode};
+use crate::backend::{ExitRecord, LeaderOutcome};
+use crate::proto::WirePlan;
+use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION};
+use crate::sys::time;
+
+/// The exit record's name in an execution's directory.
+pub(crate) const EXIT_FILE: &str = "exit";
+/// The control socket's name in an execution's directory, while no daemon lives.
+pub(crate) const CONTROL_SOCKET: &str = "ctl.sock";
+/// Bytes of the disk that are reserved for an exit record before there is one: one block.
+const RESERVED_BYTES: usize = 4096;
+/// Blocks and inodes of a disk that has little left.
+const LOW_BLOCKS: u64 = 1_024;
+const LOW_INODES: u64 = 256;
+/// Survivors that a record names which has no more room than that.
+const SHORT_SURVIVORS: usize = 32;
+/// Characters of its error.
+const SHORT_ERROR_CHARS: usize = 512;
+
+/// The directory of an execution that has its spec.
+#[derive(Debug)]
+pub(crate) struct ExecutionDirectory {
+    pub(crate) dir: OwnedFd,
+    /// Whether the room for its exit record is reserved.
+    pub(crate) has_reserve: bool,
+}
+
+impl ExecutionDirectory {
+    const fn without_reserve(dir: OwnedFd) -> Self {
+        Self {
+            dir,
+            has_reserve: false,
+        }
+    }
+}
+
+/// Makes the execution's directory and writes what was asked into it. A first attempt for
+/// which that fails leaves nothing.
+pub(crate) fn create(
+    executions: BorrowedFd<'_>,
+    preparation: &mut DirPreparation,
+    plan: &WirePlan,
+    identity: &ShimInfo,
+) -> Result<ExecutionDirectory, Errno> {
+    let spec = spec_json(plan, identity);
+    if plan.attempt > 1 {
+        match mkdirat(executions, plan.id.to_string(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        let dir = open_directory(executions, plan.id)?;
+        replace_file(dir.as_fd(), SPEC_FILE, &spec)?;
+        return Ok(ExecutionDirectory::without_reserve(dir));
+    }
+    loop {
+        let (mut prepared, was_prepared) = preparation.acquire(executions, identity)?;
+        if is_disk_low(executions)
+            && let Err(errno) = prepared.reserve()
+        {
+            prepared.discard(executions);
+            return Err(errno);
+        }
+        let has_reserve = prepared.has_reserve();
+        match prepared.publish(executions, plan.id, &spec) {
+            Ok(dir) => return Ok(ExecutionDirectory { dir, has_reserve }),
+            // Something of this execution is there before its spec; or it began already: a
+            // client may have chosen its id and sent the start to two daemons, of which the
+            // first died with its plan on the way.
+            Err((Errno::EXIST | Errno::NOTEMPTY, prepared)) => {
+                preparation.put_back(prepared);
+                let dir = open_directory(executions, plan.id)?;
+                write_new_file(dir.as_fd(), SPEC_FILE, &spec)?;
+                return Ok(ExecutionDirectory::without_reserve(dir));
+            }
+            Err((errno, prepared)) => {
+                prepared.discard(executions);
+                // It may have been removed while it waited. What a full disk has left is for the
+                // ends of those that run.
+                if !was_prepared || matches!(errno, Errno::NOSPC | Errno::DQUOT) {
+                    return Err(errno);
+                }
+            }
+        }
+    }
+}
+
+/// Writes a file that is not there yet; where that fails it is not there afterwards.
+fn write_new_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let written = write_with(dir, name, bytes, OFlags::EXCL);
+    if written.is_err_and(|errno| errno != Errno::EXIST) {
+        remove(dir, name);
+    }
+    written
+}
+
+/// Opens an execution's directory.
+pub(crate) fn open_directory(
+    executions: BorrowedFd<'_>,
+    id: ExecutionId,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NOFOLLOW;
+    openat(executions, id.to_string(), flags, Mode::empty())
+}
+
+fn spec_json(plan: &WirePlan, identity: &ShimInfo) -> Vec<u8> {
+    let in_process = match identity.mode {
+        ShimMode::Process => "",
+        ShimMode::Thread => ",\"in_process\":true",
+    };
+    let head = format!(
+        "{{\"version\":{SPEC_FILE_VERSION},\"id\":\"{}\",\"attempt\":{},\"created_at\":\"{}\",\
+         \"boot\":{{\"id\":\"{}\",\"shim_pid\":{},\"shim_start\":{}{in_process}}},\"spec\":",
+        plan.id,
+        plan.attempt,
+        time::timestamp(time::now_ns()),
+        identity.boot_id,
+        identity.pid,
+        identity.start,
+    );
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(plan.spec.as_bytes());
+    bytes.extend_from_slice(b"}\n");
+    bytes
+}
+
+/// Whether the disk has so little left that a start reserves the room for its end first.
+/// Otherwise that is done once the command runs. Where the file system does not say, it has.
+fn is_disk_low(executions: BorrowedFd<'_>) -> bool {
+    fstatvfs(executions).is_ok_and(|disk| {
+        disk.f_bavail < LOW_BLOCKS || (disk.f_files > 0 && disk.f_favail < LOW_INODES)
+    })
+}
+
+/// Reserves the room for the exit record: the file it is renamed from, and a block of it. Where
+/// the file system cannot reserve, zeros take it; one that writes every byte to a new place needs
+/// room at the end all the same.
+pub(crate) fn reserve(dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    let file = open_unfinished(dir)?;
+    match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, RESERVED_BYTES as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_all(&file, &[0; RESERVED_BYTES]),
+        reserved => reserved,
+    }
+}
+
+/// As [`reserve`], for an attempt after the first, whose spec is written: the record of the one
+/// before is nobody's any more, and its room is this one's.
+pub(crate) fn reserve_again(dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    match renameat(dir, EXIT_FILE, dir, temporary_name(EXIT_FILE)) {
+        Ok(()) | Err(Errno::NOENT) => reserve(dir),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Writes the exit record whole or not at all; where the disk takes no more than was reserved,
+/// without what can be long.
+pub(crate) fn write_exit_record(dir: BorrowedFd<'_>, record: &ExitRecord) -> Result<(), Errno> {
+    let bytes = serde_json::to_vec(record).map_err(|_| Errno::INVAL)?;
+    match write_unfinished(dir, &bytes) {
+        Err(Errno::NOSPC | Errno::DQUOT) if bytes.len() > RESERVED_BYTES => {
+            let short = serde_json::to_vec(&shortened(record)).map_err(|_| Errno::INVAL)?;
+            write_unfinished(dir, &short)?;
+        }
+        written => written?,
+    }
+    renameat(dir, temporary_name(EXIT_FILE), dir, EXIT_FILE)
+}
+
+/// Writes over what is there: to begin anew would give the reserved room back.
+fn write_unfinished(dir: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
+    let file = open_unfinished(dir)?;
+    write_all(&file, bytes)?;
+    ftruncate(&file, bytes.len() as u64)
+}
+
+fn open_unfinished(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+    openat(
+        dir,
+        temporary_name(EXIT_FILE),
+        flags,
+        Mode::RUSR | Mode::WUSR,
+    )
+}
+
+/// What a record says in the room that was reserved, and that it leaves something out.
+fn shortened(record: &ExitRecord) -> ExitRecord {
+    let mut short = record.clone();
+    short.survivors.truncate(SHORT_SURVIVORS);
+    short.autorun.more += short.autorun.found.len() as u64;
+    short.autorun.found.clear();
+    if let Some(error) = &mut short.journal_error {
+        *error = error.chars().take(SHORT_ERROR_CHARS).collect();
+    }
+    if let LeaderOutcome::SpawnFailed { message, .. } = &mut short.outcome {
+        *message = message.chars().take(SHORT_ERROR_CHARS).collect();
+    }
+    short
+}
+
+/// Removes a file of the directory, if it is there.
+pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
+    let _absent = unlinkat(dir, name, AtFlags::empty());
+}
+
+fn replace_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let temporary = temporary_name(name);
+    if let Err(error) = write_file(dir, &temporary, bytes) {
+        remove(dir, &temporary);
+        return Err(error);
+    }
+    renameat(dir, &temporary, dir, name)
+}
+
+/// What a file is called until it is whole.
+pub(super) fn temporary_name(name: &str) -> String {
+    format!("{name}.tmp")
+}
+
+pub(super) fn write_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    write_with(dir, name, bytes, OFlags::TRUNC)
+}
+
+fn write_with(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    bytes: &[u8],
+    extra_flags: OFlags,
+) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | extra_flags;
+    let file = openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+    write_all(&file, bytes)
+}
+
+fn write_all(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(file, rest))?;
+        rest = &rest[written..];
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+
+    use ostler_model::{Timestamp, Usage};
+
+    use super::*;
+    use crate::backend::EXIT_RECORD_VERSION;
+
+    fn record(survivors: usize) -> ExitRecord {
+        ExitRecord {
+            version: EXIT_RECORD_VERSION,
+            attempt: 1,
+            pid: 7,
+            started_at: Timestamp::UNIX_EPOCH,
+            ended_at: Timestamp::UNIX_EPOCH,
+            lived_ms: 1,
+            outcome: LeaderOutcome::SpawnFailed {
+                step: "exec".to_owned(),
+                errno: None,
+                message: "m".repeat(10_000),
+            },
+            leftovers: 0,
+            survivors: (0..).take(survivors).collect(),
+            out_of_memory: false,
+            limits_hit: Vec::new(),
+            usage: Usage::default(),
+            output_end: 5,
+            journal_error: Some("e".repeat(10_000)),
+            lost_bytes: 5,
+            autorun: Box::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_reserved_is_what_the_record_is_written_to() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let dir = std::fs::File::open(scratch.path()).expect("it opens");
+        let path = scratch.path().join(temporary_name(EXIT_FILE));
+        reserve(dir.as_fd()).expect("there is room");
+        let reserved = path.metadata().expect("it is there");
+        assert_eq!(reserved.len(), 0, "nothing is in it");
+        assert!(reserved.blocks() > 0, "and it has room");
+        for _ in 0..2 {
+            write_exit_record(dir.as_fd(), &record(3)).expect("written");
+            let exit = scratch.path().join(EXIT_FILE);
+            let written = exit.metadata().expect("it is there");
+            assert_eq!(written.ino(), reserved.ino(), "no inode was needed");
+            let bytes = std::fs::read(exit).expect("readable");
+            let read: ExitRecord = serde_json::from_slice(&bytes).expect("whole");
+            assert_eq!(read, record(3));
+            reserve_again(dir.as_fd()).expect("the room of the one before");
+        }
+    }
+
+    #[test]
+    fn what_can_be_long_is_left_out_of_a_record_that_has_to_be_short() {
+        let short = shortened(&record(256));
+        let bytes = serde_json::to_vec(&short).expect("spelled");
+        assert!(bytes.len() <= RESERVED_BYTES, "{}", bytes.len());
+        assert_eq!((short.lost_bytes, short.output_end), (5, 5));
+    }
+}

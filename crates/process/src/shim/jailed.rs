@@ -1,0 +1,316 @@
+//! Birth within walls: the cell a command of level high is born in, its overlay and its gate.
+//!
+//! Warden and gate are children of the shim and helpers of ours: neither members nor leftovers
+//! of the command. The warden ends with the shim (`PR_SET_PDEATHSIG`), and the cell with the
+//! warden; the gate ends with its line to the shim or with the warden.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ostler_model::sandbox_spec::{HostRule, NetworkAccess};
+use ostler_model::{AutorunReport, ByteString, Capability, SandboxSpec};
+use ostler_sandbox::autorun::AutorunSnapshot;
+use ostler_sandbox::jail::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs};
+use ostler_sandbox::overlay;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Gid, Mode as FileMode, OFlags, Uid, openat};
+use rustix::io::Errno;
+
+use super::serve::ShimMode;
+use super::spawn::LaunchFailure;
+use crate::egress::{EgressClient, EgressConfig, EgressError};
+use crate::sys::proc;
+
+/// How long an empty cell may take to be gone before it counts as one with leftovers, in
+/// milliseconds.
+const EMPTY_JAIL_MS: i64 = 100;
+/// The overlay's directory in the execution's.
+const OVERLAY: &str = "overlay";
+/// What the gate decided, in the execution's directory.
+const NETWORK_LOG: &str = "network.jsonl";
+/// The step at which a confinement could not be read.
+const STEP_SANDBOX: &str = "confinement";
+/// The step at which the overlay's directories could not be made.
+const STEP_OVERLAY: &str = "overlay";
+/// The step at which the gate could not be started.
+const STEP_EGRESS: &str = "gate";
+/// The step at which standard streams could not be handed over to the command's user.
+const STEP_CHOWN: &str = "stdio owner";
+
+/// Where a cell is built.
+pub(super) struct JailSite<'a> {
+    /// Who builds.
+    pub(super) mode: ShimMode,
+    /// The execution's directory.
+    pub(super) dir: BorrowedFd<'a>,
+    /// The command's cgroup in the unified hierarchy.
+    pub(super) cgroup: Option<BorrowedFd<'a>>,
+    /// The command's terminal.
+    pub(super) terminal: Option<BorrowedFd<'a>>,
+}
+
+/// A living cell with what serves it. Dropping it ends everything: the gate here, the cell by
+/// itself.
+#[derive(Debug)]
+pub(crate) struct RunningJail {
+    jail: Jail,
+    /// The warden has ended.
+    exited: bool,
+    egress: Option<EgressClient>,
+    /// What its workspace was like before.
+    autorun_before: Option<AutorunSnapshot>,
+}
+
+/// The confinement of a plan. What cannot be understood is no reason to do without it.
+pub(super) fn parse_spec(text: &str) -> Result<SandboxSpec, LaunchFailure> {
+    serde_json::from_str(text).map_err(|error| LaunchFailure {
+        step: STEP_SANDBOX,
+        errno: Errno::INVAL,
+        message: Some(format!("the confinement cannot be read: {error}")),
+    })
+}
+
+impl RunningJail {
+    /// Builds the cell and starts its gate.
+    pub(super) fn build(spec: &SandboxSpec, site: &JailSite<'_>) -> Result<Self, LaunchFailure> {
+        let layers = prepare_overlay(spec, site.dir)?;
+        let plan = JailPlan::compile(spec, &HostFacts::read(spec)).map_err(jail_failure)?;
+        let at = JailOptions {
+            cgroup: site.cgroup,
+            overlay: layers.as_ref().map(|layers| OverlayDirs {
+                upper: &layers.upper,
+                work: &layers.work,
+            }),
+            terminal: site.terminal,
+            dies_with_parent: true,
+        };
+        let workspace = spec.workspace.as_ref().map(ByteString::as_path);
+        let autorun_before = workspace.map(|workspace| {
+            let upper = layers.as_ref().map(|layers| layers.upper.as_path());
+            AutorunSnapshot::take(workspace, upper)
+        });
+        let jail = Jail::build(&plan, at).map_err(jail_failure)?;
+        let mut running = Self {
+            jail,
+            exited: false,
+            egress: None,
+            autorun_before,
+        };
+        if let Some(hosts) = egress_hosts(spec) {
+            let mut egress = running.start_egress(hosts, site)?;
+            for forward in &spec.forwards {
+                let (host, inside) = (forward.host, forward.inside);
+                egress
+                    .forward_blocking(host, inside)
+                    .map_err(|error| LaunchFailure {
+                        message: Some(format!("cannot forward port {forward}: {error}")),
+                        ..egress_failure(&error)
+                    })?;
+            }
+            running.egress = Some(egress);
+        }
+        Ok(running)
+    }
+
+    fn start_egress(
+        &self,
+        hosts: &[HostRule],
+        site: &JailSite<'_>,
+    ) -> Result<EgressClient, LaunchFailure> {
+        if site.mode == ShimMode::Thread {
+            return Err(LaunchFailure {
+                step: STEP_EGRESS,
+                errno: Errno::NOSYS,
+                message: Some("a gate needs a keeper, and there is none".to_owned()),
+            });
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
+        let log = openat(
+            site.dir,
+            NETWORK_LOG,
+            flags,
+            FileMode::RUSR | FileMode::WUSR,
+        );
+        let log = log.map_err(LaunchFailure::at(STEP_EGRESS))?;
+        let start = EgressConfig {
+            executable: Path::new("/proc/self/exe"),
+            init: self.jail.pidfd(),
+            namespaces: None,
+            hosts,
+            log: Some(log.as_fd()),
+        };
+        EgressClient::start(&start).map_err(|error| egress_failure(&error))
+    }
+
+    /// What to be born in.
+    pub(super) const fn jail(&self) -> &Jail {
+        &self.jail
+    }
+
+    /// Gives the command's end of a channel to the user it runs as, so that it can be opened
+    /// again by its name (`/dev/stderr`).
+    pub(super) fn chown_channel(&self, channel: &OwnedFd) -> Result<(), LaunchFailure> {
+        let (user, group) = self.jail.host_ids();
+        if user == rustix::process::geteuid().as_raw() {
+            return Ok(());
+        }
+        let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+        rustix::fs::fchown(channel, Some(user), Some(group)).map_err(LaunchFailure::at(STEP_CHOWN))
+    }
+
+    /// What the command left in its workspace that is run or obeyed unasked.
+    pub(super) fn autorun(&self) -> AutorunReport {
+        let before = self.autorun_before.as_ref();
+        before.map_or_else(AutorunReport::default, AutorunSnapshot::report)
+    }
+
+    /// Processes of ours around the command: children of the shim, and theirs.
+    pub(super) fn helper_pids(&self) -> Vec<i32> {
+        let mut pids = vec![self.jail.pid()];
+        if let Some(egress) = &self.egress {
+            pids.push(egress.pid());
+            pids.extend(proc::descendants(egress.pid()));
+        }
+        pids
+    }
+
+    /// Whoever descends from the warden: orphans, and what they started. Children of the shim
+    /// are not among them.
+    pub(super) fn member_pids(&self) -> Vec<i32> {
+        if self.exited {
+            return Vec::new();
+        }
+        proc::descendants(self.jail.pid())
+    }
+
+    /// Readable when the warden has ended; none once that is known.
+    pub(super) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        (!self.exited).then(|| self.jail.pidfd())
+    }
+
+    /// Whether who was reaped is one of ours. The warden is not reaped with others: it ends
+    /// without a signal.
+    pub(super) fn is_helper(&self, pid: i32) -> bool {
+        self.egress
+            .as_ref()
+            .is_some_and(|egress| egress.pid() == pid)
+    }
+
+    /// The leader is gone: the warden goes with the last process, which may be at once. Waits
+    /// for an empty cell, so that a command that leaves nothing is not thought to.
+    pub(super) fn on_leader_exit(&mut self) {
+        if self.exited {
+            return;
+        }
+        self.jail.notify_leader_exited();
+        if !proc::children(self.jail.pid()).is_empty() {
+            return;
+        }
+        self.exited = self.wait_exit(EMPTY_JAIL_MS);
+    }
+
+    /// Waits for the warden's end, at most so long; whether it came.
+    fn wait_exit(&self, limit_ms: i64) -> bool {
+        let limit = Timespec {
+            tv_sec: limit_ms / 1_000,
+            tv_nsec: limit_ms % 1_000 * 1_000_000,
+        };
+        let mut polled = [PollFd::from_borrowed_fd(self.jail.pidfd(), PollFlags::IN)];
+        rustix::event::poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Whether nobody is left inside: the kernel ends a pid namespace before its init.
+    pub(super) fn has_exited(&mut self) -> bool {
+        self.exited = self.exited || self.wait_exit(0);
+        self.exited
+    }
+
+    /// Ends everybody inside.
+    pub(super) fn kill(&self) {
+        if !self.exited {
+            self.jail.kill();
+        }
+    }
+}
+
+impl Drop for RunningJail {
+    fn drop(&mut self) {
+        if let Some(egress) = self.egress.take() {
+            egress.shutdown();
+        }
+    }
+}
+
+/// The hosts a gate lets through, where one is needed: for them, or for forwarded ports.
+fn egress_hosts(spec: &SandboxSpec) -> Option<&[HostRule]> {
+    if spec.without.contains(&Capability::Gate) {
+        return None;
+    }
+    match &spec.network {
+        NetworkAccess::AllowList { hosts } => Some(hosts),
+        NetworkAccess::None if !spec.forwards.is_empty() => Some(&[]),
+        NetworkAccess::None | NetworkAccess::Full => None,
+    }
+}
+
+/// The overlay's directories, made where one is asked for.
+fn prepare_overlay(
+    spec: &SandboxSpec,
+    dir: BorrowedFd<'_>,
+) -> Result<Option<overlay::OverlayLayers>, LaunchFailure> {
+    let Some(workspace) = spec.workspace.as_ref().filter(|_| spec.overlay) else {
+        return Ok(None);
+    };
+    if spec.without.contains(&Capability::Overlay) {
+        return Ok(None);
+    }
+    let store = path_of(dir).map_err(LaunchFailure::at(STEP_OVERLAY))?;
+    let request = overlay::OverlayConfig {
+        workspace: workspace.as_path(),
+        protect: &spec.protect,
+    };
+    let made = overlay::prepare(&store.join(OVERLAY), &request);
+    made.map(Some).map_err(|error| LaunchFailure {
+        step: STEP_OVERLAY,
+        errno: Errno::IO,
+        message: Some(format!("cannot make the overlay: {error}")),
+    })
+}
+
+/// Where an open directory is.
+fn path_of(dir: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+    let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    std::fs::read_link(link).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+fn jail_failure(error: JailError) -> LaunchFailure {
+    let on = error
+        .path
+        .map(|path| format!(" {}", path.display()))
+        .unwrap_or_default();
+    let reason = std::io::Error::from(error.errno);
+    LaunchFailure {
+        step: error.step,
+        errno: error.errno,
+        message: Some(format!("cannot wall it off: {}{on}: {reason}", error.step)),
+    }
+}
+
+fn egress_failure(error: &EgressError) -> LaunchFailure {
+    let (step, errno) = match error {
+        EgressError::Setup { step, errno } => (step.name(), *errno),
+        EgressError::Start(error) => (
+            STEP_EGRESS,
+            Errno::from_io_error(error).unwrap_or(Errno::IO),
+        ),
+        EgressError::TooManyRules => (STEP_EGRESS, Errno::TOOBIG),
+        EgressError::Timeout => (STEP_EGRESS, Errno::TIMEDOUT),
+        EgressError::Closed => (STEP_EGRESS, Errno::PIPE),
+        EgressError::Port(errno) => (STEP_EGRESS, *errno),
+    };
+    LaunchFailure {
+        step,
+        errno,
+        message: Some(format!("cannot open the gate to the network: {error}")),
+    }
+}

@@ -1,0 +1,75 @@
+//! Files a start is held to: nothing is born where one of them is no longer what it was.
+//!
+//! Scripts are compared just before the birth; their interpreters open them later. The program
+//! itself is compared by the child, which executes the very file it compared
+//! ([`ostler_sandbox::spawn::PinnedAddresses`]).
+
+use ostler_sandbox::spawn::ExpectedFile;
+use rustix::fs::{Stat, stat};
+use rustix::io::Errno;
+
+use super::spawn::LaunchFailure;
+use crate::backend::PinnedFile;
+use crate::proto::WirePlan;
+
+/// The step that fails.
+const STEP: &str = "consent";
+
+/// Compares the files of a plan; what its program must be, where it is held to something.
+///
+/// # Errors
+/// The first file that changed.
+pub(super) fn check_files(plan: &WirePlan) -> Result<Option<ExpectedFile>, LaunchFailure> {
+    if plan.pinned_files.is_empty() {
+        return Ok(None);
+    }
+    for pinned in &plan.pinned_files {
+        let is_same = stat(pinned.path.as_path()).is_ok_and(|now| is_same(pinned, &now));
+        if !is_same {
+            return Err(file_changed(&pinned.path.to_string_lossy()));
+        }
+    }
+    let program = plan.program.as_path();
+    let found = stat(program).ok().and_then(|now| {
+        let mut pinned = plan.pinned_files.iter();
+        pinned.find(|pinned| is_same(pinned, &now))
+    });
+    match found {
+        Some(pinned) => Ok(Some(pinned_program(pinned, plan.sandbox_json.is_some()))),
+        None => Err(file_changed(&plan.program.to_string_lossy())),
+    }
+}
+
+/// Why a birth failed at a file that is another one by now.
+pub(super) fn file_changed(path: &str) -> LaunchFailure {
+    LaunchFailure {
+        step: STEP,
+        errno: Errno::STALE,
+        message: Some(format!(
+            "{path} changed after a person agreed to its start; it was not started"
+        )),
+    }
+}
+
+fn is_same(pinned: &PinnedFile, now: &Stat) -> bool {
+    let identity = (now.st_dev, now.st_ino);
+    let modified = (now.st_mtime, nanos(now.st_mtime_nsec));
+    let changed = (now.st_ctime, nanos(now.st_ctime_nsec));
+    identity == (pinned.dev, pinned.ino)
+        && u64::try_from(now.st_size).is_ok_and(|size| size == pinned.size)
+        && (modified, changed) == (pinned.modified, pinned.changed)
+}
+
+fn nanos(nanos: impl TryInto<i64>) -> i64 {
+    nanos.try_into().unwrap_or(-1)
+}
+
+/// In a cell the same file may have another number: an overlay gives its own.
+fn pinned_program(pinned: &PinnedFile, in_jail: bool) -> ExpectedFile {
+    ExpectedFile {
+        dev_ino: (!in_jail).then_some((pinned.dev, pinned.ino)),
+        size: pinned.size,
+        mtime: pinned.modified,
+        ctime: pinned.changed,
+    }
+}

@@ -1,0 +1,326 @@
+//! From a plan to a running tree.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ostler_model::{ByteString, Limits, SandboxSpec, Usage};
+use ostler_sandbox::cgroup::{CgroupSlot, HelperPids};
+use ostler_sandbox::restrictions::Restrictions;
+use ostler_sandbox::rlimit;
+use rustix::io::Errno;
+
+use super::channels::{self, Channels};
+use super::execution_dir;
+use super::jailed::{self, JailSite, RunningJail};
+use super::pinned_files;
+use super::process_tree::{EXECUTION_VARIABLE, ProcessTree, TreeConfig};
+use super::redact::SecretFinder;
+use super::serve::{Shim, ShimMode};
+use super::streams::OutputStreams;
+use crate::backend::{EXIT_RECORD_VERSION, ExitRecord, LeaderOutcome, STEP_STORAGE, STEP_TERMINAL};
+use crate::open_files;
+use crate::proto::WirePlan;
+use crate::sys::clone::{self, CArray, SpawnSpec, SpawnStep};
+use crate::sys::signals;
+use crate::sys::time::ClockReading;
+
+/// Launches of one attempt whose slot is removed each time by somebody else.
+const SLOT_TRIES: u32 = 16;
+/// Characters of a path that messages show.
+const DISPLAY_CHARS: usize = 512;
+
+/// A tree that runs, and what is needed to carry it to its end.
+#[derive(Debug)]
+pub(crate) struct SpawnedTree {
+    pub(crate) plan: WirePlan,
+    pub(crate) dir: OwnedFd,
+    /// Whether the room for its exit record is reserved.
+    pub(crate) has_reserve: bool,
+    pub(crate) started: ClockReading,
+    pub(crate) tree: ProcessTree,
+    pub(crate) streams: OutputStreams,
+    /// Where input goes, while it can; none for a terminal.
+    pub(crate) input: Option<OwnedFd>,
+}
+
+/// What became of a birth.
+#[derive(Debug)]
+pub(crate) enum SpawnResult {
+    /// It runs.
+    Spawned(Box<SpawnedTree>),
+    /// It does not; the record says why, and where it is to be written.
+    Failed {
+        record: Box<ExitRecord>,
+        dir: Option<OwnedFd>,
+    },
+}
+
+/// Why a birth failed.
+#[derive(Debug)]
+pub(super) struct LaunchFailure {
+    /// Which step failed.
+    pub(super) step: &'static str,
+    /// What the kernel said.
+    pub(super) errno: Errno,
+    /// What to tell people; none where step and number say it all.
+    pub(super) message: Option<String>,
+}
+
+impl LaunchFailure {
+    /// With nothing to add.
+    pub(super) const fn at(step: &'static str) -> impl Fn(Errno) -> Self {
+        move |errno| Self {
+            step,
+            errno,
+            message: None,
+        }
+    }
+}
+
+/// Writes the spec, gives birth.
+pub(crate) fn spawn(shim: &mut Shim, plan: WirePlan) -> SpawnResult {
+    let started = ClockReading::now();
+    let exec_dir = match execution_dir::create(
+        shim.executions.as_fd(),
+        &mut shim.preparation,
+        &plan,
+        &shim.identity,
+    ) {
+        Ok(exec_dir) => exec_dir,
+        Err(errno) => {
+            let failure = LaunchFailure::at(STEP_STORAGE)(errno);
+            return SpawnResult::Failed {
+                record: Box::new(failure_record(&plan, &started, &failure)),
+                dir: None,
+            };
+        }
+    };
+    match launch_in_slot(shim, &plan, exec_dir.dir.as_fd()) {
+        Ok((tree, streams, input)) => SpawnResult::Spawned(Box::new(SpawnedTree {
+            plan,
+            dir: exec_dir.dir,
+            has_reserve: exec_dir.has_reserve,
+            started,
+            tree,
+            streams,
+            input,
+        })),
+        Err(failure) => SpawnResult::Failed {
+            record: Box::new(failure_record(&plan, &started, &failure)),
+            dir: Some(exec_dir.dir),
+        },
+    }
+}
+
+fn failure_record(plan: &WirePlan, started: &ClockReading, failure: &LaunchFailure) -> ExitRecord {
+    let errno = failure.errno.raw_os_error();
+    let reason = std::io::Error::from_raw_os_error(errno);
+    let message = match failure.step {
+        _ if failure.message.is_some() => failure.message.clone().unwrap_or_default(),
+        "exec" => format!("cannot execute {}: {reason}", display_path(&plan.program)),
+        "chdir" => format!("cannot enter {}: {reason}", display_path(&plan.cwd)),
+        STEP_STORAGE => format!("cannot write the state directory: {reason}"),
+        STEP_TERMINAL if failure.errno == Errno::AGAIN => {
+            "no terminal is left: the kernel's limit kernel.pty.max is reached".to_owned()
+        }
+        STEP_TERMINAL => format!("cannot make a terminal: {reason}"),
+        step => format!("{step} failed: {reason}"),
+    };
+    ExitRecord {
+        version: EXIT_RECORD_VERSION,
+        attempt: plan.attempt,
+        pid: 0,
+        started_at: started.timestamp(),
+        ended_at: ClockReading::now().timestamp(),
+        lived_ms: 0,
+        outcome: LeaderOutcome::SpawnFailed {
+            step: failure.step.to_owned(),
+            errno: Some(errno),
+            message,
+        },
+        leftovers: 0,
+        survivors: Vec::new(),
+        out_of_memory: false,
+        limits_hit: Vec::new(),
+        usage: Usage::default(),
+        output_end: 0,
+        journal_error: None,
+        lost_bytes: 0,
+        autorun: Box::default(),
+    }
+}
+
+/// A path for people; its end where it is very long.
+fn display_path(path: &ByteString) -> String {
+    let text = path.to_string_lossy();
+    let beyond = text.chars().count().saturating_sub(DISPLAY_CHARS);
+    text.chars().skip(beyond).collect()
+}
+
+type LaunchedTree = (ProcessTree, OutputStreams, Option<OwnedFd>);
+
+/// Launches, again where that failed because somebody removed the slot meanwhile.
+fn launch_in_slot(
+    shim: &mut Shim,
+    plan: &WirePlan,
+    dir: BorrowedFd<'_>,
+) -> Result<LaunchedTree, LaunchFailure> {
+    let mut tries = 1;
+    loop {
+        let failure = match launch(shim, plan, dir) {
+            Ok(launched) => return Ok(launched),
+            Err(failure) => failure,
+        };
+        match &mut shim.slot {
+            Some(slot) if tries < SLOT_TRIES && !slot.is_intact() => slot.recreate_missing(),
+            Some(_) | None => return Err(failure),
+        }
+        tries += 1;
+    }
+}
+
+fn launch(
+    shim: &mut Shim,
+    plan: &WirePlan,
+    dir: BorrowedFd<'_>,
+) -> Result<LaunchedTree, LaunchFailure> {
+    let channels = Channels::open(&plan.io, plan.sandbox_json.is_some())
+        .map_err(LaunchFailure::at(channels::failing_step(&plan.io)))?;
+    let pinned = pinned_files::check_files(plan)?;
+    let exec_args = ExecveArgs::from_plan(plan)?;
+    let limits: Limits = plan.limits.into();
+    let sandbox = plan
+        .sandbox_json
+        .as_deref()
+        .map(jailed::parse_spec)
+        .transpose()?;
+    let has_pid_count = shim.slot.as_ref().is_some_and(CgroupSlot::counts_processes);
+    let rlimits = match &sandbox {
+        Some(it) if Restrictions::needs_jail(it) => rlimit::jail_limits(&limits, has_pid_count),
+        Some(_) | None => rlimit::child_limits(&limits),
+    };
+    let mode = shim.identity.mode;
+    // On a thread, nobody knows what the rest of the process ignores.
+    let ignored: Vec<i32> = match mode {
+        ShimMode::Process => signals::IGNORED.to_vec(),
+        ShimMode::Thread => signals::ALL.collect(),
+    };
+    let jail = match &sandbox {
+        Some(sandbox) => Some(build_jail(shim, sandbox, (&channels, dir))?),
+        None => None,
+    };
+    let helper_pids = jail
+        .as_ref()
+        .map(RunningJail::helper_pids)
+        .unwrap_or_default();
+    let helpers = HelperPids {
+        pids: &helper_pids,
+        in_slot: u32::from(jail.is_some()),
+    };
+    let entry = match &mut shim.slot {
+        Some(slot) => slot.prepare(&limits, &helpers),
+        None => Ok(ostler_sandbox::cgroup::CgroupJoin::none()),
+    };
+    let entry = entry.map_err(LaunchFailure::at(SpawnStep::Cgroup.name()))?;
+    let restrictions = sandbox.as_ref().map(Restrictions::new);
+    let joins: Vec<_> = entry.joins().collect();
+    let launch = SpawnSpec {
+        program: &exec_args.program,
+        expected: pinned.as_ref(),
+        argv: &exec_args.argv,
+        env: &exec_args.env,
+        cwd: &exec_args.cwd,
+        stdio: channels.child.each_ref().map(AsFd::as_fd),
+        terminal: channels.terminal,
+        cgroup_procs: &joins,
+        cgroup: entry.clone_into(),
+        // A thread does not outlive its process, so what it runs must not either.
+        dies_with_parent: mode == ShimMode::Thread,
+        reset_signals: &ignored,
+        soft_open_files: open_files::original_limit(),
+        rlimits: &rlimits,
+        jail: jail.as_ref().map(RunningJail::jail),
+        restrictions: restrictions.as_ref(),
+    };
+    let child = clone::spawn(&launch, &mut shim.stack).map_err(|failure| match failure.errno {
+        Errno::STALE if pinned.is_some() => {
+            pinned_files::file_changed(&plan.program.to_string_lossy())
+        }
+        errno => LaunchFailure::at(failure.step.name())(errno),
+    })?;
+    if let (Some(slot), Some(_)) = (&mut shim.slot, &jail) {
+        slot.restore_pids_limit(&limits, &helpers);
+    }
+    let secrets = SecretFinder::new(plan.redact.iter().map(ByteString::as_bytes));
+    Ok((
+        ProcessTree::new(TreeConfig::from_plan(mode, plan), child, jail),
+        OutputStreams::new(channels.sources, secrets),
+        channels.input,
+    ))
+}
+
+/// Builds the cell, and makes the channels the command's own.
+fn build_jail(
+    shim: &mut Shim,
+    sandbox: &SandboxSpec,
+    (channels, dir): (&Channels, BorrowedFd<'_>),
+) -> Result<RunningJail, LaunchFailure> {
+    let mode = shim.identity.mode;
+    let cgroup = match &mut shim.slot {
+        Some(slot) => slot
+            .prepare_for_helpers()
+            .map_err(LaunchFailure::at(SpawnStep::Cgroup.name()))?,
+        None => None,
+    };
+    let site = JailSite {
+        mode,
+        dir,
+        cgroup,
+        terminal: channels.terminal.then(|| channels.child[0].as_fd()),
+    };
+    let jail = RunningJail::build(sandbox, &site)?;
+    for channel in &channels.child {
+        jail.chown_channel(channel)?;
+    }
+    Ok(jail)
+}
+
+/// What execve(2) takes.
+struct ExecveArgs {
+    program: CString,
+    argv: CArray,
+    env: CArray,
+    cwd: CString,
+}
+
+impl ExecveArgs {
+    fn from_plan(plan: &WirePlan) -> Result<Self, LaunchFailure> {
+        let argv: Result<Vec<_>, _> = plan.argv.iter().map(c_string).collect();
+        Ok(Self {
+            program: c_string(&plan.program)?,
+            argv: CArray::new(argv?),
+            env: CArray::new(environment(plan)?),
+            cwd: c_string(&plan.cwd)?,
+        })
+    }
+}
+
+fn c_string(text: &ByteString) -> Result<CString, LaunchFailure> {
+    CString::new(text.as_bytes()).map_err(|_| LaunchFailure::at("exec")(Errno::INVAL))
+}
+
+fn environment(plan: &WirePlan) -> Result<Vec<CString>, LaunchFailure> {
+    let marker = CString::new(super::process_tree::marker(plan.id));
+    let own = marker.map_err(|_| LaunchFailure::at("exec")(Errno::INVAL))?;
+    let variables = plan
+        .env
+        .iter()
+        .filter(|(name, _)| name.as_bytes() != EXECUTION_VARIABLE.as_bytes());
+    variables
+        .map(|(name, value)| {
+            let pair = [name.as_bytes(), b"=", value.as_bytes()].concat();
+            CString::new(pair).map_err(|_| LaunchFailure::at("exec")(Errno::INVAL))
+        })
+        .chain(std::iter::once(Ok(own)))
+        .collect()
+}

@@ -1,0 +1,46 @@
+//! Which numbers of descriptors are in use.
+
+use std::ops::Range;
+
+/// Numbers that one poll(2) looks at.
+pub(crate) const SCAN_FDS: i32 = 128;
+const SCAN_LEN: usize = SCAN_FDS.unsigned_abs() as usize;
+
+/// How many of these numbers, the first [`SCAN_FDS`] at most, no open descriptor has.
+pub(crate) fn count_unused(numbers: Range<i32>) -> u64 {
+    let empty = libc::pollfd {
+        fd: -1,
+        events: 0,
+        revents: 0,
+    };
+    let mut entries = [empty; SCAN_LEN];
+    let len = numbers.len().min(SCAN_LEN);
+    for (entry, number) in entries.iter_mut().zip(numbers) {
+        entry.fd = number;
+    }
+    let count = libc::nfds_t::try_from(len).unwrap_or_default();
+    // SAFETY: the array is ours and has at least as many entries as are said. poll(2) asks each
+    // descriptor for its state and changes none; a number that is not open is told as POLLNVAL.
+    let ready = unsafe { libc::poll(entries.as_mut_ptr(), count, 0) };
+    if ready <= 0 {
+        return 0;
+    }
+    let is_unused = |it: &&libc::pollfd| it.revents & libc::POLLNVAL != 0;
+    entries[..len].iter().filter(is_unused).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn open_descriptors_are_told_from_numbers_that_are_free() {
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        let number = file.as_raw_fd();
+        assert_eq!(count_unused(number..number + 1), 0);
+        assert_eq!(count_unused(1_000_000_000..1_000_000_007), 7);
+        assert_eq!(count_unused(5..5), 0);
+    }
+}

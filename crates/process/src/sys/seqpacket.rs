@@ -1,0 +1,85 @@
+//! Sequenced packets with descriptors: whole messages or nothing.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+/// The largest message; larger plans travel in a memory file.
+pub(crate) const PACKET_BYTES: usize = 128 * 1024;
+
+/// A connected pair, closed on exec: the daemon's end, which does not block, and the other.
+pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let family = AddressFamily::UNIX;
+    let (ours, theirs) = socketpair(family, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    rustix::io::ioctl_fionbio(&ours, true)?;
+    Ok((ours, theirs))
+}
+
+/// Whether a call may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReceiveMode {
+    /// Answer at once, with `RESTART` where nothing can be done.
+    NonBlocking,
+    /// As the descriptor's mode says.
+    Wait,
+}
+
+/// Sends one packet at once or not at all, with a descriptor where one is given; never raises
+/// SIGPIPE.
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    descriptor: Option<BorrowedFd<'_>>,
+) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let slot: [BorrowedFd<'_>; 1];
+    if let Some(descriptor) = descriptor {
+        slot = [descriptor];
+        ancillary.push(SendAncillaryMessage::ScmRights(&slot));
+    }
+    let parts = [IoSlice::new(bytes)];
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    retry_on_intr(|| sendmsg(socket, &parts, &mut ancillary, flags)).map(|_| ())
+}
+
+/// What one receive brought.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    /// Bytes of the message at the start of the buffer; 0 is the peer's end.
+    pub(crate) len: usize,
+    /// The descriptor that came with it.
+    pub(crate) descriptor: Option<OwnedFd>,
+}
+
+/// Receives one packet.
+pub(crate) fn receive(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+    mode: ReceiveMode,
+) -> Result<Packet, Errno> {
+    let flags = match mode {
+        ReceiveMode::NonBlocking => RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT,
+        ReceiveMode::Wait => RecvFlags::CMSG_CLOEXEC,
+    };
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let received = retry_on_intr(|| recvmsg(&socket, &mut parts, &mut ancillary, flags))?;
+    let mut descriptor = None;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptor = received.into_iter().next().or(descriptor);
+        }
+    }
+    Ok(Packet {
+        len: received.bytes,
+        descriptor,
+    })
+}

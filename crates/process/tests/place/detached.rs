@@ -1,0 +1,346 @@
+//! Leaders that end with 0 and leave a tree that is kept: launchers, daemons, wrappers.
+
+use std::time::Duration;
+
+use ostler_model::termination::WaitStatus;
+use ostler_model::{ExecutionId, OrphanPolicy, StreamName, TermSize, TimeoutKind};
+use ostler_process::{
+    Backend, ControlCommand, ExitRecord, KillReason, LaunchIo, LaunchPlan, LeaderOutcome,
+    LocalBackend, ProcessEvent, RecoveryOutcome, SpawnHandle, ZygoteConfig,
+};
+
+use crate::support::{
+    BackendFixture, TestCase, members, next_event, output, sh, this_executable, wait_exit,
+    wait_output, wait_until,
+};
+use crate::test_daemon::{KEPT, TestDaemon};
+
+pub(crate) const CASES: &[TestCase] = &[
+    ("what_a_launcher_leaves_goes_on_in_its_place", launcher),
+    ("the_same_on_threads", launcher_on_threads),
+    ("it_ends_with_the_last_one", last_one),
+    ("a_daemon_that_fails_later_is_the_failure", crash_later),
+    ("a_leader_that_fails_takes_all_with_it", failed_leader),
+    ("what_ends_at_once_was_never_detached", ends_at_once),
+    ("clocks_run_on", clocks),
+    ("it_can_be_frozen", frozen),
+    ("on_a_terminal", terminal),
+    ("signals_reach_who_is_left", signalled),
+    ("a_new_daemon_is_told", adopted),
+    ("it_may_end_while_no_daemon_lives", ended_alone),
+    ("it_is_stopped_before_it_was_told", stopped_early),
+];
+
+/// A daemon proper: two forks, a session of its own, none of its parent's descriptors but the
+/// output. Ends as its argument says when its standard input would.
+const DAEMON: &str = "import os,sys,time,signal\n\
+    if os.fork(): os._exit(0)\n\
+    os.setsid()\n\
+    if os.fork(): os._exit(0)\n\
+    exec(sys.argv[1])";
+
+fn durable_plan(script: &str) -> LaunchPlan {
+    let mut plan = sh(script);
+    plan.orphan_policy = OrphanPolicy::Keep;
+    plan.timeouts.grace = Duration::from_secs(2);
+    plan
+}
+
+fn daemon(body: &str) -> LaunchPlan {
+    let mut plan = crate::support::argv(&["python3", "-c", DAEMON, body]);
+    plan.program = "/usr/bin/env".into();
+    plan.argv.insert(0, "env".into());
+    plan.orphan_policy = OrphanPolicy::Keep;
+    plan
+}
+
+async fn wait_detached(birth: &mut SpawnHandle) -> WaitStatus {
+    next_event(birth, |report| match report {
+        ProcessEvent::Detached { status } => Some(*status),
+        ProcessEvent::Exited(record) => panic!("it ended: {record:?}"),
+        _ => None,
+    })
+    .await
+}
+
+async fn stop(birth: &SpawnHandle, grace: Duration) {
+    let sent = birth.control.send(ControlCommand::Stop { grace }).await;
+    sent.expect("it takes orders");
+}
+
+fn status(record: &ExitRecord) -> (WaitStatus, Option<KillReason>) {
+    match &record.outcome {
+        LeaderOutcome::Ended {
+            status,
+            kill_reason: ladder,
+        } => (*status, *ladder),
+        LeaderOutcome::SpawnFailed { message, .. } => panic!("not born: {message}"),
+    }
+}
+
+const LAUNCHER: &str = "setsid nohup sh -c 'while :; do echo tick; sleep 0.02; done' & exit 0";
+
+fn check_survives(world: &BackendFixture) {
+    let plan = durable_plan(LAUNCHER);
+    let (id, dir) = (plan.id, world.dir(plan.id));
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        assert_eq!(wait_detached(&mut birth).await, WaitStatus::Code(0));
+        assert!(!dir.join("exit").exists());
+        let before = output(&dir, StreamName::Stdout).len();
+        wait_output(&mut birth, &dir, "tick\n").await;
+        wait_until(|| output(&dir, StreamName::Stdout).len() > before + 20);
+        let seen = world
+            .place
+            .snapshot(id, ostler_model::SnapshotRequest::default());
+        let seen = seen.await.expect("known");
+        assert!(seen.members.iter().any(|it| it.name == "sh"), "{seen:?}");
+        stop(&birth, Duration::from_secs(2)).await;
+        let record = wait_exit(birth).await;
+        let (status, ladder) = status(&record);
+        assert!(matches!(
+            status,
+            WaitStatus::Code(0) | WaitStatus::Signal(_)
+        ));
+        assert_eq!(ladder, Some(KillReason::Requested));
+        assert_eq!(record.leftovers, 0, "it was the attempt itself");
+        assert!(record.survivors.is_empty());
+        let wall = record
+            .ended_at
+            .duration_since(record.started_at)
+            .as_millis();
+        let lived = i128::from(record.lived_ms);
+        assert!(
+            lived >= 100 && (wall - lived).abs() < 1_000,
+            "{wall} {lived}"
+        );
+    });
+    wait_until(|| members(id).is_empty());
+    assert_eq!(world.sh("echo next").out(), "next\n");
+}
+
+fn launcher() {
+    check_survives(&BackendFixture::new());
+}
+
+fn launcher_on_threads() {
+    check_survives(&BackendFixture::with(ZygoteConfig::InProcess));
+}
+
+fn last_one() {
+    for keeper in [this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(keeper);
+        let plan = daemon("time.sleep(0.5); print('served', flush=True)");
+        let dir = world.dir(plan.id);
+        let record = world.runtime.block_on(async {
+            let mut birth = world.place.spawn(plan).await.expect("born");
+            wait_detached(&mut birth).await;
+            wait_exit(birth).await
+        });
+        assert_eq!(status(&record), (WaitStatus::Code(0), None));
+        assert!(record.lived_ms >= 500, "{}", record.lived_ms);
+        assert_eq!(output(&dir, StreamName::Stdout), b"served\n");
+    }
+}
+
+fn crash_later() {
+    let world = BackendFixture::new();
+    for (body, code) in [
+        ("time.sleep(0.4); sys.exit(3)", WaitStatus::Code(3)),
+        (
+            "time.sleep(0.4); os.kill(os.getpid(), signal.SIGSEGV)",
+            WaitStatus::Signal(ostler_model::Signal::try_from(11).expect("a signal")),
+        ),
+        // Before anybody was told.
+        ("sys.exit(5)", WaitStatus::Code(5)),
+    ] {
+        let record = world.run(daemon(body)).record;
+        assert_eq!(status(&record), (code, None), "{body}");
+    }
+}
+
+fn failed_leader() {
+    let world = BackendFixture::new();
+    for (end, wanted) in [
+        ("exit 4", WaitStatus::Code(4)),
+        ("kill -9 $$", WaitStatus::Signal(ostler_model::Signal::KILL)),
+    ] {
+        let plan = durable_plan(&format!("setsid sleep 300 & sleep 301 & {end}"));
+        let id = plan.id;
+        let record = world.run(plan).record;
+        assert_eq!(status(&record), (wanted, None));
+        assert_eq!(record.leftovers, 2);
+        assert!(members(id).is_empty());
+    }
+}
+
+fn ends_at_once() {
+    let world = BackendFixture::new();
+    let plan = durable_plan("(sleep 0.01; echo late) & echo early");
+    let dir = world.dir(plan.id);
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        loop {
+            match birth.events.recv().await.expect("an end") {
+                ProcessEvent::Detached { .. } => panic!("it was over"),
+                ProcessEvent::Exited(record) => {
+                    assert_eq!(status(&record), (WaitStatus::Code(0), None));
+                    break;
+                }
+                _ => {}
+            }
+        }
+    });
+    assert_eq!(output(&dir, StreamName::Stdout), b"early\nlate\n");
+}
+
+fn clocks() {
+    let world = BackendFixture::new();
+    for clock in [TimeoutKind::Wall, TimeoutKind::Idle] {
+        let mut plan = durable_plan("setsid sleep 300 & exit 0");
+        let limit = Some(Duration::from_millis(600));
+        match clock {
+            TimeoutKind::Wall => plan.timeouts.wall = limit,
+            TimeoutKind::Idle => plan.timeouts.idle = limit,
+        }
+        let record = world.runtime.block_on(async {
+            let mut birth = world.place.spawn(plan).await.expect("born");
+            wait_detached(&mut birth).await;
+            next_event(&mut birth, |report| {
+                matches!(report, ProcessEvent::TimedOut { kind: it } if *it == clock).then_some(())
+            })
+            .await;
+            wait_exit(birth).await
+        });
+        assert_eq!(status(&record).1, Some(KillReason::Timeout(clock)));
+    }
+}
+
+fn frozen() {
+    for keeper in [this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(keeper);
+        let plan = durable_plan(LAUNCHER);
+        let dir = world.dir(plan.id);
+        world.runtime.block_on(async {
+            let mut birth = world.place.spawn(plan).await.expect("born");
+            wait_detached(&mut birth).await;
+            for wanted in [true, false] {
+                let sent = birth.control.send(ControlCommand::Freeze(wanted)).await;
+                sent.expect("it takes orders");
+                let frozen = next_event(&mut birth, |report| match report {
+                    ProcessEvent::Frozen { frozen } => Some(*frozen),
+                    _ => None,
+                })
+                .await;
+                assert_eq!(frozen, wanted);
+            }
+            let before = output(&dir, StreamName::Stdout).len();
+            wait_until(|| output(&dir, StreamName::Stdout).len() > before);
+            stop(&birth, Duration::ZERO).await;
+            wait_exit(birth).await;
+        });
+    }
+}
+
+fn terminal() {
+    let world = BackendFixture::new();
+    let mut plan =
+        durable_plan("trap '' HUP; (while :; do stty size <&1; sleep 0.02; done) & exit 0");
+    plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
+    let dir = world.dir(plan.id);
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        wait_detached(&mut birth).await;
+        let size = TermSize { cols: 99, rows: 33 };
+        let sent = birth.control.send(ControlCommand::Resize(size)).await;
+        sent.expect("it takes orders");
+        let shown = || String::from_utf8_lossy(&output(&dir, StreamName::Pty)).contains("33 99");
+        wait_until(shown);
+        stop(&birth, Duration::from_millis(500)).await;
+        let record = wait_exit(birth).await;
+        assert!(record.survivors.is_empty());
+    });
+}
+
+fn signalled() {
+    let world = BackendFixture::new();
+    let body = "signal.signal(signal.SIGHUP, lambda *_: print('hup', flush=True))\n\
+        print('up', flush=True)\n\
+        while True: signal.pause()";
+    let plan = daemon(body);
+    let dir = world.dir(plan.id);
+    world.runtime.block_on(async {
+        let mut birth = world.place.spawn(plan).await.expect("born");
+        wait_detached(&mut birth).await;
+        wait_until(|| output(&dir, StreamName::Stdout).starts_with(b"up"));
+        let hup = ostler_model::Signal::try_from(1).expect("a signal");
+        birth
+            .control
+            .send(ControlCommand::Signal(hup))
+            .await
+            .expect("sent");
+        wait_output(&mut birth, &dir, "hup").await;
+        stop(&birth, Duration::ZERO).await;
+        wait_exit(birth).await;
+    });
+}
+
+/// A daemon of ours with a tree that was detached, killed; who runs.
+fn start_orphan(world: &BackendFixture, script: &str) -> ExecutionId {
+    let script = format!("{KEPT}{script}");
+    let daemon = TestDaemon::start(world.state.path(), &[&script]);
+    let (id, _) = daemon.runs[0];
+    daemon.kill();
+    id
+}
+
+fn adopted() {
+    let world = BackendFixture::new();
+    let id = start_orphan(&world, LAUNCHER);
+    let dir = world.dir(id);
+    let find = async |place: &LocalBackend| match place.recover(id).await {
+        RecoveryOutcome::Running { handle: birth, .. } => birth,
+        found => panic!("it runs: {found:?}"),
+    };
+    world.runtime.block_on(async {
+        let mut birth = find(&world.place).await;
+        assert_eq!(wait_detached(&mut birth).await, WaitStatus::Code(0));
+        // And once more.
+        let second = LocalBackend::open(world.state.path(), this_executable()).await;
+        let second = second.expect("opens");
+        world.place.close().await;
+        let mut birth = find(&second).await;
+        assert_eq!(wait_detached(&mut birth).await, WaitStatus::Code(0));
+        wait_output(&mut birth, &dir, "tick").await;
+        stop(&birth, Duration::from_millis(500)).await;
+        let record = wait_exit(birth).await;
+        assert_eq!(status(&record).1, Some(KillReason::Requested));
+        second.close().await;
+    });
+    assert!(members(id).is_empty());
+}
+
+fn ended_alone() {
+    let world = BackendFixture::new();
+    let script = "setsid sh -c 'sleep 0.8; exit 6' & exit 0";
+    let id = start_orphan(&world, script);
+    wait_until(|| world.dir(id).join("exit").exists());
+    let found = world.runtime.block_on(world.place.recover(id));
+    let RecoveryOutcome::Exited(record) = found else {
+        panic!("it ended: {found:?}");
+    };
+    assert_eq!(status(&record), (WaitStatus::Code(6), None));
+}
+
+fn stopped_early() {
+    let world = BackendFixture::new();
+    let plan = durable_plan("sleep 300 & exit 0");
+    let id = plan.id;
+    world.runtime.block_on(async {
+        let birth = world.place.spawn(plan).await.expect("born");
+        stop(&birth, Duration::ZERO).await;
+        let record = wait_exit(birth).await;
+        assert_eq!(status(&record).1, Some(KillReason::Requested));
+    });
+    assert!(members(id).is_empty());
+}

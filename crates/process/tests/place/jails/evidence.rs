@@ -1,0 +1,106 @@
+//! What is seen of a cell from outside.
+
+use super::*;
+
+pub(super) async fn look(lab: &Lab, id: ExecutionId) -> ostler_model::TreeSnapshot {
+    let all = SnapshotRequest {
+        disk: true,
+        listeners: true,
+        unix: false,
+        foreground: true,
+    };
+    loop {
+        if let Ok(seen) = lab.world.place.snapshot(id, all).await {
+            return seen;
+        }
+    }
+}
+
+pub(super) fn observed() {
+    const SERVER: &str = "import socket,sys\ns=socket.socket()\ns.bind(('127.0.0.1',8080))\n\
+        s.listen()\nprint('up',flush=True)\nsys.stdin.read()";
+    each(|lab| {
+        let mut plan = lab.plan(&["/bin/sh", "-c", "python3 -c \"$1\"; true", "sh", SERVER]);
+        plan.io = LaunchIo::Piped;
+        let (id, dir) = (plan.id, lab.world.dir(plan.id));
+        lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            wait_output(&mut birth, &dir, "up").await;
+            let seen = look(lab, id).await;
+            let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(names, ["sh", "python3"]);
+            let [listener] = seen.listeners.as_slice() else {
+                panic!("one listener, not {:?}", seen.listeners);
+            };
+            assert_eq!(listener.address.to_string(), "127.0.0.1:8080");
+            birth
+                .control
+                .send(ControlCommand::CloseInput)
+                .await
+                .expect("sent");
+            wait_exit(birth).await;
+        });
+    });
+}
+
+pub(super) fn prompted() {
+    each(|lab| {
+        let mut plan = lab.sh("stty -echo; read line; echo $line");
+        plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
+        let on_terminal = plan.id;
+        let mut piped = lab.sh("cat");
+        piped.io = LaunchIo::Piped;
+        let on_pipe = piped.id;
+        lab.world.runtime.block_on(async {
+            let first = lab.world.place.spawn(plan).await.expect("born");
+            let second = lab.world.place.spawn(piped).await.expect("born");
+            let reads = async |id, echo| {
+                loop {
+                    let seen = look(lab, id).await.foreground;
+                    if seen.is_some_and(|it| it.reads == Some(0) && it.echo == echo) {
+                        return;
+                    }
+                }
+            };
+            tokio::time::timeout(LONG, reads(on_terminal, Some(false)))
+                .await
+                .expect("seen");
+            tokio::time::timeout(LONG, reads(on_pipe, None))
+                .await
+                .expect("seen");
+            for birth in [first, second] {
+                stop(&birth).await;
+                wait_exit(birth).await;
+            }
+        });
+    });
+}
+
+pub(super) fn grown() {
+    each(|lab| {
+        let mut plan = lab.sh("head -c 3000000 /dev/urandom > new; echo done; sleep 300");
+        plan.limits.disk_bytes = Some(1 << 20);
+        std::fs::write(lab.workspace.path().join("old"), vec![1; 1 << 20]).expect("written");
+        let (id, dir) = (plan.id, lab.world.dir(plan.id));
+        lab.world.runtime.block_on(async {
+            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            wait_output(&mut birth, &dir, "done").await;
+            let grown = look(lab, id).await.disk_bytes.expect("known");
+            assert!((3_000_000..3_100_000).contains(&grown), "{grown}");
+            stop(&birth).await;
+            wait_exit(birth).await;
+        });
+    });
+}
+
+pub(super) fn usage() {
+    each(|lab| {
+        let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo over";
+        let script = format!("(sh -c '{spin}' | cat) & wait");
+        let done = lab.run(lab.plan(&["/bin/sh", "-c", &script]));
+        born(&done);
+        let used = done.record.usage;
+        assert!(used.user_us + used.system_us > 10_000, "{used:?}");
+        assert!(used.max_rss_bytes > 0, "{used:?}");
+    });
+}

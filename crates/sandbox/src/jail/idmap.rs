@@ -1,0 +1,200 @@
+//! Ids of a cell: the caller's own, or for root a range that is nobody's.
+//!
+//! Root never maps itself: whatever the walls are, a process with root's id on the host is
+//! root wherever a wall has a hole. Ranges are taken from ids that no distribution gives to
+//! users or containers, are locked while a cell lives, whichever engine it belongs to, and are
+//! free again when its builder ends, however it ends.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::JailError;
+
+/// Ids in one range.
+const RANGE_IDS: u32 = 65_536;
+/// The first id of range 0.
+const BASE_ID: u32 = 100_000;
+/// The first and the last range: ids from 1,879,082,... up to 2^31, between what containers
+/// and users get by convention and what some file systems take for negative.
+const FIRST_RANGE: u32 = 28_672;
+const LAST_RANGE: u32 = 32_765;
+/// Which ranges are taken: one locked byte each.
+const LOCKS: &str = "/run/ostler-spare-ids";
+/// Ranges that administrators gave away.
+const SUBID_FILES: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
+
+/// A locked range; free when dropped.
+#[derive(Debug)]
+struct IdRange {
+    first: u32,
+    _lock: File,
+}
+
+/// Ids of a cell.
+#[derive(Debug)]
+pub(super) struct IdMap {
+    range: Option<IdRange>,
+    /// What the warden becomes first; for root, inside root.
+    pub(super) init: Option<(u32, u32)>,
+    /// What the command is inside.
+    pub(super) inside: (u32, u32),
+    /// What it is on the host.
+    pub(super) host: (u32, u32),
+}
+
+impl IdMap {
+    /// For a command that works in `workspace`; for root it takes inside the id of whoever
+    /// owns that, so that it can write there without capabilities.
+    pub(super) fn choose(workspace: Option<&Path>) -> Result<Self, JailError> {
+        let own = (
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+        );
+        if own.0 != 0 {
+            return Ok(Self {
+                range: None,
+                init: None,
+                inside: own,
+                host: own,
+            });
+        }
+        let range = IdRange::acquire()?;
+        let owner = workspace.and_then(|path| path.symlink_metadata().ok());
+        let owner = owner.map(|it| (it.uid(), it.gid()));
+        let inside = owner
+            .filter(|(uid, gid)| *uid < RANGE_IDS && *gid < RANGE_IDS)
+            .unwrap_or((0, 0));
+        let host = (range.first + inside.0, range.first + inside.1);
+        Ok(Self {
+            range: Some(range),
+            init: Some((0, 0)),
+            inside,
+            host,
+        })
+    }
+
+    pub(super) const fn is_spare(&self) -> bool {
+        self.range.is_some()
+    }
+
+    /// Tells the kernel.
+    pub(super) fn write(&self, pid: i32) -> Result<(), JailError> {
+        let write_file = |name: &str, text: String| {
+            let path = format!("/proc/{pid}/{name}");
+            std::fs::write(&path, text).map_err(|error| {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                JailError::on("id map", errno, path)
+            })
+        };
+        match &self.range {
+            Some(range) => {
+                write_file("uid_map", format!("0 {} {RANGE_IDS}\n", range.first))?;
+                write_file("gid_map", format!("0 {} {RANGE_IDS}\n", range.first))
+            }
+            None => {
+                write_file("setgroups", "deny".to_owned())?;
+                write_file("uid_map", format!("{0} {0} 1\n", self.host.0))?;
+                write_file("gid_map", format!("{0} {0} 1\n", self.host.1))
+            }
+        }
+    }
+}
+
+impl IdRange {
+    fn acquire() -> Result<Self, JailError> {
+        let failed = |errno| JailError::on("spare ids", errno, LOCKS);
+        let locks = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+            .open(LOCKS)
+            .map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        let delegated = subid_ranges();
+        let ranges = LAST_RANGE - FIRST_RANGE + 1;
+        // Each process begins elsewhere, so that they do not all try the same first.
+        let start = std::process::id().wrapping_mul(31) % ranges;
+        for step in 0..ranges {
+            let range = FIRST_RANGE + (start + step) % ranges;
+            let first = BASE_ID + range * RANGE_IDS;
+            if delegated.iter().all(|it| !overlaps(*it, first)) && try_lock(&locks, range)? {
+                return Ok(Self {
+                    first,
+                    _lock: locks,
+                });
+            }
+        }
+        Err(failed(Errno::AGAIN))
+    }
+}
+
+/// Ranges of `/etc/subuid` and `/etc/subgid`: first id, count.
+fn subid_ranges() -> Vec<(u32, u32)> {
+    let texts = SUBID_FILES
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok());
+    texts.flat_map(|text| parse_subid(&text)).collect()
+}
+
+fn parse_subid(text: &str) -> Vec<(u32, u32)> {
+    let line = |line: &str| {
+        let mut fields = line.split(':').skip(1);
+        let mut number = || fields.next()?.trim().parse().ok();
+        Some((number()?, number()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+const fn overlaps(range: (u32, u32), first: u32) -> bool {
+    range.0 < first + RANGE_IDS && first < range.0.saturating_add(range.1)
+}
+
+/// Locks one byte for as long as the file's description lives; false where another has it.
+#[expect(
+    unsafe_code,
+    reason = "fcntl(2) with a lock of an open file description"
+)]
+fn try_lock(file: &File, byte: u32) -> Result<bool, JailError> {
+    let kind = |kind: libc::c_int| libc::c_short::try_from(kind).unwrap_or(0);
+    // SAFETY: all zeroes is a valid value of these integers.
+    let mut request: libc::flock = unsafe { std::mem::zeroed() };
+    request.l_type = kind(libc::F_WRLCK);
+    request.l_whence = kind(libc::SEEK_SET);
+    request.l_start = i64::from(byte);
+    request.l_len = 1;
+    // SAFETY: the lock's description lives through the call.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };
+    if done == 0 {
+        return Ok(true);
+    }
+    match crate::spawn::signals::last_errno() {
+        Errno::AGAIN | Errno::ACCESS => Ok(false),
+        errno => Err(JailError::on("spare ids", errno, LOCKS)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_administrators_gave_away_are_not_taken() {
+        let given = parse_subid("alice:100000:65536\nbroken\nbob:1:x\n");
+        assert_eq!(given, [(100_000, 65_536)]);
+        assert!(overlaps(given[0], 100_000));
+        assert!(overlaps(given[0], 165_535));
+        assert!(!overlaps(given[0], 165_536));
+    }
+
+    #[test]
+    fn every_range_lies_below_two_to_the_thirty_first() {
+        let end = u64::from(BASE_ID) + (u64::from(LAST_RANGE) + 1) * u64::from(RANGE_IDS);
+        assert!(end < 1 << 31, "{end}");
+    }
+}

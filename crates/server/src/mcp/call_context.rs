@@ -1,0 +1,241 @@
+//! The line to the client while one call is under way: what it negotiated, and what it has
+//! been told.
+
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ostler_engine::{ExecutionInfo, QueueWait, StartGuard};
+use ostler_model::ExecutionId;
+use rmcp::model::ProtocolVersion;
+use rmcp::service::RequestContext;
+use rmcp::{Peer, RoleServer};
+use tokio_util::task::TaskTracker;
+
+use super::context::ToolCall;
+use super::elicit::{FormReply, ResumeState};
+use super::progress::{ProgressReporter, ProgressTarget};
+use super::stdio::RequestAttempt;
+
+/// The longest a call takes without progress or tasks, in milliseconds (F4).
+pub(super) const MAX_WAIT_MS: u64 = 45_000;
+
+/// What one request's client understands, and what the request is about.
+#[derive(Debug)]
+pub(super) struct CallContext<'a> {
+    context: &'a RequestContext<RoleServer>,
+    background: &'a TaskTracker,
+    /// Where the client asked for progress.
+    reporter: Option<ProgressReporter>,
+    purpose: RequestPurpose,
+    /// What this call began and its answer will name.
+    published: Mutex<Vec<StartGuard>>,
+    /// How long what this call started waited for its place.
+    queue_wait: Mutex<Option<QueueWait>>,
+}
+
+/// What a request is about.
+#[derive(Debug)]
+enum RequestPurpose {
+    /// To carry a call out.
+    Call,
+    /// To go on with a call that waits for the person's answer.
+    Resume(ResumedCall),
+    /// To render what a call came to: it waits for nothing.
+    RenderTask(ExecutionId),
+}
+
+/// What a repeated call brought along.
+#[derive(Debug)]
+struct ResumedCall {
+    execution: Option<ExecutionId>,
+    interaction: String,
+    /// Taken once.
+    reply: Mutex<Option<FormReply>>,
+}
+
+/// The request, and who runs what it leaves to be done.
+type RequestScope<'a> = (&'a RequestContext<RoleServer>, &'a TaskTracker);
+
+impl<'a> CallContext<'a> {
+    /// For a call.
+    pub(super) fn for_call(at: RequestScope<'a>) -> Self {
+        Self::new(at, progress_reporter(at.0), RequestPurpose::Call)
+    }
+
+    /// For a call repeated with a person's answer.
+    pub(super) fn for_resumed_call(
+        at: RequestScope<'a>,
+        resume_state: ResumeState,
+        reply: FormReply,
+    ) -> Self {
+        let call = ResumedCall {
+            execution: resume_state.execution,
+            interaction: resume_state.interaction,
+            reply: Mutex::new(Some(reply)),
+        };
+        Self::new(at, progress_reporter(at.0), RequestPurpose::Resume(call))
+    }
+
+    /// For what a call that became a task came to.
+    pub(super) const fn for_task_result(at: RequestScope<'a>, execution: ExecutionId) -> Self {
+        Self::new(at, None, RequestPurpose::RenderTask(execution))
+    }
+
+    const fn new(
+        (context, background): RequestScope<'a>,
+        reporter: Option<ProgressReporter>,
+        purpose: RequestPurpose,
+    ) -> Self {
+        Self {
+            context,
+            background,
+            reporter,
+            purpose,
+            published: Mutex::new(Vec::new()),
+            queue_wait: Mutex::new(None),
+        }
+    }
+
+    /// The longest a call may take before it must answer; none: as long as it asked for (F4).
+    pub(super) fn max_wait(&self) -> Option<Duration> {
+        match self.purpose {
+            RequestPurpose::RenderTask(_) => Some(Duration::ZERO),
+            RequestPurpose::Call | RequestPurpose::Resume(_) if self.reporter.is_some() => None,
+            RequestPurpose::Call | RequestPurpose::Resume(_) => {
+                Some(Duration::from_millis(MAX_WAIT_MS))
+            }
+        }
+    }
+
+    /// The execution this request goes on with instead of starting one.
+    pub(super) const fn resumed_execution(&self) -> Option<ExecutionId> {
+        match &self.purpose {
+            RequestPurpose::Call => None,
+            RequestPurpose::Resume(resumed) => resumed.execution,
+            RequestPurpose::RenderTask(execution) => Some(*execution),
+        }
+    }
+
+    /// The interaction this request brings a person's answer to, where it starts anew.
+    pub(super) fn answered_interaction(&self) -> Option<String> {
+        match &self.purpose {
+            RequestPurpose::Resume(resumed) => Some(resumed.interaction.clone()),
+            RequestPurpose::Call | RequestPurpose::RenderTask(_) => None,
+        }
+    }
+
+    /// The person's answer to this interaction, once.
+    pub(super) fn take_reply(&self) -> Option<(String, FormReply)> {
+        match &self.purpose {
+            RequestPurpose::Resume(resumed) => {
+                let mut reply = resumed.reply.lock().unwrap_or_else(PoisonError::into_inner);
+                reply
+                    .take()
+                    .map(|reply| (resumed.interaction.clone(), reply))
+            }
+            RequestPurpose::Call | RequestPurpose::RenderTask(_) => None,
+        }
+    }
+
+    /// Whether the request is of revision 2026-07-28 or later.
+    pub(super) fn is_modern(&self) -> bool {
+        let version = self.context.meta.protocol_version();
+        version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+    }
+
+    /// Whether the client knows tasks: it says so with every request.
+    pub(super) fn supports_tasks(&self) -> bool {
+        let is_call = match self.purpose {
+            RequestPurpose::Call | RequestPurpose::Resume(_) => true,
+            RequestPurpose::RenderTask(_) => false,
+        };
+        is_call
+            && self.is_modern()
+            && self
+                .context
+                .client_capabilities()
+                .is_some_and(|client| client.supports_tasks())
+    }
+
+    /// Whether the client shows forms to a person. One that says nothing about kinds of
+    /// elicitation knows forms (2025-06-18).
+    pub(super) fn supports_forms(&self) -> bool {
+        let client = self.context.client_capabilities();
+        client
+            .and_then(|client| client.elicitation)
+            .is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())
+    }
+
+    /// The other end.
+    pub(super) const fn peer(&self) -> &Peer<RoleServer> {
+        &self.context.peer
+    }
+
+    /// Runs what this call leaves to be done, waited for before the client counts as served.
+    pub(super) const fn background(&self) -> &TaskTracker {
+        self.background
+    }
+
+    /// Where this request may be carried out again by the next daemon: what is known of
+    /// earlier attempts.
+    pub(super) fn attempt(&self) -> Option<&RequestAttempt> {
+        self.context.extensions.get::<RequestAttempt>()
+    }
+
+    /// Waits, and meanwhile tells the client how the execution comes on, where it asked.
+    pub(super) async fn run_with_progress<T>(
+        &self,
+        call: ToolCall<'_>,
+        target: ProgressTarget<'_>,
+        waiting: impl Future<Output = T>,
+    ) -> T {
+        let Some(reporter) = &self.reporter else {
+            return waiting.await;
+        };
+        tokio::select! {
+            biased;
+            output = waiting => output,
+            never = reporter.run(call, self.peer(), target) => match never {},
+        }
+    }
+
+    /// The answer will name this: what it begun goes on once the answer is sent.
+    pub(super) fn register_start(&self, start_guard: StartGuard) -> ExecutionInfo {
+        let info = start_guard.info();
+        let mut named = self
+            .published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        named.push(start_guard);
+        info
+    }
+
+    /// The answer says how long what this call started waited for its place.
+    pub(super) fn set_queue_wait(&self, queued: Option<QueueWait>) {
+        if queued.is_some() {
+            *self
+                .queue_wait
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = queued;
+        }
+    }
+
+    /// What the answer says of the wait for a place.
+    pub(super) fn queue_wait(&self) -> Option<QueueWait> {
+        *self
+            .queue_wait
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the answer names.
+    pub(super) fn into_start_guards(self) -> Vec<StartGuard> {
+        let named = self.published.into_inner();
+        named.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn progress_reporter(context: &RequestContext<RoleServer>) -> Option<ProgressReporter> {
+    context.meta.get_progress_token().map(ProgressReporter::new)
+}

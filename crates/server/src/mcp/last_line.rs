@@ -1,0 +1,40 @@
+//! The last line an execution printed: what progress and tasks show of it.
+
+use ostler_engine::{Engine, ExecutionInfo};
+use ostler_journal::{LineQuery, Unfinished};
+use ostler_model::Caller;
+
+use crate::output_reader::read_slice;
+use crate::render::truncated;
+
+/// The most characters shown of a line.
+pub(super) const LAST_LINE_CHARS: usize = 200;
+/// Lines looked at for one that is not blank.
+const LINES: u64 = 3;
+/// Bytes read of each.
+const LINE_BYTES: u64 = 4 * 1024;
+
+/// The last line that is not blank, unfinished ones included, as a terminal would show it now.
+pub(super) async fn last_line(
+    engine: &Engine,
+    caller: &Caller,
+    info: &ExecutionInfo,
+) -> Option<String> {
+    if info.output_end == 0 {
+        return None;
+    }
+    let journal = engine.journal(caller, &info.id.short()).ok()?;
+    let query = LineQuery {
+        tail: Some(LINES),
+        max_lines: LINES,
+        max_bytes: LINES * LINE_BYTES,
+        max_line_bytes: LINE_BYTES,
+        count_omitted: false,
+        unfinished: Unfinished::Preview,
+        ..LineQuery::default()
+    };
+    let slice = read_slice(&journal, info, query).await.ok()?;
+    let mut rows = slice.front.iter().chain(&slice.back);
+    let last = rows.rfind(|row| !row.text.trim().is_empty())?;
+    Some(truncated(last.text.trim(), LAST_LINE_CHARS))
+}

@@ -1,0 +1,341 @@
+//! One piece of news in words.
+
+use std::time::Duration;
+
+use ostler_engine::{ExecutionInfo, LineMatch};
+use ostler_journal::{Journal, StreamSet};
+use ostler_journal::{LineQuery, ReadError, Unfinished};
+use ostler_model::termination::WaitStatus;
+use ostler_model::{
+    ExecutionId, ServiceStage, StreamName, Termination, TerminationCause, Timestamp,
+};
+use serde_json::{Value, json};
+
+use crate::output_reader;
+use crate::render::{clean, to_rows};
+use crate::wire::info::millis_as_seconds;
+
+/// The most characters of one piece of news.
+pub(super) const ITEM_CHARS: usize = 240;
+/// The most characters of an execution's description or command in it.
+const LABEL_CHARS: usize = 40;
+/// The most characters of output in it.
+const LAST_LINE_CHARS: usize = 120;
+/// Bytes of a line that are looked at.
+const LAST_LINE_BYTES: u64 = 2 * 1024;
+/// Lines from the end among which one with words is looked for.
+const LAST_LINE_LINES: u64 = 8;
+
+/// What kind of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::mcp) enum NotificationKind {
+    /// It ended.
+    Ended,
+    /// It ended and is started again.
+    Crashed,
+    /// It printed what was watched for, or that cannot be told any more.
+    Watched,
+    /// A service came to this.
+    Service(ServiceHealth),
+}
+
+/// How a living service stands, as far as that is news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::mcp) struct ServiceHealth {
+    /// Which attempt.
+    pub(in crate::mcp) attempt: u32,
+    /// How far it has come; none before its first sign of life.
+    pub(in crate::mcp) stage: Option<ServiceStage>,
+    /// Whether it was seen to be ill.
+    pub(in crate::mcp) unhealthy: bool,
+}
+
+impl ServiceHealth {
+    /// That of a service that lives; none of everything else.
+    pub(in crate::mcp) fn of(info: &ExecutionInfo) -> Option<Self> {
+        info.spec.lifetime.plan()?;
+        (!info.state.is_finished()).then(|| Self {
+            attempt: info.state.attempt,
+            stage: info.state.stage,
+            unhealthy: info.state.healthy == Some(false),
+        })
+    }
+
+    /// Whether it is ready, or running with nothing to look at.
+    const fn is_up(self) -> bool {
+        matches!(
+            self.stage,
+            Some(ServiceStage::Ready | ServiceStage::Running)
+        )
+    }
+
+    /// Whether this is news to somebody who was told `last` last; on its way is none.
+    pub(super) fn is_news_after(self, last: Option<Self>) -> bool {
+        match last.filter(|known| known.attempt == self.attempt) {
+            Some(known) if self.unhealthy || known.unhealthy => self.unhealthy != known.unhealthy,
+            Some(known) => self.is_up() && self.stage > known.stage,
+            None => self.unhealthy || self.is_up(),
+        }
+    }
+}
+
+/// Something that happened to one execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::mcp) struct AgentNotification {
+    pub(in crate::mcp) at: Timestamp,
+    pub(in crate::mcp) id: ExecutionId,
+    pub(in crate::mcp) kind: NotificationKind,
+    /// Whether it is bad news.
+    pub(in crate::mcp) failed: bool,
+    /// One clause, without a line break.
+    pub(in crate::mcp) text: String,
+    /// The same for programs, of a service: `{event, serviceId, …}` in the words of document
+    /// 004.
+    pub(in crate::mcp) data: Option<Value>,
+}
+
+impl AgentNotification {
+    /// The end of an execution, with the last thing a failed one said; none while it lives.
+    pub(super) fn ended(info: &ExecutionInfo, last_line: Option<String>) -> Option<Self> {
+        let ending = info.state.ending.as_ref()?;
+        let ending_text = match (&ending.cause, ending.code) {
+            (TerminationCause::Exited, Some(code)) => format!("exited {code}"),
+            (
+                TerminationCause::Exited
+                | TerminationCause::Signaled
+                | TerminationCause::TimedOut { .. }
+                | TerminationCause::Stopped { .. }
+                | TerminationCause::OutOfMemory
+                | TerminationCause::SpawnFailed { .. }
+                | TerminationCause::Lost { .. },
+                _,
+            ) => ending.describe(),
+        };
+        let text = format!(
+            "{} {ending_text} after {}",
+            label(info),
+            seconds(info.duration())
+        );
+        Some(Self {
+            at: info.state.ended_at.unwrap_or_else(Timestamp::now),
+            id: info.id,
+            kind: NotificationKind::Ended,
+            failed: !ending.is_success(),
+            data: is_failure(ending)
+                .then(|| service_event(info, "service_failed", Some(&ending_text)))
+                .flatten(),
+            text: with_last_line(text, last_line),
+        })
+    }
+
+    /// The end of one attempt of a service that is started again (E9), with the last thing it
+    /// said.
+    pub(super) fn crashed(
+        info: &ExecutionInfo,
+        (status, words): (Option<WaitStatus>, Option<String>),
+        attempt: u32,
+    ) -> Self {
+        let ending_text = match status {
+            Some(WaitStatus::Code(code)) => format!("exited {code}"),
+            Some(WaitStatus::Signal(signal)) => format!("was ended by {signal}"),
+            None => "ended".to_owned(),
+        };
+        let text = format!("{} {ending_text}; attempt {attempt} follows", label(info));
+        Self {
+            at: Timestamp::now(),
+            id: info.id,
+            kind: NotificationKind::Crashed,
+            failed: true,
+            data: service_event(info, "service_failed", Some(&ending_text)),
+            text: with_last_line(text, words),
+        }
+    }
+
+    /// How a living service stands now; none while it is on its way.
+    pub(super) fn service(info: &ExecutionInfo) -> Option<Self> {
+        let health = ServiceHealth::of(info)?;
+        let state = &info.state;
+        let detail = state.health.as_deref();
+        let (status_text, event, reason) = if health.unhealthy {
+            let status_text = if state.ready_evidence.is_some() {
+                "is not well"
+            } else {
+                "failed to become ready"
+            };
+            (status_text, "service_failed", detail)
+        } else if state.healthy == Some(true) {
+            ("is well again", "service_ready", detail)
+        } else {
+            match state.stage? {
+                ServiceStage::Ready => ("is ready", "service_ready", state.url.as_deref()),
+                ServiceStage::Running => ("is running", "service_ready", state.url.as_deref()),
+                ServiceStage::Listening | ServiceStage::Responding => return None,
+            }
+        };
+        Some(Self {
+            at: Timestamp::now(),
+            id: info.id,
+            kind: NotificationKind::Service(health),
+            failed: health.unhealthy,
+            data: service_event(info, event, reason.filter(|_| health.unhealthy)),
+            text: with_last_line(
+                format!("{} {status_text}", label(info)),
+                reason.map(clean_line),
+            ),
+        })
+    }
+
+    /// A line that was watched for.
+    pub(super) fn pattern_matched(info: &ExecutionInfo, matched: &LineMatch) -> Self {
+        let line = matched.line.to_string_lossy();
+        let line = truncate(&one_line(&clean(&line)), LAST_LINE_CHARS);
+        Self {
+            at: matched.at,
+            id: info.id,
+            kind: NotificationKind::Watched,
+            failed: false,
+            data: None,
+            text: truncate(&format!("{} printed \"{line}\"", label(info)), ITEM_CHARS),
+        }
+    }
+
+    /// A watch that came to nothing.
+    pub(super) fn watch_failed(info: &ExecutionInfo, reason: &str) -> Self {
+        let text = format!("{} is watched no more: {reason}", label(info));
+        Self {
+            at: Timestamp::now(),
+            id: info.id,
+            kind: NotificationKind::Watched,
+            failed: true,
+            data: None,
+            text: truncate(&one_line(&text), ITEM_CHARS),
+        }
+    }
+}
+
+/// Whether it ended badly, and not because somebody wanted it to end.
+fn is_failure(ending: &Termination) -> bool {
+    match ending.cause {
+        TerminationCause::Stopped { .. } => false,
+        TerminationCause::Exited
+        | TerminationCause::Signaled
+        | TerminationCause::TimedOut { .. }
+        | TerminationCause::OutOfMemory
+        | TerminationCause::SpawnFailed { .. }
+        | TerminationCause::Lost { .. } => !ending.is_success(),
+    }
+}
+
+/// The last thing an execution said: on standard error where it used that, else anywhere.
+pub(super) async fn last_printed_line(journal: &Journal, info: &ExecutionInfo) -> Option<String> {
+    let encoding = output_reader::encoding(info);
+    let read_rows = output_reader::run_read(journal, info, move |journal| {
+        let lines = last_lines(journal)?;
+        Ok(to_rows(&lines, encoding, Unfinished::Final))
+    });
+    let rows = read_rows.await.ok()?;
+    let texts = rows.iter().rev().map(|row| one_line(&row.text));
+    let mut texts = texts.filter(|text| !text.is_empty());
+    texts.next().map(|text| truncate(&text, LAST_LINE_CHARS))
+}
+
+fn last_lines(journal: &Journal) -> Result<Vec<ostler_journal::JournalLine>, ReadError> {
+    let errors = journal.stats()?.of(StreamName::Stderr).bytes > 0;
+    let page = journal.lines(&LineQuery {
+        streams: if errors {
+            StreamSet::only(StreamName::Stderr)
+        } else {
+            StreamSet::OUTPUT
+        },
+        tail: Some(LAST_LINE_LINES),
+        unfinished: Unfinished::Final,
+        count_omitted: false,
+        max_line_bytes: LAST_LINE_BYTES,
+        ..LineQuery::default()
+    })?;
+    Ok(page.lines)
+}
+
+/// A service's event for programs; none of what is no service.
+fn service_event(info: &ExecutionInfo, event: &str, reason: Option<&str>) -> Option<Value> {
+    let plan = info.spec.lifetime.plan()?;
+    let state = &info.state;
+    let mut data = json!({
+        "event": event,
+        "serviceId": info.id.short(),
+        "name": plan.name,
+        "status": info.status().service,
+    });
+    if let Some(pid) = state.pid.filter(|_| !state.is_finished()) {
+        data["pid"] = pid.into();
+    }
+    if let Some(url) = state.url.as_deref().filter(|_| !state.is_finished()) {
+        data["url"] = url.into();
+    }
+    if let Some(reason) = reason {
+        data["reason"] = truncate(&clean_line(reason), ITEM_CHARS).into();
+    }
+    Some(data)
+}
+
+fn clean_line(text: &str) -> String {
+    one_line(&clean(text))
+}
+
+/// The short id, and what it is for people; of a service, what it is called.
+fn label(info: &ExecutionInfo) -> String {
+    let plan = info.spec.lifetime.plan();
+    if let Some(plan) = plan.filter(|plan| !plan.name.is_empty()) {
+        return format!("service {} ({})", plan.name, info.id.short());
+    }
+    let label = if info.spec.description.is_empty() {
+        info.spec.command.display()
+    } else {
+        info.spec.description.clone()
+    };
+    let label = truncate(&one_line(&label), LABEL_CHARS);
+    format!("{} ({label})", info.id.short())
+}
+
+fn with_last_line(text: String, last_line: Option<String>) -> String {
+    let text = match last_line {
+        Some(words) => format!("{text}: {words}"),
+        None => text,
+    };
+    truncate(&one_line(&text), ITEM_CHARS)
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", millis_as_seconds(duration))
+}
+
+/// Without line breaks and other control characters, single spaces between words.
+fn one_line(text: &str) -> String {
+    let words = text.split(|letter: char| letter.is_control() || letter.is_whitespace());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ")
+}
+
+/// At most so many characters.
+pub(super) fn truncate(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => {
+            let kept = text[..end].char_indices().next_back();
+            format!("{}…", &text[..kept.map_or(0, |(at, _)| at)])
+        }
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_one_line_and_no_longer_than_allowed() {
+        assert_eq!(one_line(" a\r\n\tb\u{1b}c  d "), "a b c d");
+        assert_eq!(truncate("äöü", 3), "äöü");
+        assert_eq!(truncate("äöüß", 3), "äö…");
+        assert_eq!(truncate("", 3), "");
+    }
+}

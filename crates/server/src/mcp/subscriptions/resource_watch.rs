@@ -1,0 +1,204 @@
+//! The loop behind one subscription.
+
+use std::time::Duration;
+
+use ostler_engine::{Engine, Error, ExecutionWatch, WaitEnd, WaitFor};
+use ostler_model::Caller;
+use tokio::time::Instant;
+
+use super::update_sink::{ClientGone, UpdateSink};
+use crate::error::ApiError;
+use crate::mcp::notifications::ChangeWatcher;
+use crate::mcp::resources::{ResourceTarget, UriError};
+use crate::mcp::state::McpState;
+
+/// Between two updates of one resource to one client, at least, in milliseconds.
+const UPDATE_INTERVAL_MS: u64 = 1_000;
+
+/// One resource that is followed for one caller.
+#[derive(Debug)]
+pub(super) struct WatchedResource {
+    uri: String,
+    caller: Caller,
+    source: ChangeSource,
+    /// For the execution as a whole: its prompts are changes too.
+    prompts: Option<PromptWatch>,
+}
+
+/// Where change shows.
+#[derive(Debug)]
+enum ChangeSource {
+    /// The list of executions, or the news.
+    Hub(ChangeWatcher),
+    /// One execution, its output too.
+    Execution(ExecutionWatch),
+    /// One execution's events.
+    Events(ExecutionWatch),
+}
+
+impl WatchedResource {
+    /// Begins to follow: what happens from now on will be told.
+    ///
+    /// # Errors
+    /// As reading the resource.
+    pub(super) fn new(desk: &McpState, caller: &Caller, uri: &str) -> Result<Self, UriError> {
+        let watch = |id: &str| {
+            let watch = desk.engine().watch(caller, id);
+            watch.map_err(|error| UriError::from_failure(uri, ApiError::from(error)))
+        };
+        let mut prompts = None;
+        let source = match ResourceTarget::parse(uri)? {
+            ResourceTarget::List => ChangeSource::Hub(desk.notifications().list_changes(caller)),
+            ResourceTarget::News => ChangeSource::Hub(desk.notifications().push_changes(caller)),
+            ResourceTarget::Detail(id) => {
+                prompts = Some(PromptWatch {
+                    engine: desk.engine().clone(),
+                    caller: caller.clone(),
+                    watch: watch(&id)?,
+                    id: id.clone(),
+                });
+                ChangeSource::Execution(watch(&id)?)
+            }
+            ResourceTarget::Log(id, _) => ChangeSource::Execution(watch(&id)?),
+            ResourceTarget::Screen(id) => {
+                ChangeSource::Execution(watch_screen(desk, (caller, uri), &id)?)
+            }
+            ResourceTarget::Events(id) => ChangeSource::Events(watch(&id)?),
+        };
+        Ok(Self {
+            uri: uri.to_owned(),
+            caller: caller.clone(),
+            source,
+            prompts,
+        })
+    }
+
+    /// Tells of every change, at most once a second, the last one always; until the client is
+    /// gone, the resource is somebody else's, or nothing can change any more.
+    pub(super) async fn run(mut self, sink: UpdateSink) {
+        match self.prompts.take() {
+            Some(prompts) => tokio::select! {
+                () = self.notify_changes(sink) => {}
+                () = prompts.run() => {}
+            },
+            None => self.notify_changes(sink).await,
+        }
+    }
+
+    async fn notify_changes(&mut self, sink: UpdateSink) {
+        let mut throttle = Throttle::default();
+        while self.source.wait_changed().await {
+            throttle.wait().await;
+            let Some(can_change) = self.source.acknowledge(&self.caller) else {
+                return;
+            };
+            if sink.notify_updated(&self.uri).await == Err(ClientGone) || !can_change {
+                return;
+            }
+        }
+    }
+}
+
+/// The watch of an execution that has a screen.
+fn watch_screen(
+    desk: &McpState,
+    (caller, uri): (&Caller, &str),
+    id: &str,
+) -> Result<ExecutionWatch, UriError> {
+    let to_uri_error = |error| UriError::from_failure(uri, ApiError::from(error));
+    let mut watch = desk.engine().watch(caller, id).map_err(to_uri_error)?;
+    let info = watch.refresh();
+    match info.size() {
+        Some(_) => Ok(watch),
+        None => Err(to_uri_error(Error::NoTerminal { id: info.id })),
+    }
+}
+
+impl ChangeSource {
+    async fn wait_changed(&mut self) -> bool {
+        match self {
+            Self::Hub(signal) => signal.changed().await,
+            Self::Execution(watch) => {
+                watch.changed().await;
+                true
+            }
+            Self::Events(watch) => {
+                watch.state_changed().await;
+                true
+            }
+        }
+    }
+
+    /// Takes note of how it is now; whether it can change again, none when the caller may not
+    /// see it any more.
+    fn acknowledge(&mut self, caller: &Caller) -> Option<bool> {
+        match self {
+            Self::Hub(signal) => {
+                signal.mark_seen();
+                Some(true)
+            }
+            Self::Execution(watch) | Self::Events(watch) => {
+                let info = watch.refresh();
+                caller.sees(&info.owner).then(|| !info.state.is_finished())
+            }
+        }
+    }
+}
+
+/// Looks out for the prompts of one execution: the engine looks only while somebody waits, and
+/// then tells by an event.
+#[derive(Debug)]
+struct PromptWatch {
+    engine: Engine,
+    caller: Caller,
+    id: String,
+    watch: ExecutionWatch,
+}
+
+impl PromptWatch {
+    /// As long as it is polled.
+    async fn run(mut self) {
+        loop {
+            let waiting = self
+                .engine
+                .wait(&self.caller, &self.id, &WaitFor::Prompt, None);
+            let reason = waiting.await.map(|waited| waited.end);
+            if !matches!(reason, Ok(WaitEnd::Prompt(_))) {
+                // Nobody will ask any more; the end is told by itself.
+                return std::future::pending().await;
+            }
+            // The same prompt stands until something happens.
+            self.watch.refresh();
+            self.watch.changed().await;
+        }
+    }
+}
+
+/// Tells that there are other resources, at most once a second.
+pub(super) async fn notify_list_changes(mut changes: ChangeWatcher, sink: UpdateSink) {
+    let mut throttle = Throttle::default();
+    while changes.changed().await {
+        throttle.wait().await;
+        changes.mark_seen();
+        if sink.notify_list_changed().await == Err(ClientGone) {
+            return;
+        }
+    }
+}
+
+/// Keeps what is sent apart.
+#[derive(Debug, Default)]
+struct Throttle {
+    last_sent: Option<Instant>,
+}
+
+impl Throttle {
+    /// Until the next one may be sent, which is then taken as sent.
+    async fn wait(&mut self) {
+        if let Some(sent) = self.last_sent {
+            let interval = Duration::from_millis(UPDATE_INTERVAL_MS);
+            tokio::time::sleep_until(sent + interval).await;
+        }
+        self.last_sent = Some(Instant::now());
+    }
+}

@@ -1,0 +1,49 @@
+//! Where updates go.
+
+use rmcp::model::ResourceUpdatedNotificationParam;
+use rmcp::service::SubscriptionSink;
+use rmcp::{Peer, RoleServer};
+
+/// One client, in either era.
+#[derive(Debug, Clone)]
+pub(super) enum UpdateSink {
+    /// Of the handshake era: the whole connection.
+    Peer(Peer<RoleServer>),
+    /// Later: one `subscriptions/listen`.
+    Sink(SubscriptionSink),
+}
+
+/// The client is gone, or wants to hear no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ClientGone;
+
+impl UpdateSink {
+    /// A resource changed. Answers when the transport took the message.
+    pub(super) async fn notify_updated(&self, uri: &str) -> Result<(), ClientGone> {
+        match self {
+            Self::Peer(peer) => {
+                let params = ResourceUpdatedNotificationParam::new(uri);
+                let sent = peer.notify_resource_updated(params).await;
+                sent.map_err(|_| ClientGone)
+            }
+            Self::Sink(sink) => {
+                let sent = sink.notify_resource_updated(uri).await;
+                sent.map_err(|_| ClientGone)
+            }
+        }
+    }
+
+    /// There are other resources than before.
+    pub(super) async fn notify_list_changed(&self) -> Result<(), ClientGone> {
+        match self {
+            Self::Peer(peer) => {
+                let sent = peer.notify_resource_list_changed().await;
+                sent.map_err(|_| ClientGone)
+            }
+            Self::Sink(sink) => {
+                let sent = sink.notify_resource_list_changed().await;
+                sent.map_err(|_| ClientGone)
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Commands that `exec` runs as services (E1, E2): asked for, or recognised.
+
+use ostler_engine::{ServiceRequest, StartRequest, WaitFor};
+use ostler_journal::Pattern;
+
+use super::exec::{self, start_watch};
+use super::execution_reply;
+use super::output_range::OutputSelection;
+use crate::error::ApiError;
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::tools::registry::ToolResult;
+use crate::mcp::tools::service::{
+    ServiceLaunch, ServiceReason, detect_service, launch_and_wait, start_failure_reply,
+    was_one_shot,
+};
+use crate::mcp::wait::{self, WaitOptions};
+use crate::params::Arguments;
+
+/// What runs a recognised command as a plain one.
+const OPT_OUT: &str = "options {\"mode\":\"oneshot\"}";
+
+/// What a call says about services.
+#[derive(Debug)]
+pub(super) struct ServiceMode {
+    mode: Option<String>,
+    /// Whether it says what it waits for.
+    pub(super) has_until: bool,
+    /// Whether it says how long.
+    has_wait: bool,
+}
+
+impl ServiceMode {
+    /// Before anything of it is taken off the arguments.
+    pub(super) fn parse(arguments: &mut Arguments) -> Self {
+        let until_parameters = ["until", "pattern", "idle_ms"];
+        Self {
+            mode: arguments.text("mode"),
+            has_until: until_parameters
+                .into_iter()
+                .any(|name| arguments.is_given(name)),
+            has_wait: arguments.is_given("wait_ms"),
+        }
+    }
+
+    /// How the command runs as a service; none where it is none.
+    pub(super) fn service_reason(
+        &self,
+        call: ToolCall<'_>,
+        request: &StartRequest,
+        reason: &WaitFor,
+    ) -> Result<Option<ServiceReason>, ApiError> {
+        let for_ready = matches!(reason, WaitFor::Ready);
+        match self.mode.as_deref() {
+            Some("oneshot") if for_ready => Err(ApiError::value(
+                "until 'ready' does not go with mode 'oneshot'; allowed: mode 'service'",
+            )),
+            Some("oneshot") => Ok(None),
+            Some(_) => requested_reason(request).map(Some),
+            None if for_ready => requested_reason(request).map(Some),
+            None if self.has_until => Ok(None),
+            None => Ok(detect_service(call, request, OPT_OUT)),
+        }
+    }
+}
+
+/// A service that was asked for never ends by itself.
+fn requested_reason(request: &StartRequest) -> Result<ServiceReason, ApiError> {
+    if request.timeout.is_none() {
+        return Ok(ServiceReason::Requested);
+    }
+    let failure = ApiError::value("parameter 'timeout' does not go with a service, which stays");
+    Err(failure.with_hint("wait_ms bounds the wait; stop ends it"))
+}
+
+/// Starts a service and answers when it is ready, or what else was waited for.
+pub(super) async fn run_as_service(
+    call: ToolCall<'_>,
+    (request, service_reason): (ServiceRequest, &ServiceReason),
+    (mode, reason, options): (&ServiceMode, &WaitFor, WaitOptions),
+    (notify, selection): (Option<Pattern>, &OutputSelection),
+) -> ToolResult {
+    if mode.has_until && !matches!(reason, WaitFor::Ready) {
+        let waited = Box::pin(wait::run_until(call, request, reason, options)).await?;
+        return Ok(exec::reply_with_watch(call, &waited, notify, selection).await);
+    }
+    // A server is waited for as long as it has to become ready, not as any command is.
+    let options = WaitOptions {
+        timeout: options.timeout.filter(|_| mode.has_wait),
+        may_be_task: false,
+        ..options
+    };
+    let launch_outcome = match launch_and_wait(call, request, options).await {
+        Ok(launched) => launched,
+        Err(interrupted) => return start_failure_reply(interrupted),
+    };
+    if was_one_shot(call, &launch_outcome.waited) {
+        return Ok(exec::reply_with_watch(call, &launch_outcome.waited, notify, selection).await);
+    }
+    Ok(service_reply(call, launch_outcome, service_reason, notify).await)
+}
+
+async fn service_reply(
+    call: ToolCall<'_>,
+    launch_outcome: ServiceLaunch,
+    service_reason: &ServiceReason,
+    notify: Option<Pattern>,
+) -> ToolReply {
+    let watch_problem =
+        notify.and_then(|pattern| start_watch(call, &launch_outcome.waited, pattern));
+    let fields = execution_reply::outcome_fields(&launch_outcome.waited);
+    let mut reply = service_reason.reply(call, launch_outcome, fields).await;
+    if let (Some(problem), Some(text)) = (watch_problem, reply.blocks.first_mut()) {
+        text.push_str(&format!("\n[note: {problem}]"));
+    }
+    reply
+}

@@ -1,0 +1,186 @@
+//! Which part of an output is shown.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ostler_journal::{LineQuery, Pattern, StreamSet};
+use ostler_model::{Cursor, StreamName};
+
+use crate::error::{ApiError, bad_pattern};
+use crate::params::{Arguments, Parameter, ParameterKind};
+use crate::render::{
+    QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS, TimeOrCursor, parse_time_or_cursor,
+};
+
+/// The most lines from the end that can be asked for.
+const TAIL_LIMIT: i64 = 1_000_000_000;
+/// The smallest reply that can be asked for, in characters: less cannot show both streams.
+const MIN_CHARS: usize = 2_000;
+
+pub(in crate::mcp::tools) const CURSOR: Parameter = Parameter::optional(
+    "cursor",
+    ParameterKind::Text,
+    "From an earlier answer: only what came after it",
+);
+pub(in crate::mcp::tools) const STREAM: Parameter = Parameter::optional(
+    "stream",
+    ParameterKind::Choice(&["stdout", "stderr"]),
+    "Default: both",
+);
+pub(in crate::mcp::tools) const SINCE: Parameter = Parameter::optional(
+    "since",
+    ParameterKind::Text,
+    "A time, or 10m for ten minutes ago",
+);
+pub(in crate::mcp::tools) const TAIL: Parameter = Parameter::optional(
+    "tail",
+    ParameterKind::Integer(0, TAIL_LIMIT),
+    "Last n lines",
+);
+pub(in crate::mcp::tools) const GREP: Parameter = Parameter::optional(
+    "grep",
+    ParameterKind::Text,
+    "Perl-style regex: only lines that match",
+);
+pub(in crate::mcp::tools) const RAW: Parameter = Parameter::optional(
+    "raw",
+    ParameterKind::Flag,
+    "With colours and control sequences",
+);
+#[expect(clippy::cast_possible_wrap, reason = "at most 20,000")]
+pub(in crate::mcp::tools) const MAX_CHARS: Parameter = Parameter::optional(
+    "max_chars",
+    ParameterKind::Integer(MIN_CHARS as i64, REPLY_LIMIT_CHARS as i64),
+    "Longest answer; default 12000",
+);
+
+/// What to show of an output, and in how many characters.
+#[derive(Debug, Clone)]
+pub(in crate::mcp::tools) struct OutputSelection {
+    pub(in crate::mcp::tools) query: LineQuery,
+    pub(in crate::mcp::tools) raw: bool,
+    pub(in crate::mcp::tools) chars: usize,
+    /// The characters of a long output in which nothing says that something failed.
+    pub(in crate::mcp::tools) quiet_chars: usize,
+    /// Whether lines follow one another from the query's position on, none left out.
+    pub(in crate::mcp::tools) paged: bool,
+}
+
+impl OutputSelection {
+    /// Everything, in so many characters.
+    pub(in crate::mcp::tools) fn everything(chars: usize) -> Self {
+        Self {
+            query: LineQuery::default(),
+            raw: false,
+            chars,
+            quiet_chars: chars,
+            paged: false,
+        }
+    }
+
+    /// Everything, in the size of the answer asked for.
+    pub(in crate::mcp::tools) fn with_size(arguments: &Arguments) -> Self {
+        let mut selection = Self::everything(max_chars(arguments));
+        selection.quiet_chars = max_quiet_chars(arguments);
+        selection
+    }
+
+    /// What came after a position.
+    pub(in crate::mcp::tools) fn after(cursor: Cursor) -> Self {
+        let mut selection = Self::everything(REPLY_CHARS);
+        selection.query.from = Some(cursor);
+        selection
+    }
+
+    /// Reads the parameters that say which lines: `parse_cursor`, `tail`, `parse_grep`.
+    pub(in crate::mcp::tools) fn parse_lines(arguments: &mut Arguments) -> Result<Self, ApiError> {
+        let mut selection = Self::everything(REPLY_CHARS);
+        selection.query.from = parse_cursor(arguments)?;
+        selection.query.tail = arguments.count("tail");
+        selection.query.grep = parse_grep(arguments)?;
+        selection.paged = selection.is_forward();
+        Ok(selection)
+    }
+
+    /// Reads the parameters of this file.
+    pub(in crate::mcp::tools) fn parse(arguments: &mut Arguments) -> Result<Self, ApiError> {
+        let raw = arguments.flag("raw");
+        let line_parameters = ["since", "tail", "grep"];
+        let mut given = arguments.given_names();
+        if let Some(name) = given.find(|name| raw && line_parameters.contains(name)) {
+            return Err(ApiError::value(format!(
+                "parameter '{name}' does not go with raw; allowed with it: cursor, stream"
+            )));
+        }
+        drop(given);
+        let mut query = LineQuery {
+            from: parse_cursor(arguments)?,
+            streams: parse_streams(arguments),
+            tail: arguments.count("tail"),
+            ..LineQuery::default()
+        };
+        if let Some(given) = arguments.text("since") {
+            match parse_time_or_cursor("since", &given, Timestamp::now(), &TimeZone::system())? {
+                TimeOrCursor::Time(at) => query.since = Some(at),
+                TimeOrCursor::Cursor(cursor) => query.from = Some(cursor),
+            }
+        }
+        query.grep = parse_grep(arguments)?;
+        let mut selection = Self {
+            query,
+            raw,
+            ..Self::with_size(arguments)
+        };
+        selection.paged = selection.is_forward();
+        Ok(selection)
+    }
+
+    /// Whether it begins at a position, and not so many lines before the end.
+    const fn is_forward(&self) -> bool {
+        self.query.from.is_some() && self.query.tail.is_none()
+    }
+}
+
+/// The size of the answer.
+pub(in crate::mcp::tools) fn max_chars(arguments: &Arguments) -> usize {
+    let chars = arguments.count("max_chars");
+    chars
+        .and_then(|chars| usize::try_from(chars).ok())
+        .unwrap_or(REPLY_CHARS)
+}
+
+/// The size of an answer that tells of success; the full one where a size or a part is asked
+/// for.
+fn max_quiet_chars(arguments: &Arguments) -> usize {
+    let parts = ["max_chars", "cursor", "since", "tail", "grep"];
+    if arguments.given_names().any(|name| parts.contains(&name)) {
+        max_chars(arguments)
+    } else {
+        QUIET_CHARS
+    }
+}
+
+fn parse_grep(arguments: &mut Arguments) -> Result<Option<Pattern>, ApiError> {
+    let Some(given) = arguments.text("grep") else {
+        return Ok(None);
+    };
+    let pattern = Pattern::new(&given);
+    Ok(Some(
+        pattern.map_err(|error| bad_pattern("grep", &given, &error))?,
+    ))
+}
+
+fn parse_cursor(arguments: &mut Arguments) -> Result<Option<Cursor>, ApiError> {
+    let given = arguments.text("cursor");
+    let cursor = given.map(|given| given.parse()).transpose();
+    cursor.map_err(|error: ostler_model::cursor::CursorError| {
+        ApiError::value(format!("parameter 'cursor': {error}"))
+    })
+}
+
+fn parse_streams(arguments: &mut Arguments) -> StreamSet {
+    match arguments.text("stream").as_deref() {
+        Some("stdout") => StreamSet::only(StreamName::Stdout).with(StreamName::Pty),
+        Some("stderr") => StreamSet::only(StreamName::Stderr),
+        _ => StreamSet::OUTPUT,
+    }
+}

@@ -1,0 +1,10 @@
+//! What profile `interaction` offers.
+
+use super::{interaction_answer, interaction_list};
+use crate::mcp::tools::registry::ToolDefinition;
+
+/// In the order of `tools/list`.
+pub(in crate::mcp::tools) const TOOLS: &[&ToolDefinition] = &[
+    &interaction_list::DEFINITION,
+    &interaction_answer::DEFINITION,
+];

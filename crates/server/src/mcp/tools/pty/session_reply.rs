@@ -1,0 +1,482 @@
+//! What an answer says of a session besides its output: how it stands, what it waits for, who
+//! types, and how to go on.
+
+use ostler_engine::interaction::QuestionKind;
+use ostler_engine::prompt::{PromptContext, detect};
+use ostler_engine::{ExecutionInfo, Prompt, WaitEnd, WaitOutcome};
+use ostler_model::Phase;
+use ostler_model::termination::TerminationCause;
+use ostler_terminal::{ScreenSnapshot, ShellState};
+use serde_json::{Map, Value, json};
+
+use super::activity::Activity;
+use super::family::ToolFamily;
+use super::output_text::{self, OutputSpan, SpanRange};
+use super::session::{self, format_seconds};
+use super::settle::SettleOutcome;
+use crate::error::{ApiError, object};
+use crate::mcp::context::ToolCall;
+use crate::mcp::reply::ToolReply;
+use crate::mcp::screen::{self, render_screen};
+use crate::mcp::tools::command::status::seconds;
+use crate::mcp::tools::{end_text, isolation_params};
+use crate::render::{REPLY_CHARS, clean, truncated};
+
+/// Kept free for what stands around a screen or output.
+const FRAME_CHARS: usize = 3_000;
+/// Room for a screen or output.
+const BODY_CHARS: usize = REPLY_CHARS - FRAME_CHARS;
+/// The most characters of a prompt, a directory, a name or a note.
+const CLAUSE_CHARS: usize = 300;
+
+/// An answer in the making.
+#[derive(Debug)]
+pub(in crate::mcp::tools) struct SessionReply<'a> {
+    call: ToolCall<'a>,
+    family: ToolFamily,
+    waited: WaitOutcome,
+    /// What stands in the first line behind how the session stands.
+    head: String,
+    body: String,
+    notes: Vec<String>,
+    /// How to go on, at the very end.
+    next: Option<String>,
+    fields: Map<String, Value>,
+    /// The stretch of output it shows.
+    shown_range: Option<(u64, u64)>,
+    activity: Option<Activity>,
+}
+
+impl<'a> SessionReply<'a> {
+    /// Of a session after a wait. Where that did not look at output to its end, the session is
+    /// looked at afresh.
+    pub(in crate::mcp::tools) fn new(call: ToolCall<'a>, mut waited: WaitOutcome) -> Self {
+        let is_stale = match waited.end {
+            WaitEnd::TimedOut | WaitEnd::Nothing | WaitEnd::Pattern(_) => true,
+            WaitEnd::Exit
+            | WaitEnd::Ready
+            | WaitEnd::NotReady(_)
+            | WaitEnd::Prompt(_)
+            | WaitEnd::Output
+            | WaitEnd::Idle => false,
+        };
+        if is_stale && let Ok(info) = session::find_session(call, &waited.info.id.short()) {
+            waited.info = info;
+        }
+        let info = &waited.info;
+        let ending = info.state.ending.as_ref();
+        let fields = json!({
+            "session": info.id.short(),
+            "status": info.status().session,
+            "pid": info.state.pid,
+            "exit_code": ending.and_then(|it| it.code),
+            "signal": ending.and_then(|it| it.signal).map(|signal| signal.name()),
+            "why": end_text::wait_end_name(&waited.end),
+        });
+        Self {
+            fields: object(fields),
+            call,
+            family: ToolFamily::Pty,
+            waited,
+            head: String::new(),
+            body: String::new(),
+            notes: Vec::new(),
+            next: None,
+            shown_range: None,
+            activity: None,
+        }
+    }
+
+    /// What lies between this offset and what it shows is accounted for.
+    pub(super) fn extend_shown_start(&mut self, offset: u64) {
+        if let Some((from, _)) = &mut self.shown_range {
+            *from = offset.min(*from);
+        }
+    }
+
+    /// What lies between what it shows and this offset is accounted for.
+    pub(super) fn extend_shown_end(&mut self, offset: u64) {
+        if let Some((_, to)) = &mut self.shown_range {
+            *to = offset.max(*to);
+        }
+    }
+
+    /// Of a session after a wait, with what its program does where it printed nothing.
+    pub(in crate::mcp::tools) fn of_outcome(call: ToolCall<'a>, outcome: SettleOutcome) -> Self {
+        let mut reply = Self::new(call, outcome.waited);
+        reply.activity = outcome.activity;
+        reply
+    }
+
+    /// The same in the words of profile `core`.
+    pub(in crate::mcp::tools) const fn for_core_tools(mut self) -> Self {
+        self.family = ToolFamily::Core;
+        self
+    }
+
+    /// What is to be known of its walls.
+    pub(in crate::mcp::tools) fn add_isolation_notes(&mut self) {
+        for note in isolation_params::isolation_notes(self.call, self.info()) {
+            self.add_note(note);
+        }
+    }
+
+    /// How to go on.
+    pub(super) fn set_next(&mut self, next: Option<String>) {
+        self.next = next;
+    }
+
+    pub(super) const fn info(&self) -> &ExecutionInfo {
+        &self.waited.info
+    }
+
+    /// One more thing to be known.
+    pub(in crate::mcp::tools) fn add_note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// One more thing for programs.
+    pub(super) fn set_field(&mut self, name: &str, value: impl Into<Value>) {
+        self.fields.insert(name.to_owned(), value.into());
+    }
+
+    /// Shows the screen.
+    pub(in crate::mcp::tools) async fn with_screen(mut self) -> Result<Self, ApiError> {
+        let view = self.read_view().await?;
+        let position = self.call.unread_from(self.info());
+        self.shown_range = self
+            .range_on_screen(&view, position.unwrap_or(view.offset))
+            .await;
+        Ok(self.with_view(&view))
+    }
+
+    /// The output from an offset on that a screen shows; none where some of it has left the
+    /// screen again.
+    async fn range_on_screen(&self, view: &ScreenSnapshot, from: u64) -> Option<(u64, u64)> {
+        let range = (from, view.offset);
+        if view.alternate || from >= view.offset {
+            return Some(range);
+        }
+        let lines = output_text::count_line_ends(self.call, self.info(), range).await?;
+        (lines < view.rows.len()).then_some(range)
+    }
+
+    /// The answer of a start: with the screen, where there is one, and what of the isolation
+    /// is missing. Whatever else fails, the id is told.
+    pub(super) async fn start_reply(mut self) -> ToolReply {
+        self = match self.read_view().await {
+            Ok(view) => {
+                self.call.mark_shown(self.info(), (0, 0));
+                self.shown_range = self.range_on_screen(&view, 0).await;
+                self.with_view(&view)
+            }
+            Err(failure) => {
+                self.add_note(failure.message().into_owned());
+                self
+            }
+        };
+        self.add_isolation_notes();
+        self.into_reply(None).await
+    }
+
+    /// Shows this screen.
+    pub(super) fn with_view(mut self, view: &ScreenSnapshot) -> Self {
+        let rendered = render_screen(view, BODY_CHARS);
+        self.head = format!(" | {}", screen::describe_view(view));
+        self.body = rendered.text();
+        self.set_field("screen", screen::fields(view, &rendered));
+        self.set_field("next_offset", view.offset);
+        self.notes.extend(rendered.truncation);
+        self
+    }
+
+    /// Shows a stretch of output; where that draws, or the program has the other screen, the
+    /// screen instead.
+    pub(in crate::mcp::tools) async fn with_changes(mut self, from: u64) -> Result<Self, ApiError> {
+        let view = self.read_view().await?;
+        self.shown_range = Some((from, view.offset));
+        if view.alternate {
+            return Ok(self.with_view(&view));
+        }
+        let span = self.read_span(self.range_since(from)).await?;
+        if span.draws_screen {
+            return Ok(self.with_view(&view));
+        }
+        Ok(self.with_span(span, from))
+    }
+
+    /// Shows what was printed from an offset on, at most so many bytes.
+    pub(super) async fn with_text(self, from: u64, most: Option<u64>) -> Result<Self, ApiError> {
+        let mut range = self.range_since(from);
+        if let Some(most) = most.filter(|most| from.saturating_add(*most) < range.to) {
+            range.to = from + most;
+            range.can_grow = true;
+        }
+        let span = self.read_span(range).await?;
+        Ok(self.with_span(span, from))
+    }
+
+    /// Shows a stretch of output, of a program with the other screen that screen.
+    pub(super) async fn with_so_far(self, from: u64, to: u64) -> Result<Self, ApiError> {
+        let view = self.read_view().await?;
+        if view.alternate {
+            return Ok(self.with_view(&view));
+        }
+        self.with_exactly(from, to).await
+    }
+
+    /// Shows exactly a stretch of output.
+    pub(super) async fn with_exactly(mut self, from: u64, to: u64) -> Result<Self, ApiError> {
+        let range = SpanRange {
+            from,
+            to,
+            can_grow: false,
+        };
+        let span = self.read_span(range).await?;
+        self.set_span(span, from);
+        Ok(self)
+    }
+
+    fn with_span(mut self, span: OutputSpan, from: u64) -> Self {
+        self.head = self.family.output_range(from, span.next);
+        if span.text.is_empty() {
+            self.add_note("no new output");
+        }
+        self.set_span(span, from);
+        self
+    }
+
+    fn set_span(&mut self, span: OutputSpan, from: u64) {
+        self.shown_range = Some((from, span.next));
+        self.body = span.text;
+        self.set_field("offset", from);
+        self.set_field("next_offset", span.next);
+        if let Some(omitted) = span.omitted {
+            self.set_field("omitted", omitted);
+            self.add_note(self.family.how_to_read_omitted());
+        }
+        self.notes.extend(span.notes);
+    }
+
+    fn range_since(&self, from: u64) -> SpanRange {
+        SpanRange {
+            from,
+            to: self.info().output_end.max(from),
+            can_grow: !self.info().state.is_finished(),
+        }
+    }
+
+    async fn read_span(&self, range: SpanRange) -> Result<OutputSpan, ApiError> {
+        output_text::read_span(self.call, self.info(), range, BODY_CHARS).await
+    }
+
+    async fn read_view(&self) -> Result<ScreenSnapshot, ApiError> {
+        let id = self.info().id.short();
+        let view = self.call.engine.screen(self.call.caller, &id).await;
+        view.map_err(|error| session::session_failure(self.call, &id, error))
+    }
+
+    /// The answer. It begins with `first`, where what is to be told is how a command came
+    /// out, else with how the session stands.
+    pub(in crate::mcp::tools) async fn into_reply(mut self, first: Option<String>) -> ToolReply {
+        let shell = self.shell_state().await;
+        let has_first = first.is_some();
+        self.call.mark_notified(&self.waited.info);
+        if let Some(range) = self.shown_range {
+            self.call.mark_shown(&self.waited.info, range);
+        }
+        let mut lines = vec![first.unwrap_or_else(|| self.render_header())];
+        if !self.body.is_empty() {
+            lines.push(std::mem::take(&mut self.body));
+        }
+        let degraded = self.waited.info.state.degraded.clone();
+        let notes = std::mem::take(&mut self.notes);
+        let all_notes = notes.into_iter().chain(degraded);
+        lines.extend(all_notes.map(|note| format!("[note: {}]", clip(&note))));
+        lines.extend(self.met_condition());
+        let waiting = self.waiting_line(shell.as_ref());
+        let at_prompt = matches!(shell, Some(ShellState::Prompt { .. }));
+        if waiting.is_none() {
+            lines.extend(self.activity_line());
+        }
+        lines.extend(waiting.filter(|_| !(has_first && at_prompt)));
+        lines.extend(self.holder_line());
+        lines.extend(self.next.take().map(|next| format!("[{next}]")));
+        ToolReply::text(vec![lines.join("\n")], Value::Object(self.fields))
+    }
+
+    /// `[k3v9x0qa running | 80x24, …]`.
+    fn render_header(&self) -> String {
+        let info = self.info();
+        let id = info.id.short();
+        let status_text = match &info.state.ending {
+            Some(ending) => match (&ending.cause, ending.code) {
+                (TerminationCause::Exited, Some(code)) => format!("exited {code}"),
+                _ => clip(&ending.describe()),
+            },
+            None => match (info.state.phase, info.state.paused) {
+                (Phase::Stopping, _) => "stopping".to_owned(),
+                (_, true) => "paused".to_owned(),
+                (_, false) => "running".to_owned(),
+            },
+        };
+        format!("[{id} {status_text}{}]", self.head)
+    }
+
+    /// What was waited for and came to pass, or did not.
+    fn met_condition(&self) -> Option<String> {
+        match &self.waited.end {
+            WaitEnd::Pattern(matched) => {
+                let line = matched.line.to_string_lossy();
+                Some(format!("[pattern matched: {}]", clip(&clean(&line))))
+            }
+            WaitEnd::TimedOut => Some(self.family.timed_out_text().to_owned()),
+            WaitEnd::Exit
+            | WaitEnd::Ready
+            | WaitEnd::NotReady(_)
+            | WaitEnd::Prompt(_)
+            | WaitEnd::Output
+            | WaitEnd::Idle
+            | WaitEnd::Nothing => None,
+        }
+    }
+
+    /// What a program does that prints nothing and asks for nothing.
+    fn activity_line(&mut self) -> Option<String> {
+        let activity = self.activity.filter(|_| !self.info().state.is_finished())?;
+        self.set_field("activity", activity.as_str());
+        activity.describe(self.family, &self.info().id.short())
+    }
+
+    /// Where its shell stands, of a session that has one and lives.
+    async fn shell_state(&mut self) -> Option<ShellState> {
+        let info = self.info();
+        if info.spec.shell.is_none() || info.state.is_finished() {
+            return None;
+        }
+        let id = info.id.short();
+        let found = self.call.engine.shell_state(self.call.caller, &id).await;
+        let state = found.ok()?;
+        self.set_field("shell", json!(state));
+        Some(state)
+    }
+
+    /// What it waits for (B7): a command, more of one, or an answer.
+    fn waiting_line(&mut self, shell: Option<&ShellState>) -> Option<String> {
+        if self.info().state.is_finished() {
+            return None;
+        }
+        match shell {
+            Some(ShellState::Prompt { status, cwd, .. }) => {
+                return Some(shell_prompt_text(*status, cwd.as_deref()));
+            }
+            Some(ShellState::Incomplete { .. }) => {
+                return Some(self.family.incomplete_text().to_owned());
+            }
+            Some(ShellState::Unknown | ShellState::Ended { .. } | ShellState::Running { .. })
+            | None => {}
+        }
+        let (line, fields) = self.prompt_line()?;
+        self.fields.insert("prompt".to_owned(), fields);
+        Some(line)
+    }
+
+    /// The program's question, in words and for programs.
+    fn prompt_line(&self) -> Option<(String, Value)> {
+        let info = self.info();
+        let id = info.id.short();
+        if let WaitEnd::Prompt(prompt) = &self.waited.end {
+            return Some((prompt_text(&id, self.family, prompt), prompt_fields(prompt)));
+        }
+        // Seen by somebody else's wait; of what it asks only the text is kept.
+        let text = info.state.prompt.clone()?;
+        let detected = detect(&text, PromptContext::default());
+        let prompt = Prompt {
+            text,
+            secret: detected.as_ref().is_some_and(|it| it.secret),
+            kind: QuestionKind::InputRequest,
+            options: detected.map(|it| it.options).unwrap_or_default(),
+            default: None,
+            pid: 0,
+        };
+        Some((
+            prompt_text(&id, self.family, &prompt),
+            prompt_fields(&prompt),
+        ))
+    }
+
+    /// Who types in it, where somebody does.
+    fn holder_line(&mut self) -> Option<String> {
+        let id = self.info().id.short();
+        let holder = self.call.engine.lease_holder(self.call.caller, &id);
+        let holder = holder.ok().flatten()?;
+        let (name, since) = (clip(&holder.name), format_seconds(holder.since));
+        self.set_field("holder", json!({"name": name, "since": since}));
+        Some(format!(
+            "[{name} types here since {since}; until it is handed back you can only look]"
+        ))
+    }
+}
+
+/// A shell that waits for a command.
+pub(super) fn shell_prompt_text(status: Option<i32>, cwd: Option<&str>) -> String {
+    let mut text_line = "[the shell waits for a command".to_owned();
+    if let Some(status) = status {
+        text_line.push_str(&format!("; the last one exited {status}"));
+    }
+    if let Some(cwd) = cwd {
+        text_line.push_str(&format!("; cwd {}", clip(cwd)));
+    }
+    text_line.push(']');
+    text_line
+}
+
+/// A question, and how to answer it. A secret is a person's to type: what an agent types is in
+/// its context for good.
+pub(super) fn prompt_text(id: &str, family: ToolFamily, prompt: &Prompt) -> String {
+    let text = clean(&prompt.text);
+    let text = clip(text.trim());
+    if prompt.secret {
+        return format!(
+            "[it asks for a secret{}; never make one up: a person can type it, unseen by you, \
+             with: ostler attach {id}]",
+            with_colon(&text)
+        );
+    }
+    let mut line = format!("[it waits for input{}", with_colon(&text));
+    if !prompt.options.is_empty() {
+        line.push_str(&format!("; options: {}", clip(&prompt.options.join(", "))));
+    }
+    if let Some(default) = &prompt.default {
+        line.push_str(&format!("; default: {}", clip(default)));
+    }
+    format!("{line}; {}]", family.how_to_answer(id))
+}
+
+fn with_colon(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(": {text}")
+    }
+}
+
+/// A question, for programs.
+pub(super) fn prompt_fields(prompt: &Prompt) -> Value {
+    json!({
+        "text": clip(clean(&prompt.text).trim()),
+        "secret": prompt.secret,
+        "options": prompt.options,
+        "default": prompt.default,
+    })
+}
+
+/// Seconds for people: `0.2 s`.
+pub(super) fn format_duration(duration: std::time::Duration) -> String {
+    format!("{} s", seconds(duration))
+}
+
+/// Cut where a program or a caller made it huge.
+pub(super) fn clip(text: &str) -> String {
+    truncated(text, CLAUSE_CHARS)
+}

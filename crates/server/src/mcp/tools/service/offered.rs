@@ -1,7 +1,0 @@
-//! What profile `service` offers.
-
-use super::tool;
-use crate::mcp::tools::registry::Definition;
-
-/// In the order of `tools/list`.
-pub(in crate::mcp::tools) const TOOLS: &[&Definition] = &[&tool::DEFINITION];

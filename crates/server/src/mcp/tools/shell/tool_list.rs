@@ -1,0 +1,13 @@
+//! What profile `shell_state` offers.
+
+use super::{execute_shell, kill_process, list_processes, poll_process, read_process_output};
+use crate::mcp::tools::registry::ToolDefinition;
+
+/// In the order of `tools/list`.
+pub(in crate::mcp::tools) const TOOLS: &[&ToolDefinition] = &[
+    &execute_shell::DEFINITION,
+    &poll_process::DEFINITION,
+    &read_process_output::DEFINITION,
+    &list_processes::DEFINITION,
+    &kill_process::DEFINITION,
+];

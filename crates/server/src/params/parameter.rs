@@ -1,0 +1,253 @@
+//! What a tool or route takes.
+
+use serde_json::{Map, Value, json};
+
+/// One parameter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) kind: ParameterKind,
+    pub(crate) required: bool,
+    pub(crate) default: Option<DefaultValue>,
+    pub(crate) location: ParameterLocation,
+    pub(crate) description: &'static str,
+}
+
+/// Where a parameter is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParameterLocation {
+    /// By itself, as the schema says.
+    Listed,
+    /// In the table's [`ParameterKind::Options`], whose text tells of it; by itself as well.
+    Options,
+    /// By itself, although the schema does not tell of it.
+    Unlisted,
+    /// Another name of this parameter, which the schema does not tell of.
+    Alias(&'static str),
+}
+
+/// What a parameter's value may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ParameterKind {
+    /// Any text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A whole number in this range, both ends included.
+    Integer(i64, i64),
+    /// As `Integer`, but more than the upper end counts as the upper end.
+    Clamped(i64, i64),
+    /// True or false.
+    Flag,
+    /// Texts.
+    List,
+    /// A script, or a program and its arguments.
+    Command,
+    /// Texts; a single one may stand by itself.
+    Ids,
+    /// Parameters of the same table that are needed rarely.
+    Options,
+    /// One text, or texts.
+    Hosts,
+    /// Texts by name.
+    Map,
+    /// Texts or numbers by name; a number is as good as its text.
+    Amounts,
+    /// A port of this machine, or `auto`.
+    Port,
+    /// An object with these parameters and no others.
+    Object(&'static [Parameter]),
+}
+
+/// The value of a parameter that is not given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DefaultValue {
+    Text(&'static str),
+    Integer(i64),
+    Flag(bool),
+}
+
+impl Parameter {
+    pub(crate) const fn required(
+        name: &'static str,
+        kind: ParameterKind,
+        description: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            required: true,
+            default: None,
+            location: ParameterLocation::Listed,
+            description,
+        }
+    }
+
+    /// Another name of a parameter.
+    pub(crate) const fn alias(name: &'static str, of: &'static str) -> Self {
+        Self {
+            location: ParameterLocation::Alias(of),
+            ..Self::optional(name, ParameterKind::Text, "")
+        }
+    }
+
+    /// The same as an entry of the table's options.
+    pub(crate) const fn in_options(self) -> Self {
+        Self {
+            location: ParameterLocation::Options,
+            ..self
+        }
+    }
+
+    /// The same, not told of by the schema.
+    pub(crate) const fn unlisted(self) -> Self {
+        Self {
+            location: ParameterLocation::Unlisted,
+            ..self
+        }
+    }
+
+    /// The same with another text.
+    pub(crate) const fn with_description(self, description: &'static str) -> Self {
+        Self {
+            description,
+            ..self
+        }
+    }
+
+    pub(crate) const fn optional(
+        name: &'static str,
+        kind: ParameterKind,
+        description: &'static str,
+    ) -> Self {
+        Self {
+            required: false,
+            ..Self::required(name, kind, description)
+        }
+    }
+
+    pub(crate) const fn with_default(self, value: i64) -> Self {
+        self.with_default_value(DefaultValue::Integer(value))
+    }
+
+    pub(crate) const fn with_default_flag(self, value: bool) -> Self {
+        self.with_default_value(DefaultValue::Flag(value))
+    }
+
+    pub(crate) const fn with_default_text(self, value: &'static str) -> Self {
+        self.with_default_value(DefaultValue::Text(value))
+    }
+
+    const fn with_default_value(self, value: DefaultValue) -> Self {
+        Self {
+            default: Some(value),
+            ..self
+        }
+    }
+}
+
+/// A number's upper limit is in its schema up to here; nobody meets a higher one by accident,
+/// and the message that tells it then suffices.
+const MAX_LISTED_BOUND: i64 = 50_000;
+/// A lower limit is in the schema from here; that counts, times and sizes begin at 0 or 1 goes
+/// without saying.
+const MIN_LISTED_BOUND: i64 = 2;
+
+impl ParameterKind {
+    /// What is allowed, for people.
+    pub(crate) fn allowed_text(self) -> String {
+        match self {
+            Self::Text => "text".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Integer(min, max) | Self::Clamped(min, max) => {
+                format!("a whole number from {min} to {max}")
+            }
+            Self::Flag => "true or false".to_owned(),
+            Self::List => "a list of texts".to_owned(),
+            Self::Command => "a text, which is a script for bash, or a list of a program and its \
+                              arguments, as in [\"ls\", \"-l\"]"
+                .to_owned(),
+            Self::Ids => "a text or a list of texts".to_owned(),
+            Self::Options => "an object".to_owned(),
+            Self::Hosts => "none, full, or a list of hosts".to_owned(),
+            Self::Map => "an object whose values are texts".to_owned(),
+            Self::Amounts => "an object such as {\"memory\": \"512M\", \"pids\": 64}".to_owned(),
+            Self::Port => "a port from 1 to 65535, or auto".to_owned(),
+            Self::Object(parameters) => {
+                let names: Vec<&str> = parameters.iter().map(|it| it.name).collect();
+                format!("an object with {}", names.join(", "))
+            }
+        }
+    }
+
+    fn value_schema(self) -> Value {
+        match self {
+            Self::Text => json!({"type": "string"}),
+            Self::Choice(words) => json!({"type": "string", "enum": words}),
+            Self::Integer(min, max) | Self::Clamped(min, max) => {
+                let mut schema = json!({"type": "integer"});
+                if min >= MIN_LISTED_BOUND {
+                    schema["minimum"] = min.into();
+                }
+                if max <= MAX_LISTED_BOUND {
+                    schema["maximum"] = max.into();
+                }
+                schema
+            }
+            Self::Flag => json!({"type": "boolean"}),
+            Self::List => json!({"type": "array", "items": {"type": "string"}}),
+            Self::Command | Self::Ids => json!({"anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"type": "string"}},
+            ]}),
+            Self::Hosts => json!({"type": ["string", "array"], "items": {"type": "string"}}),
+            Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            Self::Amounts | Self::Options => json!({"type": "object"}),
+            Self::Port => json!({"type": ["integer", "string"]}),
+            Self::Object(parameters) => Value::Object(object_schema(parameters)),
+        }
+    }
+}
+
+impl DefaultValue {
+    fn to_json(self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text),
+            Self::Integer(number) => Value::from(number),
+            Self::Flag(flag) => Value::from(flag),
+        }
+    }
+}
+
+/// The JSON schema of an object with these parameters and no others.
+pub(crate) fn object_schema(parameters: &[Parameter]) -> Map<String, Value> {
+    let properties: Map<String, Value> = parameters
+        .iter()
+        .filter(|parameter| parameter.location == ParameterLocation::Listed)
+        .map(|parameter| (parameter.name.to_owned(), property_schema(parameter)))
+        .collect();
+    let required: Vec<&str> = parameters
+        .iter()
+        .filter(|parameter| parameter.required)
+        .map(|parameter| parameter.name)
+        .collect();
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), properties.into());
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+    schema.insert("additionalProperties".to_owned(), false.into());
+    schema
+}
+
+fn property_schema(parameter: &Parameter) -> Value {
+    let mut schema = parameter.kind.value_schema();
+    if !parameter.description.is_empty() {
+        schema["description"] = parameter.description.into();
+    }
+    if let Some(preset) = parameter.default {
+        schema["default"] = preset.to_json();
+    }
+    schema
+}

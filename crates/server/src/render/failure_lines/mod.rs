@@ -1,0 +1,7 @@
+//! Which lines say what failed. Pure, and one table: `rules`.
+
+mod classify;
+mod rules;
+
+pub use classify::{FailureLine, STRONG_WEIGHT, classify, line_shape};
+pub use rules::CANDIDATES;

@@ -1,0 +1,250 @@
+//! Isolation in words: the level in force, what is missing of it, limits that were reached,
+//! and what a command did to a workspace whose writes were kept apart. Pure.
+
+use ostler_model::isolation::{LimitKind, Limits, MissingCapability};
+use ostler_model::termination::TerminationCause;
+use ostler_model::{
+    AutorunFinding, AutorunReport, ChangeKind, ConflictReason, FileKind, IsolationLevel,
+    IsolationSpec, NetworkAccess, OverlayChange, OverlayChanges, OverlayConflict, OverlayOutcome,
+    SandboxSpec, Termination,
+};
+
+use super::truncated;
+
+/// The most hosts of an allow list that are named.
+const HOSTS_SHOWN: usize = 5;
+/// The most characters of a path.
+const PATH_CHARS: usize = 200;
+
+/// Each missing piece with its reason: `landlock (the kernel has none)`. Of several the names
+/// come first, so that what is cut short is a reason.
+#[must_use]
+pub fn describe_missing(missing: &[MissingCapability]) -> String {
+    if let [one] = missing {
+        return format!("{} ({})", one.ability.as_str(), one.reason);
+    }
+    let names: Vec<&str> = missing.iter().map(|it| it.ability.as_str()).collect();
+    let reasons = missing
+        .iter()
+        .map(|it| format!("; {}: {}", it.ability.as_str(), it.reason));
+    names.join(", ") + &reasons.collect::<String>()
+}
+
+/// What every answer says of the walls: at level high what is in force, below it only what is
+/// missing of it, as far as that is a warning (D8).
+#[must_use]
+pub fn describe_level(policy: &IsolationSpec, warnings: &[MissingCapability]) -> Option<String> {
+    let missing = describe_missing(warnings);
+    if policy.level < IsolationLevel::High {
+        let lacking = || format!("isolation {} lacks: {missing}", policy.level);
+        return (!missing.is_empty()).then(lacking);
+    }
+    let mut text = format!("isolation {}", policy.level);
+    if let Some(confinement) = &policy.confinement {
+        text.push_str(&format!(
+            ": network {}",
+            describe_network(&confinement.network)
+        ));
+        text.push_str(workspace_note(confinement));
+    }
+    if !missing.is_empty() {
+        text.push_str(&format!("; as allowed, WITHOUT {missing}"));
+    }
+    Some(text)
+}
+
+fn describe_network(network: &NetworkAccess) -> String {
+    let NetworkAccess::AllowList { hosts } = network else {
+        return network.to_string();
+    };
+    let mut named: Vec<String> = hosts
+        .iter()
+        .take(HOSTS_SHOWN)
+        .map(|host| truncated(&host.to_string(), PATH_CHARS))
+        .collect();
+    if let Some(more @ 1..) = hosts.len().checked_sub(HOSTS_SHOWN) {
+        named.push(format!("{more} more"));
+    }
+    format!("only {}", named.join(", "))
+}
+
+const fn workspace_note(confinement: &SandboxSpec) -> &'static str {
+    match (&confinement.workspace, confinement.overlay) {
+        (Some(_), true) => "; writes to the workspace are kept apart",
+        (Some(_), false) => "",
+        (None, _) => "; no workspace: what it writes is gone with it",
+    }
+}
+
+/// Each limit that was reached, and what that did; and why memory ran out, where it did.
+#[must_use]
+pub fn describe_limits_hit(
+    hit: &[LimitKind],
+    limits: &Limits,
+    ending: Option<&Termination>,
+) -> Vec<String> {
+    let mut lines: Vec<String> = hit.iter().map(|it| describe_limit(*it, limits)).collect();
+    let out_of_memory = ending.is_some_and(|it| it.cause == TerminationCause::OutOfMemory);
+    if out_of_memory && !hit.contains(&LimitKind::Memory) {
+        lines.push(match limits.memory_bytes {
+            Some(bytes) => format!(
+                "memory ran out: the kernel killed it; its limit was {}",
+                format_bytes(bytes)
+            ),
+            None => "the machine ran out of memory: the kernel killed it".to_owned(),
+        });
+    }
+    lines
+}
+
+fn describe_limit(limit: LimitKind, limits: &Limits) -> String {
+    let bytes = |bytes: Option<u64>| {
+        bytes.map_or_else(String::new, |it| format!(" of {}", format_bytes(it)))
+    };
+    let count = |count: Option<u32>| count.map_or_else(String::new, |it| format!(" of {it}"));
+    match limit {
+        LimitKind::Pids => format!(
+            "it reached its limit{} processes: more could not be started (limit pids)",
+            count(limits.pids)
+        ),
+        LimitKind::Memory => format!(
+            "it reached its memory limit{}: the kernel killed processes of it (limit memory)",
+            bytes(limits.memory_bytes)
+        ),
+        LimitKind::Cpu => "it was held to its share of processor time (limit cpus)".to_owned(),
+        LimitKind::OpenFiles => format!(
+            "it reached its limit{} open files (limit files)",
+            count(limits.open_files)
+        ),
+        LimitKind::FileSize => format!(
+            "a file reached its limit{}: the write failed (limit file_size)",
+            bytes(limits.file_bytes)
+        ),
+        LimitKind::Disk => format!(
+            "its files grew beyond its limit{}: it was stopped (limit disk)",
+            bytes(limits.disk_bytes)
+        ),
+    }
+}
+
+/// What was left that tools run or obey unasked, a line each.
+#[must_use]
+pub fn describe_autorun(report: &AutorunReport) -> Vec<String> {
+    let line = |it: &AutorunFinding| {
+        let path = truncated(&it.path.to_string_lossy(), PATH_CHARS);
+        let reason = truncated(&it.why, PATH_CHARS);
+        format!(
+            "made or changed, and used unasked by {}: {} {reason}",
+            it.reader,
+            path.escape_debug()
+        )
+    };
+    let mut lines: Vec<String> = report.found.iter().map(line).collect();
+    if report.more > 0 {
+        lines.push(format!(
+            "{} more files that are used unasked were made or changed",
+            report.more
+        ));
+    }
+    let incomplete = report.incomplete.as_ref();
+    lines.extend(incomplete.map(|why| {
+        let reason = truncated(why, PATH_CHARS);
+        format!(
+            "not all files that are used unasked were looked for: {}",
+            reason.escape_debug()
+        )
+    }));
+    lines
+}
+
+/// What the overlay holds, a line each, at most so many; the sums first.
+#[must_use]
+pub fn describe_changes(changes: &OverlayChanges, lines: usize) -> String {
+    let [created, changed, deleted] = changes.totals;
+    if created + changed + deleted == 0 {
+        return "no changes".to_owned();
+    }
+    let mut text = format!("{created} created, {changed} changed, {deleted} deleted");
+    let listed = changes.changes.iter().take(lines);
+    let count = listed.len() as u64;
+    for change in listed {
+        text.push('\n');
+        text.push_str(&change_line(change));
+    }
+    let unlisted = (created + changed + deleted).saturating_sub(count);
+    if unlisted > 0 {
+        text.push_str(&format!("\n… {unlisted} more"));
+    }
+    text
+}
+
+/// `+ src/new.rs 1.2 KiB`, `~ Cargo.toml 400 B (was 380 B)`, `- old/`.
+fn change_line(change: &OverlayChange) -> String {
+    let mark = match change.kind {
+        ChangeKind::Created => '+',
+        ChangeKind::Changed => '~',
+        ChangeKind::Deleted => '-',
+    };
+    let path = truncated(&change.path.to_string_lossy(), PATH_CHARS);
+    let path = path.escape_debug();
+    match change.what {
+        FileKind::Directory => format!("{mark} {path}/"),
+        FileKind::Symlink => format!("{mark} {path} (a link)"),
+        FileKind::Special => format!("{mark} {path} (a pipe or socket; never committed)"),
+        FileKind::File => match (change.kind, change.bytes_before) {
+            (ChangeKind::Changed, Some(before)) => {
+                format!(
+                    "{mark} {path} {} (was {})",
+                    format_bytes(change.bytes),
+                    format_bytes(before)
+                )
+            }
+            (ChangeKind::Created | ChangeKind::Changed | ChangeKind::Deleted, _) => {
+                format!("{mark} {path} {}", format_bytes(change.bytes))
+            }
+        },
+    }
+}
+
+/// What the host changed meanwhile: `src/lib.rs: modified`.
+#[must_use]
+pub fn describe_conflict(conflict: &OverlayConflict) -> String {
+    let reason = match conflict.reason {
+        ConflictReason::Replaced => "another file stands there",
+        ConflictReason::Modified => "modified meanwhile",
+        ConflictReason::Appeared => "appeared meanwhile",
+        ConflictReason::Vanished => "gone meanwhile",
+    };
+    let path = truncated(&conflict.path.to_string_lossy(), PATH_CHARS);
+    format!("! {}: {reason}", path.escape_debug())
+}
+
+/// What became of changes, in a word for people.
+#[must_use]
+pub const fn outcome_word(fate: OverlayOutcome) -> &'static str {
+    match fate {
+        OverlayOutcome::Open => "open",
+        OverlayOutcome::Committed => "committed",
+        OverlayOutcome::Discarded => "discarded",
+    }
+}
+
+/// `512 B`, `1.5 MiB`, `1 GiB`.
+#[must_use]
+pub fn format_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut tenths = u128::from(bytes) * 10;
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        tenths = tenths.div_ceil(1_024);
+        unit += 1;
+    }
+    match tenths % 10 {
+        0 => format!("{} {}", tenths / 10, UNITS[unit]),
+        tenth => format!("{}.{tenth} {}", tenths / 10, UNITS[unit]),
+    }
+}
+
+#[cfg(test)]
+#[path = "walls_tests.rs"]
+mod tests;

@@ -1,0 +1,10 @@
+//! The beginning of a text that may be long.
+
+/// The text; its end cut off, and that shown, where it is longer than so many characters.
+#[must_use]
+pub fn truncated(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,348 @@
+//! Shows a terminal: output as it comes, and what happens to it.
+//!
+//! A client that does not read makes its own connection wait and nothing else: nothing is read
+//! from the journal for it meanwhile. When it comes back and is further behind than
+//! [`LAG_BYTES`], it is told what it missed and shown the screen as it is now.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket};
+use futures_util::SinkExt as _;
+use futures_util::stream::SplitSink;
+use ostler_engine::{ExecutionWatch, LeaseHolder, OutputFollower, lost_bytes};
+use ostler_journal::BytePage;
+use ostler_model::{Cursor, TermSize};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::session::{GrantedLease, PendingLeaseRequests, SenderCommand, WsSession};
+use super::upgrade::WsCloseReason;
+use crate::rest::response::RestResult;
+use crate::wire::{ExecutionBody, TerminalServerMessage};
+
+/// Output a client may be behind before the screen is painted instead of it.
+pub(crate) const LAG_BYTES: u64 = 1024 * 1024;
+/// Output in one message.
+const PAGE_BYTES: u64 = 64 * 1024;
+/// A client over the network is asked for a sign of life this often, in milliseconds; on the
+/// Unix socket the kernel tells.
+const PING_MS: u64 = 30_000;
+/// Ends a control sequence that the gap cut in half: CAN.
+const CANCEL: u8 = 0x18;
+
+/// What the client was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WsSentState {
+    pub(super) size: TermSize,
+    pub(super) holder: Option<LeaseHolder>,
+    pub(super) yours: bool,
+}
+
+/// The half that shows.
+#[derive(Debug)]
+pub(super) struct WsSender<'a> {
+    session: &'a WsSession,
+    sink: &'a mut SplitSink<WebSocket, Message>,
+    follower: OutputFollower,
+    watch: ExecutionWatch,
+    sent: WsSentState,
+    /// Who this connection is while it holds the lease.
+    own_holder: Option<LeaseHolder>,
+    pending: PendingLeaseRequests,
+    send_everything: bool,
+    next_ping: Option<Instant>,
+}
+
+/// What happened next.
+enum WsSenderEvent {
+    Command(Option<SenderCommand>),
+    StateChanged,
+    Page(Result<Option<BytePage>, ostler_engine::Error>),
+    PingDue,
+}
+
+impl<'a> WsSender<'a> {
+    pub(super) fn open(
+        session: &'a WsSession,
+        sink: &'a mut SplitSink<WebSocket, Message>,
+        from: Cursor,
+        ((sent, pending), send_everything, is_remote): (
+            (WsSentState, PendingLeaseRequests),
+            bool,
+            bool,
+        ),
+    ) -> RestResult<Self> {
+        Ok(Self {
+            follower: follow_from(session, from)?,
+            watch: session.state.engine.watch(&session.caller, &session.id)?,
+            session,
+            sink,
+            sent,
+            own_holder: None,
+            pending,
+            send_everything,
+            next_ping: is_remote.then(next_ping_time),
+        })
+    }
+
+    /// Shows until something is over.
+    pub(super) async fn run(
+        &mut self,
+        hello: TerminalServerMessage,
+        paint: Option<Vec<u8>>,
+        mut commands: mpsc::Receiver<SenderCommand>,
+    ) -> WsCloseReason {
+        let greeting = async {
+            self.send_message(&hello).await?;
+            self.send_paint(paint.unwrap_or_default()).await
+        };
+        if let Err(reason) = greeting.await {
+            return reason;
+        }
+        loop {
+            let event = tokio::select! {
+                biased;
+                command = commands.recv() => WsSenderEvent::Command(command),
+                () = self.watch.state_changed() => WsSenderEvent::StateChanged,
+                page = self.follower.next() => WsSenderEvent::Page(page),
+                () = until_deadline(self.next_ping) => WsSenderEvent::PingDue,
+            };
+            if let Err(reason) = self.handle(event).await {
+                return reason;
+            }
+        }
+    }
+
+    async fn handle(&mut self, event: WsSenderEvent) -> Result<(), WsCloseReason> {
+        match event {
+            WsSenderEvent::Command(None) => Err(WsCloseReason::Disconnected),
+            WsSenderEvent::Command(Some(command)) => self.handle_command(command).await,
+            WsSenderEvent::StateChanged => self.send_changes().await,
+            WsSenderEvent::Page(Ok(Some(page))) => self.send_page(page).await,
+            WsSenderEvent::Page(Ok(None)) => Err(self.finish().await),
+            WsSenderEvent::Page(Err(error)) => {
+                tracing::warn!(%error, id = self.session.id, "a terminal cannot be shown");
+                Err(WsCloseReason::ReadFailed)
+            }
+            WsSenderEvent::PingDue => {
+                self.next_ping = Some(next_ping_time());
+                self.send(Message::Ping(bytes::Bytes::new())).await
+            }
+        }
+    }
+
+    async fn handle_command(&mut self, word: SenderCommand) -> Result<(), WsCloseReason> {
+        match word {
+            SenderCommand::Send(message) => self.send_message(&message).await,
+            SenderCommand::LeaseGranted(lease) => {
+                self.pending.resolve();
+                self.confirm_lease(lease).await
+            }
+            SenderCommand::LeaseRefused(message) => {
+                self.pending.resolve();
+                self.send_message(&message).await?;
+                self.send_changes().await
+            }
+            SenderCommand::LeaseReleased => {
+                self.own_holder = None;
+                self.send_changes().await
+            }
+            SenderCommand::Repaint => self.repaint().await,
+        }
+    }
+
+    /// Answers a wish to type, and then what has changed since.
+    async fn confirm_lease(
+        &mut self,
+        GrantedLease { name, own }: GrantedLease,
+    ) -> Result<(), WsCloseReason> {
+        (self.own_holder, self.sent.yours) = (own.clone(), true);
+        self.sent.holder = own;
+        let (holder, yours) = (Some(name), true);
+        self.send_message(&TerminalServerMessage::Lease { holder, yours })
+            .await?;
+        self.send_changes().await
+    }
+
+    /// Tells what changed about the terminal.
+    async fn send_changes(&mut self) -> Result<(), WsCloseReason> {
+        let size = self.watch.refresh().size();
+        if let Some(size) = size.filter(|&size| size != self.sent.size) {
+            self.sent.size = size;
+            self.send_message(&TerminalServerMessage::Resized { size })
+                .await?;
+        }
+        if self.pending.has_pending() {
+            // The answer comes first, and looks again.
+            return Ok(());
+        }
+        let holder = self
+            .session
+            .holder()
+            .map_err(|_| WsCloseReason::ReadFailed)?;
+        let yours = holder.is_some() && holder == self.own_holder;
+        if (&holder, yours) != (&self.sent.holder, self.sent.yours) {
+            let name = holder.as_ref().map(|holder| holder.name.clone());
+            (self.sent.holder, self.sent.yours) = (holder, yours);
+            let holder = name;
+            self.send_message(&TerminalServerMessage::Lease { holder, yours })
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn send_page(&mut self, page: BytePage) -> Result<(), WsCloseReason> {
+        let end = self.watch.refresh().output_end;
+        let from = page.gap.map_or_else(
+            || {
+                page.chunks
+                    .first()
+                    .map_or(page.next.offset, |chunk| chunk.offset)
+            },
+            |gap| gap.from,
+        );
+        if !self.send_everything && end.saturating_sub(from) > LAG_BYTES {
+            return self.skip_to_screen(from).await;
+        }
+        if let Some(gap) = page.gap {
+            self.send_gap(gap.from, gap.to).await?;
+        }
+        for chunk in page.chunks {
+            self.send(Message::Binary(chunk.bytes.into())).await?;
+        }
+        self.send_changes().await
+    }
+
+    /// Leaves output out: the screen as it is now stands for it.
+    async fn skip_to_screen(&mut self, from: u64) -> Result<(), WsCloseReason> {
+        let (screen, to) = self.render_screen().await?;
+        let lost_bytes = self.count_lost(from..to)?;
+        let message = TerminalServerMessage::Gap {
+            from,
+            to,
+            lost_bytes,
+        };
+        self.send_message(&message).await?;
+        self.send_screen(screen, to).await
+    }
+
+    /// How much of what is left out nobody can read any more, though nobody dropped it.
+    fn count_lost(&mut self, within: Range<u64>) -> Result<u64, WsCloseReason> {
+        let info = self.watch.refresh();
+        if within.is_empty() || info.state.degraded.is_empty() {
+            return Ok(0);
+        }
+        let WsSession { state, caller, id } = self.session;
+        let journal = state
+            .engine
+            .journal(caller, id)
+            .map_err(|_| WsCloseReason::ReadFailed)?;
+        lost_bytes(&info, &journal, within).map_err(|_| WsCloseReason::ReadFailed)
+    }
+
+    /// Tells of output that is gone.
+    async fn send_gap(&mut self, from: u64, to: u64) -> Result<(), WsCloseReason> {
+        let lost_bytes = self.watch.refresh().state.lost_bytes(from, to);
+        let message = TerminalServerMessage::Gap {
+            from,
+            to,
+            lost_bytes,
+        };
+        self.send_message(&message).await
+    }
+
+    /// Paints on request. Output that was not sent yet is painted over; what was lost of it is
+    /// told, because the screen does not show that.
+    async fn repaint(&mut self) -> Result<(), WsCloseReason> {
+        let from = self.follower.cursor().offset;
+        let (screen, to) = self.render_screen().await?;
+        let lost_bytes = self.count_lost(from..to)?;
+        if lost_bytes > 0 {
+            let message = TerminalServerMessage::Gap {
+                from,
+                to,
+                lost_bytes,
+            };
+            self.send_message(&message).await?;
+        }
+        self.send_screen(screen, to).await
+    }
+
+    async fn send_screen(&mut self, mut screen: Vec<u8>, offset: u64) -> Result<(), WsCloseReason> {
+        self.send_changes().await?;
+        self.send_message(&TerminalServerMessage::Paint { offset })
+            .await?;
+        screen.insert(0, CANCEL);
+        self.send_paint(screen).await?;
+        self.resume_from(offset)
+    }
+
+    async fn render_screen(&self) -> Result<(Vec<u8>, u64), WsCloseReason> {
+        let WsSession { state, caller, id } = self.session;
+        let repaint = state.engine.repaint(caller, id).await;
+        repaint.map_or(Err(WsCloseReason::ReadFailed), |(screen, checkpoint)| {
+            Ok((screen, checkpoint.offset))
+        })
+    }
+
+    fn resume_from(&mut self, offset: u64) -> Result<(), WsCloseReason> {
+        let from = Cursor { offset, event: 0 };
+        self.follower = follow_from(self.session, from).map_err(|_| WsCloseReason::ReadFailed)?;
+        Ok(())
+    }
+
+    /// Nothing more comes: the session ended, or the engine does.
+    async fn finish(&mut self) -> WsCloseReason {
+        let info = self.watch.refresh();
+        if !info.state.is_finished() {
+            return WsCloseReason::ShuttingDown;
+        }
+        let sending = async {
+            self.send_changes().await?;
+            let info = Box::new(ExecutionBody::from(&info));
+            self.send_message(&TerminalServerMessage::Exit(info)).await
+        };
+        sending
+            .await
+            .map_or_else(|reason| reason, |()| WsCloseReason::SessionEnded)
+    }
+
+    async fn send_paint(&mut self, bytes: Vec<u8>) -> Result<(), WsCloseReason> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.send(Message::Binary(bytes.into())).await
+    }
+
+    async fn send_message(&mut self, message: &TerminalServerMessage) -> Result<(), WsCloseReason> {
+        let text = serde_json::to_string(message).map_err(|_| WsCloseReason::ReadFailed)?;
+        self.send(Message::Text(text.into())).await
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), WsCloseReason> {
+        self.sink
+            .send(message)
+            .await
+            .map_err(|_| WsCloseReason::Disconnected)
+    }
+}
+
+fn follow_from(session: &WsSession, from: Cursor) -> RestResult<OutputFollower> {
+    let follower = session
+        .state
+        .engine
+        .follow(&session.caller, &session.id, from)?;
+    Ok(follower.page_bytes(PAGE_BYTES))
+}
+
+fn next_ping_time() -> Instant {
+    Instant::now() + Duration::from_millis(PING_MS)
+}
+
+async fn until_deadline(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,436 @@
+//! What is asked of services.
+
+use std::time::Duration;
+
+use ostler_engine::{PortRequest, ServiceRequest, StartRequest};
+use ostler_model::{
+    ByteString, Dependency, DependencyCondition, HealthRule, IsolationLevel, ReadyCondition,
+    RestartPolicy,
+};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::start::StartBody;
+
+/// `POST /api/v1/services`, `POST /api/v1/services/ensure` and `PUT /api/v1/services/{name}`:
+/// the fields of a start, of which `restart` is that of the service, and those of a service
+/// beside them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServiceStartBody {
+    /// The command and everything around it.
+    #[serde(flatten)]
+    pub start: StartBody,
+    /// What is asked of the service.
+    #[serde(flatten)]
+    pub service: ServiceOptionsBody,
+}
+
+/// What is asked of a service besides its command. Durations are milliseconds.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceOptionsBody {
+    /// What to call it; absent makes up one from the framework or the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// When it is ready; absent decides by the detection table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_when: Option<ProbeBody>,
+    /// A further expression whose lines show it ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_pattern: Option<String>,
+    /// A further expression whose lines show it failed; it wins over the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_pattern: Option<String>,
+    /// How long a wait for it takes unless told otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_timeout_ms: Option<u64>,
+    /// What shows that it stays well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthRuleBody>,
+    /// What must be so before it starts: names, or `{"name", "condition"}`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<DependencyBody>,
+    /// Which port it gets: a number, or `auto` for a free one that is leased to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<PortRequestBody>,
+    /// Present: wait until it is ready, at most so long; the answer says how that was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+/// `POST /api/v1/services/up`: services that are defined, with everything they depend on.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpBody {
+    /// The absolute directory from which an `ostler.toml` is looked for, upwards.
+    pub cwd: ByteString,
+    /// Which; none means all that are defined there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// The environment of the asking front.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_env: Vec<(ByteString, ByteString)>,
+    /// Whether all of `base_env` is passed on; absent takes the daemon's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherit_env: Option<bool>,
+    /// How far those are walled off whose definition does not say; absent takes the daemon's
+    /// setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationLevel>,
+    /// The only programs that may run, besides what the daemon's own list says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<String>>,
+    /// The approval a person gave when the command policy asked: the interaction's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+    /// Whether the command line asks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cli: bool,
+    /// Present: wait until each is ready, at most so many milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+/// Something that can be looked at: a word, or one field that says what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeBody {
+    /// By the kind of program.
+    Auto,
+    /// A port of its tree listens.
+    Listening,
+    /// Its main port answers.
+    Responding,
+    /// A line matches `ready_pattern`, or one of the table's.
+    Log,
+    /// `{"http": "/health"}`: a status from 200 to 399 for a path of its main port or a whole
+    /// URL.
+    Http(String),
+    /// `{"tcp": 5432}`: this port takes a connection.
+    Tcp(u16),
+    /// `{"exec": ["pg_isready"]}`: this command exits with 0.
+    Exec(Vec<ByteString>),
+    /// `READY=1` over `NOTIFY_SOCKET`.
+    Notify,
+    /// `{"quiet_ms": 5000}`: so long without output.
+    QuietMs(u64),
+}
+
+/// What shows that a service stays well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HealthRuleBody {
+    /// What is looked at: `listening`, `responding`, `http`, `tcp` or `exec`.
+    pub probe: ProbeBody,
+    /// Between two looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_ms: Option<u64>,
+    /// Looks that must fail in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<u32>,
+    /// Whether an ill one is ended, so that its restart policy can act.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub restart: bool,
+}
+
+/// A service that comes first: its name, or its name and what must be so of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a name, or {\"name\", \"condition\"} with started, listening, ready or completed"
+)]
+pub enum DependencyBody {
+    /// It must be ready.
+    Name(String),
+    /// This must be so.
+    WithCondition(DependencyConditionBody),
+}
+
+/// A service that comes first, and what must be so of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DependencyConditionBody {
+    /// Its name.
+    pub name: String,
+    /// What must be so.
+    pub condition: DependencyCondition,
+}
+
+/// Which port a service gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortRequestBody {
+    /// This one.
+    Number(u16),
+    /// A free one, leased to it.
+    Auto,
+}
+
+/// Whether a command that is started may be a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceModeBody {
+    /// It is one where the detection table knows it.
+    Auto,
+}
+
+impl ServiceStartBody {
+    /// A service of which nothing is asked but to run.
+    #[must_use]
+    pub fn new(start: StartBody) -> Self {
+        Self {
+            start,
+            service: ServiceOptionsBody::default(),
+        }
+    }
+
+    /// As the engine is asked; `start` is made of the other half.
+    #[must_use]
+    pub fn service_request(
+        service: ServiceOptionsBody,
+        restart: Option<RestartPolicy>,
+        start: StartRequest,
+    ) -> ServiceRequest {
+        ServiceRequest {
+            name: service.name,
+            ready_when: service.ready_when.map(ReadyCondition::from),
+            ready_pattern: service.ready_pattern,
+            fail_pattern: service.fail_pattern,
+            ready_timeout: service.ready_timeout_ms.map(Duration::from_millis),
+            restart: restart.unwrap_or(RestartPolicy::Never),
+            health: service.health.map(HealthRule::from),
+            depends_on: service
+                .depends_on
+                .into_iter()
+                .map(Dependency::from)
+                .collect(),
+            port: service.port.map_or(PortRequest::Own, PortRequest::from),
+            ..ServiceRequest::new(start)
+        }
+    }
+}
+
+impl ServiceOptionsBody {
+    /// The names of its fields.
+    const FIELDS: [&str; 9] = [
+        "name",
+        "ready_when",
+        "ready_pattern",
+        "fail_pattern",
+        "ready_timeout_ms",
+        "health",
+        "depends_on",
+        "port",
+        "wait_ms",
+    ];
+}
+
+impl<'de> Deserialize<'de> for ServiceStartBody {
+    /// Two bodies in one object, each of which refuses what it does not know: each reads its
+    /// own fields.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut fields = Map::deserialize(from)?;
+        let service_fields = ServiceOptionsBody::FIELDS
+            .iter()
+            .filter_map(|field| fields.remove_entry(*field))
+            .collect();
+        Ok(Self {
+            service: parse_part(service_fields).map_err(D::Error::custom)?,
+            start: parse_part(fields).map_err(D::Error::custom)?,
+        })
+    }
+}
+
+/// One of the two bodies; the error says where it stands.
+fn parse_part<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, String> {
+    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
+        match error.path().to_string().as_str() {
+            "." => error.inner().to_string(),
+            path => format!("field '{path}': {}", error.inner()),
+        }
+    })
+}
+
+impl From<ProbeBody> for ReadyCondition {
+    fn from(body: ProbeBody) -> Self {
+        match body {
+            ProbeBody::Auto => Self::Auto,
+            ProbeBody::Listening => Self::Listening,
+            ProbeBody::Responding => Self::Responding,
+            ProbeBody::Log => Self::Log,
+            ProbeBody::Http(target) => Self::Http { target },
+            ProbeBody::Tcp(port) => Self::Tcp { port },
+            ProbeBody::Exec(argv) => Self::Exec { argv },
+            ProbeBody::Notify => Self::Notify,
+            ProbeBody::QuietMs(ms) => Self::Quiet { ms },
+        }
+    }
+}
+
+impl From<&ReadyCondition> for ProbeBody {
+    fn from(condition: &ReadyCondition) -> Self {
+        match condition {
+            ReadyCondition::Auto => Self::Auto,
+            ReadyCondition::Listening => Self::Listening,
+            ReadyCondition::Responding => Self::Responding,
+            ReadyCondition::Log => Self::Log,
+            ReadyCondition::Http { target } => Self::Http(target.clone()),
+            ReadyCondition::Tcp { port } => Self::Tcp(*port),
+            ReadyCondition::Exec { argv } => Self::Exec(argv.clone()),
+            ReadyCondition::Notify => Self::Notify,
+            ReadyCondition::Quiet { ms } => Self::QuietMs(*ms),
+        }
+    }
+}
+
+impl From<HealthRuleBody> for HealthRule {
+    fn from(body: HealthRuleBody) -> Self {
+        Self {
+            probe: body.probe.into(),
+            interval: body.interval_ms.map(Duration::from_millis),
+            failures: body.failures.unwrap_or_default(),
+            restart: body.restart,
+        }
+    }
+}
+
+impl From<DependencyBody> for Dependency {
+    fn from(body: DependencyBody) -> Self {
+        match body {
+            DependencyBody::Name(name) => Self {
+                name,
+                condition: DependencyCondition::default(),
+            },
+            DependencyBody::WithCondition(dependency) => Self {
+                name: dependency.name,
+                condition: dependency.condition,
+            },
+        }
+    }
+}
+
+impl From<PortRequestBody> for PortRequest {
+    fn from(body: PortRequestBody) -> Self {
+        match body {
+            PortRequestBody::Number(port) => Self::Fixed(port),
+            PortRequestBody::Auto => Self::Lease,
+        }
+    }
+}
+
+impl std::str::FromStr for PortRequestBody {
+    type Err = String;
+
+    /// `auto`, or a number from 1 to 65535.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Ok(port)) if port > 0 => Ok(Self::Number(port)),
+            _ => Err("allowed: a port from 1 to 65535, or auto".to_owned()),
+        }
+    }
+}
+
+impl Serialize for PortRequestBody {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(port) => to.serialize_u16(*port),
+            Self::Auto => to.serialize_str("auto"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PortRequestBody {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a port from 1 to 65535, or \"auto\"")]
+        enum PortNumberOrWord {
+            Number(u64),
+            Word(String),
+        }
+        let text = match PortNumberOrWord::deserialize(from)? {
+            PortNumberOrWord::Number(number) => number.to_string(),
+            PortNumberOrWord::Word(word) => word,
+        };
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(mut more: Value) -> Result<ServiceStartBody, String> {
+        more["command"] = json!({"shell": {"shell": "/bin/sh", "script": "npm run dev"}});
+        more["cwd"] = json!("/srv");
+        serde_json::from_value(more).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn both_halves_are_read_and_told_as_given() {
+        let given = json!({
+            "name": "web",
+            "restart": {"on_failure": {"max": 3}},
+            "ready_when": {"http": "/health"},
+            "ready_pattern": "listening",
+            "ready_timeout_ms": 5_000,
+            "health": {"probe": "responding", "interval_ms": 100},
+            "depends_on": ["db", {"name": "cache", "condition": "started"}],
+            "port": "auto",
+            "wait_ms": 1,
+        });
+        let body = read(given.clone()).unwrap();
+        let told = json!(body);
+        for (field, value) in given.as_object().unwrap() {
+            assert_eq!(&told[field], value, "{field}");
+        }
+        assert_eq!(
+            read(json!({"port": 3000})).unwrap().service.port,
+            Some(PortRequestBody::Number(3_000))
+        );
+    }
+
+    #[test]
+    fn every_probe_reads_as_it_is_told() {
+        for probe in [
+            json!("auto"),
+            json!("log"),
+            json!({"tcp": 5432}),
+            json!({"exec": ["true", "x"]}),
+            json!({"quiet_ms": 10}),
+        ] {
+            let body: ProbeBody = serde_json::from_value(probe.clone()).unwrap();
+            let when = ReadyCondition::from(body);
+            assert_eq!(json!(ProbeBody::from(&when)), probe);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_with_its_place_and_what_is_allowed() {
+        for (body, told) in [
+            (json!({"nmae": "web"}), "unknown field `nmae`"),
+            (
+                json!({"port": 0}),
+                "field 'port': allowed: a port from 1 to 65535, or auto",
+            ),
+            (json!({"port": []}), "field 'port': "),
+            (
+                json!({"ready_when": "soon"}),
+                "field 'ready_when': unknown variant `soon`, expected one of",
+            ),
+            (json!({"depends_on": [7]}), "field 'depends_on[0]': "),
+            (
+                json!({"health": {"probe": "listening", "every": 1}}),
+                "unknown field `every`",
+            ),
+        ] {
+            let error = read(body).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The steps of a [`Scanner`] through a stream.
+
+use super::{
+    ControlEvent, LocatedEvent, SEQUENCE_BYTES, Scanner, SequenceState, TITLE_BYTES, TITLES_MAX,
+};
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+/// CAN and SUB break off any sequence.
+const CANCEL: [u8; 2] = [0x18, 0x1a];
+/// The highest cursor shape there is (DECSCUSR).
+const CURSOR_SHAPE_MAX: u8 = 6;
+
+impl Scanner {
+    /// One step from `bytes[at]` on; the index at which the next begins.
+    pub(super) fn step(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+        match self.state.place {
+            SequenceState::Text => match memchr::memchr(ESC, &bytes[at..]) {
+                Some(escape) => self.escape_at(at + escape),
+                None => bytes.len(),
+            },
+            SequenceState::Escape => self.escape(bytes[at], at, marks),
+            SequenceState::EscapeMore => {
+                match bytes[at] {
+                    ESC => return self.escape_at(at),
+                    b if CANCEL.contains(&b) => self.state.place = SequenceState::Text,
+                    0x00..=0x2f => {}
+                    _ => self.state.place = SequenceState::Text,
+                }
+                at + 1
+            }
+            SequenceState::Control => self.control(bytes, at, marks),
+            SequenceState::Osc => self.osc(bytes, at, marks),
+            SequenceState::OscEscape => self.osc_escape(bytes[at], at, marks),
+            SequenceState::Other => {
+                let end = |byte: &u8| *byte == ESC || CANCEL.contains(byte);
+                let Some(end) = bytes[at..].iter().position(end) else {
+                    return bytes.len();
+                };
+                if bytes[at + end] == ESC {
+                    return self.escape_at(at + end);
+                }
+                self.state.place = SequenceState::Text;
+                at + end + 1
+            }
+        }
+    }
+
+    /// An ESC is at index `at`.
+    fn escape_at(&mut self, at: usize) -> usize {
+        self.state.from = self.at + at as u64;
+        self.state.place = SequenceState::Escape;
+        self.state.begin_sequence();
+        at + 1
+    }
+
+    /// A sequence is broken off.
+    fn leave(&mut self) {
+        self.state.place = SequenceState::Text;
+        self.state.begin_sequence();
+    }
+
+    /// The byte after ESC.
+    fn escape(&mut self, byte: u8, at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+        let to = self.at + at as u64 + 1;
+        self.state.place = match byte {
+            ESC => return self.escape_at(at),
+            b'[' => SequenceState::Control,
+            b']' => SequenceState::Osc,
+            // `ESC k` is a title for screen and tmux; see the emulator.
+            b'P' | b'X' | b'^' | b'_' | b'k' => SequenceState::Other,
+            b' '..=b'/' => SequenceState::EscapeMore,
+            b if CANCEL.contains(&b) => SequenceState::Text,
+            // Other controls are obeyed in the middle of a sequence.
+            0x00..=0x1f | 0x7f => SequenceState::Escape,
+            _ => SequenceState::Text,
+        };
+        match byte {
+            b'=' => self.change_modes(to, marks, |scanner| {
+                scanner.state.private.set(crate::modes::KEYPAD, true);
+            }),
+            b'>' => self.change_modes(to, marks, |scanner| {
+                scanner.state.private.set(crate::modes::KEYPAD, false);
+            }),
+            b'c' => self.change_modes(to, marks, |scanner| {
+                scanner.state.private.clear();
+                scanner.state.cursor_shape = 0;
+            }),
+            _ => {}
+        }
+        at + 1
+    }
+
+    /// In a control sequence: up to its final byte.
+    fn control(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+        let part = &bytes[at..];
+        let length = part
+            .iter()
+            .position(|byte| !matches!(byte, b' '..=b'?'))
+            .unwrap_or(part.len());
+        let end = at + length;
+        let Some(&last) = bytes.get(end) else {
+            self.keep(part);
+            return end;
+        };
+        match last {
+            ESC => return self.escape_at(end),
+            b'@'..=b'~' => {
+                self.state.place = SequenceState::Text;
+                let to = self.at + end as u64 + 1;
+                if matches!(last, b'h' | b'l' | b'p' | b'q' | b't') {
+                    self.keep(&part[..length]);
+                    self.control_ended(last, to, marks);
+                }
+                self.state.begin_sequence();
+            }
+            b if CANCEL.contains(&b) || b >= 0x80 => self.leave(),
+            _ => self.keep(&part[..length]),
+        }
+        end + 1
+    }
+
+    /// In an operating system command: up to its end.
+    fn osc(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+        let part = &bytes[at..];
+        let end = |byte: &u8| matches!(*byte, ESC | BEL) || CANCEL.contains(byte);
+        let Some(length) = part.iter().position(end) else {
+            self.keep(part);
+            return bytes.len();
+        };
+        let end = at + length;
+        self.keep(&part[..length]);
+        match bytes[end] {
+            ESC => self.state.place = SequenceState::OscEscape,
+            BEL => self.osc_ended(self.at + end as u64 + 1, marks),
+            _ => self.leave(),
+        }
+        end + 1
+    }
+
+    /// The byte after an ESC in an operating system command.
+    fn osc_escape(&mut self, byte: u8, at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+        if byte == b'\\' {
+            self.osc_ended(self.at + at as u64 + 1, marks);
+            return at + 1;
+        }
+        // Something else begins: the ESC was the byte before, perhaps in an earlier piece.
+        self.state.from = (self.at + at as u64).saturating_sub(1);
+        self.state.place = SequenceState::Escape;
+        self.state.begin_sequence();
+        at
+    }
+
+    /// Remembers a part of a sequence, unless that gets too long.
+    fn keep(&mut self, part: &[u8]) {
+        let state = &mut self.state;
+        if state.overlong {
+            return;
+        }
+        if state.pending.len() + part.len() > SEQUENCE_BYTES {
+            state.overlong = true;
+            state.pending = Vec::new();
+        } else {
+            state.pending.extend_from_slice(part);
+        }
+    }
+
+    fn mark(&self, to: u64, mark: ControlEvent) -> LocatedEvent {
+        LocatedEvent {
+            from: self.state.from,
+            to,
+            mark,
+        }
+    }
+
+    /// Does something to the modes and tells when they are others then.
+    fn change_modes(
+        &mut self,
+        to: u64,
+        marks: &mut Vec<LocatedEvent>,
+        change: impl FnOnce(&mut Self),
+    ) {
+        let before = self.modes();
+        change(self);
+        let after = self.modes();
+        if before != after {
+            marks.push(self.mark(to, ControlEvent::Modes(after)));
+        }
+    }
+
+    /// A control sequence is complete: its parameters in `pending`, `last` its final byte.
+    fn control_ended(&mut self, last: u8, to: u64, marks: &mut Vec<LocatedEvent>) {
+        if self.state.overlong {
+            return;
+        }
+        let pending = std::mem::take(&mut self.state.pending);
+        match (pending.as_slice(), last) {
+            ([b'?', modes @ ..], b'h' | b'l') => self.change_modes(to, marks, |scanner| {
+                for mode in numbers(modes) {
+                    scanner.state.private.set(mode, last == b'h');
+                }
+            }),
+            ([b'!'], b'p') => self.change_modes(to, marks, |scanner| {
+                scanner.state.private.soft_reset();
+            }),
+            ([shape @ .., b' '], b'q') => {
+                let shape = numbers(shape).next().and_then(|n| u8::try_from(n).ok());
+                let known = shape.filter(|shape| *shape <= CURSOR_SHAPE_MAX);
+                self.state.cursor_shape = known.unwrap_or(self.state.cursor_shape);
+            }
+            (operation, b't') => self.title_stack(operation, to, marks),
+            _ => {}
+        }
+    }
+
+    /// XTWINOPS 22 and 23: puts the title aside, and back.
+    fn title_stack(&mut self, operation: &[u8], to: u64, marks: &mut Vec<LocatedEvent>) {
+        let mut numbers = numbers(operation);
+        let (operation, which) = (numbers.next(), numbers.next().unwrap_or(0));
+        if !matches!(which, 0 | 2) {
+            return;
+        }
+        match operation {
+            Some(22) => {
+                if self.state.titles.len() == TITLES_MAX {
+                    self.state.titles.remove(0);
+                }
+                self.state.titles.push(self.state.title.clone());
+            }
+            Some(23) => {
+                if let Some(title) = self.state.titles.pop() {
+                    self.state.title.clone_from(&title);
+                    marks.push(self.mark(to, ControlEvent::Title(title)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn osc_ended(&mut self, to: u64, marks: &mut Vec<LocatedEvent>) {
+        self.state.place = SequenceState::Text;
+        let overlong = std::mem::take(&mut self.state.overlong);
+        let pending = std::mem::take(&mut self.state.pending);
+        if overlong {
+            return;
+        }
+        let cut = memchr::memchr(b';', &pending).unwrap_or(pending.len());
+        let (number, rest) = pending.split_at(cut);
+        let rest = rest.strip_prefix(b";").unwrap_or(rest);
+        let mark = match number {
+            b"0" | b"2" => {
+                self.state.title = title(rest);
+                Some(ControlEvent::Title(self.state.title.clone()))
+            }
+            b"7" => directory(rest).map(ControlEvent::Directory),
+            b"133" => self.shell_mark(rest),
+            _ => None,
+        };
+        marks.extend(mark.map(|mark| self.mark(to, mark)));
+    }
+
+    /// OSC 133 (FinalTerm's marks, with kitty's `k=s` for continuation prompts).
+    fn shell_mark(&self, fields: &[u8]) -> Option<ControlEvent> {
+        let mut fields = fields.split(|byte| *byte == b';');
+        let kind = fields.next()?;
+        let fields: Vec<&[u8]> = fields.collect();
+        let believed = self.nonce.as_ref().is_some_and(|nonce| {
+            let ours = |field: &&[u8]| field.strip_prefix(b"ostler=") == Some(nonce.as_bytes());
+            !nonce.is_empty() && fields.iter().any(ours)
+        });
+        match kind {
+            b"A" => Some(ControlEvent::PromptStart {
+                believed,
+                continuation: fields.contains(&b"k=s".as_slice()),
+            }),
+            b"B" => Some(ControlEvent::PromptEnd { believed }),
+            b"C" => Some(ControlEvent::CommandStart { believed }),
+            b"D" => Some(ControlEvent::CommandEnd {
+                believed,
+                status: fields
+                    .first()
+                    .and_then(|field| str::from_utf8(field).ok()?.parse().ok()),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// The numbers of a control sequence; what is no number is zero, as terminals take it.
+fn numbers(parameters: &[u8]) -> impl Iterator<Item = u16> {
+    parameters.split(|byte| *byte == b';').map(|number| {
+        let digits = str::from_utf8(number).ok();
+        digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    })
+}
+
+/// A title as it is kept: text without controls, cut to [`TITLE_BYTES`].
+fn title(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut title: String = text.chars().filter(|c| !c.is_control()).collect();
+    title.truncate(title.floor_char_boundary(TITLE_BYTES));
+    title
+}
+
+/// The path of a `file://host/path`, its percent signs decoded.
+fn directory(url: &[u8]) -> Option<Vec<u8>> {
+    let place = url.strip_prefix(b"file://")?;
+    let path = &place[memchr::memchr(b'/', place)?..];
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&byte, after)) = rest.split_first() {
+        let (byte, after) = match (byte, after) {
+            (b'%', [high, low, after @ ..]) => match (hex(*high), hex(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, after),
+                _ => (byte, after_percent(rest)),
+            },
+            _ => (byte, after),
+        };
+        decoded.push(byte);
+        rest = after;
+    }
+    (!decoded.contains(&0)).then_some(decoded)
+}
+
+/// A percent sign that encodes nothing is itself.
+fn after_percent(rest: &[u8]) -> &[u8] {
+    &rest[1..]
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
+}

@@ -1,0 +1,194 @@
+use super::*;
+
+fn marks(bytes: &[u8]) -> Vec<LocatedEvent> {
+    Scanner::new(100, Some("s3cret")).feed(bytes)
+}
+
+fn only(bytes: &[u8]) -> ControlEvent {
+    let mut marks = marks(bytes);
+    assert_eq!(marks.len(), 1, "{:?}", String::from_utf8_lossy(bytes));
+    marks.remove(0).mark
+}
+
+#[test]
+fn marks_have_the_offsets_of_their_sequences() {
+    let told = marks(b"ab\x1b]133;C;ostler=s3cret\x07out\x1b]133;D;0;ostler=s3cret\x1b\\$");
+    let places: Vec<(u64, u64)> = told.iter().map(|m| (m.from, m.to)).collect();
+    assert_eq!(places, [(102, 124), (127, 152)]);
+    assert_eq!(told[0].mark, ControlEvent::CommandStart { believed: true });
+    let ended = ControlEvent::CommandEnd {
+        believed: true,
+        status: Some(0),
+    };
+    assert_eq!(told[1].mark, ended);
+}
+
+#[test]
+fn only_the_nonce_is_believed() {
+    let believed = |bytes: &[u8]| only(bytes) == ControlEvent::PromptEnd { believed: true };
+    assert!(believed(b"\x1b]133;B;ostler=s3cret\x07"));
+    assert!(believed(b"\x1b]133;B;aid=1;ostler=s3cret\x07"));
+    assert!(!believed(b"\x1b]133;B\x07"));
+    assert!(!believed(b"\x1b]133;B;ostler=\x07"));
+    assert!(!believed(b"\x1b]133;B;ostler=s3cre\x07"));
+    assert!(!believed(b"\x1b]133;B;ostler=s3crets\x07"));
+    for nonce in [None, Some("")] {
+        let told = Scanner::new(0, nonce).feed(b"\x1b]133;B;ostler=\x07");
+        assert_eq!(told[0].mark, ControlEvent::PromptEnd { believed: false });
+    }
+}
+
+#[test]
+fn prompts_and_statuses_are_told() {
+    let prompt = |continuation| ControlEvent::PromptStart {
+        believed: false,
+        continuation,
+    };
+    assert_eq!(only(b"\x1b]133;A\x07"), prompt(false));
+    assert_eq!(only(b"\x1b]133;A;k=s\x07"), prompt(true));
+    let ended = |status| ControlEvent::CommandEnd {
+        believed: false,
+        status,
+    };
+    assert_eq!(only(b"\x1b]133;D\x07"), ended(None));
+    assert_eq!(only(b"\x1b]133;D;130;x\x07"), ended(Some(130)));
+    assert_eq!(only(b"\x1b]133;D;err=1\x07"), ended(None));
+    assert_eq!(only(b"\x1b]133;D;99999999999\x07"), ended(None));
+    assert!(marks(b"\x1b]133;Z\x07\x1b]133\x07\x1b]1337;A\x07").is_empty());
+}
+
+#[test]
+fn directories_are_decoded() {
+    let table: [(&[u8], Option<&[u8]>); 8] = [
+        (b"file://host/tmp/a%20b", Some(b"/tmp/a b")),
+        (b"file:///home/%C3%A9", Some("/home/é".as_bytes())),
+        (b"file://h/%ff", Some(b"/\xff")),
+        (b"file://h/100%", Some(b"/100%")),
+        (b"file://h/%zz%4", Some(b"/%zz%4")),
+        (b"file://h/a%00b", None),
+        (b"file://host", None),
+        (b"http://h/x", None),
+    ];
+    for (url, path) in table {
+        let told = marks(&[b"\x1b]7;", url, b"\x07"].concat());
+        let path = path.map(|path| ControlEvent::Directory(path.to_vec()));
+        assert_eq!(told.into_iter().map(|m| m.mark).next(), path);
+    }
+}
+
+#[test]
+fn titles_are_clean_and_bounded() {
+    let title = |text: &str| ControlEvent::Title(text.to_owned());
+    assert_eq!(only(b"\x1b]0;vim\x07"), title("vim"));
+    assert_eq!(only(b"\x1b]2;a;b\x1b\\"), title("a;b"));
+    assert_eq!(only("\x1b]2;a\u{8}\u{85}é\x07".as_bytes()), title("aé"));
+    assert_eq!(only(b"\x1b]2;\xff\x07"), title("\u{fffd}"));
+    assert_eq!(only(b"\x1b]2;\x07"), title(""));
+    assert!(marks(b"\x1b]1;icon\x07").is_empty());
+    let long = format!("\x1b]2;{}\x07", "é".repeat(TITLE_BYTES));
+    let ControlEvent::Title(kept) = only(long.as_bytes()) else {
+        panic!("no title");
+    };
+    assert_eq!(kept.len(), TITLE_BYTES);
+}
+
+#[test]
+fn titles_are_put_aside_and_given_back() {
+    let told = marks(b"\x1b]2;sh\x07\x1b[22;0;0t\x1b]2;vim\x07\x1b[23;0;0t\x1b[23t");
+    let titles: Vec<_> = told.into_iter().map(|m| m.mark).collect();
+    let title = |text: &str| ControlEvent::Title(text.to_owned());
+    assert_eq!(titles, [title("sh"), title("vim"), title("sh")]);
+    let mut scanner = Scanner::new(0, None);
+    scanner.feed(&b"\x1b[22t".repeat(10_000));
+    assert_eq!(scanner.state().titles.len(), TITLES_MAX);
+}
+
+#[test]
+fn modes_are_told_when_they_change() {
+    let mut scanner = Scanner::new(0, None);
+    let mut told = |bytes: &[u8]| {
+        let marks = scanner.feed(bytes);
+        assert!(marks.len() <= 1);
+        marks.into_iter().next().map(|marked| marked.mark)
+    };
+    let none = Modes::default();
+    let paste = Modes {
+        bracketed_paste: true,
+        ..none
+    };
+    assert_eq!(told(b"\x1b[?2004h"), Some(ControlEvent::Modes(paste)));
+    assert_eq!(told(b"\x1b[?2004h"), None);
+    assert_eq!(told(b"\x1b[?2004l"), Some(ControlEvent::Modes(none)));
+    let vim = Modes {
+        application_cursor: true,
+        mouse: true,
+        ..none
+    };
+    assert_eq!(told(b"\x1b[?1;1002;1006h"), Some(ControlEvent::Modes(vim)));
+    let keypad = Modes {
+        application_keypad: true,
+        ..vim
+    };
+    assert_eq!(told(b"\x1b="), Some(ControlEvent::Modes(keypad)));
+    // Any of the mouse's modes turns the mouse off.
+    let mouseless = Modes {
+        mouse: false,
+        ..keypad
+    };
+    assert_eq!(told(b"\x1b[?1000l"), Some(ControlEvent::Modes(mouseless)));
+    assert_eq!(told(b"\x1b[!p"), Some(ControlEvent::Modes(none)));
+    assert_eq!(told(b"\x1b[?2004h"), Some(ControlEvent::Modes(paste)));
+    assert_eq!(told(b"\x1bc"), Some(ControlEvent::Modes(none)));
+    // Reports and ANSI modes are others.
+    assert_eq!(told(b"\x1b[?2004$p"), None);
+    assert_eq!(told(b"\x1b[1h\x1b[>1h\x1b[?1;2c"), None);
+}
+
+#[test]
+fn what_looks_like_a_mark_inside_a_string_is_none() {
+    assert!(marks(b"\x1bPtmux;]133;A\x07\x1b\\").is_empty());
+    assert!(marks(b"\x1b_]2;x\x07\x1b\\").is_empty());
+    assert!(marks(b"]133;A\x07").is_empty());
+    assert!(marks(b"\x1b]2;broken\x18off\x07").is_empty());
+    assert!(marks(b"\x1b]2;broken\x1b[31moff\x07").is_empty());
+    assert_eq!(
+        only(b"\x1b]2;broken\x1b]2;whole\x07"),
+        ControlEvent::Title("whole".to_owned())
+    );
+}
+
+#[test]
+fn a_long_sequence_is_passed_over_in_bounded_memory() {
+    let mut scanner = Scanner::new(0, None);
+    scanner.feed(b"\x1b]2;");
+    for _ in 0..100 {
+        scanner.feed(&[b'x'; 1000]);
+        assert!(scanner.state().pending.capacity() <= 2 * SEQUENCE_BYTES);
+    }
+    let told = scanner.feed(b"\x07\x1b]2;next\x07");
+    assert_eq!(told.len(), 1);
+    assert_eq!((told[0].from, told[0].to), (100_005, 100_014));
+}
+
+#[test]
+fn cuts_change_no_offset() {
+    let bytes = b"a\x1b[?1;2004hb\x1b]133;A;ostler=s3cret\x1b\\$ \x1b]2;x\x1b\x1b]2;t\x07\x1b[22t\
+        \x1bPx\x1b\\\x1b(0\x1b]7;file://h/%41\x07\x1b=\x1b[3 q\x1b[!p\x1b[23t";
+    let whole = marks(bytes);
+    assert!(whole.len() >= 6);
+    for cut in 0..bytes.len() {
+        let mut scanner = Scanner::new(100, Some("s3cret"));
+        let mut told = scanner.feed(&bytes[..cut]);
+        let state = serde_json::to_string(scanner.state()).unwrap();
+        let state = serde_json::from_str(&state).unwrap();
+        let mut restored = Scanner::restore(scanner.offset(), Some("s3cret"), state);
+        told.extend(restored.feed(&bytes[cut..]));
+        assert_eq!(told, whole, "cut at {cut}");
+    }
+}
+
+#[test]
+fn the_nonce_is_not_shown() {
+    let scanner = Scanner::new(0, Some("s3cret"));
+    assert!(!format!("{scanner:?}").contains("s3cret"));
+}

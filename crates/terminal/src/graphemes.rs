@@ -1,0 +1,236 @@
+//! Characters that share one cell. The emulator keeps one `char` a cell, so several in one
+//! cell, a letter and its accents or a family of emoji, are kept here and stood for by a
+//! character that no program has a use for.
+
+use std::collections::{HashMap, HashSet};
+
+/// How many clusters of one width are kept at a time. Where more are visible at once, marks
+/// are left out.
+pub(crate) const CLUSTERS_MAX: u16 = 4096;
+
+/// How long a cluster gets; marks that come after that are left out. The longest emoji in
+/// use, a family of four with skin tones, has 41 bytes.
+pub(crate) const CLUSTER_BYTES: usize = 64;
+
+/// Stand-ins for clusters one cell wide: the end of the supplementary private use planes,
+/// which are one cell wide and away from what icon fonts use.
+const NARROW_FIRST: u32 = 0x10_E000;
+
+/// Stand-ins for clusters two cells wide: code points of plane 3 that no character has, which
+/// the Unicode tables have as wide.
+const WIDE_FIRST: u32 = 0x3_E000;
+
+/// Zero-width joiner: the character after it goes into the same cell.
+pub(crate) const JOINER: char = '\u{200d}';
+
+/// Whether a character is one that stands for clusters.
+pub(crate) fn is_stand_in(c: char) -> bool {
+    slot_of(c).is_some()
+}
+
+/// Which table and which place in it a stand-in has.
+fn slot_of(c: char) -> Option<(bool, u16)> {
+    let code = u32::from(c);
+    let within = |first: u32| {
+        let slot = u16::try_from(code.checked_sub(first)?).ok()?;
+        (slot < CLUSTERS_MAX).then_some(slot)
+    };
+    match within(NARROW_FIRST) {
+        Some(slot) => Some((false, slot)),
+        None => within(WIDE_FIRST).map(|slot| (true, slot)),
+    }
+}
+
+/// The clusters of one emulator.
+#[derive(Debug, Default)]
+pub(crate) struct Graphemes {
+    narrow: Table,
+    wide: Table,
+}
+
+/// Clusters of one width.
+#[derive(Debug, Default)]
+struct Table {
+    texts: Vec<Option<Box<str>>>,
+    slots: HashMap<Box<str>, u16>,
+    free: Vec<u16>,
+    /// How many more are refused before unused ones are looked for again.
+    patience: u16,
+}
+
+impl Graphemes {
+    /// What a cell's character stands for; itself where it stands for nothing.
+    pub(crate) fn push_expanded(&self, c: char, text: &mut String) {
+        match self.get(c) {
+            Some(cluster) => text.push_str(cluster),
+            None if is_stand_in(c) => text.push(char::REPLACEMENT_CHARACTER),
+            None => text.push(c),
+        }
+    }
+
+    /// The cluster a character stands for.
+    pub(crate) fn get(&self, c: char) -> Option<&str> {
+        let (wide, slot) = slot_of(c)?;
+        let table = if wide { &self.wide } else { &self.narrow };
+        table.texts.get(usize::from(slot))?.as_deref()
+    }
+
+    /// A stand-in for a cluster. `used` gives every stand-in that is still on a screen, and is
+    /// asked only when there is no room. `None` where there is none even so.
+    pub(crate) fn intern(
+        &mut self,
+        cluster: &str,
+        wide: bool,
+        used: impl FnOnce() -> HashSet<char>,
+    ) -> Option<char> {
+        let (table, first) = self.table(wide);
+        if let Some(slot) = table.slots.get(cluster) {
+            return stand_in(first, *slot);
+        }
+        if table.is_full() {
+            table.make_room(|| {
+                let used = used();
+                let slots = used.into_iter().filter_map(slot_of);
+                let same = slots.filter_map(|(w, slot)| (w == wide).then_some(slot));
+                same.collect()
+            });
+        }
+        let slot = table.insert(cluster)?;
+        stand_in(first, slot)
+    }
+
+    /// Takes in a stand-in with what it stands for, as [`crate::emulator::EmulatorState`] has it.
+    pub(crate) fn restore(&mut self, c: char, cluster: &str) {
+        let Some((wide, slot)) = slot_of(c) else {
+            return;
+        };
+        if cluster.len() <= CLUSTER_BYTES && !cluster.chars().any(char::is_control) {
+            self.table(wide).0.restore(slot, cluster);
+        }
+    }
+
+    fn table(&mut self, wide: bool) -> (&mut Table, u32) {
+        if wide {
+            (&mut self.wide, WIDE_FIRST)
+        } else {
+            (&mut self.narrow, NARROW_FIRST)
+        }
+    }
+}
+
+fn stand_in(first: u32, slot: u16) -> Option<char> {
+    char::from_u32(first + u32::from(slot))
+}
+
+impl Table {
+    fn is_full(&self) -> bool {
+        self.free.is_empty() && self.texts.len() >= usize::from(CLUSTERS_MAX)
+    }
+
+    /// Lets go of what is no longer on a screen. Where that is little, it is not tried again
+    /// for a while: looking costs a walk over every cell.
+    fn make_room(&mut self, used: impl FnOnce() -> HashSet<u16>) {
+        if self.patience > 0 {
+            self.patience -= 1;
+            return;
+        }
+        let used = used();
+        for (slot, place) in (0..).zip(self.texts.iter_mut()) {
+            if used.contains(&slot) {
+                continue;
+            }
+            if let Some(cluster) = place.take() {
+                self.slots.remove(&cluster);
+                self.free.push(slot);
+            }
+        }
+        if self.free.len() < usize::from(CLUSTERS_MAX / 8) {
+            self.patience = CLUSTERS_MAX;
+        }
+    }
+
+    fn insert(&mut self, cluster: &str) -> Option<u16> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.is_full() => return None,
+            None => {
+                self.texts.push(None);
+                u16::try_from(self.texts.len() - 1).ok()?
+            }
+        };
+        self.texts[usize::from(slot)] = Some(cluster.into());
+        self.slots.insert(cluster.into(), slot);
+        Some(slot)
+    }
+
+    fn restore(&mut self, slot: u16, cluster: &str) {
+        while self.texts.len() <= usize::from(slot) {
+            let next = u16::try_from(self.texts.len()).unwrap_or(u16::MAX);
+            self.texts.push(None);
+            self.free.push(next);
+        }
+        if self.texts[usize::from(slot)].is_none() && !self.slots.contains_key(cluster) {
+            self.free.retain(|free| *free != slot);
+            self.texts[usize::from(slot)] = Some(cluster.into());
+            self.slots.insert(cluster.into(), slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unicode_width::UnicodeWidthChar;
+
+    #[test]
+    fn stand_ins_have_the_width_of_what_they_stand_for() {
+        for slot in 0..CLUSTERS_MAX {
+            assert_eq!(stand_in(NARROW_FIRST, slot).unwrap().width(), Some(1));
+            assert_eq!(stand_in(WIDE_FIRST, slot).unwrap().width(), Some(2));
+        }
+    }
+
+    #[test]
+    fn the_same_cluster_has_the_same_stand_in() {
+        let mut clusters = Graphemes::default();
+        let one = clusters.intern("e\u{301}", false, HashSet::new).unwrap();
+        let same = clusters.intern("e\u{301}", false, HashSet::new).unwrap();
+        let wide = clusters.intern("e\u{301}", true, HashSet::new).unwrap();
+        assert_eq!(one, same);
+        assert_ne!(one, wide);
+        assert_eq!(clusters.get(one), Some("e\u{301}"));
+        assert_eq!(clusters.get('e'), None);
+    }
+
+    #[test]
+    fn a_full_table_lets_go_of_what_is_not_shown() {
+        let mut clusters = Graphemes::default();
+        let cluster = |n: u32| format!("{}\u{301}", char::from_u32(0x4E00 + n).unwrap());
+        let first = clusters.intern(&cluster(0), true, HashSet::new).unwrap();
+        for n in 1..u32::from(CLUSTERS_MAX) {
+            clusters.intern(&cluster(n), true, HashSet::new).unwrap();
+        }
+        let next = clusters.intern(&cluster(9999), true, || HashSet::from([first]));
+        assert!(next.is_some_and(|next| next != first));
+        assert_eq!(clusters.get(first), Some(cluster(0).as_str()));
+        assert_eq!(clusters.wide.slots.len(), 2);
+    }
+
+    #[test]
+    fn a_table_full_of_what_is_shown_refuses() {
+        let mut clusters = Graphemes::default();
+        let mut used = HashSet::new();
+        let mut asked = 0;
+        for n in 0..3 * u32::from(CLUSTERS_MAX) {
+            let cluster = format!("{}\u{301}", char::from_u32(0x4E00 + n).unwrap());
+            let all = used.clone();
+            let got = clusters.intern(&cluster, false, || {
+                asked += 1;
+                all
+            });
+            assert_eq!(got.is_some(), n < u32::from(CLUSTERS_MAX));
+            used.extend(got);
+        }
+        assert!(asked <= 2, "{asked}");
+    }
+}

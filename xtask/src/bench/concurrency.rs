@@ -1,0 +1,90 @@
+//! Many commands at once: what each costs while it runs, and whether anything is lost.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::output::{cpu_seconds, private_memory, wait_exit};
+use super::report::{ReportRow, Threshold};
+use super::run::BenchContext;
+use super::ticker;
+use crate::test_env::TestEnv;
+
+/// Commands that only wait.
+const SLEEPING: u32 = 50;
+/// Commands that print.
+const PRINTING: u32 = 1_000;
+/// Lines each of them prints, ten a second.
+const LINES: u32 = 300;
+/// How long they are watched, in milliseconds.
+const WATCH_MS: u64 = 10_000;
+
+/// What a shim holds for itself while its command runs.
+pub(super) fn memory(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
+    let ids: Vec<String> = (0..SLEEPING)
+        .map(|_| start(&env, &["/bin/sleep", "300"]))
+        .collect::<Result<_>>()?;
+    let mut kilobytes = Vec::new();
+    for id in &ids {
+        let shim = env.shim(&env.info(id)?)?;
+        kilobytes.push(private_memory(&shim)? * 1_000.0);
+    }
+    for id in &ids {
+        env.stop(id)?;
+    }
+    let mean = kilobytes.iter().sum::<f64>() / f64::from(SLEEPING);
+    Ok(vec![ReportRow::absolute(
+        "private memory per running execution (shim), mean of 50",
+        mean,
+        "kB",
+        (Threshold::AtMost(100.0), "≤ 100 KB"),
+    )])
+}
+
+/// A thousand commands that print ten lines a second.
+pub(super) fn printing(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let env = bench.started_env()?;
+    let ticker = std::env::current_exe()?;
+    let ticker = ticker.to_str().context("a path that is not UTF-8")?;
+    let lines = LINES.to_string();
+    let words = [ticker, ticker::VERB, "--lines", lines.as_str()];
+    let ids: Vec<String> = (0..PRINTING)
+        .map(|_| start(&env, &words))
+        .collect::<Result<_>>()?;
+    let (before, begin) = (cpu_seconds(&env), Instant::now());
+    // The watched time itself: nothing is waited for.
+    thread::park_timeout(Duration::from_millis(WATCH_MS));
+    let share = (cpu_seconds(&env) - before) / begin.elapsed().as_secs_f64() * 100.0;
+    let mut lost = 0;
+    for id in &ids {
+        wait_exit(&env, id)?;
+        lost += i64::from(LINES) - i64::try_from(env.output(id)?.lines().count())?;
+    }
+    Ok(vec![
+        ReportRow::absolute(
+            "1,000 commands printing 10 lines/s: daemon and shims, of one core",
+            share,
+            "%",
+            (Threshold::AtMost(20.0), "≤ 20 %"),
+        ),
+        ReportRow::absolute(
+            "lines lost of 300,000",
+            f64::from(i32::try_from(lost)?),
+            "",
+            (Threshold::AtMost(0.0), "0"),
+        ),
+    ])
+}
+
+fn start(env: &TestEnv, words: &[&str]) -> Result<String> {
+    let command = json!({"argv": {"program": words[0], "args": &words[1..]}});
+    let body = json!({"command": command, "cwd": env.work()});
+    let info = env.request("POST", "/api/v1/executions", Some(&body))?;
+    info["id"]
+        .as_str()
+        .map(str::to_owned)
+        .context("a start without an id")
+}

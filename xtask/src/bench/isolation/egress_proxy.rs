@@ -1,0 +1,59 @@
+//! The proxy of an allow list, beside plain loopback in the same run.
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::super::line_process;
+use super::super::report::{ReportRow, Threshold};
+use super::super::run::BenchContext;
+use super::super::stats::median;
+use crate::shell;
+
+/// Each run moves gigabytes: a few are enough.
+const RUNS: u32 = 3;
+/// Where the example program's answer has the same figure without and with the gate.
+const PATHS: [(&str, &str, &str); 3] = [
+    ("gigabytes_per_s", "bytes through the gate", "GB/s"),
+    ("connections_per_s", "connections through the gate", "/s"),
+    (
+        "connection_us_p99",
+        "a connection through the gate, p99",
+        "µs",
+    ),
+];
+
+/// Bytes and connections, and how long the gate takes to be there.
+pub(super) fn throughput(bench: &BenchContext) -> Result<Vec<ReportRow>> {
+    let runs: Result<Vec<Value>> = (0..RUNS.min(bench.rounds).max(1))
+        .map(|_| run(bench))
+        .collect();
+    let runs = runs?;
+    let none = || (Threshold::AtMost(f64::INFINITY), "none");
+    let mut rows = Vec::new();
+    for (name, what, unit) in PATHS {
+        let direct = median_of(&runs, &format!("/direct/{name}"))?;
+        let through = median_of(&runs, &format!("/through_the_gate/{name}"))?;
+        rows.push(ReportRow::ratio(what, (through, direct), unit, none()));
+    }
+    let start = median_of(&runs, "/start_us_median")?;
+    rows.push(ReportRow::absolute(
+        "start of the gate",
+        start,
+        "µs",
+        none(),
+    ));
+    Ok(rows)
+}
+
+fn run(bench: &BenchContext) -> Result<Value> {
+    let output = shell::capture(&mut line_process::example(bench, "ostler-process", "gate")?)?;
+    serde_json::from_str(&output).context(output)
+}
+
+fn median_of(runs: &[Value], pointer: &str) -> Result<f64> {
+    let figures = runs.iter().map(|run| {
+        let figure = run.pointer(pointer).and_then(Value::as_f64);
+        figure.with_context(|| format!("no {pointer} in what was measured"))
+    });
+    Ok(median(&figures.collect::<Result<Vec<f64>>>()?))
+}

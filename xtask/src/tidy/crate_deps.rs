@@ -1,0 +1,217 @@
+//! The arrows between crates (specification 01 §2), and which third-party crate lives where.
+
+use cargo_metadata::{Dependency, DependencyKind, Metadata, Package};
+
+use super::diagnostic::Diagnostic;
+
+/// `(crate, the workspace crates it may use)`.
+const ALLOWED_DEPS: &[(&str, &[&str])] = &[
+    ("ostler-model", &[]),
+    ("ostler-sandbox", &["ostler-model"]),
+    ("ostler-journal", &["ostler-model"]),
+    (
+        "ostler-process",
+        &["ostler-model", "ostler-journal", "ostler-sandbox"],
+    ),
+    ("ostler-terminal", &["ostler-model"]),
+    ("ostler-policy", &["ostler-model"]),
+    (
+        "ostler-engine",
+        &[
+            "ostler-model",
+            "ostler-journal",
+            "ostler-process",
+            "ostler-terminal",
+            "ostler-policy",
+        ],
+    ),
+    ("ostler-catalog", &["ostler-model", "ostler-journal"]),
+    (
+        "ostler-server",
+        &[
+            "ostler-model",
+            "ostler-journal",
+            "ostler-engine",
+            "ostler-terminal",
+            "ostler-catalog",
+        ],
+    ),
+    (
+        "ostler",
+        &[
+            "ostler-model",
+            "ostler-journal",
+            "ostler-process",
+            "ostler-terminal",
+            "ostler-engine",
+        ],
+    ),
+    ("ostler-fuzz", &[]),
+    ("ostler-testkit", &["ostler-model", "ostler-process"]),
+    (
+        "ostler-place-container",
+        &["ostler-model", "ostler-process"],
+    ),
+    ("ostler-place-cluster", &["ostler-model", "ostler-process"]),
+    (
+        "ostler-cli",
+        &[
+            "ostler-model",
+            "ostler-journal",
+            "ostler-sandbox",
+            "ostler-policy",
+            "ostler-process",
+            "ostler-engine",
+            "ostler-catalog",
+            "ostler-server",
+            "ostler-place-container",
+            "ostler-place-cluster",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// Arrows for tests only, besides those above and the test kit: `(crate, crates, why)`.
+const ALLOWED_DEV_DEPS: &[(&str, &[&str], &str)] = &[
+    (
+        "ostler-server",
+        &["ostler-process"],
+        "its tests speak to an engine that runs real commands in a LocalPlace",
+    ),
+    (
+        "ostler-cli",
+        &["ostler-terminal"],
+        "its tests look at our window as a terminal shows it",
+    ),
+];
+
+/// The crate with helper programs and the scripted place; never a normal dependency.
+const FOR_TESTS: [&str; 2] = ["ostler-fuzz", "ostler-testkit"];
+
+/// `(third-party crate, the only crates that may depend on it)`.
+const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
+    ("avt", &["ostler-terminal"]),
+    ("rmcp", &["ostler-server"]),
+    ("schemars", &["ostler-server"]),
+    ("axum", &["ostler-server"]),
+    ("rusqlite", &["ostler-catalog"]),
+    ("clap", &["ostler-cli", "ostler-testkit", "xtask"]),
+    ("anyhow", &["ostler-cli", "ostler-testkit", "xtask"]),
+];
+
+/// `(crate, third-party crates it must never use)`.
+const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
+    ("ostler-sandbox", &["tokio", "hyper"]),
+    ("ostler-journal", &["hyper", "axum"]),
+    ("ostler-process", &["hyper", "axum"]),
+];
+
+/// All the third-party crates the nouns may use: serialisation, errors, time, identifiers.
+const MODEL_MAY_USE: &[&str] = &["serde", "thiserror", "jiff", "uuid", "base64"];
+
+/// Every arrow of the workspace against the list.
+pub(super) fn check(metadata: &Metadata) -> Vec<Diagnostic> {
+    let packages = metadata.workspace_packages();
+    let ours: Vec<&str> = packages
+        .iter()
+        .map(|package| package.name.as_str())
+        .collect();
+    packages
+        .iter()
+        .flat_map(|package| check_package(package, &ours))
+        .collect()
+}
+
+fn check_package(package: &Package, ours: &[&str]) -> Vec<Diagnostic> {
+    let name = package.name.as_str();
+    let Some((_, allowed)) = ALLOWED_DEPS.iter().find(|(from, _)| *from == name) else {
+        return vec![Diagnostic::failure(
+            name,
+            0,
+            "this crate is not in the list of 01 §2",
+        )];
+    };
+    let violation = |dependency: &Dependency| {
+        let to = dependency.name.as_str();
+        if ours.contains(&to) {
+            check_internal(name, to, dependency.kind, allowed)
+        } else {
+            check_external(name, to, dependency.kind)
+        }
+    };
+    let violations = package.dependencies.iter().filter_map(violation);
+    violations
+        .map(|message| Diagnostic::failure(name, 0, message))
+        .collect()
+}
+
+/// What is wrong with an arrow between two of our crates.
+pub(super) fn check_internal(
+    from: &str,
+    to: &str,
+    kind: DependencyKind,
+    allowed: &[&str],
+) -> Option<String> {
+    let in_tests = kind == DependencyKind::Development;
+    if FOR_TESTS.contains(&to) && !in_tests {
+        return Some(format!("{to} may only stand in [dev-dependencies]"));
+    }
+    let for_tests = in_tests
+        && (FOR_TESTS.contains(&to)
+            || ALLOWED_DEV_DEPS
+                .iter()
+                .any(|(name, more, _)| *name == from && more.contains(&to)));
+    if allowed.contains(&to) || for_tests {
+        return None;
+    }
+    Some(format!(
+        "may not use {to}; allowed: {}",
+        join_names(allowed)
+    ))
+}
+
+/// What is wrong with an arrow to a third-party crate.
+pub(super) fn check_external(from: &str, to: &str, kind: DependencyKind) -> Option<String> {
+    if kind == DependencyKind::Development {
+        return None;
+    }
+    if let Some((_, homes)) = RESTRICTED_CRATES
+        .iter()
+        .find(|(name, homes)| *name == to && !homes.contains(&from))
+    {
+        return Some(format!(
+            "may not use {to}; it lives in {}",
+            join_names(homes)
+        ));
+    }
+    if FORBIDDEN_CRATES
+        .iter()
+        .any(|(name, strangers)| *name == from && strangers.contains(&to))
+    {
+        return Some(format!("must never use {to}"));
+    }
+    if from == "ostler-model" && !MODEL_MAY_USE.contains(&to) {
+        return Some(format!(
+            "may not use {to}; the nouns use only {}",
+            join_names(MODEL_MAY_USE)
+        ));
+    }
+    None
+}
+
+fn join_names(names: &[&str]) -> String {
+    if names.is_empty() {
+        "nothing".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// The arrows that may leave a crate; for the tests of this module.
+#[cfg(test)]
+pub(super) fn allowed(name: &str) -> &'static [&'static str] {
+    ALLOWED_DEPS
+        .iter()
+        .find(|(from, _)| *from == name)
+        .map_or(&[], |(_, to)| to)
+}
