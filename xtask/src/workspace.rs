@@ -13,8 +13,8 @@ const BINARY: &str = "OSTLER_BIN";
 pub(crate) enum Profile {
     /// With the tests, and checked at run time for overflows.
     Dev,
-    /// As it ships.
-    Release,
+    /// As it ships, and as it is measured.
+    Dist,
 }
 
 impl Profile {
@@ -22,7 +22,7 @@ impl Profile {
     const fn directory(self) -> &'static str {
         match self {
             Self::Dev => "debug",
-            Self::Release => "release",
+            Self::Dist => "dist",
         }
     }
 }

@@ -99,10 +99,10 @@ impl BenchContext<'_> {
         let mut cargo = shell::command("cargo", self.workspace.root());
         cargo.args(["build", "--quiet"]).args(args);
         if !self.brief {
-            cargo.arg("--release");
+            cargo.args(["--profile", "dist"]);
         }
         shell::run(&mut cargo)?;
-        let profile = if self.brief { "debug" } else { "release" };
+        let profile = if self.brief { "debug" } else { "dist" };
         Ok(self.workspace.target().join(profile))
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<CheckResult
         workspace,
         rounds: args.rounds,
         brief: args.brief,
-        binary: workspace.ostler(Profile::Release),
+        binary: workspace.ostler(Profile::Dist),
         dir: args.dir.clone().unwrap_or_else(std::env::temp_dir),
     };
     if !workspace.is_binary_named() {

@@ -33,7 +33,7 @@ const KILLED_MS: u64 = 5_000;
 
 /// Chaos by hand.
 pub(crate) fn run(workspace: &Workspace, args: &ChaosArgs) -> Result<CheckResult> {
-    let tally = torture(&workspace.ostler(Profile::Release), args.rounds, args.seed)?;
+    let tally = torture(&workspace.ostler(Profile::Dist), args.rounds, args.seed)?;
     Ok(CheckResult::from_success(tally.failed == 0))
 }
 

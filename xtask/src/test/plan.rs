@@ -24,7 +24,7 @@ impl StepContext<'_> {
     pub(super) fn ostler(self) -> PathBuf {
         self.workspace.ostler(match self.tier {
             Tier::Quick => Profile::Dev,
-            Tier::Full => Profile::Release,
+            Tier::Full => Profile::Dist,
         })
     }
 }

@@ -109,8 +109,8 @@ pub(super) fn build(context: StepContext<'_>) -> Result<TestCounts> {
         &[&["build"], WORKSPACE_FLAGS, &run].concat(),
     ))?;
     if context.tier == Tier::Full {
-        let release = ["build", "--release", "--package", "ostler-cli"];
-        tally += run_counted(cargo(context, &release))?;
+        let dist = ["build", "--profile", "dist", "--package", "ostler-cli"];
+        tally += run_counted(cargo(context, &dist))?;
     }
     Ok(tally)
 }

@@ -29,7 +29,7 @@ impl TestEnv {
     pub(crate) fn new(parent: &Path, binary: &Path) -> Result<Self> {
         if !binary.exists() {
             bail!(
-                "{} is not built; run `cargo build --release`",
+                "{} is not built; run `cargo build --profile dist`",
                 binary.display()
             );
         }

@@ -1,15 +1,16 @@
 //! All rules over the whole repository.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 
 #[cfg(test)]
 use super::diagnostic::Diagnostic;
 use super::diagnostic::Severity;
 use super::sizes::{FUNCTION_AIM, Sizes, percentile};
-use super::source::{SourceFile, files_below};
-use super::{crate_deps, forbidden, mod_files, paths, requirements};
+use super::source::SourcePackage;
+use super::type_names::TypeNames;
+use super::{
+    banned_words, crate_deps, forbidden, mod_files, module_cycles, orphans, paths, requirements,
+};
 use crate::console::{CheckResult, print_line};
 use crate::workspace::Workspace;
 
@@ -23,11 +24,19 @@ pub(crate) fn run(workspace: &Workspace, _: &TidyArgs) -> Result<CheckResult> {
     findings.extend(paths::check(workspace.root())?);
     findings.extend(requirements::check(workspace.root())?);
     let mut sizes = Sizes::default();
-    for source in sources(workspace)? {
-        findings.extend(sizes.measure(&source));
-        findings.extend(mod_files::check(&source));
-        findings.extend(forbidden::check(&source));
+    let mut types = TypeNames::default();
+    for package in packages(workspace)? {
+        findings.extend(orphans::check(&package.dir, &package.sources));
+        findings.extend(module_cycles::check(&package));
+        for source in &package.sources {
+            findings.extend(sizes.measure(source));
+            findings.extend(mod_files::check(source));
+            findings.extend(forbidden::check(source));
+            findings.extend(banned_words::check(source));
+            types.read(source);
+        }
     }
+    findings.extend(types.check());
     findings.sort();
     for finding in &findings {
         print_line(format_args!("{finding}"));
@@ -44,18 +53,16 @@ pub(crate) fn run(workspace: &Workspace, _: &TidyArgs) -> Result<CheckResult> {
     Ok(CheckResult::from_success(failures == 0))
 }
 
-fn sources(workspace: &Workspace) -> Result<Vec<SourceFile>> {
-    let mut sources = Vec::new();
-    for package in workspace.metadata.workspace_packages() {
-        let dir = package
-            .manifest_path
-            .parent()
-            .map_or_else(PathBuf::new, Into::into);
-        for path in files_below(&dir, &["rs"])? {
-            sources.push(SourceFile::read(workspace.root(), &path, &package.name)?);
-        }
-    }
-    Ok(sources)
+/// The Rust files of each crate.
+fn packages(workspace: &Workspace) -> Result<Vec<SourcePackage>> {
+    let packages = workspace.metadata.workspace_packages();
+    packages
+        .into_iter()
+        .map(|package| {
+            let manifest = package.manifest_path.as_std_path();
+            SourcePackage::read(workspace.root(), manifest, &package.name)
+        })
+        .collect()
 }
 
 fn print_sizes(sizes: &mut Sizes) {

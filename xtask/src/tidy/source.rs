@@ -25,6 +25,34 @@ pub(super) struct SourceFile {
     pub(super) tests: TestScope,
 }
 
+/// All files of one crate.
+#[derive(Debug)]
+pub(super) struct SourcePackage {
+    /// The crate's name.
+    pub(super) name: String,
+    /// Its directory, from the repository's root.
+    pub(super) dir: String,
+    /// Its Rust files, sorted by path.
+    pub(super) sources: Vec<SourceFile>,
+}
+
+impl SourcePackage {
+    /// Reads every Rust file below the directory of a manifest.
+    pub(super) fn read(root: &Path, manifest: &Path, name: &str) -> Result<Self> {
+        let dir = manifest.parent().unwrap_or(root);
+        let sources = files_below(dir, &["rs"])?
+            .iter()
+            .map(|path| SourceFile::read(root, path, name))
+            .collect::<Result<_>>()?;
+        let dir = dir.strip_prefix(root).unwrap_or(dir);
+        Ok(Self {
+            name: name.to_owned(),
+            dir: dir.to_string_lossy().into_owned(),
+            sources,
+        })
+    }
+}
+
 /// Which lines of a file only tests see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TestScope {

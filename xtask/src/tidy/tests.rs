@@ -7,7 +7,11 @@ use cargo_metadata::DependencyKind;
 use super::check::failures;
 use super::sizes::Sizes;
 use super::source::SourceFile;
-use super::{crate_deps, forbidden, mod_files, paths, requirements};
+use super::source::SourcePackage;
+use super::type_names::TypeNames;
+use super::{
+    banned_words, crate_deps, forbidden, mod_files, module_cycles, orphans, paths, requirements,
+};
 
 fn source(place: &str, krate: &str, text: &str) -> SourceFile {
     SourceFile::parse(place, krate, text.to_owned()).expect("the snippet is Rust")
@@ -375,4 +379,110 @@ fn a_requirement_is_complete() {
         found,
         ["failure: docs/requirements.md:4: the id 'run.stop' is used twice"]
     );
+}
+
+#[test]
+fn words_of_no_field_are_found_in_names_but_not_in_tests() {
+    let bad = [
+        "fn told() {}",
+        "struct PortWish;",
+        "fn f(asked: u8) {}",
+        "enum Seen {}",
+        "fn birth_of() {}",
+    ];
+    for text in bad {
+        let found = failures(&banned_words::check(&engine(text)));
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+    }
+    let good = [
+        "fn wished() {}",
+        "fn f(seen: &mut HashSet<u8>) { seen.insert(1); }",
+        "#[cfg(test)] mod tests { fn it_is_told() {} }",
+        "// told and asked\nfn f() -> &'static str { \"told\" }",
+    ];
+    for text in good {
+        assert_eq!(
+            failures(&banned_words::check(&engine(text))),
+            [""; 0],
+            "{text}"
+        );
+    }
+    let file = source("crates/engine/src/desk.rs", "ostler-engine", "");
+    assert_eq!(failures(&banned_words::check(&file)).len(), 1);
+}
+
+#[test]
+fn a_type_name_has_one_meaning() {
+    let mut types = TypeNames::default();
+    types.read(&engine(
+        "pub(crate) struct Place; struct Own; pub type Error = ();",
+    ));
+    types.read(&source(
+        "crates/server/src/place.rs",
+        "ostler-server",
+        "pub enum Place {} enum Own {} pub enum Error {}",
+    ));
+    let found = failures(&types.check());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("`Place`"), "{found:?}");
+}
+
+#[test]
+fn a_file_that_no_module_reaches_is_found() {
+    let sources = [
+        source(
+            "crates/a/src/lib.rs",
+            "a",
+            "mod one; mod two { mod three; }",
+        ),
+        source(
+            "crates/a/src/one.rs",
+            "a",
+            "#[path = \"one_tests.rs\"] mod tests; mod deep;",
+        ),
+        source("crates/a/src/one/deep.rs", "a", ""),
+        source("crates/a/src/one_tests.rs", "a", ""),
+        source("crates/a/src/two/three.rs", "a", ""),
+        source("crates/a/tests/whole.rs", "a", "mod common;"),
+        source("crates/a/tests/common/mod.rs", "a", ""),
+        source("crates/a/examples/big/main.rs", "a", ""),
+        source("crates/a/src/lost.rs", "a", ""),
+    ];
+    let found = failures(&orphans::check("crates/a", &sources));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("src/lost.rs"), "{found:?}");
+}
+
+#[test]
+fn modules_in_a_circle_are_found() {
+    let package = |one: &str, two: &str| SourcePackage {
+        name: "a".to_owned(),
+        dir: "crates/a".to_owned(),
+        sources: vec![
+            source("crates/a/src/lib.rs", "a", "mod one; mod two;"),
+            source("crates/a/src/one.rs", "a", one),
+            source("crates/a/src/two/mod.rs", "a", "mod inner;"),
+            source("crates/a/src/two/inner.rs", "a", two),
+        ],
+    };
+    let circles = [
+        ("use crate::two::X;", "fn f() { crate::one::g() }"),
+        ("use crate::{two, three};", "use super::super::one;"),
+    ];
+    for (one, two) in circles {
+        let found = failures(&module_cycles::check(&package(one, two)));
+        assert_eq!(found.len(), 1, "{one} {two}: {found:?}");
+    }
+    let straight = [
+        ("use crate::two::X;", "use super::other;"),
+        (
+            "use crate::two::X;",
+            "#[cfg(test)] mod tests { use crate::one; }",
+        ),
+        ("use std::two;", "use crate::one;"),
+    ];
+    for (one, two) in straight {
+        let found = failures(&module_cycles::check(&package(one, two)));
+        assert_eq!(found, [""; 0], "{one} {two}");
+    }
 }
