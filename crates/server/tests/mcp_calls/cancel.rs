@@ -171,7 +171,7 @@ async fn requests_in_one_go_are_all_answered() {
     let mut requests = String::new();
     let mut ids = HashSet::new();
     for i in 0..8 {
-        let script = format!("sleep 0.{i}; echo done {i}");
+        let script = format!("sleep 0.0{i}; echo done {i}");
         let params = wire.execute(&script);
         let (id, spelled) = wire.spelled("tools/call", params);
         requests.push_str(&spelled);
