@@ -1,10 +1,11 @@
-//! What tools of a person run or obey without being asked to, found by its path in a directory:
-//! one closed list, and what was found of it after a command.
+//! Files that development tools execute or obey without an explicit request, found by their path
+//! in a workspace ("autorun" files): one closed list, and the report of what a command made or
+//! changed of it.
 //!
 //! Sources: gitrepository-layout(5), git-config(1), githooks(5), gitmodules(5), git-worktree(1),
-//! and the manuals of the readers that the lines name. Not listed: what runs when somebody asks
-//! for it (`Makefile`, `package.json`, a test), and what only chooses among programs that a
-//! configuration of the person names (`.gitattributes`).
+//! and the manuals of the readers named in each line. Not listed: what runs only on request
+//! (`Makefile`, `package.json`, a test), and what only chooses among programs that the user's own
+//! configuration names (`.gitattributes`).
 
 mod rules;
 
@@ -16,81 +17,82 @@ pub use rules::LINES;
 use crate::byte_string::ByteString;
 use crate::overlay::FileKind;
 
-/// The most that one answer names.
+/// The most findings that one report names.
 pub const UNASKED_MAX: usize = 20;
 
-/// One line of the list.
+/// One line of the list: a path pattern and the tool that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutorunLine {
-    /// Names in a row, at any depth; what is below them belongs to it. A `*` at one end of a name
-    /// stands for anything, a `/` at the beginning for the workspace itself.
+    /// Path components in a row, matched at any depth; everything below them belongs to the line.
+    /// A `*` at one end of a component matches any text; a leading `/` anchors the pattern at the
+    /// workspace root.
     pub path: &'static str,
-    /// Who reads it.
+    /// The tool that reads the file.
     pub reader: &'static str,
-    /// What that does.
+    /// What the tool does with it, for people.
     pub why: &'static str,
-    /// What level high does about it.
+    /// What isolation level high does about it.
     pub guard: AutorunGuard,
-    /// What of it makes a difference.
+    /// Which change of the file counts.
     pub test: AutorunTest,
 }
 
-/// What level high does about a line. Everything is told, too: where it was made anew, or
-/// where it could be written all the same.
+/// What isolation level high does about a line. A change is reported in both cases: for
+/// protected paths too, where the file could be created or written all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutorunGuard {
-    /// In the workspace itself it cannot be written.
+    /// The path in the workspace is read-only.
     Protected,
-    /// Whoever asked for the command is told that it was made or changed, and a commit refuses
-    /// it unless told otherwise.
+    /// The change is reported to the caller, and a commit of the overlay refuses it unless it is
+    /// explicitly allowed.
     Reported,
 }
 
-/// What of a file makes a difference.
+/// Which change of a file counts as a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutorunTest {
-    /// That it is there.
+    /// The file exists.
     Presence,
-    /// A key of git's configuration that is not known to be harmless.
+    /// A git configuration key that is not known to be harmless.
     GitConfig,
-    /// A link of git's that leads out of the workspace, or to nothing.
+    /// A git link (`.git` file) that leads out of the workspace, or to nothing.
     GitLink,
-    /// Another common directory than the repository of a worktree.
+    /// A common directory other than that of the worktree's repository.
     GitCommon,
-    /// A hook, unless it is a sample.
+    /// A hook, samples (`*.sample`) excepted.
     GitHook,
-    /// A step of a rebase that runs a command.
+    /// A step of a rebase todo list that runs a command.
     GitTodo,
 }
 
-/// One thing that was made or changed.
+/// One file that was made or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AutorunFinding {
-    /// Relative to the workspace.
+    /// The path relative to the workspace.
     pub path: ByteString,
-    /// Who reads it.
+    /// The tool that reads it.
     pub reader: String,
-    /// What that does.
+    /// What the tool does with it.
     pub why: String,
 }
 
-/// What a command made or changed that runs unasked afterwards. It goes to the daemon in a form
-/// without names, so no field is left out.
+/// What a command made or changed that tools execute unasked afterwards. It is sent to the daemon
+/// in a serialization without field names, so no field may be skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AutorunReport {
-    /// At most [`UNASKED_MAX`], sorted by path.
+    /// The findings: at most [`UNASKED_MAX`], sorted by path.
     #[serde(default)]
     pub found: Vec<AutorunFinding>,
-    /// How many more there are.
+    /// The number of further findings.
     #[serde(default)]
     pub more: u64,
-    /// Why not everything was looked at, where it was not.
+    /// Why the search was incomplete, where it was.
     #[serde(default)]
     pub incomplete: Option<String>,
 }
 
 impl AutorunReport {
-    /// Whether there is nothing to tell.
+    /// Whether there is nothing to report.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.found.is_empty() && self.more == 0 && self.incomplete.is_none()
@@ -102,7 +104,7 @@ impl AutorunReport {
         !self.found.is_empty() || self.more > 0
     }
 
-    /// Adds one, unless its path is there already.
+    /// Adds one finding, unless its path is already in the report.
     pub fn add(&mut self, new: AutorunFinding) {
         match self.found.binary_search_by(|it| it.path.cmp(&new.path)) {
             Ok(_) => {}
@@ -111,7 +113,7 @@ impl AutorunReport {
         }
     }
 
-    /// Adds what another attempt left.
+    /// Adds the findings of another attempt.
     pub fn merge(&mut self, other: &Self) {
         for one in &other.found {
             self.add(one.clone());
@@ -123,7 +125,7 @@ impl AutorunReport {
     }
 }
 
-/// The paths that level high protects in a workspace.
+/// The paths that isolation level high protects in a workspace.
 pub fn protected() -> impl Iterator<Item = &'static str> {
     let lines = LINES
         .iter()
@@ -131,8 +133,8 @@ pub fn protected() -> impl Iterator<Item = &'static str> {
     lines.map(|it| it.path.trim_start_matches('/'))
 }
 
-/// The line that a relative path belongs to. A directory is none: what is in it may be. A
-/// symbolic link in the place of a directory of a line is one.
+/// The line that a relative path belongs to. A directory itself belongs to none; the files in
+/// it may. A symbolic link in the place of a listed directory belongs to its line.
 #[must_use]
 pub fn line_of(path: &[u8], kind: FileKind) -> Option<&'static AutorunLine> {
     if kind == FileKind::Directory {
@@ -163,7 +165,7 @@ impl AutorunLine {
         false
     }
 
-    /// Whether a path begins with these names; a link may stand for the first of them.
+    /// Whether a path begins with these components; a link may stand for the first of them.
     fn meets(&self, wanted: &[u8], path: &[u8], kind: FileKind) -> bool {
         let mut names = path.split(|byte| *byte == b'/');
         for pattern in wanted.split(|byte| *byte == b'/') {
@@ -179,7 +181,7 @@ impl AutorunLine {
 }
 
 /// Whether a file of this name can belong to a line that no directory above it belongs to: a
-/// quick answer for most of them.
+/// cheap pre-filter that rejects most names.
 #[must_use]
 pub fn may_be_last(name: &[u8]) -> bool {
     let Some(first) = name.first().map(u8::to_ascii_lowercase) else {
@@ -191,7 +193,7 @@ pub fn may_be_last(name: &[u8]) -> bool {
         .any(|last| begins(last) && is_named(last, name))
 }
 
-/// Names are compared as file systems without cases do.
+/// Compares names without regard to ASCII case, as case-insensitive file systems do.
 fn is_named(pattern: &[u8], name: &[u8]) -> bool {
     match pattern {
         [b'*', end @ ..] => {

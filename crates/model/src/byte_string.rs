@@ -1,4 +1,4 @@
-//! Bytes that are usually text: arguments, paths, environment values, output slices.
+//! Byte strings that are usually text: arguments, paths, environment values, output slices.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,19 +11,19 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Arbitrary bytes. In JSON a plain string where they are UTF-8, otherwise `{"base64": "…"}`;
-/// both forms are accepted everywhere.
+/// Arbitrary bytes. In JSON a plain string where they are UTF-8, otherwise
+/// `{"base64": "…"}`; deserialization accepts both forms everywhere.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ByteString(Vec<u8>);
 
 impl ByteString {
-    /// The bytes.
+    /// Borrows the bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes, owned.
+    /// Returns the bytes, owned.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
@@ -41,19 +41,20 @@ impl ByteString {
         Path::new(OsStr::from_bytes(&self.0))
     }
 
-    /// Whether there are no bytes.
+    /// Whether the string is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many bytes there are.
+    /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether a NUL byte is among them; such text can be neither argument, path nor variable.
+    /// Whether the string holds a NUL byte. Such a string cannot be an argument, a path or a
+    /// variable.
     #[must_use]
     pub fn has_nul(&self) -> bool {
         self.0.contains(&0)

@@ -13,19 +13,19 @@ use thiserror::Error;
 )]
 #[serde(into = "String", try_from = "String")]
 pub struct Cursor {
-    /// Output bytes before this position.
+    /// Output bytes before the position.
     pub offset: u64,
-    /// Events before this position.
+    /// Events before the position.
     pub event: u64,
 }
 
-/// A string that is no cursor.
+/// The error for a string that is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is no cursor: give one that an earlier answer returned, or 0 for the start")]
 pub struct CursorError(String);
 
 impl Cursor {
-    /// The beginning of everything.
+    /// The beginning of the journal.
     pub const START: Self = Self {
         offset: 0,
         event: 0,

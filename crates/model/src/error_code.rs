@@ -1,11 +1,11 @@
-//! One typed taxonomy of errors (specification 02 §G), and the one table that maps it.
+//! Error codes: one closed list, and the table that maps each code to every interface.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A request we could not carry out. A command that fails is not among these: that is a
-/// successful answer with an [`Termination`](crate::Termination).
+/// A request that the engine could not carry out. A command that fails is not among these: that is
+/// a successful response with a [`Termination`](crate::Termination).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(
@@ -38,20 +38,20 @@ pub enum ErrorCode {
     Internal,
 }
 
-/// How one code is called on every face.
+/// How every interface reports one error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCodeInfo {
     /// The code this row is for.
     pub code: ErrorCode,
     /// The stable code, for example `process_not_found`.
     pub name: &'static str,
-    /// The source documents' class.
+    /// The class name reported beside the code, for example `ProcessNotFoundError`.
     pub class: &'static str,
     /// The JSON-RPC number shown in `_meta` of a tool error.
     pub rpc: i32,
-    /// The HTTP status of the problem document.
+    /// The HTTP status of the problem document (RFC 9457).
     pub http: u16,
-    /// The exit code of the command line.
+    /// The exit code of the command line interface.
     pub exit: u8,
     /// Whether the same request may succeed later.
     pub retryable: bool,
@@ -79,12 +79,11 @@ const fn row(
 const INVALID_PARAMS: i32 = -32602;
 const INTERNAL: i32 = -32603;
 
-/// JSON-RPC numbers are document 003's where it names one: `Process not found or access denied`
-/// is -32603, a parameter that is missing or wrong -32602.
+/// The error table: code, (name, class), (JSON-RPC, HTTP, exit), retryable.
 ///
-/// The table: code, (name, class), (JSON-RPC, HTTP, exit), retryable. Exit codes follow
-/// sysexits(3) where a row fits: 64 usage, 69 unavailable, 70 software, 74 I/O, 75 try again,
-/// 77 permission, 78 configuration.
+/// JSON-RPC numbers: -32602 for a parameter that is missing or wrong, -32603 for everything else,
+/// `Process not found or access denied` included. Exit codes follow sysexits(3) where one fits:
+/// 64 usage, 69 unavailable, 70 software, 74 I/O, 75 try again, 77 permission, 78 configuration.
 pub const ERROR_CODES: [ErrorCodeInfo; 23] = [
     row(
         ErrorCode::Initialization,
@@ -227,7 +226,7 @@ pub const ERROR_CODES: [ErrorCodeInfo; 23] = [
 ];
 
 impl ErrorCode {
-    /// This code's row.
+    /// The table row of this code.
     #[must_use]
     pub const fn row(self) -> &'static ErrorCodeInfo {
         &ERROR_CODES[self as usize]
@@ -246,7 +245,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// A name that is in no row of the table.
+/// The error for a name that the table does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no error code")]
 pub struct UnknownErrorCode(String);

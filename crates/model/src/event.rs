@@ -1,4 +1,4 @@
-//! What happened: one closed list, from which every state, view and record is folded.
+//! Events: one closed list, from which every state, view and record is folded.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,16 +10,16 @@ use crate::snapshot::{Capability, Usage};
 use crate::spec::TermSize;
 use crate::termination::{LostReason, Termination, TimeoutKind, WaitStatus};
 
-/// One event with its place in the journal.
+/// One event with its position in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
-    /// Its number, from 0; the event part of a [`Cursor`](crate::Cursor).
+    /// The event's number, from 0; the event part of a [`Cursor`](crate::Cursor).
     pub seq: u64,
-    /// When it happened.
+    /// When the event happened.
     pub at: Timestamp,
-    /// Output bytes before it: this orders events and output.
+    /// Output bytes before the event: this orders events and output.
     pub offset: u64,
-    /// What happened.
+    /// The event itself.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -28,213 +28,213 @@ pub struct EventRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The request was accepted; the spec stands beside the events.
+    /// The request was accepted; its [`Spec`](crate::Spec) is stored beside the events.
     Created {
-        /// What was asked and cannot be had here.
+        /// Capabilities that were requested and that this host lacks.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         missing: Vec<MissingCapability>,
     },
-    /// The request was turned down; only the ledger ever holds this.
+    /// The request was refused. Only the ledger holds this event.
     Refused {
-        /// The stable code of the refusal.
+        /// The stable error code of the refusal.
         code: crate::ErrorCode,
-        /// What the caller was told.
+        /// The message that the caller received.
         message: String,
     },
-    /// A process runs.
+    /// The process of an attempt was started.
     Started {
-        /// Which attempt, from 1.
+        /// The attempt, from 1.
         attempt: u32,
-        /// Its OS pid, for people; never an identity.
+        /// The OS pid of the leader, for people; never used as an identity.
         pid: u32,
     },
-    /// An attempt never ran.
+    /// The process of an attempt could not be started.
     SpawnFailed {
-        /// Which attempt.
+        /// The attempt, from 1.
         attempt: u32,
         /// The step that failed, for example `exec`.
         step: String,
-        /// The kernel's error number.
+        /// The kernel's error number, where there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errno: Option<i32>,
-        /// For people.
+        /// The error in words.
         message: String,
     },
-    /// What a service listens on changed.
+    /// The listening ports of a service changed.
     Ports {
-        /// Which attempt.
+        /// The attempt, from 1.
         attempt: u32,
-        /// All of them now; empty when the last one closed.
+        /// All listening ports; empty once the last one closed.
         ports: Vec<ServicePort>,
-        /// Where it is reached, as far as that is known.
+        /// The service's URL, where it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         url: Option<String>,
     },
-    /// A service came further on its way to ready.
+    /// A service reached a stage before ready.
     Stage {
-        /// Which attempt.
+        /// The attempt, from 1.
         attempt: u32,
-        /// `Listening` or `Responding`; the others are [`Event::Ready`].
+        /// `Listening` or `Responding`; the other stages are reported by [`Event::Ready`].
         stage: ServiceStage,
-        /// What showed it.
+        /// The evidence.
         sign: ReadinessSignal,
     },
-    /// A service answered its readiness rule, or lives with nothing to look at.
+    /// A service met its readiness rule, or stays alive with nothing to probe.
     Ready {
-        /// Which attempt.
+        /// The attempt, from 1.
         attempt: u32,
-        /// What showed it, as one sentence.
+        /// The evidence as one sentence.
         evidence: String,
-        /// The same, sign by sign.
+        /// The evidence, one signal each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         signs: Vec<ReadinessSignal>,
-        /// Whether there was nothing to look at: it is running, not ready.
+        /// Whether there was nothing to probe: the service counts as running, not as ready.
         #[serde(default)]
         unprobed: bool,
-        /// What deserves a warning, for example another port than the one asked for.
+        /// Warnings, for example that another port than the requested one is used.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
     },
-    /// A service that lives was seen to be ill, before or after it was ready, or well again.
+    /// The health of a running service changed, before or after it was ready.
     Health {
-        /// Whether it is well.
+        /// Whether it is healthy.
         ok: bool,
-        /// What was seen.
+        /// The result of the last check, in words.
         detail: String,
     },
-    /// The leader of a service ended well and left processes that go on in its place.
+    /// The leader of a service exited successfully and left processes that continue the service.
     Detached {
-        /// Which attempt.
+        /// The attempt, from 1.
         attempt: u32,
-        /// How the leader ended.
+        /// The leader's wait status.
         status: WaitStatus,
     },
-    /// The command waits for an answer.
+    /// The command waits for an answer on its input.
     PromptDetected {
         /// The prompt's text.
         text: String,
-        /// Whether the answer must not be shown.
+        /// Whether the answer is secret and must not be shown.
         secret: bool,
     },
-    /// Somebody answered a prompt.
+    /// A prompt was answered.
     PromptAnswered {
-        /// Who.
+        /// Who answered.
         by: Principal,
     },
-    /// Bytes went in; their content is not kept.
+    /// Input was written to the command; its content is not kept.
     Input {
-        /// From whom.
+        /// Who wrote it.
         by: Principal,
-        /// How many bytes were taken.
+        /// The number of bytes.
         len: u64,
     },
-    /// The terminal changed its size.
+    /// The terminal was resized.
     Resized {
         /// The new size.
         size: TermSize,
     },
-    /// The tree was frozen.
+    /// The process tree was frozen.
     Paused {
-        /// By whom.
+        /// Who requested it.
         by: Principal,
     },
-    /// The tree goes on.
+    /// The process tree was thawed.
     Resumed {
-        /// By whom.
+        /// Who requested it.
         by: Principal,
     },
-    /// Somebody holds the terminal's single writer lease.
+    /// The holder of the terminal's exclusive writer lease changed.
     LeaseTaken {
-        /// Who; none when it was handed back.
+        /// The new holder; none when the lease was released.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// Resources were measured.
+    /// Resource usage was sampled.
     Sampled {
-        /// What was seen.
+        /// The usage so far.
         usage: Usage,
     },
-    /// What a command did to a workspace whose writes were kept apart was put on the host, or
-    /// forgotten.
+    /// The changes in the overlay of a workspace were committed to the host, or discarded.
     Workspace {
-        /// What became of it.
+        /// The outcome.
         fate: crate::overlay::OverlayOutcome,
-        /// By whom.
+        /// Who requested it.
         by: Principal,
     },
-    /// A limit was reached.
+    /// A resource limit was reached.
     LimitHit {
-        /// Which.
+        /// The limit.
         limit: LimitKind,
     },
-    /// What an attempt of level high left in its workspace that is run or obeyed unasked.
+    /// An attempt at isolation level high made or changed autorun files in its workspace.
     Autorun {
-        /// What, and whether everything was looked at.
+        /// The files, and whether the search was complete.
         report: crate::autorun::AutorunReport,
     },
-    /// Something promised cannot be kept any more, for example the disk is full.
+    /// A promised capability was lost while the execution runs, for example because the disk is
+    /// full.
     Degraded {
-        /// What is gone.
+        /// The capability that was lost.
         ability: DegradedCapability,
-        /// For people.
+        /// The reason, in words.
         detail: String,
     },
-    /// Somebody or a clock decided that it must end.
+    /// The execution is to be stopped.
     Stopping {
-        /// Who or what.
+        /// Who or what decided so.
         order: StopReason,
     },
     /// The leader of an attempt ended.
     Exited {
-        /// Which attempt.
+        /// The attempt, from 1.
         attempt: u32,
-        /// How.
+        /// Its wait status.
         status: WaitStatus,
-        /// Processes it left behind that were ended.
+        /// The number of processes that it left behind and that were killed.
         #[serde(default)]
         leftovers: u32,
-        /// Whether a limit on memory killed it.
+        /// Whether the out-of-memory killer or a memory limit killed it.
         #[serde(default)]
         out_of_memory: bool,
-        /// What the tree used.
+        /// The resource usage of the process tree.
         #[serde(default)]
         usage: Usage,
     },
-    /// An attempt is ended so that the next one begins at once.
+    /// An attempt is stopped so that the next one starts at once.
     Restarting {
-        /// Which attempt is ended.
+        /// The attempt that is stopped, from 1.
         attempt: u32,
-        /// Who asked; none where its health rule did.
+        /// Who requested the restart; none where the health rule did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
-        /// Why, in words.
+        /// The reason, in words.
         reason: String,
     },
-    /// The next attempt waits.
+    /// The next attempt is delayed.
     Backoff {
-        /// The attempt that will follow.
+        /// The attempt that will follow, from 1.
         attempt: u32,
-        /// When.
+        /// When it will start.
         until: Timestamp,
-        /// Why nobody can say how the attempt before ended; none where it is known.
+        /// Why the wait status of the previous attempt is unknown; none where it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<LostReason>,
     },
-    /// A new daemon found it alive.
+    /// A newly started daemon found the execution alive and took it over.
     Adopted {
-        /// The attempt found.
+        /// The attempt that was found, from 1.
         attempt: u32,
     },
-    /// Output before this offset (or in a gap) is gone.
+    /// Output in the range `from..to` was dropped.
     Trimmed {
-        /// First byte dropped.
+        /// The first byte dropped.
         from: u64,
-        /// First byte kept after the gap.
+        /// The first byte kept after the gap.
         to: u64,
-        /// Why.
+        /// Why it was dropped.
         reason: TrimReason,
     },
-    /// The last event of an execution's run.
+    /// The execution ended. No event follows that changes how.
     Finished {
         /// How it ended.
         ending: Termination,
@@ -245,42 +245,42 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StopReason {
-    /// A caller asked.
+    /// A caller requested it.
     Requested {
-        /// Who.
+        /// The caller.
         by: Principal,
-        /// What they gave as the reason.
+        /// The reason the caller gave.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Whether at once, without grace.
+        /// Whether the stop is immediate, without a grace period.
         force: bool,
     },
-    /// A clock ran out.
+    /// A timeout expired.
     TimedOut {
-        /// Which.
+        /// Which timeout.
         clock: TimeoutKind,
     },
-    /// Its session ended.
+    /// The session that owned the execution ended.
     SessionEnded,
-    /// The engine shuts down and this one is not durable.
+    /// The engine shuts down, and the execution is not durable.
     Shutdown,
 
-    /// The one request that waited for it was cancelled or its stream closed (F7).
+    /// The only request that waited for the execution was cancelled or its stream was closed.
     Cancelled,
-    /// A limit that is kept by accounting was passed.
+    /// A limit that the engine enforces by accounting was exceeded.
     LimitHit {
-        /// Which.
+        /// The limit.
         limit: LimitKind,
     },
 }
 
-/// What can be lost while a command runs on.
+/// What an execution can lose while it keeps running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DegradedCapability {
-    /// Output cannot be written to disk.
+    /// Output is no longer written to disk.
     Journal,
-    /// An enforced [`Capability`] is gone.
+    /// An enforced [`Capability`].
     Enforcement(Capability),
 }
 
@@ -288,9 +288,9 @@ pub enum DegradedCapability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrimReason {
-    /// Cleared on request (A1).
+    /// Cleared on request.
     Cleared,
-    /// Retention made room.
+    /// Dropped by the retention policy.
     Retention,
     /// The disk was full.
     DiskFull,

@@ -1,6 +1,6 @@
-//! Bytes as hexadecimal digits.
+//! Hexadecimal encoding.
 
-/// Two lower-case digits for each byte.
+/// Encodes bytes as two lower-case hexadecimal digits each.
 #[must_use]
 pub fn lower_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";

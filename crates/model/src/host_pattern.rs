@@ -1,12 +1,12 @@
-//! Host rules as text.
+//! Parsing, formatting and matching of host rules.
 //!
 //! `example.org`, `*.example.org` (names below it, not itself), `10.1.2.3`, `10.1.2.0/24`,
 //! `2001:db8::/32`, each with ports where others than 80 and 443 are meant: `example.org:8443`,
 //! `example.org:80,8443`, `10.1.2.0/24:5432`, `[2001:db8::1]:443`, `[2001:db8::]/32:443`.
 //!
-//! Names are ASCII: an internationalised name is given as it travels (`xn--…`), because two
-//! names that look alike must not be told apart by anything but their letters. They are
-//! compared in lower case and without a final dot.
+//! Names are ASCII: an internationalized name is given in its A-label form (`xn--…`), so that names
+//! that look alike differ in their letters only. Comparison is in lower case and without a final
+//! dot.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,11 +14,11 @@ use std::str::FromStr;
 
 use crate::sandbox_spec::{DEFAULT_PORTS, HostPattern, HostRule, HostRuleError};
 
-/// Bytes of the longest name (RFC 1035, as text without the final dot).
+/// The length of the longest name in bytes (RFC 1035, as text without the final dot).
 const NAME_BYTES: usize = 253;
-/// Bytes of the longest label.
+/// The length of the longest label in bytes (RFC 1035).
 const LABEL_BYTES: usize = 63;
-/// Ports one rule may name.
+/// The most ports that one rule may name.
 pub const RULE_PORTS_MAX: usize = 32;
 
 type HostProblem = &'static str;
@@ -40,7 +40,7 @@ impl FromStr for HostRule {
     }
 }
 
-/// What stands for the host, and what for the ports.
+/// Splits a rule into its host part and its ports part.
 fn split(given: &str) -> Result<(&str, Option<&str>), HostProblem> {
     if given.is_empty() {
         return Err("it is empty");
@@ -133,7 +133,7 @@ fn network(address: IpAddr, prefix: Option<&str>) -> Result<HostPattern, HostPro
     Ok(HostPattern::Addresses { address, prefix })
 }
 
-/// The address with everything beyond the first `prefix` bits cleared.
+/// The address with all bits after the first `prefix` cleared.
 #[must_use]
 pub fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
@@ -170,11 +170,11 @@ fn named(host: &str) -> Result<HostPattern, HostProblem> {
     })
 }
 
-/// A host name in lower case without its final dot, or what is wrong with it.
+/// Normalizes a host name: lower case, no final dot.
 ///
 /// # Errors
-/// It is no host name of ASCII letters, digits, hyphens and underscores, or it could be read
-/// as an address.
+/// When it is not a host name of ASCII letters, digits, hyphens and underscores, or could be parsed
+/// as an address. The error says what is wrong.
 pub fn canonical_name(name: &str) -> Result<String, &'static str> {
     if !name.is_ascii() {
         return Err("give an internationalised name in its ASCII form (xn--…)");
@@ -199,7 +199,7 @@ pub fn canonical_name(name: &str) -> Result<String, &'static str> {
             return Err("a label begins or ends with a hyphen");
         }
     }
-    // What resolvers would take for an address: 127.1, 0x7f.1, 2130706433.
+    // Forms that inet_aton(3) takes for an address: 127.1, 0x7f.1, 2130706433.
     let last = name.rsplit('.').next().unwrap_or("");
     let hexadecimal = |word: &str| {
         word.strip_prefix("0x")
@@ -233,7 +233,7 @@ impl fmt::Display for HostPattern {
 }
 
 impl fmt::Display for HostRule {
-    /// As it is read.
+    /// Writes the form that `from_str` parses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.host)?;
         for (position, port) in self.ports.iter().enumerate() {
@@ -244,7 +244,8 @@ impl fmt::Display for HostRule {
 }
 
 impl HostRule {
-    /// The TCP ports it means.
+    /// The TCP ports of the rule: the named ones, else
+    /// [`DEFAULT_PORTS`](crate::sandbox_spec::DEFAULT_PORTS).
     #[must_use]
     pub fn ports(&self) -> &[u16] {
         if self.ports.is_empty() {
@@ -256,7 +257,7 @@ impl HostRule {
 }
 
 impl HostPattern {
-    /// Whether it means this name, given in lower case without a final dot.
+    /// Whether the rule matches this name, given in lower case without a final dot.
     #[must_use]
     pub fn means_name(&self, name: &str) -> bool {
         match self {
@@ -269,7 +270,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether it means this address.
+    /// Whether the rule matches this address.
     #[must_use]
     pub fn means_address(&self, address: IpAddr) -> bool {
         match self {

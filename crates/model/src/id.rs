@@ -1,4 +1,4 @@
-//! Names of executions: `UUIDv7`, with a short form for people and agents.
+//! Execution ids: `UUIDv7`, with a short form for people and agents.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use uuid::Uuid;
 
-/// Characters of the short form.
+/// The length of the short form in characters.
 pub const SHORT_ID_CHARS: usize = 8;
 const SHORT_ID_BITS: u32 = 40;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The name of one execution: a `UUIDv7`, so names sort by creation time. Never an OS pid.
+/// The id of one execution: a `UUIDv7`, so ids sort by creation time. Never an OS pid.
 ///
 /// People and agents see the short form, eight characters of Crockford base32 over the
 /// last (random) 40 bits; the registry refuses to mint an id whose short form is taken,
@@ -21,41 +21,41 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 #[serde(transparent)]
 pub struct ExecutionId(Uuid);
 
-/// The name a client gives to what it types, so that it goes in once, however often it is sent.
+/// The idempotency key of terminal input: input sent again under the same id is written once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct InputId(Uuid);
 
 impl InputId {
-    /// A new one.
+    /// Generates a new id.
     #[must_use]
     pub fn mint() -> Self {
         Self(Uuid::now_v7())
     }
 }
 
-/// Why a string is no execution id.
+/// Why a string is not an execution id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IdError {
-    /// Nothing was given.
+    /// The string is empty.
     #[error("the id is empty; give the short form (8 characters) or the whole UUID")]
     Empty,
-    /// Neither a UUID nor a short form.
+    /// The string is neither a UUID nor a short form.
     #[error("'{0}' is no id: give the short form (8 characters) or the whole UUID")]
     Malformed(String),
 }
 
-/// What a caller may write where an id is asked for.
+/// The forms in which a caller may refer to an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdRef {
     /// The whole UUID.
     Full(ExecutionId),
-    /// The low 40 bits, to be looked up.
+    /// The low 40 bits, to be looked up in the registry.
     Short(u64),
 }
 
 impl ExecutionId {
-    /// A new id for an execution created now.
+    /// Generates the id of an execution created now.
     #[must_use]
     pub fn mint() -> Self {
         Self(Uuid::now_v7())
@@ -73,13 +73,13 @@ impl ExecutionId {
         *self.0.as_bytes()
     }
 
-    /// Whether it is a UUID of version 7 (RFC 9562), as those are that are minted.
+    /// Whether it is a UUID of version 7 (RFC 9562), as every generated id is.
     #[must_use]
     pub fn is_version_7(self) -> bool {
         self.0.get_version_num() == 7 && self.0.get_variant() == uuid::Variant::RFC4122
     }
 
-    /// When it was minted, to the millisecond; none for a UUID of another version.
+    /// When the id was generated, in milliseconds precision; none for a UUID of another version.
     #[must_use]
     pub fn minted_at(self) -> Option<crate::Timestamp> {
         let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
@@ -87,7 +87,7 @@ impl ExecutionId {
         crate::Timestamp::new(seconds, i32::try_from(nanos).ok()?).ok()
     }
 
-    /// The low 40 bits, which the short form spells.
+    /// The low 40 bits, which the short form encodes.
     #[must_use]
     pub const fn short_bits(self) -> u64 {
         (self.0.as_u128() & ((1 << SHORT_ID_BITS) - 1)) as u64
@@ -144,7 +144,7 @@ impl FromStr for IdRef {
     }
 }
 
-/// Crockford's reading: case does not matter, `o` is 0, `i` and `l` are 1.
+/// Decodes one digit of Crockford base32: case is ignored, `o` is 0, `i` and `l` are 1.
 fn digit(byte: u8) -> Option<u64> {
     let byte = match byte.to_ascii_lowercase() {
         b'o' => b'0',

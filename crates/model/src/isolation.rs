@@ -1,4 +1,4 @@
-//! Isolation and limits: what was asked, what is in force, what is missing.
+//! Isolation levels and resource limits: what was requested, what is in force, what is missing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::sandbox_spec::SandboxSpec;
 use crate::snapshot::{Capability, LimitBackend};
 
-/// How far a command is walled off (D8).
+/// The isolation level of a command.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
@@ -17,16 +17,16 @@ use crate::snapshot::{Capability, LimitBackend};
 pub enum IsolationLevel {
     /// Clean environment, own process group, whole-tree kill.
     Basic,
-    /// And its own cgroup with limits, or rlimits where there is none.
+    /// Also a cgroup of its own with limits, or rlimits where there is none.
     #[default]
     Medium,
-    /// And namespaces, Landlock and seccomp.
+    /// Also namespaces, Landlock and seccomp.
     High,
-    /// In a container.
+    /// A container.
     Container,
 }
 
-/// A word that is no isolation level.
+/// The error for a word that is not an isolation level.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is no isolation level: basic, medium, high or container")]
 pub struct IsolationLevelError(String);
@@ -56,31 +56,31 @@ impl fmt::Display for IsolationLevel {
     }
 }
 
-/// Limits of one execution's tree; none means unlimited by us.
+/// Resource limits of one execution's process tree; none means that the engine sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
-    /// Processes and threads.
+    /// The most processes and threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pids: Option<u32>,
-    /// Bytes of memory.
+    /// The most memory in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Thousandths of one core.
+    /// Processor time in thousandths of one core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_millis: Option<u32>,
-    /// Open files of each process (`RLIMIT_NOFILE`, lowered only).
+    /// The most open files of each process (`RLIMIT_NOFILE`, lowered only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u32>,
-    /// Bytes of the largest file it may write (`RLIMIT_FSIZE`).
+    /// The size in bytes of the largest file it may write (`RLIMIT_FSIZE`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
-    /// Bytes by which its workspace may grow, by accounting.
+    /// The bytes by which its workspace may grow, enforced by accounting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
 }
 
 impl Limits {
-    /// These limits, and where one is none, the other's.
+    /// Fills limits that are not set from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -94,10 +94,10 @@ impl Limits {
     }
 }
 
-/// Processes and threads a medium execution may have unless it asks otherwise.
+/// The most processes and threads of an execution at level medium that requests no other limit.
 pub const DEFAULT_PIDS: u32 = 4096;
 
-/// A limit by name.
+/// Names of the resource limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
@@ -105,7 +105,7 @@ pub enum LimitKind {
     Pids,
     /// Memory.
     Memory,
-    /// Processor time per time.
+    /// Processor time.
     Cpu,
     /// Open files.
     OpenFiles,
@@ -115,39 +115,41 @@ pub enum LimitKind {
     Disk,
 }
 
-/// Something asked for that this host or place cannot do.
+/// A requested capability that this host or backend lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingCapability {
-    /// What is missing.
+    /// The capability.
     pub ability: Capability,
-    /// Why, in words a person can act on.
+    /// The reason, in words a person can act on.
     pub reason: String,
 }
 
-/// The level asked, resolved once against what the place can do.
+/// The requested isolation, resolved against what the backend can enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationSpec {
-    /// What was asked.
+    /// The requested level.
     pub level: IsolationLevel,
-    /// The walls of level high; none at lower levels.
+    /// The sandbox of level high; none at lower levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<SandboxSpec>,
     /// The limits to apply.
     pub limits: Limits,
-    /// How limits are enforced here.
+    /// How limits are enforced on this host.
     pub backend: LimitBackend,
-    /// What is in force.
+    /// The capabilities that are in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_force: Vec<Capability>,
-    /// What is missing; [`IsolationSpec::warnings`] are told without being asked for.
+    /// The requested capabilities that are missing; [`IsolationSpec::warnings`] selects those that
+    /// a response reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingCapability>,
 }
 
 impl IsolationSpec {
-    /// What of the missing a command's answers point out: everything at level high and what the
-    /// command itself asked for; what no command gets on this host (a cgroup of its own, and
-    /// the number of processes that it would count) only to the `first` one that lacks it.
+    /// The missing capabilities that responses report: all of them at level high, and those that
+    /// the
+    /// command itself requested. What no command gets on this host (a cgroup of its own, and the
+    /// limit on processes that needs it) is reported only for the `first` command that lacks it.
     #[must_use]
     pub fn warnings(&self, first: bool) -> Vec<MissingCapability> {
         let missing = self.missing.iter();
@@ -155,7 +157,7 @@ impl IsolationSpec {
         told.cloned().collect()
     }
 
-    /// Whether something is missing that no command gets on this host.
+    /// Whether a capability is missing that no command gets on this host.
     #[must_use]
     pub fn lacks_of_host(&self) -> bool {
         self.missing.iter().any(|it| self.is_of_host(it.ability))

@@ -1,33 +1,32 @@
-//! The level asked, resolved once against what the place can do (D8): what is in force, what
-//! is missing, and whether that is allowed. Fails closed.
+//! Resolution of a requested isolation level against the capabilities of a backend: what is in
+//! force, what is missing, and whether that is allowed. Fails closed.
 
 use crate::isolation::{DEFAULT_PIDS, IsolationLevel, IsolationSpec, Limits, MissingCapability};
 use crate::sandbox_spec::{NetworkAccess, SandboxSpec};
 use crate::snapshot::{Capability, CapabilitySet};
 
-/// What a request asks for.
+/// The isolation that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IsolationRequest {
-    /// The level.
+    /// The requested level.
     pub level: IsolationLevel,
-    /// Limits; none of a field takes the level's default.
+    /// The limits to apply; a field that is not set takes the level's default.
     pub limits: Limits,
-    /// Those of the limits that the request itself asks for: at no level are they dropped
-    /// without its consent.
+    /// The limits that the request itself sets: no level drops these without the request's consent.
     pub demanded: Limits,
-    /// The walls of level high; lower levels have none.
+    /// The sandbox of level high; lower levels have none.
     pub confinement: Option<SandboxSpec>,
-    /// What may be missing without a refusal.
+    /// The capabilities that may be missing without a refusal.
     pub degradable: Vec<Capability>,
 }
 
-/// A level, or a limit, cannot be had as it was asked.
+/// The error for a level or a limit that cannot be enforced as requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("isolation level '{level}' cannot be had here: {}", list(.missing))]
 pub struct UnmetIsolation {
-    /// What was asked.
+    /// The requested level.
     pub level: IsolationLevel,
-    /// What is missing and was not allowed to be.
+    /// The capabilities that are missing and were not declared dispensable.
     pub missing: Vec<MissingCapability>,
 }
 
@@ -39,11 +38,11 @@ fn list(missing: &[MissingCapability]) -> String {
     told.join("; ")
 }
 
-/// What was asked, what is in force, what is missing.
+/// Resolves a request against the capabilities of a backend.
 ///
 /// # Errors
-/// At level high and container, what is missing and was not said to be dispensable; at every
-/// level, limits the request itself asks for.
+/// At levels high and container, when a capability is missing that was not declared dispensable; at
+/// every level, when a limit is missing that the request itself sets.
 pub fn resolve_isolation(
     asked: IsolationRequest,
     abilities: &CapabilitySet,
@@ -58,7 +57,7 @@ pub fn resolve_isolation(
     if level >= IsolationLevel::Medium {
         limits.pids.get_or_insert(DEFAULT_PIDS);
     }
-    // What every command gets is nobody's demand.
+    // The default that every command gets is not a demand of this request.
     demanded.pids = demanded.pids.filter(|pids| *pids != DEFAULT_PIDS);
     let demanded: Vec<Capability> = by_limits(demanded).collect();
     let mut wanted = wanted(level, confinement.as_ref(), abilities.root);
@@ -81,7 +80,7 @@ pub fn resolve_isolation(
             missing: closed,
         });
     }
-    // Level high is never without walls: nothing asked for means the tightest there are.
+    // Level high always has a sandbox: without a requested one it gets the most restrictive.
     let confinement = (level == IsolationLevel::High).then(|| SandboxSpec {
         without: missing.iter().map(|it| it.ability).collect(),
         ..confinement.unwrap_or_default()
@@ -96,8 +95,8 @@ pub fn resolve_isolation(
     })
 }
 
-/// In a user namespace of their own, processes are counted by setrlimit(2) as well as by a
-/// cgroup: what an ordinary user has without delegation.
+/// In a user namespace of their own, processes are counted by setrlimit(2) as well as by a cgroup.
+/// This is what an unprivileged user has without cgroup delegation.
 fn is_counted(ability: Capability, level: IsolationLevel, abilities: &CapabilitySet) -> bool {
     ability == Capability::PidsLimit
         && level == IsolationLevel::High
@@ -106,15 +105,16 @@ fn is_counted(ability: Capability, level: IsolationLevel, abilities: &Capability
         && abilities.has(Capability::ProcessLimits)
 }
 
-/// Root behind walls is nobody on the host, or the walls are none: no request does without. A
-/// cgroup is no wall: an ordinary user has none without delegation, and is told so; limits that
-/// need one are missing by their own names.
+/// Whether a capability may be missing. A sandboxed command of a root user must have ids that map
+/// to no user of the host, else the sandbox is void: no request may do without. A cgroup isolates
+/// nothing: an unprivileged user has none without delegation, and gets a warning; limits that need
+/// one are reported missing by their own names.
 fn may_lack(ability: Capability, degradable: &[Capability], root: bool) -> bool {
     let named = degradable.contains(&ability) && ability != Capability::SpareIds;
     named || (ability == Capability::OwnCgroup && !root)
 }
 
-/// What a level consists of.
+/// The capabilities that a level consists of.
 fn wanted(level: IsolationLevel, confinement: Option<&SandboxSpec>, root: bool) -> Vec<Capability> {
     use Capability::{
         CleanEnvironment, FreshProc, Gate, Landlock, MappedWorkspace, Namespaces, NetworkNamespace,
@@ -147,7 +147,7 @@ fn wanted(level: IsolationLevel, confinement: Option<&SandboxSpec>, root: bool) 
     wanted
 }
 
-/// Whether somebody must carry connections into or out of it.
+/// Whether the sandbox needs the egress proxy, which carries connections into or out of it.
 fn needs_gate(confinement: &SandboxSpec) -> bool {
     let listed = matches!(confinement.network, NetworkAccess::AllowList { .. });
     listed || !confinement.forwards.is_empty()

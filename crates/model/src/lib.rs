@@ -1,9 +1,10 @@
-//! The nouns of Ostler, and nothing else: what was asked ([`Spec`]), what happened ([`Event`]),
-//! what that amounts to ([`State`]) and how it ended ([`Termination`]).
+//! The data model of Ostler: the request ([`Spec`]), what happened ([`Event`]), the state folded
+//! from
+//! that ([`State`]) and how it ended ([`Termination`]).
 //!
-//! Everything here is plain data and pure functions. This crate must never know of async
-//! runtimes, files, sockets, JSON schema or MCP: those are edges, and edges translate into
-//! these words.
+//! Everything here is plain data and pure functions. This crate must never depend on async
+//! runtimes, files, sockets, JSON schema or MCP: those belong to the outer crates, which convert
+//! to and from these types.
 //!
 //! Read [`event`] first, then [`state`]: the second is a fold over the first.
 #![forbid(unsafe_code)]

@@ -1,5 +1,4 @@
-//! What of the network is meant, as people write it: `none`, `full`, or hosts with commas
-//! between them; and back.
+//! The text form of [`NetworkAccess`]: `none`, `full`, or a comma-separated list of hosts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +6,10 @@ use std::str::FromStr;
 use crate::sandbox_spec::{HOSTS_MAX, HostRule, HostRuleError, NetworkAccess};
 
 impl NetworkAccess {
-    /// What one word or several hosts mean: `none`, `full`, or the hosts that may be reached.
+    /// Parses `none`, `full`, or a list of hosts that may be reached.
     ///
     /// # Errors
-    /// The first that is no host; and `none` or `full` among hosts.
+    /// For the first word that is not a host rule, and for `none` or `full` among hosts.
     pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, HostRuleError> {
         let words: Vec<&str> = words.into_iter().map(str::trim).collect();
         let wrong = |given: &str, problem| HostRuleError {
@@ -37,8 +36,8 @@ impl NetworkAccess {
 impl FromStr for NetworkAccess {
     type Err = HostRuleError;
 
-    /// `none`, `full`, or hosts with commas between them. A number alone is one more port of
-    /// the host before it.
+    /// Parses `none`, `full`, or a comma-separated list of hosts. A number alone is one more port
+    /// of the host before it.
     fn from_str(text: &str) -> Result<Self, HostRuleError> {
         let is_port = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
         let mut words: Vec<String> = Vec::new();

@@ -1,39 +1,40 @@
-//! What a command did to a workspace whose writes were kept apart, and what became of it.
+//! The overlay of a workspace: the changes a command made in it, and their commit or discard.
 
 use serde::{Deserialize, Serialize};
 
 use crate::autorun::AutorunReport;
 use crate::byte_string::ByteString;
 
-/// One path that the overlay holds differently from the host.
+/// One path at which the overlay differs from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverlayChange {
-    /// Relative to the workspace.
+    /// The path relative to the workspace.
     pub path: ByteString,
-    /// What happened to it.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// What it is now, or was where it was deleted.
+    /// The type of the file now, or before the change where it was deleted.
     pub what: FileKind,
-    /// Bytes now, or before where it was deleted; 0 for what is no regular file.
+    /// The size in bytes now, or before the change where it was deleted; 0 for what is not a
+    /// regular file.
     pub bytes: u64,
-    /// Bytes before, where there was something before.
+    /// The size in bytes before the change, where the path existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_before: Option<u64>,
 }
 
-/// What happened to a path.
+/// The kind of change of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It was not there before.
+    /// The path did not exist before.
     Created,
-    /// Its content, mode or target is another.
+    /// Its content, mode or link target differs.
     Changed,
-    /// It is gone.
+    /// The path no longer exists.
     Deleted,
 }
 
-/// What a path is.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -47,12 +48,13 @@ pub enum FileKind {
     Special,
 }
 
-/// A path that the host changed meanwhile: nothing is committed while there is one.
+/// A path that was changed on the host since the command started: while there is one, nothing is
+/// committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverlayConflict {
-    /// Relative to the workspace.
+    /// The path relative to the workspace.
     pub path: ByteString,
-    /// What differs from what the command saw at its start.
+    /// What differs from the host as the command saw it at its start.
     pub reason: ConflictReason,
 }
 
@@ -60,87 +62,87 @@ pub struct OverlayConflict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConflictReason {
-    /// Another inode stands there.
+    /// Another inode has this path.
     Replaced,
-    /// Its time of modification, change or its size differs.
+    /// Its modification time, change time or size differs.
     Modified,
-    /// Something stands where nothing was.
+    /// The path exists and did not before.
     Appeared,
-    /// Nothing stands where something was.
+    /// The path no longer exists.
     Vanished,
 }
 
-/// Changes of one workspace, sorted by path.
+/// The changes of one workspace, sorted by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OverlayChanges {
-    /// At most as many as were asked for.
+    /// The changes, at most as many as requested.
     pub changes: Vec<OverlayChange>,
-    /// How many there are in all: created, changed, deleted.
+    /// The total numbers of created, changed and deleted paths.
     pub totals: [u64; 3],
-    /// What became of them.
+    /// Whether the changes are open, committed or discarded.
     pub fate: OverlayOutcome,
-    /// What of them is run or obeyed unasked; of a commit, what was allowed.
+    /// Autorun files among the changes; of a commit, those that were allowed.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
 }
 
-/// What became of the changes.
+/// The outcome of the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverlayOutcome {
-    /// They wait for a decision.
+    /// Not decided yet.
     #[default]
     Open,
-    /// They are on the host.
+    /// Written to the host.
     Committed,
-    /// They are gone.
+    /// Discarded.
     Discarded,
 }
 
-/// What to do with a workspace whose writes were kept apart.
+/// A request about the overlay of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OverlayRequest {
-    /// List changes, at most this many.
+    /// Lists the changes.
     Changes {
-        /// The most to list.
+        /// The most changes to list.
         limit: usize,
     },
-    /// A unified diff of text files, of these paths or all, at most this many bytes.
+    /// Produces a unified diff of text files.
     Diff {
-        /// Relative paths; empty means all.
+        /// Paths relative to the workspace; empty means all.
         paths: Vec<ByteString>,
-        /// The most bytes.
+        /// The most bytes of the diff.
         limit_bytes: usize,
     },
-    /// Put the changes on the host, all or, where the host changed meanwhile, none.
+    /// Writes the changes to the host: all of them, or none where the host changed meanwhile.
     Commit {
-        /// Also what is run or obeyed unasked.
+        /// Whether autorun files are committed too.
         allow_autorun: bool,
     },
-    /// Forget them.
+    /// Discards the changes.
     Discard,
 }
 
-/// What came of a [`OverlayRequest`].
+/// The response to an [`OverlayRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OverlayResponse {
-    /// The list.
+    /// The changes.
     Changes(OverlayChanges),
-    /// The text, and whether it was cut short.
+    /// The diff.
     Diff {
-        /// A unified diff; a line `Binary files a/x and b/x differ` for what is no text.
+        /// A unified diff; a line `Binary files a/x and b/x differ` for a file that is not text.
         text: String,
-        /// Whether more was to be said.
+        /// Whether the diff was cut at the limit.
         truncated: bool,
-        /// What of all changes is run or obeyed unasked.
+        /// Autorun files among all changes.
         autorun: AutorunReport,
     },
-    /// Nothing was committed: this is among the changes, and was not allowed.
+    /// Nothing was committed: the changes hold these autorun files, which were not allowed.
     Autorun(AutorunReport),
-    /// They are on the host.
+    /// The changes were written to the host.
     Committed(OverlayChanges),
-    /// Nothing was committed: the host changed meanwhile.
+    /// Nothing was committed: these paths changed on the host meanwhile.
     Conflicts(Vec<OverlayConflict>),
-    /// They are gone.
+    /// The changes were discarded.
     Discarded,
 }

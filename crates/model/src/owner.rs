@@ -1,4 +1,4 @@
-//! Who an execution belongs to, and who is asking.
+//! Ownership of executions, and the identity of callers.
 
 use std::fmt;
 
@@ -34,27 +34,27 @@ impl fmt::Display for SessionName {
     }
 }
 
-/// Who may see an execution.
+/// The owner of an execution, which decides who may see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The identity that started it.
     pub principal: Principal,
-    /// The project it was started for, if one was named.
+    /// The project that it was started for, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// The session it was started in; none once it was passed to the project.
+    /// The session that it was started in; none once it was handed over to the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionName>,
-    /// The task it was started for, if one was named.
+    /// The task that it was started for, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// By which way it was asked for.
+    /// The channel that the request came over.
     #[serde(default, skip_serializing_if = "RequestChannel::is_local")]
     pub channel: RequestChannel,
 }
 
-/// By which way a request came. It says more than the principal: a token can speak for the
-/// local user.
+/// The channel that a request came over. It says more than the principal: a token can act for
+/// the local user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestChannel {
@@ -66,34 +66,35 @@ pub enum RequestChannel {
 }
 
 impl RequestChannel {
-    /// Whether nothing needs to be written down of it.
+    /// Whether it is the default, which is not serialized.
     #[must_use]
     pub const fn is_local(&self) -> bool {
         matches!(self, Self::Local)
     }
 }
 
-/// How far a caller sees (D3).
+/// How much a caller sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Only the executions of its own session: agents.
+    /// The executions of its own session only: agents.
     Session,
-    /// Everything of its principal: the command line, the UI, tokens with `sessions:all`.
+    /// All executions of its principal: the command line, the UI, tokens with `sessions:all`.
     Principal,
 }
 
-/// Who is asking, as the face established it.
+/// The identity of a caller, as its interface established it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// Identity, project, session and task of the request.
+    /// The principal, project, session and task of the request.
     pub owner: Owner,
-    /// How far it sees.
+    /// How much it sees.
     pub scope: Scope,
 }
 
 impl Caller {
-    /// Whether this caller may see and touch what `owner` owns (D3). A session sees its own,
-    /// and what was passed to its project.
+    /// Whether this caller may see and control what `owner` owns. A session sees its own
+    /// executions,
+    /// and those that were handed over to its project.
     #[must_use]
     pub fn sees(&self, owner: &Owner) -> bool {
         let passed = owner.session.is_none()

@@ -1,4 +1,4 @@
-//! Limits as people write them: `512M`, `1.5G`, `0.5` of a core.
+//! The text form of resource limits: `512M`, `1.5G`, `0.5` of a core.
 
 use std::str::FromStr;
 
@@ -6,19 +6,19 @@ use thiserror::Error;
 
 use crate::isolation::Limits;
 
-/// A text that is no amount, or a name that is no limit.
+/// The error for a text that is not an amount, or a name that is not a limit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("limit '{name}' is '{given}'; allowed: {allowed}")]
 pub struct QuantityError {
-    /// Of which limit.
+    /// The name of the limit.
     pub name: String,
-    /// As it was given.
+    /// The text as given.
     pub given: String,
     /// What is allowed.
     pub allowed: &'static str,
 }
 
-/// The limits by name, in the order they are told.
+/// The names of the limits, in the order in which they are listed.
 pub const LIMIT_NAMES: [&str; 6] = ["memory", "cpus", "pids", "disk", "files", "file_size"];
 
 const BYTES: &str = "bytes such as 1000000, 512K, 512M or 1.5G";
@@ -26,18 +26,18 @@ const CPUS: &str = "cores such as 0.5 or 2, from 0.01 to 1024";
 const COUNT: &str = "a whole number from 1 to 4194304";
 const NAMES: &str = "memory, cpus, pids, disk, files, file_size";
 
-/// The most processes or files; the kernel's own bound on pids.
+/// The most processes or files: the kernel's own bound on pids (`PID_MAX_LIMIT`).
 const COUNT_MAX: u32 = 1 << 22;
 /// The most cores.
 const CPUS_MAX: f64 = 1_024.0;
-/// The least part of a core; below it the kernel's periods do not reach.
+/// The smallest share of a core; the kernel's scheduling periods do not allow less.
 const CPUS_MIN: f64 = 0.01;
 
 impl Limits {
     /// Sets one limit by its name in [`LIMIT_NAMES`].
     ///
     /// # Errors
-    /// When there is no such limit, or no such amount of it.
+    /// When there is no limit of this name, or `given` is not an amount of it.
     pub fn set(&mut self, name: &str, given: &str) -> Result<(), QuantityError> {
         let wrong = |allowed| QuantityError {
             name: name.to_owned(),
@@ -64,7 +64,8 @@ impl Limits {
     }
 }
 
-/// Bytes; K, M, G and T are powers of 1,024. None for nothing and for what is no amount.
+/// Parses a number of bytes; K, M, G and T are powers of 1,024. None for an empty text and for what
+/// is not an amount.
 #[must_use]
 pub fn bytes(text: &str) -> Option<u64> {
     let text = text.strip_suffix(['b', 'B']).unwrap_or(text);

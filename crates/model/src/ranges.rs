@@ -1,17 +1,17 @@
-//! Ranges of offsets.
+//! Sets of offsets, kept as ranges.
 
 use serde::{Deserialize, Serialize};
 
-/// Ranges kept apart; with more, those with the least between them become one.
+/// The most ranges kept; beyond it, the two with the smallest distance are merged.
 const RANGES_MAX: usize = 64;
 
-/// Offsets, as ranges that do not touch, in their order.
+/// A set of offsets as sorted ranges that do not touch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Adds the offsets from `from` to before `to`.
+    /// Adds the offsets `from..to`.
     pub fn add(&mut self, from: u64, to: u64) {
         if from >= to {
             return;
@@ -40,7 +40,7 @@ impl Ranges {
         }
     }
 
-    /// How many of the offsets from `from` to before `to` are in it.
+    /// The number of offsets of `from..to` that are in the set.
     #[must_use]
     pub fn count_within(&self, from: u64, to: u64) -> u64 {
         let within = |&(first, last): &(u64, u64)| last.min(to).saturating_sub(first.max(from));

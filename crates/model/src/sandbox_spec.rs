@@ -1,5 +1,5 @@
-//! What a command of level high sees of the machine (D8): data, made by admission, carried out
-//! by the sandbox.
+//! The sandbox of isolation level high: plain data, made by admission and carried out by the
+//! sandbox crate.
 
 use std::net::IpAddr;
 
@@ -7,78 +7,80 @@ use serde::{Deserialize, Serialize};
 
 use crate::byte_string::ByteString;
 
-/// Everything the command sees and reaches. What is not named here is not there.
+/// What the command sees of the file system and reaches on the network. What is not named here does
+/// not exist for it.
 ///
-/// System directories (`/usr`, `/bin`, `/lib*`, `/sbin`, `/etc`, `/opt`, `/nix`, …) are shown
+/// System directories (`/usr`, `/bin`, `/lib*`, `/sbin`, `/etc`, `/opt`, `/nix`, …) are mounted
 /// read-only, `/tmp`, `/var/tmp`, `/dev/shm` and `/run` are private and empty, `/proc` and `/dev`
-/// are fresh, the home directory is empty but for what `read` and `write` name.
+/// are fresh mounts, the home directory is empty except for what `read` and `write` name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SandboxSpec {
-    /// The writable directory, absolute and without symbolic links; none where the command
-    /// works in a private directory such as `/tmp`.
+    /// The writable directory, absolute and without symbolic links; none where the command works
+    /// in a private directory such as `/tmp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<ByteString>,
-    /// Whether writes to the workspace go to an overlay, to be committed or discarded.
+    /// Whether writes to the workspace go to an overlay, to be committed or discarded later.
     #[serde(default)]
     pub overlay: bool,
-    /// The home directory, empty inside but for what is named below; none hides nothing more.
+    /// The home directory, which appears empty except for what is named below; none hides no home
+    /// directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<ByteString>,
-    /// Further absolute paths shown read-only, where they exist.
+    /// Further absolute paths to mount read-only, where they exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<ByteString>,
-    /// Further absolute paths shown writable, where they exist.
+    /// Further absolute paths to mount writable, where they exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<ByteString>,
-    /// Absolute paths hidden within what is shown: directories appear empty, files too. The
-    /// state directory and the runtime directory of the engine are always among these.
+    /// Absolute paths to hide: directories and files appear empty. The state directory and the
+    /// runtime directory of the engine are always among these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<ByteString>,
-    /// A directory of the engine's own that is shown read-only although what is around it is
-    /// hidden: the scripts by which a shell tells about its commands.
+    /// A directory of the engine that is mounted read-only although its parent is hidden: the
+    /// scripts by which a shell marks the beginning and the end of its commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<ByteString>,
     /// Paths below the workspace that stay read-only, for example `.git/hooks`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<ByteString>,
-    /// What of the network it reaches.
+    /// The network access.
     #[serde(default)]
     pub network: NetworkAccess,
-    /// Ports of the host's loopback that lead to the command's own.
+    /// Ports of the host's loopback interface that are forwarded to the command's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwards: Vec<PortForward>,
-    /// Walls that are done without, because the request allowed it and the host lacks them.
+    /// Restrictions that are left out, because the request allowed it and the host lacks them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<crate::snapshot::Capability>,
 }
 
-/// What of the network a command reaches; its own loopback always works.
+/// The network access of a command; its own loopback interface always works.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkAccess {
-    /// Nothing.
+    /// No network.
     #[default]
     None,
-    /// TCP to these hosts, by name or address; names are resolved outside.
+    /// TCP to these hosts, by name or address; names are resolved outside the sandbox.
     AllowList {
-        /// The hosts.
+        /// The allow list.
         hosts: Vec<HostRule>,
     },
-    /// The host's network, as if there were no wall.
+    /// The host's network, without restriction.
     Full,
 }
 
 /// One host that may be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRule {
-    /// Which.
+    /// The host or hosts.
     pub host: HostPattern,
-    /// To which TCP ports; empty means 80 and 443.
+    /// The TCP ports; empty means 80 and 443.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
 }
 
-/// Which hosts a rule means.
+/// The hosts that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostPattern {
@@ -86,26 +88,27 @@ pub enum HostPattern {
     Name(String),
     /// Every name below this one, not itself (`*.example.org`).
     Below(String),
-    /// Addresses of a network; a single address has the full prefix length. Only these reach
-    /// private ranges.
+    /// The addresses of a network; a single address has the full prefix length. Only rules of this
+    /// kind allow private ranges.
     Addresses {
-        /// The network's address.
+        /// The network address.
         address: IpAddr,
-        /// Bits of it that count.
+        /// The prefix length in bits.
         prefix: u8,
     },
 }
 
-/// One port of the host that leads inside: `8080:80`, or `8080` for the same on both sides.
+/// One port forwarded from the host into the sandbox: `8080:80`, or `8080` for the same on both
+/// sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortForward {
-    /// The port of the host's `127.0.0.1`.
+    /// The port on the host's `127.0.0.1`.
     pub host: u16,
-    /// The port of the command's loopback.
+    /// The port on the command's loopback interface.
     pub inside: u16,
 }
 
-/// A text that is no forwarded port.
+/// The error for a text that is not a port forward.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no port to forward: a number from 1 to 65535, or HOST:INSIDE")]
 pub struct PortForwardError(String);
@@ -128,20 +131,20 @@ impl std::fmt::Display for PortForward {
     }
 }
 
-/// Ports one command may have forwarded.
+/// The most port forwards of one command.
 pub const FORWARDS_MAX: usize = 32;
-/// Ports of a rule that names none.
+/// The ports of a host rule that names none.
 pub const DEFAULT_PORTS: [u16; 2] = [80, 443];
-/// Hosts one allow list may have.
+/// The most hosts of one allow list.
 pub const HOSTS_MAX: usize = 256;
-/// Paths each list of a confinement may have.
+/// The most paths in each list of a sandbox.
 pub const PATHS_MAX: usize = 256;
 
-/// A text that is no host rule.
+/// The error for a text that is not a host rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{given}' is no host: {problem}")]
 pub struct HostRuleError {
-    /// As it was given.
+    /// The text as given.
     pub given: String,
     /// What is wrong with it.
     pub problem: &'static str,

@@ -1,5 +1,5 @@
-//! What makes an execution a service: when it counts as ready, what shows that it is well, what
-//! it needs, and what was seen of it (02 §E, document 004).
+//! Services: when one counts as ready, what shows that it is healthy, what it depends on, and what
+//! was observed of it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,86 +10,86 @@ use crate::Timestamp;
 use crate::byte_string::ByteString;
 use crate::spec::optional_millis;
 
-/// How long a wait for readiness takes unless told otherwise, in milliseconds (E1).
+/// The default of how long a wait for readiness takes, in milliseconds.
 pub const READY_TIMEOUT_MS: u64 = 60_000;
-/// The same for containers, in milliseconds (E1).
+/// The same for containers, in milliseconds.
 pub const READY_TIMEOUT_CONTAINER_MS: u64 = 120_000;
-/// How long one probe may take: a first request may compile a whole page, in milliseconds.
+/// The timeout of one probe, in milliseconds: a first request may compile a whole page.
 pub const PROBE_MS: u64 = 30_000;
-/// Between two looks at a service's health, in milliseconds.
+/// The default interval between two health checks, in milliseconds.
 pub const HEALTH_INTERVAL_MS: u64 = 10_000;
-/// Alive so long with nothing to look at, a service counts as running, in milliseconds (E1).
+/// The time a service with nothing to probe must stay alive to count as running, in milliseconds.
 pub const ALIVE_MS: u64 = 2_000;
 
-/// What was asked of a service besides its command.
+/// What a service is requested to be, besides its command.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ServicePlan {
-    /// What it is called among its owner's; empty for one that is known by its id only.
+    /// The name among its owner's services; empty for one that is known by its id only.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The entry of the detection table it was recognised by.
+    /// The entry of the detection table that recognized it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
-    /// Whether nobody asked for a service: its command looks like one. Then an exit with 0
-    /// before it was ready is that of an ordinary command (E4).
+    /// Whether the execution became a service because its command looks like one. Then an exit
+    /// with 0 before it was ready is that of an ordinary command.
     #[serde(default)]
     pub automatic: bool,
-    /// When it is ready.
+    /// When it counts as ready.
     #[serde(default)]
     pub ready: ReadyRule,
-    /// What shows that it stays well; none looks at its main port only.
+    /// What shows that it stays healthy; none checks its main port only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthRule>,
-    /// What must be so before it starts.
+    /// The services that must come first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Dependency>,
-    /// The port leased to it; given to the command as `PORT`, and as an argument where its
-    /// entry of the table knows how.
+    /// The port leased to it; passed to the command as `PORT`, and as an argument where its entry
+    /// of the detection table knows how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leased_port: Option<u16>,
-    /// Where its definition stands (`ostler.toml`), for those that have one.
+    /// The file that defines it (`ostler.toml`), for services that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defined_in: Option<ByteString>,
-    /// What tells that definition from others of its name, so that a change of it is seen.
+    /// A fingerprint of that definition, so that a change of it is noticed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defined_as: Option<String>,
 }
 
-/// When a service is ready, and what may be looked at to see it.
+/// When a service is ready, and what may be observed to find out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadyRule {
-    /// What readiness means.
+    /// The condition.
     #[serde(default)]
     pub when: ReadyCondition,
-    /// What kind of program it is.
+    /// The kind of program.
     #[serde(default)]
     pub kind: ServiceKind,
-    /// How long a wait for it takes unless told otherwise.
+    /// The default timeout of a wait for readiness.
     #[serde(
         default,
         with = "optional_millis",
         skip_serializing_if = "Option::is_none"
     )]
     pub timeout: Option<Duration>,
-    /// Lines that show it ready: regular expressions over lines without escape sequences.
+    /// Patterns of ready lines: regular expressions over lines without escape sequences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ready: Vec<String>,
-    /// Lines that show it failed; they win over the others.
+    /// Patterns of failure lines; they take precedence over the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fail: Vec<String>,
-    /// Lines that tell its address: groups `url`, `port` or `addr`.
+    /// Patterns of lines that print the address: groups `url`, `port` or `addr`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub url: Vec<String>,
-    /// The port the command line or the environment asks for.
+    /// The port that the command line or the environment names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The port programs of its kind take unless told otherwise.
+    /// The default port of programs of its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_port: Option<u16>,
-    /// Whether its port opens long before it can answer: its ready line is waited for too.
+    /// Whether its port opens long before it can respond: its ready line is required too.
     #[serde(default)]
     pub listens_before_ready: bool,
-    /// Whether it compiles what it runs first, so that being alive says nothing for long.
+    /// Whether it compiles before it runs, so that being alive shows nothing for a long time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compiles: bool,
 }
@@ -112,7 +112,7 @@ impl Default for ReadyRule {
 }
 
 impl ReadyRule {
-    /// How long a wait for it takes.
+    /// The timeout of a wait for readiness.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout
@@ -120,47 +120,48 @@ impl ReadyRule {
     }
 }
 
-/// What a service does.
+/// The kind of a service's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceKind {
-    /// Nobody knows: what comes is taken.
+    /// Unknown: every kind of evidence counts.
     #[default]
     Unknown,
     /// It listens on a port.
     Server,
     /// It listens on a unix socket, or on none: no port is waited for.
     Socket,
-    /// It watches files and listens on nothing.
+    /// It watches files and listens on no port.
     Watcher,
-    /// It runs several others.
+    /// It runs several other services.
     Multi,
 }
 
-/// What readiness means.
+/// When a service counts as ready.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadyCondition {
-    /// By kind: a server when it answers one request (or accepts, where it speaks no HTTP), a
-    /// watcher by its line; with nothing to look at, when it has lived for [`ALIVE_MS`].
+    /// By kind: a server when it answers one request (or accepts a connection, where it does not
+    /// speak HTTP), a watcher by its ready line; with nothing to probe, when it has been alive for
+    /// [`ALIVE_MS`].
     #[default]
     Auto,
-    /// A port of its tree listens.
+    /// A port of its process tree listens.
     Listening,
-    /// Its main port answers: any HTTP status but 503, or a connection taken where it speaks
-    /// something else.
+    /// Its main port responds: with any HTTP status but 503, or by accepting a connection where
+    /// it speaks another protocol.
     Responding,
     /// A line of its output matches one of the rule's `ready` expressions.
     Log,
-    /// A request for this is answered with a status from 200 to 399: a path (`/health`) on its
-    /// main port, or a whole URL on this machine.
+    /// A GET request is answered with a status from 200 to 399: for a path (`/health`) on its
+    /// main port, or for a whole URL on this machine.
     Http {
         /// The path or URL.
         target: String,
     },
-    /// This port takes a connection.
+    /// This port accepts a connection.
     Tcp {
-        /// Which.
+        /// The port.
         port: u16,
     },
     /// This command exits with 0, run in the service's directory and environment.
@@ -168,7 +169,7 @@ pub enum ReadyCondition {
         /// Program and arguments.
         argv: Vec<ByteString>,
     },
-    /// It says `READY=1` over `NOTIFY_SOCKET` (sd_notify(3)).
+    /// It sends `READY=1` to `NOTIFY_SOCKET` (sd_notify(3)).
     Notify,
     /// It has printed nothing for this long.
     Quiet {
@@ -177,77 +178,77 @@ pub enum ReadyCondition {
     },
 }
 
-/// What shows that a service stays well after it was ready.
+/// What shows that a service stays healthy after it was ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthRule {
-    /// What is looked at: `Http`, `Tcp`, `Exec`, `Listening` or `Responding`.
+    /// The condition to probe: `Http`, `Tcp`, `Exec`, `Listening` or `Responding`.
     pub probe: ReadyCondition,
-    /// Between two looks; none is [`HEALTH_INTERVAL_MS`].
+    /// The interval between two checks; none is [`HEALTH_INTERVAL_MS`].
     #[serde(
         default,
         with = "optional_millis",
         skip_serializing_if = "Option::is_none"
     )]
     pub interval: Option<Duration>,
-    /// Looks that must fail in a row; 0 counts as 3.
+    /// The number of consecutive failures that make it unhealthy; 0 counts as 3.
     #[serde(default)]
     pub failures: u32,
-    /// Whether an unhealthy one is ended, so that its restart policy can act.
+    /// Whether an unhealthy service is stopped, so that its restart policy applies.
     #[serde(default)]
     pub restart: bool,
 }
 
-/// Another service that comes first.
+/// A service that must come first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependency {
-    /// Its name.
+    /// The name of the service.
     pub name: String,
-    /// What must be so of it.
+    /// The condition that it must meet.
     #[serde(default)]
     pub condition: DependencyCondition,
 }
 
-/// What must be so of a dependency.
+/// The condition that a dependency must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DependencyCondition {
-    /// Its program runs.
+    /// Its process is running.
     Started,
-    /// A port of it listens.
+    /// One of its ports listens.
     Listening,
-    /// It is ready, or running with nothing to look at.
+    /// It is ready, or running with nothing to probe.
     #[default]
     Ready,
-    /// It has ended with 0.
+    /// It has exited with 0.
     Completed,
 }
 
-/// How far a living service has come.
+/// The stage of a running service on its way to ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceStage {
-    /// A port of its tree listens.
+    /// A port of its process tree listens.
     Listening,
-    /// Its main port answers, and more is asked for.
+    /// Its main port responds, and its condition requires more.
     Responding,
-    /// Alive, with nothing to look at.
+    /// It is alive, with nothing to probe.
     Running,
-    /// Ready.
+    /// It is ready.
     Ready,
 }
 
-/// One thing that showed something.
+/// One piece of evidence for readiness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadinessSignal {
-    /// What kind of thing.
+    /// The kind of evidence.
     pub kind: SignalKind,
     /// In words: `127.0.0.1:3000 listens (node, pid 42)`.
     pub detail: String,
-    /// When it was seen.
+    /// When it was observed.
     pub at: Timestamp,
 }
 
-/// Kinds of signs.
+/// The kinds of evidence for readiness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignalKind {
@@ -257,20 +258,20 @@ pub enum SignalKind {
     Log,
     /// An HTTP answer.
     Http,
-    /// A connection taken.
+    /// An accepted connection.
     Tcp,
     /// A command that exited with 0.
     Exec,
-    /// A word over the notify socket.
+    /// A message on the notify socket (sd_notify(3)).
     Notify,
     /// No output for some time.
     Quiet,
-    /// It lives.
+    /// The process is alive.
     Alive,
 }
 
 impl SignalKind {
-    /// Its name in JSON.
+    /// The name in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -289,34 +290,34 @@ impl SignalKind {
 /// A port a service listens on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServicePort {
-    /// The address it is bound to, as the process sees it.
+    /// The bound address, as the process sees it.
     pub address: SocketAddr,
     /// The OS pid of a process that holds it.
     pub pid: u32,
-    /// That process's name.
+    /// The name of that process.
     pub process: String,
-    /// Whether it is the one people mean.
+    /// Whether it is the service's main port.
     #[serde(default)]
     pub main: bool,
-    /// Whether it speaks TLS, as far as that was tried.
+    /// Whether it speaks TLS, as far as that was probed.
     #[serde(default)]
     pub tls: bool,
 }
 
-/// Who holds a port somebody else wants.
+/// The process that holds a port another service needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortHolder {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
-    /// Its OS pid; none where the kernel does not show us whose it is.
+    /// Its OS pid; none where the kernel does not reveal the owner of the socket.
     pub pid: Option<u32>,
-    /// Its name.
+    /// The name of the process.
     #[serde(default)]
     pub process: String,
     /// Its command line, at most 200 characters of it.
     #[serde(default)]
     pub command: String,
-    /// The execution it belongs to, where it is one of ours.
+    /// The execution that it belongs to, where the engine started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<crate::ExecutionId>,
 }

@@ -1,4 +1,4 @@
-//! Signals by number and name.
+//! Signal numbers and names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use thiserror::Error;
 #[serde(try_from = "i32", into = "i32")]
 pub struct Signal(i32);
 
-/// A string or number that is no signal.
+/// The error for a string or number that is not a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is no signal: give a name such as TERM or SIGINT, or a number from 1 to 64")]
 pub struct SignalError(String);
@@ -23,24 +23,24 @@ const NAMES: [&str; 31] = [
 ];
 
 impl Signal {
-    /// Hang-up.
+    /// Hang-up (`SIGHUP`).
     pub const HUP: Self = Self(1);
-    /// Interrupt, as Ctrl-C sends it.
+    /// Interrupt, as Ctrl-C sends it (`SIGINT`).
     pub const INT: Self = Self(2);
-    /// Cannot be caught.
+    /// Kill, which cannot be caught (`SIGKILL`).
     pub const KILL: Self = Self(9);
-    /// The polite request to end.
+    /// Termination request (`SIGTERM`).
     pub const TERM: Self = Self(15);
-    /// Continue after a stop.
+    /// Continue after a stop (`SIGCONT`).
     pub const CONT: Self = Self(18);
 
-    /// The number.
+    /// The signal number.
     #[must_use]
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// The name with its prefix, for example `SIGTERM`; `SIG40` where there is none.
+    /// The name with its prefix, for example `SIGTERM`; `SIG40` for a number without a name.
     #[must_use]
     pub fn name(self) -> String {
         usize::try_from(self.0 - 1)

@@ -1,18 +1,18 @@
-//! What a place can do, and what can be observed of a running tree.
+//! Capabilities of a backend, and snapshots of a running process tree.
 
 use serde::{Deserialize, Serialize};
 
 use crate::byte_string::ByteString;
 
-/// One thing a place may be able to enforce.
+/// One thing that a backend may be able to enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
-    /// An environment without what the front did not list.
+    /// An environment that holds only what the caller listed.
     CleanEnvironment,
     /// A process group of its own.
     OwnGroup,
-    /// Every descendant ends with the execution.
+    /// Killing every descendant when the execution ends.
     TreeKill,
     /// A cgroup of its own.
     OwnCgroup,
@@ -24,47 +24,48 @@ pub enum Capability {
     CpuLimit,
     /// Limits per process by setrlimit(2).
     ProcessLimits,
-    /// Commands go on when the daemon ends.
+    /// Durability: commands keep running when the daemon ends.
     Durable,
-    /// The tree can be frozen whole, for a pause.
+    /// Freezing the whole process tree, for a pause.
     Freezer,
     /// A limit on the growth of the workspace.
     DiskLimit,
-    /// exec(2) gives no more rights than the caller has.
+    /// `no_new_privs`: execve(2) grants no further privileges (prctl(2)).
     NoNewPrivileges,
     /// User, mount, pid, ipc, uts and cgroup namespaces of its own.
     Namespaces,
-    /// Ids that are nobody's on the host, where the caller is root.
+    /// User ids that belong to nobody on the host, where the caller is root.
     SpareIds,
-    /// A root of its own: read-only system, private directories, nothing else.
+    /// A root file system of its own: read-only system directories, private directories, nothing
+    /// else.
     OwnRoot,
-    /// A fresh /proc that shows its own processes only.
+    /// A fresh `/proc` that shows its own processes only.
     FreshProc,
-    /// The workspace writable under spare ids (an idmapped mount).
+    /// A workspace that is writable under spare ids (an idmapped mount).
     MappedWorkspace,
-    /// Writes to the workspace kept apart (an overlay).
+    /// An overlay that keeps writes to the workspace apart from the host.
     Overlay,
-    /// No capability, not even within its own namespaces.
+    /// No capabilities(7), not even within its own namespaces.
     NoCapabilities,
-    /// Landlock as the second wall.
+    /// Landlock(7) rules in addition to the mount namespace.
     Landlock,
-    /// A seccomp filter as the third wall.
+    /// A seccomp(2) filter.
     Seccomp,
-    /// A network namespace of its own, with loopback only.
+    /// A network namespace of its own, with the loopback interface only.
     NetworkNamespace,
-    /// A gate through which only listed hosts are reached.
+    /// The egress proxy, through which only listed hosts are reached.
     Gate,
 }
 
-/// A word that names nothing a place can enforce.
+/// The error for a name that is not a capability.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{given}' is nothing that can be done without; allowed: {}", OPTIONAL_CAPABILITIES.join(", "))]
 pub struct CapabilityError {
-    /// As it was given.
+    /// The text as given.
     pub given: String,
 }
 
-/// What level high can be told to do without, by name.
+/// The names of the capabilities that level high can be allowed to do without.
 const OPTIONAL_CAPABILITIES: [&str; 17] = [
     "no_new_privileges",
     "namespaces",
@@ -97,7 +98,7 @@ impl std::str::FromStr for Capability {
 }
 
 impl Capability {
-    /// Every one, in the order of the enum.
+    /// All capabilities, in the order of the enum.
     pub const ALL: [Self; 23] = [
         Self::CleanEnvironment,
         Self::OwnGroup,
@@ -124,7 +125,7 @@ impl Capability {
         Self::Gate,
     ];
 
-    /// Its stable name, as on every face.
+    /// The stable name, the same on every interface.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -155,31 +156,31 @@ impl Capability {
     }
 }
 
-/// How limits of a tree are enforced.
+/// How resource limits of a process tree are enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitBackend {
-    /// Controllers of the unified cgroup hierarchy.
+    /// Controllers of the unified cgroup hierarchy (version 2).
     CgroupV2,
-    /// Controllers of the first version, killing by the second where it is mounted.
+    /// Controllers of cgroup version 1; killing by version 2 where it is mounted.
     CgroupV1,
     /// setrlimit(2) only.
     Rlimits,
-    /// Nothing.
+    /// Not at all.
     #[default]
     None,
 }
 
-/// What a place can enforce, each missing piece with its reason.
+/// What a backend can enforce, each missing capability with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CapabilitySet {
-    /// What can be enforced.
+    /// The capabilities that can be enforced.
     pub present: Vec<Capability>,
-    /// What cannot, and why.
+    /// The capabilities that cannot, and why.
     pub missing: Vec<crate::isolation::MissingCapability>,
-    /// How limits are enforced.
+    /// How resource limits are enforced.
     pub backend: LimitBackend,
-    /// Whether commands are born as root unless they are given spare ids.
+    /// Whether commands are started as root unless they are given spare ids.
     #[serde(default)]
     pub root: bool,
 }
@@ -191,7 +192,7 @@ impl CapabilitySet {
         self.present.contains(&ability)
     }
 
-    /// These abilities less what was found missing since.
+    /// This set without the capabilities that were found missing since.
     #[must_use]
     pub fn lacking(mut self, missing: Vec<crate::isolation::MissingCapability>) -> Self {
         for lack in missing {
@@ -203,13 +204,13 @@ impl CapabilitySet {
     }
 }
 
-/// Resources a tree has used, as far as they can be known.
+/// Resources that a process tree has used, as far as they can be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Microseconds of user time.
+    /// User time in microseconds.
     #[serde(default)]
     pub user_us: u64,
-    /// Microseconds of system time.
+    /// System time in microseconds.
     #[serde(default)]
     pub system_us: u64,
     /// The largest resident set of one process, in bytes.
@@ -217,40 +218,40 @@ pub struct Usage {
     pub max_rss_bytes: u64,
 }
 
-/// What is to be observed of a running tree; each costs a look at the kernel.
+/// What to observe of a running process tree; each field costs system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotRequest {
-    /// Sockets that listen, and who holds them.
+    /// Listening TCP sockets and the processes that hold them.
     pub listeners: bool,
-    /// Unix sockets that listen, and who holds them.
+    /// Listening unix sockets and the processes that hold them.
     pub unix: bool,
-    /// The process that waits for the execution's input (else the leader), and how.
+    /// The process that waits for the execution's input (else the leader), and how it waits.
     pub foreground: bool,
-    /// Bytes its workspace holds now.
+    /// The size of its workspace.
     pub disk: bool,
 }
 
-/// What was seen of a running tree at one moment.
+/// The state of a running process tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TreeSnapshot {
-    /// Every living process of the tree, the leader first.
+    /// All living processes of the tree, the leader first.
     pub members: Vec<TreeMember>,
-    /// What they use, added up.
+    /// Their resource usage, summed.
     pub usage: LiveUsage,
-    /// Sockets that listen, where they were asked for.
+    /// Listening TCP sockets, where requested.
     pub listeners: Vec<TcpListenerInfo>,
-    /// Unix sockets that listen, where they were asked for.
+    /// Listening unix sockets, where requested.
     #[serde(default)]
     pub unix: Vec<UnixListenerInfo>,
-    /// Who has the say, where it was asked for and can be told.
+    /// The foreground process, where requested and known.
     pub foreground: Option<ForegroundProcess>,
-    /// Bytes the workspace has grown by since the start (allocated, shrinking counts as 0),
-    /// where it was asked for and there is one.
+    /// Bytes by which the workspace has grown since the start (allocated; shrinking counts as 0),
+    /// where requested and there is a workspace.
     #[serde(default)]
     pub disk_bytes: Option<u64>,
 }
 
-/// One living process.
+/// One living process of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeMember {
     /// Its OS pid; an identity only together with `start`.
@@ -259,20 +260,20 @@ pub struct TreeMember {
     pub start: u64,
     /// Its parent's OS pid.
     pub parent: u32,
-    /// Its name, at most 15 bytes of it; where a runtime calls its first thread `MainThread`
-    /// (Node.js), that of its program.
+    /// Its name (`comm`, at most 15 bytes); where a runtime names its first thread `MainThread`
+    /// (Node.js), the name of its program.
     pub name: String,
-    /// Whether a signal has stopped it.
+    /// Whether it is stopped by a signal.
     #[serde(default)]
     pub stopped: bool,
 }
 
-/// What living processes use.
+/// Resource usage of living processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LiveUsage {
-    /// Clock ticks of processor time, user and system.
+    /// Processor time in clock ticks, user and system.
     pub cpu_ticks: u64,
-    /// Resident pages, shared ones counted for each process.
+    /// Resident pages; shared pages count once for each process.
     pub resident_pages: u64,
 }
 
@@ -281,11 +282,11 @@ pub struct LiveUsage {
 pub struct TcpListenerInfo {
     /// The address it is bound to.
     pub address: std::net::SocketAddr,
-    /// The socket's inode, which tells it from a later one on the same port.
+    /// The inode of the socket, which distinguishes it from a later one on the same port.
     pub inode: u64,
-    /// The OS pid of a member that holds it.
+    /// The OS pid of a process of the tree that holds it.
     pub pid: u32,
-    /// Connections that no member has taken yet.
+    /// The number of connections that were not accepted yet.
     #[serde(default)]
     pub waiting: u32,
 }
@@ -296,28 +297,28 @@ pub struct UnixListenerInfo {
     /// The name it is bound to, as its process gave it: a path, or an abstract name after a
     /// leading `@` (unix(7)), NUL bytes in it shown as `@` too.
     pub path: ByteString,
-    /// The socket's inode, which tells it from a later one of the same name.
+    /// The inode of the socket, which distinguishes it from a later one of the same name.
     pub inode: u64,
-    /// The OS pid of a member that holds it.
+    /// The OS pid of a process of the tree that holds it.
     pub pid: u32,
 }
 
-/// The process that would get what is typed.
+/// The process that would receive what is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ForegroundProcess {
     /// Its OS pid.
     pub pid: u32,
-    /// The descriptor it reads the execution's input from, where it is blocked in that, or in a
-    /// wait without a time limit for nothing else.
+    /// The descriptor from which it reads the execution's input, where it blocks in that read, or
+    /// in a wait without timeout for nothing else.
     pub reads: Option<u32>,
-    /// Whether it waits for something of which the execution's input may be one: for several
-    /// at once (poll, select, epoll), or for what may not be looked at.
+    /// Whether it waits for something of which the execution's input may be a part: for several
+    /// descriptors at once (poll, select, epoll), or for something that cannot be inspected.
     #[serde(default)]
     pub polls: bool,
-    /// Whether its terminal shows what is typed; none without a terminal.
+    /// Whether its terminal echoes input (`ECHO`); none without a terminal.
     pub echo: Option<bool>,
-    /// Whether its terminal hands over whole lines; none without a terminal. A line editor
-    /// takes single keys and shows them itself.
+    /// Whether its terminal delivers whole lines (`ICANON`); none without a terminal. A line
+    /// editor reads single keys and echoes them itself.
     #[serde(default)]
     pub lines: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! What was asked. Immutable once an execution exists; secrets by name only.
+//! The specification of an execution. Immutable once the execution exists; secrets by name only.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use crate::service::ServicePlan;
 /// One request to run a command, resolved and admitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// What to run.
+    /// The command to run.
     pub command: Command,
     /// The absolute working directory.
     pub cwd: ByteString,
-    /// What the environment is made of.
+    /// How the environment is built.
     pub env: Environment,
-    /// How bytes go in and out.
+    /// How standard streams are connected.
     pub io: Io,
     /// When it may end, and what happens then.
     pub lifetime: Lifetime,
-    /// Isolation and limits: asked, in force, missing.
+    /// Isolation and limits: requested, in force, missing.
     pub policy: IsolationSpec,
-    /// Where processes are born.
+    /// The backend that starts its processes.
     pub place: BackendName,
-    /// Who may see it.
+    /// The owner, which decides who may see it.
     pub owner: Owner,
-    /// What to call it, for people.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// For filtering; kept in the order given, without doubles.
+    /// Labels for filtering, in the order given, without duplicates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// The WHATWG label output is decoded with on reading, or `auto`; none means UTF-8.
+    /// The WHATWG label of the encoding by which reads decode output, or `auto`; none means UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
     /// How long the journal is kept after the end; none keeps it until cleaned.
@@ -44,28 +44,28 @@ pub struct Spec {
         skip_serializing_if = "Option::is_none"
     )]
     pub retention: Option<Duration>,
-    /// Whether the execution outlives its session (D3) and the daemon's shutdown.
+    /// Whether the execution outlives its session and the daemon's shutdown.
     #[serde(default)]
     pub keep: bool,
-    /// The face it was started through, in the ledger's words; none where that is not known.
+    /// The interface it was started through, as the ledger names it; none where that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub face: Option<String>,
-    /// Present where the command is a shell that tells where commands begin and end (C14).
+    /// Present where the command is a shell that marks the beginning and the end of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ShellSession>,
 }
 
-/// A shell that tells where commands begin and end by OSC 133, and the secret its marks carry,
-/// so that a program's output cannot pretend to be the shell.
+/// A shell that marks the beginning and the end of commands by OSC 133 sequences, and the nonce
+/// they carry, so that the output of a program cannot imitate them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShellSession {
-    /// Which shell.
+    /// The shell program.
     pub kind: ShellKind,
-    /// What its marks carry: letters and digits.
+    /// The nonce in its marks: letters and digits.
     pub nonce: String,
 }
 
-/// A shell that can be made to tell.
+/// A shell that the engine can integrate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellKind {
@@ -77,7 +77,7 @@ pub enum ShellKind {
     Fish,
 }
 
-/// A program that is no shell we know how to integrate.
+/// The error for a program that is not a shell the engine can integrate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{given}' is no shell with integration; allowed: bash, zsh, fish")]
 pub struct UnknownShell {
@@ -85,7 +85,7 @@ pub struct UnknownShell {
 }
 
 impl ShellKind {
-    /// Its name, which is also its program's.
+    /// The name of the shell and of its program.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -99,7 +99,7 @@ impl ShellKind {
 impl std::str::FromStr for ShellKind {
     type Err = UnknownShell;
 
-    /// By the base name of a program: `bash`, `/usr/bin/zsh`.
+    /// Parses the base name of a program: `bash`, `/usr/bin/zsh`.
     fn from_str(program: &str) -> Result<Self, UnknownShell> {
         let name = program.rsplit('/').next().unwrap_or(program);
         let all = [Self::Bash, Self::Zsh, Self::Fish];
@@ -110,18 +110,18 @@ impl std::str::FromStr for ShellKind {
     }
 }
 
-/// What to run.
+/// The command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// A program and its arguments, verbatim; no shell ever sees them (A12).
+    /// A program and its arguments, verbatim; never passed through a shell.
     Argv {
         /// The program as the caller wrote it: a name looked up in `PATH`, or a path.
         program: ByteString,
         /// The arguments after it.
         args: Vec<ByteString>,
     },
-    /// A script for a shell, asked for as such.
+    /// A script for a shell, only where the request names a shell.
     Shell {
         /// The shell's path, for example `/bin/sh`.
         shell: ByteString,
@@ -130,17 +130,17 @@ pub enum Command {
     },
 }
 
-/// Bytes of the longest script (D1).
+/// The length of the longest script in bytes.
 pub const SCRIPT_BYTES: usize = 128 * 1024;
-/// Bytes one argument can have: the kernel's `MAX_ARG_STRLEN`, less the final NUL.
+/// The length of the longest argument in bytes: the kernel's `MAX_ARG_STRLEN`, less the final NUL.
 const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
-/// Runs a script that came in two arguments as if it had come in one: evaluated in the same
-/// shell, without arguments of its own.
+/// Runs a script that was passed in two arguments as if it were one: evaluated in the same
+/// shell, without positional parameters of its own.
 const SCRIPT_IN_TWO: &str = r#"eval "shift 2;$1$2""#;
 
 impl Command {
-    /// The argument vector as execve(2) will get it, program name first. A script of up to
-    /// [`SCRIPT_BYTES`] that no single argument can carry is handed over in two.
+    /// The argument vector for execve(2), program name first. A script of up to [`SCRIPT_BYTES`]
+    /// that is too long for one argument is passed in two.
     #[must_use]
     pub fn argv(&self) -> Vec<ByteString> {
         match self {
@@ -168,7 +168,7 @@ impl Command {
         }
     }
 
-    /// One line for people; the script itself where there is one.
+    /// One line for people; for a script, the script itself.
     #[must_use]
     pub fn display(&self) -> String {
         match self {
@@ -181,7 +181,7 @@ impl Command {
     }
 }
 
-/// A word as a POSIX shell would need it quoted; for display, never for execution.
+/// Quotes a word for a POSIX shell; for display, never for execution.
 #[must_use]
 pub fn quoted(word: &ByteString) -> String {
     let text = word.to_string_lossy();
@@ -192,14 +192,14 @@ pub fn quoted(word: &ByteString) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What the environment of the command is made of (D8).
+/// How the environment of the command is built.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Environment {
-    /// Whether the whole environment of the asking front is passed on; otherwise only the
-    /// listed base names are.
+    /// Whether the whole environment of the calling client is passed on; otherwise only the
+    /// listed base variables are.
     #[serde(default)]
     pub inherit: bool,
-    /// Variables added or replaced by the request.
+    /// Variables that the request adds or replaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<(ByteString, ByteString)>,
     /// Names of secrets; their values never reach a file.
@@ -207,7 +207,7 @@ pub struct Environment {
     pub secrets: Vec<String>,
 }
 
-/// How bytes go in and out.
+/// How standard streams are connected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Io {
@@ -216,9 +216,9 @@ pub enum Io {
         /// Where standard input comes from.
         stdin: StdinSource,
     },
-    /// One terminal.
+    /// A pseudo-terminal.
     Pty {
-        /// Its size at the start.
+        /// The size at the start.
         size: TermSize,
     },
 }
@@ -229,16 +229,16 @@ pub enum Io {
 pub enum StdinSource {
     /// At end of file from the start.
     Empty,
-    /// This many bytes given with the request, then end of file.
+    /// Bytes given with the request, then end of file.
     Given {
-        /// Their number.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Open until it is closed by request; silent until written to.
+    /// A pipe that stays open until it is closed by request; silent until written to.
     Open,
 }
 
-/// A terminal's size in character cells.
+/// The size of a terminal in character cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermSize {
     /// Columns.
@@ -248,20 +248,20 @@ pub struct TermSize {
 }
 
 impl TermSize {
-    /// The most columns a terminal gets. A screen keeps 16 bytes a cell, twice: the largest
-    /// takes 32 MB, however large a window claims to be.
+    /// The most columns of a terminal. The emulator keeps 16 bytes for each cell, twice: the
+    /// largest size takes 32 MB, whatever size a client requests.
     pub const COLS_MAX: u16 = 1000;
 
-    /// The most rows a terminal gets.
+    /// The most rows of a terminal.
     pub const ROWS_MAX: u16 = 1000;
 
-    /// Whether a terminal can have this size: something of both, and not too much.
+    /// Whether the size is allowed: both dimensions at least 1 and at most the maximum.
     #[must_use]
     pub fn is_fitting(self) -> bool {
         self == self.fitting()
     }
 
-    /// The nearest size a terminal can have.
+    /// The nearest allowed size.
     #[must_use]
     pub fn fitting(self) -> Self {
         Self {
@@ -275,16 +275,16 @@ impl TermSize {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifetime {
-    /// It ends by itself, or when a clock runs out.
+    /// A command that ends by itself, or by a timeout.
     Finite {
-        /// Wall-clock limit of the command.
+        /// The timeout of the whole run.
         #[serde(
             default,
             with = "optional_millis",
             skip_serializing_if = "Option::is_none"
         )]
         timeout: Option<Duration>,
-        /// Limit of time without output.
+        /// The timeout without output.
         #[serde(
             default,
             with = "optional_millis",
@@ -292,18 +292,18 @@ pub enum Lifetime {
         )]
         idle: Option<Duration>,
     },
-    /// It is meant to stay.
+    /// A service, which is meant to stay.
     Service {
-        /// What happens when it ends anyway.
+        /// What happens when it ends all the same.
         restart: RestartPolicy,
-        /// When it is ready, what shows that it is well, what it needs.
+        /// When it is ready, what shows that it is healthy, what it depends on.
         #[serde(default)]
         plan: Box<ServicePlan>,
     },
 }
 
 impl Lifetime {
-    /// A service of which nothing is asked but to stay.
+    /// A service with default readiness, health and dependencies.
     #[must_use]
     pub fn service(restart: RestartPolicy) -> Self {
         Self::Service {
@@ -312,7 +312,7 @@ impl Lifetime {
         }
     }
 
-    /// What is asked of a service; none of what is finite.
+    /// The plan of a service; none for a finite command.
     #[must_use]
     pub const fn plan(&self) -> Option<&ServicePlan> {
         match self {
@@ -321,7 +321,7 @@ impl Lifetime {
         }
     }
 
-    /// What happens to processes the leader leaves behind.
+    /// What happens to processes that the leader leaves behind.
     #[must_use]
     pub const fn leftovers(&self) -> OrphanPolicy {
         match self {
@@ -331,18 +331,18 @@ impl Lifetime {
     }
 }
 
-/// What happens when a service's process ends without having been asked to.
+/// What happens when the process of a service ends without a stop request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestartPolicy {
-    /// It stays ended.
+    /// It is not started again.
     Never,
-    /// Another attempt follows every end but a success, at most this many times.
+    /// It is started again after every end but a success, at most this many times.
     OnFailure {
         /// Attempts after the first.
         max: u32,
     },
-    /// Another attempt follows every end, at most this many times.
+    /// It is started again after every end, at most this many times.
     Always {
         /// Attempts after the first.
         max: u32,
@@ -353,26 +353,26 @@ pub enum RestartPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrphanPolicy {
-    /// They are ended, and counted in the answer.
+    /// They are killed, and counted in the response.
     Kill,
-    /// They live on under the shim until the execution is stopped.
+    /// They keep running under the shim until the execution is stopped.
     Keep,
 }
 
-/// The name of a place where processes are born: `local` today.
+/// The name of a backend; `local` is the only one today.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BackendName(pub String);
 
 impl BackendName {
-    /// This machine.
+    /// The backend of this machine.
     #[must_use]
     pub fn local() -> Self {
         Self("local".to_owned())
     }
 }
 
-/// Which stream a byte came from.
+/// The stream that a byte came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamName {
@@ -380,13 +380,13 @@ pub enum StreamName {
     Stdout,
     /// Standard error.
     Stderr,
-    /// Both, through a terminal.
+    /// Standard output and error together, through a pseudo-terminal.
     Pty,
-    /// Audited input.
+    /// Standard input, where it is audited.
     Stdin,
 }
 
-/// Durations as whole milliseconds, absent when none.
+/// Serializes durations as whole milliseconds; absent when none.
 pub(crate) mod optional_millis {
     use std::time::Duration;
 

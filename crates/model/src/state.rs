@@ -1,4 +1,4 @@
-//! What was observed: a fold of events. [`State::apply`] is the only mutator.
+//! The state of an execution: a fold of its events. [`State::apply`] is the only mutator.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,108 +12,108 @@ use crate::snapshot::Usage;
 use crate::spec::TermSize;
 use crate::termination::Termination;
 
-/// Where an execution is on its way.
+/// The phase of an execution's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Accepted, no process yet (or none between two attempts).
+    /// Accepted, with no process yet (or none between two attempts).
     #[default]
     Starting,
-    /// A process runs.
+    /// A process is running.
     Running,
-    /// Somebody or a clock decided that it must end.
+    /// It is being stopped.
     Stopping,
-    /// It ended, finally.
+    /// It ended for good.
     Finished,
 }
 
 /// Everything known of one execution besides its spec and its output.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct State {
-    /// Where it is on its way.
+    /// The phase of its life.
     pub phase: Phase,
-    /// Events folded so far; the next one must have this number.
+    /// The number of events folded so far; the next event must have this number.
     pub events: u64,
     /// When the request was accepted.
     pub created_at: Option<Timestamp>,
-    /// When the first process ran.
+    /// When the first process was started.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// The newest attempt, from 1; 0 before the first.
     pub attempt: u32,
-    /// The OS pid of the newest attempt, while it runs or for the record.
+    /// The OS pid of the newest attempt, kept after its end for the record.
     pub pid: Option<u32>,
-    /// What showed the newest attempt ready, or running with nothing to look at.
+    /// Why the newest attempt counts as ready, or as running with nothing to probe.
     pub ready_evidence: Option<String>,
-    /// How far the newest attempt of a service has come; none before its first sign of life and
-    /// after its end.
+    /// The stage of the newest attempt of a service; none before the first evidence and after its
+    /// end.
     #[serde(default)]
     pub stage: Option<ServiceStage>,
-    /// The signs it came by.
+    /// The evidence for the stage.
     #[serde(default)]
     pub signs: Vec<ReadinessSignal>,
-    /// What it listens on.
+    /// The listening ports.
     #[serde(default)]
     pub ports: Vec<ServicePort>,
-    /// Where it is reached.
+    /// The service's URL, where it is known.
     #[serde(default)]
     pub url: Option<String>,
-    /// What deserves a warning.
+    /// The warnings reported with readiness.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// Whether it is well, where that was seen to change.
+    /// Whether it is healthy, where a change was observed.
     pub healthy: Option<bool>,
-    /// What was seen of its health last.
+    /// The result of the last health change, in words.
     #[serde(default)]
     pub health: Option<String>,
-    /// When the next attempt begins, between two.
+    /// When the next attempt starts, between two attempts.
     #[serde(default)]
     pub backoff_until: Option<Timestamp>,
-    /// How the leader of the attempt before ended, in words; empty before the first end.
+    /// How the leader of the previous attempt ended, in words; empty before the first end.
     #[serde(default)]
     pub last_end: Option<String>,
-    /// Whether the leader is gone and what it left goes on in its place.
+    /// Whether the leader ended and the processes it left continue the service.
     #[serde(default)]
     pub detached: bool,
-    /// Whether the tree is frozen.
+    /// Whether the process tree is frozen.
     pub paused: bool,
     /// The prompt that waits for an answer.
     pub prompt: Option<String>,
-    /// The terminal's size since it was last changed; none while it is still the one the spec
-    /// asks for. Later attempts keep it.
+    /// The terminal's size since it was last changed; none while it is still that of the spec.
+    /// Later attempts keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<TermSize>,
-    /// Why it is ending, once that is decided; the first decision stands.
+    /// Why it is being stopped; the first decision stands.
     pub stopping: Option<StopReason>,
     /// How it ended.
     pub ending: Option<Termination>,
-    /// Processes left behind by leaders and ended, over all attempts.
+    /// The number of processes that leaders left behind and that were killed, over all attempts.
     pub leftovers: u32,
-    /// Times a new daemon found it alive.
+    /// How often a newly started daemon found it alive.
     pub adoptions: u32,
-    /// Output bytes that are gone.
+    /// The number of output bytes that were dropped.
     pub trimmed_bytes: u64,
-    /// Those of them that were dropped on purpose: cleared on request, or to make room.
+    /// The offsets of those that were dropped on purpose: cleared on request, or by retention.
     #[serde(default)]
     pub dropped: Ranges,
-    /// What was asked and could not be had.
+    /// The capabilities that were requested and missing.
     pub missing: Vec<MissingCapability>,
-    /// What was lost while it ran, in words.
+    /// The capabilities lost while it ran, in words.
     pub degraded: Vec<String>,
-    /// Limits that were reached, each once.
+    /// The limits that were reached, each once.
     pub limits_hit: Vec<LimitKind>,
-    /// What became of writes that were kept apart; none without an overlay or a decision.
+    /// The outcome of the workspace's overlay; none without an overlay or a decision.
     pub workspace: Option<crate::overlay::OverlayOutcome>,
-    /// What it made or changed in its workspace that is run or obeyed unasked.
+    /// The autorun files that it made or changed in its workspace.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
-    /// What the tree used.
+    /// The resource usage of the process tree.
     pub usage: Usage,
 }
 
 impl State {
-    /// The state after these events, from nothing.
+    /// Folds these events into a new state.
     pub fn fold<'a>(records: impl IntoIterator<Item = &'a EventRecord>) -> Self {
         let mut state = Self::default();
         for record in records {
@@ -122,19 +122,19 @@ impl State {
         state
     }
 
-    /// Whether the newest attempt runs and was seen ready.
+    /// Whether the newest attempt runs and is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.stage == Some(ServiceStage::Ready)
     }
 
-    /// Whether it ended, finally.
+    /// Whether it ended for good.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
 
-    /// Takes one event in. Nothing after `Finished` changes how it ended.
+    /// Applies one event. Nothing after `Finished` changes how it ended.
     pub fn apply(&mut self, record: &EventRecord) {
         self.events = record.seq + 1;
         match &record.event {
@@ -223,7 +223,7 @@ impl State {
         self.health = Some(detail.to_owned());
     }
 
-    /// What was seen of an attempt says nothing of the next one.
+    /// Resets what was observed of an attempt: it says nothing about the next one.
     fn forget_readiness(&mut self) {
         self.ready_evidence = None;
         self.stage = None;
@@ -243,8 +243,8 @@ impl State {
         }
     }
 
-    /// How many of the bytes from `from` to before `to`, which cannot be read, were lost: nobody
-    /// dropped them. None where everything could be kept all the time.
+    /// How many of the bytes `from..to`, which cannot be read, were lost rather than dropped on
+    /// purpose. None where everything could be kept all the time.
     #[must_use]
     pub fn lost_bytes(&self, from: u64, to: u64) -> u64 {
         if self.degraded.is_empty() {

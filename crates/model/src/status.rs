@@ -1,4 +1,4 @@
-//! One state, in the words of each source document (specification 01 §1, the status table).
+//! The status of an execution as each family of interfaces names it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ use crate::spec::{Lifetime, RestartPolicy};
 use crate::state::{Phase, State};
 use crate::termination::{Termination, TerminationCause};
 
-/// The words of document 000: background processes.
+/// The status of a background process (the `process_*` tools).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProcessStatus {
-    /// Not ended.
+    /// It has not ended.
     Running,
-    /// Returned 0.
+    /// It exited with 0.
     Completed,
-    /// Returned something else, or a foreign signal ended it.
+    /// It exited with another code, or was killed by a signal the engine did not send.
     Failed,
-    /// Stopped or timed out.
+    /// It was stopped or timed out.
     Terminated,
-    /// Never ran, was lost or ran out of memory.
+    /// It never started, was lost or ran out of memory.
     Error,
 }
 
-/// Every value of [`ProcessStatus`], in the order of the document.
+/// Every value of [`ProcessStatus`], in the order in which they are documented.
 pub const PROCESS_STATUSES: [ProcessStatus; 5] = [
     ProcessStatus::Running,
     ProcessStatus::Completed,
@@ -33,25 +33,25 @@ pub const PROCESS_STATUSES: [ProcessStatus; 5] = [
     ProcessStatus::Error,
 ];
 
-/// All projections of one state.
+/// The status words of one state, one for each family of interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusNames {
-    /// Document 000, process.
+    /// The status of a background process.
     pub process: ProcessStatus,
-    /// Document 002, session.
+    /// The status of a terminal session.
     pub session: &'static str,
-    /// Document 003, process.
+    /// The status of a shell process.
     pub shell: &'static str,
-    /// Document 004, service.
+    /// The status of a service.
     pub service: &'static str,
-    /// Document 001, record.
+    /// The status of a record of the history.
     pub record: &'static str,
-    /// MCP tasks.
+    /// The status of an MCP task.
     pub task: &'static str,
 }
 
 impl ProcessStatus {
-    /// The document's word.
+    /// The word itself.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -72,7 +72,7 @@ impl ProcessStatus {
     }
 }
 
-/// The status table.
+/// Maps a state to its status words.
 #[must_use]
 pub fn status_names(state: &State, lifetime: &Lifetime) -> StatusNames {
     match (&state.ending, state.phase) {
@@ -89,7 +89,7 @@ pub fn status_names(state: &State, lifetime: &Lifetime) -> StatusNames {
     }
 }
 
-/// Document 004's word before a program runs: `pending` until the first attempt.
+/// The status of a service before its program runs: `pending` until the first attempt.
 const fn first(state: &State) -> &'static str {
     if state.attempt == 0 {
         "pending"
@@ -98,7 +98,8 @@ const fn first(state: &State) -> &'static str {
     }
 }
 
-/// Whether a service ended by itself once too often: its policy would have started it again.
+/// Whether a service ended by itself after its last attempt: its policy would have started it
+/// again.
 fn gave_up(ending: &Termination, state: &State, lifetime: &Lifetime) -> bool {
     let by_itself = matches!(
         ending.cause,

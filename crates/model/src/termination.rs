@@ -4,76 +4,76 @@ use serde::{Deserialize, Serialize};
 
 use crate::signal::Signal;
 
-/// Which clock ran out.
+/// The timeouts of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutKind {
-    /// The wall-clock limit of the command.
+    /// The timeout of the whole run.
     Wall,
-    /// No output for the idle limit.
+    /// The timeout without output.
     Idle,
 }
 
-/// Why nobody can say how a process ended.
+/// Why the wait status of a process is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LostReason {
     /// The machine was restarted while it ran.
     Reboot,
-    /// Its shim was killed; the tree was swept.
+    /// Its shim was killed, and the remaining process tree was killed after it.
     ShimKilled,
-    /// The shim is gone and left neither record nor members.
+    /// The shim is gone and left neither an exit record nor processes.
     NoRecord,
-    /// Its directory or files were removed or garbled from outside.
+    /// Its directory or files were removed or damaged from outside.
     FilesDamaged,
-    /// The engine ran without a keeper and was itself killed.
+    /// The engine ran without a zygote and was itself killed.
     EngineKilled,
 }
 
-/// The one cause of an end. Closed: every face maps all of them.
+/// The cause of a termination. Closed: every interface maps all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TerminationCause {
-    /// The command returned a status of its own.
+    /// The command exited by itself.
     Exited,
-    /// A signal that was not ours ended it.
+    /// A signal that the engine did not send ended it.
     Signaled,
-    /// Its time ran out and it was ended with its tree.
+    /// A timeout expired, and its process tree was killed.
     TimedOut {
-        /// Which clock.
+        /// The timeout.
         clock: TimeoutKind,
     },
-    /// Somebody asked for the stop.
+    /// A stop was requested.
     Stopped {
-        /// What they gave as the reason.
+        /// The reason the caller gave.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The kernel or a limit killed it for its memory.
+    /// The kernel's out-of-memory killer or a memory limit killed it.
     OutOfMemory,
-    /// It never ran.
+    /// It never started.
     SpawnFailed {
         /// The step that failed, for example `exec`.
         step: String,
         /// The kernel's error number, where there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errno: Option<i32>,
-        /// For people.
+        /// The error in words.
         message: String,
     },
-    /// Nobody can say; never reported as exit 0.
+    /// Its end is unknown; never reported as exit code 0.
     Lost {
-        /// Why.
+        /// Why it is unknown.
         reason: LostReason,
     },
 }
 
-/// `{cause, code?, signal?}`: a signal leaves the code empty and the other way round.
+/// How an execution ended: `{cause, code?, signal?}`. At most one of code and signal is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Termination {
-    /// The one cause.
+    /// The cause.
     pub cause: TerminationCause,
-    /// The command's exit status, 0 to 255, where it returned one.
+    /// The command's exit code, 0 to 255, where it exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
     /// The signal that ended it, where one did.
@@ -81,13 +81,13 @@ pub struct Termination {
     pub signal: Option<Signal>,
 }
 
-/// How the leader of an attempt ended, as waitid(2) told.
+/// The wait status of an attempt's leader, as waitid(2) reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitStatus {
-    /// It returned this status.
+    /// It exited with this code.
     Code(i32),
-    /// This signal ended it.
+    /// It was killed by this signal.
     Signal(Signal),
 }
 
@@ -102,7 +102,7 @@ impl std::fmt::Display for WaitStatus {
 }
 
 impl Termination {
-    /// An end with a wait status behind it.
+    /// A termination with a wait status.
     #[must_use]
     pub const fn new(cause: TerminationCause, status: WaitStatus) -> Self {
         match status {
@@ -119,7 +119,7 @@ impl Termination {
         }
     }
 
-    /// An end nobody saw a wait status of: `SpawnFailed`, `Lost`.
+    /// A termination without a wait status: `SpawnFailed`, `Lost`.
     #[must_use]
     pub const fn without_status(cause: TerminationCause) -> Self {
         Self {
@@ -129,14 +129,14 @@ impl Termination {
         }
     }
 
-    /// Whether the command succeeded: it returned 0 by itself.
+    /// Whether the command succeeded: it exited with 0 by itself.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.cause == TerminationCause::Exited && self.code == Some(0)
     }
 
-    /// What a shell would show in `$?`: the code, or 128 + n for signal n; 127 where the
-    /// program was not found, 126 where it could not be executed, 125 where it was lost.
+    /// What a shell would show in `$?`: the code, or 128 + n for signal n; 127 where the program
+    /// was not found, 126 where it could not be executed, 125 where it was lost.
     #[must_use]
     pub fn shell_status(&self) -> i32 {
         const ENOENT: i32 = 2;

@@ -1,39 +1,39 @@
-//! Foreign text where a person reads it: every character that a terminal would obey, or for
-//! which it would show nothing, is written out as an escape such as `\r` or `\u{202e}`.
+//! Escaping of untrusted text for people: every character that a terminal would interpret, or for
+//! which it would show nothing, is written as an escape such as `\r` or `\u{202e}`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The most bytes of one colour sequence.
+/// The length of the longest colour sequence in bytes.
 const COLOUR_BYTES: usize = 64;
-/// Takes every colour back.
+/// The SGR sequence that resets all attributes.
 const RESET: &str = "\x1b[0m";
 
-/// What becomes of the colours in the output of a program.
+/// What happens to the colours in the output of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColourMode {
-    /// The terminal shows them; a line takes back at its end what it set.
+    /// They are kept; each line resets at its end what it set.
     Kept,
-    /// They are left out.
+    /// They are removed.
     Dropped,
-    /// They are written out like every other control sequence.
+    /// They are escaped like every other control sequence.
     Escaped,
 }
 
-/// The text on one line. Where something had to be written out, backslashes are doubled, so
-/// that no escape can be mistaken; everything else stays as it is.
+/// Escapes the text for one line. Where something had to be escaped, backslashes are doubled, so
+/// that no escape is ambiguous; everything else stays as it is.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// As [`visible()`], with the line ends kept.
+/// As [`visible()`], with line ends kept.
 #[must_use]
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\n')
 }
 
-/// Whether [`visible()`] has something to write out.
+/// Whether [`visible()`] would escape something.
 #[must_use]
 pub fn has_hidden(text: &str) -> bool {
     hidden(text).next().is_some()
@@ -54,7 +54,7 @@ fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The characters nobody would see, with their places.
+/// The characters to be escaped, with their positions.
 fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut before = None;
     text.char_indices().filter(move |&(at, c)| {
@@ -69,8 +69,8 @@ fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Two characters that shape what stands beside them in some scripts and in emoji, and nothing
-/// elsewhere.
+/// Two characters (ZWJ and ZWNJ) that shape their neighbours in some scripts and in emoji, and
+/// show nothing elsewhere.
 const fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
 }
@@ -80,7 +80,7 @@ const fn is_foreign(c: char) -> bool {
     !c.is_ascii() && !is_joiner(c) && !is_hidden(c)
 }
 
-/// Whether a terminal obeys it, or shows nothing for it wherever it stands.
+/// Whether a terminal interprets it, or shows nothing for it wherever it stands.
 const fn is_hidden(c: char) -> bool {
     is_obeyed(c)
         || matches!(c,
@@ -108,8 +108,8 @@ fn escape(shown: &mut String, c: char) {
     debug_assert!(written.is_ok(), "a text takes every character");
 }
 
-/// One line that a program printed or a file holds, without its end: tabs stay, carriage
-/// returns before the end are left out, bytes that are no UTF-8 become `\xe9`.
+/// Escapes one line that a program printed or a file holds, without its end: tabs stay,
+/// trailing carriage returns are removed, bytes that are not UTF-8 become `\xe9`.
 #[must_use]
 pub fn visible_output(line: &[u8], colours: ColourMode) -> String {
     let mut line = line;
@@ -131,7 +131,7 @@ pub fn visible_output(line: &[u8], colours: ColourMode) -> String {
     shown
 }
 
-/// Whether a colour was kept.
+/// Appends the text escaped; returns whether a colour was kept.
 fn output(shown: &mut String, text: &str, colours: ColourMode) -> bool {
     let mut coloured = false;
     let mut rest = text;
@@ -162,8 +162,8 @@ fn output(shown: &mut String, text: &str, colours: ColourMode) -> bool {
     coloured
 }
 
-/// The sequence at the beginning of the text that does nothing but choose a colour, a weight or
-/// an underline (SGR). One that conceals text is none.
+/// The sequence at the beginning of the text that only sets a colour, a weight or an underline
+/// (SGR). A sequence that conceals text does not count.
 fn colour(text: &str) -> Option<&str> {
     let parameters = text.strip_prefix("\x1b[")?;
     let is_parameter = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b';' | b':');
@@ -204,7 +204,7 @@ fn is_plain_style(parameters: &str) -> bool {
     true
 }
 
-/// A JSON document that says the same, in which nobody's text controls a terminal.
+/// Escapes a JSON document to an equal one in which no text can control a terminal.
 #[must_use]
 pub fn visible_json(document: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| is_obeyed(c) && c != '\n';
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// What [`visible()`] wrote out, read back.
+    /// Reverses [`visible()`].
     fn unescaped(shown: &str) -> String {
         let mut text = String::new();
         let mut chars = shown.chars();
@@ -257,7 +257,7 @@ mod tests {
         text
     }
 
-    /// Text with many of the characters in question.
+    /// Texts with many of the characters in question.
     fn texts() -> impl Strategy<Value = String> {
         "([a-z\\\\ ]|\\x1b\\[[0-9;:]{0,6}m|[\\x00-\\x1f\\x7f-\u{9f}]|\
          [\u{ad}\u{61c}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{206f}\u{feff}\u{e0041}]|\

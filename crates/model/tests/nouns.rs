@@ -1,4 +1,4 @@
-//! The small nouns: what is accepted, what is refused, and that spelling and reading agree.
+//! The small types: what is accepted, what is refused, and that formatting and parsing agree.
 
 use std::str::FromStr;
 

@@ -1,5 +1,5 @@
-//! The one function that decides about walls: whatever is asked and whatever a host can do,
-//! level high is whole, or lacks only what was allowed to be missing and is said.
+//! Resolution of isolation: for every request and every host, level high is complete, or lacks
+//! only what was allowed to be missing and is reported.
 
 use ostler_model::sandbox_spec::{HostPattern, HostRule, NetworkAccess, SandboxSpec};
 use ostler_model::{
@@ -159,7 +159,7 @@ fn a_limit_that_is_asked_for_is_never_dropped_unasked() {
     let is_told =
         |it: &ostler_model::isolation::MissingCapability| it.ability == Capability::MemoryLimit;
     assert!(allowed.missing.iter().any(is_told));
-    // That of the settings is dropped and told.
+    // That of the settings is dropped and reported.
     let preset = at_medium(Limits::default(), &[]).expect("nobody asked for it");
     assert!(preset.missing.iter().any(is_told));
 }

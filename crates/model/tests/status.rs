@@ -1,4 +1,4 @@
-//! The status table of the specification, row by row, and what must hold of every fold.
+//! The status table, row by row, and what must hold for every fold.
 
 use ostler_model::status::{PROCESS_STATUSES, ProcessStatus, StatusNames, status_names};
 use ostler_model::termination::{TimeoutKind, WaitStatus};
@@ -120,7 +120,7 @@ fn every_living_row() {
         secret: false,
     };
     let ends = stopping(StopReason::SessionEnded);
-    // After `running`, in the words of 003, 004, 001 and MCP tasks.
+    // After `running`: the words for a shell process, a service, a record and an MCP task.
     let rows = [
         (vec![], "starting pending running working"),
         (vec![started()], "running starting running working"),
@@ -162,7 +162,7 @@ fn every_living_row() {
     }
 }
 
-/// The words of one row, in the order of the table's columns.
+/// The words of one row, in the order of the columns of [`StatusNames`].
 type Words = [&'static str; 6];
 
 fn check(order: Option<StopReason>, ending: Termination, expected: Words) {
@@ -357,7 +357,7 @@ proptest! {
             prop_assert_eq!(state.is_finished(), state.ending.is_some());
             prop_assert_eq!(state.phase == Phase::Finished, state.is_finished());
             prop_assert_eq!(&state, &State::fold(&records[..=done]));
-            // Every state has a word in every document.
+            // Every state has a word for each interface.
             for word in words(&state, &SERVICE) {
                 prop_assert!(!word.is_empty());
             }

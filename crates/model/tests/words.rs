@@ -1,4 +1,4 @@
-//! What people write of hosts, networks and limits.
+//! The text forms of hosts, networks and limits.
 
 use ostler_model::quantity::{LIMIT_NAMES, bytes};
 use ostler_model::{Capability, Limits, NetworkAccess};
@@ -19,7 +19,8 @@ fn networks_are_a_word_or_hosts() {
     );
     assert_eq!(read(&ports.to_string()), Ok(ports));
     for bad in ["full,pypi.org", "none,none", "pypi.org,", "ful"] {
-        // One word without a dot is a name of the local network, not a typo we could know.
+        // One word without a dot is a name of the local network, not a typo that could be
+        // recognized.
         assert_eq!(read(bad).is_err(), bad != "ful", "{bad}");
     }
 }

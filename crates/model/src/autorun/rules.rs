@@ -1,11 +1,10 @@
-//! The list.
+//! The table of autorun files.
 
 use super::AutorunGuard::{Protected, Reported};
 use super::AutorunTest::{GitCommon, GitConfig, GitHook, GitLink, GitTodo, Presence};
 use super::{AutorunGuard, AutorunLine, AutorunTest};
 
-/// Path, what is done about it, what makes a difference; reader, what that does. The first that
-/// fits a path counts.
+/// Path, guard, test; reader, effect. The first row that matches a path counts.
 type RuleRow = (
     &'static str,
     AutorunGuard,
@@ -98,7 +97,7 @@ const ROWS: [RuleRow; 80] = [
     (".codex/config.toml", Reported, Presence, "Codex", "names programs and servers that are started"),
 ];
 
-/// Everything that tools run or obey unasked.
+/// All lines: every file that tools execute or obey unasked.
 pub const LINES: [AutorunLine; ROWS.len()] = {
     let mut lines = [line(ROWS[0]); ROWS.len()];
     let mut at = 0;
@@ -119,7 +118,7 @@ const fn line((path, guard, test, reader, why): RuleRow) -> AutorunLine {
     }
 }
 
-/// The last name of each.
+/// The last path component of each line.
 pub(super) static LASTS: [&[u8]; ROWS.len()] = {
     let mut lasts: [&[u8]; ROWS.len()] = [b""; ROWS.len()];
     let mut at = 0;

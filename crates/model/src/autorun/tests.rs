@@ -10,7 +10,7 @@ fn file(path: &str) -> Option<&'static str> {
     path_of(path, FileKind::File)
 }
 
-/// A path of the line, with its stars filled in.
+/// A path that the line matches, with its wildcards filled in.
 fn example(line: &AutorunLine) -> String {
     line.path.trim_start_matches('/').replace('*', "x")
 }
