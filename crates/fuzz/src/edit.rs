@@ -1,35 +1,35 @@
-//! Random edits of seeds.
+//! Random mutations of seeds.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Edits of one input at most.
+/// The most mutations of one input.
 const EDITS: usize = 8;
-/// Bytes that one edit inserts, removes or copies at most.
+/// The most bytes that one mutation inserts, removes or copies.
 const EDIT_BYTES: usize = 64;
-/// Bytes that mean something in most formats: ends of ranges, lengths, separators.
+/// Bytes with a meaning in most formats: ends of ranges, lengths, separators.
 const TELLING: [u8; 14] = [
     0x00, 0x01, 0x7f, 0x80, 0xff, b'\n', b'\r', 0x1b, b'"', b'\\', b'{', b'[', b'(', b'$',
 ];
 
 #[derive(Debug, Clone)]
 enum Edit {
-    /// One bit is the other one.
+    /// Flips one bit.
     Flip(Index, u8),
     Set(Index, u8),
     Insert(Index, Vec<u8>),
     Remove(Index, usize),
-    /// Bytes from one place are inserted at another.
+    /// Inserts bytes from one position at another.
     Copy(Index, usize, Index),
-    /// What follows is the end of another seed.
+    /// Replaces the rest by the end of another seed.
     Splice(Index, Index, Index),
-    /// What follows is gone.
+    /// Truncates.
     Cut(Index),
 }
 
-/// Seeds with edits.
+/// Seeds with mutations.
 pub(crate) fn inputs(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let seeds = Arc::new(seeds);
     let edits = proptest::collection::vec(edit(), 0..EDITS);

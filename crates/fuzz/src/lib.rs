@@ -1,9 +1,11 @@
-//! Fuzzing on the stable toolchain: inputs are seeds of a corpus with random edits.
+//! Fuzzing on the stable toolchain: inputs are seeds of a corpus with random mutations.
 //!
-//! A target is a test whose name begins with `fuzz_`; it gives [`fuzz`] its corpus, a directory of files, seeds that
-//! it makes itself, and a check that panics where something is wrong. Every seed is checked as it is; then come edited ones: a few
-//! hundred, the same each time, in the quick tier; as many as fit into `OSTLER_FUZZ_SECONDS`, never the same, in
-//! the full one (`cargo xtask test --full --only fuzz`). An input that fails is made as small as possible and kept in the corpus.
+//! A target is a test whose name begins with `fuzz_`; it gives [`fuzz`] its corpus (a directory of
+//! files), seeds that it generates itself, and a check that panics on an error. Every seed is
+//! checked unchanged; then come mutated ones: in the quick tier a few hundred, the same in each
+//! run;
+//! in the full tier as many as fit into `OSTLER_FUZZ_SECONDS`, different in each run (`cargo xtask
+//! test --full --only fuzz`). A failing input is minimized and added to the corpus.
 #![forbid(unsafe_code)]
 
 mod edit;

@@ -1,4 +1,4 @@
-//! Seeds first, then edits of them.
+//! The fuzzing loop: seeds first, then mutations of them.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -11,12 +11,13 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 
 use crate::edit;
 
-/// Names the time for each target, in seconds.
+/// The environment variable with the time for each target, in seconds.
 pub const SECONDS_VARIABLE: &str = "OSTLER_FUZZ_SECONDS";
-/// Edited inputs of a target where no time is given, and between two looks at the clock.
+/// The number of mutated inputs of a target where no time is given, and between two reads of the
+/// clock.
 const CASES: u32 = 512;
 
-/// Checks every seed, those of a corpus and the `made` ones, and edited ones.
+/// Checks every seed, those of the corpus and the `made` ones, and mutated ones.
 ///
 /// # Panics
 /// When the check panics for an input, or there is no seed.
@@ -39,7 +40,7 @@ pub fn fuzz(corpus: &Path, made: Vec<Vec<u8>>, check: impl Fn(&[u8])) {
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let last = corpus.with_extension("last");
     let checked = |input: Vec<u8>| {
-        // Code of other languages may end the process: what it was given is kept then.
+        // Foreign code may abort the process: its input is stored before.
         if until.is_some() {
             let _kept = fs::write(&last, &input);
         }
@@ -87,12 +88,12 @@ fn read(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().filter_map(seed).collect()
 }
 
-/// Puts a failing input into the corpus, so that it is checked from now on.
+/// Adds a failing input to the corpus, so that it is checked from now on.
 fn keep(corpus: &Path, input: &[u8]) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
     let path = corpus.join(format!("found-{:016x}", hasher.finish()));
-    // Where the corpus cannot be written to, the failure is told all the same.
+    // Where the corpus cannot be written to, the failure is reported all the same.
     let _kept = fs::create_dir_all(corpus).and_then(|()| fs::write(&path, input));
     path
 }

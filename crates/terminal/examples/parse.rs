@@ -1,7 +1,7 @@
-//! How fast a screen is folded from bytes, for `cargo xtask bench pty`.
+//! Measures how fast a screen is folded from bytes, for `cargo xtask bench pty`.
 //!
-//! Reads one order per line, `KIND BYTES`, and answers each with two durations in nanoseconds:
-//! the emulator alone, and our screen around it, over the same generated stream.
+//! Reads one request per line, `KIND BYTES`, and answers each with two durations in nanoseconds:
+//! the emulator alone, and [`Screen`] around it, over the same generated stream.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use ostler_model::TermSize;
 use ostler_terminal::Screen;
 
-/// The seed's default size.
+/// The default terminal size.
 const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
-/// Bytes that are fed at a time, as a journal is read.
+/// Bytes fed at a time, as they are read from a journal.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The emulator takes text; cutting bytes into it is no part of its work.
+/// Times the emulator alone. It takes text; splitting bytes into text is not part of its work.
 fn bare(stream: &str) -> Result<Duration, avt::InvalidSize> {
     let mut emulator = avt::Terminal::new(SIZE.cols.into(), SIZE.rows.into())?;
     let mut rest = stream;
@@ -53,7 +53,7 @@ fn ours(stream: &str) -> Duration {
     begin.elapsed()
 }
 
-/// A stream of about that many bytes; the same one each time.
+/// Generates a stream of about that many bytes; the same one each time.
 fn generate(kind: &str, bytes: usize) -> Result<String, Box<dyn Error>> {
     let mut text = String::with_capacity(bytes + CHUNK_BYTES);
     let mut number = 0_u32;
@@ -79,7 +79,7 @@ fn generate(kind: &str, bytes: usize) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-/// One picture as `top` paints it: home, every row with its attributes, the cursor put back.
+/// One frame as `top` paints it: cursor home, every row with its attributes, the cursor restored.
 fn frame(text: &mut String, number: u32) -> std::fmt::Result {
     text.push_str("\x1b[H");
     for row in 1..SIZE.rows {

@@ -1,12 +1,12 @@
-//! The emulator we use: the `avt` crate, with what it leaves out.
+//! The emulator: the `avt` crate, with corrections for what it leaves out.
 //!
-//! * A character without a width (accent, joiner, variation selector) goes into the cell
-//!   before the cursor and the cursor stays, as tmux and xterm do it; `avt` gives it a cell.
-//! * C1 controls are dropped: as in tmux, they are no controls in UTF-8, and binary garbage
-//!   is full of them.
-//! * The old alternate screen (mode 47) and `ESC k` titles are understood.
-//! * Erasing leaves the background colour and nothing else of the pen.
-//! * Repetition ends at the right margin, so that a few bytes cannot keep us busy for long.
+//! * A zero-width character (combining mark, joiner, variation selector) is added to the cell
+//!   before the cursor and the cursor stays, as in tmux and xterm; `avt` gives it a cell.
+//! * C1 controls are dropped: as in tmux, they are not controls in UTF-8, and they are frequent
+//!   in binary data.
+//! * The old alternate screen (mode 47) and `ESC k` titles are supported.
+//! * Erasing keeps the background colour and no other attribute of the pen (`bce` of terminfo).
+//! * Repetition (REP) ends at the right margin, so that a few bytes cannot cost much time.
 
 mod combining;
 mod repaint;
@@ -25,25 +25,25 @@ use self::sgr::{Pens, leaves_blanks};
 use crate::emulator::{Emulator, EmulatorState, Repaint};
 use crate::graphemes::{Graphemes, JOINER, is_stand_in};
 
-/// A control sequence longer than this is not obeyed.
+/// A longer control sequence is ignored.
 const CONTROL_BYTES: usize = 256;
 
-/// The first character that may have no width.
+/// The first character that may have zero width.
 const MARKS_FROM: char = '\u{300}';
 
-/// An `avt` terminal.
+/// An `avt` terminal with the corrections of this module.
 pub(crate) struct Avt {
     parser: Parser,
     terminal: Terminal,
     clusters: Graphemes,
-    /// The sequence that is not complete, as far as the parser has to know of it.
+    /// The incomplete sequence, as far as the parser has to be given it again.
     incomplete: String,
-    /// Insert mode (IRM), which `avt` does not tell.
+    /// Insert mode (IRM), which `avt` does not expose.
     insert: bool,
-    /// Whether a cell may end in a joiner.
+    /// Whether a cell may end in a zero-width joiner.
     joins: bool,
     pens: Pens,
-    /// Whether the history is to be dropped before it can be seen again.
+    /// Whether the scrollback is to be dropped before it can become visible again.
     forgets: bool,
 }
 
@@ -73,10 +73,10 @@ impl Avt {
         }
     }
 
-    /// A character that is not printed at once: a control, or part of a sequence.
+    /// Processes a character that is not printed at once: a control, or part of a sequence.
     fn control(&mut self, c: char) {
         let before = self.parser.state;
-        // `ESC k` begins a title in screen and tmux; passed over like other strings.
+        // `ESC k` begins a title in screen and tmux; it is skipped like other strings.
         let c = if before == State::Escape && c == 'k' {
             'X'
         } else {
@@ -93,7 +93,7 @@ impl Avt {
         }
     }
 
-    /// A control sequence as [`whole_control_sequence`] finds it.
+    /// Processes a control sequence as [`whole_control_sequence`] finds it.
     fn control_sequence(&mut self, sequence: &str) {
         let mut function = None;
         for byte in sequence.bytes() {
@@ -104,7 +104,7 @@ impl Avt {
         }
     }
 
-    /// Keeps what the parser has taken in of a sequence, for [`Emulator::dump`].
+    /// Records what the parser has consumed of a sequence, for [`Emulator::dump`].
     fn remember(&mut self, before: State, c: char) {
         let state = self.parser.state;
         match state {
@@ -140,7 +140,7 @@ impl Avt {
         }
     }
 
-    /// Lets the parser pass over the rest of the sequence it is in.
+    /// Makes the parser skip the rest of the sequence that it is in.
     fn ignore_sequence(&mut self, state: State) {
         let device = matches!(
             state,
@@ -168,7 +168,7 @@ impl Avt {
         if let Function::Rep(times) = function {
             return self.repeat(times);
         }
-        // A tab does not end a pending wrap (xterm, tmux).
+        // A tab does not clear a pending wrap (xterm, tmux).
         if matches!(function, Function::Ht | Function::Cht(_)) && self.wraps_next() {
             return;
         }
@@ -189,7 +189,7 @@ impl Avt {
         self.terminal.execute(function);
     }
 
-    /// As [`Self::execute`], with a pen that would show on blank cells.
+    /// As [`Self::execute`], with a pen whose attributes would show on blank cells.
     fn execute_with_plain_blanks(&mut self, function: Function) {
         if let Function::Decset(modes) = &function {
             for step in modes.as_slice().iter().flat_map(|mode| sgr::steps(*mode)) {
@@ -212,7 +212,7 @@ impl Avt {
         }
     }
 
-    /// Whether the cursor stands behind the last column.
+    /// Whether a wrap is pending: the cursor is behind the last column.
     fn wraps_next(&self) -> bool {
         self.terminal.cursor().col >= self.terminal.size().0
     }
@@ -246,7 +246,7 @@ impl Avt {
     }
 
     fn put(&mut self, c: char, width: usize) {
-        // `avt` makes room for one column only where it inserts.
+        // `avt` inserts one column only.
         let cursor = self.terminal.cursor();
         if width == 2 && self.insert && cursor.col + 2 < self.terminal.size().0 {
             self.terminal.execute(Function::Ich(1));
@@ -254,7 +254,7 @@ impl Avt {
         self.terminal.execute(Function::Print(c));
     }
 
-    /// Takes in text as a dump has it: stand-ins are what they are, nothing is combined.
+    /// Loads text of a dump: stand-ins are kept as they are, nothing is combined.
     fn load_text(&mut self, text: &str) {
         for c in text.chars() {
             if c >= ' ' && self.parser.state == State::Ground {
@@ -266,7 +266,7 @@ impl Avt {
         }
     }
 
-    /// Every stand-in on a screen that is or can be shown again.
+    /// Every stand-in on a screen that is visible or can become visible again.
     fn stand_ins(&self) -> HashSet<char> {
         let screens = [self.terminal.screen(), self.terminal.primary_screen()];
         let lines = screens.into_iter().flat_map(avt::Screen::all_lines);
@@ -401,8 +401,8 @@ impl Emulator for Avt {
     }
 }
 
-/// The length of the control sequence at the front, where it is there as a whole and nothing
-/// is special about it: the usual case, in which it need not be remembered.
+/// The length of the control sequence at the beginning, where it is complete and needs no special
+/// treatment: the usual case, in which it need not be recorded.
 fn whole_control_sequence(bytes: &[u8]) -> Option<usize> {
     let parameters = bytes.strip_prefix(b"\x1b[")?;
     let parameters = &parameters[..parameters.len().min(CONTROL_BYTES - 2)];
@@ -416,7 +416,7 @@ fn whole_control_sequence(bytes: &[u8]) -> Option<usize> {
     plain.then_some(length + 3)
 }
 
-/// How many bytes at the front are printable ASCII.
+/// The number of printable ASCII bytes at the beginning.
 fn printable_run(bytes: &[u8]) -> usize {
     bytes
         .iter()
@@ -424,7 +424,7 @@ fn printable_run(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Sizes are at most [`TermSize::COLS_MAX`], so that they fit.
+/// Converts a size. Sizes are at most [`TermSize::COLS_MAX`], so that they fit.
 fn narrow(n: usize) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
 }

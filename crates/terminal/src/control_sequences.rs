@@ -1,5 +1,5 @@
-//! Control sequences that tell about the program rather than paint: title, modes, the marks
-//! of OSC 133 and the directory of OSC 7, each with its place in the stream.
+//! Control sequences that carry information rather than paint: the title, modes, the shell marks
+//! of OSC 133 and the working directory of OSC 7, each with its position in the stream.
 
 mod scanner;
 
@@ -9,33 +9,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::modes::{Modes, Private};
 
-/// One mark with its place.
+/// One control event with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocatedEvent {
-    /// Offset of the mark's first byte (its ESC).
+    /// The offset of the sequence's first byte (its ESC).
     pub from: u64,
-    /// Offset after its last byte.
+    /// The offset after its last byte.
     pub to: u64,
-    /// Which.
+    /// The event.
     pub mark: ControlEvent,
 }
 
-/// What a sequence told.
+/// The meaning of a control sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlEvent {
-    /// OSC 133;A: a prompt begins. `believed` on all four: it carried our nonce.
+    /// OSC 133;A: a prompt begins. `believed` on all four marks: it carried the shell's nonce.
     PromptStart {
         /// Whether it carried the nonce.
         believed: bool,
         /// Whether it is a continuation prompt (`k=s`): the command is not complete.
         continuation: bool,
     },
-    /// OSC 133;B: the prompt ends, the person types.
+    /// OSC 133;B: the prompt ends, and the user types.
     PromptEnd {
         /// Whether it carried the nonce.
         believed: bool,
     },
-    /// OSC 133;C: the command begins to run; its output begins here.
+    /// OSC 133;C: the command starts; its output begins here.
     CommandStart {
         /// Whether it carried the nonce.
         believed: bool,
@@ -44,27 +44,27 @@ pub enum ControlEvent {
     CommandEnd {
         /// Whether it carried the nonce.
         believed: bool,
-        /// Its exit status, where the shell told.
+        /// Its exit status, where the shell reported one.
         status: Option<i32>,
     },
-    /// OSC 7: the working directory, decoded.
+    /// OSC 7: the working directory, percent-decoded.
     Directory(Vec<u8>),
     /// OSC 0 or 2: the title.
     Title(String),
-    /// The modes are these now.
+    /// The modes changed to these.
     Modes(Modes),
 }
 
-/// The longest sequence that is looked at; a longer one is passed over.
+/// The length in bytes of the longest sequence that is evaluated; a longer one is skipped.
 pub const SEQUENCE_BYTES: usize = 8 * 1024;
 
-/// The longest title that is kept; the rest of it is cut off.
+/// The longest title in bytes; the rest is cut off.
 pub const TITLE_BYTES: usize = 1024;
 
-/// How many titles a program can put aside (`CSI 22 t`).
+/// The most titles on the title stack (`CSI 22 t`).
 const TITLES_MAX: usize = 10;
 
-/// Finds marks in a stream cut anywhere. Remembers what is incomplete, at most
+/// Finds control events in a stream split at any byte. Buffers an incomplete sequence, at most
 /// [`SEQUENCE_BYTES`].
 #[derive(Clone, Default)]
 pub struct Scanner {
@@ -84,58 +84,58 @@ impl fmt::Debug for Scanner {
     }
 }
 
-/// What a [`Scanner`] remembers.
+/// The state of a [`Scanner`], as a checkpoint stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScanState {
     place: SequenceState,
-    /// Offset of the ESC of the sequence that is not complete.
+    /// The offset of the ESC of the incomplete sequence.
     from: u64,
-    /// What came of that sequence, without what introduces it.
+    /// The bytes of that sequence so far, without its introducer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pending: Vec<u8>,
-    /// Whether that sequence is too long to be looked at.
+    /// Whether that sequence is too long to be evaluated.
     overlong: bool,
     private: Private,
-    /// DECSCUSR: the cursor's shape, 0 for the terminal's own.
+    /// The cursor's shape (DECSCUSR), 0 for the terminal's default.
     cursor_shape: u8,
     title: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     titles: Vec<String>,
 }
 
-/// Where in the grammar of control sequences a stream stands.
+/// The state in the grammar of control sequences (ECMA-48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SequenceState {
     /// In text.
     #[default]
     Text,
-    /// After ESC.
+    /// After an ESC.
     Escape,
     /// After ESC and an intermediate byte.
     EscapeMore,
-    /// In a control sequence.
+    /// In a control sequence (CSI).
     Control,
-    /// In an operating system command.
+    /// In an operating system command (OSC).
     Osc,
-    /// After an ESC in one: its end, when a backslash follows.
+    /// After an ESC in an OSC: its end, if a backslash follows.
     OscEscape,
-    /// In a string that says nothing to us: DCS, SOS, PM, APC.
+    /// In a string that is ignored: DCS, SOS, PM, APC.
     Other,
 }
 
 impl Scanner {
-    /// A scanner at `offset`; marks are believed when they carry `nonce`.
+    /// A scanner at `offset`; marks are believed if they carry `nonce`.
     #[must_use]
     pub fn new(offset: u64, nonce: Option<&str>) -> Self {
         Self::restore(offset, nonce, ScanState::default())
     }
 
-    /// A scanner that goes on from what another remembered.
+    /// A scanner that continues from a stored state.
     #[must_use]
     pub fn restore(offset: u64, nonce: Option<&str>, mut state: ScanState) -> Self {
-        // What was stored may have been changed; the bounds hold all the same.
+        // A stored state may have been modified; the limits hold all the same.
         state.pending.truncate(SEQUENCE_BYTES);
         state.titles.truncate(TITLES_MAX);
         state.from = state.from.min(offset);
@@ -146,38 +146,38 @@ impl Scanner {
         }
     }
 
-    /// What it remembers.
+    /// The state to be stored.
     #[must_use]
     pub fn state(&self) -> &ScanState {
         &self.state
     }
 
-    /// The offset up to which bytes were taken in.
+    /// The offset after the last byte consumed.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.at
     }
 
-    /// The modes as they are now.
+    /// The current modes.
     #[must_use]
     pub fn modes(&self) -> Modes {
         self.state.private.modes()
     }
 
-    /// The title as it is now.
+    /// The current title.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.state.title
     }
 
-    /// Bytes up to `offset` are gone: a sequence they broke off is forgotten.
+    /// Skips bytes up to `offset`, which are gone: a sequence they cut off is dropped.
     pub fn skip_to(&mut self, offset: u64) {
         self.at = offset;
         self.state.place = SequenceState::Text;
         self.state.begin_sequence();
     }
 
-    /// Takes in the next bytes; the marks that ended in them.
+    /// Consumes the next bytes and returns the events that ended in them.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<LocatedEvent> {
         let mut marks = Vec::new();
         let mut at = 0;
@@ -195,7 +195,7 @@ impl ScanState {
         self.overlong = false;
     }
 
-    /// Sequences that set a real terminal's modes, cursor shape and title as they are here.
+    /// Sequences that set a real terminal's modes, cursor shape and title to these.
     pub(crate) fn paint(&self) -> String {
         let mut text = self.private.paint();
         text.push_str(&format!("\u{1b}[{} q", self.cursor_shape));

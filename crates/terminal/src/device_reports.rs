@@ -1,13 +1,13 @@
-//! What a terminal answers by itself, as if its person had typed it.
+//! Device reports: the answers that a terminal sends by itself, as input of the program.
 
 use crate::snapshot::CursorPosition;
 
-/// DSR 5: all is well.
+/// The answer to DSR 5: no malfunction.
 pub const STATUS: &[u8] = b"\x1b[0n";
-/// DA1: a VT220 that knows colours, and nothing that a program could go on to ask about.
+/// The answer to DA1: a VT220 with colours, and no feature that a program could query further.
 pub const ATTRIBUTES: &[u8] = b"\x1b[?62;22c";
 
-/// DSR 6: where the cursor stands, counted from 1.
+/// The answer to DSR 6: the cursor's position, from 1.
 #[must_use]
 pub fn cursor(at: CursorPosition) -> Vec<u8> {
     let (row, col) = (u32::from(at.row) + 1, u32::from(at.col) + 1);

@@ -1,4 +1,4 @@
-//! The border to the terminal emulator.
+//! The interface to the terminal emulator.
 
 use ostler_model::TermSize;
 use serde::{Deserialize, Serialize};
@@ -7,44 +7,44 @@ use serde::{Deserialize, Serialize};
 pub trait Emulator: Send + std::fmt::Debug {
     /// Applies text and control sequences.
     fn feed(&mut self, text: &str);
-    /// Changes the size as a terminal does, cut to what is [fitting](TermSize::fitting).
+    /// Changes the size as a terminal does, cut to the nearest [allowed](TermSize::fitting) one.
     fn resize(&mut self, size: TermSize);
-    /// Its size.
+    /// The size.
     fn size(&self) -> TermSize;
-    /// The visible rows, trailing blanks cut.
+    /// The visible rows without trailing blanks.
     fn rows(&self) -> Vec<String>;
-    /// The cursor's column and row, from 0, and whether it is shown. A cursor that stands
-    /// behind the last column, about to wrap, is told to stand in the last column.
+    /// The cursor's column and row, from 0, and whether it is visible. A cursor behind the last
+    /// column, about to wrap, is reported in the last column.
     fn cursor(&self) -> (u16, u16, bool);
-    /// Whether the alternate screen is shown.
+    /// Whether the alternate screen is active.
     fn is_alternate(&self) -> bool;
-    /// What brings an emulator of the same size, fresh from its making, to what is visible
-    /// here: both screens, cursor, modes and a sequence that is not complete.
+    /// A dump that brings a new emulator of the same size to the same visible state: both screens,
+    /// cursor, modes and an incomplete sequence.
     fn dump(&self) -> EmulatorState;
-    /// Takes in a dump; on an emulator fresh from its making.
+    /// Loads a dump into a new emulator.
     fn load(&mut self, dump: &EmulatorState);
-    /// Forgets a sequence that is not complete: its rest will never come.
+    /// Drops an incomplete sequence: its rest will never come.
     fn forget_incomplete(&mut self);
-    /// Sequences that paint this onto a real terminal of the same size that shows a blank
-    /// primary screen and has its modes reset, and a sequence that is not complete.
+    /// Sequences that paint this state onto a real terminal of the same size that shows a blank
+    /// primary screen and has its modes reset, and an incomplete sequence.
     fn paint(&self) -> Repaint;
 }
 
-/// What an emulator is, as text.
+/// The state of an emulator as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EmulatorState {
-    /// Text and control sequences, in the emulator's own dialect.
+    /// Text and control sequences, in the dialect of the emulator.
     pub text: String,
-    /// Characters in `text` that stand for several in one cell, with what they stand for.
+    /// Stand-in characters in `text`, and the clusters that they stand for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<(char, String)>,
 }
 
-/// What is sent to a real terminal.
+/// What is sent to a real terminal to repaint it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Repaint {
     /// Text and control sequences that paint.
     pub text: String,
-    /// The beginning of a sequence whose rest is still to come; to be sent last.
+    /// The beginning of an incomplete sequence; to be sent last.
     pub incomplete: String,
 }

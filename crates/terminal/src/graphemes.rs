@@ -1,34 +1,34 @@
-//! Characters that share one cell. The emulator keeps one `char` a cell, so several in one
-//! cell, a letter and its accents or a family of emoji, are kept here and stood for by a
-//! character that no program has a use for.
+//! Grapheme clusters that share one cell. The emulator keeps one `char` for each cell, so clusters,
+//! such as a letter with its accents or an emoji family, are kept here and represented by a
+//! stand-in: a character that no program uses.
 
 use std::collections::{HashMap, HashSet};
 
-/// How many clusters of one width are kept at a time. Where more are visible at once, marks
-/// are left out.
+/// The most clusters of one width at a time. Where more are visible at once, combining marks are
+/// dropped.
 pub(crate) const CLUSTERS_MAX: u16 = 4096;
 
-/// How long a cluster gets; marks that come after that are left out. The longest emoji in
-/// use, a family of four with skin tones, has 41 bytes.
+/// The longest cluster in bytes; further marks are dropped. The longest emoji in use, a family
+/// of four with skin tones, has 41 bytes.
 pub(crate) const CLUSTER_BYTES: usize = 64;
 
-/// Stand-ins for clusters one cell wide: the end of the supplementary private use planes,
-/// which are one cell wide and away from what icon fonts use.
+/// Stand-ins for clusters one cell wide: the end of the supplementary private use planes, which
+/// are one cell wide and away from what icon fonts use.
 const NARROW_FIRST: u32 = 0x10_E000;
 
-/// Stand-ins for clusters two cells wide: code points of plane 3 that no character has, which
-/// the Unicode tables have as wide.
+/// Stand-ins for clusters two cells wide: unassigned code points of plane 3, which are wide in
+/// the Unicode tables.
 const WIDE_FIRST: u32 = 0x3_E000;
 
 /// Zero-width joiner: the character after it goes into the same cell.
 pub(crate) const JOINER: char = '\u{200d}';
 
-/// Whether a character is one that stands for clusters.
+/// Whether a character is a stand-in.
 pub(crate) fn is_stand_in(c: char) -> bool {
     slot_of(c).is_some()
 }
 
-/// Which table and which place in it a stand-in has.
+/// The table of a stand-in, and its position in it.
 fn slot_of(c: char) -> Option<(bool, u16)> {
     let code = u32::from(c);
     let within = |first: u32| {
@@ -54,12 +54,12 @@ struct Table {
     texts: Vec<Option<Box<str>>>,
     slots: HashMap<Box<str>, u16>,
     free: Vec<u16>,
-    /// How many more are refused before unused ones are looked for again.
+    /// How many more clusters are refused before unused ones are searched for again.
     patience: u16,
 }
 
 impl Graphemes {
-    /// What a cell's character stands for; itself where it stands for nothing.
+    /// Appends the cluster that a character stands for, or the character itself.
     pub(crate) fn push_expanded(&self, c: char, text: &mut String) {
         match self.get(c) {
             Some(cluster) => text.push_str(cluster),
@@ -68,15 +68,15 @@ impl Graphemes {
         }
     }
 
-    /// The cluster a character stands for.
+    /// The cluster that a character stands for.
     pub(crate) fn get(&self, c: char) -> Option<&str> {
         let (wide, slot) = slot_of(c)?;
         let table = if wide { &self.wide } else { &self.narrow };
         table.texts.get(usize::from(slot))?.as_deref()
     }
 
-    /// A stand-in for a cluster. `used` gives every stand-in that is still on a screen, and is
-    /// asked only when there is no room. `None` where there is none even so.
+    /// A stand-in for a cluster. `used` yields every stand-in that is still on a screen, and is
+    /// called only when there is no room. `None` where there is no room even then.
     pub(crate) fn intern(
         &mut self,
         cluster: &str,
@@ -99,7 +99,7 @@ impl Graphemes {
         stand_in(first, slot)
     }
 
-    /// Takes in a stand-in with what it stands for, as [`crate::emulator::EmulatorState`] has it.
+    /// Restores a stand-in and its cluster from an [`crate::emulator::EmulatorState`].
     pub(crate) fn restore(&mut self, c: char, cluster: &str) {
         let Some((wide, slot)) = slot_of(c) else {
             return;
@@ -127,8 +127,8 @@ impl Table {
         self.free.is_empty() && self.texts.len() >= usize::from(CLUSTERS_MAX)
     }
 
-    /// Lets go of what is no longer on a screen. Where that is little, it is not tried again
-    /// for a while: looking costs a walk over every cell.
+    /// Frees stand-ins that are no longer on a screen. Where few could be freed, the next attempt
+    /// is delayed: it costs a walk over every cell.
     fn make_room(&mut self, used: impl FnOnce() -> HashSet<u16>) {
         if self.patience > 0 {
             self.patience -= 1;

@@ -1,16 +1,16 @@
-//! What is typed, and the bytes a terminal sends for it.
+//! Input: what is typed, and the bytes that a terminal sends for it.
 
 use crate::key::{Base, HeldModifiers, Key, control_byte};
 use crate::modes::Modes;
 
-/// One thing that is typed.
+/// One piece of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputPiece {
-    /// Text as it is; a newline in it is sent as carriage return, as a keyboard would.
+    /// Text as it is; a newline in it is sent as a carriage return, as a keyboard would.
     Text(String),
     /// One key.
     Key(Key),
-    /// Text that is pasted: between marks where the program asked for them.
+    /// Pasted text: bracketed where the program requested it (mode 2004).
     Paste(String),
     /// Bytes as they are.
     Raw(Vec<u8>),
@@ -19,7 +19,7 @@ pub enum InputPiece {
 const ESC: u8 = 0x1b;
 const DEL: u8 = 0x7f;
 
-/// The bytes a terminal in these modes sends for what is typed: xterm's, which is what
+/// The bytes that a terminal in these modes sends for the input: those of xterm, which is what
 /// `TERM=xterm-256color` promises, without `modifyOtherKeys`.
 #[must_use]
 pub fn encode(pieces: &[InputPiece], modes: Modes) -> Vec<u8> {
@@ -35,7 +35,7 @@ pub fn encode(pieces: &[InputPiece], modes: Modes) -> Vec<u8> {
     out
 }
 
-/// A newline, however it is written, is the Enter key.
+/// Appends text; a newline, in every spelling, is the Enter key.
 fn push_text(out: &mut Vec<u8>, text: &str) {
     let mut before = 0;
     for &byte in text.as_bytes() {
@@ -48,8 +48,8 @@ fn push_text(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Control characters other than line ends and tabs are dropped from what is pasted: an ESC
-/// in it could end the paste early and type what follows.
+/// Appends pasted text without control characters other than line ends and tabs: an ESC in it
+/// could end the paste early and type what follows.
 fn push_paste(out: &mut Vec<u8>, text: &str, modes: Modes) {
     let clean: String = text
         .chars()
@@ -107,7 +107,7 @@ fn push_alt(out: &mut Vec<u8>, held: HeldModifiers) {
     }
 }
 
-/// The letter of the keys that DECCKM is about.
+/// The final letter of the keys that DECCKM applies to.
 fn cursor_letter(base: Base) -> Option<u8> {
     match base {
         Base::Up => Some(b'A'),
@@ -129,12 +129,12 @@ fn cursor_letter(base: Base) -> Option<u8> {
     }
 }
 
-/// xterm's number for modifiers: 1, plus 1 for Shift, 2 for Alt, 4 for Ctrl.
+/// The modifier parameter of xterm: 1, plus 1 for Shift, 2 for Alt, 4 for Ctrl.
 fn modifier_number(held: HeldModifiers) -> u8 {
     1 + u8::from(held.shift) + 2 * u8::from(held.alt) + 4 * u8::from(held.ctrl)
 }
 
-/// `CSI A`, `SS3 A` (`ss3`), or `CSI 1 ; m A` with modifiers.
+/// Appends `CSI A`, `SS3 A` (`ss3`), or `CSI 1 ; m A` with modifiers.
 fn push_lettered(out: &mut Vec<u8>, letter: u8, held: HeldModifiers, ss3: bool) {
     match modifier_number(held) {
         1 if ss3 => out.extend_from_slice(&[ESC, b'O', letter]),
@@ -146,7 +146,7 @@ fn push_lettered(out: &mut Vec<u8>, letter: u8, held: HeldModifiers, ss3: bool) 
     }
 }
 
-/// `CSI n ~`, or `CSI n ; m ~` with modifiers.
+/// Appends `CSI n ~`, or `CSI n ; m ~` with modifiers.
 fn push_numbered(out: &mut Vec<u8>, code: u8, held: HeldModifiers) {
     let sequence = match modifier_number(held) {
         1 => format!("\x1b[{code}~"),

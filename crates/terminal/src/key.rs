@@ -1,5 +1,6 @@
-//! Keys by name: `enter`, `ctrl-c`, `alt-left`, `shift-tab`, `f5`, and the names other
-//! programs have for them.
+//! Key names: `enter`, `ctrl-c`, `alt-left`, `shift-tab`, `f5`, and the names other programs use
+//! for
+//! them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +10,8 @@ use thiserror::Error;
 
 /// A key with its modifiers, by its name: `enter`, `ctrl-c`, `alt-left`, `shift-tab`, `f5`.
 ///
-/// Names are read in any case, with `-` or `+` between their parts, and as Emacs and termcap
-/// write them: `C-c`, `M-x`, `^C`. A single character is the key that types it.
+/// Names are parsed in any case, with `-` or `+` between their parts, and in the notations of
+/// Emacs and termcap: `C-c`, `M-x`, `^C`. A single character is the key that types it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key {
@@ -18,7 +19,7 @@ pub struct Key {
     pub(crate) held: HeldModifiers,
 }
 
-/// Modifiers that are held down.
+/// The modifiers that are held down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct HeldModifiers {
     pub(crate) ctrl: bool,
@@ -44,17 +45,17 @@ pub(crate) enum Base {
     End,
     PageUp,
     PageDown,
-    /// F1 is 1.
+    /// A function key; F1 is 1.
     F(u8),
 }
 
-/// The highest function key there is.
+/// The highest function key.
 const F_MAX: u8 = 20;
 
-/// Names longer than this are not read any further.
+/// The longest name in bytes that is parsed.
 const NAME_BYTES: usize = 64;
 
-/// Keys by name; the first name of a key is the one it is written with.
+/// Key names; the first name of a key is its canonical one.
 const NAMES: &[(&str, Base)] = &[
     ("enter", Base::Enter),
     ("tab", Base::Tab),
@@ -93,10 +94,10 @@ const NAMES: &[(&str, Base)] = &[
     ("npage", Base::PageDown),
 ];
 
-/// How many of [`NAMES`] are keys of their own; the rest are other names.
+/// How many of [`NAMES`] are canonical; the rest are aliases.
 const OWN_NAMES: usize = 15;
 
-/// Modifiers by name.
+/// Modifier names.
 const MODIFIERS: &[(&str, Modifier)] = &[
     ("ctrl", Modifier::Ctrl),
     ("control", Modifier::Ctrl),
@@ -119,23 +120,23 @@ enum Modifier {
     Shift,
 }
 
-/// A name that is no key.
+/// The error for a name that is not a key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// There is no such key.
+    /// No key has this name.
     #[error("'{given}' is no key; {}allowed: {allowed}", meant(.suggestion.as_deref()))]
     Unknown {
-        /// What was given, cut short where it is long.
+        /// The name as given, shortened where it is long.
         given: String,
-        /// The key it looks like, where it looks like one.
+        /// The most similar key name, where one is similar.
         suggestion: Option<String>,
-        /// Names and modifiers there are.
+        /// The list of names and modifiers.
         allowed: String,
     },
-    /// The key is there, but no terminal sends anything for it with Ctrl or Shift held.
+    /// The key exists, but no terminal sends anything for it with Ctrl or Shift held.
     #[error("no terminal sends anything for '{given}'; {why}")]
     Unsendable {
-        /// What was given.
+        /// The name as given.
         given: String,
         /// What can be sent instead.
         why: &'static str,
@@ -147,7 +148,7 @@ fn meant(suggestion: Option<&str>) -> String {
 }
 
 impl Key {
-    /// Every name and modifier there is, for help and errors.
+    /// All names and modifiers, for help and errors.
     #[must_use]
     pub fn allowed() -> String {
         let names: Vec<&str> = NAMES[..OWN_NAMES].iter().map(|(name, _)| *name).collect();
@@ -183,7 +184,7 @@ impl FromStr for Key {
     }
 }
 
-/// Takes `ctrl-`, `M-`, `^` and so on from the front of a name.
+/// Splits modifiers such as `ctrl-`, `M-` and `^` off the beginning of a name.
 fn take_modifiers(given: &str) -> (HeldModifiers, &str) {
     let mut held = HeldModifiers::default();
     let mut rest = given;
@@ -228,7 +229,7 @@ fn base_of(name: &str) -> Option<Base> {
     (1..=F_MAX).contains(&number).then_some(Base::F(number))
 }
 
-/// A character as a key: those that are keys of their own are those keys.
+/// The named key of a character, where it has one.
 fn named_char(c: char) -> Option<Base> {
     match c {
         '\r' | '\n' => Some(Base::Enter),
@@ -240,7 +241,7 @@ fn named_char(c: char) -> Option<Base> {
     }
 }
 
-/// A character with modifiers that can be sent; Shift is worked into a letter.
+/// A character with modifiers, if it can be sent; Shift is applied to a letter.
 fn typed(given: &str, c: char, held: &mut HeldModifiers) -> Result<Base, KeyError> {
     let refused = |why| {
         Err(KeyError::Unsendable {
@@ -269,7 +270,7 @@ fn typed(given: &str, c: char, held: &mut HeldModifiers) -> Result<Base, KeyErro
     Ok(Base::Char(c))
 }
 
-/// The byte for a character with Ctrl held, as xterm has it.
+/// The byte for a character with Ctrl held, as xterm sends it.
 pub(crate) fn control_byte(c: char) -> Option<u8> {
     let byte = u8::try_from(c).ok()?;
     match byte {
@@ -285,7 +286,7 @@ pub(crate) fn control_byte(c: char) -> Option<u8> {
     }
 }
 
-/// The key a name looks like: the same modifiers with the nearest name.
+/// A suggestion for an unknown name: the same modifiers with the most similar key.
 fn suggestion(given: &str) -> Option<String> {
     if given.len() > NAME_BYTES {
         return None;

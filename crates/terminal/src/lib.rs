@@ -1,8 +1,8 @@
-//! What a terminal is, without having one: a screen folded from bytes, keys as the bytes a
-//! terminal sends, the marks of a shell that tells where commands begin and end.
+//! A terminal without a device: a screen folded from bytes, keys encoded as the bytes a terminal
+//! sends, and the marks by which a shell reports the beginning and the end of commands.
 //!
-//! Everything here is pure: no files, no clock, no processes. The emulator behind [`Screen`]
-//! stands behind the trait [`Emulator`](emulator::Emulator), so that it can be replaced.
+//! Everything here is pure: no files, no clock, no processes. The emulator of [`Screen`] is behind
+//! the trait [`Emulator`](emulator::Emulator), so that it can be replaced.
 #![forbid(unsafe_code)]
 
 mod avt;

@@ -1,20 +1,20 @@
-//! What a program has asked of its terminal that decides how input is to be sent.
+//! The terminal modes that a program has set and that decide how input is encoded.
 
 use serde::{Deserialize, Serialize};
 
-/// Modes as set by DECSET, DECRST and friends.
+/// Modes set by DECSET, DECRST and related sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Modes {
-    /// Pasted text is wanted between marks (mode 2004).
+    /// Bracketed paste (mode 2004).
     #[serde(default)]
     pub bracketed_paste: bool,
-    /// Arrows are sent as `ESC O A` (DECCKM).
+    /// Application cursor keys: arrows are sent as `ESC O A` (DECCKM).
     #[serde(default)]
     pub application_cursor: bool,
-    /// The keypad sends application sequences (DECKPAM).
+    /// Application keypad (DECKPAM).
     #[serde(default)]
     pub application_keypad: bool,
-    /// Mouse events are wanted (modes 9, 1000, 1002, 1003).
+    /// Mouse reporting (modes 9, 1000, 1002, 1003).
     #[serde(default)]
     pub mouse: bool,
 }
@@ -23,12 +23,12 @@ const CURSOR_KEYS: u16 = 1;
 /// DECNKM; `ESC =` and `ESC >` set and reset it too.
 pub(crate) const KEYPAD: u16 = 66;
 const BRACKETED_PASTE: u16 = 2004;
-/// Which mouse events are wanted: setting one resets the others, and resetting any turns
-/// the mouse off, as in xterm.
+/// The mouse reporting modes: setting one resets the others, and resetting any turns the mouse
+/// off, as in xterm.
 const MOUSE: [u16; 4] = [9, 1000, 1002, 1003];
 
-/// The private modes that are kept: those above, focus events, and how the mouse is told.
-/// At most 32, one bit each in [`Private`].
+/// The private modes that are tracked: those above, focus events, and the mouse encodings. At
+/// most 32, one bit each in [`Private`].
 const KEPT: [u16; 13] = [
     CURSOR_KEYS,
     9,
@@ -45,7 +45,7 @@ const KEPT: [u16; 13] = [
     BRACKETED_PASTE,
 ];
 
-/// The private modes that are set.
+/// The set of private modes that are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<u16>", into = "Vec<u16>")]
 pub(crate) struct Private(u32);
@@ -62,12 +62,12 @@ impl Private {
         }
     }
 
-    /// RIS.
+    /// Full reset (RIS).
     pub(crate) fn clear(&mut self) {
         self.0 = 0;
     }
 
-    /// DECSTR.
+    /// Soft reset (DECSTR).
     pub(crate) fn soft_reset(&mut self) {
         self.set(CURSOR_KEYS, false);
         self.set(KEYPAD, false);
@@ -102,7 +102,7 @@ impl Private {
     }
 }
 
-/// Its bit, none for a mode that is not kept.
+/// The bit of a mode; none for a mode that is not tracked.
 fn bit(mode: u16) -> u32 {
     let place = KEPT.iter().position(|kept| *kept == mode);
     place.map_or(0, |place| 1 << place)

@@ -1,4 +1,4 @@
-//! A screen as a fold of bytes and sizes, in the order of the journal's offsets.
+//! The screen: a fold of bytes and sizes, in the order of the journal's offsets.
 
 use ostler_model::TermSize;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::shell::ShellState;
 use crate::snapshot::{CursorPosition, ScreenSnapshot};
 use crate::utf8::Utf8Remainder;
 
-/// A screen, its title, its modes, and where its shell stands.
+/// A screen with its title, its modes and the state of its shell.
 #[derive(Debug)]
 pub struct Screen {
     emulator: Box<dyn Emulator>,
@@ -22,18 +22,18 @@ pub struct Screen {
     exact: bool,
 }
 
-/// A screen to go on from, small enough to be stored: what [`Screen::restore`] needs.
+/// A stored state of a screen, small enough for disk: what [`Screen::restore`] needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Its format, now [`CHECKPOINT_VERSION`].
+    /// The version of the format: [`CHECKPOINT_VERSION`].
     pub version: u8,
-    /// The journal's offset at which it stands.
+    /// The journal offset of this state.
     pub offset: u64,
     /// The size.
     pub size: TermSize,
-    /// Text that brings a fresh emulator of this size here.
+    /// A dump that brings a new emulator of this size to this state.
     pub dump: EmulatorState,
-    /// Bytes of a character that is not complete.
+    /// The bytes of an incomplete character.
     #[serde(default)]
     pub carry: Vec<u8>,
     /// The title, as [`Self::scanner`] has it.
@@ -42,10 +42,10 @@ pub struct Checkpoint {
     /// The modes, as [`Self::scanner`] has them.
     #[serde(default)]
     pub modes: Modes,
-    /// What the scanner remembers: modes, titles, a sequence that is not complete.
+    /// The scanner's state: modes, titles, an incomplete sequence.
     #[serde(default)]
     pub scan: ScanState,
-    /// The shell.
+    /// The state of the shell.
     #[serde(default)]
     pub shell: ShellState,
     /// As [`ScreenSnapshot::exact`].
@@ -55,13 +55,13 @@ pub struct Checkpoint {
 /// The version of [`Checkpoint`].
 pub const CHECKPOINT_VERSION: u8 = 1;
 
-/// A checkpoint that cannot be gone on from.
+/// Why a checkpoint cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CheckpointError {
-    /// It is of another format.
+    /// It has another format version.
     #[error("screen checkpoint of version {0}, which this program does not know")]
     Version(u8),
-    /// Its size is none a screen can have.
+    /// Its size is not allowed for a screen.
     #[error("screen checkpoint of {cols} x {rows} cells")]
     Size {
         /// Columns.
@@ -72,9 +72,10 @@ pub enum CheckpointError {
 }
 
 impl Screen {
-    /// A blank screen at offset 0. `nonce` is the secret of its shell's marks, where it has an
-    /// integrated shell: marks without it are not believed. A size that no terminal can have
-    /// is cut to what is [fitting](TermSize::fitting).
+    /// A blank screen at offset 0. `nonce` is the nonce of its shell's marks, where it has an
+    /// integrated shell: marks without it are ignored. A size that is not allowed is replaced by
+    /// the
+    /// nearest one that [is](TermSize::fitting).
     #[must_use]
     pub fn new(size: TermSize, nonce: Option<&str>) -> Self {
         Self {
@@ -86,7 +87,7 @@ impl Screen {
         }
     }
 
-    /// A blank screen at `offset`: a new terminal whose bytes begin there.
+    /// A blank screen at `offset`: a new terminal whose output begins there.
     #[must_use]
     pub fn starting_at(offset: u64, size: TermSize, nonce: Option<&str>) -> Self {
         Self {
@@ -95,10 +96,10 @@ impl Screen {
         }
     }
 
-    /// The screen a checkpoint was made of.
+    /// Restores the screen that a checkpoint was made of.
     ///
     /// # Errors
-    /// [`CheckpointError`].
+    /// When the checkpoint has another version or a size that is not allowed.
     pub fn restore(checkpoint: &Checkpoint, nonce: Option<&str>) -> Result<Self, CheckpointError> {
         if checkpoint.version != CHECKPOINT_VERSION {
             return Err(CheckpointError::Version(checkpoint.version));
@@ -121,7 +122,7 @@ impl Screen {
         })
     }
 
-    /// Takes in bytes as the terminal gave them, cut anywhere.
+    /// Consumes output of the terminal, split at any byte.
     pub fn feed(&mut self, bytes: &[u8]) {
         for marked in self.scanner.feed(bytes) {
             self.shell.apply(&marked);
@@ -130,12 +131,12 @@ impl Screen {
         self.carry.decode(bytes, |text| emulator.feed(text));
     }
 
-    /// The terminal changed its size.
+    /// Resizes the screen.
     pub fn resize(&mut self, size: TermSize) {
         self.emulator.resize(size);
     }
 
-    /// Bytes up to `offset` are gone: what follows is no longer exact.
+    /// Skips bytes up to `offset`, which are gone: the screen is no longer exact.
     pub fn skip_to(&mut self, offset: u64) {
         if offset == self.offset() {
             return;
@@ -146,31 +147,31 @@ impl Screen {
         self.exact = false;
     }
 
-    /// Its size.
+    /// The size.
     #[must_use]
     pub fn size(&self) -> TermSize {
         self.emulator.size()
     }
 
-    /// The journal's offset up to which bytes were taken in.
+    /// The journal offset after the last byte consumed.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.scanner.offset()
     }
 
-    /// What the program asked of its terminal.
+    /// The modes that the program has set.
     #[must_use]
     pub fn modes(&self) -> Modes {
         self.scanner.modes()
     }
 
-    /// Where its shell stands; [`ShellState::Unknown`] without integration.
+    /// The state of its shell; [`ShellState::Unknown`] without integration.
     #[must_use]
     pub fn shell(&self) -> &ShellState {
         &self.shell
     }
 
-    /// What is on it.
+    /// A snapshot of the visible screen.
     #[must_use]
     pub fn view(&self) -> ScreenSnapshot {
         let (col, row, visible) = self.emulator.cursor();
@@ -186,7 +187,7 @@ impl Screen {
         }
     }
 
-    /// Something to go on from.
+    /// A checkpoint of the current state.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
@@ -203,10 +204,12 @@ impl Screen {
         }
     }
 
-    /// Bytes that paint this screen onto a terminal of the same size: what somebody who
-    /// attaches is sent first. What that terminal shows and its modes are reset before.
-    /// Ends with what there is of a sequence or character that is not complete, so that the
-    /// bytes that follow [`Screen::offset`] can be sent right after.
+    /// Bytes that paint this screen onto a terminal of the same size: the first message to a client
+    /// that attaches. They reset the terminal's content and modes before. They end with what there
+    /// is
+    /// of an incomplete sequence or character, so that the bytes from [`Screen::offset`] on can
+    /// follow
+    /// directly.
     #[must_use]
     pub fn repaint(&self) -> Vec<u8> {
         let painting = self.emulator.paint();
@@ -220,7 +223,7 @@ impl Screen {
     }
 }
 
-/// Leaves the alternate screen, resets what DECSTR resets, wraps at the margin, and clears.
+/// Leaves the alternate screen, soft-resets (DECSTR), enables wrapping, and clears the screen.
 const RESET: &str = "\x1b[?1047l\x1b[!p\x1b[?7h\x1b[m\x1b[H\x1b[2J";
 
 #[cfg(test)]

@@ -1,45 +1,45 @@
-//! What is on a screen, as data.
+//! Snapshots: the content of a screen as data.
 
 use ostler_model::TermSize;
 use serde::{Deserialize, Serialize};
 
 use crate::modes::Modes;
 
-/// Where a cursor stands, from 0.
+/// The position of a cursor, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CursorPosition {
-    /// Column, from 0.
+    /// The column, from 0.
     pub col: u16,
-    /// Row, from 0.
+    /// The row, from 0.
     pub row: u16,
-    /// Whether it is shown.
+    /// Whether the cursor is visible.
     pub visible: bool,
 }
 
-/// A screen at one moment.
+/// The screen at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreenSnapshot {
-    /// Its size.
+    /// The size.
     pub size: TermSize,
-    /// Every visible row, trailing blanks cut; as many as `size.rows`.
+    /// All visible rows without trailing blanks; as many as `size.rows`.
     pub rows: Vec<String>,
     /// The cursor.
     pub cursor: CursorPosition,
     /// The window title (OSC 0 and 2), empty until one is set.
     pub title: String,
-    /// Whether the alternate screen is shown, as full-screen programs use it.
+    /// Whether the alternate screen is active, as full-screen programs use it.
     pub alternate: bool,
-    /// What the program asked of its terminal.
+    /// The modes that the program has set.
     pub modes: Modes,
-    /// The journal's offset up to which this is true.
+    /// The journal offset up to which output was applied.
     pub offset: u64,
-    /// Whether nothing was missing on the way here: false where bytes were dropped before
-    /// they were ever parsed.
+    /// Whether all output was applied: false where bytes were dropped before they were ever
+    /// parsed.
     pub exact: bool,
 }
 
 impl ScreenSnapshot {
-    /// The rows as plain text, blank ones at the end cut, each ended by a newline.
+    /// The rows as plain text without trailing blank ones, each ended by a newline.
     #[must_use]
     pub fn text(&self) -> String {
         let last = self.rows.iter().rposition(|row| !row.is_empty());

@@ -1,17 +1,17 @@
-//! UTF-8 from a stream that is cut anywhere.
+//! Incremental decoding of UTF-8 from a stream split at any byte.
 
 use serde::{Deserialize, Serialize};
 
-/// What is left of a character that is not complete: at most three bytes.
+/// The bytes of an incomplete character: at most three.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Utf8Remainder(Vec<u8>);
 
-/// The longest character.
+/// The length of the longest character in bytes.
 const CHAR_BYTES: usize = 4;
 
 impl Utf8Remainder {
-    /// What was carried, as a checkpoint has it; what cannot be one is dropped.
+    /// Restores the remainder from a checkpoint; bytes that cannot be one are dropped.
     pub(crate) fn restored(bytes: &[u8]) -> Self {
         let incomplete = std::str::from_utf8(bytes)
             .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none());
@@ -26,8 +26,8 @@ impl Utf8Remainder {
         &self.0
     }
 
-    /// Hands on the text in `bytes` in pieces; what is no UTF-8 as U+FFFD, one for each
-    /// maximal subpart (Unicode chapter 3, as `String::from_utf8_lossy` does).
+    /// Passes the text in `bytes` on in pieces; invalid bytes as U+FFFD, one for each maximal
+    /// subpart (Unicode chapter 3, as `String::from_utf8_lossy` does).
     pub(crate) fn decode(&mut self, mut bytes: &[u8], mut text: impl FnMut(&str)) {
         while !self.0.is_empty() {
             let Some((first, rest)) = bytes.split_first() else {
@@ -41,7 +41,7 @@ impl Utf8Remainder {
                 }
                 Err(error) if error.error_len().is_none() && self.0.len() < CHAR_BYTES => {}
                 Err(_) => {
-                    // The last byte does not belong to it: it begins something new.
+                    // The last byte does not belong to it: it begins a new character.
                     text("\u{fffd}");
                     self.0.clear();
                     break;

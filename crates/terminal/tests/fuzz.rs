@@ -1,4 +1,5 @@
-//! Whatever a program prints: the screen does not depend on how its bytes are cut, nor on a checkpoint in between.
+//! For any output of a program, the screen depends neither on how its bytes are split nor on a
+//! checkpoint in between.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Characters that go into the cell before the cursor.
+//! Combining characters, which are added to the cell before the cursor.
 
 use avt::parser::{AnsiMode, Function, SgrOp};
 use avt::{Cell, Pen};
@@ -7,7 +7,7 @@ use super::{Avt, narrow};
 use crate::graphemes::{CLUSTER_BYTES, JOINER};
 
 impl Avt {
-    /// The column of the cell before the cursor, where it is one a mark can go to, and it.
+    /// The cell before the cursor and its column, where a mark can be added to it.
     fn before_cursor(&self) -> Option<(usize, Cell)> {
         let cursor = self.terminal.cursor();
         let line = self.terminal.screen().line(cursor.row)?;
@@ -19,15 +19,15 @@ impl Avt {
         (col + usize::from(cell.width()) == cursor.col).then_some((col, cell))
     }
 
-    /// Whether the cell before the cursor ends in a joiner.
+    /// Whether the cell before the cursor ends in a zero-width joiner.
     pub(super) fn follows_joiner(&self) -> bool {
         self.before_cursor()
             .and_then(|(_, cell)| self.clusters.get(cell.char()))
             .is_some_and(|cluster| cluster.ends_with(JOINER))
     }
 
-    /// Puts `mark` into the cell before the cursor, which stays where it is. False where there
-    /// is no such cell or no room for more.
+    /// Adds `mark` to the cell before the cursor, which stays where it is. False where there is no
+    /// such cell or the cell has no room for more.
     pub(super) fn combine(&mut self, mark: char) -> bool {
         let Some((col, cell)) = self.before_cursor() else {
             return false;
@@ -49,8 +49,8 @@ impl Avt {
         true
     }
 
-    /// Prints `c` over the cell at `col`, which is as wide and ends at the cursor, with the
-    /// pen it has. Everything else is as before: a pending wrap pends again.
+    /// Prints `c` with its pen over the cell at `col`, which has the same width and ends at the
+    /// cursor. Nothing else changes: a pending wrap stays pending.
     fn rewrite(&mut self, col: usize, c: char, pen: Pen) {
         let insert = vec![AnsiMode::Insert];
         if self.insert {
@@ -58,7 +58,7 @@ impl Avt {
         }
         let to = Function::Cha(narrow(col + 1));
         self.terminal.execute([to.clone(), Function::Print(c)]);
-        // `avt` does not tell its pen: the cell just printed does.
+        // `avt` does not expose its pen: the cell just printed does.
         let row = self.terminal.cursor().row;
         let screen = self.terminal.screen();
         let current = screen.line(row).map(|line| *line.cells()[col].pen());
@@ -74,7 +74,7 @@ impl Avt {
     }
 }
 
-/// What sets a pen, whatever it was.
+/// The function that sets a pen, whatever it was before.
 fn sgr(pen: &Pen) -> Function {
     let mut ops = vec![SgrOp::Reset];
     ops.extend(pen.foreground().map(SgrOp::SetForegroundColor));

@@ -1,10 +1,11 @@
-//! A dump in the words that every terminal understands.
+//! A dump in sequences that every terminal understands.
 
 use crate::graphemes::{Graphemes, JOINER};
 
-/// Rewrites a dump for a real terminal: repetition (`CSI b`) is written out, for not every
-/// terminal has it; tab stops are set the common way, colours with semicolons; clusters are
-/// what they stand for.
+/// Rewrites a dump for a real terminal: repetition (`CSI b`) is expanded, because not every
+/// terminal supports it; tab stops are set by HTS, colours use semicolons; stand-ins are replaced
+/// by
+/// their clusters.
 pub(super) fn for_real(dump: &str, clusters: &Graphemes) -> String {
     let mut out = String::with_capacity(dump.len() * 2);
     let mut last = ' ';
@@ -44,7 +45,7 @@ fn push_csi(out: &mut String, parameters: &str, end: &str, repeat: impl FnOnce(&
     }
 }
 
-/// What a cell holds, without a joiner at its end: it would join the next cell to it.
+/// Appends the content of a cell, without a joiner at its end: it would join the next cell to it.
 fn push_cell(out: &mut String, c: char, clusters: &Graphemes) {
     clusters.push_expanded(c, out);
     out.truncate(out.trim_end_matches(JOINER).len());

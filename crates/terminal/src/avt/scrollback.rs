@@ -1,5 +1,5 @@
-//! Rows that scrolled off the top: they come back when the terminal grows, as in xterm and
-//! tmux. `avt` keeps them but leaves them out of its dumps.
+//! Rows that scrolled off the top: they come back when the terminal grows, as in xterm and tmux.
+//! `avt` keeps them but leaves them out of its dumps.
 
 use std::fmt::Write;
 
@@ -7,15 +7,15 @@ use avt::{Color, Line, Pen, Terminal};
 
 use super::Avt;
 
-/// How many rows that scrolled off are kept. Enough for a screen that grows by two sizes, and
+/// The number of scrolled-off rows that are kept: enough for a screen that grows twice, and
 /// 260 kB at 80 columns.
 pub(super) const HISTORY_ROWS: usize = 200;
 
 impl Avt {
-    /// Text that brings a blank terminal's history here and leaves the rest blank.
+    /// Text that restores this scrollback on a blank terminal and leaves the rest blank.
     ///
-    /// Each row is printed at the top and scrolled off. One that is wrapped has a blank
-    /// printed after it, which wraps it.
+    /// Each row is printed at the top and scrolled off. A wrapped row is followed by a printed
+    /// blank, which wraps it.
     pub(super) fn history(&self) -> String {
         let mut text = String::new();
         let (_, rows) = self.terminal.size();
@@ -42,8 +42,8 @@ impl Avt {
         text
     }
 
-    /// Drops the history, where the program asked for it (`CSI 3 J`). It is put off until it
-    /// makes a difference: what comes back from there only a resize can show.
+    /// Drops the scrollback, where the program requested it (`CSI 3 J`). It is deferred until it
+    /// makes a difference: only a resize can show the scrollback.
     pub(super) fn forget_history(&mut self) {
         if !std::mem::take(&mut self.forgets) {
             return;
@@ -55,12 +55,12 @@ impl Avt {
     }
 }
 
-/// A blank terminal of a fitting size.
+/// A blank terminal of an allowed size.
 pub(super) fn blank(cols: usize, rows: usize) -> Terminal {
     Terminal::with_scrollback(cols, rows, Some(HISTORY_ROWS)).expect("a fitting size has no zero")
 }
 
-/// A row's cells; blank ones at the end only where the row is wrapped.
+/// Appends a row's cells; trailing blank ones only where the row is wrapped.
 fn push_line(text: &mut String, line: &Line) {
     let cells = line.cells();
     let blank =
@@ -83,7 +83,7 @@ fn push_line(text: &mut String, line: &Line) {
     }
 }
 
-/// What sets a pen, whatever it was.
+/// Appends the sequence that sets a pen, whatever it was before.
 fn push_pen(text: &mut String, pen: &Pen) {
     text.push_str("\u{1b}[0");
     for (base, color) in [(38, pen.foreground()), (48, pen.background())] {

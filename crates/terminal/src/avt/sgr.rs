@@ -1,10 +1,10 @@
-//! What erasing leaves behind. `avt` fills with all that its pen has; terminals fill with the
-//! background colour alone (`bce` of terminfo), so an underlined or reversed pen must not show
-//! in what is erased.
+//! The pen at erasing. `avt` fills with every attribute of its pen; terminals fill with the
+//! background colour alone (`bce` of terminfo), so an underlined or reversed pen must not show in
+//! what is erased.
 
 use avt::parser::{DecMode, Function, SgrOp};
 
-/// The attributes of the pen that show on a blank cell.
+/// Attributes of the pen that show on a blank cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Attributes {
     underline: bool,
@@ -12,22 +12,22 @@ struct Attributes {
     strikethrough: bool,
 }
 
-/// The pen's attributes, followed from function to function: `avt` does not tell them.
+/// The pen's attributes, tracked from function to function: `avt` does not expose them.
 #[derive(Debug, Default)]
 pub(super) struct Pens {
     now: Attributes,
-    /// Those saved with the cursor, on the primary and on the alternate screen.
+    /// Those saved with the cursor (DECSC), on the primary and on the alternate screen.
     saved: [Attributes; 2],
     alternate: bool,
 }
 
 impl Pens {
-    /// Whether the pen has something that erasing must not leave behind.
+    /// Whether the pen has an attribute that erasing must not leave behind.
     pub(super) fn show_on_blanks(&self) -> bool {
         self.now != Attributes::default()
     }
 
-    /// What takes it from the pen, and what gives it back.
+    /// The functions that remove these attributes from the pen and restore them.
     pub(super) fn without(&self) -> (Function, Function) {
         let off = [
             SgrOp::ResetUnderline,
@@ -50,7 +50,7 @@ impl Pens {
         )
     }
 
-    /// Follows what a function does to the pen.
+    /// Tracks what a function does to the pen.
     pub(super) fn follow(&mut self, function: &Function) {
         if let Function::Sgr(ops) = function {
             for op in ops.as_slice() {
@@ -154,7 +154,7 @@ pub(super) fn leaves_blanks(function: &Function) -> bool {
     )
 }
 
-/// A mode to be set, in steps of which only the switch to the alternate screen blanks cells.
+/// The steps by which a mode is set, of which only the switch to the alternate screen blanks cells.
 pub(super) fn steps(mode: DecMode) -> &'static [DecMode] {
     match mode {
         DecMode::SaveCursorAltScreenBuffer => &[DecMode::SaveCursor, DecMode::AltScreenBuffer],

@@ -19,7 +19,7 @@ fn shown(text: &str) -> (Vec<String>, u16, u16) {
 /// What tmux 3.3a shows in 80 columns and 4 rows, and the column of its cursor: compared by
 /// hand, with `tmux -u` under glibc's C.UTF-8.
 const AS_TMUX: &[(&str, &str, u16)] = &[
-    // Marks go into the cell before the cursor.
+    // Combining marks are added to the cell before the cursor.
     ("xe\u{301}y", "xe\u{301}y", 3),
     ("xe\u{301}\u{323}y", "xe\u{301}\u{323}y", 3),
     ("\u{301}ab", "ab", 2),
@@ -105,7 +105,7 @@ fn erasing_leaves_the_background_alone() {
         assert!(!blank.is_inverse() && !blank.is_underline(), "{given:?}");
         assert!(!blank.is_strikethrough(), "{given:?}");
         assert_eq!(blank.background().is_some(), given.contains("44"));
-        // The pen is what it was.
+        // The pen is unchanged.
         avt.feed("\x1b[Hx");
         let printed = pen(&avt, (0, 0));
         assert!(printed.is_inverse() || printed.is_underline() || printed.is_strikethrough());

@@ -1,10 +1,10 @@
-//! How wide a character is.
+//! The width of characters.
 
 use unicode_width::UnicodeWidthChar;
 
-/// Vowel signs and marks that stand beside their letter, and signs that stand before numbers.
-/// The Unicode tables count them to the letter's width; the C library, by which programs lay
-/// out their lines, gives them a cell (glibc 2.36 `wcwidth`, compared over all code points).
+/// Vowel signs and marks that stand beside their letter, and signs that stand before numbers. The
+/// Unicode tables count them to the width of the letter; the C library, by which programs lay out
+/// their lines, gives them a cell (glibc 2.36 `wcwidth`, compared over all code points).
 const SPACING: &[(char, char)] = &[
     ('\u{605}', '\u{605}'),
     ('\u{70f}', '\u{70f}'),
@@ -58,7 +58,7 @@ const SPACING: &[(char, char)] = &[
     ('\u{1d16d}', '\u{1d172}'),
 ];
 
-/// The cells a character takes: 0, 1 or 2.
+/// The number of cells that a character occupies: 0, 1 or 2.
 pub(super) fn width(c: char) -> usize {
     match c.width().unwrap_or(0) {
         0 if is_spacing(c) => 1,

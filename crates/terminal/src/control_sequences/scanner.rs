@@ -6,13 +6,13 @@ use super::{
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
-/// CAN and SUB break off any sequence.
+/// CAN and SUB cancel any sequence.
 const CANCEL: [u8; 2] = [0x18, 0x1a];
-/// The highest cursor shape there is (DECSCUSR).
+/// The highest cursor shape (DECSCUSR).
 const CURSOR_SHAPE_MAX: u8 = 6;
 
 impl Scanner {
-    /// One step from `bytes[at]` on; the index at which the next begins.
+    /// Makes one step from `bytes[at]` on and returns the index at which the next begins.
     pub(super) fn step(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
         match self.state.place {
             SequenceState::Text => match memchr::memchr(ESC, &bytes[at..]) {
@@ -46,7 +46,7 @@ impl Scanner {
         }
     }
 
-    /// An ESC is at index `at`.
+    /// Handles the ESC at index `at`.
     fn escape_at(&mut self, at: usize) -> usize {
         self.state.from = self.at + at as u64;
         self.state.place = SequenceState::Escape;
@@ -54,13 +54,13 @@ impl Scanner {
         at + 1
     }
 
-    /// A sequence is broken off.
+    /// Returns to text.
     fn leave(&mut self) {
         self.state.place = SequenceState::Text;
         self.state.begin_sequence();
     }
 
-    /// The byte after ESC.
+    /// Handles the byte after an ESC.
     fn escape(&mut self, byte: u8, at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
         let to = self.at + at as u64 + 1;
         self.state.place = match byte {
@@ -71,7 +71,7 @@ impl Scanner {
             b'P' | b'X' | b'^' | b'_' | b'k' => SequenceState::Other,
             b' '..=b'/' => SequenceState::EscapeMore,
             b if CANCEL.contains(&b) => SequenceState::Text,
-            // Other controls are obeyed in the middle of a sequence.
+            // Other controls are executed in the middle of a sequence.
             0x00..=0x1f | 0x7f => SequenceState::Escape,
             _ => SequenceState::Text,
         };
@@ -91,7 +91,7 @@ impl Scanner {
         at + 1
     }
 
-    /// In a control sequence: up to its final byte.
+    /// Reads a control sequence up to its final byte.
     fn control(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
         let part = &bytes[at..];
         let length = part
@@ -120,7 +120,7 @@ impl Scanner {
         end + 1
     }
 
-    /// In an operating system command: up to its end.
+    /// Reads an operating system command up to its end.
     fn osc(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
         let part = &bytes[at..];
         let end = |byte: &u8| matches!(*byte, ESC | BEL) || CANCEL.contains(byte);
@@ -138,20 +138,20 @@ impl Scanner {
         end + 1
     }
 
-    /// The byte after an ESC in an operating system command.
+    /// Handles the byte after an ESC in an operating system command.
     fn osc_escape(&mut self, byte: u8, at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
         if byte == b'\\' {
             self.osc_ended(self.at + at as u64 + 1, marks);
             return at + 1;
         }
-        // Something else begins: the ESC was the byte before, perhaps in an earlier piece.
+        // Another sequence begins: the ESC was the byte before, perhaps in an earlier piece.
         self.state.from = (self.at + at as u64).saturating_sub(1);
         self.state.place = SequenceState::Escape;
         self.state.begin_sequence();
         at
     }
 
-    /// Remembers a part of a sequence, unless that gets too long.
+    /// Buffers a part of a sequence, unless it gets too long.
     fn keep(&mut self, part: &[u8]) {
         let state = &mut self.state;
         if state.overlong {
@@ -173,7 +173,7 @@ impl Scanner {
         }
     }
 
-    /// Does something to the modes and tells when they are others then.
+    /// Changes the modes and reports an event if they differ then.
     fn change_modes(
         &mut self,
         to: u64,
@@ -188,7 +188,7 @@ impl Scanner {
         }
     }
 
-    /// A control sequence is complete: its parameters in `pending`, `last` its final byte.
+    /// Evaluates a complete control sequence: its parameters in `pending`, `last` its final byte.
     fn control_ended(&mut self, last: u8, to: u64, marks: &mut Vec<LocatedEvent>) {
         if self.state.overlong {
             return;
@@ -213,7 +213,7 @@ impl Scanner {
         }
     }
 
-    /// XTWINOPS 22 and 23: puts the title aside, and back.
+    /// XTWINOPS 22 and 23: pushes and pops the title.
     fn title_stack(&mut self, operation: &[u8], to: u64, marks: &mut Vec<LocatedEvent>) {
         let mut numbers = numbers(operation);
         let (operation, which) = (numbers.next(), numbers.next().unwrap_or(0));
@@ -259,7 +259,7 @@ impl Scanner {
         marks.extend(mark.map(|mark| self.mark(to, mark)));
     }
 
-    /// OSC 133 (FinalTerm's marks, with kitty's `k=s` for continuation prompts).
+    /// Parses OSC 133 (FinalTerm's marks, with kitty's `k=s` for continuation prompts).
     fn shell_mark(&self, fields: &[u8]) -> Option<ControlEvent> {
         let mut fields = fields.split(|byte| *byte == b';');
         let kind = fields.next()?;
@@ -286,7 +286,7 @@ impl Scanner {
     }
 }
 
-/// The numbers of a control sequence; what is no number is zero, as terminals take it.
+/// The parameters of a control sequence; what is not a number is zero, as terminals take it.
 fn numbers(parameters: &[u8]) -> impl Iterator<Item = u16> {
     parameters.split(|byte| *byte == b';').map(|number| {
         let digits = str::from_utf8(number).ok();
@@ -294,7 +294,7 @@ fn numbers(parameters: &[u8]) -> impl Iterator<Item = u16> {
     })
 }
 
-/// A title as it is kept: text without controls, cut to [`TITLE_BYTES`].
+/// Normalizes a title: text without controls, cut to [`TITLE_BYTES`].
 fn title(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut title: String = text.chars().filter(|c| !c.is_control()).collect();
@@ -302,7 +302,7 @@ fn title(bytes: &[u8]) -> String {
     title
 }
 
-/// The path of a `file://host/path`, its percent signs decoded.
+/// The path of a `file://host/path` URL, percent-decoded.
 fn directory(url: &[u8]) -> Option<Vec<u8>> {
     let place = url.strip_prefix(b"file://")?;
     let path = &place[memchr::memchr(b'/', place)?..];
@@ -322,7 +322,7 @@ fn directory(url: &[u8]) -> Option<Vec<u8>> {
     (!decoded.contains(&0)).then_some(decoded)
 }
 
-/// A percent sign that encodes nothing is itself.
+/// A percent sign that does not begin an escape stands for itself.
 fn after_percent(rest: &[u8]) -> &[u8] {
     &rest[1..]
 }

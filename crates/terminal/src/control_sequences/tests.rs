@@ -130,7 +130,7 @@ fn modes_are_told_when_they_change() {
         ..vim
     };
     assert_eq!(told(b"\x1b="), Some(ControlEvent::Modes(keypad)));
-    // Any of the mouse's modes turns the mouse off.
+    // Resetting any of the mouse modes turns the mouse off.
     let mouseless = Modes {
         mouse: false,
         ..keypad
@@ -139,7 +139,7 @@ fn modes_are_told_when_they_change() {
     assert_eq!(told(b"\x1b[!p"), Some(ControlEvent::Modes(none)));
     assert_eq!(told(b"\x1b[?2004h"), Some(ControlEvent::Modes(paste)));
     assert_eq!(told(b"\x1bc"), Some(ControlEvent::Modes(none)));
-    // Reports and ANSI modes are others.
+    // Mode requests (DECRQM) and ANSI modes change nothing.
     assert_eq!(told(b"\x1b[?2004$p"), None);
     assert_eq!(told(b"\x1b[1h\x1b[>1h\x1b[?1;2c"), None);
 }

@@ -14,14 +14,14 @@ fn screen(cols: u16, rows: u16, bytes: &[u8]) -> Screen {
     screen
 }
 
-/// What happens to a screen.
+/// One operation on a screen.
 #[derive(Debug, Clone)]
 enum Step {
     Bytes(Vec<u8>),
     Resize(TermSize),
 }
 
-/// What programs write, with every kind of thing we treat in a way of our own.
+/// What programs write, with every construct that this crate treats specially.
 const WRITTEN: &[&str] = &[
     "abc",
     "hello world ",
@@ -118,7 +118,7 @@ const WRITTEN: &[&str] = &[
     "\x1bktitle\x1b\\",
     "\x1bPq#0\x1b\\",
     "\x1b_x\x1b\\",
-    // Not complete.
+    // Incomplete sequences.
     "\x1b",
     "\x1b[",
     "\x1b[3",
@@ -132,7 +132,7 @@ const WRITTEN: &[&str] = &[
     "\x1b]2;x\x1b",
 ];
 
-/// Bytes as programs write them, some broken off.
+/// Bytes as programs write them, some incomplete.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let whole = prop::sample::select(WRITTEN);
     prop_oneof![
@@ -166,7 +166,7 @@ fn take(screen: &mut Screen, step: &Step) {
     }
 }
 
-/// Everything that can be seen of a screen, now or later.
+/// Everything that is visible of a screen, now or later.
 fn seen(screen: &Screen) -> (ScreenSnapshot, String, ShellState) {
     let painting = String::from_utf8_lossy(&screen.repaint()).into_owned();
     (screen.view(), painting, screen.shell().clone())
@@ -322,7 +322,7 @@ fn nothing_dropped_leaves_it_exact() {
     assert!(screen.view().exact);
 }
 
-/// As tmux 3.3a does it, compared by hand.
+/// As in tmux 3.3a, compared by hand.
 #[test]
 fn rows_that_scrolled_off_come_back_when_it_grows() {
     let lines: String = (0..30).map(|n| format!("line {n}\r\n")).collect();
@@ -343,7 +343,7 @@ fn rows_that_scrolled_off_come_back_when_it_grows() {
         screen.resize(size(40, 12));
         assert_eq!(screen.view().rows, view.rows);
     }
-    // What was cleared does not.
+    // What was cleared does not come back.
     for restored in [false, true] {
         let mut screen = screen(40, 5, format!("{text}\x1b[H\x1b[2J\x1b[3J$ ").as_bytes());
         if restored {

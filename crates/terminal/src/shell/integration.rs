@@ -1,13 +1,13 @@
-//! What makes a shell tell: scripts that are loaded at its start.
+//! Shell integration: scripts that a shell loads at its start, and that make it print marks.
 
 use ostler_model::{ByteString, ShellKind, ShellSession};
 
-/// A file of the integration, by its path below the directory they all lie in.
+/// A file of the integration, by its path below the common directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScriptFile {
-    /// For example `zsh/.zshenv`.
+    /// The relative path, for example `zsh/.zshenv`.
     pub path: &'static str,
-    /// What it holds.
+    /// The content.
     pub text: &'static str,
 }
 
@@ -35,24 +35,24 @@ const BASH_RC: &str = "bash/rc.bash";
 const ZSH_DIRECTORY: &str = "zsh";
 const FISH_INIT: &str = "fish/init.fish";
 
-/// Carries the nonce to the script, which takes it out of the environment first thing.
+/// The variable that passes the nonce to the script, which removes it from the environment first.
 const NONCE: &str = "OSTLER_SHELL_NONCE";
-/// Where zsh looks for its files.
+/// The directory where zsh looks for its startup files.
 const ZDOTDIR: &str = "ZDOTDIR";
-/// The person's own [`ZDOTDIR`], for the script to put back.
+/// The user's own [`ZDOTDIR`], for the script to restore.
 const OWN_ZDOTDIR: &str = "OSTLER_SHELL_ZDOTDIR";
 
-/// How an integrated shell is started.
+/// The arguments and environment of an integrated shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellLaunch {
     /// The arguments after the program.
     pub args: Vec<ByteString>,
-    /// Variables set besides its environment.
+    /// Variables to be set in addition to its environment.
     pub set_env: Vec<(ByteString, ByteString)>,
 }
 
-/// What makes this shell load its script from the directory `scripts`; `base_env` is the
-/// environment it would have (zsh's own `ZDOTDIR` is kept for the person's files).
+/// Builds the launch of a shell that loads its script from the directory `scripts`; `base_env` is
+/// the environment it would have (zsh's own `ZDOTDIR` is kept for the user's files).
 #[must_use]
 pub fn launch(
     session: &ShellSession,
@@ -85,7 +85,7 @@ fn below(directory: &ByteString, path: &str) -> ByteString {
     ByteString::from([directory.as_bytes(), b"/", path.as_bytes()].concat())
 }
 
-/// A word as fish reads it back: within single quotes only `'` and `\` need an escape.
+/// Quotes a word for fish: within single quotes only `'` and `\` need an escape.
 fn fish_quoted(word: &ByteString) -> Vec<u8> {
     let mut quoted = vec![b'\''];
     for byte in word.as_bytes() {

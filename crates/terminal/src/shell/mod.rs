@@ -1,4 +1,4 @@
-//! Shells that tell where commands begin and end (C14).
+//! Shells that mark where commands begin and end.
 
 mod integration;
 mod preamble;

@@ -1,12 +1,13 @@
-//! What a shell itself writes between the mark that a command begins and the command's output.
+//! The preamble: what a shell itself writes between the command-start mark and the command's
+//! output.
 
 use ostler_model::ShellKind;
 
-/// Bytes after the mark that are looked at; what fish writes holds the command line as title.
+/// Bytes after the mark that are searched; the preamble of fish holds the command line as title.
 pub const PROLOGUE_BYTES: usize = 4 * 1024;
 
-/// How many of the first bytes after the mark are the shell's. Only fish writes any: the end
-/// of bracketed paste, the window's title, plain colours, and a carriage return that ends it.
+/// The length of the preamble after the mark. Only fish writes one: the end of bracketed paste, the
+/// window's title, a colour reset, and a carriage return that ends it.
 #[must_use]
 pub fn prologue_len(kind: ShellKind, output: &[u8]) -> usize {
     match kind {
@@ -49,7 +50,8 @@ fn title(bytes: &[u8]) -> usize {
         .map_or(0, |bell| bell + 1)
 }
 
-/// Select graphic rendition, the ASCII character set, shift in: what `sgr0` is made of.
+/// The length of a colour reset: select graphic rendition, the ASCII character set, shift in, the
+/// parts of terminfo's `sgr0`.
 fn plain_colours(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     loop {

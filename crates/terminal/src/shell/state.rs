@@ -1,60 +1,61 @@
-//! Where a shell stands, as its marks tell.
+//! The state of a shell, folded from its marks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::control_sequences::{ControlEvent, LocatedEvent};
 
-/// Where an integrated shell stands.
+/// The state of an integrated shell.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ShellState {
-    /// It has told nothing yet.
+    /// It has printed no mark yet.
     #[default]
     Unknown,
-    /// A command ended, and the prompt is not shown yet: the person's own hooks run, or the
-    /// next of several lines that were typed together.
+    /// A command ended, and the prompt is not shown yet: the user's own hooks run, or the next of
+    /// several lines that were typed together.
     Ended {
-        /// Where the last command's output ended.
+        /// The offset where the last command's output ended.
         #[serde(default)]
         since: u64,
         /// Its exit status; none before the first command.
         #[serde(default)]
         status: Option<i32>,
-        /// The shell's working directory, as it last told.
+        /// The shell's working directory, as last reported.
         #[serde(default)]
         cwd: Option<String>,
     },
-    /// It shows a prompt and takes a command.
+    /// It shows a prompt and accepts a command.
     Prompt {
-        /// Where the last command's output ended, if there was one.
+        /// The offset where the last command's output ended, if there was one.
         #[serde(default)]
         since: u64,
         /// The exit status of the last command.
         #[serde(default)]
         status: Option<i32>,
-        /// Its working directory, as it last told.
+        /// Its working directory, as last reported.
         #[serde(default)]
         cwd: Option<String>,
     },
-    /// It shows a continuation prompt: the command typed is not complete.
+    /// It shows a continuation prompt: the command that was typed is incomplete.
     Incomplete {
-        /// Its working directory, as it last told.
+        /// Its working directory, as last reported.
         #[serde(default)]
         cwd: Option<String>,
     },
     /// A command runs.
     Running {
-        /// Where its output begins.
+        /// The offset where its output begins.
         since: u64,
-        /// The shell's working directory when it began.
+        /// The shell's working directory when it started.
         #[serde(default)]
         cwd: Option<String>,
     },
 }
 
 impl ShellState {
-    /// Takes one mark in; what is not believed changes nothing. A directory carries no nonce:
-    /// it is believed only between the end of a command and the prompt, while no command runs.
+    /// Applies one event; a mark that is not believed changes nothing. OSC 7 carries no nonce: a
+    /// directory is believed only between the end of a command and the prompt, while no command
+    /// runs.
     pub fn apply(&mut self, marked: &LocatedEvent) {
         match &marked.mark {
             ControlEvent::CommandEnd {
@@ -97,7 +98,7 @@ impl ShellState {
         }
     }
 
-    /// The shell's working directory, as it last told.
+    /// The shell's working directory, as last reported.
     #[must_use]
     pub fn cwd(&self) -> Option<&str> {
         match self {
@@ -109,8 +110,8 @@ impl ShellState {
         }
     }
 
-    /// An end is told before every prompt, also where nothing ran: then only the status may
-    /// be new (a syntax error), not the place.
+    /// Handles the end of a command. The mark comes before every prompt, also where nothing ran:
+    /// then only the status may be new (a syntax error), not the position.
     fn end(&mut self, at: u64, status: Option<i32>) {
         let (since, last) = match self {
             Self::Ended { since, status, .. } | Self::Prompt { since, status, .. } => {
@@ -125,7 +126,7 @@ impl ShellState {
         };
     }
 
-    /// Without an end before it, how the command ended is not known.
+    /// Handles a prompt. Without an end mark before it, the command's exit status is unknown.
     fn prompt(&mut self, at: u64) {
         let (since, status) = match self {
             Self::Ended { since, status, .. } | Self::Prompt { since, status, .. } => {

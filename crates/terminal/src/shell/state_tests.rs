@@ -1,4 +1,4 @@
-//! Tables and random walks over marks.
+//! State transitions by table, and random walks over marks.
 
 use proptest::prelude::*;
 
@@ -68,7 +68,7 @@ fn from_prompt_to_prompt() {
         cwd: Some("/b".to_owned()),
     };
     assert_eq!(fold(told.clone()), after);
-    // A prompt that is painted again ends nothing anew.
+    // A prompt that is painted again does not end a command again.
     told.extend([END, PROMPT]);
     assert_eq!(fold(told.clone()), after);
     told.push(directory("/late"));
@@ -128,7 +128,7 @@ const fn is_believed(mark: &ControlEvent) -> bool {
 }
 
 proptest! {
-    /// Nothing without the nonce moves it, and a directory only between end and prompt.
+    /// No event without the nonce changes the state, except a directory between end and prompt.
     #[test]
     fn only_what_is_believed_counts(marks in proptest::collection::vec(any_mark(), 0..40)) {
         let mut state = ShellState::default();
@@ -147,7 +147,7 @@ proptest! {
         }
     }
 
-    /// It is written to disk with checkpoints and read back the same.
+    /// The state is written to disk with checkpoints and read back equal.
     #[test]
     fn it_survives_json(marks in proptest::collection::vec(any_mark(), 0..20)) {
         let state = fold(marks);
