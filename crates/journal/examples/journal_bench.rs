@@ -1,4 +1,4 @@
-//! Measures ingest, tail and grep against bare loops and ripgrep or grep, in one run.
+//! Benchmarks append, tail and grep against bare loops and ripgrep or grep, in one run.
 //!
 //! `cargo run --release -p ostler-journal --example journal_bench -- [directory]`; the
 //! directory (default `/dev/shm`) needs room for 2 GB, and is left as it was.
@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Lines of about a hundred bytes, one in a thousand with a needle.
+/// Lines of about 100 bytes; one in a thousand holds the needle.
 fn sample() -> Vec<u8> {
     let mut text = Vec::with_capacity(64 << 20);
     let mut number = 0u64;
@@ -129,7 +129,7 @@ fn ingest(dir: &Path, text: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Wall-clock and processor time.
+/// Measures the wall-clock and the processor time of `work`.
 fn timed(work: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<(Duration, Duration)> {
     let clock = || rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let (begun, cpu) = (Instant::now(), clock());
@@ -161,8 +161,8 @@ fn median<E>(rounds: usize, work: impl Fn() -> Result<(), E>) -> Result<Duration
     all(rounds, work).map(|times| times[times.len() / 2])
 }
 
-/// The least processor time of ours and our children in some rounds: wall-clock time tells
-/// nothing on a busy machine. In hundredths of a second, as the kernel counts them.
+/// The least processor time of this process and its children over several rounds, in hundredths
+/// of a second as the kernel counts them: wall-clock time is unreliable on a busy machine.
 fn cheapest(work: impl Fn() -> bool) -> Option<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let used = || -> Option<f64> {

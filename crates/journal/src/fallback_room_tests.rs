@@ -1,8 +1,8 @@
-//! Room that comes back, and attempts that end while there is none.
+//! Room on the disk that comes back, and attempts that end while there is none.
 
 use super::*;
 
-/// The disk is asked before anything is overwritten, and returned to before anything is lost.
+/// The disk is checked before anything is overwritten, and used before anything is lost.
 #[test]
 fn room_that_nobody_tells_of_is_found_in_time() {
     let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
@@ -26,7 +26,7 @@ fn a_disk_that_says_room_and_refuses_is_not_written_to_over_and_over() {
     lab.fill(0, true);
     lab.append(400_000, 100, false);
     assert!(!lab.writer.is_on_disk());
-    // A try now would succeed.
+    // An attempt would succeed now.
     lab.make_room();
     lab.append(400_000, 100, false);
     assert!(!lab.writer.is_on_disk(), "it is tried on schedule only");
@@ -36,7 +36,7 @@ fn a_disk_that_says_room_and_refuses_is_not_written_to_over_and_over() {
     lab.check_files();
 }
 
-/// Who wrote is killed with everybody who knew where it had come to.
+/// The writer is killed together with everyone who knew its offset.
 #[test]
 fn offsets_that_only_memory_had_are_not_used_again() {
     for (bytes, returns) in [(5_000_000, false), (10, false), (10, true)] {

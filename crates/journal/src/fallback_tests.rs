@@ -1,5 +1,6 @@
-//! A disk that refuses and takes again, at random: one reader that was there all the time, and
-//! the files as they stand in the end, against what was appended.
+//! A disk that refuses and accepts at random: a reader that was there all the time, and the files
+//! at
+//! the end, compared with what was appended.
 
 use std::os::fd::AsFd;
 
@@ -15,32 +16,32 @@ use crate::{Journal, MemorySlot};
 #[path = "fallback_room_tests.rs"]
 mod room;
 
-/// What the shim reads at once while output goes to memory.
+/// The most bytes that the shim reads at once while output goes to memory.
 const READ_BYTES: usize = 64 * 1024;
-/// What may be overwritten although there is room: 256 KiB between two looks, and a record at
-/// each end.
+/// The most bytes that may be overwritten although there is room: 256 KiB between two checks, and
+/// a record at each end.
 const LOSS_BYTES: u64 = 400 * 1024;
 
-/// What happens to a writer, its disk and its reader.
+/// One operation on a writer, its disk or its reader.
 #[derive(Debug, Clone)]
 enum Op {
-    /// So many bytes, a newline after each `every`.
+    /// Appends `len` bytes, a newline after each `every`.
     Append { len: usize, every: usize, err: bool },
-    /// So many bytes are left on the disk.
+    /// Leaves this many bytes of room on the disk.
     Fill(usize),
-    /// The same, and it says that there is more, as with some quotas.
+    /// The same, while the disk reports that it has more, as some quotas do.
     Lie(usize),
-    /// There is room again, and nobody says so.
+    /// Frees the disk without notice.
     MakeRoom,
-    /// There is room again, and the writer looks.
+    /// Frees the disk, and the writer tries to return.
     Free,
-    /// The writer looks, whatever is so.
+    /// The writer checks the disk, whatever its state.
     Look,
-    /// The reader reads so many pages.
+    /// The reader reads this many pages.
     Read(usize),
-    /// Everything there is now is dropped on request.
+    /// Clears all output.
     Clear,
-    /// The next attempt begins.
+    /// Begins the next attempt.
     NextAttempt,
 }
 
@@ -67,29 +68,29 @@ fn operation() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A writer, what it was given, and a reader.
+/// A writer, what was appended, and a reader.
 struct Lab {
     dir: tempfile::TempDir,
     limits: SegmentLimits,
     writer: FallbackWriter,
     slot: MemorySlot,
     journal: Journal,
-    /// Everything that was appended, by offset.
+    /// All bytes that were appended, by offset.
     appended: Vec<u8>,
     /// The stream of each of these bytes.
     streams: Vec<StreamName>,
-    /// What the writer said is gone.
+    /// The gaps that the writer reported.
     missing: Vec<Gap>,
     /// What was only in memory when an attempt ended.
     lost: Vec<Gap>,
     cleared_to: u64,
-    /// What was overwritten when room came back while output went to memory.
+    /// The number of overwritten bytes when room came back while output went to memory.
     room_since: Option<u64>,
-    /// Whether the disk lied since.
+    /// Whether the disk reported false room since.
     lied: bool,
-    /// Where the reader is.
+    /// The position of the reader.
     next: Cursor,
-    /// Which bytes it was given.
+    /// Which bytes were read.
     read: Vec<bool>,
     gaps: Vec<Gap>,
     at_ns: i64,
@@ -167,7 +168,7 @@ impl Lab {
             .get_or_insert_with(|| overwritten(&self.writer));
     }
 
-    /// What is appended shows its place, so that a byte in a wrong one is noticed.
+    /// Appends bytes that encode their offset, so that a misplaced byte is noticed.
     fn append(&mut self, len: usize, every: usize, err: bool) {
         let stream = if err {
             StreamName::Stderr
@@ -192,7 +193,7 @@ impl Lab {
         self.read.resize(self.appended.len(), false);
     }
 
-    /// As the shim does it.
+    /// Appends as the shim does.
     fn append_piece(&mut self, stream: StreamName, piece: &[u8]) {
         if let Some(missing) = self.writer.return_where_room(self.at_ns, piece.len()) {
             self.check_loss(missing.iter().map(|gap| gap.to - gap.from).sum());
@@ -204,7 +205,7 @@ impl Lab {
         self.check_loss(overwritten(&self.writer));
     }
 
-    /// Once there is room, nothing is overwritten; where the ring was full by then, little.
+    /// Once there is room, nothing is overwritten; where the ring was full by then, little is.
     fn check_loss(&self, lost: u64) {
         let Some(before) = self.room_since.filter(|_| !self.lied) else {
             return;
@@ -225,7 +226,8 @@ impl Lab {
         }
     }
 
-    /// An attempt that ends in memory leaves it to its readers until the next one writes.
+    /// Begins the next attempt. One that ends in memory leaves that to its readers until the next
+    /// one writes.
     fn next_attempt(&mut self) {
         self.make_room();
         let (from, end) = (self.writer.end() - self.in_memory(), self.writer.end());
@@ -245,8 +247,8 @@ impl Lab {
         memory.map_or(0, |memory| memory.end() - memory.base())
     }
 
-    /// Where the journal ends for readers: nothing can be read of what was lost with an attempt
-    /// until the next one has written.
+    /// The journal's end for readers: nothing can be read of what was lost with an attempt until
+    /// the next one has written.
     fn readable_end(&self) -> u64 {
         let end = self.writer.end();
         match self.lost.last() {
@@ -259,7 +261,7 @@ impl Lab {
         }
     }
 
-    /// One page; whether there is more.
+    /// Reads one page; returns whether there is more.
     fn read(&mut self) -> bool {
         let page = self
             .journal
@@ -286,7 +288,7 @@ impl Lab {
         page.more && on
     }
 
-    /// A chunk holds what was appended at its place; which place that is.
+    /// Checks that a chunk holds what was appended at its offset; returns its range.
     fn check_chunk(&self, chunk: &Chunk) -> std::ops::Range<usize> {
         let from = usize::try_from(chunk.offset).expect("it fits");
         let range = from..from + chunk.bytes.len();
@@ -296,7 +298,7 @@ impl Lab {
         range
     }
 
-    /// Every byte was read where it belongs, or was told as gone.
+    /// Checks that every byte was read at its offset, or was reported as a gap.
     fn check(&mut self) {
         while self.read() {}
         let mut told = self.read.clone();
@@ -308,8 +310,8 @@ impl Lab {
         assert_eq!(missing, None, "of {end}: {:?}", self.gaps);
     }
 
-    /// With room on the disk, everything that is not gone is there, and the lines have their
-    /// numbers.
+    /// With room on the disk, checks that everything outside gaps is there, and that lines have
+    /// their numbers.
     fn check_files(&mut self) {
         self.make_room();
         self.look();
@@ -343,8 +345,8 @@ impl Lab {
         assert!(self.writer.lost_bytes() <= lost);
     }
 
-    /// Numbers count every newline before, those of bytes that are gone included, but for what
-    /// an attempt took with it.
+    /// Checks that line numbers count every newline before them, those of lost bytes included,
+    /// except for those lost with an attempt.
     fn check_lines(&self, journal: &Journal) {
         let query = LineQuery {
             streams: StreamSet::ALL,
@@ -363,7 +365,7 @@ impl Lab {
             }
             let count = counts.iter().find(|(stream, _)| *stream == line.stream);
             assert_eq!(Some(&(line.stream, line.number)), count, "{line:?}");
-            // The walk has taken the line's first byte.
+            // The iterator has consumed the first byte of the line.
             let at = usize::try_from(line.offset).expect("it fits");
             note(&mut counts, self.appended[at], line.stream);
         }
@@ -449,7 +451,7 @@ fn what_the_ring_lost_is_a_gap_for_good() {
     lab.check_files();
 }
 
-/// Where no file takes anything, offsets go on, and the disk does so behind the gap.
+/// Where no file takes the bytes, offsets advance, and the disk continues after the gap.
 #[test]
 fn what_nothing_takes_is_a_gap_too() {
     let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);

@@ -1,8 +1,9 @@
-//! Perl-style patterns over bytes: linear time where possible, and a budget of time for all of them.
+//! Perl-style patterns over bytes: linear time where possible, and a time budget for all of them.
 //!
-//! A pattern is tried on one line at a time. For linear patterns a second matcher, compiled so
-//! that it cannot match across lines, finds candidates in whole blocks; each candidate line is
-//! then decided by the first.
+//! A pattern is matched against one line at a time. For linear patterns a second matcher, compiled
+//! so
+//! that it cannot match across lines, finds candidates in whole blocks; the first matcher then
+//! decides about each candidate line.
 
 mod backtracking;
 mod linear;
@@ -23,16 +24,16 @@ use self::linear::Linear;
 use crate::decode::Encoding;
 use crate::query::{BACKTRACKING_BUDGET_MS, PATTERN_BUDGET_MS};
 
-/// Bytes a compiled pattern may take.
+/// The most bytes of a compiled pattern.
 const PATTERN_BYTES: usize = 10 * 1024 * 1024;
-/// Characters a pattern may have.
+/// The most characters of a pattern.
 pub const PATTERN_CHARS: usize = 10_000;
 
-/// A compiled pattern; cheap to clone. Unicode is on; the bytes searched need not be UTF-8.
+/// A compiled pattern; cheap to clone. Unicode mode is on; the bytes searched need not be UTF-8.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     inner: Arc<Inner>,
-    /// What lines are decoded from before they are tried; none for UTF-8.
+    /// The encoding from which lines are decoded before they are matched; none for UTF-8.
     encoding: Option<Encoding>,
 }
 
@@ -40,7 +41,7 @@ pub struct Pattern {
 struct Inner {
     source: String,
     engine: Engine,
-    /// Compiled when blocks are first searched: a wait for a pattern may never do that.
+    /// Compiled when blocks are first searched: waiting for a pattern may never need it.
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
@@ -50,28 +51,28 @@ enum Engine {
     Backtracking(Box<Backtracking>),
 }
 
-/// Finds lines that may match in a block of whole lines.
+/// Finds candidate lines in a block of whole lines.
 #[derive(Debug)]
 pub(crate) struct Prefilter(grep_regex::RegexMatcher);
 
-/// Why a pattern is none.
+/// Why a text is not a valid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message} at position {position}")]
 pub struct PatternError {
-    /// What is wrong.
+    /// The error in words.
     pub message: String,
-    /// The byte at which it is wrong, from 0.
+    /// The byte offset of the error, from 0.
     pub position: usize,
 }
 
-/// A pattern took more steps or time than it may.
+/// The error for a search that took more steps or time than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "the pattern takes too long: it used up its budget of {} ms; look-around, back-references and \
      repetitions of repetitions make it slow, and very long lines", budget.as_millis()
 )]
 pub struct BudgetExceeded {
-    /// The time it had.
+    /// The time budget.
     pub budget: Duration,
 }
 
@@ -79,7 +80,7 @@ impl Pattern {
     /// Compiles a Perl-style pattern.
     ///
     /// # Errors
-    /// When it is no pattern, or too large a one.
+    /// When it is invalid, or too large.
     pub fn new(perl: &str) -> Result<Self, PatternError> {
         if let Some((position, _)) = perl.char_indices().nth(PATTERN_CHARS) {
             return Err(PatternError {
@@ -101,7 +102,7 @@ impl Pattern {
         })
     }
 
-    /// The same pattern, tried on the text that lines in this encoding show (A7).
+    /// The same pattern, matched against the text of lines decoded from this encoding.
     #[must_use]
     pub fn over(mut self, encoding: Encoding) -> Self {
         self.encoding = (encoding != Encoding::UTF_8).then_some(encoding);
@@ -114,7 +115,7 @@ impl Pattern {
         &self.inner.source
     }
 
-    /// The time that searches for it may take in all, unless a query says otherwise.
+    /// The default time budget for all searches of one query.
     #[must_use]
     pub fn budget(&self) -> Duration {
         Duration::from_millis(match self.inner.engine {
@@ -132,8 +133,9 @@ impl Pattern {
         }
     }
 
-    /// The first match in `bytes`, within the default budget. Anchors mean the beginning and
-    /// the end of `bytes`.
+    /// The first match in `bytes`, within the default budget. Anchors match at the beginning and
+    /// the
+    /// end of `bytes`.
     ///
     /// # Errors
     /// When the search takes longer than its budget.
@@ -141,8 +143,9 @@ impl Pattern {
         self.find_from(bytes, 0, self.budget())
     }
 
-    /// As [`Pattern::find`], at or after `from`; what stands before it is context, so that `^`
-    /// does not match there.
+    /// As [`Pattern::find`], at or after `from`; the bytes before it are context, so that `^` does
+    /// not
+    /// match there.
     ///
     /// # Errors
     /// When the search takes longer than `budget`.
@@ -155,7 +158,7 @@ impl Pattern {
         BudgetedMatcher::new(budget).find_at(self, bytes, from)
     }
 
-    /// Whether one of these whole lines may match; far cheaper than trying each.
+    /// Whether one of these whole lines may match; much cheaper than matching each.
     #[must_use]
     pub fn may_match(&self, lines: &[u8]) -> bool {
         self.prefilter()
@@ -171,7 +174,7 @@ impl Pattern {
         }
     }
 
-    /// How a line must be decoded first, if at all.
+    /// The encoding from which a line must be decoded first, if any.
     fn decoding(&self, line: &[u8]) -> Option<Encoding> {
         self.encoding.filter(|encoding| !encoding.keeps(line))
     }
@@ -186,8 +189,9 @@ impl Inner {
 }
 
 impl Prefilter {
-    /// None where anchors of the whole text or a newline in the pattern would make blocks
-    /// answer differently from lines.
+    /// None where anchors of the whole text or a newline in the pattern would make matches in
+    /// blocks
+    /// differ from matches in lines.
     fn new(perl: &str, lines: &Hir) -> Option<Self> {
         let looks = lines.properties().look_set();
         if looks.contains(Look::Start) || looks.contains(Look::End) {
@@ -201,7 +205,7 @@ impl Prefilter {
             .map(Self)
     }
 
-    /// A place in a line that may match; lines before it do not. `block` begins with a line.
+    /// The offset in the first line that may match. `block` begins with a line.
     pub(crate) fn candidate(&self, block: &[u8]) -> Option<usize> {
         let hit = self.0.find_candidate_line(block).ok().flatten()?;
         Some(match hit {
@@ -210,9 +214,9 @@ impl Prefilter {
     }
 }
 
-/// Matches within a budget of time.
+/// Matches a pattern within a time budget.
 ///
-/// Clones draw on the same budget.
+/// Clones share the budget.
 #[derive(Debug, Clone)]
 pub(crate) struct BudgetedMatcher {
     budget: Duration,
@@ -242,7 +246,7 @@ impl BudgetedMatcher {
         }
     }
 
-    /// A place in the first of these whole lines that may match.
+    /// The offset in the first of these whole lines that may match.
     pub(crate) fn candidate(
         &self,
         pattern: &Pattern,
@@ -287,7 +291,8 @@ impl BudgetedMatcher {
         }
     }
 
-    /// Counts the time of a search, which is to end at the deadline it is given; none where it did not end.
+    /// Runs a search with a deadline and subtracts its time; `search` returns none where it did not
+    /// end.
     fn timed<T>(&self, search: impl FnOnce(Instant) -> Option<T>) -> Result<T, BudgetExceeded> {
         let exceeded = BudgetExceeded {
             budget: self.budget,
@@ -303,15 +308,15 @@ impl BudgetedMatcher {
     }
 }
 
-/// What is wrong with a pattern in the eyes of the linear engine.
+/// Why the linear engine refused a pattern.
 #[derive(Debug)]
 struct Refusal {
     error: PatternError,
-    /// Whether it asks for what only backtracking can do.
+    /// Whether the pattern needs backtracking.
     backtracks: bool,
 }
 
-/// What `^` and `$` mean; `\A` and `\z` always mean the text.
+/// What `^` and `$` match; `\A` and `\z` always match at the ends of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Anchors {
     Text,

@@ -1,4 +1,4 @@
-//! Questions to a journal, and its answers.
+//! Queries to a journal, and their results.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::pattern::Pattern;
 
-/// Bytes a [`ByteQuery`] returns unless it says otherwise.
+/// The default of [`ByteQuery::max_bytes`].
 pub const PAGE_BYTES: u64 = 1024 * 1024;
-/// Lines a [`LineQuery`] returns unless it says otherwise.
+/// The default of [`LineQuery::max_lines`].
 pub const PAGE_LINES: u64 = 10_000;
-/// Bytes of one line a [`LineQuery`] returns unless it says otherwise.
+/// The default of [`LineQuery::max_line_bytes`].
 pub const LINE_BYTES: u64 = 64 * 1024;
-/// Time that searching for a pattern may take in all unless the query says otherwise, in milliseconds.
+/// The default time budget for all pattern searches of a query, in milliseconds.
 pub const PATTERN_BUDGET_MS: u64 = 10_000;
 /// The same for a pattern with look-around or back-references, in milliseconds.
 pub const BACKTRACKING_BUDGET_MS: u64 = 2_000;
 
-/// Which streams are meant.
+/// A set of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StreamSet(u8);
 
-/// Every stream there is, in the order of its code on disk.
+/// All streams, in the order of their codes on disk.
 pub(crate) const STREAMS: [StreamName; 4] = [
     StreamName::Stdout,
     StreamName::Stderr,
@@ -30,7 +30,7 @@ pub(crate) const STREAMS: [StreamName; 4] = [
     StreamName::Stdin,
 ];
 
-/// A stream's code on disk, from 0; also its place in arrays of one entry per stream.
+/// The code of a stream on disk, from 0; also its index in arrays with one entry for each stream.
 pub(crate) const fn stream_code(stream: StreamName) -> u8 {
     match stream {
         StreamName::Stdout => 0,
@@ -41,14 +41,14 @@ pub(crate) const fn stream_code(stream: StreamName) -> u8 {
 }
 
 impl StreamSet {
-    /// Everything, audited input included.
+    /// All streams, audited input included.
     pub const ALL: Self = Self(0b1111);
-    /// What the command printed: stdout, stderr, terminal.
+    /// The output of the command: stdout, stderr, terminal.
     pub const OUTPUT: Self = Self(0b0111);
-    /// Nothing.
+    /// No stream.
     pub const NONE: Self = Self(0);
 
-    /// One stream.
+    /// The set of one stream.
     #[must_use]
     pub const fn only(stream: StreamName) -> Self {
         Self(1 << stream_code(stream))
@@ -60,13 +60,13 @@ impl StreamSet {
         Self(self.0 | Self::only(stream).0)
     }
 
-    /// Whether `stream` is meant.
+    /// Whether `stream` is in the set.
     #[must_use]
     pub const fn contains(self, stream: StreamName) -> bool {
         self.0 & Self::only(stream).0 != 0
     }
 
-    /// The streams meant.
+    /// The streams in the set.
     pub fn iter(self) -> impl Iterator<Item = StreamName> {
         STREAMS
             .into_iter()
@@ -86,21 +86,21 @@ impl FromIterator<StreamName> for StreamSet {
     }
 }
 
-/// Asks for raw bytes in arrival order.
+/// A query for raw bytes in arrival order.
 #[derive(Debug, Clone)]
 pub struct ByteQuery {
-    /// Where to begin; below the oldest byte kept the answer says so in its gap.
+    /// Where to begin; if that is below the oldest byte kept, the result has a gap.
     pub from: Cursor,
-    /// Where to end, exclusive; none is the end of what is there.
+    /// Where to end, exclusive; none is the end of the journal.
     pub until: Option<u64>,
-    /// Which streams.
+    /// The streams to read.
     pub streams: StreamSet,
     /// The most bytes to return; at least one byte is returned where there is one.
     pub max_bytes: u64,
 }
 
 impl ByteQuery {
-    /// Everything the command printed from `from` on, in pages of [`PAGE_BYTES`].
+    /// A query for all output from `from` on, in pages of [`PAGE_BYTES`].
     #[must_use]
     pub const fn from(from: Cursor) -> Self {
         Self {
@@ -117,35 +117,35 @@ impl ByteQuery {
 pub struct Chunk {
     /// When they were read from the command.
     pub at: Timestamp,
-    /// Where they came from.
+    /// The stream they belong to.
     pub stream: StreamName,
-    /// The position of the first one.
+    /// The offset of the first byte.
     pub offset: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Bytes that were there and are gone.
+/// A range of bytes that are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The first byte gone.
+    /// The first byte that is gone.
     pub from: u64,
     /// The first byte after the gap.
     pub to: u64,
 }
 
-/// Bytes that [`Journal::clear`](crate::Journal::clear) or retention took away.
+/// The range that [`Journal::clear`](crate::Journal::clear) or retention dropped.
 pub type TrimmedRange = Gap;
 
-/// The answer to a [`ByteQuery`].
+/// The result of a [`ByteQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BytePage {
-    /// Chunks of the streams asked for, in arrival order, none of them empty.
+    /// Chunks of the requested streams, in arrival order, none of them empty.
     pub chunks: Vec<Chunk>,
-    /// Where to go on.
+    /// Where to continue.
     pub next: Cursor,
-    /// Bytes that are gone between the place asked for and the first chunk. A page never
-    /// holds a gap between its chunks: it ends before it.
+    /// Bytes that are gone between the requested position and the first chunk. A page never has a
+    /// gap between its chunks: it ends before the gap.
     pub gap: Option<Gap>,
     /// Whether there are more bytes at `next` now.
     pub more: bool,
@@ -153,37 +153,37 @@ pub struct BytePage {
     pub damaged: Option<u64>,
 }
 
-/// What `grep` returns of a line that matches.
+/// What to return of a line that matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GrepMode {
     /// The whole line.
     #[default]
     Line,
-    /// Only what matched, one [`JournalLine`] for each match.
+    /// The match only, one [`JournalLine`] for each.
     Content,
 }
 
-/// What becomes of the last line of a stream when it has no newline.
+/// How to treat the last line of a stream if it has no newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Unfinished {
-    /// It is left out until it ends: right while the execution runs.
+    /// Leave it out until it ends: right while the execution runs.
     #[default]
     Hide,
-    /// It is shown, and comes again: a prompt, a progress bar.
+    /// Return it, and again later: a prompt, a progress bar.
     Preview,
-    /// It is given out once, for good: right when the execution has finished.
+    /// Return it once, finally: right when the execution has finished.
     Final,
 }
 
-/// Asks for lines.
+/// A query for lines.
 ///
-/// The order of the conditions: position and time choose lines, streams and grep filter them,
-/// `head` keeps the first of these, `tail` the last of those; the page's budgets then cut from
-/// the back, and `next` goes on there.
+/// The order of the conditions: position and time select lines, streams and grep filter them,
+/// `head` keeps the first of these, `tail` the last of those; the budgets of the page then cut from
+/// the end, and `next` continues there.
 #[derive(Debug, Clone)]
 pub struct LineQuery {
-    /// Lines that end at or after this position; none is the oldest kept.
+    /// Lines that end at or after this position; none is the oldest byte kept.
     pub from: Option<Cursor>,
     /// Lines that end before this offset.
     pub until_cursor: Option<Cursor>,
@@ -191,20 +191,20 @@ pub struct LineQuery {
     pub since: Option<Timestamp>,
     /// Lines that begin at or before this time.
     pub until: Option<Timestamp>,
-    /// Which streams.
+    /// The streams to read.
     pub streams: StreamSet,
-    /// Lines with a match.
+    /// Lines with a match of this pattern.
     pub grep: Option<Pattern>,
-    /// What to return of them.
+    /// What to return of a matching line.
     pub grep_mode: GrepMode,
-    /// Only the first so many.
+    /// Only the first lines, this many.
     pub head: Option<u64>,
-    /// Only the last so many.
+    /// Only the last lines, this many.
     pub tail: Option<u64>,
-    /// What becomes of a last line without a newline.
+    /// How to treat a last line without a newline.
     pub unfinished: Unfinished,
-    /// Whether the lines beyond the budgets are counted; otherwise `omitted_lines` stays 0
-    /// and `more` alone tells of them.
+    /// Whether lines beyond the budgets are counted; otherwise `omitted_lines` stays 0 and only
+    /// `more` reports them.
     pub count_omitted: bool,
     /// The most lines (or matches) to return.
     pub max_lines: u64,
@@ -212,10 +212,10 @@ pub struct LineQuery {
     pub max_bytes: u64,
     /// The most bytes of one line to return.
     pub max_line_bytes: u64,
-    /// Which bytes of a line that has more: those around its first match of `grep`, or its
-    /// first ones.
+    /// Which bytes of a longer line to return: those around its first match of `grep`, or the first
+    /// ones.
     pub around_match: bool,
-    /// Time that searching for the pattern may take in all; none: [`Pattern::budget`].
+    /// The time budget for all pattern searches; none is [`Pattern::budget`].
     pub budget: Option<Duration>,
 }
 
@@ -247,32 +247,32 @@ impl Default for LineQuery {
 pub struct JournalLine {
     /// When its first byte was read from the command.
     pub at: Timestamp,
-    /// Its stream.
+    /// The stream of the line.
     pub stream: StreamName,
-    /// The position of its first byte.
+    /// The offset of its first byte.
     pub offset: u64,
     /// Its number within its stream, from 1.
     pub number: u64,
     /// Its bytes without the newline.
     pub bytes: Vec<u8>,
-    /// Whether it ended with a newline.
+    /// Whether it ends with a newline.
     pub terminated: bool,
-    /// Bytes of this line that were not returned.
+    /// The number of its bytes that were not returned.
     pub clipped: u64,
-    /// Those of them that stand before `bytes`; 0 unless [`LineQuery::around_match`].
+    /// Those of them that are before `bytes`; 0 unless [`LineQuery::around_match`].
     pub skipped: u64,
 }
 
-/// The answer to a [`LineQuery`].
+/// The result of a [`LineQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinePage {
     /// Lines in the order of their first bytes.
     pub lines: Vec<JournalLine>,
-    /// Where to go on.
+    /// Where to continue.
     pub next: Cursor,
-    /// Bytes that are gone between the place asked for and the oldest kept after it.
+    /// Bytes that are gone between the requested position and the oldest byte kept after it.
     pub gap: Option<Gap>,
-    /// Lines that match but are beyond the budgets.
+    /// The number of matching lines beyond the budgets.
     pub omitted_lines: u64,
     /// Whether there are such lines.
     pub more: bool,

@@ -1,20 +1,22 @@
-//! How far readers may have been told of output that is in memory only.
+//! The memory extent: how far output that is in memory only may have been reported to readers.
 //!
-//! Where memory goes with its processes, nobody else knows it, and the next attempt must not use
-//! an offset again. A full disk still takes an empty file and sets its size: the size says it.
+//! Where the memory is lost with its processes, nothing else records how far it reached, and the
+//! next
+//! attempt must not use an offset again. A full disk still accepts an empty file and its size: the
+//! size records the extent.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-/// The file; there while output goes to memory.
+/// The name of the file; it exists while output goes to memory.
 pub(crate) const REACH: &str = "output.reach";
-/// Bytes of output for each byte of the file's size: so it stays below every limit on the size
-/// of files, and is set rarely.
+/// Bytes of output for each byte of the file's size: this keeps the size below every limit on file
+/// sizes, and changes it rarely.
 const UNIT_BYTES: u64 = 256 * 1024;
 
-/// The file while it is written.
+/// The file while output goes to memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryExtent {
     file: Option<File>,
@@ -22,8 +24,9 @@ pub(crate) struct MemoryExtent {
 }
 
 impl MemoryExtent {
-    /// Says that output reaches to `end`, before anybody is told. Where the disk does not even
-    /// take an empty file, nothing says it.
+    /// Records that output reaches to `end`, before any reader learns of it. Where the disk does
+    /// not
+    /// even accept an empty file, nothing is recorded.
     pub(crate) fn raise(&mut self, dir: BorrowedFd<'_>, end: u64) {
         let units = end.div_ceil(UNIT_BYTES);
         if units <= self.units {
@@ -41,16 +44,16 @@ impl MemoryExtent {
     }
 }
 
-/// Where output that was in memory ended at the latest; 0 where nothing says it.
+/// The upper bound of where output in memory ended; 0 where nothing is recorded.
 pub(crate) fn read(dir: BorrowedFd<'_>) -> u64 {
     let size = rustix::fs::statat(dir, REACH, AtFlags::SYMLINK_NOFOLLOW)
         .map_or(0, |file| u64::try_from(file.st_size).unwrap_or(0));
     size.saturating_mul(UNIT_BYTES)
 }
 
-/// What was in memory is on disk, or its end is on record.
+/// Removes the file: what was in memory is on disk, or its end is recorded elsewhere.
 pub(crate) fn remove(dir: BorrowedFd<'_>) {
-    // Left behind, it makes the gap before the next attempt longer, and nothing else.
+    // If it stays, the gap before the next attempt is longer, and nothing else.
     let _left = rustix::fs::unlinkat(dir, REACH, AtFlags::empty());
 }
 

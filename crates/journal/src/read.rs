@@ -1,4 +1,4 @@
-//! Raw chunks from a cursor on.
+//! Byte queries: raw chunks from a cursor on.
 
 use ostler_model::{Cursor, Timestamp};
 
@@ -8,12 +8,12 @@ use crate::record_iter::{ForwardRecords, RecordBlock, RecordStep, within};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 
-/// The time of a record; the end of time where the number is none.
+/// The time of a record; the maximum where the number is out of range.
 pub(crate) fn timestamp(at_ns: i64) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(at_ns)).unwrap_or(Timestamp::MAX)
 }
 
-/// Answers a query on one view.
+/// Answers a query on one snapshot.
 pub(crate) fn page(
     view: &JournalSnapshot<'_>,
     query: &ByteQuery,
@@ -80,18 +80,18 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes on behind bytes that are gone.
+    /// Continues after a gap.
     fn gap(&mut self, gap: Gap) {
         let from = self.page.gap.map_or(gap.from, |known| known.from);
         self.page.gap = Some(Gap { from, to: gap.to });
         self.page.next.offset = gap.to;
     }
 
-    /// Takes what belongs on the page; false once it is full.
+    /// Adds what belongs on the page; false once it is full.
     fn take(&mut self, block: &RecordBlock) -> bool {
         let next = self.page.next.offset;
         if block.base() > next {
-            // The place asked for lies in a gap.
+            // The requested position is in a gap.
             self.gap(Gap {
                 from: next,
                 to: block.base(),

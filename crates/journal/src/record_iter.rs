@@ -1,4 +1,4 @@
-//! Walking a view in verified blocks: many records, their bytes in one piece.
+//! Iteration over a snapshot in verified blocks: many records, their bytes contiguous.
 
 use ostler_model::StreamName;
 
@@ -8,15 +8,15 @@ use crate::segment::{OutputSegment, SegmentError};
 use crate::snapshot::{JournalSnapshot, RecordPosition};
 use crate::tail::RawRecord;
 
-/// Bytes of output in a block; a single longer chunk makes a longer block.
+/// The most bytes of output in a block; a single longer chunk makes a longer block.
 const BLOCK_BYTES: u64 = 256 * 1024;
-/// Records in a block.
+/// The most records in a block.
 const BLOCK_RECORDS: usize = 1024;
 
 /// Consecutive records of one segment with their bytes.
 #[derive(Debug, Default)]
 pub(crate) struct RecordBlock {
-    /// Where the first record stands.
+    /// The position of the first record.
     pub(crate) place: RecordPosition,
     /// The records, without gaps between them, all intact.
     pub(crate) records: Vec<IndexRecord>,
@@ -28,18 +28,18 @@ pub(crate) struct RecordBlock {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordRun<'b> {
     pub(crate) stream: StreamName,
-    /// The place of its first record.
+    /// The position of its first record.
     pub(crate) place: RecordPosition,
     pub(crate) records: &'b [IndexRecord],
     pub(crate) bytes: &'b [u8],
 }
 
-/// What came next.
+/// The result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordStep {
     /// The block was filled.
     Block,
-    /// Bytes are gone here; the walk goes on behind them.
+    /// Bytes are gone here; the iteration continues after them.
     Gap(Gap),
     /// Nothing from this offset on can be read.
     Damaged(u64),
@@ -56,7 +56,7 @@ impl RecordBlock {
         self.records.last().map_or(0, IndexRecord::end)
     }
 
-    /// The block cut into runs.
+    /// Splits the block into runs of one stream.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = RecordRun<'_>> {
         let base = self.base();
         let mut first = 0;
@@ -86,8 +86,9 @@ impl RecordBlock {
         runs.into_iter()
     }
 
-    /// Fills the block with as many of `raw` as follow from each other and are intact.
-    /// Returns how many.
+    /// Fills the block with as many of `raw` as follow from each other and are intact. Returns
+    /// their
+    /// number.
     fn fill(
         &mut self,
         view: &JournalSnapshot<'_>,
@@ -129,17 +130,17 @@ impl RecordBlock {
     }
 }
 
-/// An offset as a place in a block's bytes.
+/// Converts an offset to an index into a block's bytes.
 pub(crate) fn within(base: u64, offset: u64) -> usize {
     usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX)
 }
 
-/// Walks forward from a place.
+/// Iterates forward from a position.
 #[derive(Debug)]
 pub(crate) struct ForwardRecords<'v, 'd> {
     view: &'v JournalSnapshot<'d>,
     next: RecordPosition,
-    /// The offset the next record must have; none at the beginning.
+    /// The offset that the next record must have; none at the beginning.
     expected: Option<u64>,
     damaged: bool,
     window: Vec<RawRecord>,
@@ -190,7 +191,7 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
         }
     }
 
-    /// Between segments: a gap, or damage where one should adjoin.
+    /// Moves to a segment: reports a gap, or damage where it should adjoin the one before.
     fn enter(&mut self, segment: &OutputSegment) -> Result<Option<RecordStep>, SegmentError> {
         let Some(expected) = self.expected.filter(|_| self.next.record == 0) else {
             return Ok(None);
@@ -221,7 +222,7 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
             .expected
             .is_none_or(|expected| block.base() == expected);
         if filled == 0 || !fits {
-            // The place is known only if something before it was read.
+            // The position is known only if a record before it was read.
             self.expected = self.expected.or(Some(segment.base.max(self.view.floor)));
             self.damaged = true;
             return self.step(block);
@@ -231,7 +232,7 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
         Ok(RecordStep::Block)
     }
 
-    /// Makes sure the window holds the next record; returns its place in the window.
+    /// Makes sure that the window holds the next record; returns its index in the window.
     fn window_skip(&mut self, segment: &OutputSegment) -> Result<usize, SegmentError> {
         if self.window_at.slot == self.next.slot
             && let Some(skip) = self.next.record.checked_sub(self.window_at.record)
@@ -246,11 +247,12 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
     }
 }
 
-/// Walks backward from a place, within one extent: it stops at gaps, at damage and at `floor`.
+/// Iterates backward from a position, within one extent: it stops at gaps, at damage and at
+/// `floor`.
 #[derive(Debug)]
 pub(crate) struct BackwardRecords<'v, 'd> {
     view: &'v JournalSnapshot<'d>,
-    /// The place after the next record.
+    /// The position after the next record.
     before: RecordPosition,
     /// The offset at which that record must end; none at the beginning.
     expected: Option<u64>,
@@ -265,7 +267,7 @@ impl<'v, 'd> BackwardRecords<'v, 'd> {
         }
     }
 
-    /// Fills `block` with what lies before; false where nothing readable does.
+    /// Fills `block` with what comes before; false where nothing readable does.
     pub(crate) fn step(&mut self, block: &mut RecordBlock) -> Result<bool, SegmentError> {
         while self.before.record == 0 {
             if self.before.slot == 0 || !self.enter()? {
@@ -296,9 +298,9 @@ impl<'v, 'd> BackwardRecords<'v, 'd> {
         Ok(true)
     }
 
-    /// Goes over into the segment before, if it adjoins.
+    /// Moves to the previous segment, if it adjoins.
     fn enter(&mut self) -> Result<bool, SegmentError> {
-        // The slot may be the place after the last one.
+        // The slot may be the position after the last segment.
         if self.before.slot < self.view.len() && !self.view.adjoins(self.before.slot) {
             return Ok(false);
         }
@@ -331,7 +333,7 @@ impl<'v, 'd> BackwardRecords<'v, 'd> {
             }
             first -= 1;
         }
-        // A record that is none makes a block of one, which then fails to fill.
+        // An invalid record makes a block of one, which then fails to fill.
         Ok(first.min(self.before.record - 1))
     }
 }

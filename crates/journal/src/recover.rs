@@ -1,4 +1,4 @@
-//! Repair of a journal before a later attempt writes on: the torn tail is cut.
+//! Recovery of a journal before a later attempt appends to it: the torn tail is cut.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -13,8 +13,8 @@ use crate::segment::{OutputSegment, SegmentError};
 use crate::snapshot::tallies_of;
 use crate::writer::{OpenSegment, WriteProgress};
 
-/// Cuts what does not pass its checksum off the last segment, removes what is no segment, and
-/// says how to go on: at the valid end, or at `at_least` behind a gap.
+/// Cuts the part of the last segment that fails its checksums, removes invalid segments, and
+/// returns where to continue: at the valid end, or at `at_least` after a gap.
 pub(crate) fn repair(
     dir: BorrowedFd<'_>,
     at_least: u64,
@@ -46,8 +46,8 @@ pub(crate) fn repair(
     ))
 }
 
-/// Goes on no earlier than `offset`: bytes that were only in memory, or that were cleared, keep
-/// their offsets. A segment's number is left out, so that they read as a gap.
+/// Continues no earlier than `offset`: bytes that were only in memory, or that were cleared, keep
+/// their offsets. A segment number is left out, so that they read as a gap.
 fn behind(
     progress: WriteProgress,
     open: Option<OpenSegment>,
@@ -64,7 +64,7 @@ fn behind(
     (apart, None)
 }
 
-/// The segment cut at its first bad record; none where its index is none.
+/// Opens the segment cut at its first invalid record; none where its index is invalid.
 fn opened(
     dir: BorrowedFd<'_>,
     listed: SegmentEntry,
@@ -84,7 +84,7 @@ fn opened(
     }
 }
 
-/// Removes the files of what is no segment, so that its number is free again.
+/// Removes the files of an invalid segment, so that its number is free again.
 fn discard(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<(), WriteError> {
     let suffixes = [
         files::INDEX,
@@ -107,7 +107,7 @@ fn resume(
 ) -> Result<(WriteProgress, Option<OpenSegment>), WriteError> {
     let progress = progress(dir, segment, floor)?;
     if !listed.has_segment {
-        // Compressed: sealed for good, the next segment goes on.
+        // Compressed, so sealed: the next segment continues.
         return Ok((progress, None));
     }
     let open = |suffix| append_to(dir, listed.number, suffix);
@@ -118,7 +118,7 @@ fn resume(
         base: segment.base,
         index_bytes: HEADER_BYTES as u64 + segment.count * RECORD_BYTES as u64,
     };
-    // The index first: a segment longer than its index is only a torn tail.
+    // The index first: a segment longer than its index has only a torn tail.
     cut(&open.index, open.index_bytes, listed.number, files::INDEX)?;
     cut(
         &open.segment,
@@ -129,7 +129,7 @@ fn resume(
     Ok((progress, Some(open)))
 }
 
-/// How far the journal has come at the end of its last segment.
+/// The progress of the journal at the end of its last segment.
 fn progress(
     dir: BorrowedFd<'_>,
     segment: &OutputSegment,

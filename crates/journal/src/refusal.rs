@@ -1,4 +1,4 @@
-//! A disk that refuses, for tests: what the thread writes to files has so many bytes of room.
+//! A simulated full disk for tests: writes of the thread to files have a limited number of bytes.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -11,24 +11,24 @@ thread_local! {
     static CLAIMS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the disk says when it is asked how many bytes fit; none where it is not played.
+/// The number of free bytes that the disk reports; none where it is not simulated.
 pub(crate) fn claimed_room() -> Option<u64> {
     let room = if CLAIMS.get() { None } else { ROOM.get() };
     room.map(|room| room as u64)
 }
 
-/// From now on the disk says that everything fits, whatever fits.
+/// Makes the disk report that everything fits, whatever fits.
 pub(crate) fn claim_room(claims: bool) {
     CLAIMS.set(claims);
 }
 
-/// From now on so many bytes fit; none is as many as there are.
+/// Limits the bytes that fit from now on; none is no limit.
 pub(crate) fn leave_room(bytes: Option<usize>) {
     ROOM.set(bytes);
 }
 
-/// What is still to be written of `bytes`; where not all fits, as much as does is written
-/// before the refusal.
+/// The bytes still to be written of `bytes`; where not all fit, those that do are written before
+/// the refusal.
 pub(crate) fn allow<'b>(mut file: &File, bytes: &'b [u8]) -> io::Result<&'b [u8]> {
     match ROOM.get() {
         Some(room) if bytes.len() > room => {

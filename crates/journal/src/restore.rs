@@ -1,8 +1,8 @@
-//! From memory back to the disk.
+//! The return from memory to disk.
 //!
-//! What a memory segment holds becomes one segment on disk. Its index appears under its name
-//! when everything is in it: whoever reads finds all of it in memory or all of it on disk, never
-//! a part.
+//! The content of a memory segment becomes one segment on disk. Its index is renamed to its final
+//! name
+//! when it is complete: a reader finds all of it in memory or all of it on disk, never a part.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -17,14 +17,14 @@ use crate::memory_ring::{MemorySegment, Snapshot};
 use crate::query::Gap;
 use crate::writer::{self, OpenSegment, OutputWriter, WriteProgress};
 
-/// Bytes of the disk that stay free when output returns to it.
+/// Bytes of disk space that stay free when output returns to disk.
 const RESERVE_BYTES: u64 = 128 * 1024;
 
 /// Output that no disk will ever hold, in the order of its offsets.
 pub(crate) type Missing = Vec<Gap>;
 
 impl OutputWriter {
-    /// Goes on at `end`, with what `memory_ring` holds before it on disk; what is missing then.
+    /// Writes what `memory_ring` holds before `end` to disk and continues there; returns the gaps.
     ///
     /// # Errors
     /// When the disk refuses; nothing has changed then.
@@ -64,7 +64,7 @@ impl OutputWriter {
         }
         let is_apart = end > progress.end;
         let missing = missing(from.end, held.as_ref(), (end, floor));
-        // A segment's number is left out, so that what is missing reads as a gap.
+        // A segment number is left out, so that the missing bytes read as a gap.
         progress.next_number += u32::from(is_apart);
         progress.end = end;
         self.go_on(progress, open.filter(|_| !is_apart));
@@ -73,8 +73,8 @@ impl OutputWriter {
 }
 
 impl OutputWriter {
-    /// Where a disk says that there is too little room, nothing is tried: what is left is for
-    /// the exit record, and for whoever makes room.
+    /// Where a disk reports too little room, nothing is tried: the rest is for the exit record, and
+    /// for whoever frees space.
     fn ask_for_room(&self, held: &Snapshot) -> Result<(), WriteError> {
         let needed = held.bytes().len() + held.records().len() * RECORD_BYTES;
         match self.free_bytes() {
@@ -83,12 +83,12 @@ impl OutputWriter {
                 "the disk",
                 Errno::NOSPC,
             )),
-            // Some cannot say; they refuse what does not fit.
+            // Some file systems cannot report it; they refuse what does not fit.
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    /// Whether the disk says that so many bytes fit.
+    /// Whether the disk reports that this many bytes fit.
     pub(crate) fn says_room(&self, bytes: u64) -> bool {
         #[cfg(test)]
         if let Some(room) = crate::refusal::claimed_room() {
@@ -104,7 +104,8 @@ impl OutputWriter {
     }
 }
 
-/// What is neither on disk nor held, between `from` and `end`; what was cleared is not missing.
+/// The ranges between `from` and `end` that are neither on disk nor held; cleared output is not
+/// missing.
 fn missing(from: u64, held: Option<&Snapshot>, (end, floor): (u64, TruncationPoint)) -> Missing {
     let gaps = match held {
         Some(held) => [(from, held.base()), (held.end(), end)],
@@ -117,11 +118,11 @@ fn missing(from: u64, held: Option<&Snapshot>, (end, floor): (u64, TruncationPoi
     gaps.filter(|gap| gap.from < gap.to).collect()
 }
 
-/// Writes one segment whole, or nothing.
+/// Writes one segment as a whole, or nothing.
 fn write_out(dir: BorrowedFd<'_>, number: u32, held: &Snapshot) -> Result<OpenSegment, WriteError> {
     let written = write_files(dir, number, held);
     if written.as_ref().is_err_and(|error| !error.is_taken()) {
-        // Without an index, what cannot be removed is no segment.
+        // Without an index, a file that cannot be removed is not a segment.
         drop(files::remove(dir, number, files::NEW_INDEX));
         drop(files::remove(dir, number, files::SEGMENT));
     }
@@ -161,7 +162,7 @@ fn write(file: &File, bytes: &[u8], (number, suffix): (u32, &str)) -> Result<(),
         .map_err(|error| WriteError::io("append to", files::name(number, suffix), error))
 }
 
-/// Nobody reads a file of this name: what an earlier try left is written over.
+/// No reader opens a file of this name: what an earlier attempt left is overwritten.
 fn create_new_index(dir: BorrowedFd<'_>, number: u32) -> Result<File, WriteError> {
     let mut name = files::NameBuffer::new();
     let path = name.write(number, files::NEW_INDEX);

@@ -1,4 +1,4 @@
-//! What is dropped when there is too much: pure plans, and their execution.
+//! Retention: pure plans of what to drop when there is too much, and their execution.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -19,25 +19,25 @@ use crate::snapshot::with_view;
 
 const DIRECTORY: &str = "the execution's directory";
 
-/// Bytes kept from the beginning of an execution's output.
+/// The default bytes kept from the beginning of an execution's output.
 pub const HEAD_BYTES: u64 = 64 * 1024 * 1024;
-/// Bytes kept from the end of an execution's output.
+/// The default bytes kept from the end of an execution's output.
 pub const TAIL_BYTES: u64 = 8 * 1024 * 1024 * 1024;
-/// Bytes of a whole state directory.
+/// The default size limit of a state directory in bytes.
 pub const STATE_BYTES: u64 = 20 * 1024 * 1024 * 1024;
-/// The share of the disk a state directory may take, in hundredths.
+/// The default share of the disk that a state directory may use, in percent.
 pub const STATE_DISK_PERCENT: u64 = 10;
 
 /// How much output of one execution is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputPolicy {
-    /// Bytes from the beginning.
+    /// Bytes kept from the beginning.
     pub head_bytes: u64,
-    /// Bytes from the end.
+    /// Bytes kept from the end.
     pub tail_bytes: u64,
 }
 
-/// How much a state directory may hold.
+/// The size limits of a state directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatePolicy {
     /// Bytes.
@@ -46,14 +46,14 @@ pub struct StatePolicy {
     pub max_inodes: u64,
 }
 
-/// One execution as the sweep sees it.
+/// The disk usage of one execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionDiskUsage {
-    /// Which.
+    /// The execution.
     pub id: ExecutionId,
-    /// Bytes its directory takes on disk.
+    /// Bytes that its directory occupies on disk.
     pub bytes: u64,
-    /// Files and directories it takes.
+    /// Files and directories in it.
     pub inodes: u64,
     /// When it ended; none while it runs, and then it is never dropped.
     pub ended_at: Option<Timestamp>,
@@ -68,10 +68,10 @@ impl Default for OutputPolicy {
     }
 }
 
-/// One segment as retention sees it.
+/// The range of one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentExtent {
-    /// Its number.
+    /// The number of the segment.
     pub number: u32,
     /// The offset of its first byte.
     pub from: u64,
@@ -79,7 +79,7 @@ pub struct SegmentExtent {
     pub to: u64,
 }
 
-/// Which executions must go, oldest ended first, so that the rest fits.
+/// The executions that must be dropped, oldest end first, so that the rest fits.
 #[must_use]
 pub fn plan(holdings: &[ExecutionDiskUsage], policy: StatePolicy) -> Vec<ExecutionId> {
     let mut bytes: u64 = holdings.iter().map(|one| one.bytes).sum();
@@ -101,8 +101,8 @@ pub fn plan(holdings: &[ExecutionDiskUsage], policy: StatePolicy) -> Vec<Executi
     dropped
 }
 
-/// Which segments lie neither in the head nor in the tail; never the newest. `segments` stand
-/// in their order.
+/// The segments that are neither in the head nor in the tail; never the newest. `segments` are in
+/// order.
 #[must_use]
 pub fn plan_output(segments: &[SegmentExtent], policy: OutputPolicy) -> Vec<SegmentExtent> {
     let Some((newest, older)) = segments.split_last() else {
@@ -113,17 +113,17 @@ pub fn plan_output(segments: &[SegmentExtent], policy: OutputPolicy) -> Vec<Segm
     older.iter().filter(beyond).copied().collect()
 }
 
-/// What the default policy is on the disk that holds `state_dir`: [`STATE_BYTES`] or
-/// [`STATE_DISK_PERCENT`] of it, whichever is less, and the same share of its inodes.
+/// The default policy on the disk that holds `state_dir`: the smaller of [`STATE_BYTES`] and
+/// [`STATE_DISK_PERCENT`] of it, and the same share of its inodes.
 ///
 /// # Errors
-/// When the disk cannot be asked.
+/// When the file system cannot be queried.
 pub fn state_policy(state_dir: &Path) -> Result<StatePolicy, ReadError> {
     let disk = rustix::fs::statvfs(state_dir).map_err(|error| {
         ReadError::io("ask the disk of", state_dir.display().to_string(), error)
     })?;
     let share = |whole: u64| whole / 100 * STATE_DISK_PERCENT;
-    // File systems without a fixed number of inodes tell none.
+    // File systems without a fixed number of inodes report 0.
     let inodes = if disk.f_files == 0 {
         u64::MAX
     } else {
@@ -135,7 +135,7 @@ pub fn state_policy(state_dir: &Path) -> Result<StatePolicy, ReadError> {
     })
 }
 
-/// What one execution's directory takes on disk: (bytes, inodes).
+/// The disk usage of one execution's directory: (bytes, inodes).
 ///
 /// # Errors
 /// When it cannot be listed.
@@ -145,7 +145,7 @@ pub fn measure(dir: &Path) -> Result<(u64, u64), ReadError> {
     let whole = dir.symlink_metadata().map_err(failed)?;
     let (mut bytes, mut inodes) = (whole.blocks() * BLOCK_BYTES, 1);
     for entry in dir.read_dir().map_err(failed)? {
-        // A file that went away while we looked takes nothing.
+        // A file that disappeared meanwhile occupies nothing.
         if let Ok(metadata) = entry.map_err(failed)?.metadata() {
             bytes += metadata.blocks() * BLOCK_BYTES;
             inodes += 1;
@@ -154,7 +154,7 @@ pub fn measure(dir: &Path) -> Result<(u64, u64), ReadError> {
     Ok((bytes, inodes))
 }
 
-/// What [`trim`] would drop now.
+/// The range that [`trim`] would drop now.
 ///
 /// # Errors
 /// When segments cannot be listed.
@@ -162,7 +162,7 @@ pub fn excess(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, 
     Ok(range(&beyond(&open_dir(dir)?, policy)?))
 }
 
-/// Applies the policy to one execution's output, also while it runs; returns what went.
+/// Applies the policy to one execution's output, also while it runs; returns the range dropped.
 ///
 /// # Errors
 /// When segments cannot be listed or removed.
@@ -188,10 +188,10 @@ fn range(dropped: &[SegmentExtent]) -> Option<TrimmedRange> {
     })
 }
 
-/// Compresses the segments of an ended execution, readable as before; returns the bytes won.
+/// Compresses the segments of an ended execution, readable as before; returns the bytes saved.
 ///
 /// # Errors
-/// When a segment cannot be read or written; what was not compressed stays as it was.
+/// When a segment cannot be read or written; segments that were not compressed stay as they were.
 pub fn compress(dir: &Path) -> Result<u64, WriteError> {
     let handle = open_dir(dir)?;
     let listing = files::list(handle.as_fd()).map_err(|error| failed("list", DIRECTORY, error))?;
@@ -202,7 +202,7 @@ pub fn compress(dir: &Path) -> Result<u64, WriteError> {
     Ok(won)
 }
 
-/// Bytes of a segment below which compressing wins no block.
+/// The size in bytes below which compression saves no block.
 const COMPRESS_MIN_BYTES: u64 = 4096;
 
 fn compress_segment(dir: &Path, number: u32) -> Result<u64, WriteError> {
@@ -221,7 +221,7 @@ fn compress_segment(dir: &Path, number: u32) -> Result<u64, WriteError> {
     let after = match packed {
         Ok(after) if after < before => after,
         other => {
-            // Nothing won, or no room: what was begun goes away, the segment stays.
+            // Nothing was saved, or there is no room: the new file is removed, the segment stays.
             drop(std::fs::remove_file(&fresh));
             return other.map(|_| 0);
         }
@@ -252,8 +252,8 @@ pub fn remove(dir: &Path) -> Result<(), WriteError> {
     }
 }
 
-/// Drops everything below the floor: whole segments where something newer stands behind them,
-/// the bytes of the last one as far as it reaches.
+/// Drops everything below the truncation point: whole segments where a newer one follows, and
+/// the beginning of the last one.
 pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: TruncationPoint) -> Result<(), WriteError> {
     files::write_floor(dir, floor).map_err(|error| failed("write", files::FLOOR, error))?;
     let listing = files::list(dir).map_err(|error| failed("list", DIRECTORY, error))?;
@@ -271,8 +271,8 @@ pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: TruncationPoint) -> Result
     Ok(())
 }
 
-/// Gives the first `bytes` of a segment back to the disk. The writer may hold the file, so it
-/// stays; a compressed one has no writer.
+/// Frees the first `bytes` of a segment on disk (fallocate(2)). The writer may have the file open,
+/// so it stays; a compressed one has no writer.
 fn punch(dir: BorrowedFd<'_>, listed: SegmentEntry, bytes: u64) -> Result<(), WriteError> {
     let name = files::name(listed.number, files::SEGMENT);
     let file = files::open(dir, listed.number, files::SEGMENT, OFlags::WRONLY);
@@ -300,7 +300,7 @@ fn punch(dir: BorrowedFd<'_>, listed: SegmentEntry, bytes: u64) -> Result<(), Wr
     }
 }
 
-/// Where the file system knows no holes: zeros.
+/// Overwrites with zeros where the file system does not support holes.
 fn overwrite(file: &File, bytes: u64) -> io::Result<()> {
     const STEP_BYTES: usize = 64 * 1024;
     let zeros = [0; STEP_BYTES];
@@ -314,7 +314,7 @@ fn overwrite(file: &File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a segment's files, the index first: without it the rest is not looked at.
+/// Removes a segment's files, the index first: without it the rest is ignored.
 fn discard(dir: BorrowedFd<'_>, number: u32) -> Result<(), WriteError> {
     for suffix in [files::INDEX, files::SEGMENT, files::COMPRESSED] {
         files::remove(dir, number, suffix)
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(plan(&all, policy(139, 20)), ids(&[2]));
         assert_eq!(plan(&all, policy(109, 20)), ids(&[2, 3]));
         assert_eq!(plan(&all, policy(1000, 14)), ids(&[2, 3]));
-        // What runs stays, whatever the limit.
+        // A running execution stays, whatever the limit.
         assert_eq!(plan(&all, policy(0, 0)), ids(&[2, 3, 0]));
         assert_eq!(plan(&[], policy(0, 0)), []);
     }

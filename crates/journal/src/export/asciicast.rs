@@ -1,4 +1,4 @@
-//! An asciicast, version 2: what `asciinema play` shows.
+//! The asciicast format, version 2, which `asciinema play` shows.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use super::entry::{EntrySink, ExportEntry};
 use super::formats::{ExportError, Subject};
 use crate::decode::{Decoder, Encoding, encoding_named};
 
-/// The size shown for what ran without a terminal.
+/// The terminal size in the header for executions without a terminal.
 const DEFAULT_SIZE: TermSize = TermSize { cols: 80, rows: 24 };
 const NANOSECONDS: f64 = 1e9;
 
@@ -17,9 +17,9 @@ const NANOSECONDS: f64 = 1e9;
 pub(crate) struct CastSink<W: Write> {
     out: W,
     begun: Option<Timestamp>,
-    /// Decoders of stdout, stderr and terminal: each keeps back half a character.
+    /// The decoders of stdout, stderr and terminal; each holds back an incomplete character.
     decoders: [Decoder; 3],
-    /// Whether the stream's last character was a carriage return.
+    /// Whether the last character of the stream was a carriage return.
     returned: [bool; 3],
 }
 
@@ -80,7 +80,7 @@ impl<W: Write> CastSink<W> {
         if place == TERMINAL {
             return self.event(at, "o", text);
         }
-        // Without a terminal nobody has put a carriage return before the newlines.
+        // Without a terminal, no line discipline has inserted a carriage return before newlines.
         let mut shown = String::with_capacity(text.len() + 16);
         for character in text.chars() {
             if character == '\n' && !self.returned[place] {
@@ -92,7 +92,7 @@ impl<W: Write> CastSink<W> {
         self.event(at, "o", &shown)
     }
 
-    /// Writes what the decoders kept back.
+    /// Writes what the decoders held back.
     pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
         let at = self.begun.unwrap_or(Timestamp::UNIX_EPOCH);
         for place in 0..self.decoders.len() {

@@ -1,4 +1,4 @@
-//! An Avro object container file.
+//! The Avro object container format.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use super::entry::{EntrySink, ExportEntry};
 use super::formats::ExportError;
 use crate::query::STREAMS;
 
-/// One record for every kind of entry; `kind` says which fields are set.
+/// One record type for every kind of entry; `kind` says which fields are set.
 const SCHEMA: &str = r#"{
   "type": "record", "name": "Entry", "namespace": "ostler",
   "fields": [
@@ -24,11 +24,11 @@ const SCHEMA: &str = r#"{
   ]
 }"#;
 
-/// Parsed once. The text above is a schema; should it not be one, exports say so.
+/// The parsed schema, once for the process. Exports report an error should it not parse.
 static PARSED: LazyLock<Result<Schema, String>> =
     LazyLock::new(|| Schema::parse_str(SCHEMA).map_err(|error| error.to_string()));
 
-/// Bytes at the end of a file that must be repeated to append to it.
+/// The length of the sync marker at the end of a file, which an append must repeat.
 pub(crate) const MARKER_BYTES: usize = 16;
 const KINDS: [&str; 4] = ["execution", "event", "output", "gap"];
 
@@ -38,7 +38,7 @@ pub(crate) struct AvroSink<W: Write> {
 }
 
 impl<W: Write> AvroSink<W> {
-    /// At the beginning of a file.
+    /// A sink at the beginning of a file.
     pub(crate) fn begin(out: W) -> Result<Self, ExportError> {
         let schema = PARSED
             .as_ref()
@@ -48,7 +48,7 @@ impl<W: Write> AvroSink<W> {
         })
     }
 
-    /// At the end of a file that ends with this marker.
+    /// A sink at the end of a file that ends with this sync marker.
     pub(crate) fn append(out: W, marker: [u8; MARKER_BYTES]) -> Result<Self, ExportError> {
         let schema = PARSED
             .as_ref()
@@ -58,7 +58,7 @@ impl<W: Write> AvroSink<W> {
         })
     }
 
-    /// Writes what is buffered.
+    /// Writes buffered records.
     pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
         self.writer.flush().map(drop).map_err(encode)
     }

@@ -1,4 +1,4 @@
-//! What an export consists of.
+//! The entries of an export.
 
 use ostler_model::{ByteString, EventRecord, ExecutionId, Spec, Timestamp};
 use serde::Serialize;
@@ -6,23 +6,23 @@ use serde::Serialize;
 use super::formats::ExportError;
 use crate::query::{Chunk, Gap};
 
-/// One entry of an export, in the order in which things happened.
+/// One entry of an export, in chronological order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ExportEntry<'a> {
-    /// What was run; the first entry.
+    /// The specification of the execution; the first entry.
     Execution {
         id: ExecutionId,
         spec: Option<&'a Spec>,
     },
-    /// What happened.
+    /// An event.
     Event(&'a EventRecord),
-    /// What the command printed.
+    /// A chunk of output.
     Output(&'a Chunk),
-    /// Bytes that are gone.
+    /// A range of output that is gone.
     Gap(Gap),
 }
 
-/// Takes entries.
+/// Receives entries.
 pub(crate) trait EntrySink {
     fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError>;
 }

@@ -1,4 +1,4 @@
-//! The formats and the one entry to them.
+//! The export formats, and the function that writes them.
 
 use std::io::{self, BufWriter, Write};
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use crate::query::ByteQuery;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// What a journal can be turned into.
+/// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -35,19 +35,19 @@ pub enum Format {
     Asciicast,
 }
 
-/// A word that is no format.
+/// The error for a word that is not a format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is no format: yaml, avro, jsonl, text or asciicast")]
 pub struct UnknownFormat(pub String);
 
-/// What is exported.
+/// The execution to be exported.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// Its name.
+    /// Its id.
     pub id: ExecutionId,
-    /// What was asked, where it is known.
+    /// Its specification, where it is known.
     pub spec: Option<&'a Spec>,
-    /// What happened.
+    /// Its events.
     pub events: &'a [EventRecord],
 }
 
@@ -57,13 +57,13 @@ pub enum ExportError {
     /// The journal could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The receiver does not take more.
+    /// The receiver failed.
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
-    /// The format cannot be appended to, so that no live copy can be kept in it.
+    /// The format cannot be appended to, so it cannot be used for a mirror.
     #[error("no live copy can be kept as {0:?}: choose yaml, avro or jsonl")]
     NotLive(Format),
-    /// A record cannot be spelled.
+    /// A record cannot be serialized.
     #[error("cannot spell a record: {0}")]
     Encode(String),
 }
@@ -89,10 +89,10 @@ impl From<serde_json::Error> for ExportError {
     }
 }
 
-/// Writes the whole journal in another format.
+/// Writes the whole journal in a format.
 ///
 /// # Errors
-/// When the journal cannot be read or the receiver does not take it.
+/// When the journal cannot be read or the receiver fails.
 pub fn export(
     journal: &Journal,
     subject: &Subject<'_>,
@@ -132,7 +132,7 @@ pub fn export(
     Ok(out.flush()?)
 }
 
-/// The bytes the command printed, and nothing else.
+/// Writes the output of the command, and nothing else.
 fn text(journal: &Journal, out: &mut dyn Write) -> Result<(), ExportError> {
     let mut query = ByteQuery::from(Cursor::START);
     loop {

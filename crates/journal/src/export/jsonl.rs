@@ -1,4 +1,4 @@
-//! One JSON object per line.
+//! The JSON lines format: one JSON object on each line.
 
 use std::io::Write;
 

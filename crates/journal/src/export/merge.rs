@@ -1,4 +1,4 @@
-//! Events and output of one journal in one sequence.
+//! Events and output of one journal, merged into one sequence.
 
 use ostler_model::{Cursor, EventRecord};
 
@@ -7,13 +7,13 @@ use super::formats::{ExportError, Subject};
 use crate::journal::Journal;
 use crate::query::{ByteQuery, StreamSet};
 
-/// Walks a journal from a cursor on: an event comes before the output at its offset.
+/// Iterates a journal from a cursor on: an event comes before the output at its offset.
 #[derive(Debug)]
 pub(crate) struct Merge<'a> {
     journal: &'a Journal,
     subject: &'a Subject<'a>,
     cursor: Cursor,
-    /// Bytes of output handed over.
+    /// Bytes of output passed on so far.
     bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Merge<'a> {
         self.bytes
     }
 
-    /// Hands over everything from the cursor on.
+    /// Passes on everything from the cursor on.
     pub(crate) fn run(&mut self, sink: &mut dyn EntrySink) -> Result<(), ExportError> {
         loop {
             let more = self.page(sink)?;
@@ -49,7 +49,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Hands over one page of output with its events; false where nothing follows.
+    /// Passes on one page of output with its events; false where nothing follows.
     pub(crate) fn page(&mut self, sink: &mut dyn EntrySink) -> Result<bool, ExportError> {
         let mut query = ByteQuery::from(self.cursor);
         query.streams = StreamSet::ALL;
@@ -67,7 +67,7 @@ impl<'a> Merge<'a> {
         Ok(page.more)
     }
 
-    /// Hands over the events that happened at or before `offset`.
+    /// Passes on the events at or before `offset`.
     fn events(&mut self, offset: u64, sink: &mut dyn EntrySink) -> Result<(), ExportError> {
         let due = |record: &&EventRecord| record.seq >= self.cursor.event;
         let first = self.subject.events.iter().filter(due);

@@ -1,4 +1,4 @@
-//! Journals in other formats (A2): the native segments stay the truth.
+//! Export of journals to other formats. The segments on disk stay authoritative.
 
 mod asciicast;
 mod avro;

@@ -1,6 +1,8 @@
-//! A YAML sequence, appendable: one block mapping for each entry, flow style inside.
+//! The YAML format: a sequence that can be appended to, one block mapping for each entry, flow
+//! style
+//! inside.
 //!
-//! Strings are double-quoted, with everything escaped that YAML does not take as printable.
+//! Strings are double-quoted; every character that YAML does not accept as printable is escaped.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -79,7 +81,8 @@ fn quote(string: &str, text: &mut String) {
     text.push('"');
 }
 
-/// What may stand in a quoted scalar as it is (YAML 1.2 §5.1), line separators aside.
+/// Whether a character may appear unescaped in a quoted scalar (YAML 1.2, 5.1), line separators
+/// excepted.
 const fn is_printable(character: char) -> bool {
     matches!(
         character,

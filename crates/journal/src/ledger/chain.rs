@@ -1,4 +1,5 @@
-//! The ledger's files: lines of JSON, each with a hash over the hash before it and its own text.
+//! The segment files of the ledger: lines of JSON, each with a hash over the previous hash and its
+//! own text.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,27 +12,27 @@ use sha2::{Digest, Sha256};
 use super::entry::{LedgerEntry, LedgerRecord};
 use crate::error::ReadError;
 
-/// The version in each segment's header line.
+/// The version in the header line of each segment.
 pub const LEDGER_VERSION: u8 = 1;
 const FORMAT: &str = "ostler-ledger";
 const SUFFIX: &str = "seg";
-/// The hash before the first entry of all.
+/// The hash before the first entry.
 pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const HASH_CHARS: usize = GENESIS.len();
 const HASH_FIELD: &str = "{\"hash\":\"";
 
-/// The first line of a segment.
+/// The header line of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SegmentHeader {
     format: Cow<'static, str>,
     version: u8,
-    /// The number of the first entry in it.
+    /// The number of the segment's first entry.
     pub(super) first: u64,
-    /// The hash before that.
+    /// The hash before that entry.
     pub(super) prev: String,
 }
 
-/// What of an entry is hashed and spelled.
+/// The hashed part of an entry.
 #[derive(Serialize)]
 struct EntryBody<'a> {
     seq: u64,
@@ -47,16 +48,16 @@ struct Spelled {
     entry: LedgerEntry,
 }
 
-/// What one segment holds, as far as its lines are lines.
+/// The content of one segment, as far as its lines are valid.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) header: SegmentHeader,
     pub(super) records: Vec<LedgerRecord>,
-    /// Bytes of the header and of the whole lines that form a chain.
+    /// The length in bytes of the header and of the whole lines that form a chain.
     pub(super) valid_bytes: u64,
-    /// The hash after the last entry of the chain.
+    /// The hash of the last entry of the chain.
     pub(super) last_hash: String,
-    /// Whether the chain reaches to the last whole line.
+    /// Whether the chain includes the last whole line.
     pub(super) unbroken: bool,
 }
 
@@ -71,7 +72,7 @@ impl SegmentHeader {
     }
 }
 
-/// The line of an entry and its hash.
+/// Formats the line of an entry; returns it and its hash.
 pub(super) fn spell(
     seq: u64,
     entry: &LedgerEntry,
@@ -95,7 +96,7 @@ fn hash(prev: &str, body: &[u8]) -> String {
     lower_hex(&hasher.finalize())
 }
 
-/// The hash a line must have after `prev`; none where it is not spelled as we do.
+/// The hash that a line must have after `prev`; none where it is not in canonical form.
 fn expected_hash(line: &[u8], prev: &str) -> Option<String> {
     let rest = line.strip_prefix(HASH_FIELD.as_bytes())?;
     let rest = rest.get(HASH_CHARS..)?.strip_prefix(b"\",")?;
@@ -130,10 +131,10 @@ pub(super) fn file_name(number: u64) -> String {
     format!("{number}.{SUFFIX}")
 }
 
-/// The header of a segment; none where it has no valid one, or is gone.
+/// Reads the header of a segment; none where it has no valid one, or does not exist any more.
 pub(super) fn read_header(path: &Path) -> Result<Option<SegmentHeader>, ReadError> {
     use std::io::Read;
-    /// Bytes that surely hold the header line.
+    /// An upper bound of the header line's length in bytes.
     const HEADER_MAX_BYTES: u64 = 1024;
     let mut text = Vec::new();
     let read = std::fs::File::open(path)
@@ -167,7 +168,7 @@ fn parse_header(path: &Path, line: &[u8]) -> Result<Option<SegmentHeader>, ReadE
     Ok(Some(header))
 }
 
-/// A segment's entries, up to the first line that does not fit; none where it has no header.
+/// Reads a segment's entries, up to the first that does not fit; none where it has no header.
 pub(super) fn read_segment(path: &Path) -> Result<Option<Segment>, ReadError> {
     let text = match std::fs::read(path) {
         Ok(text) => text,

@@ -1,41 +1,41 @@
-//! What a ledger entry says.
+//! Ledger entries.
 
 use std::collections::BTreeMap;
 
 use ostler_model::{Event, ExecutionId, Owner, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// One thing that happened, refused requests included.
+/// One lifecycle or audit entry; refused requests are recorded too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// To which execution; none for requests that never became one.
+    /// The execution; none for requests that were never admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionId>,
-    /// On whose behalf.
+    /// The caller on whose behalf it happened.
     pub by: Owner,
-    /// What.
+    /// The event.
     pub event: Event,
-    /// What people want to see beside it: the command line, the level asked, the face.
+    /// Details for people: the command line, the requested isolation level, the interface.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub detail: BTreeMap<String, serde_json::Value>,
 }
 
-/// A position in the ledger: entries before it. Not an execution's cursor.
+/// A position in the ledger: the number of entries before it. Not an execution's cursor.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct LedgerCursor(pub u64);
 
-/// An entry in its place.
+/// An entry with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerRecord {
-    /// Its number, from 0.
+    /// The number of the entry, from 0.
     pub seq: u64,
-    /// What it says.
+    /// The entry itself.
     pub entry: LedgerEntry,
-    /// Its hash in lowercase hexadecimal; covers the hash before it.
+    /// The hash in lowercase hexadecimal; it covers the previous hash.
     pub hash: String,
 }

@@ -1,4 +1,4 @@
-//! Reading and verifying the ledger.
+//! Reading and verification of the ledger.
 
 use std::path::{Path, PathBuf};
 
@@ -14,35 +14,35 @@ pub struct LedgerReader {
     dir: PathBuf,
 }
 
-/// What was verified.
+/// The result of a successful verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// The first entry kept.
+    /// The number of the first entry kept.
     pub first: u64,
-    /// Entries up to here form one chain.
+    /// The end of the chain.
     pub end: LedgerCursor,
-    /// The hash of the last one, to be compared with one noted elsewhere.
+    /// The hash of the last entry, to be compared with one recorded elsewhere.
     pub hash: String,
 }
 
-/// Why the ledger is not what was written.
+/// Why the verification failed.
 #[derive(Debug, Error)]
 pub enum VerifyError {
     /// It could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// An entry does not follow from the one before it.
+    /// An entry does not follow from the previous one.
     #[error("the chain breaks at entry {seq} in {file}")]
     Broken {
-        /// The first entry that does not fit.
+        /// The number of the first entry that does not fit.
         seq: u64,
-        /// The segment it stands in.
+        /// The segment that holds it.
         file: String,
     },
 }
 
 impl LedgerReader {
-    /// Reads the ledger in `dir`; there need not be one yet.
+    /// Opens the ledger in `dir`, which need not exist yet.
     #[must_use]
     pub fn open(dir: &Path) -> Self {
         Self {
@@ -50,8 +50,9 @@ impl LedgerReader {
         }
     }
 
-    /// At most `limit` entries from `from` on (or from the oldest kept), and where to go on.
-    /// Entries that do not fit the chain are not returned.
+    /// Reads at most `limit` entries from `from` on (or from the oldest kept), and returns the
+    /// cursor
+    /// at which to continue. Entries that do not fit the chain are not returned.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -81,7 +82,7 @@ impl LedgerReader {
         Ok((records, next))
     }
 
-    /// The segment that holds `from`, by the headers alone.
+    /// Finds the segment that holds `from`, by the headers alone.
     fn first_segment(
         &self,
         segments: &[(u64, PathBuf)],
@@ -95,10 +96,10 @@ impl LedgerReader {
         Ok(0)
     }
 
-    /// Checks the whole chain from the first segment kept. A torn tail is no break.
+    /// Verifies the whole chain from the first segment kept. A torn tail does not break it.
     ///
     /// # Errors
-    /// When an entry was changed, removed or put in, or the files cannot be read.
+    /// When an entry was modified, removed or inserted, or the files cannot be read.
     pub fn verify(&self) -> Result<Verified, VerifyError> {
         let mut verified: Option<Verified> = None;
         let segments = chain::segments(&self.dir)?;

@@ -101,7 +101,7 @@ fn every_change_breaks_the_chain() {
         std::fs::write(&path, &changed).unwrap();
         assert!(reader.verify().is_err(), "flip at {place}");
     }
-    // A whole entry left out, at the end of a segment that is not the last.
+    // A whole entry is missing at the end of a segment that is not the last.
     let last = text[..text.len() - 1]
         .iter()
         .rposition(|&byte| byte == b'\n')
@@ -129,7 +129,7 @@ fn expiry_keeps_a_verifiable_chain() {
     let (records, _) = ledger.reader().read(LedgerCursor(0), 10).unwrap();
     assert_eq!(records[0].seq, 2);
     assert_eq!(ledger.append(&entry(101 * DAY_S)).unwrap(), 4);
-    // The newest segment stays, however old it is.
+    // The newest segment stays, whatever its age.
     assert_eq!(ledger.expire(at(900 * DAY_S), keep).unwrap(), 2);
     ledger.reader().verify().unwrap();
 }

@@ -1,4 +1,4 @@
-//! The one writer of the ledger.
+//! The writer of the ledger.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -13,25 +13,25 @@ use super::entry::LedgerEntry;
 use super::reader::LedgerReader;
 use crate::error::WriteError;
 
-/// Nobody else reads what was asked for.
+/// Readable by the owner only: entries reveal what was requested.
 const SEGMENT_MODE: u32 = 0o600;
 
-/// Bytes of a segment before the next one is begun.
+/// The size in bytes at which a segment is closed and the next one begins.
 pub const LEDGER_SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
-/// Bytes of the disk that are reserved ahead for entries: what happens while it is full is on
-/// record, too.
+/// Bytes of disk space reserved ahead for entries, so that what happens while the disk is full is
+/// recorded too.
 const ROOM_BYTES: u64 = 256 * 1024;
-/// How long entries are kept unless configured otherwise.
+/// The default retention of entries, in days.
 pub const LEDGER_KEEP_DAYS: u64 = 90;
-/// How old a segment's first entry may grow before the next one is begun, so that expiry can
-/// take whole segments: a day, in seconds.
+/// The age in seconds at which a segment is closed and the next one begins, so that expiry can
+/// remove whole segments: one day.
 const SEGMENT_SPAN_S: i64 = 24 * 60 * 60;
 
-/// The ledger, held by its one writer.
+/// The ledger, opened by its only writer.
 #[derive(Debug)]
 pub struct Ledger {
     dir: PathBuf,
-    /// Locked for as long as the ledger is open.
+    /// The lock file, locked for as long as the ledger is open.
     _lock: File,
     current: Option<Current>,
     next_number: u64,
@@ -45,7 +45,7 @@ struct Current {
     file: File,
     name: String,
     bytes: u64,
-    /// Up to where the disk has room for it, as far as that could be reserved.
+    /// The offset up to which disk space is reserved, as far as that was possible.
     reserved: u64,
     begun: Option<Timestamp>,
 }
@@ -54,8 +54,8 @@ impl Ledger {
     /// Opens or creates the ledger in `dir` (`<state>/ledger`) and locks it; a torn tail is cut.
     ///
     /// # Errors
-    /// When another process holds it, the file system refuses, or an entry that is no torn
-    /// tail does not fit the chain: [`LedgerReader::verify`] says where.
+    /// When another process holds the lock, the file system refuses, or an entry that is not a torn
+    /// tail does not fit the chain: [`LedgerReader::verify`] finds it.
     pub fn open(dir: &Path) -> Result<Self, WriteError> {
         let shown = || dir.display().to_string();
         std::fs::create_dir_all(dir).map_err(|error| WriteError::io("create", shown(), error))?;
@@ -79,7 +79,7 @@ impl Ledger {
     /// Appends one entry and returns its number.
     ///
     /// # Errors
-    /// When the file system refuses; then it is not there.
+    /// When the file system refuses; then the entry was not appended.
     pub fn append(&mut self, entry: &LedgerEntry) -> Result<u64, WriteError> {
         let seq = self.end;
         let (line, hash) = chain::spell(seq, entry, &self.last_hash)?;
@@ -102,7 +102,7 @@ impl Ledger {
         Ok(seq)
     }
 
-    /// Entries so far, expired ones included.
+    /// The number of entries so far, expired ones included.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.end
@@ -114,9 +114,10 @@ impl Ledger {
         LedgerReader::open(&self.dir)
     }
 
-    /// Removes whole segments whose newest entry is older than `keep` at `now`, never the
-    /// newest segment: the chain stays verifiable from its first segment kept. Returns how
-    /// many.
+    /// Removes whole segments whose newest entry is older than `keep` at `now`, never the newest
+    /// segment: the chain stays verifiable from the first segment kept. Returns the number of
+    /// entries
+    /// removed.
     ///
     /// # Errors
     /// When a segment cannot be read or removed.
@@ -138,7 +139,7 @@ impl Ledger {
         Ok(removed)
     }
 
-    /// Finds the end of the chain and cuts what is torn after it.
+    /// Finds the end of the chain and cuts a torn tail after it.
     fn recover(&mut self) -> Result<(), WriteError> {
         let mut segments = chain::segments(&self.dir)?;
         self.next_number = segments.last().map_or(0, |(number, _)| number + 1);
@@ -146,7 +147,7 @@ impl Ledger {
             if let Some(segment) = chain::read_segment(&path)? {
                 return self.go_on(number, &path, &segment);
             }
-            // Torn while it was begun: nothing was in it.
+            // Torn while it was begun: it holds no entry.
             let shown = path.display().to_string();
             std::fs::remove_file(&path).map_err(|error| WriteError::io("remove", shown, error))?;
             self.next_number = number;
@@ -167,8 +168,9 @@ impl Ledger {
         let bytes = file.metadata().map_err(failed("measure"))?.len();
         if bytes > segment.valid_bytes {
             if !segment.unbroken {
-                // A whole line that does not fit is no torn tail: it is kept as evidence, and
-                // the chain goes on in a new segment.
+                // A whole line that does not fit is not a torn tail: it is kept as evidence, and
+                // the chain
+                // continues in a new segment.
                 self.end = segment.end();
                 self.last_hash.clone_from(&segment.last_hash);
                 return Ok(());
@@ -207,7 +209,7 @@ impl Ledger {
             begun: None,
         };
         if let Err(error) = current.append(&line) {
-            // Without its header it is no segment; its number is free again.
+            // Without its header it is not a segment; its number is free again.
             drop(std::fs::remove_file(&path));
             return Err(error);
         }
@@ -235,7 +237,7 @@ impl Current {
         }
     }
 
-    /// Keeps room ahead of what is appended. Where none can be reserved, a full disk refuses
+    /// Reserves space ahead of what is appended. Where that is not possible, a full disk refuses
     /// entries; they are written later.
     fn reserve(&mut self, bytes: u64) {
         if self.bytes + bytes + ROOM_BYTES / 2 <= self.reserved {
@@ -247,12 +249,12 @@ impl Current {
         }
     }
 
-    /// Nothing is appended any more.
+    /// Releases the reserved space of a segment that is not appended to any more.
     fn give_room_back(self) {
         drop(self.file.set_len(self.bytes));
     }
 
-    /// Cuts what a failed write left; should that fail too, the next writer does it.
+    /// Cuts what a failed write left; if that fails too, the next writer does it.
     fn refused(&mut self, error: io::Error) -> WriteError {
         drop(self.file.set_len(self.bytes));
         self.reserved = 0;

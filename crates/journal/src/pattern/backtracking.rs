@@ -1,5 +1,5 @@
-//! Patterns with look-around or back-references. Their library cannot be interrupted, so long texts are
-//! searched in windows, with a look at the clock between them.
+//! Patterns with look-around or back-references. Their library cannot be interrupted, so long texts
+//! are searched in windows, and the clock is read between two of them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,23 +9,23 @@ use fancy_regex::{Error, Regex, RegexBuilder};
 
 use super::{PATTERN_BYTES, PatternError, Refusal, refused};
 
-/// Steps for one window; each may look at all of it.
+/// The most steps for one window; each step may read all of it.
 const STEPS: usize = 256 * 1024;
-/// Bytes of a text that are searched together.
+/// The size in bytes of the windows.
 const WINDOW_BYTES: usize = 32 * 1024;
-/// Bytes that two windows have in common: what a match, with what it looks at, may have in a longer text.
+/// The overlap of two windows in bytes: the longest match, with its look-around, in a longer text.
 const OVERLAP_BYTES: usize = 8 * 1024;
 
 /// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Backtracking(Regex);
 
-/// The search took more steps or time than it may.
+/// The error for a search that took more steps or time than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooSlow;
 
 impl Backtracking {
-    /// A pattern that the linear engine refused.
+    /// Compiles a pattern that the linear engine refused.
     pub(super) fn new(perl: &str, refusal: Refusal) -> Result<Self, PatternError> {
         if !refusal.backtracks {
             return Err(refusal.error);
@@ -41,7 +41,7 @@ impl Backtracking {
         }
     }
 
-    /// The first match at or after `from`; what stands before it is context.
+    /// The first match at or after `from`; the bytes before it are context.
     pub(super) fn find(
         &self,
         bytes: &[u8],
@@ -59,7 +59,7 @@ impl Backtracking {
             let found = found.map(|found| begin + found.start()..begin + found.end());
             let is_last = end == text.len();
             match found {
-                // At its end a window looks like the end of the text.
+                // The end of a window looks like the end of the text.
                 Some(found) if is_last || found.end < end => return Ok(Some(found)),
                 _ if is_last => return Ok(None),
                 _ if Instant::now() >= deadline => return Err(TooSlow),
@@ -69,8 +69,9 @@ impl Backtracking {
     }
 }
 
-/// The bytes as characters: each one that is no part of one becomes the control character SUBSTITUTE, so
-/// that places stay the same.
+/// Converts bytes to characters: each invalid byte becomes the control character SUBSTITUTE, so
+/// that
+/// offsets stay the same.
 fn characters(bytes: &[u8]) -> Cow<'_, str> {
     const SUBSTITUTE: char = '\u{1a}';
     let mut text = match std::str::from_utf8(bytes) {

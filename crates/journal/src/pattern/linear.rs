@@ -1,9 +1,9 @@
-//! Patterns without look-around and back-references: time linear in the bytes searched, but the factor is the
-//! pattern's size, and that may be large: `(a{1,200}){1,200}` has 40,000 states.
+//! Patterns without look-around and back-references: time is linear in the bytes searched, but the
+//! factor is the size of the pattern, and that may be large: `(a{1,200}){1,200}` has 40,000 states.
 //!
-//! Where pattern and text are small the library's engine searches; it cannot be interrupted. Elsewhere
-//! a lazy automaton does, which gives up when it would have to build too many states, and after it the
-//! [`simulation`](super::simulation), which looks at the clock.
+//! Where pattern and text are small, the library's engine searches; it cannot be interrupted.
+//! Elsewhere a lazy DFA does, which gives up when it would have to build too many states, and after
+//! it the [`simulation`](super::simulation), which checks the time.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -18,14 +18,14 @@ use regex_syntax::hir::Hir;
 use super::simulation::{self, DeadlinePassed};
 use super::{PATTERN_BYTES, PatternError, refused};
 
-/// The product of a compiled pattern's bytes and those of a text up to which a search is not interrupted:
-/// some 20 ms at worst.
+/// The product of the bytes of a compiled pattern and of a text up to which a search is not
+/// interrupted: some 20 ms at worst.
 const UNINTERRUPTED: usize = 256 * 1024 * 1024;
-/// Bytes of a compiled pattern that searches a block of lines in a second at worst.
+/// The largest compiled pattern, in bytes, that searches a block of lines in a second at worst.
 const SMALL_BYTES: usize = 128 * 1024;
-/// How often a lazy automaton throws its states away in one search before it gives up.
+/// How often a lazy DFA clears its cache in one search before it gives up.
 const CACHE_CLEARS: usize = 16;
-/// Bytes that the states of a lazy automaton take.
+/// The cache size of a lazy DFA in bytes.
 const CACHE_BYTES: usize = 2 * 1024 * 1024;
 
 /// A compiled pattern.
@@ -33,18 +33,18 @@ const CACHE_BYTES: usize = 2 * 1024 * 1024;
 pub(super) struct Linear {
     small: meta::Regex,
     parsed: Hir,
-    /// Compiled when a search may take long; none where the library refuses what it compiled before.
+    /// Compiled when a search may take long; none where the library refuses it.
     long: OnceLock<Option<Box<Long>>>,
 }
 
-/// What searches where that may take long.
+/// The engines for searches that may take long.
 #[derive(Debug)]
 struct Long {
     nfa: NFA,
     lazy: Option<Lazy>,
 }
 
-/// An automaton that is compiled while it searches.
+/// A lazy DFA, which is compiled during the search.
 #[derive(Debug)]
 struct Lazy {
     automaton: Arc<lazy::Regex>,
@@ -52,8 +52,9 @@ struct Lazy {
 }
 
 impl Linear {
-    /// Without the automata that are compiled whole: most patterns are searched for in a few lines, once,
-    /// and the one that is compiled while it searches is as fast in many.
+    /// Compiles without fully compiled DFAs: most patterns are searched in a few lines, once, and a
+    /// lazy
+    /// DFA is as fast in many.
     pub(super) fn new(parsed: Hir) -> Result<Self, PatternError> {
         let config = meta::Config::new()
             .utf8_empty(false)
@@ -79,18 +80,19 @@ impl Linear {
         }
     }
 
-    /// Whether a search of that many bytes is over soon, whatever they are.
+    /// Whether a search of that many bytes ends soon, whatever they are.
     pub(super) fn is_quick(&self, bytes: usize) -> bool {
         self.small.memory_usage().saturating_mul(bytes) <= UNINTERRUPTED
     }
 
-    /// Whether many lines may be looked through at once, without an interruption.
+    /// Whether many lines may be searched at once, without an interruption.
     pub(super) fn is_small(&self) -> bool {
         self.small.memory_usage() <= SMALL_BYTES
     }
 
-    /// The first match at or after `from`; what stands before it is context. With `earliest` a match need not
-    /// be whole: its end is any.
+    /// The first match at or after `from`; the bytes before it are context. With `earliest`, the
+    /// match
+    /// need not be complete: its end is arbitrary.
     pub(super) fn find(
         &self,
         text: &[u8],
@@ -107,7 +109,7 @@ impl Linear {
             return Ok(self.small.find(input).map(|found| found.range()));
         };
         let found = long.lazy.as_ref().ok_or(GaveUp).and_then(|lazy| {
-            // Where nobody asks for the beginning, no second search goes backward.
+            // Without a request for the beginning, no second search runs backward.
             match earliest {
                 true => lazy.end(&input).map(|end| end.map(|end| from..end)),
                 false => lazy.whole(&input),
@@ -122,7 +124,7 @@ impl Linear {
     }
 }
 
-/// A lazy automaton met what it cannot decide, or had to build too many states.
+/// A lazy DFA met an assertion it cannot decide, or had to build too many states.
 struct GaveUp;
 
 impl Long {

@@ -1,5 +1,6 @@
-//! A search that follows all states of a pattern at once, byte by byte (Thompson 1968; Pike's order of
-//! priorities), and ends when its time is over. The library has the same without a clock.
+//! An NFA simulation that follows all states of a pattern at once, byte by byte (Thompson 1968;
+//! Pike's
+//! order of priorities), and ends when its time is up. The library has the same without a deadline.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -7,32 +8,35 @@ use std::time::Instant;
 use regex_automata::nfa::thompson::{NFA, State};
 use regex_automata::util::primitives::StateID;
 
-/// Steps between two looks at the clock.
+/// The number of steps between two reads of the clock.
 const STEPS: u32 = 16 * 1024;
 
-/// The search took longer than it may.
+/// The error for a search that took longer than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DeadlinePassed;
 
-/// The states that a search is in at one place.
+/// The active states of a search at one position.
 struct Threads {
-    /// Those of the match to be preferred first.
+    /// In the order of priority, the preferred match first.
     states: Vec<StateID>,
-    /// For each state of the pattern where its match begins, and the place after the one where it was entered last.
+    /// For each state of the pattern: where its match begins, and the position after the one where
+    /// it was
+    /// entered last.
     entered: Vec<(usize, usize)>,
 }
 
 struct Simulation<'a> {
     nfa: &'a NFA,
     text: &'a [u8],
-    /// States still to be entered at one place.
+    /// The states still to be entered at one position.
     stack: Vec<StateID>,
     steps: u32,
     deadline: Instant,
 }
 
-/// The leftmost match at or after `from`, of several there the one a backtracking search would find; with
-/// `earliest` its end is the first known.
+/// The leftmost match at or after `from`, of several there the one a backtracking search would
+/// find;
+/// with `earliest`, its end is the first known.
 pub(super) fn find(
     nfa: &NFA,
     text: &[u8],
@@ -78,7 +82,7 @@ impl Threads {
 }
 
 impl Simulation<'_> {
-    /// Reads the byte at a place. A match that ends there shuts out what comes after it.
+    /// Consumes the byte at a position. A match that ends there excludes those of lower priority.
     fn step(
         &mut self,
         now: &Threads,
@@ -106,7 +110,7 @@ impl Simulation<'_> {
         Ok(None)
     }
 
-    /// Enters a state and all that is reached from it without a byte.
+    /// Enters a state and all that are reached from it by empty transitions.
     fn enter(
         &mut self,
         threads: &mut Threads,

@@ -1,4 +1,4 @@
-//! A naive journal to compare with: a list of what was appended.
+//! A reference journal to compare with: a list of what was appended.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) struct JournalOp {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A line of the naive journal.
+/// A line of the reference journal.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ModelLine {
     pub(crate) line: JournalLine,
@@ -57,7 +57,7 @@ pub(crate) fn ops(most: usize) -> impl Strategy<Value = Vec<JournalOp>> {
     })
 }
 
-/// Writes all of them into a fresh journal.
+/// Writes all of them to a new journal.
 pub(crate) fn write(dir: &Path, ops: &[JournalOp], segment_bytes: u64) -> Journal {
     let handle = std::fs::File::open(dir).unwrap();
     let limits = SegmentLimits { segment_bytes };
@@ -68,7 +68,7 @@ pub(crate) fn write(dir: &Path, ops: &[JournalOp], segment_bytes: u64) -> Journa
     Journal::open(dir).unwrap()
 }
 
-/// What a reader of bytes must get.
+/// The chunks that a reader must get.
 pub(crate) fn chunks(ops: &[JournalOp], streams: StreamSet) -> Vec<Chunk> {
     let mut offset = 0;
     let mut chunks = Vec::new();
@@ -135,8 +135,8 @@ pub(crate) fn lines(ops: &[JournalOp]) -> Vec<ModelLine> {
     done
 }
 
-/// What a question must be answered with: every match from `query.from` on, in the order of
-/// ends, budgets left aside.
+/// The expected result of a query: every match from `query.from` on, in the order of ends, without
+/// budgets.
 pub(crate) fn matches(ops: &[JournalOp], query: &LineQuery) -> Vec<ModelLine> {
     let from = query.from.map_or(0, |cursor| cursor.offset);
     let end: u64 = ops.iter().map(|op| op.bytes.len() as u64).sum();
@@ -189,7 +189,7 @@ pub(crate) fn matches(ops: &[JournalOp], query: &LineQuery) -> Vec<ModelLine> {
     found
 }
 
-/// Lines in the order a page shows them.
+/// Lines in the order of a page.
 pub(crate) fn to_lines(found: &[ModelLine]) -> Vec<JournalLine> {
     let mut lines: Vec<JournalLine> = found.iter().map(|one| one.line.clone()).collect();
     lines.sort_by_key(|line| line.offset);

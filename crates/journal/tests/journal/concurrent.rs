@@ -1,4 +1,4 @@
-//! A reader beside a writer that rotates, and beside retention that takes segments away.
+//! A reader concurrent with a writer that rotates, and with retention that removes segments.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ fn write_lines(dir: &std::path::Path, done: &AtomicBool) {
     done.store(true, Ordering::Release);
 }
 
-/// The lines a poller gets, their numbers in the order in which they came.
+/// The numbers of the lines that a poller reads, in the order in which they came.
 fn poll_lines(dir: &std::path::Path, done: &AtomicBool) -> Vec<u64> {
     let journal = Journal::open(dir).unwrap();
     let mut query = LineQuery {

@@ -1,5 +1,5 @@
-//! Torn, garbled and full: what was acknowledged before the damage stays readable, and nothing
-//! panics.
+//! Torn, damaged and truncated files: what was acknowledged before the damage stays readable, and
+//! nothing panics.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) fn read_all(journal: &Journal) -> Vec<Chunk> {
     panic!("pages without end");
 }
 
-/// Every question is answered somehow.
+/// Runs every kind of query; none may panic.
 pub(crate) fn ask_everything(journal: &Journal) {
     let all = LineQuery {
         streams: StreamSet::ALL,
@@ -76,7 +76,7 @@ fn bytes_of(ops: &[JournalOp]) -> u64 {
     ops.iter().map(|op| op.bytes.len() as u64).sum()
 }
 
-/// Appends everything again behind what is there, and reads it back.
+/// Appends everything again after what is there, and reads it back.
 fn writes_on(dir: &Path, kept: &[JournalOp], more: &[JournalOp]) -> Result<(), TestCaseError> {
     let handle = std::fs::File::open(dir).unwrap();
     let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits::default()).unwrap();
@@ -118,7 +118,7 @@ proptest! {
         let text = std::fs::read(&path).unwrap();
         let cut = cut.index(text.len() + 1);
         std::fs::write(&path, &text[..cut]).unwrap();
-        // What a crash leaves: records whose chunk is whole, in order.
+        // The state after a crash: records whose chunk is whole, in order.
         let mut end = 0;
         let kept = ops.iter().enumerate().take_while(|(place, op)| {
             end += op.bytes.len();
@@ -219,8 +219,8 @@ proptest! {
     }
 }
 
-/// A limit on the size of files refuses like a full disk does, after a part was written. The
-/// test runs itself under a shell that sets it and ignores the signal that comes with it.
+/// A limit on file sizes refuses like a full disk, after a partial write. The test runs itself
+/// under a shell that sets the limit and ignores SIGXFSZ.
 #[test]
 fn a_full_disk_leaves_the_files_valid() {
     const MARK: &str = "OSTLER_TEST_SMALL_FILES";
@@ -239,7 +239,7 @@ fn a_full_disk_leaves_the_files_valid() {
     let handle = std::fs::File::open(dir.path()).unwrap();
     let mut writer = OutputWriter::create(handle.as_fd(), SegmentLimits::default()).unwrap();
     writer.append(1, StreamName::Stdout, b"one\n").unwrap();
-    // At least 8 KiB and at most 16 KiB are allowed, as the shell's blocks are.
+    // At least 8 KiB and at most 16 KiB are allowed, depending on the shell's unit.
     let refused = writer.append(2, StreamName::Stdout, &[b'x'; 40_000]);
     assert!(refused.unwrap_err().is_storage());
     assert_eq!(writer.end(), 4);
@@ -252,7 +252,7 @@ fn a_full_disk_leaves_the_files_valid() {
     let lines = journal.lines(&LineQuery::default()).unwrap().lines;
     let lines: Vec<&[u8]> = lines.iter().map(|line| line.bytes.as_slice()).collect();
     assert_eq!(lines, [b"one", b"two"]);
-    // And where it is the index that has no room.
+    // And where the index has no room.
     let mut count = 0;
     while writer.append(4, StreamName::Stdout, b"\n").is_ok() {
         count += 1;

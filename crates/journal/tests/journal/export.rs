@@ -1,4 +1,4 @@
-//! Other formats say what the journal says.
+//! Exports agree with the journal.
 
 use std::io::Write;
 
@@ -72,7 +72,7 @@ fn exported(journal: &Journal, format: Format) -> Vec<u8> {
     out
 }
 
-/// Kinds and data of an export's entries.
+/// The kinds and data of the entries of an export.
 fn entries(values: &[Value]) -> Vec<(String, String)> {
     let one = |value: &Value| {
         let (event, data) = (&value["event"], &value["data"]);

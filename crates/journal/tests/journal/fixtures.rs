@@ -1,8 +1,10 @@
-//! Files that earlier versions wrote, read by this one. Each directory under `tests/fixtures`
-//! is one version; none is ever changed again.
+//! Compatibility with files of earlier versions. Each directory under `tests/fixtures` is one
+//! version;
+//! none is ever changed.
 //!
-//! `OSTLER_WRITE_FIXTURES=<directory>` writes the files of the present version, for the day
-//! on which the version changes.
+//! `OSTLER_WRITE_FIXTURES=<directory>` writes the files of the present version, for the day on
+//! which
+//! the version changes.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -84,7 +86,7 @@ fn entries() -> Vec<LedgerEntry> {
         .collect()
 }
 
-/// Two segments, the first compressed; a floor in a second journal.
+/// Writes two segments, the first compressed, and a truncation point in a second journal.
 fn write_all(dir: &Path) {
     let output = dir.join("output");
     std::fs::create_dir_all(&output).unwrap();
@@ -196,8 +198,8 @@ fn what_is_written_now_is_read() {
     }
 }
 
-/// The present version still writes the very bytes it wrote when the fixtures were made; the
-/// compressed segment aside, which is the compressor's.
+/// The present version still writes the very bytes of the fixtures, except for the compressed
+/// segment, which depends on the compressor.
 #[test]
 fn version_1_is_written_as_ever() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Following: everything once, in order, without being woken for nothing.
+//! Following: everything once, in order, without unnecessary wake-ups.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use ostler_journal::{
 use ostler_model::{Cursor, StreamName};
 use tokio::sync::watch;
 
-/// Long enough that only a hang reaches it.
+/// A timeout that only a hang reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
@@ -93,7 +93,7 @@ async fn a_follower_of_one_stream_sleeps_through_the_other() {
         end,
         finished: false,
     });
-    // The wait is dropped and nothing is lost.
+    // The wait is cancelled and nothing is lost.
     assert!(
         tokio::time::timeout(Duration::from_millis(20), follower.next())
             .await
@@ -141,8 +141,8 @@ async fn nobody_watches_any_more() {
     assert_eq!(within(follower.next()).await.unwrap(), None);
 }
 
-/// The disk fills up while somebody follows: the reader that was there before goes on in
-/// memory, and what no file holds in the end is a gap and not the end.
+/// The disk fills up while a follower reads: a reader that was there before continues in memory,
+/// and what no file holds at the end is a gap and not the end.
 #[tokio::test]
 async fn a_follower_goes_on_in_memory_that_comes_later_and_is_told_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();

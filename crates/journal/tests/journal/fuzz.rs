@@ -1,4 +1,4 @@
-//! Files of any content: every question is answered, nothing panics and no reading goes on for ever.
+//! Files of any content: every query returns, nothing panics and no read is endless.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::common::{JournalOp, write};
 use crate::damage::{ask_everything, read_all};
 
 const FILES: [&str; 2] = ["output.0.seg", "output.0.idx"];
-/// Entries of a ledger read at once.
+/// The number of ledger entries read at once.
 const ENTRIES: usize = 16;
 
 fn corpus(target: &str) -> PathBuf {
@@ -20,7 +20,7 @@ fn corpus(target: &str) -> PathBuf {
         .join(target)
 }
 
-/// A segment and its index behind the segment's length.
+/// A segment and its index, preceded by the segment's length.
 fn joined(segment: &[u8], index: &[u8]) -> Vec<u8> {
     let length = u32::try_from(segment.len()).expect("short");
     [&length.to_le_bytes(), segment, index].concat()
@@ -126,7 +126,7 @@ fn fuzz_ledger() {
     });
 }
 
-/// The whole lines behind the header. A torn one at the end is no entry.
+/// The whole lines after the header. A torn one at the end is not an entry.
 fn entries(file: &[u8]) -> Vec<&[u8]> {
     let lines = file.split_inclusive(|byte| *byte == b'\n');
     lines.skip(1).filter(|line| line.ends_with(b"\n")).collect()

@@ -1,4 +1,4 @@
-//! The journal from outside, in one binary.
+//! The public interface of the journal, tested in one binary.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! The same bytes, the same questions: `tail`, `head`, `grep` and `sed` must agree.
+//! The same bytes and queries: `tail`, `head`, `grep` and `sed` must agree.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::common::{JournalOp, write};
 use ostler_journal::{GrepMode, Journal, JournalLine, LineQuery, Pattern, Unfinished};
 use ostler_model::StreamName;
 
-/// Numbers that are the same in every run (Knuth's constants).
+/// A pseudo-random generator, the same in every run (Knuth's constants).
 struct Numbers(u64);
 
 impl Numbers {
@@ -21,7 +21,7 @@ impl Numbers {
     }
 }
 
-/// A log of this many lines of words and numbers, in chunks that cut lines anywhere.
+/// A log of this many lines of words and numbers, in chunks that split lines anywhere.
 fn log(lines: u32) -> Vec<u8> {
     const WORDS: [&str; 8] = [
         "error",
@@ -71,7 +71,7 @@ fn case(lines: u32) -> Case {
         });
         rest = &rest[len..];
     }
-    // Small segments, so that lines go over their borders.
+    // Small segments, so that lines cross their boundaries.
     let journal = write(dir.path(), &ops, 64 * 1024);
     assert!(dir.path().join("output.3.seg").exists());
     let file = dir.path().join("all.txt");
@@ -102,7 +102,7 @@ fn joined(lines: &[JournalLine]) -> Vec<u8> {
     text
 }
 
-/// Every page of it.
+/// All pages of a query.
 fn ask(journal: &Journal, query: &LineQuery) -> Vec<JournalLine> {
     let mut query = LineQuery {
         unfinished: Unfinished::Final,

@@ -1,4 +1,4 @@
-//! Every question, at random, against a naive journal.
+//! Random queries, compared with a reference journal.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -22,7 +22,7 @@ fn streams() -> impl Strategy<Value = StreamSet> {
     ]
 }
 
-/// Bytes of a segment: from a few chunks in each to all in one.
+/// Segment sizes: from a few chunks in each to all in one.
 fn segments() -> impl Strategy<Value = u64> {
     prop_oneof![Just(16), 20u64..200, Just(u64::MAX)]
 }
@@ -70,7 +70,7 @@ fn queries() -> impl Strategy<Value = LineQuery> {
                 streams,
                 grep: grep.map(|grep| Pattern::new(grep).unwrap()),
                 grep_mode,
-                // Both at once with several matches in a line is left to the unit tests.
+                // Both together with several matches in a line are left to the unit tests.
                 head: if tail.is_some() && grep_mode == GrepMode::Content {
                     None
                 } else {
@@ -84,7 +84,7 @@ fn queries() -> impl Strategy<Value = LineQuery> {
     )
 }
 
-/// Makes a directory look changed long ago: what is known of one changed just now is not kept.
+/// Sets the change time of a directory to the past: listings of one changed just now are not kept.
 fn past(dir: &Path, stamp: u64) {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 + stamp);
     std::fs::File::open(dir).unwrap().set_modified(at).unwrap();
@@ -111,7 +111,7 @@ fn tear(dir: &Path) {
     }
 }
 
-/// Reads on until there is no more; every page within its budgets.
+/// Reads until there is no more; every page within its budgets.
 fn all_pages(journal: &Journal, query: &LineQuery) -> Vec<ostler_journal::JournalLine> {
     let mut query = query.clone();
     let mut all = Vec::new();
@@ -181,7 +181,7 @@ proptest! {
         query.max_lines = most;
         query.max_bytes = bytes;
         if query.grep_mode == GrepMode::Content && query.grep.is_some() {
-            // A line's matches stay on one page: those beyond its budgets are counted.
+            // The matches of a line stay on one page: those beyond its budgets are counted.
             let page = journal.lines(&query).unwrap();
             let want = matches(&ops, &query);
             prop_assert_eq!(page.lines.len() as u64 + page.omitted_lines, want.len() as u64);
@@ -194,7 +194,7 @@ proptest! {
         prop_assert_eq!(&first.lines, &to_lines(&want[..first.lines.len()]));
         let plain = LineQuery { count_omitted: false, ..query.clone() };
         prop_assert_eq!(journal.lines(&plain).unwrap().more, first.more);
-        // With both, the place at which the head ends cannot be said again.
+        // With both, the position at which the head ends cannot be expressed as a query.
         let both = query.head.is_some() && query.tail.is_some();
         if query.unfinished != Unfinished::Preview && !both {
             let mut all = all_pages(&journal, &query);
@@ -276,11 +276,11 @@ proptest! {
         for (op, (what, from)) in ops.iter().zip(&looks) {
             writer.append(op.at_ns, op.stream, &op.bytes).unwrap();
             match what {
-                // Nobody looks: more is new at the next look.
+                // No read now: the next one finds more.
                 0 => continue,
                 1 if from % 8 == 0 => drop(fresh.clear().unwrap()),
                 2 if from % 8 == 0 => {
-                    // A torn append, as a shim that was killed leaves it, and a later attempt.
+                    // A torn append, as a killed shim leaves it, and a later attempt.
                     tear(dir.path());
                     drop(writer);
                     writer = OutputWriter::resume(handle.as_fd(), limits).unwrap();

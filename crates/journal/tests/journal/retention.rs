@@ -1,4 +1,4 @@
-//! Trimming, clearing and compressing: what is kept reads as before, what is gone is said.
+//! Trimming, clearing and compression: what is kept reads as before, what is gone is reported.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 const SEGMENT_BYTES: u64 = 64 * 1024;
 
-/// Ten segments of numbered lines on two streams, some lines cut by the other stream.
+/// Ten segments of numbered lines on two streams, some lines split by the other stream.
 fn ten_segments() -> Vec<JournalOp> {
     let mut ops = Vec::new();
     let mut number = 0;
@@ -185,7 +185,7 @@ fn compressed_reads_as_before() {
         journal.stats().unwrap(),
     );
     assert!(before == after);
-    // A later attempt goes on behind it.
+    // A later attempt continues after it.
     let handle = std::fs::File::open(dir.path()).unwrap();
     let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits::default()).unwrap();
     assert_eq!(writer.end(), before.3.end);
@@ -234,7 +234,7 @@ proptest! {
         prop_assert_eq!(lines_now(dir.path()), []);
         put(&mut writer, &two, 100);
         if compress { retention::compress(dir.path()).unwrap(); }
-        // A later attempt, too.
+        // So does a later attempt.
         let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits { segment_bytes: segment }).unwrap();
         put(&mut writer, &three, 200);
         let shift = |ops: &[JournalOp], later| ops.iter().map(move |op| JournalOp { at_ns: op.at_ns + later, ..op.clone() }).collect::<Vec<_>>();
@@ -242,7 +242,7 @@ proptest! {
         let model = crate::common::to_lines(&crate::common::lines(&all));
         let mut want = Vec::new();
         for line in &model {
-            // A line that began below the floor begins with its first byte above it.
+            // A line that began below the truncation point begins with its first byte above it.
             let bytes: Vec<(u64, u8)> = flat_of(&all, line).into_iter().filter(|(offset, _)| *offset >= floor).collect();
             if let Some((offset, _)) = bytes.first() {
                 let text = bytes.iter().map(|(_, byte)| *byte).filter(|byte| *byte != b'\n').collect::<Vec<u8>>();
@@ -263,7 +263,7 @@ proptest! {
     }
 }
 
-/// A line's bytes with their offsets, its newline included.
+/// The bytes of a line with their offsets, its newline included.
 fn flat_of(ops: &[JournalOp], line: &JournalLine) -> Vec<(u64, u8)> {
     let mut offset = 0;
     let mut bytes = Vec::new();
